@@ -1,0 +1,32 @@
+# Everything comes from Debian packages; tools/install-dependencies names them.
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(dnnl CONFIG REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_library(ONNX_PROTO_LIBRARY onnx_proto REQUIRED)
+
+# ONNX: only its protobuf message format is used.
+add_library(onnx_proto SHARED IMPORTED)
+set_target_properties(onnx_proto PROPERTIES
+  IMPORTED_LOCATION ${ONNX_PROTO_LIBRARY}
+  INTERFACE_COMPILE_DEFINITIONS "ONNX_NAMESPACE=onnx;ONNX_ML=1"
+  INTERFACE_LINK_LIBRARIES protobuf::libprotobuf)
+
+# Debian's gRPC leaves this one out of its own link line.
+find_library(ABSL_SYNCHRONIZATION_LIBRARY absl_synchronization REQUIRED)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+
+if(FOLIOT_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()

@@ -1,0 +1,37 @@
+#include "base/hash.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+std::string hex(XXH128_hash_t hash) { return fmt::format("{:016x}{:016x}", hash.high64, hash.low64); }
+
+}  // namespace
+
+std::string hash_hex(std::span<const std::byte> bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
+
+uint64_t hash64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+struct StreamHash::State {
+  State() : xxh(XXH3_createState()) { FOLIOT_CHECK(xxh != nullptr && XXH3_128bits_reset(xxh) == XXH_OK); }
+  ~State() { XXH3_freeState(xxh); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  XXH3_state_t* xxh;
+};
+
+StreamHash::StreamHash() : state_(std::make_unique<State>()) {}
+StreamHash::~StreamHash() = default;
+
+void StreamHash::update(std::span<const std::byte> bytes) {
+  FOLIOT_CHECK(XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size()) == XXH_OK);
+}
+
+uint64_t StreamHash::digest64() const { return XXH3_128bits_digest(state_->xxh).low64; }
+std::string StreamHash::digest_hex() const { return hex(XXH3_128bits_digest(state_->xxh)); }
+
+}  // namespace foliot

@@ -1,0 +1,39 @@
+// Content hashes: for finding what was compiled before, for detecting a corrupt
+// file, for the event log of a simulation. Not for secrets.
+#ifndef FOLIOT_BASE_HASH_H_
+#define FOLIOT_BASE_HASH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace foliot {
+
+// 128 bits of XXH3 as 32 hexadecimal digits.
+std::string hash_hex(std::span<const std::byte> bytes);
+// 64 bits of XXH3.
+uint64_t hash64(std::span<const std::byte> bytes);
+
+// The same over bytes that come in pieces: equal streams give equal hashes,
+// however they were cut.
+class StreamHash {
+ public:
+  StreamHash();
+  ~StreamHash();
+  StreamHash(const StreamHash&) = delete;
+  StreamHash& operator=(const StreamHash&) = delete;
+
+  void update(std::span<const std::byte> bytes);
+  uint64_t digest64() const;
+  std::string digest_hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_BASE_HASH_H_

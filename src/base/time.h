@@ -1,0 +1,81 @@
+// Duration and TimePoint: the only two types of time in Foliot.
+//
+// Both count nanoseconds in 64 bits. There is deliberately no now(): time comes
+// from the loop that runs the code (platform/loop.h or sim/virtual_loop.h) or as
+// an argument, so that the same code runs in real and in virtual time.
+#ifndef FOLIOT_BASE_TIME_H_
+#define FOLIOT_BASE_TIME_H_
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+namespace foliot {
+
+class Duration {
+ public:
+  constexpr Duration() = default;
+  static constexpr Duration nanoseconds(int64_t n) { return Duration(n); }
+  static constexpr Duration microseconds(int64_t n) { return Duration(n * 1'000); }
+  static constexpr Duration milliseconds(int64_t n) { return Duration(n * 1'000'000); }
+  static constexpr Duration seconds(int64_t n) { return Duration(n * 1'000'000'000); }
+  static constexpr Duration from_seconds(double s) { return Duration(static_cast<int64_t>(s * 1e9)); }
+  static constexpr Duration from_milliseconds(double ms) { return Duration(static_cast<int64_t>(ms * 1e6)); }
+  static constexpr Duration max() { return Duration(std::numeric_limits<int64_t>::max()); }
+
+  constexpr int64_t nanoseconds() const { return nanoseconds_; }
+  constexpr double to_seconds() const { return static_cast<double>(nanoseconds_) * 1e-9; }
+  constexpr double to_milliseconds() const { return static_cast<double>(nanoseconds_) * 1e-6; }
+  constexpr double to_microseconds() const { return static_cast<double>(nanoseconds_) * 1e-3; }
+
+  constexpr auto operator<=>(const Duration&) const = default;
+  constexpr Duration operator-() const { return Duration(-nanoseconds_); }
+  constexpr Duration operator+(Duration other) const { return Duration(nanoseconds_ + other.nanoseconds_); }
+  constexpr Duration operator-(Duration other) const { return Duration(nanoseconds_ - other.nanoseconds_); }
+  constexpr Duration operator*(int64_t factor) const { return Duration(nanoseconds_ * factor); }
+  constexpr Duration operator/(int64_t divisor) const { return Duration(nanoseconds_ / divisor); }
+  constexpr Duration& operator+=(Duration other) { return *this = *this + other; }
+  constexpr Duration& operator-=(Duration other) { return *this = *this - other; }
+  constexpr Duration scaled(double factor) const {
+    return Duration(static_cast<int64_t>(static_cast<double>(nanoseconds_) * factor));
+  }
+
+ private:
+  explicit constexpr Duration(int64_t nanoseconds) : nanoseconds_(nanoseconds) {}
+  int64_t nanoseconds_ = 0;
+};
+
+// An instant on the clock of the loop that handed it out; instants of different
+// loops must not be compared.
+class TimePoint {
+ public:
+  constexpr TimePoint() = default;
+  static constexpr TimePoint from_nanoseconds(int64_t n) { return TimePoint(n); }
+  // Later than every instant: the deadline of a best-effort request.
+  static constexpr TimePoint infinite_future() { return TimePoint(std::numeric_limits<int64_t>::max()); }
+
+  constexpr int64_t nanoseconds() const { return nanoseconds_; }
+  constexpr bool is_infinite() const { return *this == infinite_future(); }
+
+  constexpr auto operator<=>(const TimePoint&) const = default;
+  // Infinity absorbs: infinite_future() +- d stays infinite.
+  constexpr TimePoint operator+(Duration d) const {
+    return is_infinite() ? *this : TimePoint(nanoseconds_ + d.nanoseconds());
+  }
+  constexpr TimePoint operator-(Duration d) const {
+    return is_infinite() ? *this : TimePoint(nanoseconds_ - d.nanoseconds());
+  }
+  constexpr TimePoint& operator+=(Duration d) { return *this = *this + d; }
+  constexpr Duration operator-(TimePoint other) const {
+    if (is_infinite()) return Duration::max();
+    return Duration::nanoseconds(nanoseconds_ - other.nanoseconds_);
+  }
+
+ private:
+  explicit constexpr TimePoint(int64_t nanoseconds) : nanoseconds_(nanoseconds) {}
+  int64_t nanoseconds_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_BASE_TIME_H_

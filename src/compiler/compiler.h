@@ -1,0 +1,65 @@
+// Compiler: ONNX in, program out (docs/ARCHITECTURE.md, "Compiling").
+//
+//   read and check -> fix dimensions -> infer shapes -> fold constants and
+//   BatchNormalization -> fuse -> one graph per batch size and bucket ->
+//   Device::lower -> memory plan -> weights in pages -> profile
+//
+// Model files come from outside: whatever is in them, the result is a program or
+// an error that names the file and, where there is one, the node.
+#ifndef FOLIOT_COMPILER_COMPILER_H_
+#define FOLIOT_COMPILER_COMPILER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "program/program.h"
+
+namespace foliot {
+
+struct CompileOptions {
+  // A model whose batch dimension cannot be freed is compiled for its own size,
+  // with Program::batching == false.
+  std::vector<uint32_t> batch_sizes{1, 2, 4, 8, 16};
+  // Values of symbolic dimensions other than the batch: each name with its
+  // values, ascending. Several names are combined position by position, so all
+  // lists have one length. Example: {"sequence": {32, 64, 128}}.
+  std::map<std::string, std::vector<int64_t>> buckets;
+  // Name of the symbolic batch dimension; empty: the first dimension if all
+  // inputs and outputs agree on it.
+  std::string batch_dimension;
+  uint64_t page_bytes = uint64_t{16} << 20;
+  // Runs of each plan that make the seed profile.
+  uint32_t profile_runs = 5;
+  uint64_t workspace_bytes_max = uint64_t{4} << 30;
+};
+
+struct CompiledProgram {
+  Program program;
+  std::vector<std::byte> weights;    // program.weights_bytes of them
+};
+
+// Called as work goes on: what is being done ("lowering batch 4"), and how much
+// of the whole is done, in [0, 1].
+using Progress = std::function<void(std::string_view step, double share)>;
+
+// The name under which a compiled program is kept: a hash of the model file
+// (external data included), the options and the device's fingerprint.
+Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
+                                const Device& device);
+
+// `device` must be fresh (allocate() not called): profiling allocates and uses
+// it. After an error or a success it can only be destroyed.
+Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
+                                const Progress& progress = {});
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_COMPILER_H_

@@ -1,0 +1,98 @@
+// Action and Outcome: the whole conversation between controller and worker
+// (Clockwork, sections 4.4 and 5.2).
+//
+// The controller says what to do and in which window it may begin; the worker
+// does exactly that or refuses, and says what came of it.
+#ifndef FOLIOT_CORE_ACTION_H_
+#define FOLIOT_CORE_ACTION_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/time.h"
+#include "core/ids.h"
+
+namespace foliot {
+
+enum class ActionType : uint8_t { kLoad, kUnload, kInfer };
+std::string_view to_string(ActionType type);   // "LOAD", "UNLOAD", "INFER"
+
+inline constexpr uint32_t kBatchSizeMax = 64;
+
+// The requests that share one EXEC; fixed size, so that sending an action
+// allocates nothing.
+class BatchRows {
+ public:
+  struct Row {
+    RequestId request;
+    PayloadHandle payload;
+  };
+  void add(Row row) {
+    FOLIOT_CHECK(size_ < kBatchSizeMax);
+    rows_[size_++] = row;
+  }
+  uint32_t size() const { return size_; }
+  const Row* begin() const { return rows_.data(); }
+  const Row* end() const { return rows_.data() + size_; }
+  const Row& operator[](uint32_t i) const {
+    FOLIOT_CHECK(i < size_);
+    return rows_[i];
+  }
+
+ private:
+  uint32_t size_ = 0;
+  std::array<Row, kBatchSizeMax> rows_;
+};
+
+struct Action {
+  ActionId id;
+  ActionType type = ActionType::kInfer;
+  DeviceId device;
+  ModelId model;
+  // The window in which LOAD or EXEC may begin, on the worker's clock.
+  TimePoint earliest;
+  TimePoint latest;
+  Duration expected;                 // how long the controller expects it to take
+  // INFER only:
+  BucketId bucket;
+  uint32_t batch_size = 0;           // the compiled batch size to run; >= rows.size()
+  BatchRows rows;
+};
+
+enum class OutcomeStatus : uint8_t {
+  kDone,
+  kTooLate,          // refused: `latest` had passed
+  kNotLoaded,        // refused: INFER without weights, UNLOAD of nothing
+  kNoPages,          // refused: LOAD without enough free pages
+  kNoIoMemory,       // refused: the io cache is full
+  kQueueFull,        // refused: the executor's queue is full
+  kUnknownModel,     // refused: the worker was never given this model
+  kBusy,             // refused: UNLOAD of a model in use, LOAD of one loaded or loading
+  kFailed,           // it began, and the device reported an error
+};
+std::string_view to_string(OutcomeStatus status);
+
+struct Outcome {
+  ActionId action;
+  ActionType type = ActionType::kInfer;
+  DeviceId device;
+  ModelId model;
+  OutcomeStatus status = OutcomeStatus::kDone;
+  // When LOAD or EXEC began and ended on the worker's clock; of a refusal, both
+  // are the instant of refusal.
+  TimePoint start;
+  TimePoint end;
+  Duration duration;                 // on the device
+  // INFER only:
+  Duration input_duration;
+  Duration output_duration;
+  TimePoint output_end;              // outputs are in the payloads from here on
+
+  bool done() const { return status == OutcomeStatus::kDone; }
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_ACTION_H_

@@ -1,0 +1,24 @@
+// The names of things, as small integers. The controller hands out all of them
+// except RequestId, which the front end that took the request hands out.
+#ifndef FOLIOT_CORE_IDS_H_
+#define FOLIOT_CORE_IDS_H_
+
+#include "base/id.h"
+
+namespace foliot {
+
+using ModelId = Id<struct ModelTag, uint32_t>;
+// One device of one worker: the controller schedules devices, not machines.
+using DeviceId = Id<struct DeviceTag, uint32_t>;
+using ActionId = Id<struct ActionTag, uint64_t>;
+using RequestId = Id<struct RequestTag, uint64_t>;
+// Position of a bucket (one declared combination of variable dimensions, e.g.
+// sequence = 128) in ModelInfo::buckets. A model without any has one, 0.
+using BucketId = Id<struct BucketTag, uint16_t>;
+// Names the inputs and outputs of a request where they entered; the controller
+// passes it on unread (core/payload.h).
+using PayloadHandle = Id<struct PayloadTag, uint64_t>;
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_IDS_H_

@@ -1,0 +1,28 @@
+// Observer: sees everything that the controller does, and changes nothing.
+// Metrics, event logs, traces and the checkers of the simulator are observers.
+//
+// Threading: all calls come from the controller's loop; they must not block.
+#ifndef FOLIOT_CORE_OBSERVER_H_
+#define FOLIOT_CORE_OBSERVER_H_
+
+#include "core/action.h"
+#include "core/model_info.h"
+#include "core/request.h"
+
+namespace foliot {
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_model(const ModelInfo& /*model*/) {}
+  virtual void on_request(const Request& /*request*/, TimePoint /*now*/) {}
+  virtual void on_action(const Action& /*action*/, TimePoint /*now*/) {}
+  // `action` is the one that the outcome is of.
+  virtual void on_outcome(const Action& /*action*/, const Outcome& /*outcome*/, TimePoint /*now*/) {}
+  virtual void on_completion(const Completion& /*completion*/, TimePoint /*now*/) {}
+  virtual void on_pages(DeviceId /*device*/, uint32_t /*used*/, uint32_t /*total*/) {}
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_OBSERVER_H_

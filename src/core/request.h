@@ -1,0 +1,72 @@
+// Request: what the controller knows of one inference that somebody waits for.
+// Metadata only; inputs and outputs stay where they entered (core/payload.h).
+//
+// A request is one row of a batch. A client's call with several rows becomes
+// several requests, joined by the front end.
+#ifndef FOLIOT_CORE_REQUEST_H_
+#define FOLIOT_CORE_REQUEST_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "core/ids.h"
+
+namespace foliot {
+
+struct Request {
+  RequestId id;
+  ModelId model;
+  BucketId bucket;
+  PayloadHandle payload;
+  TimePoint arrival;                                     // stamped by the front end
+  TimePoint deadline = TimePoint::infinite_future();     // infinite: best effort
+
+  bool best_effort() const { return deadline.is_infinite(); }
+};
+
+// Why a request was not answered with an inference.
+enum class Refusal : uint8_t {
+  kNone,
+  kUnmeetable,    // even alone on an idle device it would miss its deadline
+  kOverload,      // what is queued before it leaves no time, or a queue is full
+  kExpired,       // its time ran out while it waited
+  kLate,          // it ran, and the answer came after the deadline
+  kWorkerLost,    // the device failed or refused the action that carried it
+  kUnloaded,      // its model was removed
+  kCancelled,     // the client went away
+  kDraining,      // the server is shutting down
+};
+
+// "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining".
+std::string_view to_string(Refusal refusal);
+
+// The one answer to a request.
+struct Completion {
+  RequestId id;
+  ModelId model;
+  PayloadHandle payload;
+  Refusal refusal = Refusal::kNone;      // kNone: outputs are in the payload
+  std::string detail;                    // for people; empty when served
+  TimePoint arrival;
+  TimePoint deadline;
+  TimePoint finished;
+  // Of a refusal: when the answer could have been ready at the earliest, as
+  // predicted; zero if unknown.
+  TimePoint earliest_completion;
+
+  // Of a request that ran:
+  uint32_t batch_size = 0;
+  bool cold_start = false;               // its model was not loaded when it arrived
+  TimePoint exec_start;
+  Duration input_duration;
+  Duration exec_duration;
+  Duration output_duration;
+
+  bool served() const { return refusal == Refusal::kNone; }
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_REQUEST_H_

@@ -1,0 +1,60 @@
+#include "core/tensor.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+struct TypeRow {
+  DataType type;
+  uint64_t size;
+  std::string_view name;
+};
+
+// In the order of the enumeration.
+constexpr std::array kTypes{
+    TypeRow{DataType::kBool, 1, "BOOL"},     TypeRow{DataType::kUint8, 1, "UINT8"},
+    TypeRow{DataType::kUint16, 2, "UINT16"}, TypeRow{DataType::kUint32, 4, "UINT32"},
+    TypeRow{DataType::kUint64, 8, "UINT64"}, TypeRow{DataType::kInt8, 1, "INT8"},
+    TypeRow{DataType::kInt16, 2, "INT16"},   TypeRow{DataType::kInt32, 4, "INT32"},
+    TypeRow{DataType::kInt64, 8, "INT64"},   TypeRow{DataType::kFloat16, 2, "FP16"},
+    TypeRow{DataType::kBfloat16, 2, "BF16"}, TypeRow{DataType::kFloat32, 4, "FP32"},
+    TypeRow{DataType::kFloat64, 8, "FP64"},
+};
+
+const TypeRow& row(DataType type) {
+  const auto index = static_cast<size_t>(type);
+  FOLIOT_CHECK(index < kTypes.size() && kTypes[index].type == type);
+  return kTypes[index];
+}
+
+}  // namespace
+
+uint64_t size_of(DataType type) { return row(type).size; }
+std::string_view to_string(DataType type) { return row(type).name; }
+
+std::optional<DataType> parse_data_type(std::string_view name) {
+  for (const TypeRow& candidate : kTypes)
+    if (candidate.name == name) return candidate.type;
+  return std::nullopt;
+}
+
+uint64_t element_count(const Shape& shape) {
+  uint64_t count = 1;
+  for (int64_t extent : shape) {
+    FOLIOT_CHECK(extent >= 0);
+    count *= static_cast<uint64_t>(extent);
+  }
+  return count;
+}
+
+uint64_t byte_size(DataType type, const Shape& shape) { return element_count(shape) * size_of(type); }
+
+std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+
+}  // namespace foliot

@@ -1,0 +1,44 @@
+// What a tensor is: its element type, shape and size. No data is held here.
+#ifndef FOLIOT_CORE_TENSOR_H_
+#define FOLIOT_CORE_TENSOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace foliot {
+
+enum class DataType : uint8_t {
+  kBool, kUint8, kUint16, kUint32, kUint64, kInt8, kInt16, kInt32, kInt64,
+  kFloat16, kBfloat16, kFloat32, kFloat64,
+};
+
+uint64_t size_of(DataType type);
+// The Open Inference Protocol's names: "BOOL", "UINT8", ..., "FP16", "BF16", "FP32", "FP64".
+std::string_view to_string(DataType type);
+std::optional<DataType> parse_data_type(std::string_view name);
+
+// Extents, outermost first; all are known (>= 0). Empty: a scalar.
+using Shape = std::vector<int64_t>;
+
+uint64_t element_count(const Shape& shape);
+uint64_t byte_size(DataType type, const Shape& shape);
+// "[1,3,224,224]".
+std::string to_string(const Shape& shape);
+
+// An input or output of a model as the outside sees it. Where the model batches,
+// `shape` leaves the batch dimension out: it describes one row.
+struct TensorSpec {
+  std::string name;
+  DataType type = DataType::kFloat32;
+  // A dimension that depends on the bucket is -1 here, and `dimension_names`
+  // holds its name at that place ("sequence"); other places are "".
+  Shape shape;
+  std::vector<std::string> dimension_names;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_TENSOR_H_

@@ -1,0 +1,109 @@
+// Device: what can run a program. The contract that every kind of device keeps,
+// and that the conformance suite (device/conformance.h) checks.
+//
+// A device has three kinds of memory, all taken once, by allocate():
+//   page cache   weights, in pages of equal size; the caller decides which pages
+//                stand behind which program (Clockwork, section 5.2)
+//   io cache     one block of bytes for inputs and outputs in flight; the caller
+//                decides what lies where
+//   workspace    intermediates; one, because one EXEC runs at a time
+//
+// Compiling uses lower(); serving uses allocate(), then preload() for each
+// program, then the Executable's load(), run() and unload().
+//
+// Threading: lower() and preload() may be called from any one thread at a time,
+// and beside the others. load() and unload() belong to the LOAD executor's
+// thread, run() to the EXEC executor's, copy_to_io() to the INPUT and
+// copy_from_io() to the OUTPUT executor's; these four may run at the same time.
+#ifndef FOLIOT_DEVICE_DEVICE_H_
+#define FOLIOT_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/graph.h"
+#include "device/plan.h"
+
+namespace foliot {
+
+using PageIndex = uint32_t;
+
+struct DeviceMemory {
+  uint64_t page_bytes = uint64_t{16} << 20;
+  uint32_t page_count = 0;
+  uint64_t io_cache_bytes = 0;
+  uint64_t workspace_bytes = 0;
+};
+
+// Where LOAD copies weights from: host memory or a file.
+// Threading: used by one thread at a time.
+class WeightsSource {
+ public:
+  virtual ~WeightsSource() = default;
+  virtual uint64_t bytes() const = 0;
+  // Copies [offset, offset + to.size()) to `to`. REQUIRES: within bytes().
+  // `to` and `offset` are multiples of 4096 but for the last piece.
+  virtual Status read(uint64_t offset, std::span<std::byte> to) = 0;
+};
+
+// One program, ready on a device: all primitives made, nothing chosen later.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  // LOAD: puts the weights into these pages, in this order, and makes them what
+  // run() sees. Blocks for as long as copying takes. REQUIRES: not loaded; as
+  // many pages as the weights need; the pages belong to nobody else.
+  virtual Status load(std::span<const PageIndex> pages) = 0;
+  // Forgets the pages; they may belong to another from here on. REQUIRES:
+  // loaded, and no run() in progress.
+  virtual void unload() = 0;
+
+  // EXEC: runs part of plan `plan` (its position in preload()'s `plans`), with
+  // its input block and output block at these offsets of the io cache. Input
+  // tensor i of the plan starts at input_offset + its own offset. A range
+  // continues from what the workspace holds.
+  //
+  // No allocation by this code, no lock, no log, no blocking system call.
+  // REQUIRES: loaded; offsets are multiples of kTensorAlignment.
+  virtual Status run(uint32_t plan, OperatorRange range, uint64_t input_offset, uint64_t output_offset) = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // "cpu".
+  virtual std::string kind() const = 0;
+  // Everything that lowering depends on (library version, instruction set,
+  // threads): packages made under another fingerprint must be made anew.
+  virtual std::string fingerprint() const = 0;
+
+  // Chooses kernels and layouts, packs constants, inserts reorders and says
+  // which tensors alias. One packing of each constant serves all graphs. Errors:
+  // kUnimplemented naming the node.
+  virtual Result<LoweredProgram> lower(std::span<const Graph> graphs) = 0;
+
+  // Takes, locks and pre-faults all memory. Call once, before preload().
+  // Errors: kResourceExhausted, saying how much could not be had and what to do.
+  virtual Status allocate(const DeviceMemory& memory) = 0;
+
+  // Makes all that running these plans needs (`weights` is kept and read by
+  // load()). Errors: kInvalidArgument for plans of another fingerprint or damaged
+  // ones; kResourceExhausted if a plan's workspace exceeds the device's.
+  virtual Result<std::unique_ptr<Executable>> preload(std::span<const Plan> plans,
+                                                      std::shared_ptr<WeightsSource> weights) = 0;
+
+  // INPUT and OUTPUT. REQUIRES: within the io cache.
+  virtual void copy_to_io(uint64_t offset, std::span<const std::byte> from) = 0;
+  virtual void copy_from_io(uint64_t offset, std::span<std::byte> to) = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_DEVICE_H_

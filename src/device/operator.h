@@ -1,0 +1,136 @@
+// Operator: one step of a plan, in the small vocabulary that every device must
+// speak. The compiler turns the many operators of ONNX into these few.
+//
+// Semantics are ONNX's (current opset) on dense row-major logical shapes, unless
+// said otherwise. Attribute names and types stand beside each kind; unless
+// marked optional they are always present.
+#ifndef FOLIOT_DEVICE_OPERATOR_H_
+#define FOLIOT_DEVICE_OPERATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace foliot {
+
+enum class OperatorKind : uint16_t {
+  // X[N,C,d..], W[M,C/groups,k..], optional bias[M] -> Y. Spatial rank 1 to 3.
+  // strides, dilations: ints; pads: ints, all begins then all ends; groups: int.
+  // Post-operations allowed.
+  kConvolution,
+  // As kConvolution with W[C,M/groups,k..].
+  kConvolutionTranspose,
+  // A[..,M,K] x B[..,K,N], optional bias[N] -> Y[..,M,N], batch dimensions
+  // broadcast as in numpy; both have rank >= 2. transpose_a, transpose_b: int 0/1
+  // (of the last two dimensions); alpha: float, scales the product before the
+  // bias. Post-operations allowed.
+  kMatMul,
+  // X[N,C,d..] -> Y. kernel, strides, dilations, pads (begins then ends, may be
+  // asymmetric; the compiler has resolved auto_pad and ceil_mode into them): ints.
+  kMaxPool,
+  // As kMaxPool, and count_include_pad: int 0/1. Padding that ceil_mode added
+  // beyond `pads` never counts: it stands in `extra_pads`: ints, one per spatial
+  // dimension, at the end only.
+  kAveragePool,
+  // X -> Y. function: "relu" "sigmoid" "tanh" "erf" "exp" "log" "sqrt" "neg"
+  // "abs" "reciprocal" "floor" "ceil" "round" "sign" "not" "gelu" (exact, erf)
+  // "gelu_tanh" "softplus" "hard_swish" "sin" "cos", or with parameters alpha,
+  // beta: float: "clip" (alpha = min, beta = max) "leaky_relu" (alpha) "elu"
+  // (alpha) "hard_sigmoid" (alpha, beta) "linear" (alpha * x + beta).
+  kUnary,
+  // A, B -> Y with numpy broadcasting. function: "add" "sub" "mul" "div" "pow"
+  // "min" "max" "equal" "less" "less_or_equal" "greater" "greater_or_equal"
+  // "and" "or" "xor" "mod" "prelu" (A < 0 ? A * B : A). Post-operations allowed
+  // for float32.
+  kBinary,
+  // X, scale[C], shift[C] -> Y = X * scale[c] + shift[c], C being dimension 1:
+  // an inference BatchNormalization that could not be folded. Post-operations allowed.
+  kAffine,
+  // X -> Y over one dimension. axis: int >= 0; log: int 0/1 (LogSoftmax).
+  kSoftmax,
+  // X, scale, bias (shape of the normalised dimensions; both optional together)
+  // -> Y, normalised over dimensions [axis, rank). axis: int >= 0; epsilon: float.
+  kLayerNorm,
+  // X[N,C,d..] -> Y across channels. size: int; alpha, beta, bias: float.
+  kLrn,
+  // X -> Y. function: "mean" "sum" "max" "min" "prod" "l1" "l2" "sum_square"
+  // "log_sum_exp"; axes: ints >= 0, ascending; keep_dims: int 0/1.
+  kReduce,
+  // X.. -> Y. axis: int >= 0.
+  kConcat,
+  // X -> Y. starts, steps: ints, one per dimension, normalised: starts in
+  // [0, extent], steps may be negative; the extent of Y says how many.
+  kSlice,
+  // X -> Y. permutation: ints.
+  kTranspose,
+  // X -> Y, same elements in the same order under another shape.
+  kReshape,
+  // X, indices (int32 or int64; negative ones count from the end) -> Y.
+  // axis: int >= 0.
+  kGather,
+  // X -> Y of another type.
+  kCast,
+  // condition (bool), A, B -> Y with numpy broadcasting.
+  kWhere,
+  // X -> Y, broadcast to Y's shape.
+  kExpand,
+  // X -> Y. pads: ints, begins then ends, >= 0; mode: "constant" "edge"
+  // "reflect"; value: float (constant only).
+  kPad,
+  // X -> Y (int64). axis: int >= 0; keep_dims, select_last: int 0/1;
+  // largest: int 1 (ArgMax) or 0 (ArgMin).
+  kArgReduce,
+  // X -> Y[N,C,d'..]. mode: "nearest" "linear"; coordinates: "half_pixel"
+  // "align_corners" "asymmetric" "pytorch_half_pixel"; nearest: "round_prefer_floor"
+  // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X.
+  kResize,
+  // X -> Y, same logical tensor in another layout. Made by a device's lowering
+  // only, never by the compiler.
+  kReorder,
+};
+
+std::string_view to_string(OperatorKind kind);               // "Convolution"
+std::optional<OperatorKind> parse_operator_kind(std::string_view name);
+
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+
+// Name -> value. Reading one that is absent or of another type is a bug of the
+// compiler, and CHECKed.
+class Attributes {
+ public:
+  void set(std::string name, Attribute value) { values_[std::move(name)] = std::move(value); }
+  bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
+  int64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+  const std::vector<int64_t>& integers(std::string_view name) const;
+  const std::vector<double>& reals(std::string_view name) const;
+  const std::map<std::string, Attribute, std::less<>>& values() const { return values_; }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  std::map<std::string, Attribute, std::less<>> values_;
+};
+
+// Work on an operator's result before it is stored, in order. The compiler fuses
+// these; a device that cannot do one in place lowers it to an operator of its own.
+struct PostOperation {
+  enum class Kind : uint8_t {
+    kActivation,   // y = function(y): `function`, `alpha`, `beta` as in kUnary
+    kBinary,       // y = y <function> operator input `input`, broadcast to y
+  };
+  Kind kind = Kind::kActivation;
+  std::string function;          // "relu", "clip", ... or "add", "mul", "sub", "div", "max", "min"
+  double alpha = 0;
+  double beta = 0;
+  uint32_t input = 0;            // kBinary: position in the operator's inputs
+  bool operator==(const PostOperation&) const = default;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_OPERATOR_H_

@@ -1,0 +1,61 @@
+// Frontend: the Open Inference Protocol v2 over HTTP and gRPC, and Prometheus
+// metrics. Decodes, stamps arrival, keeps inputs and outputs while a request is
+// in flight (PayloadStore), and turns completions into responses.
+//
+// Threading: start() makes the threads; submit() of the RequestSink given to it
+// is called from them; complete() and the Observer's calls come from the
+// controller's loop, input() and output() from executors. stop() joins.
+#ifndef FOLIOT_FRONTEND_FRONTEND_H_
+#define FOLIOT_FRONTEND_FRONTEND_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "core/catalog.h"
+#include "core/observer.h"
+#include "core/payload.h"
+#include "core/ports.h"
+
+namespace foliot {
+
+struct FrontendOptions {
+  std::string address = "127.0.0.1";
+  uint16_t http_port = 8000;          // 0: any free one, see Frontend::http_port()
+  uint16_t grpc_port = 8001;
+  uint16_t metrics_port = 8002;
+  uint64_t body_bytes_max = uint64_t{64} << 20;
+  uint32_t header_bytes_max = 64 << 10;
+  uint32_t connections_max = 1024;
+  uint32_t requests_in_flight_max = 16384;   // rows; more are refused as overload
+  Duration idle_timeout = Duration::seconds(60);
+};
+
+class Frontend : public CompletionSink, public PayloadStore, public Observer {
+ public:
+  // Binds the ports and starts to serve. Errors: kAlreadyExists naming the port
+  // in use and the flag that changes it.
+  virtual Status start() = 0;
+  // From now on new inferences are refused (kDraining, 503) and readiness is
+  // false; what is in flight is answered.
+  virtual void drain() = 0;
+  // Rows in flight.
+  virtual uint64_t in_flight() const = 0;
+  // Closes everything and joins all threads. REQUIRES: no completion follows.
+  virtual void stop() = 0;
+  virtual uint16_t http_port() const = 0;
+  virtual uint16_t grpc_port() const = 0;
+  virtual uint16_t metrics_port() const = 0;
+};
+
+// All references outlive the front end. `now` is the clock of the controller's
+// loop, callable from any thread.
+std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
+                                        ModelRepository& repository, std::function<TimePoint()> now);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_FRONTEND_H_

@@ -1,0 +1,47 @@
+// Package: a program on disk, in one file that loads without recompiling.
+//
+// Layout: a header of 4096 bytes (magic, format version, sizes, checksums), the
+// metadata (protobuf message, package.proto), zeros up to a multiple of 4096,
+// then the weights, so that they can be read with direct I/O.
+//
+// Files come from outside: a damaged, truncated or foreign one gives an error
+// that names it, never a crash.
+#ifndef FOLIOT_PROGRAM_PACKAGE_H_
+#define FOLIOT_PROGRAM_PACKAGE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "program/program.h"
+
+namespace foliot {
+
+// Where LOAD finds the weights.
+enum class WeightsTier {
+  kMemory,   // read once when the package is opened
+  kDisk,     // read by every LOAD, with direct I/O where the file system can
+};
+
+// Writes to a temporary file beside `path`, syncs and renames: a reader sees the
+// whole package or none. Errors: kResourceExhausted when the disk is full (and
+// nothing is left behind), kInternal otherwise; both name the path.
+Status write_package(const std::filesystem::path& path, const Program& program,
+                     std::span<const std::byte> weights);
+
+struct Package {
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<WeightsSource> weights;
+};
+
+// Errors: kNotFound, kInvalidArgument (damaged, or written by another version of
+// Foliot). The weights' checksum is verified for kMemory, and for kDisk only if
+// `verify` is set.
+Result<Package> open_package(const std::filesystem::path& path, WeightsTier tier, bool verify = false);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PROGRAM_PACKAGE_H_

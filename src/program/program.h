@@ -1,0 +1,45 @@
+// Program: a model compiled for one kind of device. Weights laid out in pages,
+// one plan per batch size and bucket, static memory metadata, a seed profile
+// (Clockwork, section 5.1).
+#ifndef FOLIOT_PROGRAM_PROGRAM_H_
+#define FOLIOT_PROGRAM_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "core/model_info.h"
+#include "core/tensor.h"
+#include "device/plan.h"
+
+namespace foliot {
+
+struct Program {
+  std::string content_hash;          // of all that it was compiled from: model bytes, options, fingerprint
+  std::string device_kind;           // Device::kind()
+  std::string device_fingerprint;    // Device::fingerprint()
+  bool batching = true;              // as ModelInfo
+  std::vector<uint32_t> batch_sizes;
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  // With the measured duration of each plan: buckets[i].seed_exec[j] is the
+  // duration of plans[i * batch_sizes.size() + j].
+  std::vector<Bucket> buckets;
+  std::vector<Plan> plans;           // bucket-major, batch sizes ascending within
+  uint64_t page_bytes = 0;           // what `weights_bytes` was rounded up to
+  uint64_t weights_bytes = 0;        // a multiple of 4096
+  Duration seed_load;
+
+  uint32_t pages(uint64_t page_size) const {
+    return static_cast<uint32_t>((weights_bytes + page_size - 1) / page_size);
+  }
+  // Largest over the plans.
+  uint64_t workspace_bytes() const;
+  uint64_t input_bytes() const;
+  uint64_t output_bytes() const;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PROGRAM_PROGRAM_H_
