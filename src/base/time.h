@@ -1,7 +1,7 @@
 // Duration and TimePoint: the only two types of time in Foliot.
 //
 // Both count nanoseconds in 64 bits. There is deliberately no now(): time comes
-// from the loop that runs the code (platform/loop.h or sim/virtual_loop.h) or as
+// from the loop that runs the code (platform/event_loop.h or sim/virtual_loop.h) or as
 // an argument, so that the same code runs in real and in virtual time.
 #ifndef FOLIOT_BASE_TIME_H_
 #define FOLIOT_BASE_TIME_H_

@@ -1,0 +1,18 @@
+// The real clock: the only place in Foliot that reads one. Everything else is
+// handed its time (base/time.h).
+#ifndef FOLIOT_PLATFORM_CLOCK_H_
+#define FOLIOT_PLATFORM_CLOCK_H_
+
+#include "base/time.h"
+
+namespace foliot {
+
+// CLOCK_MONOTONIC: never goes back, is the same for all threads and processes of
+// this machine, and keeps still while the machine sleeps.
+//
+// Threading: any thread. Makes no system call where the kernel offers a vDSO.
+TimePoint monotonic_now();
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLATFORM_CLOCK_H_

@@ -1,0 +1,119 @@
+// EventLoop<Event>: the real loop. Runs one single-threaded state machine on a
+// thread of its own, fed by a bounded inbox and one timer. sim/ has its virtual
+// counterpart.
+//
+// The loop works in turns: it hands every event at hand to the handler, then ends
+// the turn, then sleeps until the next event or the instant that the handler
+// named. What a handler sends out is best gathered during the turn and sent off
+// at its end. The first turn comes right after start(), without waiting.
+//
+// Events of one poster stay in order. Posting allocates nothing (unless moving
+// an Event does) and makes a system call only when the loop is asleep.
+//
+// Threading: post() from any thread, the handler's included, and also before
+// start(); start(), stop() and the destructor belong to the owner.
+#ifndef FOLIOT_PLATFORM_EVENT_LOOP_H_
+#define FOLIOT_PLATFORM_EVENT_LOOP_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "platform/clock.h"
+#include "platform/mpsc_ring.h"
+#include "platform/parker.h"
+#include "platform/thread.h"
+
+namespace foliot {
+
+// What runs in a loop. All calls come from the loop's thread; `now` is
+// monotonic_now() and never goes back.
+template <typename Event>
+class EventHandler {
+ public:
+  virtual ~EventHandler() = default;
+  // The event is the handler's to move from; it is destroyed afterwards.
+  virtual void on_event(Event& event, TimePoint now) = 0;
+  // Ends a turn, even one without events. Returns when the next turn begins at
+  // the latest: an instant not after `now` means at once.
+  virtual TimePoint on_turn_end(TimePoint now) = 0;
+};
+
+struct EventLoopOptions {
+  ThreadOptions thread{};
+  size_t inbox_capacity = 4096;  // events; rounded up to a power of two
+  // A turn ends after so many events though there may be more, so that a flood
+  // of them cannot hold up the timer.
+  size_t events_per_turn_max = 256;
+  // How long before the timer the loop stops sleeping and spins (Parker).
+  Duration spin{};
+};
+
+template <typename Event>
+class EventLoop {
+ public:
+  // `handler` outlives the loop.
+  EventLoop(EventLoopOptions options, EventHandler<Event>& handler)
+      : options_(std::move(options)), handler_(handler), inbox_(options_.inbox_capacity) {
+    FOLIOT_CHECK(options_.events_per_turn_max > 0);
+  }
+  ~EventLoop() { stop(); }
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  // Call once. Errors: those of Thread::start().
+  Status start() {
+    Result<Thread> thread = Thread::start(options_.thread, [this] { run(); });
+    if (thread.ok()) thread_ = std::move(thread).value();
+    return thread.status();
+  }
+
+  // False if the inbox is full or the loop is being stopped, and the event is
+  // then not moved from; after true it will be handled.
+  bool post(Event&& event) { return inbox_.push(std::move(event)) && wake(); }
+  bool post(const Event& event) { return inbox_.push(event) && wake(); }
+
+  // Takes no more events, handles those posted, ends the last turn, joins. Events
+  // of a loop that was never started are dropped. Calling it again does nothing.
+  void stop() {
+    inbox_.close();
+    parker_.unpark();
+    thread_.join();
+  }
+
+ private:
+  bool wake() {
+    parker_.unpark();
+    return true;
+  }
+
+  void run() {
+    while (true) {
+      const size_t handled = handle_events();
+      const TimePoint wake_at = handler_.on_turn_end(monotonic_now());
+      if (inbox_.closed_and_empty()) return;
+      if (handled < options_.events_per_turn_max) parker_.park_until(wake_at, options_.spin);
+    }
+  }
+
+  size_t handle_events() {
+    size_t handled = 0;
+    while (handled < options_.events_per_turn_max &&
+           inbox_.consume([this](Event& event) { handler_.on_event(event, monotonic_now()); })) {
+      ++handled;
+    }
+    return handled;
+  }
+
+  const EventLoopOptions options_;
+  EventHandler<Event>& handler_;
+  MpscRing<Event> inbox_;
+  Parker parker_;
+  Thread thread_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLATFORM_EVENT_LOOP_H_

@@ -1,0 +1,94 @@
+#include "platform/thread.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+constexpr size_t kNameLengthMax = 15;  // the kernel's limit
+
+struct Start {
+  ThreadOptions options;
+  std::function<void()> body;
+};
+
+void* run(void* argument) {
+  const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+  pthread_setname_np(pthread_self(), start->options.name.c_str());
+  // On Linux priorities belong to threads, and 0 names the calling one. Giving
+  // way is always allowed.
+  if (start->options.nice > 0) setpriority(PRIO_PROCESS, 0, start->options.nice);
+  start->body();
+  return nullptr;
+}
+
+std::string allowed_cpus() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof(allowed), &allowed);
+  std::string text;
+  for (size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) text += fmt::format("{}{}", text.empty() ? "" : ",", cpu);
+  }
+  return text;
+}
+
+Status start_failed(const ThreadOptions& options, int error) {
+  if (error == EINVAL && options.cpu) {
+    return Status::invalid_argument(fmt::format("cannot pin thread '{}' to CPU {}: this process may use CPUs {}",
+                                                options.name, *options.cpu, allowed_cpus()));
+  }
+  return Status::resource_exhausted(
+      fmt::format("cannot start thread '{}': {}; raise the limit on threads (ulimit -u) or free memory", options.name,
+                  std::strerror(error)));
+}
+
+}  // namespace
+
+Result<Thread> Thread::start(const ThreadOptions& options, std::function<void()> body) {
+  FOLIOT_CHECK(!options.name.empty() && options.name.size() <= kNameLengthMax);
+  FOLIOT_CHECK(options.nice >= 0 && options.nice <= 19);
+  if (options.cpu && *options.cpu >= CPU_SETSIZE) return start_failed(options, EINVAL);
+
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  if (options.cpu) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(*options.cpu, &cpus);
+    pthread_attr_setaffinity_np(&attributes, sizeof(cpus), &cpus);
+  }
+  auto start = std::make_unique<Start>(Start{options, std::move(body)});
+  pthread_t handle;
+  const int error = pthread_create(&handle, &attributes, run, start.get());
+  pthread_attr_destroy(&attributes);
+  if (error != 0) return start_failed(options, error);
+  start.release();  // run() owns it now
+  return Thread(handle);
+}
+
+Thread::Thread(Thread&& other) noexcept : handle_(std::exchange(other.handle_, std::nullopt)) {}
+
+Thread& Thread::operator=(Thread&& other) noexcept {
+  join();
+  handle_ = std::exchange(other.handle_, std::nullopt);
+  return *this;
+}
+
+void Thread::join() {
+  if (!handle_) return;
+  FOLIOT_CHECK(!is_current());
+  FOLIOT_CHECK(pthread_join(*handle_, nullptr) == 0);
+  handle_.reset();
+}
+
+bool Thread::is_current() const { return handle_ && pthread_equal(*handle_, pthread_self()) != 0; }
+
+}  // namespace foliot

@@ -1,0 +1,51 @@
+// Thread: a named thread that is joined when its owner goes.
+//
+// Real-time priorities are not offered on purpose: the kernel throttles such
+// threads for whole milliseconds when they use up their share of a core.
+#ifndef FOLIOT_PLATFORM_THREAD_H_
+#define FOLIOT_PLATFORM_THREAD_H_
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+
+namespace foliot {
+
+struct ThreadOptions {
+  std::string name{};             // 1 to 15 characters, as debuggers and top show it
+  std::optional<uint32_t> cpu{};  // the only CPU it runs on; nullopt: any
+  int nice = 0;                   // 0 (normal) to 19 (gives way to everything else)
+};
+
+// Threading: owned by one thread at a time.
+class Thread {
+ public:
+  // Runs `body` on a new thread; it must not throw. Errors: kInvalidArgument if
+  // this process may not use that CPU, kResourceExhausted if there can be no more
+  // threads.
+  static Result<Thread> start(const ThreadOptions& options, std::function<void()> body);
+
+  Thread() = default;
+  ~Thread() { join(); }
+  Thread(Thread&& other) noexcept;
+  // Joins what it held before.
+  Thread& operator=(Thread&& other) noexcept;
+
+  // Waits until the body has returned; nothing if there is no thread.
+  // REQUIRES: not called by the thread itself.
+  void join();
+  bool is_current() const;
+
+ private:
+  explicit Thread(pthread_t handle) : handle_(handle) {}
+  std::optional<pthread_t> handle_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLATFORM_THREAD_H_
