@@ -1,0 +1,115 @@
+# Everything that is done with Foliot by hand or by CI. Each target installs what
+# it needs on a fresh Debian 12 machine; a second run costs seconds.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON := .venv/bin/python
+FOLIOT := build/release/bin/foliot
+
+say = @printf '\n== %s\n' "$(1)"
+
+##@ Start here
+
+.PHONY: help
+help: ## Say what can be made
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z%-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build python ## Watch real predictions being served within their deadlines (2 minutes)
+	$(call say,Demo: handwritten digits beside a ResNet-50 under a 50 ms deadline)
+	@$(PYTHON) examples/demo/demo.py --foliot $(FOLIOT) --output out
+
+.PHONY: test
+test: build python ## Run every test: checks, unit tests, end-to-end tests (15 minutes at most)
+	@$(MAKE) check-built
+	$(call say,Unit tests)
+	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress
+	$(call say,End-to-end tests against a real server)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests
+
+##@ Building
+
+.PHONY: dependencies
+dependencies: ## Install the Debian packages that are missing
+	@tools/install-dependencies
+
+.PHONY: python
+python: dependencies ## Make the Python environment .venv of the tools, tests and the demo
+	@tools/python-environment
+
+.PHONY: build
+build: build-release ## Build the optimised server, build/release/bin/foliot
+
+# build-release, build-debug, build-clang, build-asan, build-tsan: CMakePresets.json.
+build-%: dependencies
+	$(call say,Building $* in build/$*)
+	@if [[ ! -f build/$*/build.ninja ]]; then \
+	  cmake --preset $* -DCMAKE_CXX_COMPILER_LAUNCHER=$$(command -v ccache || true); \
+	fi
+	@cmake --build build/$*
+
+.PHONY: clean
+clean: ## Remove what was built; the Python environment stays
+	rm -rf build out
+
+##@ Checking
+
+.PHONY: check
+check: build ## Format, layers, headers that compile alone, link tests
+	@$(MAKE) check-built
+
+.PHONY: check-built
+check-built:
+	$(call say,Checks)
+	@tools/check build/release
+
+.PHONY: lint
+lint: build-clang ## clang-tidy over all of src/ (slow)
+	$(call say,clang-tidy)
+	@tools/lint
+
+.PHONY: format
+format: dependencies ## Format src/ in place
+	@find src -name '*.h' -o -name '*.cc' | xargs clang-format -i
+
+.PHONY: test-clang
+test-clang: build-clang ## The unit tests, built by clang
+	@ctest --test-dir build/clang --parallel 2 --output-on-failure --progress
+
+.PHONY: test-asan
+test-asan: build-asan ## The unit tests under the address and undefined-behaviour sanitizers
+	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress
+
+.PHONY: test-tsan
+test-tsan: build-tsan ## The unit tests of the threaded rooms under the thread sanitizer
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
+	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
+	  --tests-regex '^(base|platform|device_cpu|worker|frontend|app)/'
+
+##@ Longer
+
+.PHONY: fuzz
+fuzz: build-fuzz ## Fuzz whatever reads bytes from outside, each for FUZZ_SECONDS=60
+	$(call say,Fuzzing)
+	@tools/fuzz
+
+.PHONY: soak
+soak: build python ## Mixed traffic with trouble for SOAK_SECONDS=600; nothing may leak or die
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/figures/soak.py
+
+.PHONY: figures
+figures: build python ## Measure the figures that Foliot promises: overload, many models, restart
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/figures/all.py
+
+.PHONY: bench-serve
+bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/serve.py
+
+bench-%: build ## The microbenchmark of src/**/%_bench.cc
+	@cmake --build build/release --target $*_bench
+	@build/release/bin/$*_bench

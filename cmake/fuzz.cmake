@@ -1,0 +1,28 @@
+# Fuzzing: each x_fuzz.cc of a room becomes one executable, linked with its room.
+#
+# Wants clang, and every room instrumented: the preset "fuzz" sets FOLIOT_FUZZ and
+# FOLIOT_SANITIZE=fuzzer-no-link,address,undefined. `make fuzz` runs them with the
+# corpora in tests/corpus/<name>/.
+option(FOLIOT_FUZZ "Build the fuzzers (clang only)" OFF)
+if(NOT FOLIOT_FUZZ)
+  return()
+endif()
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT FOLIOT_SANITIZE MATCHES "fuzzer-no-link")
+  message(FATAL_ERROR "The fuzzers need clang++ and FOLIOT_SANITIZE=fuzzer-no-link,...: use the preset fuzz")
+endif()
+
+add_custom_target(foliot_fuzzers)
+file(GLOB_RECURSE fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*_fuzz.cc)
+foreach(source IN LISTS fuzzers)
+  get_filename_component(name ${source} NAME_WE)
+  get_filename_component(room ${source} DIRECTORY)
+  file(RELATIVE_PATH room ${CMAKE_SOURCE_DIR}/src ${room})
+  string(REPLACE "/" "_" room ${room})
+  if(TARGET foliot_${room})
+    add_executable(${name} ${source})
+    foliot_compile_options(${name})
+    target_link_libraries(${name} PRIVATE foliot_${room})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(foliot_fuzzers ${name})
+  endif()
+endforeach()

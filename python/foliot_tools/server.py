@@ -1,0 +1,149 @@
+"""Starts and stops a real `foliot serve`."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def foliot_binary():
+    """The program under test: $FOLIOT, or what `make build` made."""
+    return os.environ.get("FOLIOT", str(ROOT / "build/release/bin/foliot"))
+
+
+def free_ports(count):
+    """`count` loopback ports that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class ServerFailed(Exception):
+    """The server ended instead of becoming ready; the message is what it said."""
+
+    def __init__(self, exit_code, output):
+        super().__init__(f"foliot serve ended with {exit_code}:\n{output}")
+        self.exit_code = exit_code
+        self.output = output
+
+
+class Server:
+    """One `foliot serve` on free loopback ports, stopped when the block ends.
+
+    `options` become flags: page_cache="64MiB" is --page-cache 64MiB. All that
+    the server prints goes to `log`.
+    """
+
+    def __init__(self, repository, log, *, ready_timeout=300, foliot=None, preexec=None, **options):
+        self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
+        options = {
+            "http_port": self.http_port,
+            "grpc_port": self.grpc_port,
+            "metrics_port": self.metrics_port,
+            **options,
+        }
+        self.log = pathlib.Path(log)
+        self.command = [foliot or foliot_binary(), "serve", str(repository)]
+        for name, value in options.items():
+            self.command += ["--" + name.replace("_", "-"), str(value)]
+        self._ready_timeout = ready_timeout
+        self._preexec = preexec
+        self.process = None
+        self.seconds_to_ready = None
+
+    @property
+    def http(self):
+        return f"127.0.0.1:{self.http_port}"
+
+    @property
+    def grpc(self):
+        return f"127.0.0.1:{self.grpc_port}"
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        """Returns once the server says that it is ready. Raises ServerFailed."""
+        begin = time.monotonic()
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, preexec_fn=self._preexec
+            )
+        while not any(line.startswith("ready:") for line in self.output().splitlines()):
+            exit_code = self.process.poll()
+            if exit_code is not None:
+                raise ServerFailed(exit_code, self.output())
+            if time.monotonic() - begin > self._ready_timeout:
+                self.process.kill()
+                self.process.wait()
+                raise ServerFailed(None, f"(not ready after {self._ready_timeout} s)\n{self.output()}")
+            time.sleep(0.005)
+        self.seconds_to_ready = time.monotonic() - begin
+        return self
+
+    def stop(self, by=signal.SIGTERM, timeout=30):
+        """Lets the server drain and end; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+            try:
+                self.process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise
+        return self.process.returncode
+
+    def output(self):
+        """All that the server has printed; progress bars count as lines."""
+        return self.log.read_text(errors="replace").replace("\r", "\n") if self.log.exists() else ""
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def memory_bytes(self):
+        """Resident memory of the server now."""
+        pages = int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def get(self, path):
+        """(status, decoded JSON or None) of an HTTP GET."""
+        return self.request("GET", path)
+
+    def post(self, path, body=b"", headers=None):
+        """(status, decoded JSON or None) of an HTTP POST of bytes, or of a value as JSON."""
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        return self.request("POST", path, body, headers)
+
+    def request(self, method, path, body=None, headers=None):
+        request = urllib.request.Request(f"http://{self.http}{path}", body, headers or {}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                status, content = response.status, response.read()
+        except urllib.error.HTTPError as error:
+            status, content = error.code, error.read()
+        try:
+            return status, json.loads(content)
+        except ValueError:
+            return status, None
+
+    def metrics(self):
+        """The Prometheus page as {'name{label="value"}': number}."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as response:
+            lines = response.read().decode().splitlines()
+        samples = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+        return {name: float(value) for name, value in samples}

@@ -1,0 +1,85 @@
+"""The layering check finds what it is there to find."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SPEC = importlib.util.spec_from_file_location("check_layers", ROOT / "tools/check_layers.py")
+check_layers = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(check_layers)
+
+
+@pytest.fixture
+def src(tmp_path):
+    """A src/ with one good header in every room that the cases include from."""
+    for header in ("base/time.h", "core/action.h", "worker/worker.h", "controller/scheduler.h", "app/command.h",
+                   "sched/fcfs/fcfs.h", "device/device.h"):
+        write(tmp_path, header, guarded(header))
+    return tmp_path
+
+
+def guarded(path, body=""):
+    guard = "FOLIOT_" + path.replace("/", "_").replace(".", "_").upper() + "_"
+    return f"// What it is.\n#ifndef {guard}\n#define {guard}\n\n{body}\n#endif  // {guard}\n"
+
+
+def write(src, path, text):
+    (src / path).parent.mkdir(parents=True, exist_ok=True)
+    (src / path).write_text(text)
+
+
+def test_the_project_itself_passes():
+    assert check_layers.check(ROOT / "src") == []
+
+
+def test_what_the_table_allows_passes(src):
+    write(src, "controller/controller.cc", '#include "base/time.h"\n#include "core/action.h"\n#include <vector>\n')
+    write(src, "sched/clockwork/clockwork.cc", '#include "controller/scheduler.h"\n')
+    write(src, "app/serve.cc", '#include "worker/worker.h"\n#include <CLI/CLI.hpp>\n')
+    write(src, "device/cpu/kernels.cc", '#include "device/device.h"\n#include <oneapi/dnnl/dnnl.hpp>\n')
+    assert check_layers.check(src) == []
+
+
+@pytest.mark.parametrize(
+    "path, text, complaint",
+    [
+        ("controller/a.cc", '#include "worker/worker.h"\n', "controller may include only controller, base, core"),
+        ("base/a.cc", '#include "core/action.h"\n', "base may include only base"),
+        ("core/a.cc", '// first line\n#include "device/device.h"\n', "src/core/a.cc:2: includes device/device.h"),
+        ("sched/edf/edf.cc", '#include "sched/fcfs/fcfs.h"\n', "includes sched/fcfs/fcfs.h"),
+        ("worker/a.cc", '#include "app/command.h"\n', "nobody includes app"),
+        ("controller/a_test.cc", '#include "app/command.h"\n', "nobody includes app"),
+        ("attic/a.cc", "", "the room 'attic' is not in the table"),
+        ("worker/a.cc", "#include <dnnl.hpp>\n", "only device/cpu may"),
+        ("device/a.cc", "#include <oneapi/dnnl/dnnl.hpp>\n", "only device/cpu may"),
+        ("program/a.cc", "#include <onnx/onnx_pb.h>\n", "only compiler may"),
+        ("core/a.cc", "#include <grpcpp/grpcpp.h>\n", "includes grpcpp/grpcpp.h"),
+        ("worker/a.cc", '#include "package.pb.h"\n', "includes package.pb.h"),
+        ("controller/a.cc", "#include <boost/asio/io_context.hpp>\n", "includes boost/asio/io_context.hpp"),
+        ("compiler/a.cc", "#include <toml++/toml.h>\n", "only repository, app may"),
+        ("controller/a.cc", "auto t = std::chrono::steady_clock::now();\n", "uses steady_clock"),
+        ("worker/a.h", guarded("worker/a.h", "std::jthread thread_;\n"), "uses std::jthread"),
+        ("sched/edf/edf.cc", "\nstd::this_thread::sleep_for(x);\n", "src/sched/edf/edf.cc:2: uses sleep_for"),
+        ("core/a.cc", "std::random_device random;\n", "uses random_device"),
+        ("core/a.h", "#pragma once\n", "the include guard must be FOLIOT_CORE_A_H_"),
+        ("core/a.h", guarded("core/b.h"), "the include guard must be FOLIOT_CORE_A_H_"),
+    ],
+)
+def test_a_breach_is_found(src, path, text, complaint):
+    write(src, path, text)
+    breaches = check_layers.check(src)
+    assert len(breaches) == 1, breaches
+    assert breaches[0].startswith(f"src/{path}:")
+    assert complaint in breaches[0]
+
+
+def test_a_comment_is_no_breach(src):
+    write(src, "controller/a.cc", "// unlike std::thread, steady_clock and sleep_for\n")
+    assert check_layers.check(src) == []
+
+
+def test_clocks_and_threads_are_free_where_they_belong(src):
+    write(src, "platform/a.cc", "std::jthread t; auto n = std::chrono::steady_clock::now();\n")
+    assert check_layers.check(src) == []
