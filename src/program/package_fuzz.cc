@@ -1,0 +1,12 @@
+// Whatever the metadata of a package holds, decoding gives a program or an error.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "program/metadata.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto program = foliot::decode_metadata(std::as_bytes(std::span(data, size)));
+  if (program.ok()) FOLIOT_CHECK(foliot::decode_metadata(std::as_bytes(std::span(encode_metadata(*program)))).ok());
+  return 0;
+}
