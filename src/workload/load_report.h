@@ -1,0 +1,105 @@
+// LoadReport: what a run of load came to. Counts, latency and goodput, in all and
+// per model, as text and as JSON.
+//
+// Latency is counted from the instant at which the request was *due* to be sent,
+// not from when it was: a generator or a server that falls behind cannot hide it
+// (no coordinated omission). A refused request counts as missed.
+//
+// Threading: not thread-safe; one owner.
+#ifndef FOLIOT_WORKLOAD_LOAD_REPORT_H_
+#define FOLIOT_WORKLOAD_LOAD_REPORT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/histogram.h"
+#include "base/time.h"
+
+namespace foliot {
+
+enum class LoadOutcome : uint8_t {
+  kAnswered,
+  kRefused,  // the server said no, and why
+  kFailed,   // an error, or no answer within the client's patience
+  kUnsent,   // the generator itself could not send it: too many in flight
+};
+
+struct LoadSample {
+  uint32_t model = 0;     // position in the report's models
+  TimePoint scheduled{};  // when it was due to be sent
+  TimePoint sent{};
+  TimePoint finished{};  // when its end was known
+  LoadOutcome outcome = LoadOutcome::kAnswered;
+  std::string_view reason{};  // of kRefused: the reason word; of kFailed: what happened
+};
+
+// Counts of one model, or of all.
+struct LoadTally {
+  uint64_t offered = 0;  // due to be sent = sent + unsent
+  uint64_t sent = 0;
+  uint64_t good = 0;  // answered within the deadline
+  uint64_t late = 0;  // answered after it
+  uint64_t refused = 0;
+  uint64_t failed = 0;
+  Histogram latency;  // of the answered, good and late
+
+  // Share of the offered that was answered in time, in [0, 1]; 1 if none was offered.
+  double attainment() const;
+};
+
+struct LoadReportOptions {
+  std::vector<std::string> models;   // at least one
+  std::optional<Duration> deadline;  // nullopt: every answer is good
+  uint32_t rows_per_request = 1;
+  // What was run, for whoever reads the report: ("url", "127.0.0.1:8001"), ...
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+class LoadReport {
+ public:
+  explicit LoadReport(LoadReportOptions options);
+
+  void record(const LoadSample& sample);
+  // How long requests were offered; rates are per second of it.
+  void set_duration(Duration duration) { duration_ = duration; }
+
+  const LoadTally& total() const { return total_; }
+  const LoadTally& model(uint32_t index) const { return models_.at(index); }
+  const std::map<std::string, uint64_t>& refusals() const { return refusals_; }
+  const std::map<std::string, uint64_t>& failures() const { return failures_; }
+  // From due to refused: a good refusal comes early.
+  const Histogram& refusal_latency() const { return refusal_latency_; }
+  // From due to sent: how far the generator lagged behind its own schedule.
+  const Histogram& send_lag() const { return send_lag_; }
+
+  // Good answers per second.
+  double goodput() const { return per_second(total_.good); }
+  // True when the generator was late so often (p99 above a tenth of the deadline,
+  // or above 1 ms) or left so much unsent that the run says more about the
+  // generator than about the server.
+  bool generator_lagged() const;
+
+  std::string to_text() const;
+  std::string to_json() const;
+
+ private:
+  double per_second(uint64_t count) const;
+
+  const LoadReportOptions options_;
+  Duration duration_;
+  LoadTally total_;
+  std::vector<LoadTally> models_;
+  std::map<std::string, uint64_t> refusals_;
+  std::map<std::string, uint64_t> failures_;
+  Histogram refusal_latency_;
+  Histogram send_lag_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_WORKLOAD_LOAD_REPORT_H_
