@@ -8,7 +8,6 @@ find_package(tomlplusplus REQUIRED)
 find_package(simdjson REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(Protobuf REQUIRED)
-find_package(dnnl CONFIG REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
@@ -21,6 +20,11 @@ set_target_properties(onnx_proto PROPERTIES
   IMPORTED_LOCATION ${ONNX_PROTO_LIBRARY}
   INTERFACE_COMPILE_DEFINITIONS "ONNX_NAMESPACE=onnx;ONNX_ML=1"
   INTERFACE_LINK_LIBRARIES protobuf::libprotobuf)
+
+# Debian's oneDNN package asks for OpenCL in its CMake file and does without it here.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+add_library(DNNL::dnnl SHARED IMPORTED)
+set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY})
 
 # Debian's gRPC leaves this one out of its own link line.
 find_library(ABSL_SYNCHRONIZATION_LIBRARY absl_synchronization REQUIRED)
