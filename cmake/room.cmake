@@ -74,7 +74,9 @@ endfunction()
 function(foliot_compile_options target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
-    -Wold-style-cast -Wcast-qual -Werror -fno-math-errno -fno-omit-frame-pointer)
+    -Wold-style-cast -Wcast-qual -Werror
+    # Designated initialisers leave members at their defaults on purpose.
+    -Wno-missing-field-initializers -fno-math-errno -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 reports these inside the standard library's own templates.
     target_compile_options(${target} PRIVATE
