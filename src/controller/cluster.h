@@ -1,0 +1,42 @@
+// Cluster: the facts that a policy decides by. Read-only to it.
+#ifndef FOLIOT_CONTROLLER_CLUSTER_H_
+#define FOLIOT_CONTROLLER_CLUSTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "base/time.h"
+#include "controller/device_model.h"
+#include "controller/estimator.h"
+#include "core/model_info.h"
+
+namespace foliot {
+
+struct Cluster {
+  std::vector<DeviceModel> devices;                        // by DeviceId
+  std::vector<std::shared_ptr<const ModelInfo>> models;    // by ModelId; null where removed
+  Estimator estimator;
+  // Time from the end of EXEC to the answer at the client, and safety: a request
+  // is planned to be over this long before its deadline.
+  Duration deadline_margin;
+
+  const DeviceModel& device(DeviceId id) const {
+    FOLIOT_CHECK(id.value() < devices.size());
+    return devices[id.value()];
+  }
+  bool has_model(ModelId id) const { return id.value() < models.size() && models[id.value()] != nullptr; }
+  const ModelInfo& model(ModelId id) const {
+    FOLIOT_CHECK(has_model(id));
+    return *models[id.value()];
+  }
+  // True where an INFER could be sent now: the model is loaded or is loading.
+  bool placed(DeviceId device_id, ModelId model_id) const {
+    return device(device_id).residency(model_id) != Residency::kAbsent;
+  }
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_CLUSTER_H_

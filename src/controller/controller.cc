@@ -1,0 +1,399 @@
+#include "controller/controller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now) {
+  return {.id = request.id,
+          .model = request.model,
+          .payload = request.payload,
+          .refusal = reason,
+          .detail = {},
+          .arrival = request.arrival,
+          .deadline = request.deadline,
+          .finished = now,
+          .earliest_completion = earliest_completion};
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kAccepted: return "accepted";
+    case Verdict::kUnknown: return "unknown";
+    case Verdict::kNotPlaced: return "not placed";
+    case Verdict::kAlreadyPlaced: return "already placed";
+    case Verdict::kNoPages: return "no pages";
+    case Verdict::kInUse: return "in use";
+    case Verdict::kBusy: return "busy";
+    case Verdict::kBadWindow: return "bad window";
+  }
+  FOLIOT_CHECK(false);
+}
+
+Controller::Controller(const ControllerOptions& options, const SchedulerFactory& make_scheduler, ActionSink& actions,
+                       CompletionSink& completions)
+    : options_(options), actions_(actions), completions_(completions), admission_(cluster_) {
+  cluster_.deadline_margin = options.deadline_margin;
+  scheduler_ = make_scheduler(cluster_);
+}
+
+Controller::~Controller() = default;
+
+DeviceId Controller::add_device(uint32_t page_count, TimePoint /*now*/) {
+  const DeviceId id(static_cast<uint32_t>(cluster_.devices.size()));
+  cluster_.devices.emplace_back(id, page_count);
+  cluster_.estimator.add_device();
+  observe_pages(id);
+  return id;
+}
+
+void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now) {
+  const uint32_t id = model->id.value();
+  FOLIOT_CHECK(id <= cluster_.models.size() && !cluster_.has_model(model->id));
+  if (id == cluster_.models.size()) {
+    cluster_.models.emplace_back();
+    removing_.push_back(false);
+  }
+  cluster_.estimator.add_model(*model);
+  removing_[id] = false;
+  cluster_.models[id] = std::move(model);
+  for (Observer* observer : observers_) observer->on_model(*cluster_.models[id]);
+  scheduler_->on_model_added(*cluster_.models[id], now);
+}
+
+void Controller::remove_model(ModelId model, TimePoint now) {
+  if (!cluster_.has_model(model) || removing_[model.value()]) return;
+  turn_now_ = now;
+  removing_[model.value()] = true;
+  withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
+  scheduler_->on_model_removed(model, now);
+  continue_removal(model);
+}
+
+bool Controller::model_gone(ModelId model) const { return !cluster_.has_model(model); }
+
+// Goes on with a removal as far as what is outstanding allows; called again with
+// every outcome of the model.
+void Controller::continue_removal(ModelId model) {
+  if (!cluster_.has_model(model) || !removing_[model.value()]) return;
+  for (const DeviceModel& device : cluster_.devices) {
+    if (check_unload(device.id(), model) == Verdict::kAccepted) unload(device.id(), model);
+  }
+  const bool outstanding = std::any_of(actions_outstanding_.begin(), actions_outstanding_.end(),
+                                       [&](const auto& entry) { return entry.second.model == model; });
+  const bool placed = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
+    return device.residency(model) != Residency::kAbsent;
+  });
+  if (!outstanding && !placed) cluster_.models[model.value()] = nullptr;
+}
+
+void Controller::on_request(const Request& request, TimePoint now) {
+  for (Observer* observer : observers_) observer->on_request(request, now);
+  if (draining_) return refuse_new(request, Refusal::kDraining, TimePoint(), now);
+  if (!cluster_.has_model(request.model) || removing_[request.model.value()] ||
+      request.bucket.value() >= cluster_.model(request.model).buckets.size()) {
+    return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
+  }
+  FOLIOT_CHECK(!requests_.contains(request.id));
+  if (queued_ >= options_.queued_max || cluster_.devices.empty()) {
+    return refuse_new(request, Refusal::kOverload, TimePoint(), now);
+  }
+  if (options_.early_refusal) {
+    const Admission::Decision decision = admission_.decide(request, now);
+    if (decision.refusal != Refusal::kNone) {
+      if (decision.missed) scheduler_->on_missed(request.model, now);
+      return refuse_new(request, decision.refusal, decision.earliest_completion, now);
+    }
+  }
+  const bool warm = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
+    return device.residency(request.model) == Residency::kLoaded;
+  });
+  Tracked& tracked =
+      requests_.emplace(request.id, Tracked{.request = request, .ticket = {}, .cold_start = !warm}).first->second;
+  enqueue(tracked, now);
+}
+
+void Controller::on_cancel(RequestId id, TimePoint now) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end() || !found->second.queued) return;
+  scheduler_->on_withdrawn(found->second.request, now);
+  complete_refused(id, Refusal::kCancelled, TimePoint(), now);
+}
+
+void Controller::drain(TimePoint now) {
+  draining_ = true;
+  withdraw_all([](const Request&) { return true; }, Refusal::kDraining, now);
+}
+
+TimePoint Controller::turn(TimePoint now) {
+  turn_now_ = now;
+  return scheduler_->plan(now, *this);
+}
+
+// ---- Proposals ----
+
+Verdict Controller::reject(Verdict verdict) {
+  ++proposals_rejected_;
+  return verdict;
+}
+
+Verdict Controller::check_load(DeviceId device, ModelId model, Window window) const {
+  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model) || removing_[model.value()]) {
+    return Verdict::kUnknown;
+  }
+  const DeviceModel& d = cluster_.device(device);
+  if (d.residency(model) != Residency::kAbsent) return Verdict::kAlreadyPlaced;
+  if (cluster_.model(model).pages > d.free_pages()) return Verdict::kNoPages;
+  if (d.loads_outstanding() >= options_.loads_outstanding_max) return Verdict::kBusy;
+  if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::load(DeviceId device, ModelId model, Window window) {
+  if (const Verdict verdict = check_load(device, model, window); verdict != Verdict::kAccepted) return reject(verdict);
+  const Action action{.id = ActionId(next_action_++),
+                      .type = ActionType::kLoad,
+                      .device = device,
+                      .model = model,
+                      .earliest = window.earliest,
+                      .latest = window.latest,
+                      .expected = cluster_.estimator.load(device, model)};
+  cluster_.devices[device.value()].sent_load(action.id, model, cluster_.model(model).pages, window.earliest,
+                                             action.expected, turn_now_);
+  send(action);
+  observe_pages(device);
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::check_unload(DeviceId device, ModelId model) const {
+  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
+  const DeviceModel& d = cluster_.device(device);
+  if (d.residency(model) == Residency::kAbsent) return Verdict::kNotPlaced;
+  if (d.residency(model) == Residency::kLoading || d.infers_outstanding(model) > 0) return Verdict::kInUse;
+  return Verdict::kAccepted;
+}
+
+// An UNLOAD may begin at any time: it takes none, and nothing waits for it but
+// the LOADs behind it.
+Verdict Controller::unload(DeviceId device, ModelId model) {
+  if (const Verdict verdict = check_unload(device, model); verdict != Verdict::kAccepted) return reject(verdict);
+  const Action action{.id = ActionId(next_action_++),
+                      .type = ActionType::kUnload,
+                      .device = device,
+                      .model = model,
+                      .earliest = turn_now_,
+                      .latest = TimePoint::infinite_future(),
+                      .expected = Duration()};
+  cluster_.devices[device.value()].sent_unload(model, cluster_.model(model).pages);
+  send(action);
+  observe_pages(device);
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+                                std::span<const RequestId> requests, Window window) const {
+  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
+  const ModelInfo& info = cluster_.model(model);
+  if (bucket.value() >= info.buckets.size() || !std::count(info.batch_sizes.begin(), info.batch_sizes.end(), batch_size) ||
+      requests.empty() || requests.size() > batch_size) {
+    return Verdict::kUnknown;
+  }
+  for (const RequestId id : requests) {
+    const auto found = requests_.find(id);
+    if (found == requests_.end() || !found->second.queued || found->second.request.model != model ||
+        found->second.request.bucket != bucket) {
+      return Verdict::kUnknown;
+    }
+  }
+  const DeviceModel& d = cluster_.device(device);
+  if (d.residency(model) == Residency::kAbsent) return Verdict::kNotPlaced;
+  if (d.infers_outstanding() >= options_.infers_outstanding_max) return Verdict::kBusy;
+  if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+                          std::span<const RequestId> requests, Window window) {
+  const Verdict verdict = check_infer(device, model, bucket, batch_size, requests, window);
+  if (verdict != Verdict::kAccepted) return reject(verdict);
+  Action action{.id = ActionId(next_action_++),
+                .type = ActionType::kInfer,
+                .device = device,
+                .model = model,
+                .earliest = window.earliest,
+                .latest = window.latest,
+                .expected = cluster_.estimator.exec(device, model, bucket, batch_index(model, batch_size)),
+                .bucket = bucket,
+                .batch_size = batch_size,
+                .rows = {}};
+  for (const RequestId id : requests) {
+    Tracked& tracked = requests_.at(id);
+    dequeue(tracked);
+    action.rows.add({id, tracked.request.payload});
+  }
+  cluster_.devices[device.value()].sent_infer(action.id, model, window.earliest, action.expected, turn_now_);
+  send(action);
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
+  const auto found = requests_.find(request);
+  if (found == requests_.end() || !found->second.queued) return reject(Verdict::kUnknown);
+  complete_refused(request, reason, earliest_completion, turn_now_);
+  return Verdict::kAccepted;
+}
+
+void Controller::send(const Action& action) {
+  actions_outstanding_.emplace(action.id, action);
+  for (Observer* observer : observers_) observer->on_action(action, turn_now_);
+  actions_.send(action);
+}
+
+// ---- Outcomes ----
+
+void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
+  const auto found = actions_outstanding_.find(outcome.action);
+  FOLIOT_CHECK(found != actions_outstanding_.end());
+  const Action action = found->second;
+  actions_outstanding_.erase(found);
+  turn_now_ = now;
+  for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
+
+  switch (action.type) {
+    case ActionType::kLoad: load_over(action, outcome); break;
+    case ActionType::kUnload:
+      if (!outcome.done()) {
+        cluster_.devices[action.device.value()].unload_refused(action.model, cluster_.model(action.model).pages);
+      }
+      break;
+    case ActionType::kInfer: {
+      DeviceModel& device = cluster_.devices[action.device.value()];
+      device.infer_over(action.id, action.model, outcome.end);
+      if (outcome.done()) {
+        cluster_.estimator.record_exec(action.device, action.model, action.bucket,
+                                       batch_index(action.model, action.batch_size), outcome.duration);
+      }
+      break;
+    }
+  }
+  scheduler_->on_outcome(action, outcome, now);
+  if (action.type == ActionType::kInfer) infer_over(action, outcome, now);
+  if (action.type != ActionType::kInfer) observe_pages(action.device);
+  continue_removal(action.model);
+}
+
+void Controller::load_over(const Action& action, const Outcome& outcome) {
+  cluster_.devices[action.device.value()].load_over(action.id, action.model, cluster_.model(action.model).pages,
+                                                    outcome.done(), outcome.end);
+  if (outcome.done()) cluster_.estimator.record_load(action.device, action.model, outcome.duration);
+}
+
+void Controller::infer_over(const Action& action, const Outcome& outcome, TimePoint now) {
+  for (const BatchRows::Row& row : action.rows) row_over(action, outcome, row.request, now);
+}
+
+void Controller::row_over(const Action& action, const Outcome& outcome, RequestId id, TimePoint now) {
+  Tracked& tracked = requests_.at(id);
+  if (!outcome.done() && outcome.status != OutcomeStatus::kFailed) return give_back(tracked, now);
+  const Request& request = tracked.request;
+  Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), outcome.output_end);
+  if (!outcome.done()) {
+    completion.refusal = Refusal::kWorkerLost;
+  } else if (outcome.output_end > request.deadline) {
+    completion.refusal = Refusal::kLate;
+    completion.earliest_completion = outcome.output_end;
+  }
+  completion.batch_size = action.batch_size;
+  completion.cold_start = tracked.cold_start;
+  completion.exec_start = outcome.start;
+  completion.input_duration = outcome.input_duration;
+  completion.exec_duration = outcome.duration;
+  completion.output_duration = outcome.output_duration;
+  requests_.erase(id);
+  complete(completion, now);
+}
+
+// The worker refused the action that carried this request: it may be tried again
+// while there is time, but not forever.
+void Controller::give_back(Tracked& tracked, TimePoint now) {
+  const Request request = tracked.request;
+  const bool removed = removing_[request.model.value()];
+  if (!draining_ && !removed && tracked.returns < options_.returns_max && now < request.deadline) {
+    ++tracked.returns;
+    return enqueue(tracked, now);
+  }
+  const Refusal reason = draining_                  ? Refusal::kDraining
+                         : removed                  ? Refusal::kUnloaded
+                         : now >= request.deadline  ? Refusal::kExpired
+                                                    : Refusal::kWorkerLost;
+  requests_.erase(request.id);
+  complete(refusal_of(request, reason, TimePoint(), now), now);
+}
+
+// ---- Requests ----
+
+void Controller::enqueue(Tracked& tracked, TimePoint now) {
+  tracked.queued = true;
+  ++queued_;
+  tracked.ticket = admission_.enqueued(tracked.request, now);
+  scheduler_->on_request(tracked.request, now);
+}
+
+void Controller::dequeue(Tracked& tracked) {
+  FOLIOT_CHECK(tracked.queued && queued_ > 0);
+  tracked.queued = false;
+  --queued_;
+  admission_.dequeued(tracked.request, tracked.ticket);
+}
+
+void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {
+  const auto found = requests_.find(id);
+  dequeue(found->second);
+  const Request request = found->second.request;
+  requests_.erase(found);
+  complete(refusal_of(request, reason, earliest_completion, now), now);
+}
+
+void Controller::complete(const Completion& completion, TimePoint now) {
+  for (Observer* observer : observers_) observer->on_completion(completion, now);
+  completions_.complete(completion);
+}
+
+void Controller::refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now) {
+  complete(refusal_of(request, reason, earliest_completion, now), now);
+}
+
+// In the order of ids, so that the same events give the same completions.
+void Controller::withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now) {
+  std::vector<RequestId> ids;
+  for (const auto& [id, tracked] : requests_) {
+    if (tracked.queued && which(tracked.request)) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  for (const RequestId id : ids) {
+    scheduler_->on_withdrawn(requests_.at(id).request, now);
+    complete_refused(id, reason, TimePoint(), now);
+  }
+}
+
+void Controller::observe_pages(DeviceId id) {
+  const DeviceModel& device = cluster_.device(id);
+  for (Observer* observer : observers_) {
+    observer->on_pages(id, device.page_count() - device.free_pages(), device.page_count());
+  }
+}
+
+uint32_t Controller::batch_index(ModelId model, uint32_t batch_size) const {
+  const auto& sizes = cluster_.model(model).batch_sizes;
+  const auto found = std::find(sizes.begin(), sizes.end(), batch_size);
+  FOLIOT_CHECK(found != sizes.end());
+  return static_cast<uint32_t>(found - sizes.begin());
+}
+
+}  // namespace foliot

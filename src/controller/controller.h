@@ -1,0 +1,135 @@
+// Controller: requests in, actions out, completions back (Clockwork, section
+// 4.5). It owns the facts (Cluster), admits requests, lets the policy propose,
+// checks and sends what it proposes, takes outcomes in, and sees to it that every
+// request gets exactly one Completion.
+//
+// A single-threaded state machine: each call is an event with its time; after one
+// or more events the loop calls turn(), which lets the policy decide and says
+// when to call again.
+#ifndef FOLIOT_CONTROLLER_CONTROLLER_H_
+#define FOLIOT_CONTROLLER_CONTROLLER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "controller/admission.h"
+#include "controller/cluster.h"
+#include "controller/scheduler.h"
+#include "core/observer.h"
+#include "core/ports.h"
+
+namespace foliot {
+
+struct ControllerOptions {
+  // Requests waiting for an action; one more is refused as kOverload.
+  uint32_t queued_max = 65536;
+  // Actions of each kind that one device has outstanding.
+  uint32_t infers_outstanding_max = 32;
+  uint32_t loads_outstanding_max = 64;
+  Duration deadline_margin = Duration::milliseconds(1);
+  // Refuse on arrival what is predicted to miss its deadline.
+  bool early_refusal = true;
+  // How often a request may come back from a worker that refused its action.
+  uint32_t returns_max = 3;
+};
+
+class Controller : private Dispatcher {
+ public:
+  using SchedulerFactory = std::function<std::unique_ptr<Scheduler>(const Cluster&)>;
+
+  // All references outlive the controller.
+  Controller(const ControllerOptions& options, const SchedulerFactory& make_scheduler, ActionSink& actions,
+             CompletionSink& completions);
+  ~Controller() override;
+
+  // Before the first event. Observers are called in this order.
+  void add_observer(Observer& observer) { observers_.push_back(&observer); }
+
+  // Events.
+  DeviceId add_device(uint32_t page_count, TimePoint now);
+  // `model.id` is the next free one: the number of models added so far, or that
+  // of one removed.
+  void add_model(std::shared_ptr<const ModelInfo> model, TimePoint now);
+  // Refuses the model's queued requests (kUnloaded) and unloads it; model_gone()
+  // is true once nothing of it is left.
+  void remove_model(ModelId model, TimePoint now);
+  bool model_gone(ModelId model) const;
+  void on_request(const Request& request, TimePoint now);
+  void on_cancel(RequestId request, TimePoint now);
+  void on_outcome(const Outcome& outcome, TimePoint now);
+  // Refuses what is queued and all that comes after (kDraining).
+  void drain(TimePoint now);
+
+  // Lets the policy decide. Returns when to call it again at the latest.
+  TimePoint turn(TimePoint now);
+
+  const Cluster& cluster() const { return cluster_; }
+  uint64_t queued() const { return queued_; }
+  uint64_t actions_outstanding() const { return actions_outstanding_.size(); }
+  // Proposals of the policy that were turned down: zero unless it has a bug.
+  uint64_t proposals_rejected() const { return proposals_rejected_; }
+
+ private:
+  struct Tracked {
+    Request request;
+    Backlog::Ticket ticket;
+    bool queued = true;
+    bool cold_start = false;
+    uint32_t returns = 0;
+  };
+
+  Verdict load(DeviceId device, ModelId model, Window window) override;
+  Verdict unload(DeviceId device, ModelId model) override;
+  Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+                std::span<const RequestId> requests, Window window) override;
+  Verdict refuse(RequestId request, Refusal reason, TimePoint earliest_completion) override;
+
+  Verdict check_load(DeviceId device, ModelId model, Window window) const;
+  Verdict check_unload(DeviceId device, ModelId model) const;
+  Verdict check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+                      std::span<const RequestId> requests, Window window) const;
+  Verdict reject(Verdict verdict);
+  void send(const Action& action);
+  void continue_removal(ModelId model);
+
+  void load_over(const Action& action, const Outcome& outcome);
+  void infer_over(const Action& action, const Outcome& outcome, TimePoint now);
+  void row_over(const Action& action, const Outcome& outcome, RequestId row, TimePoint now);
+  void give_back(Tracked& tracked, TimePoint now);
+  void enqueue(Tracked& tracked, TimePoint now);
+  void dequeue(Tracked& tracked);
+  // Completes a queued request that the policy knows nothing of (any more).
+  void complete_refused(RequestId request, Refusal reason, TimePoint earliest_completion, TimePoint now);
+  void complete(const Completion& completion, TimePoint now);
+  void refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now);
+  void withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now);
+  void observe_pages(DeviceId device);
+  uint32_t batch_index(ModelId model, uint32_t batch_size) const;
+
+  ControllerOptions options_;
+  ActionSink& actions_;
+  CompletionSink& completions_;
+  std::vector<Observer*> observers_;
+  Cluster cluster_;
+  Admission admission_;
+  std::unique_ptr<Scheduler> scheduler_;
+
+  std::unordered_map<RequestId, Tracked> requests_;
+  std::unordered_map<ActionId, Action> actions_outstanding_;
+  std::vector<bool> removing_;                    // by ModelId
+  uint64_t next_action_ = 1;
+  uint64_t queued_ = 0;
+  uint64_t proposals_rejected_ = 0;
+  bool draining_ = false;
+  TimePoint turn_now_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_CONTROLLER_H_

@@ -1,0 +1,101 @@
+#include "controller/device_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foliot {
+
+TimePoint Timeline::available(TimePoint now) const {
+  TimePoint at = now;
+  for (const Pending& pending : pending_) {
+    const TimePoint start = &pending == &pending_.front() ? first_start_ : std::max(at, pending.earliest);
+    // What should be over by now and is not will be over any moment.
+    at = std::max(now, start + pending.expected);
+  }
+  return at;
+}
+
+void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint now) {
+  const Pending added{earliest, id, expected};
+  const auto behind = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
+    return std::pair(added.earliest, added.id) < std::pair(pending.earliest, pending.id);
+  });
+  if (behind == pending_.begin()) first_start_ = std::max(now, earliest);
+  pending_.insert(behind, added);
+}
+
+void Timeline::remove(ActionId id, TimePoint end) {
+  const auto found =
+      std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) { return pending.id == id; });
+  FOLIOT_CHECK(found != pending_.end());
+  const bool first = found == pending_.begin();
+  pending_.erase(found);
+  // What comes next began when this one ended; if this one was refused from
+  // behind the one that runs, that one's start stands.
+  if (first && !pending_.empty()) first_start_ = std::max(end, pending_.front().earliest);
+}
+
+const DeviceModel::State& DeviceModel::state(ModelId model) const {
+  static const State kAbsent;
+  return model.value() < models_.size() ? models_[model.value()] : kAbsent;
+}
+
+DeviceModel::State& DeviceModel::state(ModelId model) {
+  if (model.value() >= models_.size()) models_.resize(model.value() + 1);
+  return models_[model.value()];
+}
+
+void DeviceModel::sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected,
+                            TimePoint now) {
+  State& s = state(model);
+  FOLIOT_CHECK(s.residency == Residency::kAbsent && pages <= free_pages());
+  free_pages_ -= pages;
+  load_.add(id, earliest, expected, now);
+  s.residency = Residency::kLoading;
+  s.loaded_at = load_.available(now);
+  s.last_used = s.loaded_at;
+}
+
+void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
+  State& s = state(model);
+  FOLIOT_CHECK(s.residency == Residency::kLoaded && s.infers == 0);
+  s.residency = Residency::kAbsent;
+  free_pages_ += pages;
+  FOLIOT_CHECK(free_pages_ <= page_count_);
+}
+
+void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Duration expected, TimePoint now) {
+  State& s = state(model);
+  FOLIOT_CHECK(s.residency != Residency::kAbsent);
+  ++s.infers;
+  s.last_used = now;
+  exec_.add(id, earliest, expected, now);
+}
+
+void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {
+  State& s = state(model);
+  FOLIOT_CHECK(s.residency == Residency::kLoading);
+  load_.remove(id, end);
+  s.residency = loaded ? Residency::kLoaded : Residency::kAbsent;
+  s.loaded_at = end;
+  s.last_used = std::max(s.last_used, end);
+  if (!loaded) free_pages_ += pages;
+}
+
+void DeviceModel::unload_refused(ModelId model, uint32_t pages) {
+  State& s = state(model);
+  FOLIOT_CHECK(s.residency == Residency::kAbsent);
+  s.residency = Residency::kLoaded;
+  free_pages_ -= pages;
+}
+
+void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end) {
+  State& s = state(model);
+  FOLIOT_CHECK(s.infers > 0);
+  --s.infers;
+  exec_.remove(id, end);
+}
+
+}  // namespace foliot

@@ -1,0 +1,96 @@
+// DeviceModel: what the controller knows of one device without asking it: which
+// models its pages hold, what it has been told to do, and when each of its
+// executors will be free (Clockwork, section 5.3: "managing worker state").
+//
+// Every action is checked against it before it is sent, and changes it at once.
+#ifndef FOLIOT_CONTROLLER_DEVICE_MODEL_H_
+#define FOLIOT_CONTROLLER_DEVICE_MODEL_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+#include "core/action.h"
+#include "core/ids.h"
+
+namespace foliot {
+
+enum class Residency : uint8_t { kAbsent, kLoading, kLoaded };
+
+// Actions of one executor that were sent and have no outcome yet, in the order
+// in which it takes them.
+class Timeline {
+ public:
+  // When work sent at `now` and allowed to begin at once could begin: after all
+  // that was sent before it.
+  TimePoint available(TimePoint now) const;
+  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now);
+  // The action is over; the executor was free again at `end`.
+  void remove(ActionId id, TimePoint end);
+  uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
+
+ private:
+  struct Pending {
+    TimePoint earliest;
+    ActionId id;
+    Duration expected;
+  };
+  std::vector<Pending> pending_;   // by (earliest, id), as the executor's queue
+  TimePoint first_start_;          // when the first of them is expected to have begun
+};
+
+class DeviceModel {
+ public:
+  DeviceModel(DeviceId id, uint32_t page_count) : id_(id), page_count_(page_count), free_pages_(page_count) {}
+
+  DeviceId id() const { return id_; }
+  uint32_t page_count() const { return page_count_; }
+  uint32_t free_pages() const { return static_cast<uint32_t>(std::max<int64_t>(free_pages_, 0)); }
+  Residency residency(ModelId model) const { return state(model).residency; }
+  // When a loading model is expected to be loaded.
+  TimePoint loaded_at(ModelId model) const { return state(model).loaded_at; }
+  // INFERs sent and without an outcome.
+  uint32_t infers_outstanding(ModelId model) const { return state(model).infers; }
+  uint32_t infers_outstanding() const { return exec_.size(); }
+  uint32_t loads_outstanding() const { return load_.size(); }
+  TimePoint exec_available(TimePoint now) const { return exec_.available(now); }
+  TimePoint load_available(TimePoint now) const { return load_.available(now); }
+  // When the model was last loaded or given work to do; for LRU.
+  TimePoint last_used(ModelId model) const { return state(model).last_used; }
+
+  // Each takes in an action that is about to be sent. REQUIRES: the device can
+  // do it (Controller checks that before).
+  void sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected, TimePoint now);
+  void sent_unload(ModelId model, uint32_t pages);
+  void sent_infer(ActionId id, ModelId model, TimePoint earliest, Duration expected, TimePoint now);
+
+  // Each takes in an outcome: when the executor was free again, and whether the
+  // model is loaded now.
+  void load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end);
+  // An UNLOAD that the worker refused: the model is still there.
+  void unload_refused(ModelId model, uint32_t pages);
+  void infer_over(ActionId id, ModelId model, TimePoint end);
+
+ private:
+  struct State {
+    Residency residency = Residency::kAbsent;
+    uint32_t infers = 0;
+    TimePoint loaded_at;
+    TimePoint last_used;
+  };
+  const State& state(ModelId model) const;
+  State& state(ModelId model);
+
+  DeviceId id_;
+  uint32_t page_count_;
+  // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.
+  int64_t free_pages_;
+  std::vector<State> models_;
+  Timeline exec_;
+  Timeline load_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_DEVICE_MODEL_H_

@@ -1,0 +1,66 @@
+// Estimator: how long a LOAD or an EXEC will take, from the last durations
+// measured for the same (device, model, bucket, batch size) (Clockwork, section
+// 5.3: "action profiles").
+//
+// The estimate is a high quantile of the last kWindow durations; before the
+// first one, the seed profile made at compile time.
+#ifndef FOLIOT_CONTROLLER_ESTIMATOR_H_
+#define FOLIOT_CONTROLLER_ESTIMATOR_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+#include "core/ids.h"
+#include "core/model_info.h"
+
+namespace foliot {
+
+// The last measured durations of one thing. The estimate is their largest: of
+// ten values, that is what a p99 is.
+class RollingProfile {
+ public:
+  static constexpr uint32_t kWindow = 10;
+  explicit RollingProfile(Duration seed = Duration()) : estimate_(seed) {}
+
+  void record(Duration measured);
+  Duration estimate() const { return estimate_; }
+
+ private:
+  std::array<Duration, kWindow> last_;
+  uint32_t count_ = 0;
+  uint32_t next_ = 0;
+  Duration estimate_;
+};
+
+class Estimator {
+ public:
+  void add_device();
+  // REQUIRES: ids are dense and in order; or those of a model removed before.
+  void add_model(const ModelInfo& model);
+
+  Duration load(DeviceId device, ModelId model) const;
+  // `batch_index`: position in ModelInfo::batch_sizes.
+  Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const;
+
+  void record_load(DeviceId device, ModelId model, Duration measured);
+  void record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured);
+
+ private:
+  struct ModelProfiles {
+    RollingProfile load;
+    uint32_t batch_sizes = 1;
+    std::vector<RollingProfile> exec;   // [bucket * batch_sizes + batch_index]
+  };
+  static ModelProfiles seed(const ModelInfo& model);
+  const ModelProfiles& at(DeviceId device, ModelId model) const { return profiles_[device.value()][model.value()]; }
+  ModelProfiles& at(DeviceId device, ModelId model) { return profiles_[device.value()][model.value()]; }
+
+  std::vector<ModelInfo> models_;       // what a device that joins later is seeded from
+  std::vector<std::vector<ModelProfiles>> profiles_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_ESTIMATOR_H_

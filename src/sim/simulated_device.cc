@@ -1,0 +1,59 @@
+#include "sim/simulated_device.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foliot {
+
+void SimulatedDevice::add_model(std::shared_ptr<const ModelInfo> model) {
+  const uint32_t id = model->id.value();
+  if (id >= models_.size()) models_.resize(id + 1);
+  models_[id] = std::move(model);
+}
+
+Duration SimulatedDevice::duration(std::string_view executor, const Action& action) {
+  if (executor == "input" || executor == "output") {
+    return noise_.copy * static_cast<int64_t>(action.rows.size());
+  }
+  if (action.type == ActionType::kUnload) return Duration();
+  const ModelInfo& model = *models_[action.model.value()];
+  if (action.type == ActionType::kLoad) return noisy(model.seed_load, noise_.load_deviation);
+  const auto& sizes = model.batch_sizes;
+  const auto index = std::find(sizes.begin(), sizes.end(), action.batch_size) - sizes.begin();
+  return noisy(model.buckets[action.bucket.value()].seed_exec[static_cast<size_t>(index)], noise_.exec_deviation);
+}
+
+Duration SimulatedDevice::noisy(Duration duration, double deviation) {
+  double factor = std::max(0.5, 1 + deviation * random_.normal());
+  if (noise_.outlier_probability > 0 && random_.uniform() < noise_.outlier_probability) {
+    factor *= noise_.outlier_factor;
+  }
+  return duration.scaled(factor);
+}
+
+Status SimulatedDevice::load(ModelId model, std::span<const PageIndex> pages) {
+  FOLIOT_CHECK(!loaded_.contains(model));
+  FOLIOT_CHECK(pages.size() == models_[model.value()]->pages);
+  for (const PageIndex page : pages) FOLIOT_CHECK(pages_in_use_.insert(page).second);
+  loaded_[model].assign(pages.begin(), pages.end());
+  return Status();
+}
+
+void SimulatedDevice::unload(ModelId model) {
+  const auto found = loaded_.find(model);
+  FOLIOT_CHECK(found != loaded_.end());
+  for (const PageIndex page : found->second) pages_in_use_.erase(page);
+  loaded_.erase(found);
+}
+
+void SimulatedDevice::input(const InferWork& /*work*/) {}
+
+Status SimulatedDevice::exec(const InferWork& work) {
+  FOLIOT_CHECK(loaded_.contains(work.action.model));
+  return Status();
+}
+
+void SimulatedDevice::output(const InferWork& /*work*/) {}
+
+}  // namespace foliot

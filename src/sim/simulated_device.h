@@ -1,0 +1,60 @@
+// SimulatedDevice: stands where a real device would, and says how long each piece
+// of work takes: the model's profile times measured noise, with rare outliers.
+// It also checks what a device would be hurt by: pages given twice, an EXEC of a
+// model that is not loaded, an UNLOAD under an EXEC.
+#ifndef FOLIOT_SIM_SIMULATED_DEVICE_H_
+#define FOLIOT_SIM_SIMULATED_DEVICE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "base/time.h"
+#include "core/model_info.h"
+#include "worker/engine.h"
+
+namespace foliot {
+
+struct NoiseOptions {
+  // Standard deviation of EXEC and LOAD, as a share of the duration.
+  double exec_deviation = 0.003;
+  double load_deviation = 0.02;
+  // How often, and how many times longer, an outlier is.
+  double outlier_probability = 0;
+  double outlier_factor = 3;
+  // INPUT and OUTPUT of one row.
+  Duration copy = Duration::microseconds(20);
+};
+
+class SimulatedDevice : public Engine {
+ public:
+  SimulatedDevice(const NoiseOptions& noise, uint64_t seed) : noise_(noise), random_(seed) {}
+
+  void add_model(std::shared_ptr<const ModelInfo> model);
+
+  // How long this piece of work of this executor takes.
+  Duration duration(std::string_view executor, const Action& action);
+
+  Status load(ModelId model, std::span<const PageIndex> pages) override;
+  void unload(ModelId model) override;
+  void input(const InferWork& work) override;
+  Status exec(const InferWork& work) override;
+  void output(const InferWork& work) override;
+
+ private:
+  Duration noisy(Duration duration, double deviation);
+
+  NoiseOptions noise_;
+  Random random_;
+  std::vector<std::shared_ptr<const ModelInfo>> models_;
+  std::map<ModelId, std::vector<PageIndex>> loaded_;
+  std::set<PageIndex> pages_in_use_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_SIMULATED_DEVICE_H_

@@ -1,0 +1,82 @@
+#include "worker/device_engine.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foliot {
+
+DeviceEngine::DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max)
+    : device_(device), payloads_(payloads), entries_(models_max) {}
+
+Status DeviceEngine::add_model(ModelId id, const Package& package) {
+  FOLIOT_CHECK(id.value() < entries_.size());
+  FOLIOT_ASSIGN_OR_RETURN(auto executable, device_.preload(package.program->plans, package.weights));
+  entries_[id.value()] = {package.program, std::move(executable)};
+  return Status();
+}
+
+void DeviceEngine::remove_model(ModelId id) { entries_[id.value()] = {}; }
+
+Status DeviceEngine::load(ModelId model, std::span<const PageIndex> pages) {
+  return entries_[model.value()].executable->load(pages);
+}
+
+void DeviceEngine::unload(ModelId model) { entries_[model.value()].executable->unload(); }
+
+const Plan& DeviceEngine::plan_of(const InferWork& work, uint32_t& index) const {
+  const Program& program = *entries_[work.action.model.value()].program;
+  const auto& sizes = program.batch_sizes;
+  const auto position = std::find(sizes.begin(), sizes.end(), work.action.batch_size) - sizes.begin();
+  index = static_cast<uint32_t>(work.action.bucket.value() * sizes.size() + static_cast<size_t>(position));
+  return program.plans[index];
+}
+
+// Rows that a batch has room for and nobody asked for keep what was there before:
+// no row's result depends on its neighbours.
+void DeviceEngine::input(const InferWork& work) {
+  uint32_t index = 0;
+  const Plan& plan = plan_of(work, index);
+  for (uint32_t i = 0; i < plan.inputs.size(); ++i) {
+    const Tensor& tensor = plan.tensors[plan.inputs[i]];
+    const uint64_t row_bytes = tensor.bytes / plan.batch_size;
+    uint64_t at = work.input_offset + tensor.offset;
+    for (const BatchRows::Row& row : work.action.rows) {
+      const std::span<const std::byte> bytes = payloads_.input(row.payload, i);
+      FOLIOT_CHECK(bytes.size() == row_bytes);
+      device_.copy_to_io(at, bytes);
+      at += row_bytes;
+    }
+  }
+}
+
+Status DeviceEngine::exec(const InferWork& work) {
+  uint32_t index = 0;
+  plan_of(work, index);
+  return entries_[work.action.model.value()].executable->run(index, OperatorRange{}, work.input_offset,
+                                                             work.output_offset);
+}
+
+void DeviceEngine::output(const InferWork& work) {
+  uint32_t index = 0;
+  const Plan& plan = plan_of(work, index);
+  for (uint32_t i = 0; i < plan.outputs.size(); ++i) {
+    const Tensor& tensor = plan.tensors[plan.outputs[i]];
+    const uint64_t row_bytes = tensor.bytes / plan.batch_size;
+    uint64_t at = work.output_offset + tensor.offset;
+    for (const BatchRows::Row& row : work.action.rows) {
+      const std::span<std::byte> bytes = payloads_.output(row.payload, i);
+      FOLIOT_CHECK(bytes.size() == row_bytes);
+      device_.copy_from_io(at, bytes);
+      at += row_bytes;
+    }
+  }
+}
+
+WorkerModel worker_model(ModelId id, const Program& program, uint64_t page_bytes) {
+  WorkerModel model{.id = id, .pages = program.pages(page_bytes), .batch_sizes = program.batch_sizes};
+  for (const Plan& plan : program.plans) model.io_bytes.push_back({plan.input_bytes, plan.output_bytes});
+  return model;
+}
+
+}  // namespace foliot

@@ -1,0 +1,51 @@
+// DeviceEngine: the executors' work done on a real device.
+#ifndef FOLIOT_WORKER_DEVICE_ENGINE_H_
+#define FOLIOT_WORKER_DEVICE_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/payload.h"
+#include "device/device.h"
+#include "program/package.h"
+#include "worker/engine.h"
+#include "worker/model_table.h"
+
+namespace foliot {
+
+// Threading: as Engine; add_model() and remove_model() belong to the control
+// thread, and no action for the model may be outstanding.
+class DeviceEngine : public Engine {
+ public:
+  // All references outlive the engine. ModelId values are below `models_max`.
+  DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max);
+
+  // Makes the model ready to LOAD. Errors: Device::preload()'s.
+  Status add_model(ModelId id, const Package& package);
+  void remove_model(ModelId id);
+
+  Status load(ModelId model, std::span<const PageIndex> pages) override;
+  void unload(ModelId model) override;
+  void input(const InferWork& work) override;
+  Status exec(const InferWork& work) override;
+  void output(const InferWork& work) override;
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Program> program;
+    std::unique_ptr<Executable> executable;
+  };
+  const Plan& plan_of(const InferWork& work, uint32_t& index) const;
+
+  Device& device_;
+  PayloadStore& payloads_;
+  std::vector<Entry> entries_;
+};
+
+// How the worker's table describes this program under this page size.
+WorkerModel worker_model(ModelId id, const Program& program, uint64_t page_bytes);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_WORKER_DEVICE_ENGINE_H_

@@ -1,0 +1,121 @@
+// INPUT, EXEC and OUTPUT: the three executors through which every INFER passes
+// (Clockwork, section 5.2). INPUT runs on receipt, EXEC in the action's window,
+// OUTPUT at once; a refused INFER passes through OUTPUT too, which alone gives
+// back what INPUT took and reports the outcome.
+#ifndef FOLIOT_WORKER_INFER_EXECUTORS_H_
+#define FOLIOT_WORKER_INFER_EXECUTORS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/spsc_ring.h"
+#include "core/ports.h"
+#include "worker/engine.h"
+#include "worker/executor.h"
+#include "worker/executor_queue.h"
+#include "worker/io_cache.h"
+#include "worker/model_table.h"
+
+namespace foliot {
+
+// An INFER in flight. There is a fixed number of these, handed from executor to
+// executor by index.
+struct InferSlot {
+  InferWork work;
+  IoCache::Block block;
+  OutcomeStatus status = OutcomeStatus::kDone;
+  Duration input_duration;
+  TimePoint exec_start;
+  TimePoint exec_end;
+};
+using InferSlots = std::vector<InferSlot>;
+
+class OutputExecutor;
+class ExecExecutor;
+
+class InputExecutor : public Executor {
+ public:
+  InputExecutor(uint64_t io_cache_bytes, InferSlots& slots, ModelTable& models, Engine& engine, OutcomeSink& outcomes,
+                ExecExecutor& next, Waker& next_waker);
+
+  // From the worker's one sender. False when the queue is full.
+  bool submit(const Action& action) { return inbox_.push(action); }
+  // From OUTPUT: the INFER in this slot is over.
+  void give_back(uint32_t slot);
+
+  const char* name() const override { return "input"; }
+  Step poll(TimePoint now) override;
+  Status perform() override;
+  void finish(TimePoint start, TimePoint end, const Status& status) override;
+
+  uint64_t io_bytes_free() const { return io_cache_.free_bytes(); }
+
+ private:
+  OutcomeStatus begin(const Action& action);
+
+  IoCache io_cache_;
+  InferSlots& slots_;
+  std::vector<uint32_t> free_slots_;
+  ModelTable& models_;
+  Engine& engine_;
+  OutcomeSink& outcomes_;
+  ExecExecutor& next_;
+  Waker& next_waker_;
+  SpscRing<Action> inbox_;
+  SpscRing<uint32_t> returned_;
+  uint32_t current_ = 0;
+};
+
+class ExecExecutor : public Executor {
+ public:
+  ExecExecutor(InferSlots& slots, ModelTable& models, Engine& engine, OutputExecutor& next, Waker& next_waker);
+
+  // From INPUT.
+  void submit(uint32_t slot);
+
+  const char* name() const override { return "exec"; }
+  Step poll(TimePoint now) override;
+  Status perform() override;
+  void finish(TimePoint start, TimePoint end, const Status& status) override;
+
+ private:
+  void pass_on(uint32_t slot, OutcomeStatus status, TimePoint start, TimePoint end);
+
+  InferSlots& slots_;
+  ModelTable& models_;
+  Engine& engine_;
+  OutputExecutor& next_;
+  Waker& next_waker_;
+  SpscRing<uint32_t> inbox_;
+  ExecutorQueue<uint32_t> queue_;
+  uint32_t current_ = 0;
+};
+
+class OutputExecutor : public Executor {
+ public:
+  OutputExecutor(InferSlots& slots, Engine& engine, OutcomeSink& outcomes);
+
+  // Whom to give slots back to; before the first poll().
+  void set_first(InputExecutor& first) { first_ = &first; }
+  // From EXEC.
+  void submit(uint32_t slot);
+
+  const char* name() const override { return "output"; }
+  Step poll(TimePoint now) override;
+  Status perform() override;
+  void finish(TimePoint start, TimePoint end, const Status& status) override;
+
+ private:
+  void report(uint32_t slot, Duration output_duration, TimePoint output_end);
+
+  InferSlots& slots_;
+  Engine& engine_;
+  OutcomeSink& outcomes_;
+  InputExecutor* first_ = nullptr;
+  SpscRing<uint32_t> inbox_;
+  uint32_t current_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_WORKER_INFER_EXECUTORS_H_

@@ -1,0 +1,59 @@
+#include "worker/io_cache.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "device/plan.h"
+
+namespace foliot {
+namespace {
+
+uint64_t align_up(uint64_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
+
+}  // namespace
+
+IoCache::IoCache(uint64_t bytes, size_t blocks_max) {
+  free_.reserve(blocks_max + 2);
+  free_.push_back({0, bytes / kTensorAlignment * kTensorAlignment});
+}
+
+std::optional<IoCache::Block> IoCache::acquire(uint64_t bytes) {
+  bytes = align_up(std::max<uint64_t>(bytes, 1));
+  const auto fit = std::find_if(free_.begin(), free_.end(), [&](const Block& block) { return block.bytes >= bytes; });
+  if (fit == free_.end()) return std::nullopt;
+  const Block taken{fit->offset, bytes};
+  fit->offset += bytes;
+  fit->bytes -= bytes;
+  if (fit->bytes == 0) free_.erase(fit);
+  return taken;
+}
+
+void IoCache::release(Block block) {
+  const auto next = std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.offset > block.offset; });
+  FOLIOT_CHECK(next == free_.end() || block.offset + block.bytes <= next->offset);
+  const bool joins_next = next != free_.end() && block.offset + block.bytes == next->offset;
+  if (next != free_.begin()) {
+    const auto previous = std::prev(next);
+    FOLIOT_CHECK(previous->offset + previous->bytes <= block.offset);
+    if (previous->offset + previous->bytes == block.offset) {
+      previous->bytes += block.bytes + (joins_next ? next->bytes : 0);
+      if (joins_next) free_.erase(next);
+      return;
+    }
+  }
+  if (joins_next) {
+    next->offset = block.offset;
+    next->bytes += block.bytes;
+  } else {
+    FOLIOT_CHECK(free_.size() < free_.capacity());
+    free_.insert(next, block);
+  }
+}
+
+uint64_t IoCache::free_bytes() const {
+  uint64_t bytes = 0;
+  for (const Block& block : free_) bytes += block.bytes;
+  return bytes;
+}
+
+}  // namespace foliot

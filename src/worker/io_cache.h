@@ -1,0 +1,37 @@
+// IoCache: where in the device's io cache the inputs and outputs of INFERs in
+// flight lie. First fit over a short list of free extents, which never allocates.
+//
+// Threading: belongs to the INPUT executor.
+#ifndef FOLIOT_WORKER_IO_CACHE_H_
+#define FOLIOT_WORKER_IO_CACHE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace foliot {
+
+class IoCache {
+ public:
+  // At most `blocks_max` blocks are out at a time.
+  IoCache(uint64_t bytes, size_t blocks_max);
+
+  struct Block {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+
+  // A block of at least `bytes`, aligned to kTensorAlignment; nullopt if none fits.
+  std::optional<Block> acquire(uint64_t bytes);
+  // REQUIRES: acquire() gave this block, and it is released once.
+  void release(Block block);
+
+  uint64_t free_bytes() const;
+
+ private:
+  std::vector<Block> free_;   // by offset, never adjacent
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_WORKER_IO_CACHE_H_

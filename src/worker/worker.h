@@ -1,0 +1,66 @@
+// Worker: one device and its four executors. It does what actions say, in the
+// window they say, or refuses; it chooses nothing (Clockwork, section 4.4).
+//
+// Threading: send() belongs to one thread (the controller's loop or a link);
+// add_model() and remove_model() to one control thread; each executor to its
+// driver. Outcomes are reported from the LOAD, INPUT and OUTPUT executors.
+#ifndef FOLIOT_WORKER_WORKER_H_
+#define FOLIOT_WORKER_WORKER_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/ports.h"
+#include "worker/engine.h"
+#include "worker/infer_executors.h"
+#include "worker/load_executor.h"
+#include "worker/model_table.h"
+
+namespace foliot {
+
+struct WorkerOptions {
+  uint32_t page_count = 0;
+  uint64_t io_cache_bytes = 0;
+  uint32_t models_max = 16384;
+  // Actions waiting or under way, of each kind; one more is refused as kQueueFull.
+  uint32_t loads_in_flight_max = 256;
+  uint32_t infers_in_flight_max = 64;
+};
+
+// How each executor's driver is told of new work.
+struct WorkerWakers {
+  Waker& load;
+  Waker& input;
+  Waker& exec;
+  Waker& output;
+};
+
+class Worker : public ActionSink {
+ public:
+  // All references outlive the worker.
+  Worker(const WorkerOptions& options, Engine& engine, OutcomeSink& outcomes, const WorkerWakers& wakers);
+
+  void add_model(WorkerModel model) { models_.add(std::move(model)); }
+  void remove_model(ModelId id) { models_.remove(id); }
+  bool resident(ModelId id) const { return models_.resident(id); }
+
+  void send(const Action& action) override;
+
+  std::array<Executor*, 4> executors() { return {&load_, &input_, &exec_, &output_}; }
+  const LoadExecutor& load() const { return load_; }
+  const InputExecutor& input() const { return input_; }
+
+ private:
+  OutcomeSink& outcomes_;
+  WorkerWakers wakers_;
+  ModelTable models_;
+  InferSlots slots_;
+  LoadExecutor load_;
+  OutputExecutor output_;
+  ExecExecutor exec_;
+  InputExecutor input_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_WORKER_WORKER_H_
