@@ -42,10 +42,11 @@ class Server:
     """One `foliot serve` on free loopback ports, stopped when the block ends.
 
     `options` become flags: page_cache="64MiB" is --page-cache 64MiB. All that
-    the server prints goes to `log`.
+    the server prints goes to `log`. `prefix` goes before the command; it must
+    end by exec'ing the rest.
     """
 
-    def __init__(self, repository, log, *, ready_timeout=300, foliot=None, preexec=None, **options):
+    def __init__(self, repository, log, *, ready_timeout=300, foliot=None, prefix=(), preexec=None, **options):
         self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
         options = {
             "http_port": self.http_port,
@@ -54,7 +55,7 @@ class Server:
             **options,
         }
         self.log = pathlib.Path(log)
-        self.command = [foliot or foliot_binary(), "serve", str(repository)]
+        self.command = [*prefix, str(foliot or foliot_binary()), "serve", str(repository)]
         for name, value in options.items():
             self.command += ["--" + name.replace("_", "-"), str(value)]
         self._ready_timeout = ready_timeout
