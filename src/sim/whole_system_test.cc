@@ -207,7 +207,7 @@ TEST(WholeSystemTest, RemovesModelsUnderTraffic) {
   cluster.checker().check_finished();
   EXPECT_TRUE(cluster.controller().model_gone(ModelId(2)));
   EXPECT_TRUE(cluster.pages_agree());
-  EXPECT_EQ(cluster.checker().refused(Refusal::kUnloaded), 250u - 1);
+  EXPECT_EQ(cluster.checker().refused(Refusal::kUnloaded), 250u);
   EXPECT_EQ(cluster.controller().proposals_rejected(), 0u);
 }
 

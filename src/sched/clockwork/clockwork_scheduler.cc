@@ -180,13 +180,18 @@ bool ClockworkScheduler::send_batch(DeviceId device, const Strategy& strategy, T
   const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
   LaneState& state = lane(key);
   uint32_t batch_index = strategy.batch_index;
-  const size_t first = state.queue.first_due_from(start + exec(device, key, batch_index));
+  size_t first = state.queue.first_due_from(start + exec(device, key, batch_index));
   FOLIOT_CHECK(state.queue.size() - first >= sizes[batch_index]);
-  const TimePoint head_deadline = state.queue[first].deadline;
-  while (batch_index + 1 < sizes.size() && state.queue.size() - first >= sizes[batch_index + 1] &&
-         start + exec(device, key, batch_index + 1) <= head_deadline) {
+  // A larger batch takes longer, so its queue may begin behind the head: who is
+  // left behind may still go in a smaller batch, or gives way to those who fill
+  // this one.
+  while (batch_index + 1 < sizes.size()) {
+    const size_t next_first = state.queue.first_due_from(start + exec(device, key, batch_index + 1));
+    if (state.queue.size() - next_first < sizes[batch_index + 1]) break;
+    first = next_first;
     ++batch_index;
   }
+  const TimePoint head_deadline = state.queue[first].deadline;
 
   const uint32_t batch_size = sizes[batch_index];
   std::array<RequestId, kBatchSizeMax> requests;
