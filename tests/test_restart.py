@@ -1,0 +1,154 @@
+"""Starting again, stopping, and settings: what holds over a server's life."""
+
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+import tritonclient.http as triton
+
+from conftest import write_small_models
+from foliot_tools import onnx_models
+from foliot_tools.event_log import read_event_log
+from foliot_tools.server import Server, foliot_binary
+
+
+def infer(server, model="dense"):
+    pixels = np.full((1, 64), 0.5, np.float32)
+    with triton.InferenceServerClient(server.http) as client:
+        request = triton.InferInput("pixels", [1, 64], "FP32")
+        request.set_data_from_numpy(pixels)
+        return client.infer(model, [request]).as_numpy("probabilities")
+
+
+def package_files(cache):
+    return {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
+
+
+def test_a_restart_compiles_nothing(tmp_path, serve):
+    repository, cache = write_small_models(tmp_path / "models"), tmp_path / "cache"
+    first = serve(repository, cache=cache, page_cache="16MiB")
+    before = infer(first)
+    first.stop()
+    packages = package_files(cache)
+    assert packages
+
+    second = serve(repository, cache=cache, page_cache="16MiB")
+    np.testing.assert_array_equal(infer(second), before)
+    assert package_files(cache) == packages
+
+
+def test_the_default_cache_is_in_the_repository(tmp_path, serve):
+    repository = write_small_models(tmp_path / "models")
+    serve(repository, page_cache="16MiB")
+    assert package_files(repository / ".foliot")
+
+
+def test_a_changed_model_is_compiled_anew(tmp_path, serve):
+    repository, cache = write_small_models(tmp_path / "models"), tmp_path / "cache"
+    first = serve(repository, cache=cache, page_cache="16MiB")
+    before = infer(first)
+    first.stop()
+    onnx_models.random_dense_network(repository / "dense/1/model.onnx", (64, 32, 10), seed=9)
+    assert not np.array_equal(infer(serve(repository, cache=cache, page_cache="16MiB")), before)
+
+
+def test_a_model_that_arrives_later_can_be_loaded(tmp_path, serve):
+    repository = write_small_models(tmp_path / "models")
+    server = serve(repository, page_cache="16MiB")
+    onnx_models.random_dense_network(repository / "late/1/model.onnx", (64, 32, 10), seed=4)
+    with triton.InferenceServerClient(server.http, network_timeout=60) as client:
+        assert not client.is_model_ready("late")
+        client.load_model("late")
+        assert client.is_model_ready("late")
+    assert infer(server, "late").shape == (1, 10)
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_it_drains_and_stops(tmp_path, by):
+    repository = write_small_models(tmp_path / "models")
+    with Server(repository, tmp_path / "log", page_cache="16MiB") as server:
+        failures, answers = [], []
+        stopping = threading.Event()
+
+        def ask():
+            while True:
+                try:
+                    answers.append(infer(server))
+                except Exception as error:  # noqa: BLE001: whatever the client raises is what is tested
+                    if not stopping.is_set():
+                        failures.append(error)
+                    return
+
+        clients = [threading.Thread(target=ask) for _ in range(4)]
+        for client in clients:
+            client.start()
+        time.sleep(0.5)
+        stopping.set()
+        assert server.stop(by) == 0, server.output()
+        for client in clients:
+            client.join(30)
+        assert not failures and answers
+
+
+@pytest.mark.parametrize("tier", ["memory", "disk"])
+def test_models_that_do_not_fit_together(tmp_path, serve, tier):
+    """A page cache for 3 of 10 models: all answer, and the event log balances."""
+    repository, log = tmp_path / "models", tmp_path / "events.csv"
+    names = [f"m{i}" for i in range(10)]
+    for i, name in enumerate(names):
+        onnx_models.random_dense_network(repository / name / "model.onnx", (64, 512, 10), seed=i)
+    server = serve(repository, page_size="256KiB", page_cache="768KiB", weights_tier=tier, event_log=log)
+    first = {name: infer(server, name) for name in names}
+    for _ in range(3):
+        for name in names:
+            np.testing.assert_array_equal(infer(server, name), first[name])
+    server.stop()
+
+    done = [event for event in read_event_log(log) if event.kind == "action" and event.status == "done"]
+    loaded = {}
+    for event in sorted(done, key=lambda event: event.end_us):
+        if event.type == "LOAD":
+            assert not loaded.get(event.model)
+            loaded[event.model] = True
+            assert sum(loaded.values()) <= 3
+        elif event.type == "UNLOAD":
+            assert loaded.get(event.model)
+            loaded[event.model] = False
+        else:
+            assert loaded.get(event.model)
+    assert sum(event.type == "LOAD" for event in done) >= 20
+
+
+def test_a_settings_file_has_the_names_of_the_flags(tmp_path, serve):
+    repository = write_small_models(tmp_path / "models")
+    config = tmp_path / "foliot.toml"
+    config.write_text(f'page-cache = "16MiB"\npage-size = "256KiB"\ncache = "{tmp_path / "elsewhere"}"\n')
+    serve(repository, config=config)
+    assert package_files(tmp_path / "elsewhere")
+
+
+def run(*arguments, check=True):
+    return subprocess.run([foliot_binary(), *map(str, arguments)], capture_output=True, text=True, timeout=120, check=check)
+
+
+def test_compile_and_models(tmp_path, serve):
+    repository = write_small_models(tmp_path / "models")
+    output = tmp_path / "dense.package"
+    result = run("compile", repository / "dense/1/model.onnx", "--output", output, "--batch-sizes", "1,2", "--report")
+    assert output.stat().st_size > 64 * 32 * 4
+    assert "MatMul" in result.stdout
+    listed = run("models", repository).stdout
+    server = serve(repository, page_cache="16MiB")
+    served = run("models", "--url", server.http).stdout
+    for name in ("dense", "pair", "tokens", "fixed"):
+        assert name in listed and name in served
+    assert "READY" in served
+
+
+def test_every_command_has_help():
+    for command in ("serve", "compile", "models", "bench"):
+        assert "--help" in run(command, "--help").stdout
+    assert run("no-such-command", check=False).returncode != 0
