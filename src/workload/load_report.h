@@ -90,7 +90,7 @@ class LoadReport {
  private:
   double per_second(uint64_t count) const;
 
-  const LoadReportOptions options_;
+  LoadReportOptions options_;
   Duration duration_;
   LoadTally total_;
   std::vector<LoadTally> models_;

@@ -1,0 +1,50 @@
+// One run of load against a server, from finding it to the report: what
+// `foliot bench` does.
+#ifndef FOLIOT_CLIENT_BENCH_H_
+#define FOLIOT_CLIENT_BENCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "client/inference_client.h"
+#include "client/input_generator.h"
+#include "client/load_generator.h"
+#include "workload/arrivals.h"
+#include "workload/load_report.h"
+
+namespace foliot {
+
+struct BenchOptions {
+  ClientProtocol protocol = ClientProtocol::kGrpc;
+  std::string url = "127.0.0.1:8001";
+  // Empty or {"all"}: every model that is ready, in the server's order.
+  std::vector<std::string> models;
+  double zipf = 0;  // popularity of the models, in their order; 0: uniform
+  // Set: closed loop with so many users; else open loop after `arrivals`.
+  std::optional<uint32_t> concurrency;
+  ArrivalOptions arrivals;
+  Duration warmup = Duration::seconds(1);
+  Duration duration = Duration::seconds(10);
+  std::optional<Duration> deadline;  // sent with every request; nullopt: best effort
+  uint32_t rows = 1;                 // per request
+  InputShapes shapes;                // of inputs whose shape is variable
+  uint32_t connections = 0;          // 0: 4 over gRPC; as many as needed, up to 64, over HTTP
+  uint32_t threads = 1;              // that receive; one more sends
+  uint32_t in_flight_max = 8192;
+  Duration spin;  // before each send: sharper, for the price of a core
+  uint64_t seed = 1;
+};
+
+// Blocks until the run is over. Requests are given up after ten deadlines (30 s
+// without one), so it always ends. Errors: no server, no such model, inputs that
+// cannot be made up, options that make no sense; refusals and failures of single
+// requests are counted in the report.
+Result<LoadReport> run_bench(const BenchOptions& options, const LoadHooks& hooks);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CLIENT_BENCH_H_

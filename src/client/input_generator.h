@@ -1,0 +1,29 @@
+// Random inputs that fit what a server says of a model.
+#ifndef FOLIOT_CLIENT_INPUT_GENERATOR_H_
+#define FOLIOT_CLIENT_INPUT_GENERATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "client/inference_client.h"
+
+namespace foliot {
+
+// Extents for inputs whose shape is variable, by name of the input; with the rows.
+using InputShapes = std::map<std::string, std::vector<int64_t>, std::less<>>;
+
+// One tensor per input. A variable first dimension becomes `rows`; other variable
+// ones must be given in `shapes`. Floating-point elements are normally
+// distributed, integers lie in [0, 100), which any vocabulary has. Errors:
+// kInvalidArgument naming the model, the input and what to give; kUnimplemented
+// for element types without a fixed size.
+Result<std::vector<InputTensor>> random_inputs(const ModelDescription& model, uint32_t rows, const InputShapes& shapes,
+                                               Random& random);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CLIENT_INPUT_GENERATOR_H_

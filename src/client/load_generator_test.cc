@@ -1,0 +1,197 @@
+#include "client/load_generator.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <thread>
+
+namespace foliot {
+namespace {
+
+// A client without a server: answers on a thread of its own, in order, after what
+// `answer` says, or never when it is told to be silent.
+class EchoClient : public InferenceClient {
+ public:
+  explicit EchoClient(std::function<Response(uint64_t)> answer) : answer_(std::move(answer)) {}
+  ~EchoClient() override { stop(); }
+
+  void start(ResponseSink& sink) {
+    sink_ = &sink;
+    thread_ = std::thread([this] { answer_all(); });
+  }
+  Status connect() override { return Status(); }
+  Result<std::vector<std::string>> ready_models() override { return std::vector<std::string>{}; }
+  Result<ModelDescription> describe(const std::string&) override { return ModelDescription{}; }
+  PreparedRequest prepare(const InferenceBody&) override { return PreparedRequest(0); }
+  void send(PreparedRequest request, uint64_t tag) override {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(tag);
+    in_flight_max_ = std::max(in_flight_max_, waiting_.size());
+    sent_.push_back(request.value());
+  }
+  void stop() override {
+    if (!thread_.joinable()) return;
+    stopping_ = true;
+    thread_.join();
+    for (const uint64_t tag : std::exchange(waiting_, {})) {
+      sink_->on_response(tag, {LoadOutcome::kFailed, "given up"});
+    }
+  }
+
+  std::atomic<bool> silent_{false};
+  std::vector<uint32_t> sent_;
+  size_t in_flight_max_ = 0;
+
+ private:
+  void answer_all() {
+    while (!stopping_) {
+      std::optional<uint64_t> tag;
+      {
+        const std::lock_guard lock(mutex_);
+        if (!waiting_.empty() && !silent_) {
+          tag = waiting_.front();
+          waiting_.pop_front();
+        }
+      }
+      if (tag) {
+        sink_->on_response(*tag, answer_(answered_++));
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  const std::function<Response(uint64_t)> answer_;
+  ResponseSink* sink_ = nullptr;
+  std::mutex mutex_;
+  std::deque<uint64_t> waiting_;
+  uint64_t answered_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+Response good(uint64_t) { return {}; }
+
+std::vector<Duration> every_millisecond(int64_t count) {
+  std::vector<Duration> instants;
+  for (int64_t i = 0; i < count; ++i) instants.push_back(Duration::milliseconds(i));
+  return instants;
+}
+
+LoadPlan open_loop(int64_t count, Duration duration) {
+  ArrivalOptions options{.kind = ArrivalKind::kReplay, .instants = every_millisecond(count)};
+  LoadPlan plan;
+  plan.arrivals = std::move(make_arrivals(options)).value();
+  plan.requests = {{PreparedRequest(0)}};
+  plan.duration = duration;
+  return plan;
+}
+
+LoadPlan closed_loop(uint32_t concurrency, Duration duration) {
+  LoadPlan plan;
+  plan.concurrency = concurrency;
+  plan.requests = {{PreparedRequest(0)}};
+  plan.duration = duration;
+  return plan;
+}
+
+void run(LoadPlan plan, EchoClient& client, LoadReport& report, const LoadHooks& hooks = {}) {
+  LoadGenerator generator(std::move(plan), report);
+  client.start(generator);
+  ASSERT_TRUE(generator.run(client, hooks).ok());
+}
+
+TEST(LoadGeneratorTest, OpenLoopSendsWhatIsDueAndEndsWithTheTrace) {
+  LoadReport report({.models = {"m"}});
+  EchoClient client(good);
+  run(open_loop(50, Duration::seconds(60)), client, report);
+  EXPECT_EQ(report.total().offered, 50u);
+  EXPECT_EQ(report.total().good, 50u);
+  EXPECT_EQ(report.send_lag().count(), 50u);
+}
+
+TEST(LoadGeneratorTest, OpenLoopStopsAtTheEnd) {
+  LoadReport report({.models = {"m"}});
+  EchoClient client(good);
+  run(open_loop(1000, Duration::milliseconds(30)), client, report);
+  EXPECT_LE(report.total().offered, 30u);
+  EXPECT_GE(report.total().offered, 1u);
+}
+
+TEST(LoadGeneratorTest, WarmUpIsSentButNotCounted) {
+  LoadReport report({.models = {"m"}});
+  EchoClient client(good);
+  LoadPlan plan = open_loop(40, Duration::seconds(60));
+  plan.warmup = Duration::milliseconds(25);
+  run(std::move(plan), client, report);
+  EXPECT_EQ(client.sent_.size(), 40u);
+  EXPECT_EQ(report.total().offered, 15u);
+}
+
+TEST(LoadGeneratorTest, OpenLoopDoesNotWaitForASilentServer) {
+  LoadReport report({.models = {"m"}});
+  EchoClient client(good);
+  client.silent_ = true;
+  LoadPlan plan = open_loop(20, Duration::milliseconds(40));
+  plan.in_flight_max = 15;
+  plan.patience = Duration::milliseconds(5);
+  run(std::move(plan), client, report);
+  EXPECT_EQ(report.total().offered, 20u);
+  EXPECT_EQ(report.total().sent, 15u);
+  EXPECT_EQ(report.total().failed, 15u);
+  EXPECT_EQ(report.failures().at("given up"), 15u);
+  EXPECT_TRUE(report.generator_lagged());
+}
+
+TEST(LoadGeneratorTest, RefusalsAndFailuresAreToldApart) {
+  LoadReport report({.models = {"m"}});
+  EchoClient client([](uint64_t i) -> Response {
+    if (i % 3 == 0) return {LoadOutcome::kRefused, "overload"};
+    if (i % 3 == 1) return {LoadOutcome::kFailed, "connection reset"};
+    return {};
+  });
+  run(open_loop(30, Duration::seconds(60)), client, report);
+  EXPECT_EQ(report.refusals().at("overload"), 10u);
+  EXPECT_EQ(report.failures().at("connection reset"), 10u);
+  EXPECT_EQ(report.total().good, 10u);
+}
+
+TEST(LoadGeneratorTest, ClosedLoopKeepsItsConcurrency) {
+  LoadReport report({.models = {"m"}});
+  EchoClient client(good);
+  run(closed_loop(3, Duration::milliseconds(50)), client, report);
+  EXPECT_EQ(client.in_flight_max_, 3u);
+  EXPECT_GT(report.total().offered, 3u);  // answers brought new requests
+  EXPECT_EQ(report.total().good, client.sent_.size());
+  EXPECT_EQ(report.total().good, report.total().offered);
+}
+
+TEST(LoadGeneratorTest, StopsWhenAsked) {
+  LoadReport report({.models = {"m"}});
+  EchoClient client(good);
+  int asked = 0;
+  LoadHooks hooks;
+  hooks.should_stop = [&] { return ++asked == 2; };
+  run(closed_loop(1, Duration::seconds(3600)), client, report, hooks);
+  EXPECT_EQ(report.total().failed, 0u);
+}
+
+TEST(LoadGeneratorTest, SeedDecidesWhichModelsAreAsked) {
+  const auto models_of = [](uint64_t seed) {
+    LoadReport report({.models = {"a", "b", "c"}});
+    EchoClient client(good);
+    LoadPlan plan = open_loop(40, Duration::seconds(60));
+    plan.requests = {{PreparedRequest(0)}, {PreparedRequest(1), PreparedRequest(2)}, {PreparedRequest(3)}};
+    plan.popularity = Popularity(3, 0);
+    plan.seed = seed;
+    run(std::move(plan), client, report);
+    EXPECT_EQ(report.model(0).good + report.model(1).good + report.model(2).good, 40u);
+    return client.sent_;
+  };
+  EXPECT_EQ(models_of(1), models_of(1));
+  EXPECT_NE(models_of(1), models_of(2));
+}
+
+}  // namespace
+}  // namespace foliot

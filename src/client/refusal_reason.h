@@ -1,0 +1,18 @@
+// Tells the server's refusals from errors, by the reason word that the message of
+// a refusal carries ("model 'x' refused the request: overload").
+#ifndef FOLIOT_CLIENT_REFUSAL_REASON_H_
+#define FOLIOT_CLIENT_REFUSAL_REASON_H_
+
+#include <string_view>
+
+#include "core/request.h"
+
+namespace foliot {
+
+// The first word of `message`, outside of quoted names, that names a Refusal;
+// kNone if there is none.
+Refusal find_refusal(std::string_view message);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CLIENT_REFUSAL_REASON_H_
