@@ -99,7 +99,8 @@ def small_models(tmp_path_factory):
 def small_server(small_models, tmp_path_factory):
     """A server of the small models, one per test file."""
     folder = tmp_path_factory.mktemp("server")
-    with serving(small_models, folder / "log", cache=folder / "cache", page_size="256KiB", page_cache="16MiB") as server:
+    options = {"cache": folder / "cache", "page_size": "256KiB", "page_cache": "16MiB"}
+    with serving(small_models, folder / "log", **options) as server:
         yield server
 
 

@@ -233,7 +233,8 @@ def test_a_wrong_header_length(server, length):
     "body",
     [b"", b"{", b"[]", b"null", b"42", b'{"inputs": 5}', b'{"inputs": [5]}', b"\xff\xfe\x00", b"[" * 100_000,
      b'{"inputs": [{"name": "pixels"', b'{"inputs": []} trailing'],
-    ids=["empty", "brace", "array", "null", "number", "inputs-number", "input-number", "not-utf8", "deep", "cut", "more"],
+    ids=["empty", "brace", "array", "null", "number", "inputs-number", "input-number", "not-utf8", "deep", "cut",
+         "more"],
 )
 def test_malformed_json(server, body):
     status, error = infer(server, body)

@@ -75,6 +75,13 @@ def test_a_breach_is_found(src, path, text, complaint):
     assert complaint in breaches[0]
 
 
+def test_a_folder_within_a_room_belongs_to_it(src):
+    write(src, "worker/parts/a.cc", '#include "worker/worker.h"\n')
+    assert check_layers.check(src) == []
+    write(src, "worker/parts/a.cc", '#include "controller/scheduler.h"\n')
+    assert len(check_layers.check(src)) == 1
+
+
 def test_a_comment_is_no_breach(src):
     write(src, "controller/a.cc", "// unlike std::thread, steady_clock and sleep_for\n")
     assert check_layers.check(src) == []

@@ -201,7 +201,8 @@ def test_async_http(http, dense_oracle):
 def test_async_grpc(rpc, dense_oracle):
     done = queue.Queue()
     for _ in range(8):
-        rpc.async_infer("dense", [tensor(grpc_client, "pixels", PIXELS)], lambda result, error: done.put((result, error)))
+        pixels = tensor(grpc_client, "pixels", PIXELS)
+        rpc.async_infer("dense", [pixels], lambda result, error: done.put((result, error)))
     for _ in range(8):
         result, error = done.get(timeout=30)
         assert error is None
@@ -320,8 +321,9 @@ def test_statistics_are_complete(http):
     infer_dense(http, http_client, PIXELS)
     (statistics,) = http.get_inference_statistics("dense")["model_stats"]
     assert statistics["version"] == "1"
-    expected = {"success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"}
-    assert expected <= set(statistics["inference_stats"])
+    assert set(statistics["inference_stats"]) >= {
+        "success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"
+    }
     assert statistics["inference_stats"]["success"]["count"] > 0
     assert statistics["inference_stats"]["compute_infer"]["ns"] > 0
     assert any(batch["batch_size"] >= 1 for batch in statistics["batch_stats"])

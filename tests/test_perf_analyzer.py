@@ -2,14 +2,13 @@
 bench's are of the same size."""
 
 import csv
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from foliot_tools.server import foliot_binary
+from foliot_tools.bench import bench
 
 PERF_ANALYZER = Path(sys.executable).parent / "perf_analyzer"
 # Two load generators that share two noisy cores with the server agree no better.
@@ -27,13 +26,6 @@ def perf_analyzer(server, protocol, load, report):
     with open(report, newline="") as file:
         (row,) = csv.DictReader(file)
     return {name: float(value) for name, value in row.items() if value}
-
-
-def bench(server, protocol, load):
-    command = [foliot_binary(), "bench", "--url", getattr(server, protocol), "--model", "dense", "--duration", "2s",
-               "--json", "/dev/stdout", *load]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    return json.loads(result.stdout[result.stdout.index("{") :])
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -62,5 +54,5 @@ def test_it_collects_metrics(small_server, tmp_path):
 def test_latency_agrees_with_foliot_bench(small_server, tmp_path):
     load = ("--concurrency-range", "1")
     theirs_us = perf_analyzer(small_server, "grpc", load, tmp_path / "report.csv")["p50 latency"]
-    ours_us = bench(small_server, "grpc", ("--concurrency", "1"))["latency_ms"]["p50"] * 1e3
+    ours_us = bench(small_server.grpc, "dense", concurrency=1, duration="2s")["latency_milliseconds"]["p50"] * 1e3
     assert theirs_us / AGREEMENT_FACTOR < ours_us < theirs_us * AGREEMENT_FACTOR

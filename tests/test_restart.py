@@ -131,7 +131,8 @@ def test_a_settings_file_has_the_names_of_the_flags(tmp_path, serve):
 
 
 def run(*arguments, check=True):
-    return subprocess.run([foliot_binary(), *map(str, arguments)], capture_output=True, text=True, timeout=120, check=check)
+    command = [foliot_binary(), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=check)
 
 
 def test_compile_and_models(tmp_path, serve):

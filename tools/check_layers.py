@@ -6,6 +6,7 @@ Prints one line per breach and exits with 1 if there is any.
 """
 
 import argparse
+import fnmatch
 import pathlib
 import re
 import sys
@@ -26,6 +27,7 @@ ROOMS = {
     "frontend": ["core"],
     "repository": ["compiler", "program", "device", "core", "platform"],
     "workload": ["core"],
+    "client": ["workload", "core", "platform"],
     "sim": ["controller", "worker", "program", "device", "core"],
     "app": ["*"],
 }
@@ -45,11 +47,11 @@ TESTS = {
 LIBRARIES = {
     r"(oneapi/)?dnnl.*|omp\.h": ["device/cpu"],
     r"onnx/.*": ["compiler"],
-    r"grpc(pp)?/.*|.*\.grpc\.pb\.h": ["frontend", "transport", "workload", "app"],
-    r"google/protobuf/.*|.*\.pb\.h": ["compiler", "program", "frontend", "transport", "workload", "app"],
-    r"boost/(beast|asio).*": ["frontend", "transport", "workload", "app"],
+    r"grpc(pp)?/.*|.*\.grpc\.pb\.h": ["frontend", "transport", "client"],
+    r"google/protobuf/.*|.*\.pb\.h": ["compiler", "program", "frontend", "transport", "client"],
+    r"boost/(beast|asio).*": ["frontend", "transport", "client", "app"],
     r"prometheus/.*": ["frontend"],
-    r"simdjson.*": ["frontend", "workload", "app"],
+    r"simdjson.*": ["frontend", "client"],
     r"toml\+\+/.*|toml\.h.*": ["repository", "app"],
     r"CLI/.*": ["app"],
 }
@@ -73,10 +75,8 @@ def includes(text):
 
 
 def matches(room, pattern):
-    """True if `room` is `pattern`, which may end in /* or be * for any."""
-    if pattern.endswith("*"):
-        return room.startswith(pattern[:-1])
-    return room == pattern
+    """True if `room` is `pattern`, which may be x/* for any folder of x, or * for any."""
+    return fnmatch.fnmatchcase(room, pattern) and room.count("/") == pattern.count("/") or pattern == "*"
 
 
 def lookup(table, room):
@@ -84,7 +84,11 @@ def lookup(table, room):
 
 
 def room_of(path):
-    """The room that a path relative to src/ lies in: its folder."""
+    """The room that a path relative to src/ lies in: the innermost folder that is
+    one (compiler/operators is a part of compiler), or else its own folder."""
+    for folder in path.parents:
+        if lookup(ROOMS, folder.as_posix()) is not None:
+            return folder.as_posix()
     return path.parent.as_posix()
 
 

@@ -14,7 +14,6 @@ import asyncio
 import dataclasses
 import gc
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
 from foliot_tools.event_log import read_event_log
+from foliot_tools.generated import write_resnet50
 from foliot_tools.server import ROOT, Server
 from picture import draw
 
@@ -81,12 +81,7 @@ def make_repository(folder, network):
     copies = [f"digits_{i:02}" for i in range(COPIES)]
     for copy in copies:
         onnx_models.dense_network(folder / copy / "1/model.onnx", network.coefs_, network.intercepts_)
-    resnet = folder / RESNET / "1/model.onnx"
-    resnet.parent.mkdir(parents=True)
-    subprocess.run(
-        [sys.executable, ROOT / "tools/models/generate.py", RESNET, resnet, f"--resolution={RESNET_RESOLUTION}"],
-        check=True,
-    )
+    write_resnet50(folder / RESNET / "1/model.onnx", RESNET_RESOLUTION)
     (folder / RESNET / "model.toml").write_text('batch_sizes = [1, 2]\ndefault_slo = "50ms"\n')
     return copies
 

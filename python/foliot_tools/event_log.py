@@ -40,3 +40,34 @@ def read_event_log(path):
             )
             for row in csv.DictReader(file)
         ]
+
+
+def breaches(events, pages_of, pages_total):
+    """What the log shows that must never happen, as sentences: two actions of an
+    executor at the same time, more pages in use than there are, an UNLOAD or an
+    INFER of what is not loaded, a request answered twice."""
+    found = []
+    done = sorted((e for e in events if e.kind == "action" and e.status == "done"), key=lambda e: (e.end_us, e.id))
+    for kind in ("LOAD", "INFER"):
+        lane = sorted((e for e in done if e.type == kind), key=lambda e: e.start_us)
+        found += [f"{kind} {b.id} began before {kind} {a.id} had ended" for a, b in zip(lane, lane[1:])
+                  if b.start_us < a.end_us]
+
+    loaded = set()
+    for event in done:
+        if event.type == "LOAD":
+            if event.model in loaded:
+                found.append(f"LOAD {event.id} of {event.model}, which was loaded")
+            loaded.add(event.model)
+            used = sum(pages_of(model) for model in loaded)
+            if used > pages_total:
+                found.append(f"LOAD {event.id}: {used} pages in use of {pages_total}")
+        elif event.model not in loaded:
+            found.append(f"{event.type} {event.id} of {event.model}, which was not loaded")
+        if event.type == "UNLOAD":
+            loaded.discard(event.model)
+
+    requests = [e.id for e in events if e.kind == "request"]
+    if len(requests) != len(set(requests)):
+        found.append("a request was answered twice")
+    return found

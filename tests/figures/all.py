@@ -1,0 +1,12 @@
+#!/usr/bin/env python3
+"""Measures every figure that Foliot promises and prints one table."""
+
+import sys
+
+import many_models
+import overload
+import restart
+from figure import print_figures
+
+if __name__ == "__main__":
+    sys.exit(print_figures([*restart.measure(), *many_models.measure(), *overload.measure()]))

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Figure: at three times its capacity the server still does nearly all the good
+that it can, nothing late, and says no early."""
+
+import pathlib
+import sys
+import tempfile
+import threading
+
+from figure import Figure, print_figures, say
+from foliot_tools.bench import bench
+from foliot_tools.generated import write_resnet50
+from foliot_tools.server import Server
+
+MODEL = "resnet50"
+LOAD = 3
+SLO_MS = 100
+SECONDS = 60
+GOODPUT_MIN = 0.90
+REFUSAL_MEDIAN_MAX_MS = SLO_MS / 2
+MEMORY_GROWTH_MAX_MIB = 32
+
+
+def watch_memory(server, stop, samples):
+    while not stop.wait(1):
+        samples.append(server.memory_bytes() / 2**20)
+
+
+def measure():
+    with tempfile.TemporaryDirectory(prefix="foliot-overload-") as folder:
+        folder = pathlib.Path(folder)
+        write_resnet50(folder / "models" / MODEL / "1/model.onnx", resolution=64)
+        say("compiling")
+        with Server(folder / "models", folder / "log", page_cache="256MiB") as server:
+            say("measuring capacity: 64 users, as fast as they are answered")
+            capacity = bench(server.grpc, MODEL, concurrency=64, duration="15s")["goodput_per_second"]
+            say(f"capacity {capacity:.0f}/s; now {LOAD * capacity:.0f}/s for {SECONDS} s, {SLO_MS} ms each")
+            memory, stop = [], threading.Event()
+            watcher = threading.Thread(target=watch_memory, args=(server, stop, memory))
+            watcher.start()
+            report = bench(server.grpc, MODEL, rate=f"{LOAD * capacity:.0f}", duration=f"{SECONDS}s",
+                           timeout=f"{SLO_MS}ms")
+            stop.set()
+            watcher.join()
+    return figures_of(report, capacity, memory)
+
+
+def figures_of(report, capacity, memory):
+    share = report["goodput_per_second"] / capacity
+    latency, refusal = report["latency_milliseconds"], report["refusal_latency_milliseconds"]
+    # The first seconds still touch memory for the first time.
+    growth = max(memory[10:]) - memory[10]
+    check = f"overload: {LOAD}x capacity, SLO {SLO_MS} ms, {SECONDS} s"
+    return [
+        Figure(check, f"goodput >= {GOODPUT_MIN:.0%} of capacity", f"{share:.1%} of {capacity:.0f}/s",
+               share >= GOODPUT_MIN),
+        Figure(check, f"p99.9 of answered <= {SLO_MS} ms", f"{latency['p99.9']:.1f} ms, {report['late']} late",
+               latency["p99.9"] <= SLO_MS),
+        Figure(check, f"refusals early: median <= {REFUSAL_MEDIAN_MAX_MS:.0f} ms",
+               f"{refusal['p50']:.1f} ms of {report['refusals']}", refusal["p50"] <= REFUSAL_MEDIAN_MAX_MS),
+        Figure(check, f"memory flat: grows <= {MEMORY_GROWTH_MAX_MIB} MiB", f"{growth:.1f} MiB on {memory[10]:.0f} MiB",
+               growth <= MEMORY_GROWTH_MAX_MIB),
+        Figure(check, "nothing fails", f"{report['failed']} failures {report['failures'] or ''}".strip(),
+               report["failed"] == 0),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(print_figures(measure()))
