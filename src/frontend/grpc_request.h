@@ -1,0 +1,43 @@
+// Between gRPC's messages and InferenceQuery.
+#ifndef FOLIOT_FRONTEND_GRPC_REQUEST_H_
+#define FOLIOT_FRONTEND_GRPC_REQUEST_H_
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "frontend/inference_call.h"
+
+namespace inference {
+class ModelInferRequest;
+class ModelInferResponse;
+class ModelStatistics;
+class ModelMetadataResponse;
+class ModelConfig;
+}  // namespace inference
+
+namespace foliot {
+
+struct ModelStatistics;
+
+struct GrpcRequest {
+  // Arrival and transport deadline are the caller's to set. Views show the
+  // message; input bytes show the message or `converted`.
+  InferenceQuery query;
+  std::vector<std::string> converted;      // of contents narrower than their field
+  bool marks_final_response = false;       // triton_enable_empty_final_response
+};
+
+// Errors: kInvalidArgument, kUnimplemented (shared memory, classification, BYTES).
+Result<GrpcRequest> decode_grpc_request(const inference::ModelInferRequest& message);
+
+// REQUIRES: the call is done and served. Takes its outputs.
+void encode_grpc_response(InferenceCall& call, bool marks_final_response, inference::ModelInferResponse& message);
+
+void encode_metadata(const ModelInfo& model, inference::ModelMetadataResponse& message);
+void encode_config(const ModelInfo& model, inference::ModelConfig& message);
+void encode_statistics(const ModelStatistics& statistics, inference::ModelStatistics& message);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_GRPC_REQUEST_H_

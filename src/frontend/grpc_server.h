@@ -1,0 +1,47 @@
+// GrpcServer: the Open Inference Protocol v2 and the standard health check over
+// gRPC, on one completion queue with one thread.
+//
+// A stream (ModelStreamInfer) carries many requests at once, answered as they
+// complete; one that has too many unanswered is not read from until it catches up.
+#ifndef FOLIOT_FRONTEND_GRPC_SERVER_H_
+#define FOLIOT_FRONTEND_GRPC_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "core/catalog.h"
+#include "frontend/inference_service.h"
+
+namespace foliot {
+
+struct GrpcServerOptions {
+  std::string address;
+  uint16_t port = 0;                      // 0: any free one
+  uint64_t body_bytes_max = 0;            // of one message
+  uint32_t requests_in_flight_max = 0;    // of the whole front end
+};
+
+class GrpcServer {
+ public:
+  // All references outlive the server.
+  GrpcServer(GrpcServerOptions options, InferenceService& service, ModelRepository& repository);
+  ~GrpcServer();
+  GrpcServer(const GrpcServer&) = delete;
+  GrpcServer& operator=(const GrpcServer&) = delete;
+
+  // Errors: kAlreadyExists if the address and port cannot be had.
+  Status start();
+  // Ends every call and joins the thread. REQUIRES: no completion follows.
+  void stop();
+  uint16_t port() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_GRPC_SERVER_H_

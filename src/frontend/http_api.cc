@@ -1,0 +1,399 @@
+#include "frontend/http_api.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "frontend/call_error.h"
+#include "frontend/json_text.h"
+#include "frontend/server_info.h"
+
+namespace foliot {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kJsonBytesHeader = "Inference-Header-Content-Length";
+
+// ---- Responses
+
+HttpResponse json_response(std::string json) {
+  HttpResponse response;
+  response.body.push_back(std::move(json));
+  return response;
+}
+
+HttpResponse json_response(const Json& json) {
+  return json_response(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+HttpResponse error_response(const CallError& error) {
+  HttpResponse response = json_response(to_json(error));
+  response.status = error.http_status;
+  if (error.retry_after)
+    response.headers.emplace_back("Retry-After", std::to_string(retry_after_seconds(*error.retry_after)));
+  return response;
+}
+
+HttpResponse error_response(const Status& status) { return error_response(call_error(status)); }
+
+HttpResponse ready_response(bool ready) {
+  HttpResponse response;
+  response.status = ready ? 200 : 503;
+  if (!ready) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+// Answers 405 unless the method is `wanted`.
+bool method_is(HttpExchange& exchange, std::string_view wanted) {
+  if (exchange.method() == wanted) return true;
+  HttpResponse response =
+      error_response(Status::invalid_argument(fmt::format("method {} is not allowed; use {}", exchange.method(), wanted)));
+  response.status = 405;
+  response.headers.emplace_back("Allow", std::string(wanted));
+  exchange.respond(std::move(response));
+  return false;
+}
+
+void respond_to_get(HttpExchange& exchange, const auto& make) {
+  if (method_is(exchange, "GET")) exchange.respond(make());
+}
+
+// ---- Paths
+
+std::optional<int> hexadecimal(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const auto high = hexadecimal(text[i + 1]);
+      const auto low = hexadecimal(text[i + 2]);
+      if (high && low) {
+        decoded += static_cast<char>(*high * 16 + *low);
+        i += 2;
+        continue;
+      }
+    }
+    decoded += text[i];
+  }
+  return decoded;
+}
+
+std::vector<std::string> split_path(std::string_view target) {
+  target = target.substr(0, target.find('?'));
+  std::vector<std::string> parts;
+  while (!target.empty()) {
+    const size_t slash = target.find('/');
+    if (slash != 0) parts.push_back(percent_decoded(target.substr(0, slash)));
+    target.remove_prefix(slash == std::string_view::npos ? target.size() : slash + 1);
+  }
+  return parts;
+}
+
+// ---- Descriptions of models
+
+Json tensors_json(const ModelInfo& model, const std::vector<TensorSpec>& specs) {
+  Json tensors = Json::array();
+  for (const TensorSpec& spec : specs)
+    tensors.push_back(
+        {{"name", spec.name}, {"datatype", to_string(spec.type)}, {"shape", metadata_shape(model, spec)}});
+  return tensors;
+}
+
+Json metadata_json(const ModelInfo& model) {
+  return {{"name", model.name},
+          {"versions", Json::array({model.version})},
+          {"platform", kPlatform},
+          {"inputs", tensors_json(model, model.inputs)},
+          {"outputs", tensors_json(model, model.outputs)}};
+}
+
+Json config_tensors_json(const std::vector<TensorSpec>& specs) {
+  Json tensors = Json::array();
+  for (const TensorSpec& spec : specs)
+    tensors.push_back({{"name", spec.name}, {"data_type", config_type(spec.type)}, {"dims", spec.shape}});
+  return tensors;
+}
+
+Json config_json(const ModelInfo& model) {
+  Json config = {{"name", model.name},
+                 {"platform", kPlatform},
+                 {"backend", kServerName},
+                 {"max_batch_size", max_batch_size(model)},
+                 {"input", config_tensors_json(model.inputs)},
+                 {"output", config_tensors_json(model.outputs)}};
+  if (model.batching) config["dynamic_batching"] = {{"preferred_batch_size", model.batch_sizes}};
+  return config;
+}
+
+Json duration_json(const DurationCount& duration) { return {{"count", duration.count}, {"ns", duration.nanoseconds}}; }
+
+Json statistics_json(const ModelStatistics& model) {
+  Json batches = Json::array();
+  for (const BatchStatistics& batch : model.batches)
+    batches.push_back({{"batch_size", batch.batch_size},
+                       {"compute_input", duration_json(batch.compute_input)},
+                       {"compute_infer", duration_json(batch.compute_infer)},
+                       {"compute_output", duration_json(batch.compute_output)}});
+  // There is no response cache; clients expect its counters all the same.
+  return {{"name", model.name},
+          {"version", model.version},
+          {"last_inference", model.last_inference_milliseconds},
+          {"inference_count", model.inference_count},
+          {"execution_count", model.execution_count},
+          {"inference_stats",
+           {{"success", duration_json(model.success)},
+            {"fail", duration_json(model.fail)},
+            {"queue", duration_json(model.queue)},
+            {"compute_input", duration_json(model.compute_input)},
+            {"compute_infer", duration_json(model.compute_infer)},
+            {"compute_output", duration_json(model.compute_output)},
+            {"cache_hit", duration_json({})},
+            {"cache_miss", duration_json({})}}},
+          {"batch_stats", batches}};
+}
+
+Json statistics_json(const std::vector<ModelStatistics>& models) {
+  Json all = Json::array();
+  for (const ModelStatistics& model : models) all.push_back(statistics_json(model));
+  return {{"model_stats", all}};
+}
+
+// ---- One inference
+
+class HttpInference : public HttpPending, public CallOwner {
+ public:
+  HttpInference(InferenceService& service, HttpExchange& exchange, JsonRequest request)
+      : service_(service), exchange_(exchange), request_(std::move(request)) {}
+
+  // An error, or nothing if the answer comes later.
+  std::optional<CallError> start(const std::string& model, const std::string& version, Mailbox& mailbox) {
+    request_.query.arrival = exchange_.arrival();
+    InferenceService::Started started = service_.start(model, version, request_.query, mailbox, *this);
+    if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
+    pending_ = std::get<std::unique_ptr<PendingCall>>(std::move(started));
+    return std::nullopt;
+  }
+
+  void on_client_gone() override { service_.cancel(*pending_); }
+
+  void on_call_done() override {
+    InferenceCall& call = pending_->call();
+    if (!call.served()) return exchange_.respond(error_response(refusal_of(call)));
+    Result<HttpResponse> response = response_of(call);
+    exchange_.respond(response.ok() ? std::move(response).value() : error_response(response.status()));
+  }
+
+ private:
+  bool is_binary(uint32_t output) const {
+    return request_.output_is_binary.empty() ? request_.binary_by_default : request_.output_is_binary[output];
+  }
+
+  Result<HttpResponse> response_of(InferenceCall& call) const {
+    HttpResponse response;
+    response.body.emplace_back();
+    std::string json = "{";
+    if (!call.id().empty()) {
+      json += "\"id\":";
+      append_json_string(json, call.id());
+      json += ',';
+    }
+    json += "\"model_name\":";
+    append_json_string(json, call.model().name);
+    json += ",\"model_version\":";
+    append_json_string(json, call.model().version);
+    json += ",\"outputs\":[";
+    for (uint32_t i = 0; i < call.requested_count(); ++i) {
+      if (i > 0) json += ',';
+      FOLIOT_RETURN_IF_ERROR(append_output(call, i, json, response.body));
+    }
+    json += "]}";
+    if (response.body.size() > 1) {
+      response.content_type = "application/octet-stream";
+      response.headers.emplace_back(kJsonBytesHeader, std::to_string(json.size()));
+    }
+    response.body.front() = std::move(json);
+    return response;
+  }
+
+  Status append_output(InferenceCall& call, uint32_t i, std::string& json, std::vector<std::string>& body) const {
+    const TensorSpec& spec = call.requested_spec(i);
+    std::string bytes = call.take_requested(i);
+    json += "{\"name\":";
+    append_json_string(json, spec.name);
+    fmt::format_to(std::back_inserter(json), ",\"datatype\":\"{}\",\"shape\":", to_string(spec.type));
+    append_json_shape(json, call.requested_shape(i));
+    if (is_binary(i)) {
+      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}}}}}", bytes.size());
+      body.push_back(std::move(bytes));
+      return Status::ok_status();
+    }
+    json += ",\"data\":";
+    const Status written = append_json_elements(json, spec.type, std::as_bytes(std::span(bytes)));
+    if (!written.ok()) return written.with_context(fmt::format("output '{}'", spec.name));
+    json += '}';
+    return Status::ok_status();
+  }
+
+  InferenceService& service_;
+  HttpExchange& exchange_;
+  JsonRequest request_;
+  std::unique_ptr<PendingCall> pending_;
+};
+
+// A load or an unload under way. It is not undone when the client goes away.
+class HttpRepositoryChange : public HttpPending {
+ public:
+  void on_client_gone() override {}
+};
+
+}  // namespace
+
+HttpApi::HttpApi(InferenceService& service, ModelRepository& repository, std::shared_ptr<Mailbox> mailbox)
+    : service_(service), repository_(repository), mailbox_(std::move(mailbox)) {}
+
+void HttpApi::handle(HttpExchange& exchange) {
+  const Path path = split_path(exchange.target());
+  const bool known = !path.empty() && path[0] == "v2" &&
+                     (route_server(exchange, path) || route_models(exchange, path) ||
+                      route_repository(exchange, path) || route_shared_memory(exchange, path));
+  if (!known)
+    exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
+}
+
+// /v2 and /v2/health/...
+bool HttpApi::route_server(HttpExchange& exchange, const Path& path) {
+  if (path.size() == 1) {
+    respond_to_get(exchange, [] {
+      return json_response(Json{{"name", kServerName}, {"version", kServerVersion}, {"extensions", kExtensions}});
+    });
+    return true;
+  }
+  if (path.size() != 3 || path[1] != "health") return false;
+  if (path[2] == "live") {
+    respond_to_get(exchange, [] { return HttpResponse{}; });
+    return true;
+  }
+  if (path[2] == "ready") {
+    respond_to_get(exchange, [&] { return ready_response(service_.ready()); });
+    return true;
+  }
+  return false;
+}
+
+// /v2/models/stats, /v2/models/M[/versions/V][/what]
+bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
+  if (path.size() < 3 || path[1] != "models") return false;
+  if (path.size() == 3 && path[2] == "stats") {
+    respond_to_get(exchange, [&] { return json_response(statistics_json(service_.statistics().snapshot())); });
+    return true;
+  }
+  const std::string& name = path[2];
+  const bool versioned = path.size() >= 5 && path[3] == "versions";
+  const std::string version = versioned ? path[4] : "";
+  const size_t rest = versioned ? 5 : 3;
+  if (path.size() > rest + 1) return false;
+  const std::string what = path.size() > rest ? path[rest] : "";
+
+  if (what == "infer") {
+    if (method_is(exchange, "POST")) infer(exchange, name, version);
+    return true;
+  }
+  if (what != "" && what != "ready" && what != "config" && what != "stats") return false;
+  respond_to_get(exchange, [&] {
+    const auto model = service_.find(name, version);
+    if (what == "ready" && model.status().code() == StatusCode::kUnavailable) return ready_response(false);
+    if (!model.ok()) return error_response(model.status());
+    if (what == "ready") return ready_response(true);
+    if (what == "config") return json_response(config_json(**model));
+    if (what == "stats") return json_response(statistics_json(std::vector{service_.statistics().of(**model).snapshot()}));
+    return json_response(metadata_json(**model));
+  });
+  return true;
+}
+
+// /v2/repository/index, /v2/repository/models/M/load and .../unload
+bool HttpApi::route_repository(HttpExchange& exchange, const Path& path) {
+  if (path.size() < 3 || path[1] != "repository") return false;
+  if (path.size() == 3 && path[2] == "index") {
+    if (!method_is(exchange, "POST")) return true;
+    const Json asked = Json::parse(exchange.body(), nullptr, false);
+    const bool ready_only = asked.is_object() && asked.contains("ready") && asked["ready"] == true;
+    exchange.respond(json_response(index_json(ready_only)));
+    return true;
+  }
+  if (path.size() != 5 || path[2] != "models" || (path[4] != "load" && path[4] != "unload")) return false;
+  if (method_is(exchange, "POST")) load_or_unload(exchange, path[3], path[4] == "load");
+  return true;
+}
+
+// /v2/{system,cuda}sharedmemory[/region/R]/{status,register,unregister}
+bool HttpApi::route_shared_memory(HttpExchange& exchange, const Path& path) {
+  if (path.size() < 3 || (path[1] != "systemsharedmemory" && path[1] != "cudasharedmemory")) return false;
+  const bool region = path.size() == 5 && path[2] == "region";
+  if (path.size() != 3 && !region) return false;
+  const std::string& what = path.back();
+  if (what == "status") {
+    respond_to_get(exchange, [&] {
+      if (region) return error_response(Status::not_found(fmt::format("no shared memory region '{}'", path[3])));
+      return json_response(std::string("[]"));
+    });
+    return true;
+  }
+  if (what == "unregister") {
+    // Nothing is ever registered, so that it always is as asked.
+    if (method_is(exchange, "POST")) exchange.respond(HttpResponse{});
+    return true;
+  }
+  if (what != "register" || !region) return false;
+  if (method_is(exchange, "POST"))
+    exchange.respond(error_response(
+        Status::unimplemented("shared memory is not supported; send tensors with the request, as binary data")));
+  return true;
+}
+
+void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std::string& version) {
+  const auto json_bytes = parse_json_bytes(exchange.header(kJsonBytesHeader), exchange.body().size());
+  if (!json_bytes.ok()) return exchange.respond(error_response(json_bytes.status()));
+  Result<JsonRequest> request = decoder_.decode(exchange.body(), *json_bytes);
+  if (!request.ok()) return exchange.respond(error_response(request.status()));
+
+  auto inference = std::make_unique<HttpInference>(service_, exchange, std::move(request).value());
+  if (const auto error = inference->start(model, version, *mailbox_)) return exchange.respond(error_response(*error));
+  exchange.keep(std::move(inference));
+}
+
+void HttpApi::load_or_unload(HttpExchange& exchange, const std::string& model, bool load) {
+  exchange.keep(std::make_unique<HttpRepositoryChange>());
+  // The exchange stays until it has its response; a mailbox outlives its server,
+  // but delivers nothing after it.
+  const auto done = [mailbox = mailbox_, &exchange](const Status& status) {
+    mailbox->post([status, &exchange] {
+      exchange.respond(status.ok() ? HttpResponse{} : error_response(status));
+    });
+  };
+  load ? repository_.load(model, done) : repository_.unload(model, done);
+}
+
+std::string HttpApi::index_json(bool ready_only) const {
+  Json models = Json::array();
+  for (const auto& [name, entry] : *service_.catalog().snapshot()) {
+    if (ready_only && entry.state != ModelState::kReady) continue;
+    models.push_back({{"name", name},
+                      {"version", entry.version},
+                      {"state", to_string(entry.state)},
+                      {"reason", entry.reason}});
+  }
+  return models.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace foliot

@@ -1,0 +1,48 @@
+// HttpApi: the Open Inference Protocol v2 over HTTP: which path does what, and
+// how it is said in JSON.
+#ifndef FOLIOT_FRONTEND_HTTP_API_H_
+#define FOLIOT_FRONTEND_HTTP_API_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/catalog.h"
+#include "frontend/http_server.h"
+#include "frontend/inference_service.h"
+#include "frontend/json_request.h"
+#include "frontend/mailbox.h"
+
+namespace foliot {
+
+// Threading: the HTTP server's I/O thread.
+class HttpApi : public HttpHandler {
+ public:
+  // All references outlive this. `mailbox` is the HTTP server's thread's; shared
+  // with loads and unloads that may end after the server.
+  HttpApi(InferenceService& service, ModelRepository& repository, std::shared_ptr<Mailbox> mailbox);
+
+  void handle(HttpExchange& exchange) override;
+
+ private:
+  // The path's parts between slashes, decoded.
+  using Path = std::vector<std::string>;
+
+  bool route_server(HttpExchange& exchange, const Path& path);
+  bool route_models(HttpExchange& exchange, const Path& path);
+  bool route_repository(HttpExchange& exchange, const Path& path);
+  bool route_shared_memory(HttpExchange& exchange, const Path& path);
+
+  void infer(HttpExchange& exchange, const std::string& model, const std::string& version);
+  void load_or_unload(HttpExchange& exchange, const std::string& model, bool load);
+  std::string index_json(bool ready_only) const;
+
+  InferenceService& service_;
+  ModelRepository& repository_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  JsonRequestDecoder decoder_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_HTTP_API_H_

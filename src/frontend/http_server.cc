@@ -1,0 +1,369 @@
+#include "frontend/http_server.h"
+
+#include <array>
+#include <optional>
+#include <thread>
+#include <unordered_set>
+
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "base/check.h"
+#include "frontend/call_error.h"
+#include "frontend/inflate.h"
+
+namespace foliot {
+namespace {
+
+namespace net = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using net::ip::tcp;
+
+// The JSON parser reads this far past the end; reserved at once, the body need
+// not be moved for it.
+constexpr size_t kBodyPadding = 64;
+constexpr Duration kSweepPeriod = Duration::seconds(1);
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr std::string_view kTooManyConnections =
+    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+
+HttpResponse error_response(unsigned status, std::string message) {
+  CallError error;
+  error.http_status = status;
+  error.message = std::move(message);
+  HttpResponse response;
+  response.status = status;
+  response.body.push_back(to_json(error));
+  return response;
+}
+
+std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+std::string head_of(const HttpResponse& response, bool keep_alive, unsigned version) {
+  size_t body_bytes = 0;
+  for (const std::string& piece : response.body) body_bytes += piece.size();
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n", response.status,
+                                 view(http::obsolete_reason(static_cast<http::status>(response.status))),
+                                 response.content_type, body_bytes);
+  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
+  if (!keep_alive) head += "Connection: close\r\n";
+  if (keep_alive && version < 11) head += "Connection: keep-alive\r\n";
+  head += "\r\n";
+  return head;
+}
+
+}  // namespace
+
+struct HttpServer::State {
+  State(HttpServerOptions given, HttpHandler& given_handler, std::function<TimePoint()> given_now)
+      : options(std::move(given)), handler(given_handler), now(std::move(given_now)) {}
+
+  Status bind();
+  void accept();
+  void sweep();
+  void run();
+
+  const HttpServerOptions options;
+  HttpHandler& handler;
+  const std::function<TimePoint()> now;
+  net::io_context context{1};
+  std::unordered_set<std::shared_ptr<Session>> sessions;
+  tcp::acceptor acceptor{context};
+  net::steady_timer sweep_timer{context};
+  bool accepting = false;
+  uint16_t port = 0;
+  std::thread thread;
+};
+
+// One connection. Held by the server until it is closed and nobody owes it a
+// response any more; held by its own handlers while an operation is under way.
+class HttpServer::Session final : public HttpExchange, public std::enable_shared_from_this<Session> {
+ public:
+  Session(State& server, tcp::socket socket) : server_(server), socket_(std::move(socket)) {}
+
+  void start() {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    socket_.non_blocking(true, ignored);
+    read_header();
+  }
+  void close_if_idle(TimePoint now) {
+    const bool patient = phase_ == Phase::kHandling;
+    if (!patient && now - last_progress_ > server_.options.idle_timeout) close();
+  }
+
+  std::string_view method() const override { return view(parser_->get().method_string()); }
+  std::string_view target() const override { return view(parser_->get().target()); }
+  std::string_view header(std::string_view name) const override {
+    return view(parser_->get()[boost::beast::string_view(name.data(), name.size())]);
+  }
+  std::string& body() override { return parser_->get().body(); }
+  TimePoint arrival() const override { return arrival_; }
+  void respond(HttpResponse response) override;
+  void keep(std::unique_ptr<HttpPending> pending) override;
+
+ private:
+  enum class Phase { kReading, kHandling, kWriting, kLingering };
+  using Parser = http::request_parser<http::string_body>;
+
+  void read_header();
+  void on_header(error_code error);
+  void read_body();
+  void on_body();
+  void fail(error_code error);
+  void watch();
+  void on_readable();
+  void write();
+  void on_written(error_code error);
+  void linger();
+  void close();
+  // Every completion handler of this session.
+  auto then(void (Session::*step)(error_code)) {
+    return [self = shared_from_this(), step](error_code error, size_t = 0) { (self.get()->*step)(error); };
+  }
+  void progress() { last_progress_ = server_.now(); }
+
+  State& server_;
+  tcp::socket socket_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  Phase phase_ = Phase::kReading;
+  bool closed_ = false;
+  bool watching_ = false;               // a wait for the socket to become readable is under way
+  bool close_after_ = false;
+  TimePoint arrival_;
+  TimePoint last_progress_;
+  std::unique_ptr<HttpPending> pending_;
+  HttpResponse response_;
+  std::string head_;
+  std::vector<net::const_buffer> pieces_;
+  std::array<char, 4096> discarded_;
+};
+
+void HttpServer::Session::read_header() {
+  phase_ = Phase::kReading;
+  progress();
+  parser_.emplace();
+  parser_->header_limit(server_.options.header_bytes_max);
+  parser_->body_limit(server_.options.body_bytes_max);
+  http::async_read_header(socket_, buffer_, *parser_, then(&Session::on_header));
+}
+
+void HttpServer::Session::on_header(error_code error) {
+  if (error) return fail(error);
+  arrival_ = server_.now();
+  progress();
+  const auto content_length = parser_->content_length();
+  if (content_length && *content_length <= server_.options.body_bytes_max)
+    parser_->get().body().reserve(*content_length + kBodyPadding);
+  if (boost::beast::iequals(parser_->get()[http::field::expect], "100-continue") && !parser_->is_done()) {
+    net::async_write(socket_, net::buffer(kContinue), [self = shared_from_this()](error_code failed, size_t) {
+      failed ? self->fail(failed) : self->read_body();
+    });
+    return;
+  }
+  read_body();
+}
+
+void HttpServer::Session::read_body() {
+  if (parser_->is_done()) return on_body();
+  http::async_read_some(socket_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
+    if (error) return self->fail(error);
+    self->progress();
+    self->read_body();
+  });
+}
+
+void HttpServer::Session::on_body() {
+  phase_ = Phase::kHandling;
+  close_after_ = !parser_->get().keep_alive();
+  const std::string_view encoding = header("Content-Encoding");
+  if (encoding.empty() || encoding == "identity") return server_.handler.handle(*this);
+  if (encoding != "gzip" && encoding != "deflate")
+    return respond(error_response(
+        415, fmt::format("Content-Encoding '{}' is not supported; send gzip, deflate or none", encoding)));
+  Result<std::string> inflated = inflate_bytes(body(), server_.options.body_bytes_max);
+  if (!inflated.ok())
+    return respond(error_response(inflated.status().code() == StatusCode::kResourceExhausted ? 413 : 400,
+                                  inflated.status().message()));
+  body() = std::move(inflated).value();
+  server_.handler.handle(*this);
+}
+
+// The request could not be read: say why if there is somebody to say it to.
+void HttpServer::Session::fail(error_code error) {
+  const bool from_parser = error.category() == http::make_error_code(http::error::bad_target).category();
+  if (closed_ || !from_parser || error == http::error::end_of_stream || error == http::error::partial_message)
+    return close();
+  close_after_ = true;
+  phase_ = Phase::kHandling;
+  if (error == http::error::body_limit)
+    return respond(error_response(
+        413, fmt::format("the body is larger than the {} bytes allowed", server_.options.body_bytes_max)));
+  if (error == http::error::header_limit)
+    return respond(error_response(
+        431, fmt::format("the header is larger than the {} bytes allowed", server_.options.header_bytes_max)));
+  respond(error_response(400, fmt::format("not an HTTP request: {}", error.message())));
+}
+
+void HttpServer::Session::keep(std::unique_ptr<HttpPending> pending) {
+  pending_ = std::move(pending);
+  watch();
+}
+
+// While a response is awaited nothing is read, so that a closed connection shows
+// as a socket that is readable and empty.
+void HttpServer::Session::watch() {
+  if (watching_) return;
+  watching_ = true;
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+    self->watching_ = false;
+    if (!error) self->on_readable();
+  });
+}
+
+void HttpServer::Session::on_readable() {
+  if (phase_ != Phase::kHandling || pending_ == nullptr || closed_) return;
+  char next;
+  error_code error;
+  socket_.receive(net::buffer(&next, 1), tcp::socket::message_peek, error);
+  // A pipelined request hides the end of the stream behind it; its answer's
+  // failure to be written will show it then.
+  if (!error || error == net::error::would_block) return;
+  pending_->on_client_gone();
+  close();
+}
+
+void HttpServer::Session::respond(HttpResponse response) {
+  FOLIOT_CHECK(phase_ == Phase::kHandling);
+  phase_ = Phase::kWriting;
+  response_ = std::move(response);
+  if (closed_) {
+    // Nobody is there to read it; this was what the server kept the session for.
+    pending_.reset();
+    server_.sessions.erase(shared_from_this());
+    return;
+  }
+  write();
+}
+
+void HttpServer::Session::write() {
+  progress();
+  head_ = head_of(response_, !close_after_, parser_->get().version());
+  pieces_.clear();
+  pieces_.push_back(net::buffer(head_));
+  for (const std::string& piece : response_.body) pieces_.push_back(net::buffer(piece));
+  net::async_write(socket_, pieces_, then(&Session::on_written));
+}
+
+void HttpServer::Session::on_written(error_code error) {
+  pending_.reset();
+  response_ = {};
+  if (error || closed_) return close();
+  if (!close_after_) return read_header();
+  phase_ = Phase::kLingering;
+  socket_.shutdown(tcp::socket::shutdown_send, error);
+  linger();
+}
+
+// Closing while the client still sends would reset the connection, and could
+// take the response from it: read on, for a while, to nowhere.
+void HttpServer::Session::linger() {
+  socket_.async_read_some(net::buffer(discarded_), [self = shared_from_this()](error_code error, size_t) {
+    error ? self->close() : self->linger();
+  });
+}
+
+void HttpServer::Session::close() {
+  if (!closed_) {
+    closed_ = true;
+    error_code ignored;
+    socket_.close(ignored);
+  }
+  const bool owed = phase_ == Phase::kHandling && pending_ != nullptr;
+  if (!owed) server_.sessions.erase(shared_from_this());
+}
+
+Status HttpServer::State::bind() {
+  error_code error;
+  const auto address = net::ip::make_address(options.address, error);
+  if (error) return Status::invalid_argument(fmt::format("'{}' is not an IP address", options.address));
+  const tcp::endpoint endpoint(address, options.port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
+  if (error == net::error::address_in_use)
+    return Status::already_exists(fmt::format("port {} of {} is in use; choose another with {}", options.port,
+                                              options.address, options.port_flag));
+  if (error)
+    return Status::invalid_argument(fmt::format("cannot listen on port {} of {}: {}; choose another with {}",
+                                                options.port, options.address, error.message(), options.port_flag));
+  port = acceptor.local_endpoint().port();
+  return Status::ok_status();
+}
+
+void HttpServer::State::accept() {
+  accepting = true;
+  acceptor.async_accept([this](error_code error, tcp::socket socket) {
+    accepting = !error;
+    // Out of file descriptors, most likely: the next sweep tries again.
+    if (error) return;
+    if (sessions.size() >= options.connections_max) {
+      socket.non_blocking(true, error);
+      socket.send(net::buffer(kTooManyConnections), 0, error);
+    } else {
+      const auto session = std::make_shared<Session>(*this, std::move(socket));
+      sessions.insert(session);
+      session->start();
+    }
+    accept();
+  });
+}
+
+void HttpServer::State::sweep() {
+  sweep_timer.expires_after(std::chrono::nanoseconds(kSweepPeriod.nanoseconds()));
+  sweep_timer.async_wait([this](error_code error) {
+    if (error) return;
+    const std::vector<std::shared_ptr<Session>> all(sessions.begin(), sessions.end());
+    const TimePoint instant = now();
+    for (const auto& session : all) session->close_if_idle(instant);
+    if (!accepting) accept();
+    sweep();
+  });
+}
+
+void HttpServer::State::run() {
+  pthread_setname_np(pthread_self(), options.thread_name.c_str());
+  context.run();
+}
+
+HttpServer::HttpServer(HttpServerOptions options, HttpHandler& handler, std::function<TimePoint()> now)
+    : state_(std::make_unique<State>(std::move(options), handler, std::move(now))) {}
+
+HttpServer::~HttpServer() { stop(); }
+
+Status HttpServer::start() {
+  FOLIOT_RETURN_IF_ERROR(state_->bind());
+  state_->accept();
+  state_->sweep();
+  state_->thread = std::thread([this] { state_->run(); });
+  return Status::ok_status();
+}
+
+void HttpServer::stop() {
+  if (!state_->thread.joinable()) return;
+  state_->context.stop();
+  state_->thread.join();
+  state_->sessions.clear();
+}
+
+uint16_t HttpServer::port() const { return state_->port; }
+
+void HttpServer::post(std::function<void()> task) { net::post(state_->context, std::move(task)); }
+
+}  // namespace foliot

@@ -1,0 +1,104 @@
+// HttpServer: HTTP/1.1 for one handler. Knows connections, limits and
+// compression, and nothing of what is served.
+//
+// One I/O thread runs everything: reading, the handler, writing. Each connection
+// has one request at a time; pipelined ones wait in the socket. Limits answer
+// 413 (body, inflated or not) and 431 (header); connections over the limit are
+// closed at once with a 503, silent ones after the idle timeout.
+#ifndef FOLIOT_FRONTEND_HTTP_SERVER_H_
+#define FOLIOT_FRONTEND_HTTP_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace foliot {
+
+struct HttpResponse {
+  unsigned status = 200;
+  std::string_view content_type = "application/json";
+  std::vector<std::pair<std::string_view, std::string>> headers;
+  // Written one after the other, without being copied together.
+  std::vector<std::string> body;
+};
+
+// What a handler keeps while its answer is not ready; destroyed when the
+// response is written, or by respond() if the client is gone.
+class HttpPending {
+ public:
+  virtual ~HttpPending() = default;
+  // The client went away. The handler still has to respond, some time.
+  virtual void on_client_gone() = 0;
+};
+
+// One request and its response. Valid until respond() returns.
+class HttpExchange {
+ public:
+  virtual std::string_view method() const = 0;
+  virtual std::string_view target() const = 0;
+  // Empty if it was not sent.
+  virtual std::string_view header(std::string_view name) const = 0;
+  // Inflated. The bytes stay where they are until the response is written.
+  virtual std::string& body() = 0;
+  // When the request's header had been read.
+  virtual TimePoint arrival() const = 0;
+
+  // Exactly once, on the I/O thread: from within handle() or later. With later,
+  // `pending` is given first.
+  virtual void respond(HttpResponse response) = 0;
+  virtual void keep(std::unique_ptr<HttpPending> pending) = 0;
+
+ protected:
+  ~HttpExchange() = default;
+};
+
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  virtual void handle(HttpExchange& exchange) = 0;
+};
+
+struct HttpServerOptions {
+  std::string thread_name;        // at most 15 characters
+  std::string address;
+  uint16_t port = 0;              // 0: any free one
+  std::string port_flag;          // named in errors, "--http-port"
+  uint64_t body_bytes_max = 0;
+  uint32_t header_bytes_max = 0;
+  uint32_t connections_max = 0;
+  Duration idle_timeout;
+};
+
+class HttpServer {
+ public:
+  // `handler` outlives the server.
+  HttpServer(HttpServerOptions options, HttpHandler& handler, std::function<TimePoint()> now);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // Errors: kAlreadyExists if the port is in use, kInvalidArgument for an
+  // address that is not this machine's.
+  Status start();
+  // Closes every connection and joins the thread.
+  void stop();
+  uint16_t port() const;
+  // Runs `task` on the I/O thread. Any thread.
+  void post(std::function<void()> task);
+
+ private:
+  class Session;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_HTTP_SERVER_H_

@@ -1,0 +1,84 @@
+#include "frontend/inference_service.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace foliot {
+
+InferenceService::InferenceService(uint32_t rows_max, const Catalog& catalog, RequestSink& requests,
+                                   Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now)
+    : catalog_(catalog),
+      requests_(requests),
+      statistics_(statistics),
+      metrics_(metrics),
+      now_(std::move(now)),
+      table_(rows_max) {}
+
+Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name,
+                                                                std::string_view version) const {
+  const std::shared_ptr<const Catalog::Entries> entries = catalog_.snapshot();
+  const auto found = entries->find(name);
+  if (found == entries->end()) return Status::not_found(fmt::format("unknown model '{}'", name));
+  const CatalogEntry& entry = found->second;
+  if (!version.empty() && version != entry.version)
+    return Status::not_found(
+        fmt::format("model '{}' has no version '{}'; version '{}' is served", name, version, entry.version));
+  if (entry.state != ModelState::kReady || entry.info == nullptr)
+    return Status::unavailable(fmt::format("model '{}' is not ready: {}{}{}", name, to_string(entry.state),
+                                           entry.reason.empty() ? "" : ": ", entry.reason));
+  return entry.info;
+}
+
+InferenceService::Started InferenceService::start(std::string_view model, std::string_view version,
+                                                  const InferenceQuery& query, Mailbox& mailbox, CallOwner& owner) {
+  Result<std::shared_ptr<const ModelInfo>> info = find(model, version);
+  if (!info.ok()) return call_error(info.status());
+  ModelCounters& counters = statistics_.of(**info);
+  Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query);
+  if (!call.ok()) {
+    counters.count_failed(now_() - query.arrival);
+    return call_error(call.status());
+  }
+  if (draining_.load(std::memory_order_relaxed))
+    return refuse(**call, Refusal::kDraining, "the server is shutting down");
+
+  auto pending = std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox, owner, counters);
+  if (pending->handles().empty()) return refuse(pending->call(), Refusal::kOverload, "too many requests in flight");
+  submit(*pending);
+  return pending;
+}
+
+CallError InferenceService::refuse(const InferenceCall& call, Refusal refusal, std::string_view detail) {
+  const TimePoint now = now_();
+  metrics_.count_refused(call.model(), refusal, call.rows(), !call.deadline().is_infinite());
+  statistics_.of(call.model()).count_failed(now - call.arrival());
+  return call_error(refusal, call.model().name, detail, call.arrival(), now, TimePoint());
+}
+
+void InferenceService::submit(const PendingCall& pending) {
+  const InferenceCall& call = pending.call();
+  // After its last row is submitted the call may be done, so what the rows share
+  // is read before.
+  Request request{.id = {},
+                  .model = call.model().id,
+                  .bucket = call.bucket(),
+                  .payload = {},
+                  .arrival = call.arrival(),
+                  .deadline = call.deadline()};
+  for (PayloadHandle payload : pending.handles()) {
+    request.id = RequestId(payload.value());
+    request.payload = payload;
+    requests_.submit(request);
+  }
+}
+
+void InferenceService::cancel(const PendingCall& pending) {
+  for (PayloadHandle payload : pending.handles()) requests_.cancel(RequestId(payload.value()));
+}
+
+void InferenceService::complete(const Completion& completion) {
+  table_.find(completion.payload).call->complete(completion);
+}
+
+}  // namespace foliot

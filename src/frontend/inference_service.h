@@ -1,0 +1,71 @@
+// InferenceService: between the protocols and the controller. Finds the model,
+// hands a call's rows to the controller, and brings the call back to the I/O
+// thread it came from when the last row is completed.
+//
+// Threading: find(), start() and cancel() by I/O threads; complete() by the
+// controller's loop; drain() and the rest by any.
+#ifndef FOLIOT_FRONTEND_INFERENCE_SERVICE_H_
+#define FOLIOT_FRONTEND_INFERENCE_SERVICE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <variant>
+
+#include "core/catalog.h"
+#include "core/ports.h"
+#include "frontend/call_error.h"
+#include "frontend/inference_call.h"
+#include "frontend/mailbox.h"
+#include "frontend/metrics.h"
+#include "frontend/payload_table.h"
+#include "frontend/pending_call.h"
+#include "frontend/statistics.h"
+
+namespace foliot {
+
+class InferenceService : public CompletionSink {
+ public:
+  // All references outlive the service. `rows_max`: in flight at once.
+  InferenceService(uint32_t rows_max, const Catalog& catalog, RequestSink& requests, Statistics& statistics,
+                   Metrics& metrics, std::function<TimePoint()> now);
+
+  // A model that is ready. Errors: kNotFound, kUnavailable (not ready).
+  Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
+
+  using Started = std::variant<std::unique_ptr<PendingCall>, CallError>;
+  // Checks and submits. The query's bytes stay where they are until the call is
+  // done; owner.on_call_done() then runs on the mailbox's thread.
+  Started start(std::string_view model, std::string_view version, const InferenceQuery& query, Mailbox& mailbox,
+                CallOwner& owner);
+  // The client went away. The owner is still told when the call is done.
+  void cancel(const PendingCall& pending);
+
+  void complete(const Completion& completion) override;
+
+  // Everything from now on is refused.
+  void drain() { draining_.store(true, std::memory_order_relaxed); }
+  bool ready() const { return !draining_.load(std::memory_order_relaxed) && catalog_.ready(); }
+  uint32_t rows_in_flight() const { return table_.in_use(); }
+  TimePoint now() const { return now_(); }
+  const Catalog& catalog() const { return catalog_; }
+  Statistics& statistics() const { return statistics_; }
+  PayloadTable& payloads() { return table_; }
+
+ private:
+  CallError refuse(const InferenceCall& call, Refusal refusal, std::string_view detail);
+  void submit(const PendingCall& pending);
+
+  const Catalog& catalog_;
+  RequestSink& requests_;
+  Statistics& statistics_;
+  Metrics& metrics_;
+  const std::function<TimePoint()> now_;
+  PayloadTable table_;
+  std::atomic<bool> draining_{false};
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_INFERENCE_SERVICE_H_

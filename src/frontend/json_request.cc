@@ -1,0 +1,308 @@
+#include "frontend/json_request.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+namespace foliot {
+namespace {
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+// Deeper nesting than any tensor has; bounds the recursion over `data`.
+constexpr size_t kDepthMax = 64;
+// The parser starts with room for this much JSON, and grows.
+constexpr size_t kInitialBytes = 64 << 10;
+
+Status bad(std::string message) { return Status::invalid_argument(std::move(message)); }
+
+template <typename T>
+Result<T> read(element value, std::string_view what, std::string_view kind) {
+  T typed;
+  if (value.get(typed) != simdjson::SUCCESS) return bad(fmt::format("{} must be {}", what, kind));
+  return typed;
+}
+
+Result<std::string_view> read_string(element value, std::string_view what) {
+  return read<std::string_view>(value, what, "a string");
+}
+Result<object> read_object(element value, std::string_view what) { return read<object>(value, what, "an object"); }
+Result<array> read_array(element value, std::string_view what) { return read<array>(value, what, "an array"); }
+
+// ---- Numbers of `data` to little-endian bytes
+
+template <typename T>
+bool get_number(element value, T& number) {
+  if constexpr (std::is_floating_point_v<T>) {
+    double wide;
+    if (value.get(wide) != simdjson::SUCCESS) return false;
+    number = static_cast<T>(wide);
+    return std::isfinite(number);
+  } else {
+    using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+    Wide wide;
+    if (value.get(wide) != simdjson::SUCCESS) return false;
+    number = static_cast<T>(wide);
+    return wide >= Wide{std::numeric_limits<T>::min()} && wide <= Wide{std::numeric_limits<T>::max()};
+  }
+}
+
+bool get_bool(element value, uint8_t& flag) {
+  bool truth;
+  if (value.get(truth) == simdjson::SUCCESS) {
+    flag = truth ? 1 : 0;
+    return true;
+  }
+  return get_number(value, flag) && flag <= 1;
+}
+
+// Appends all elements of arrays nested to any depth, in order.
+template <typename T, typename Get>
+bool flatten(array values, Get get, std::string& bytes) {
+  for (element value : values) {
+    array nested;
+    if (value.get(nested) == simdjson::SUCCESS) {
+      if (!flatten<T>(nested, get, bytes)) return false;
+      continue;
+    }
+    T number;
+    if (!get(value, number)) return false;
+    char raw[sizeof(T)];
+    std::memcpy(raw, &number, sizeof(T));
+    bytes.append(raw, sizeof(T));
+  }
+  return true;
+}
+
+template <typename T>
+bool flatten_numbers(array values, std::string& bytes) {
+  return flatten<T>(values, get_number<T>, bytes);
+}
+
+bool flatten_as(DataType type, array values, std::string& bytes) {
+  switch (type) {
+    case DataType::kBool: return flatten<uint8_t>(values, get_bool, bytes);
+    case DataType::kUint8: return flatten_numbers<uint8_t>(values, bytes);
+    case DataType::kUint16: return flatten_numbers<uint16_t>(values, bytes);
+    case DataType::kUint32: return flatten_numbers<uint32_t>(values, bytes);
+    case DataType::kUint64: return flatten_numbers<uint64_t>(values, bytes);
+    case DataType::kInt8: return flatten_numbers<int8_t>(values, bytes);
+    case DataType::kInt16: return flatten_numbers<int16_t>(values, bytes);
+    case DataType::kInt32: return flatten_numbers<int32_t>(values, bytes);
+    case DataType::kInt64: return flatten_numbers<int64_t>(values, bytes);
+    case DataType::kFloat32: return flatten_numbers<float>(values, bytes);
+    case DataType::kFloat64: return flatten_numbers<double>(values, bytes);
+    case DataType::kFloat16:
+    case DataType::kBfloat16: break;
+  }
+  return false;
+}
+
+Result<std::string> convert_data(std::string_view input, std::string_view datatype, element data) {
+  const std::optional<DataType> type = parse_data_type(datatype);
+  if (datatype == "BYTES")
+    return Status::unimplemented(fmt::format("input '{}': datatype BYTES is not supported", input));
+  if (!type) return bad(fmt::format("input '{}': unknown datatype '{}'", input, datatype));
+  if (*type == DataType::kFloat16 || *type == DataType::kBfloat16)
+    return bad(fmt::format("input '{}': {} cannot be read from JSON; send it as binary data", input, datatype));
+  FOLIOT_ASSIGN_OR_RETURN(const array values, read_array(data, fmt::format("'data' of input '{}'", input)));
+  std::string bytes;
+  bytes.reserve(values.size() * size_of(*type));
+  if (!flatten_as(*type, values, bytes))
+    return bad(fmt::format("input '{}': 'data' holds something that is not a number within {}", input, datatype));
+  return bytes;
+}
+
+// ---- Parameters
+
+Status reject_shared_memory(std::string_view tensor, std::string_view key) {
+  if (!key.starts_with("shared_memory_")) return Status::ok_status();
+  return Status::unimplemented(
+      fmt::format("tensor '{}': shared memory is not supported; send the data with the request", tensor));
+}
+
+Status reject_classification(std::string_view output, element value) {
+  uint64_t classes = 0;
+  if (value.get(classes) == simdjson::SUCCESS && classes == 0) return Status::ok_status();
+  return Status::unimplemented(
+      fmt::format("output '{}': classification is not supported; ask for the tensor", output));
+}
+
+}  // namespace
+
+// One request's decoding: `rest` is what is left of the binary part.
+struct JsonRequestDecoder::Parser {
+  simdjson::dom::parser parser;
+  JsonRequest request;
+  std::span<const std::byte> rest;
+
+  Status read_document(object document);
+  Status read_parameters(element value);
+  Status read_input(element value);
+  Status read_input_data(TensorView& input, std::optional<element> data, std::optional<uint64_t> binary_bytes);
+  Status read_output(element value);
+};
+
+Status JsonRequestDecoder::Parser::read_parameters(element value) {
+  FOLIOT_ASSIGN_OR_RETURN(const object parameters, read_object(value, "'parameters'"));
+  for (const auto& [key, parameter] : parameters) {
+    if (key == "timeout") {
+      FOLIOT_ASSIGN_OR_RETURN(const int64_t microseconds,
+                              read<int64_t>(parameter, "parameter 'timeout'", "a whole number of microseconds"));
+      FOLIOT_ASSIGN_OR_RETURN(request.query.timeout, parse_timeout(microseconds));
+    } else if (key == "binary_data_output") {
+      FOLIOT_ASSIGN_OR_RETURN(request.binary_by_default,
+                              read<bool>(parameter, "parameter 'binary_data_output'", "true or false"));
+    }
+  }
+  return Status::ok_status();
+}
+
+Status JsonRequestDecoder::Parser::read_input(element value) {
+  FOLIOT_ASSIGN_OR_RETURN(const object members, read_object(value, "each of 'inputs'"));
+  TensorView input;
+  std::optional<element> data;
+  std::optional<object> parameters;
+  std::optional<array> shape;
+  for (const auto& [key, member] : members) {
+    if (key == "name") {
+      FOLIOT_ASSIGN_OR_RETURN(input.name, read_string(member, "'name' of an input"));
+    } else if (key == "datatype") {
+      FOLIOT_ASSIGN_OR_RETURN(input.datatype, read_string(member, "'datatype' of an input"));
+    } else if (key == "shape") {
+      FOLIOT_ASSIGN_OR_RETURN(shape, read_array(member, "'shape' of an input"));
+    } else if (key == "parameters") {
+      FOLIOT_ASSIGN_OR_RETURN(parameters, read_object(member, "'parameters' of an input"));
+    } else if (key == "data") {
+      data = member;
+    }
+  }
+  if (input.name.empty()) return bad("an input has no 'name'");
+  if (!shape) return bad(fmt::format("input '{}' has no 'shape'", input.name));
+  for (element extent : *shape) {
+    FOLIOT_ASSIGN_OR_RETURN(const int64_t known, read<int64_t>(extent, "each of 'shape'", "a whole number"));
+    input.shape.push_back(known);
+  }
+  std::optional<uint64_t> binary_bytes;
+  if (parameters)
+    for (const auto& [key, parameter] : *parameters) {
+      FOLIOT_RETURN_IF_ERROR(reject_shared_memory(input.name, key));
+      if (key == "binary_data_size") {
+        FOLIOT_ASSIGN_OR_RETURN(binary_bytes, read<uint64_t>(parameter, "'binary_data_size'", "a number of bytes"));
+      }
+    }
+  FOLIOT_RETURN_IF_ERROR(read_input_data(input, data, binary_bytes));
+  request.query.inputs.push_back(std::move(input));
+  return Status::ok_status();
+}
+
+Status JsonRequestDecoder::Parser::read_input_data(TensorView& input, std::optional<element> data,
+                                                   std::optional<uint64_t> binary_bytes) {
+  if (binary_bytes && data)
+    return bad(fmt::format("input '{}' has both 'data' and 'binary_data_size'", input.name));
+  if (binary_bytes) {
+    if (*binary_bytes > rest.size())
+      return bad(fmt::format("input '{}': expected {} bytes of binary data, got {}", input.name, *binary_bytes,
+                             rest.size()));
+    input.bytes = rest.first(*binary_bytes);
+    rest = rest.subspan(*binary_bytes);
+    return Status::ok_status();
+  }
+  if (!data) return bad(fmt::format("input '{}' has neither 'data' nor 'binary_data_size'", input.name));
+  FOLIOT_ASSIGN_OR_RETURN(std::string bytes, convert_data(input.name, input.datatype, *data));
+  // A heap buffer stays where it is when the list of strings grows; a short
+  // string's does not.
+  bytes.reserve(sizeof(std::string));
+  input.bytes = std::as_bytes(std::span(bytes));
+  request.converted.push_back(std::move(bytes));
+  return Status::ok_status();
+}
+
+Status JsonRequestDecoder::Parser::read_output(element value) {
+  FOLIOT_ASSIGN_OR_RETURN(const object members, read_object(value, "each of 'outputs'"));
+  std::string_view name;
+  std::optional<object> parameters;
+  for (const auto& [key, member] : members) {
+    if (key == "name") {
+      FOLIOT_ASSIGN_OR_RETURN(name, read_string(member, "'name' of an output"));
+    } else if (key == "parameters") {
+      FOLIOT_ASSIGN_OR_RETURN(parameters, read_object(member, "'parameters' of an output"));
+    }
+  }
+  if (name.empty()) return bad("an output has no 'name'");
+  bool binary = request.binary_by_default;
+  if (parameters)
+    for (const auto& [key, parameter] : *parameters) {
+      FOLIOT_RETURN_IF_ERROR(reject_shared_memory(name, key));
+      if (key == "classification") FOLIOT_RETURN_IF_ERROR(reject_classification(name, parameter));
+      if (key == "binary_data") {
+        FOLIOT_ASSIGN_OR_RETURN(binary, read<bool>(parameter, "'binary_data'", "true or false"));
+      }
+    }
+  request.query.outputs.push_back(name);
+  request.output_is_binary.push_back(binary);
+  return Status::ok_status();
+}
+
+Status JsonRequestDecoder::Parser::read_document(object document) {
+  std::optional<array> inputs;
+  std::optional<array> outputs;
+  for (const auto& [key, member] : document) {
+    if (key == "id") {
+      FOLIOT_ASSIGN_OR_RETURN(request.query.id, read_string(member, "'id'"));
+    } else if (key == "parameters") {
+      FOLIOT_RETURN_IF_ERROR(read_parameters(member));
+    } else if (key == "inputs") {
+      FOLIOT_ASSIGN_OR_RETURN(inputs, read_array(member, "'inputs'"));
+    } else if (key == "outputs") {
+      FOLIOT_ASSIGN_OR_RETURN(outputs, read_array(member, "'outputs'"));
+    }
+  }
+  if (!inputs) return bad("the request has no 'inputs'");
+  for (element input : *inputs) FOLIOT_RETURN_IF_ERROR(read_input(input));
+  if (outputs)
+    for (element output : *outputs) FOLIOT_RETURN_IF_ERROR(read_output(output));
+  if (!rest.empty()) return bad(fmt::format("{} bytes of binary data belong to no input", rest.size()));
+  return Status::ok_status();
+}
+
+JsonRequestDecoder::JsonRequestDecoder() : parser_(std::make_unique<Parser>()) {
+  FOLIOT_CHECK(parser_->parser.allocate(kInitialBytes, kDepthMax) == simdjson::SUCCESS);
+}
+JsonRequestDecoder::~JsonRequestDecoder() = default;
+
+Result<JsonRequest> JsonRequestDecoder::decode(std::string& body, std::optional<size_t> json_bytes) {
+  const size_t json_size = json_bytes.value_or(body.size());
+  FOLIOT_CHECK(json_size <= body.size());
+  // The parser reads ahead; what it finds there does not matter.
+  if (body.capacity() < json_size + simdjson::SIMDJSON_PADDING) body.reserve(json_size + simdjson::SIMDJSON_PADDING);
+
+  parser_->request = JsonRequest{};
+  parser_->rest = std::as_bytes(std::span(body)).subspan(json_size);
+  element root;
+  if (const auto error = parser_->parser.parse(body.data(), json_size, false).get(root); error != simdjson::SUCCESS)
+    return bad(fmt::format("the request is not valid JSON: {}", simdjson::error_message(error)));
+  FOLIOT_ASSIGN_OR_RETURN(const object document, read_object(root, "the request"));
+  FOLIOT_RETURN_IF_ERROR(parser_->read_document(document));
+  return std::move(parser_->request);
+}
+
+Result<std::optional<size_t>> parse_json_bytes(std::string_view header, size_t body_bytes) {
+  if (header.empty()) return std::optional<size_t>();
+  size_t bytes = 0;
+  const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), bytes);
+  if (error != std::errc() || end != header.data() + header.size() || bytes > body_bytes)
+    return bad(fmt::format("Inference-Header-Content-Length is '{}'; it must be a number of bytes, at most the {} of "
+                           "the body",
+                           header, body_bytes));
+  return std::optional<size_t>(bytes);
+}
+
+}  // namespace foliot

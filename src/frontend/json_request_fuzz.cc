@@ -1,0 +1,41 @@
+// libFuzzer target: what a stranger may post to .../infer. The first two bytes
+// of the input choose where the JSON ends.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "frontend/inference_call.h"
+#include "frontend/json_request.h"
+
+namespace {
+
+std::shared_ptr<const foliot::ModelInfo> model() {
+  auto info = std::make_shared<foliot::ModelInfo>();
+  info->name = "model";
+  info->batch_sizes = {1, 2, 4};
+  info->inputs = {{"x", foliot::DataType::kFloat32, {2}, {""}},
+                  {"tokens", foliot::DataType::kInt64, {-1}, {"sequence"}}};
+  info->outputs = {{"y", foliot::DataType::kFloat32, {-1, 2}, {"sequence", ""}}};
+  info->buckets = {{{{"sequence", 4}}, {}}, {{{"sequence", 16}}, {}}};
+  return info;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::shared_ptr<const foliot::ModelInfo> info = model();
+  if (size < 2) return 0;
+  const size_t chosen = data[0] | (size_t{data[1]} << 8);
+  std::string body(reinterpret_cast<const char*>(data) + 2, size - 2);
+  foliot::JsonRequestDecoder decoder;
+  const auto json_bytes = foliot::parse_json_bytes(chosen == 0 ? "" : std::to_string(chosen), body.size());
+  if (!json_bytes.ok()) return 0;
+  const auto request = decoder.decode(body, *json_bytes);
+  if (!request.ok()) return 0;
+  const auto call = foliot::InferenceCall::make(info, request->query);
+  if (!call.ok()) return 0;
+  for (uint32_t row = 0; row < call.value()->rows(); ++row)
+    for (uint32_t i = 0; i < info->inputs.size(); ++i) call.value()->input(row, i);
+  return 0;
+}

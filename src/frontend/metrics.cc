@@ -1,0 +1,236 @@
+#include "frontend/metrics.h"
+
+#include <array>
+#include <cmath>
+#include <unordered_map>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace foliot {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using Boundaries = Histogram::BucketBoundaries;
+
+constexpr size_t kOutcomes = static_cast<size_t>(Refusal::kDraining) + 1;
+
+// 100 us to 10 s, ten buckets in each factor of ten.
+Boundaries latency_boundaries() {
+  Boundaries boundaries;
+  for (int i = 0; i <= 50; ++i) boundaries.push_back(std::pow(10.0, -4.0 + i / 10.0));
+  return boundaries;
+}
+
+// Both sides of zero, 1 us to 1 s, three in each factor of ten.
+Boundaries error_boundaries() {
+  Boundaries boundaries;
+  for (int i = 18; i >= 0; --i) boundaries.push_back(-std::pow(10.0, -6.0 + i / 3.0));
+  boundaries.push_back(0);
+  for (int i = 0; i <= 18; ++i) boundaries.push_back(std::pow(10.0, -6.0 + i / 3.0));
+  return boundaries;
+}
+
+Boundaries batch_boundaries() { return {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}; }
+
+std::string outcome_name(Refusal refusal) {
+  return refusal == Refusal::kNone ? "served" : std::string(to_string(refusal));
+}
+
+template <typename Builder>
+auto& family(Builder builder, prometheus::Registry& registry, const char* name, const char* help) {
+  return builder.Name(name).Help(help).Register(registry);
+}
+
+// One family of counters, a sample for each model.
+template <typename Read>
+prometheus::MetricFamily counter_family(const char* name, const char* help,
+                                        const std::vector<ModelStatistics>& models, Read read) {
+  prometheus::MetricFamily collected;
+  collected.name = name;
+  collected.help = help;
+  collected.type = prometheus::MetricType::Counter;
+  for (const ModelStatistics& model : models) {
+    prometheus::ClientMetric metric;
+    metric.label = {{"model", model.name}, {"version", model.version}};
+    metric.counter.value = static_cast<double>(read(model));
+    collected.metric.push_back(std::move(metric));
+  }
+  return collected;
+}
+
+// The names that existing dashboards know.
+void append_triton_families(std::vector<prometheus::MetricFamily>& families,
+                            const std::vector<ModelStatistics>& models) {
+  const auto add = [&](const char* name, const char* help, auto read) {
+    families.push_back(counter_family(name, help, models, read));
+  };
+  const auto microseconds = [](const DurationCount& duration) { return duration.nanoseconds / 1000; };
+  add("nv_inference_request_success", "Calls answered with an inference",
+      [](const ModelStatistics& model) { return model.success.count; });
+  add("nv_inference_request_failure", "Calls refused or failed",
+      [](const ModelStatistics& model) { return model.fail.count; });
+  add("nv_inference_count", "Rows inferred", [](const ModelStatistics& model) { return model.inference_count; });
+  add("nv_inference_exec_count", "Batches executed",
+      [](const ModelStatistics& model) { return model.execution_count; });
+  add("nv_inference_request_duration_us", "Time of answered calls, from arrival to answer",
+      [&](const ModelStatistics& model) { return microseconds(model.success); });
+  add("nv_inference_queue_duration_us", "Time of answered calls in queues",
+      [&](const ModelStatistics& model) { return microseconds(model.queue); });
+  add("nv_inference_compute_input_duration_us", "Time of answered calls in INPUT",
+      [&](const ModelStatistics& model) { return microseconds(model.compute_input); });
+  add("nv_inference_compute_infer_duration_us", "Time of answered calls in EXEC",
+      [&](const ModelStatistics& model) { return microseconds(model.compute_infer); });
+  add("nv_inference_compute_output_duration_us", "Time of answered calls in OUTPUT",
+      [&](const ModelStatistics& model) { return microseconds(model.compute_output); });
+}
+
+}  // namespace
+
+struct Metrics::Series {
+  // Owned by the registry; null until something happens.
+  struct Model {
+    std::string name;
+    ModelCounters* counters = nullptr;
+    std::array<Counter*, kOutcomes> requests{};
+    Counter* deadline_missed = nullptr;
+    Counter* loads = nullptr;
+    Counter* unloads = nullptr;
+    Histogram* request_duration = nullptr;
+    Histogram* queue_duration = nullptr;
+    Histogram* exec_duration = nullptr;
+    Histogram* batch_size = nullptr;
+  };
+
+  explicit Series(Statistics& all_statistics) : statistics(all_statistics) {}
+
+  Counter& counter(Counter*& cached, Family<Counter>& owner, const Model& model) {
+    if (cached == nullptr) cached = &owner.Add({{"model", model.name}});
+    return *cached;
+  }
+  Histogram& histogram(Histogram*& cached, Family<Histogram>& owner, const Model& model, const Boundaries& boundaries) {
+    if (cached == nullptr) cached = &owner.Add({{"model", model.name}}, boundaries);
+    return *cached;
+  }
+  Model* find(ModelId id) {
+    const auto found = models.find(id);
+    return found == models.end() ? nullptr : &found->second;
+  }
+  Counter& requests_counter(const std::string& model, Refusal refusal) {
+    return requests.Add({{"model", model}, {"outcome", outcome_name(refusal)}});
+  }
+  void count_inference(Model& model, const Action& action, const Outcome& outcome);
+
+  Statistics& statistics;
+  prometheus::Registry registry;
+  const Boundaries latencies = latency_boundaries();
+  const Boundaries errors = error_boundaries();
+  const Boundaries batches = batch_boundaries();
+
+  Family<Counter>& requests =
+      family(prometheus::BuildCounter(), registry, "foliot_requests_total", "Requests (rows) by how they ended");
+  Family<Counter>& deadline_missed =
+      family(prometheus::BuildCounter(), registry, "foliot_deadline_missed_total",
+             "Requests with a deadline that got no answer by it, refused ones included, cancelled ones not");
+  Family<Counter>& loads = family(prometheus::BuildCounter(), registry, "foliot_loads_total", "LOAD actions done");
+  Family<Counter>& unloads =
+      family(prometheus::BuildCounter(), registry, "foliot_unloads_total", "UNLOAD actions done");
+  Family<Histogram>& request_duration =
+      family(prometheus::BuildHistogram(), registry, "foliot_request_duration_seconds",
+             "Served requests, from arrival to answer");
+  Family<Histogram>& queue_duration =
+      family(prometheus::BuildHistogram(), registry, "foliot_queue_duration_seconds",
+             "Served requests, from arrival to the start of EXEC");
+  Family<Histogram>& exec_duration = family(prometheus::BuildHistogram(), registry, "foliot_exec_duration_seconds",
+                                            "Served requests, EXEC on the device");
+  Family<Histogram>& batch_size =
+      family(prometheus::BuildHistogram(), registry, "foliot_batch_size", "Rows in each INFER action done");
+  Family<Histogram>& prediction_error =
+      family(prometheus::BuildHistogram(), registry, "foliot_prediction_error_seconds",
+             "Measured minus predicted duration of each action done; above zero: it took longer");
+  Family<Gauge>& pages =
+      family(prometheus::BuildGauge(), registry, "foliot_page_cache_pages", "Pages of the page cache by state");
+
+  // Of the controller's loop:
+  std::unordered_map<ModelId, Model> models;
+  Histogram& load_error = prediction_error.Add({{"action", "LOAD"}}, errors);
+  Histogram& infer_error = prediction_error.Add({{"action", "INFER"}}, errors);
+};
+
+Metrics::Metrics(Statistics& statistics) : series_(std::make_unique<Series>(statistics)) {}
+Metrics::~Metrics() = default;
+
+void Metrics::count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline) {
+  series_->requests_counter(model.name, refusal).Increment(rows);
+  if (had_deadline) series_->deadline_missed.Add({{"model", model.name}}).Increment(rows);
+}
+
+std::string Metrics::text() const {
+  std::vector<prometheus::MetricFamily> families = series_->registry.Collect();
+  append_triton_families(families, series_->statistics.snapshot());
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+void Metrics::on_model(const ModelInfo& model) {
+  Series::Model& known = series_->models[model.id];
+  if (known.name == model.name) return;
+  known = Series::Model{};
+  known.name = model.name;
+  known.counters = &series_->statistics.of(model);
+}
+
+void Metrics::on_completion(const Completion& completion, TimePoint /*now*/) {
+  Series& series = *series_;
+  Series::Model* model = series.find(completion.model);
+  if (model == nullptr) return;
+  Counter*& outcome = model->requests[static_cast<size_t>(completion.refusal)];
+  if (outcome == nullptr) outcome = &series.requests_counter(model->name, completion.refusal);
+  outcome->Increment();
+
+  const bool met = completion.served() && completion.finished <= completion.deadline;
+  if (!completion.deadline.is_infinite() && !met && completion.refusal != Refusal::kCancelled)
+    series.counter(model->deadline_missed, series.deadline_missed, *model).Increment();
+  if (!completion.served()) return;
+
+  const auto observe = [&](Histogram*& cached, Family<Histogram>& owner, Duration duration) {
+    series.histogram(cached, owner, *model, series.latencies).Observe(duration.to_seconds());
+  };
+  observe(model->request_duration, series.request_duration, completion.finished - completion.arrival);
+  observe(model->queue_duration, series.queue_duration, completion.exec_start - completion.arrival);
+  observe(model->exec_duration, series.exec_duration, completion.exec_duration);
+}
+
+void Metrics::Series::count_inference(Model& model, const Action& action, const Outcome& outcome) {
+  histogram(model.batch_size, batch_size, model, batches).Observe(action.rows.size());
+  model.counters->count_execution(action.rows.size(), outcome);
+  infer_error.Observe((outcome.duration - action.expected).to_seconds());
+}
+
+void Metrics::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
+  Series& series = *series_;
+  Series::Model* model = series.find(action.model);
+  if (model == nullptr || !outcome.done()) return;
+  switch (action.type) {
+    case ActionType::kInfer: series.count_inference(*model, action, outcome); break;
+    case ActionType::kUnload: series.counter(model->unloads, series.unloads, *model).Increment(); break;
+    case ActionType::kLoad:
+      series.counter(model->loads, series.loads, *model).Increment();
+      series.load_error.Observe((outcome.duration - action.expected).to_seconds());
+      break;
+  }
+}
+
+void Metrics::on_pages(DeviceId device, uint32_t used, uint32_t total) {
+  const std::string name = std::to_string(device.value());
+  series_->pages.Add({{"device", name}, {"state", "used"}}).Set(used);
+  series_->pages.Add({{"device", name}, {"state", "free"}}).Set(total - used);
+}
+
+}  // namespace foliot

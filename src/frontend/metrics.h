@@ -1,0 +1,44 @@
+// Metrics: what the controller does, as Prometheus series.
+//
+// A model's series are made when something first happens to it, so that
+// thousands of idle models cost a scrape nothing.
+//
+// Threading: the Observer's calls come from the controller's loop; count_refused()
+// and text() from any thread.
+#ifndef FOLIOT_FRONTEND_METRICS_H_
+#define FOLIOT_FRONTEND_METRICS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/observer.h"
+#include "frontend/statistics.h"
+
+namespace foliot {
+
+class Metrics : public Observer {
+ public:
+  // `statistics` is also exported, under the names nv_inference_*.
+  explicit Metrics(Statistics& statistics);
+  ~Metrics() override;
+
+  // Rows that the front end refused itself, of which the controller knows nothing.
+  void count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline);
+
+  // Prometheus' text format.
+  std::string text() const;
+
+  void on_model(const ModelInfo& model) override;
+  void on_completion(const Completion& completion, TimePoint now) override;
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
+
+ private:
+  struct Series;
+  std::unique_ptr<Series> series_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_METRICS_H_

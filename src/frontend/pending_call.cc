@@ -1,0 +1,50 @@
+#include "frontend/pending_call.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+// The protocol's statistics tell the time of day; nothing else here does.
+uint64_t milliseconds_since_1970() {
+  using std::chrono::milliseconds;
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(since).count());
+}
+
+}  // namespace
+
+PendingCall::PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
+                         ModelCounters& counters)
+    : call_(std::move(call)),
+      table_(table),
+      mailbox_(mailbox),
+      owner_(owner),
+      counters_(counters),
+      handles_(call_->rows()) {
+  if (!table_.acquire(*this, handles_)) handles_.clear();
+}
+
+PendingCall::~PendingCall() {
+  if (!handles_.empty()) table_.release(handles_);
+}
+
+void PendingCall::complete(const Completion& completion) {
+  if (!call_->complete(completion)) return;
+  if (call_->served())
+    counters_.count_served(call_->rows(), completion, milliseconds_since_1970());
+  else
+    counters_.count_failed(completion.finished - completion.arrival);
+  mailbox_.push(owner_);
+}
+
+CallError refusal_of(const InferenceCall& call) {
+  const Completion& refused = call.refusal();
+  return call_error(refused.refusal, call.model().name, refused.detail, call.arrival(), refused.finished,
+                    refused.earliest_completion);
+}
+
+}  // namespace foliot

@@ -1,0 +1,51 @@
+// PendingCall: a call that the controller has, and who waits for it. Its rows
+// are in flight as long as it lives: keep it until its owner was told that it is
+// done and its answer is out.
+#ifndef FOLIOT_FRONTEND_PENDING_CALL_H_
+#define FOLIOT_FRONTEND_PENDING_CALL_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "frontend/call_error.h"
+#include "frontend/inference_call.h"
+#include "frontend/mailbox.h"
+#include "frontend/payload_table.h"
+#include "frontend/statistics.h"
+
+namespace foliot {
+
+class PendingCall {
+ public:
+  // All references outlive this.
+  PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
+              ModelCounters& counters);
+  ~PendingCall();
+  PendingCall(const PendingCall&) = delete;
+  PendingCall& operator=(const PendingCall&) = delete;
+
+  InferenceCall& call() { return *call_; }
+  const InferenceCall& call() const { return *call_; }
+  // One for each row; empty if the table had no room for them.
+  std::span<const PayloadHandle> handles() const { return handles_; }
+
+  // One row's answer, from the controller's loop. The last one counts the call
+  // and sends its owner to the mailbox.
+  void complete(const Completion& completion);
+
+ private:
+  std::unique_ptr<InferenceCall> call_;
+  PayloadTable& table_;
+  Mailbox& mailbox_;
+  CallOwner& owner_;
+  ModelCounters& counters_;
+  std::vector<PayloadHandle> handles_;
+};
+
+// The answer to a call that was refused. REQUIRES: it is done, and not served.
+CallError refusal_of(const InferenceCall& call);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_PENDING_CALL_H_

@@ -1,0 +1,33 @@
+// What the server says of itself and of its models, the same over both protocols.
+#ifndef FOLIOT_FRONTEND_SERVER_INFO_H_
+#define FOLIOT_FRONTEND_SERVER_INFO_H_
+
+#include <array>
+#include <string_view>
+
+#include "core/model_info.h"
+
+namespace foliot {
+
+inline constexpr std::string_view kServerName = "foliot";
+inline constexpr std::string_view kServerVersion = FOLIOT_VERSION;
+inline constexpr std::string_view kPlatform = "foliot";
+inline constexpr std::array<std::string_view, 4> kExtensions{"binary_tensor_data", "model_configuration",
+                                                             "model_repository", "statistics"};
+
+// As metadata shows it: with the batch dimension, unknown extents as -1.
+inline Shape metadata_shape(const ModelInfo& model, const TensorSpec& spec) {
+  Shape shape = spec.shape;
+  if (model.batching) shape.insert(shape.begin(), -1);
+  return shape;
+}
+
+// What a model's configuration calls max_batch_size: 0, if it has no batch dimension.
+inline uint32_t max_batch_size(const ModelInfo& model) { return model.batching ? model.batch_size_max() : 0; }
+
+// A model's configuration has names of its own for datatypes: "TYPE_FP32".
+inline std::string config_type(DataType type) { return "TYPE_" + std::string(to_string(type)); }
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_SERVER_INFO_H_
