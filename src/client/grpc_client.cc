@@ -19,6 +19,7 @@ namespace foliot {
 namespace {
 
 constexpr auto kControlTimeout = std::chrono::seconds(10);
+constexpr auto kConnectTimeout = std::chrono::seconds(3);
 const char* const kInferMethod = "/inference.GRPCInferenceService/ModelInfer";
 
 // A call that only asks something of the server: short, and waited for.
@@ -125,7 +126,7 @@ Status GrpcClient::connect() {
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);
     auto channel = grpc::CreateCustomChannel(address_.to_string(), grpc::InsecureChannelCredentials(), arguments);
-    if (!channel->WaitForConnected(std::chrono::system_clock::now() + kControlTimeout)) {
+    if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
       return Status::unavailable(
           fmt::format("no gRPC server answers at {}; start one with 'foliot serve'", address_.to_string()));
     }
