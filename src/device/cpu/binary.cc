@@ -1,0 +1,296 @@
+// Binary functions with broadcasting, and the affine function per channel.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "device/cpu/families.h"
+#include "device/cpu/fusion.h"
+#include "device/cpu/strided_loop.h"
+#include "device/cpu/typed.h"
+
+namespace foliot {
+namespace {
+
+// Over `count` elements; strides in elements, 0 or more.
+using Loop = void (*)(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_stride, std::byte* to,
+                      int64_t count);
+
+// The common strides are written out, so that the compiler can vectorise them.
+template <typename T, typename R, typename Function>
+void loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_stride, std::byte* to, int64_t count) {
+  const T* left = reinterpret_cast<const T*>(a);
+  const T* right = reinterpret_cast<const T*>(b);
+  R* result = reinterpret_cast<R*>(to);
+  if (a_stride == 1 && b_stride == 1) {
+    for (int64_t i = 0; i < count; ++i) result[i] = static_cast<R>(Function::apply(left[i], right[i]));
+  } else if (a_stride == 1 && b_stride == 0) {
+    const T constant = *right;
+    for (int64_t i = 0; i < count; ++i) result[i] = static_cast<R>(Function::apply(left[i], constant));
+  } else if (a_stride == 0 && b_stride == 1) {
+    const T constant = *left;
+    for (int64_t i = 0; i < count; ++i) result[i] = static_cast<R>(Function::apply(constant, right[i]));
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      result[i] = static_cast<R>(Function::apply(left[i * a_stride], right[i * b_stride]));
+  }
+}
+
+// Integers wrap around instead of overflowing; dividing by zero gives zero
+// instead of ending the process, since operands may come from a client.
+template <typename T>
+T wrapping(auto compute, T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) return compute(x, y);
+  else return static_cast<T>(compute(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
+}
+
+template <typename T>
+T quotient(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    if (y == T(0)) return T(0);
+    if (std::is_signed_v<T> && y == static_cast<T>(-1)) return wrapping<T>(std::minus<>(), T(0), x);
+  }
+  return static_cast<T>(x / y);
+}
+
+// Floating point: C's fmod. Integers: the sign of the divisor, as in Python.
+template <typename T>
+T modulo(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
+  else {
+    if (y == T(0) || (std::is_signed_v<T> && y == static_cast<T>(-1))) return T(0);
+    const T rest = static_cast<T>(x % y);
+    return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
+  }
+}
+
+template <typename T>
+T power(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) return y == T(2) ? x * x : std::pow(x, y);
+  const double result = std::pow(static_cast<double>(x), static_cast<double>(y));
+  if (!(std::abs(result) < 9e18)) return T(0);
+  return static_cast<T>(static_cast<int64_t>(result));
+}
+
+#define FOLIOT_BINARY(Name, expression)                                \
+  struct Name {                                                        \
+    template <typename T>                                              \
+    static auto apply(T x, T y) {                                      \
+      return expression;                                               \
+    }                                                                  \
+  }
+
+FOLIOT_BINARY(Add, wrapping<T>(std::plus<>(), x, y));
+FOLIOT_BINARY(Subtract, wrapping<T>(std::minus<>(), x, y));
+FOLIOT_BINARY(Multiply, wrapping<T>(std::multiplies<>(), x, y));
+FOLIOT_BINARY(Divide, quotient(x, y));
+FOLIOT_BINARY(Power, power(x, y));
+FOLIOT_BINARY(Modulo, modulo(x, y));
+FOLIOT_BINARY(Minimum, y < x ? y : x);
+FOLIOT_BINARY(Maximum, x < y ? y : x);
+FOLIOT_BINARY(ParametricRelu, x < T(0) ? wrapping<T>(std::multiplies<>(), x, y) : x);
+FOLIOT_BINARY(Equal, x == y);
+FOLIOT_BINARY(Less, x < y);
+FOLIOT_BINARY(LessOrEqual, x <= y);
+FOLIOT_BINARY(Greater, x > y);
+FOLIOT_BINARY(GreaterOrEqual, x >= y);
+FOLIOT_BINARY(And, x && y);
+FOLIOT_BINARY(Or, x || y);
+FOLIOT_BINARY(Xor, x != y);
+#undef FOLIOT_BINARY
+
+template <typename T>
+Loop arithmetic_loop(std::string_view name) {
+  if (name == "add") return loop<T, T, Add>;
+  if (name == "sub") return loop<T, T, Subtract>;
+  if (name == "mul") return loop<T, T, Multiply>;
+  if (name == "div") return loop<T, T, Divide>;
+  if (name == "pow") return loop<T, T, Power>;
+  if (name == "mod") return loop<T, T, Modulo>;
+  if (name == "min") return loop<T, T, Minimum>;
+  if (name == "max") return loop<T, T, Maximum>;
+  if (name == "prelu") return loop<T, T, ParametricRelu>;
+  return nullptr;
+}
+
+// Nullptr: no such function of this type.
+template <typename T>
+Loop find_loop(std::string_view name) {
+  if (name == "equal") return loop<T, bool, Equal>;
+  if constexpr (std::is_same_v<T, bool>) {
+    if (name == "and") return loop<T, bool, And>;
+    if (name == "or") return loop<T, bool, Or>;
+    if (name == "xor") return loop<T, bool, Xor>;
+  } else {
+    if (name == "less") return loop<T, bool, Less>;
+    if (name == "less_or_equal") return loop<T, bool, LessOrEqual>;
+    if (name == "greater") return loop<T, bool, Greater>;
+    if (name == "greater_or_equal") return loop<T, bool, GreaterOrEqual>;
+    return arithmetic_loop<T>(name);
+  }
+  return nullptr;
+}
+
+Status find_loop(DataType type, std::string_view name, Loop& found) {
+  FOLIOT_RETURN_IF_ERROR(visit_type(type, [&]<typename T>(std::type_identity<T>) {
+    found = find_loop<T>(name);
+    return Status();
+  }));
+  if (found != nullptr) return Status();
+  return Status::unimplemented(fmt::format("the CPU device has no '{}' of {}", name, to_string(type)));
+}
+
+class BinaryKernel : public Kernel {
+ public:
+  BinaryKernel(const OperatorView& view, Loop function)
+      : function_(function), a_(view.input_index(0)), b_(view.input_index(1)), to_(view.output_index()),
+        size_(static_cast<int64_t>(size_of(view.input(0).type))),
+        result_size_(static_cast<int64_t>(size_of(view.output().type))),
+        loop_(view.output().shape, {broadcast_strides(view.input(0).shape, view.output().shape),
+                                    broadcast_strides(view.input(1).shape, view.output().shape),
+                                    dense_strides(view.output().shape)}) {}
+
+  Status run(Addresses addresses) override {
+    const std::byte* a = addresses[a_];
+    const std::byte* b = addresses[b_];
+    std::byte* to = addresses[to_];
+    const auto& strides = loop_.inner_strides();
+    loop_.run([&](const auto& offsets, int64_t count) {
+      function_(a + offsets[0] * size_, strides[0], b + offsets[1] * size_, strides[1], to + offsets[2] * result_size_,
+                count);
+    });
+    return Status();
+  }
+
+ private:
+  Loop function_;
+  TensorIndex a_, b_, to_;
+  int64_t size_, result_size_;
+  StridedLoop<3> loop_;
+};
+
+dnnl::primitive_desc make_descriptor(dnnl::algorithm algorithm, const Descriptor& a, const Descriptor& b,
+                                     const Descriptor& to, const PrimitiveAttributes& attributes,
+                                     const dnnl::engine& engine) {
+  return dnnl::binary::primitive_desc({algorithm, a, b, to}, attributes.make(), engine);
+}
+
+bool commutes(std::string_view function) {
+  return function == "add" || function == "mul" || function == "min" || function == "max";
+}
+
+// How oneDNN would do it.
+struct Choice {
+  ValueIndex a, b;
+  Descriptor a_layout, b_layout;
+  Fusion fusion;
+};
+
+std::optional<Choice> choose(const Node& node, GraphLowering& lowering) {
+  const std::optional<dnnl::algorithm> algorithm = binary_algorithm(node.attributes.text("function"));
+  if (!algorithm || !require_float32(node, lowering).ok()) return std::nullopt;
+  Choice choice{.a = node.inputs[0], .b = node.inputs[1], .a_layout = {}, .b_layout = {}, .fusion = {}};
+  const Shape& shape = lowering.shape(node.outputs[0]);
+  const bool swap = lowering.shape(choice.a) != shape || (lowering.shape(choice.b) == shape && lowering.is_dense(choice.a));
+  if (swap && commutes(node.attributes.text("function"))) std::swap(choice.a, choice.b);
+  if (lowering.shape(choice.a) != shape || element_count(shape) == 0) return std::nullopt;
+
+  choice.a_layout = lowering.layout(choice.a);
+  if (lowering.shape(choice.b) == shape) {
+    if (lowering.is_dense(choice.a)) choice.a_layout = lowering.layout(choice.b);
+    choice.b_layout = choice.a_layout;
+  } else {
+    choice.b_layout = dense_descriptor(DataType::kFloat32, padded_shape(lowering.shape(choice.b),
+                                                                        std::max<size_t>(shape.size(), 1)));
+  }
+  std::optional<Fusion> fusion = plan_fusion(node, lowering, shape);
+  if (!fusion || (fusion->destination && *fusion->destination != choice.a_layout)) return std::nullopt;
+  choice.fusion = std::move(*fusion);
+  const bool fast = attempt([&] {
+    return make_descriptor(*algorithm, choice.a_layout, choice.b_layout, choice.a_layout, choice.fusion.attributes,
+                           lowering.engine());
+  }).has_value();
+  if (!fast) return std::nullopt;
+  return choice;
+}
+
+Status lower_own_binary(const Node& node, GraphLowering& lowering) {
+  Loop function = nullptr;
+  FOLIOT_RETURN_IF_ERROR(find_loop(lowering.value(node.inputs[0]).type, node.attributes.text("function"), function));
+  Operator operation = GraphLowering::begin(node, "foliot:binary");
+  operation.inputs = {lowering.dense(node.inputs[0]), lowering.dense(node.inputs[1])};
+  operation.outputs = {lowering.dense_result(node.outputs[0])};
+  return lowering.emit(std::move(operation));
+}
+
+// Where the result goes: over an operand that dies here and has its layout.
+TensorIndex binary_result(const Node& node, GraphLowering& lowering, const Choice& choice) {
+  const ValueIndex result = node.outputs[0];
+  if (choice.fusion.overwritten == kNoValue)
+    for (ValueIndex operand : {choice.a, choice.b})
+      if (lowering.shape(operand) == lowering.shape(result) && lowering.layout(operand) == choice.a_layout &&
+          lowering.may_overwrite(node, operand, result))
+        return lowering.result_like(result, lowering.present(operand));
+  return fused_result(node, lowering, choice.fusion, choice.a_layout);
+}
+
+}  // namespace
+
+Result<bool> lower_binary(const Node& node, GraphLowering& lowering) {
+  if (lowering.value(node.inputs[0]).type != lowering.value(node.inputs[1]).type)
+    return Status::unimplemented("operands of two types; cast one before");
+  const std::optional<Choice> choice = choose(node, lowering);
+  if (!choice && !node.post_operations.empty()) return false;
+  if (!choice) {
+    FOLIOT_RETURN_IF_ERROR(lower_own_binary(node, lowering));
+    return true;
+  }
+  Operator operation = GraphLowering::begin(node);
+  operation.inputs = {lowering.in_layout(choice->a, choice->a_layout),
+                      lowering.shape(choice->b) == lowering.shape(choice->a)
+                          ? lowering.in_layout(choice->b, choice->b_layout)
+                          : lowering.dense(choice->b)};
+  lowering.add_post_inputs(node, operation);
+  operation.outputs = {binary_result(node, lowering, *choice)};
+  FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
+  return true;
+}
+
+Result<PrimitiveRecipe> describe_binary(const OperatorView& view) {
+  const std::optional<dnnl::algorithm> algorithm = binary_algorithm(view.attributes().text("function"));
+  if (!algorithm) return Status::invalid_argument("oneDNN has no such binary function");
+  PrimitiveAttributes attributes;
+  append_post_operations(view, view.output().shape, attributes);
+  const Descriptor b = view.input_descriptor(
+      1, padded_shape(view.input(1).shape, std::max<size_t>(view.output().shape.size(), 1)));
+  PrimitiveRecipe recipe;
+  recipe.descriptor = make_descriptor(*algorithm, view.input_descriptor(0), b, view.output_descriptor(), attributes,
+                                      view.engine());
+  recipe.inputs = {{DNNL_ARG_SRC_0, view.input_index(0)}, {DNNL_ARG_SRC_1, view.input_index(1)}};
+  recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
+  attributes.add_arguments(view, recipe);
+  return recipe;
+}
+
+Result<std::unique_ptr<Kernel>> make_binary(const OperatorView& view) {
+  Loop function = nullptr;
+  FOLIOT_RETURN_IF_ERROR(find_loop(view.input(0).type, view.attributes().text("function"), function));
+  return std::unique_ptr<Kernel>(std::make_unique<BinaryKernel>(view, function));
+}
+
+// X * scale + shift is a product with a post-operation.
+Result<bool> lower_affine(const Node& node, GraphLowering& lowering) {
+  Shape channels(lowering.shape(node.inputs[0]).size(), 1);
+  channels.at(1) = lowering.shape(node.inputs[0])[1];
+  Node product = node;
+  product.kind = OperatorKind::kBinary;
+  product.attributes = {};
+  product.attributes.set("function", std::string("mul"));
+  for (size_t i : {1, 2}) product.inputs[i] = lowering.reshaped(node.inputs[i], channels);
+  product.post_operations.insert(product.post_operations.begin(), {.kind = PostOperation::Kind::kBinary,
+                                                                   .function = "add", .alpha = 0, .beta = 0,
+                                                                   .input = 2});
+  FOLIOT_RETURN_IF_ERROR(lowering.lower_instead(product));
+  return true;
+}
+
+}  // namespace foliot

@@ -1,0 +1,141 @@
+// Convolution and its transpose: oneDNN chooses the layouts, the weights are
+// packed once, and a residual is added in place where it dies here.
+#include "device/cpu/families.h"
+#include "device/cpu/fusion.h"
+
+namespace foliot {
+namespace {
+
+// The geometry as oneDNN wants it.
+struct Geometry {
+  bool transposed = false;
+  Shape weights;              // [M, C, k..], or [groups, M/groups, C/groups, k..]
+  Shape weights_strides;      // of ONNX's dense weights, seen under that shape
+  Shape strides, dilations, pads_begin, pads_end;
+};
+
+struct Descriptors {
+  Descriptor source, weights, bias, destination;
+  bool has_bias = false;
+};
+
+Geometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shape& source, const Shape& weights,
+                     const Shape& destination) {
+  Geometry geometry{.transposed = kind == OperatorKind::kConvolutionTranspose, .weights = {}, .weights_strides = {},
+                    .strides = attributes.integers("strides"), .dilations = attributes.integers("dilations"),
+                    .pads_begin = attributes.integers("pads"), .pads_end = {}};
+  const size_t spatial = source.size() - 2;
+  geometry.pads_begin.resize(spatial);
+  const int64_t groups = attributes.integer("groups");
+  // ONNX: [outer, inner, k..], outer being the one that holds all groups.
+  const int64_t outer = weights[0] / groups, inner = weights[1];
+  const Shape dense = dense_strides({groups, outer, inner, element_count(weights) == 0 ? 0 : static_cast<int64_t>(
+                          element_count(Shape(weights.begin() + 2, weights.end())))});
+  geometry.weights = geometry.transposed ? Shape{groups, inner, outer} : Shape{groups, outer, inner};
+  geometry.weights_strides = geometry.transposed ? Shape{dense[0], dense[2], dense[1]}
+                                                 : Shape{dense[0], dense[1], dense[2]};
+  const Shape kernel(weights.begin() + 2, weights.end());
+  const Shape kernel_strides = dense_strides(kernel);
+  geometry.weights.insert(geometry.weights.end(), kernel.begin(), kernel.end());
+  geometry.weights_strides.insert(geometry.weights_strides.end(), kernel_strides.begin(), kernel_strides.end());
+  if (groups == 1) {
+    geometry.weights.erase(geometry.weights.begin());
+    geometry.weights_strides.erase(geometry.weights_strides.begin());
+  }
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t extent = (kernel[d] - 1) * geometry.dilations[d] + 1;
+    const int64_t large = geometry.transposed ? destination[d + 2] : source[d + 2];
+    const int64_t small = geometry.transposed ? source[d + 2] : destination[d + 2];
+    geometry.pads_end.push_back((small - 1) * geometry.strides[d] + extent - large - geometry.pads_begin[d]);
+    geometry.dilations[d] -= 1;
+  }
+  return geometry;
+}
+
+dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptors& of,
+                                     const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
+  using dnnl::algorithm;
+  constexpr auto kInference = dnnl::prop_kind::forward_inference;
+  const Descriptor bias = of.has_bias ? of.bias : Descriptor();
+  if (geometry.transposed)
+    return dnnl::deconvolution_forward::primitive_desc(
+        {kInference, algorithm::deconvolution_direct, of.source, of.weights, bias, of.destination, geometry.strides,
+         geometry.dilations, geometry.pads_begin, geometry.pads_end}, attributes, engine);
+  return dnnl::convolution_forward::primitive_desc(
+      {kInference, algorithm::convolution_direct, of.source, of.weights, bias, of.destination, geometry.strides,
+       geometry.dilations, geometry.pads_begin, geometry.pads_end}, attributes, engine);
+}
+
+Descriptor weights_as_given(const Geometry& geometry) {
+  return strided_descriptor(DataType::kFloat32, geometry.weights, geometry.weights_strides);
+}
+
+// The layouts as oneDNN likes them, else dense ones; never a reference
+// implementation. The packing that other graphs use comes first.
+std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowering, const Geometry& geometry,
+                                           const Fusion& fusion) {
+  const Shape& source = lowering.shape(node.inputs[0]);
+  const Shape& destination = lowering.shape(node.outputs[0]);
+  std::vector<Descriptor> weights{any_descriptor(DataType::kFloat32, geometry.weights)};
+  if (const auto packed = lowering.packed_layout(node.inputs[1], weights_as_given(geometry)))
+    weights.insert(weights.begin(), *packed);
+  for (const auto& describe : {any_descriptor, dense_descriptor}) {
+    Descriptors of{.source = describe(DataType::kFloat32, source), .weights = {},
+                   .bias = dense_descriptor(DataType::kFloat32, {destination[1]}),
+                   .destination = fusion.destination.value_or(describe(DataType::kFloat32, destination)),
+                   .has_bias = has_bias(node.inputs, node.post_operations)};
+    for (const Descriptor& candidate : weights) {
+      of.weights = candidate;
+      auto found = attempt([&] { return make_descriptor(geometry, of, fusion.attributes.make(), lowering.engine()); });
+      if (found && is_storable(found->query_md(dnnl::query::weights_md))) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<bool> lower_convolution(const Node& node, GraphLowering& lowering) {
+  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  const Shape& shape = lowering.shape(node.outputs[0]);
+  const std::optional<Fusion> fusion = plan_fusion(node, lowering, shape);
+  if (!fusion) return false;
+  const Geometry geometry = geometry_of(node.kind, node.attributes, lowering.shape(node.inputs[0]),
+                                        lowering.shape(node.inputs[1]), shape);
+  const std::optional<dnnl::primitive_desc> chosen = choose(node, lowering, geometry, *fusion);
+  if (!chosen && !node.post_operations.empty()) return false;
+  if (!chosen) return Status::unimplemented("oneDNN has no fast kernel for this convolution");
+
+  Operator operation = GraphLowering::begin(node);
+  operation.inputs = {lowering.in_layout(node.inputs[0], chosen->query_md(dnnl::query::src_md)),
+                      lowering.in_layout(node.inputs[1], chosen->query_md(dnnl::query::weights_md),
+                                         weights_as_given(geometry))};
+  if (has_bias(node.inputs, node.post_operations)) operation.inputs.push_back(lowering.dense(node.inputs[2]));
+  lowering.add_post_inputs(node, operation);
+  operation.outputs = {fused_result(node, lowering, *fusion, chosen->query_md(dnnl::query::dst_md))};
+  FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
+  return true;
+}
+
+Result<PrimitiveRecipe> describe_convolution(const OperatorView& view) {
+  const Operator& operation = view.operation();
+  const Geometry geometry = geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.input(1).shape,
+                                        view.output().shape);
+  PrimitiveAttributes attributes;
+  append_post_operations(view, view.output().shape, attributes);
+  Descriptors of{.source = view.input_descriptor(0), .weights = view.input_descriptor(1, geometry.weights), .bias = {},
+                 .destination = view.output_descriptor(),
+                 .has_bias = has_bias(operation.inputs, operation.post_operations)};
+  PrimitiveRecipe recipe;
+  recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}, {DNNL_ARG_WEIGHTS, view.input_index(1)}};
+  if (of.has_bias) {
+    of.bias = view.input_descriptor(2);
+    recipe.inputs.push_back({DNNL_ARG_BIAS, view.input_index(2)});
+  }
+  recipe.descriptor = make_descriptor(geometry, of, attributes.make(), view.engine());
+  recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
+  attributes.add_arguments(view, recipe);
+  return recipe;
+}
+
+}  // namespace foliot

@@ -1,0 +1,211 @@
+#include "device/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "base/check.h"
+#include "device/cpu/graph_lowering.h"
+#include "device/cpu/host_memory.h"
+#include "device/cpu/packing.h"
+#include "device/cpu/prepared_program.h"
+
+namespace foliot {
+namespace {
+
+// Raised whenever lowering gives other plans for the same graph.
+constexpr int kLoweringVersion = 1;
+// Entries of oneDNN's cache of compiled primitives: those of many models at a time.
+constexpr int kPrimitiveCacheEntries = 32768;
+constexpr uint64_t kPageAlignment = 4096;
+
+std::string_view name_of(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41: return "sse41";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
+    default: return "another";
+  }
+}
+
+// OpenMP keeps the number of threads per calling thread.
+void use_threads(uint32_t threads) {
+  if (omp_get_max_threads() != static_cast<int>(threads)) omp_set_num_threads(static_cast<int>(threads));
+}
+
+struct Memory {
+  std::unique_ptr<PageCache> page_cache;
+  Mapping io_cache;
+  Mapping workspace;
+};
+
+class CpuExecutable : public Executable {
+ public:
+  CpuExecutable(const Memory& memory, uint32_t threads, std::shared_ptr<PreparedProgram> program,
+                std::shared_ptr<WeightsSource> weights, PageTable pages)
+      : memory_(memory), threads_(threads), program_(std::move(program)), weights_(std::move(weights)),
+        pages_(std::move(pages)) {}
+
+  Status load(std::span<const PageIndex> pages) override {
+    FOLIOT_CHECK(!loaded_);
+    FOLIOT_RETURN_IF_ERROR(pages_.map(*memory_.page_cache, pages));
+    if (weights_->bytes() > 0) {
+      if (Status read = weights_->read(0, {pages_.data(), weights_->bytes()}); !read.ok()) {
+        pages_.unmap();
+        return read;
+      }
+    }
+    loaded_ = true;
+    return Status();
+  }
+
+  void unload() override {
+    FOLIOT_CHECK(loaded_);
+    pages_.unmap();
+    loaded_ = false;
+  }
+
+  Status run(uint32_t plan, OperatorRange range, uint64_t input_offset, uint64_t output_offset) override {
+    FOLIOT_CHECK(loaded_ && input_offset % kTensorAlignment == 0 && output_offset % kTensorAlignment == 0);
+    use_threads(threads_);
+    return program_->run(plan, range, {.weights = pages_.data(), .workspace = memory_.workspace.data(),
+                                       .input = memory_.io_cache.data() + input_offset,
+                                       .output = memory_.io_cache.data() + output_offset});
+  }
+
+ private:
+  const Memory& memory_;
+  const uint32_t threads_;
+  std::shared_ptr<PreparedProgram> program_;
+  std::shared_ptr<WeightsSource> weights_;
+  PageTable pages_;
+  bool loaded_ = false;
+};
+
+class OneDnnDevice : public CpuDevice {
+ public:
+  explicit OneDnnDevice(const CpuDeviceOptions& options)
+      : options_(options), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    FOLIOT_CHECK(options.threads > 0);
+    dnnl::set_primitive_cache_capacity(kPrimitiveCacheEntries);
+  }
+
+  std::string kind() const override { return "cpu"; }
+
+  std::string fingerprint() const override {
+    const dnnl::version_t* version = dnnl::version();
+    return fmt::format("cpu oneDNN {}.{}.{} {} threads={} lowering={}", version->major, version->minor, version->patch,
+                       name_of(dnnl::get_effective_cpu_isa()), options_.threads, kLoweringVersion);
+  }
+
+  bool memory_locked() const override { return memory_locked_; }
+  Result<LoweredProgram> lower(std::span<const Graph> graphs) override;
+  Status allocate(const DeviceMemory& memory) override;
+  Result<std::unique_ptr<Executable>> preload(std::span<const Plan> plans,
+                                              std::shared_ptr<WeightsSource> weights) override;
+
+  void copy_to_io(uint64_t offset, std::span<const std::byte> from) override {
+    FOLIOT_CHECK(offset <= memory_.io_cache.bytes() && from.size() <= memory_.io_cache.bytes() - offset);
+    std::memcpy(memory_.io_cache.data() + offset, from.data(), from.size());
+  }
+
+  void copy_from_io(uint64_t offset, std::span<std::byte> to) override {
+    FOLIOT_CHECK(offset <= memory_.io_cache.bytes() && to.size() <= memory_.io_cache.bytes() - offset);
+    std::memcpy(to.data(), memory_.io_cache.data() + offset, to.size());
+  }
+
+ private:
+  // The kernels of these plans: those of an earlier program if it was the same.
+  Result<std::shared_ptr<PreparedProgram>> prepare(std::span<const Plan> plans, uint64_t weights_bytes);
+
+  const CpuDeviceOptions options_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  Memory memory_;
+  bool memory_locked_ = false;
+  std::map<std::string, std::weak_ptr<PreparedProgram>> prepared_;   // by plans_key()
+};
+
+Result<LoweredProgram> OneDnnDevice::lower(std::span<const Graph> graphs) {
+  use_threads(options_.threads);
+  // The graph with the largest batch chooses how constants are packed: that is
+  // where throughput comes from.
+  std::vector<size_t> order(graphs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return graphs[a].batch_size > graphs[b].batch_size; });
+  LoweredProgram program;
+  program.plans.resize(graphs.size());
+  Packing packing(engine_);
+  try {
+    for (size_t i : order) {
+      FOLIOT_ASSIGN_OR_RETURN(program.plans[i], GraphLowering(graphs[i], packing, engine_).lower());
+    }
+  } catch (const dnnl::error& error) {
+    return Status::internal(fmt::format("oneDNN failed while lowering: {}", error.what()));
+  }
+  program.constants = std::move(packing).take_constants();
+  return program;
+}
+
+Status OneDnnDevice::allocate(const DeviceMemory& memory) {
+  FOLIOT_CHECK(memory_.page_cache == nullptr && memory.page_bytes > 0 && memory.page_bytes % kPageAlignment == 0);
+  bool locked = options_.lock_memory;
+  FOLIOT_ASSIGN_OR_RETURN(Mapping io_cache, take_memory(memory.io_cache_bytes, "io cache", options_.lock_memory, locked));
+  FOLIOT_ASSIGN_OR_RETURN(Mapping workspace,
+                          take_memory(memory.workspace_bytes, "workspace", options_.lock_memory, locked));
+  FOLIOT_ASSIGN_OR_RETURN(memory_.page_cache,
+                          PageCache::create(memory.page_bytes, memory.page_count, options_.lock_memory, locked));
+  memory_.io_cache = std::move(io_cache);
+  memory_.workspace = std::move(workspace);
+  memory_locked_ = locked;
+  return Status();
+}
+
+Result<std::shared_ptr<PreparedProgram>> OneDnnDevice::prepare(std::span<const Plan> plans, uint64_t weights_bytes) {
+  std::erase_if(prepared_, [](const auto& entry) { return entry.second.expired(); });
+  const std::string key = fmt::format("{} {}", plans_key(plans), weights_bytes);
+  std::weak_ptr<PreparedProgram>& known = prepared_[key];
+  if (std::shared_ptr<PreparedProgram> program = known.lock()) return program;
+  FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program,
+                          PreparedProgram::prepare(plans, weights_bytes, engine_, stream_));
+  known = program;
+  return program;
+}
+
+Result<std::unique_ptr<Executable>> OneDnnDevice::preload(std::span<const Plan> plans,
+                                                          std::shared_ptr<WeightsSource> weights) {
+  FOLIOT_CHECK(memory_.page_cache != nullptr && weights != nullptr);
+  use_threads(options_.threads);
+  for (const Plan& plan : plans)
+    if (plan.workspace_bytes > memory_.workspace.bytes())
+      return Status::resource_exhausted(fmt::format("batch size {} needs a workspace of {} bytes, and the device has {}; "
+                                                    "configure a larger workspace", plan.batch_size,
+                                                    plan.workspace_bytes, memory_.workspace.bytes()));
+  FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program, prepare(plans, weights->bytes()));
+  FOLIOT_ASSIGN_OR_RETURN(PageTable pages, PageTable::reserve(*memory_.page_cache, weights->bytes()));
+  return std::unique_ptr<Executable>(std::make_unique<CpuExecutable>(
+      memory_, options_.threads, std::move(program), std::move(weights), std::move(pages)));
+}
+
+}  // namespace
+
+std::unique_ptr<CpuDevice> make_cpu_device(const CpuDeviceOptions& options) {
+  return std::make_unique<OneDnnDevice>(options);
+}
+
+}  // namespace foliot

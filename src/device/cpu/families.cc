@@ -1,0 +1,44 @@
+#include "device/cpu/families.h"
+
+#include <algorithm>
+#include <array>
+
+namespace foliot {
+namespace {
+
+constexpr std::array kFamilies{
+    Family{OperatorKind::kConvolution, lower_convolution, describe_convolution, nullptr},
+    Family{OperatorKind::kConvolutionTranspose, lower_convolution, describe_convolution, nullptr},
+    Family{OperatorKind::kMatMul, lower_matmul, describe_matmul, nullptr},
+    Family{OperatorKind::kMaxPool, lower_pooling, describe_pooling, make_pooling},
+    Family{OperatorKind::kAveragePool, lower_pooling, describe_pooling, make_pooling},
+    Family{OperatorKind::kUnary, lower_unary, describe_unary, make_unary},
+    Family{OperatorKind::kBinary, lower_binary, describe_binary, make_binary},
+    Family{OperatorKind::kAffine, lower_affine, nullptr, nullptr},
+    Family{OperatorKind::kSoftmax, lower_softmax, describe_softmax, make_softmax},
+    Family{OperatorKind::kLayerNorm, lower_layer_norm, describe_layer_norm, nullptr},
+    Family{OperatorKind::kLrn, lower_lrn, describe_lrn, make_lrn},
+    Family{OperatorKind::kReduce, lower_reduce, nullptr, make_reduce},
+    Family{OperatorKind::kConcat, lower_concat, describe_concat, make_concat},
+    Family{OperatorKind::kSlice, lower_walking, nullptr, make_strided_copy},
+    Family{OperatorKind::kTranspose, lower_transpose, describe_transpose, make_strided_copy},
+    Family{OperatorKind::kReshape, lower_reshape, nullptr, make_copy},
+    Family{OperatorKind::kGather, lower_gather, nullptr, make_gather},
+    Family{OperatorKind::kCast, lower_cast, nullptr, make_cast},
+    Family{OperatorKind::kWhere, lower_where, nullptr, make_where},
+    Family{OperatorKind::kExpand, lower_walking, nullptr, make_strided_copy},
+    Family{OperatorKind::kPad, lower_pad, nullptr, make_pad},
+    Family{OperatorKind::kArgReduce, lower_arg_reduce, nullptr, make_arg_reduce},
+    Family{OperatorKind::kResize, lower_resize, nullptr, make_resize},
+    Family{OperatorKind::kReorder, nullptr, describe_reorder, make_copy},
+};
+
+}  // namespace
+
+const Family* find_family(OperatorKind kind) {
+  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                  [kind](const Family& family) { return family.kind == kind; });
+  return found == kFamilies.end() ? nullptr : &*found;
+}
+
+}  // namespace foliot

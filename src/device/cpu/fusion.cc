@@ -1,0 +1,63 @@
+#include "device/cpu/fusion.h"
+
+#include <fmt/format.h>
+
+namespace foliot {
+
+std::optional<Fusion> plan_fusion(const Node& node, const GraphLowering& lowering, const Shape& result, Fusion fusion) {
+  const ValueIndex output = node.outputs[0];
+  const Shape& shape = lowering.shape(output);
+  for (const PostOperation& operation : node.post_operations) {
+    PostOperand operand;
+    if (operation.kind == PostOperation::Kind::kBinary) {
+      const ValueIndex value = node.inputs.at(operation.input);
+      const Shape& extent = lowering.shape(value);
+      const bool whole = element_count(extent) == element_count(shape);
+      if (!whole && !lowering.is_dense(value)) return std::nullopt;
+      const std::optional<Shape> seen = operand_shape(extent, shape, result);
+      if (!seen) return std::nullopt;
+      operand.descriptor = lowering.is_dense(value) ? dense_descriptor(DataType::kFloat32, *seen)
+                                                    : lowering.layout(value);
+      if (whole) {
+        if (fusion.destination && *fusion.destination != operand.descriptor) return std::nullopt;
+        fusion.destination = operand.descriptor;
+        operand.in_place = operation.function == "add" && fusion.overwritten == kNoValue &&
+                           lowering.may_overwrite(node, value, output);
+        if (operand.in_place) fusion.overwritten = value;
+      }
+    }
+    if (!fusion.attributes.append(operation, operand)) return std::nullopt;
+  }
+  return fusion;
+}
+
+TensorIndex fused_result(const Node& node, GraphLowering& lowering, const Fusion& fusion, const Descriptor& layout) {
+  if (fusion.overwritten == kNoValue) return lowering.result(node.outputs[0], layout);
+  return lowering.result_over(node.outputs[0], lowering.present(fusion.overwritten), layout_bytes(layout),
+                              layout.get_size());
+}
+
+void append_post_operations(const OperatorView& view, const Shape& result, PrimitiveAttributes& attributes) {
+  for (const PostOperation& operation : view.operation().post_operations) {
+    PostOperand operand;
+    if (operation.kind == PostOperation::Kind::kBinary) {
+      const std::optional<Shape> seen = operand_shape(view.input(operation.input).shape, view.output().shape, result);
+      if (!seen) throw dnnl::error(dnnl_invalid_arguments, "a post-operation's operand does not fit its result");
+      operand.descriptor = view.descriptor(view.input_index(operation.input), *seen);
+      operand.in_place = view.same_storage(view.input_index(operation.input), view.output_index());
+    }
+    if (!attributes.append(operation, operand))
+      throw dnnl::error(dnnl_unimplemented, "oneDNN has no such post-operation");
+  }
+}
+
+Status require_float32(const Node& node, const GraphLowering& lowering) {
+  for (const std::vector<ValueIndex>* values : {&node.inputs, &node.outputs})
+    for (ValueIndex value : *values)
+      if (value != kNoValue && lowering.value(value).type != DataType::kFloat32)
+        return Status::unimplemented(fmt::format("works on FP32 only, and '{}' is {}; cast it before",
+                                                 lowering.value(value).name, to_string(lowering.value(value).type)));
+  return Status();
+}
+
+}  // namespace foliot

@@ -1,0 +1,24 @@
+// Kernel: one operator of a plan, made ready by preload().
+#ifndef FOLIOT_DEVICE_CPU_KERNEL_H_
+#define FOLIOT_DEVICE_CPU_KERNEL_H_
+
+#include <cstddef>
+#include <span>
+
+#include "base/status.h"
+
+namespace foliot {
+
+// The address of each tensor of the plan, by TensorIndex, as of this run.
+using Addresses = std::span<std::byte* const>;
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  // No allocation by this code, no lock. Threading: the EXEC executor's thread.
+  virtual Status run(Addresses addresses) = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_CPU_KERNEL_H_

@@ -1,0 +1,55 @@
+// Layout: how a tensor's elements lie in memory, as oneDNN describes it, and
+// how that is kept in Tensor::layout.
+//
+// Dense row-major layouts are kept as an empty string. Others are blocked ones,
+// kept as little-endian int64: rank, number of inner blocks, then for each
+// dimension its extent, padded extent and stride, then for each inner block its
+// size and dimension.
+#ifndef FOLIOT_DEVICE_CPU_LAYOUT_H_
+#define FOLIOT_DEVICE_CPU_LAYOUT_H_
+
+#include <optional>
+#include <string>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "base/status.h"
+#include "core/tensor.h"
+#include "device/plan.h"
+
+namespace foliot {
+
+using Descriptor = dnnl::memory::desc;
+
+// nullopt: oneDNN has no such element type.
+std::optional<dnnl::memory::data_type> dnnl_type(DataType type);
+
+// REQUIRES (all three): dnnl_type(type). A scalar is described as [1].
+Descriptor dense_descriptor(DataType type, const Shape& shape);
+Descriptor any_descriptor(DataType type, const Shape& shape);
+// Strides are in elements.
+Descriptor strided_descriptor(DataType type, const Shape& shape, const Shape& strides);
+
+// Strides in elements of a dense row-major tensor.
+Shape dense_strides(const Shape& shape);
+
+// Whether the elements lie in memory exactly in row-major order.
+bool is_dense(const Descriptor& descriptor);
+// Whether a blocked layout happens to put the elements in row-major order too,
+// such as channel blocks over 1x1 images.
+bool lies_row_major(const Descriptor& descriptor);
+// Whether `layout_bytes` can keep it: blocked, without compensation data.
+bool is_storable(const Descriptor& descriptor);
+Shape shape_of(const Descriptor& descriptor);
+
+// What Tensor::layout holds. REQUIRES: is_storable().
+std::string layout_bytes(const Descriptor& descriptor);
+// The way back. Errors: kInvalidArgument for damaged bytes.
+Result<Descriptor> read_layout(DataType type, const std::string& bytes);
+
+// The shape with ones in front, so that it has `rank` dimensions.
+Shape padded_shape(const Shape& shape, size_t rank);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_CPU_LAYOUT_H_

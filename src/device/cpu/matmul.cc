@@ -1,0 +1,174 @@
+// Matrix products: constant right-hand sides are packed, batch dimensions merged
+// where the operands allow it.
+#include "device/cpu/families.h"
+#include "device/cpu/fusion.h"
+
+namespace foliot {
+namespace {
+
+// The product as oneDNN sees it: three operands of equal rank.
+struct Geometry {
+  Shape left, left_strides, right, right_strides, result;
+};
+
+void swap_last_two(Shape& shape) { std::swap(shape[shape.size() - 1], shape[shape.size() - 2]); }
+
+Shape merged(const Shape& shape, size_t keep) {
+  int64_t product = 1;
+  for (size_t d = 0; d + keep < shape.size(); ++d) product *= shape[d];
+  Shape result{product};
+  result.insert(result.end(), shape.end() - static_cast<std::ptrdiff_t>(keep), shape.end());
+  return result;
+}
+
+bool same_batch(const Shape& a, const Shape& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
+}
+
+// `may_merge`: all post-operations can be told on merged dimensions.
+Geometry geometry_of(const Attributes& attributes, Shape left, Shape right, Shape result, bool may_merge) {
+  const bool transpose_left = attributes.integer("transpose_a") != 0;
+  const bool transpose_right = attributes.integer("transpose_b") != 0;
+  const size_t rank = result.size();
+  const bool flat_right = right.size() == 2 || element_count(Shape(right.begin(), right.end() - 2)) == 1;
+  if (may_merge && rank > 2 && flat_right && !transpose_left && left.size() == rank) {
+    left = merged(left, 1);
+    right = Shape(right.end() - 2, right.end());
+    result = merged(result, 1);
+  } else if (may_merge && rank > 3 && same_batch(left, result) && same_batch(right, result)) {
+    left = merged(left, 2);
+    right = merged(right, 2);
+    result = merged(result, 2);
+  } else {
+    left = padded_shape(left, rank);
+    right = padded_shape(right, rank);
+  }
+  Geometry geometry{left, dense_strides(left), right, dense_strides(right), result};
+  if (transpose_left) swap_last_two(geometry.left), swap_last_two(geometry.left_strides);
+  if (transpose_right) swap_last_two(geometry.right), swap_last_two(geometry.right_strides);
+  return geometry;
+}
+
+bool tells_last_dimension_only(const Shape& operand, const Shape& result) {
+  return operand.empty() || element_count(operand) == element_count(result) ||
+         element_count(operand) == static_cast<uint64_t>(operand.back());
+}
+
+Descriptor described(const Shape& shape, const Shape& strides) {
+  return strided_descriptor(DataType::kFloat32, shape, strides);
+}
+
+struct Descriptors {
+  Descriptor left, right, bias, result;
+};
+
+// The bias is added by the primitive itself, unless alpha, which comes before
+// it, makes it a post-operation.
+struct Bias {
+  bool present = false;
+  bool fused_after_alpha = false;
+};
+
+Bias bias_of(bool present, double alpha) { return {present, present && alpha != 1.0}; }
+
+// What comes before the node's own post-operations.
+void append_scale(const Geometry& geometry, Bias bias, double alpha, PrimitiveAttributes& attributes) {
+  if (alpha != 1.0) attributes.append_linear(static_cast<float>(alpha));
+  if (bias.fused_after_alpha)
+    attributes.append_binary(
+        dnnl::algorithm::binary_add,
+        dense_descriptor(DataType::kFloat32, padded_shape({geometry.result.back()}, geometry.result.size())), 2);
+}
+
+dnnl::primitive_desc make_descriptor(const Geometry& geometry, Bias bias, const Descriptor& left,
+                                     const Descriptor& right, const Descriptor& result,
+                                     const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
+  if (!bias.present || bias.fused_after_alpha)
+    return dnnl::matmul::primitive_desc({left, right, result}, attributes, engine);
+  const Descriptor shift =
+      dense_descriptor(DataType::kFloat32, padded_shape({geometry.result.back()}, geometry.result.size()));
+  return dnnl::matmul::primitive_desc({left, right, shift, result}, attributes, engine);
+}
+
+bool acceptable(const Descriptor& right, const Descriptor& given) {
+  return right == given || (is_storable(right) && (!is_dense(right) || is_dense(given)));
+}
+
+}  // namespace
+
+Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
+  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  const Shape& shape = lowering.shape(node.outputs[0]);
+  bool may_merge = true;
+  for (const PostOperation& operation : node.post_operations)
+    if (operation.kind == PostOperation::Kind::kBinary)
+      may_merge = may_merge && tells_last_dimension_only(lowering.shape(node.inputs.at(operation.input)), shape);
+  const Geometry geometry = geometry_of(node.attributes, lowering.shape(node.inputs[0]),
+                                        lowering.shape(node.inputs[1]), shape, may_merge);
+  const Bias bias = bias_of(has_bias(node.inputs, node.post_operations), node.attributes.real("alpha"));
+  Fusion scale;
+  append_scale(geometry, bias, node.attributes.real("alpha"), scale.attributes);
+  const std::optional<Fusion> fusion = plan_fusion(node, lowering, geometry.result, std::move(scale));
+  if (!fusion || (fusion->destination && !is_dense(*fusion->destination))) return false;
+
+  const Descriptor left = described(geometry.left, geometry.left_strides);
+  const Descriptor result = dense_descriptor(DataType::kFloat32, geometry.result);
+  const Descriptor given = described(geometry.right, geometry.right_strides);
+  std::vector<Descriptor> candidates{given};
+  if (lowering.value(node.inputs[1]).is_constant()) {
+    candidates.insert(candidates.begin(), any_descriptor(DataType::kFloat32, geometry.right));
+    if (const auto packed = lowering.packed_layout(node.inputs[1], given))
+      candidates.insert(candidates.begin(), *packed);
+  }
+  std::optional<dnnl::primitive_desc> chosen;
+  for (const Descriptor& candidate : candidates) {
+    chosen = attempt([&] {
+      return make_descriptor(geometry, bias, left, candidate, result, fusion->attributes.make(), lowering.engine());
+    });
+    // An empty Tensor::layout means "as given", so a dense packing of what was
+    // given transposed could not be told from it.
+    if (chosen && acceptable(chosen->query_md(dnnl::query::weights_md), given)) break;
+    chosen.reset();
+  }
+  if (!chosen && !node.post_operations.empty()) return false;
+  if (!chosen) return Status::unimplemented("oneDNN has no fast kernel for this matrix product");
+
+  Operator operation = GraphLowering::begin(node);
+  const Descriptor right = chosen->query_md(dnnl::query::weights_md);
+  const bool as_given = right == given || is_dense(right);
+  operation.inputs = {lowering.dense(node.inputs[0]),
+                      as_given ? lowering.dense(node.inputs[1]) : lowering.in_layout(node.inputs[1], right, given)};
+  if (bias.present) operation.inputs.push_back(lowering.dense(node.inputs[2]));
+  lowering.add_post_inputs(node, operation);
+  operation.outputs = {fused_result(node, lowering, *fusion, dense_descriptor(DataType::kFloat32, shape))};
+  FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
+  return true;
+}
+
+Result<PrimitiveRecipe> describe_matmul(const OperatorView& view) {
+  const Operator& operation = view.operation();
+  bool may_merge = true;
+  for (const PostOperation& post : operation.post_operations)
+    if (post.kind == PostOperation::Kind::kBinary)
+      may_merge = may_merge && tells_last_dimension_only(view.input(post.input).shape, view.output().shape);
+  const Geometry geometry =
+      geometry_of(operation.attributes, view.input(0).shape, view.input(1).shape, view.output().shape, may_merge);
+  const double alpha = operation.attributes.real("alpha");
+  const Bias bias = bias_of(has_bias(operation.inputs, operation.post_operations), alpha);
+  PrimitiveAttributes attributes;
+  append_scale(geometry, bias, alpha, attributes);
+  append_post_operations(view, geometry.result, attributes);
+  const Descriptor right = view.input(1).layout.empty() ? described(geometry.right, geometry.right_strides)
+                                                        : view.input_descriptor(1);
+  PrimitiveRecipe recipe;
+  recipe.descriptor = make_descriptor(geometry, bias, described(geometry.left, geometry.left_strides), right,
+                                      dense_descriptor(DataType::kFloat32, geometry.result), attributes.make(),
+                                      view.engine());
+  recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}, {DNNL_ARG_WEIGHTS, view.input_index(1)}};
+  if (bias.present && !bias.fused_after_alpha) recipe.inputs.push_back({DNNL_ARG_BIAS, view.input_index(2)});
+  recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
+  attributes.add_arguments(view, recipe);
+  return recipe;
+}
+
+}  // namespace foliot

@@ -1,0 +1,206 @@
+// Softmax, LayerNorm and LRN.
+#include <algorithm>
+#include <cmath>
+
+#include "device/cpu/families.h"
+#include "device/cpu/fusion.h"
+#include "device/cpu/parallel.h"
+
+namespace foliot {
+namespace {
+
+constexpr auto kInference = dnnl::prop_kind::forward_inference;
+
+// A dense tensor around one of its dimensions.
+struct Around {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+
+Around around(const Shape& shape, int64_t axis) {
+  Around result;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const auto position = static_cast<int64_t>(d);
+    (position < axis ? result.outer : position == axis ? result.extent : result.inner) *= shape[d];
+  }
+  return result;
+}
+
+dnnl::primitive_desc softmax_descriptor(const Attributes& attributes, const Descriptor& data,
+                                        const dnnl::engine& engine) {
+  const int axis = static_cast<int>(attributes.integer("axis"));
+  if (attributes.integer("log") != 0)
+    return dnnl::logsoftmax_forward::primitive_desc({kInference, data, axis}, PrimitiveAttributes().make(), engine);
+  return dnnl::softmax_forward::primitive_desc({kInference, data, axis}, PrimitiveAttributes().make(), engine);
+}
+
+class SoftmaxKernel : public Kernel {
+ public:
+  explicit SoftmaxKernel(const OperatorView& view)
+      : source_(view.input_index(0)), destination_(view.output_index()),
+        around_(around(view.input(0).shape, view.attributes().integer("axis"))),
+        log_(view.attributes().integer("log") != 0) {}
+
+  Status run(Addresses addresses) override {
+    const float* source = reinterpret_cast<const float*>(addresses[source_]);
+    float* destination = reinterpret_cast<float*>(addresses[destination_]);
+    const auto [outer, extent, inner] = around_;
+    parallel_for(outer * inner, outer * inner * extent * 8, [&, extent = extent, inner = inner](int64_t i) {
+      const int64_t start = i / inner * extent * inner + i % inner;
+      softmax(source + start, destination + start, extent, inner);
+    });
+    return Status();
+  }
+
+ private:
+  void softmax(const float* source, float* destination, int64_t extent, int64_t stride) const {
+    float maximum = source[0];
+    for (int64_t i = 1; i < extent; ++i) maximum = std::max(maximum, source[i * stride]);
+    float sum = 0;
+    for (int64_t i = 0; i < extent; ++i) {
+      const float power = std::exp(source[i * stride] - maximum);
+      sum += power;
+      destination[i * stride] = log_ ? source[i * stride] - maximum : power;
+    }
+    const float logarithm = std::log(sum);
+    for (int64_t i = 0; i < extent; ++i)
+      destination[i * stride] = log_ ? destination[i * stride] - logarithm : destination[i * stride] / sum;
+  }
+
+  TensorIndex source_, destination_;
+  Around around_;
+  bool log_;
+};
+
+// LayerNorm over merged dimensions: [what is left, what is normalised].
+Shape normalised_shape(const Shape& shape, int64_t axis) {
+  Shape merged{1, 1};
+  for (size_t d = 0; d < shape.size(); ++d) merged[static_cast<int64_t>(d) < axis ? 0 : 1] *= shape[d];
+  return merged;
+}
+
+dnnl::primitive_desc layer_norm_descriptor(const Attributes& attributes, const Shape& shape, bool scaled,
+                                           const dnnl::engine& engine) {
+  using dnnl::normalization_flags;
+  const Shape merged = normalised_shape(shape, attributes.integer("axis"));
+  const auto flags = scaled ? normalization_flags::use_scale | normalization_flags::use_shift
+                            : normalization_flags::none;
+  return dnnl::layer_normalization_forward::primitive_desc(
+      {kInference, dense_descriptor(DataType::kFloat32, merged), static_cast<float>(attributes.real("epsilon")), flags},
+      PrimitiveAttributes().make(), engine);
+}
+
+dnnl::primitive_desc lrn_descriptor(const Attributes& attributes, const Descriptor& data, const dnnl::engine& engine) {
+  return dnnl::lrn_forward::primitive_desc(
+      {kInference, dnnl::algorithm::lrn_across_channels, data, attributes.integer("size"),
+       static_cast<float>(attributes.real("alpha")), static_cast<float>(attributes.real("beta")),
+       static_cast<float>(attributes.real("bias"))}, PrimitiveAttributes().make(), engine);
+}
+
+class LrnKernel : public Kernel {
+ public:
+  explicit LrnKernel(const OperatorView& view)
+      : source_(view.input_index(0)), destination_(view.output_index()), around_(around(view.input(0).shape, 1)),
+        size_(view.attributes().integer("size")), alpha_(static_cast<float>(view.attributes().real("alpha"))),
+        beta_(static_cast<float>(view.attributes().real("beta"))),
+        bias_(static_cast<float>(view.attributes().real("bias"))) {}
+
+  Status run(Addresses addresses) override {
+    const float* source = reinterpret_cast<const float*>(addresses[source_]);
+    float* destination = reinterpret_cast<float*>(addresses[destination_]);
+    const auto [outer, channels, inner] = around_;
+    const auto rows = outer * channels;
+    parallel_for(rows, rows * inner * size_, [&, channels = channels, inner = inner](int64_t row) {
+      const int64_t channel = row % channels;
+      const int64_t first = std::max<int64_t>(channel - (size_ - 1) / 2, 0) - channel;
+      const int64_t last = std::min<int64_t>(channel + size_ / 2, channels - 1) - channel;
+      const float* from = source + row * inner;
+      for (int64_t i = 0; i < inner; ++i) {
+        float sum = 0;
+        for (int64_t c = first; c <= last; ++c) sum += from[c * inner + i] * from[c * inner + i];
+        destination[row * inner + i] = from[i] / std::pow(bias_ + alpha_ / static_cast<float>(size_) * sum, beta_);
+      }
+    });
+    return Status();
+  }
+
+ private:
+  TensorIndex source_, destination_;
+  Around around_;
+  int64_t size_;
+  float alpha_, beta_, bias_;
+};
+
+PrimitiveRecipe same_shape_recipe(const OperatorView& view, dnnl::primitive_desc descriptor) {
+  PrimitiveRecipe recipe;
+  recipe.descriptor = std::move(descriptor);
+  recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}};
+  recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
+  return recipe;
+}
+
+// Tries the present layout, then the dense one, then the own kernel.
+template <typename Make>
+Result<bool> lower_same_shape(const Node& node, GraphLowering& lowering, std::string_view own, const Make& make) {
+  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  const ValueIndex source = node.inputs[0], destination = node.outputs[0];
+  const bool as_it_is = attempt([&] { return make(lowering.layout(source)); }).has_value();
+  const Descriptor dense = dense_descriptor(DataType::kFloat32, lowering.shape(source));
+  const bool densely = as_it_is || attempt([&] { return make(dense); }).has_value();
+  Operator operation = GraphLowering::begin(node, densely ? "" : own);
+  operation.inputs = {as_it_is ? lowering.present(source) : lowering.dense(source)};
+  operation.outputs = {as_it_is ? lowering.result(destination, lowering.layout(source))
+                                : lowering.dense_result(destination)};
+  FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
+  return true;
+}
+
+}  // namespace
+
+Result<bool> lower_softmax(const Node& node, GraphLowering& lowering) {
+  return lower_same_shape(node, lowering, "foliot:softmax", [&](const Descriptor& data) {
+    return softmax_descriptor(node.attributes, data, lowering.engine());
+  });
+}
+
+Result<PrimitiveRecipe> describe_softmax(const OperatorView& view) {
+  return same_shape_recipe(view, softmax_descriptor(view.attributes(), view.input_descriptor(0), view.engine()));
+}
+
+Result<std::unique_ptr<Kernel>> make_softmax(const OperatorView& view) {
+  return std::unique_ptr<Kernel>(std::make_unique<SoftmaxKernel>(view));
+}
+
+Result<bool> lower_layer_norm(const Node& node, GraphLowering& lowering) {
+  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  Operator operation = GraphLowering::begin(node);
+  for (size_t i = 0; i < 3 && GraphLowering::has(node, i); ++i)
+    operation.inputs.push_back(lowering.dense(node.inputs[i]));
+  operation.outputs = {lowering.dense_result(node.outputs[0])};
+  FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
+  return true;
+}
+
+Result<PrimitiveRecipe> describe_layer_norm(const OperatorView& view) {
+  const bool scaled = view.has_input(1);
+  PrimitiveRecipe recipe =
+      same_shape_recipe(view, layer_norm_descriptor(view.attributes(), view.input(0).shape, scaled, view.engine()));
+  if (scaled) recipe.inputs.push_back({DNNL_ARG_SCALE, view.input_index(1)});
+  if (scaled) recipe.inputs.push_back({DNNL_ARG_SHIFT, view.input_index(2)});
+  return recipe;
+}
+
+Result<bool> lower_lrn(const Node& node, GraphLowering& lowering) {
+  return lower_same_shape(node, lowering, "foliot:lrn", [&](const Descriptor& data) {
+    return lrn_descriptor(node.attributes, data, lowering.engine());
+  });
+}
+
+Result<PrimitiveRecipe> describe_lrn(const OperatorView& view) {
+  return same_shape_recipe(view, lrn_descriptor(view.attributes(), view.input_descriptor(0), view.engine()));
+}
+
+Result<std::unique_ptr<Kernel>> make_lrn(const OperatorView& view) {
+  return std::unique_ptr<Kernel>(std::make_unique<LrnKernel>(view));
+}
+
+}  // namespace foliot

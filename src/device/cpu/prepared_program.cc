@@ -1,0 +1,138 @@
+#include "device/cpu/prepared_program.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "device/cpu/families.h"
+#include "device/cpu/plan_check.h"
+
+namespace foliot {
+namespace {
+
+Result<std::unique_ptr<Kernel>> make_kernel(const OperatorView& view, const dnnl::stream& stream) {
+  const Operator& operation = view.operation();
+  const Family* family = find_family(operation.kind);
+  const bool own = operation.kernel.starts_with(kOwnKernel);
+  if (family == nullptr || (own && family->make_own == nullptr) || (!own && family->describe == nullptr))
+    return Status::invalid_argument(fmt::format("there is no kernel '{}'", operation.kernel));
+  try {
+    if (own) return family->make_own(view);
+    FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
+    if (operation.kernel != recipe.descriptor.impl_info_str())
+      return Status::invalid_argument(fmt::format("was compiled for kernel '{}', and oneDNN now chooses '{}'; compile "
+                                                  "the model anew", operation.kernel,
+                                                  recipe.descriptor.impl_info_str()));
+    return make_primitive_kernel(view, recipe, stream);
+  } catch (const dnnl::error& error) {
+    return Status::invalid_argument(fmt::format("oneDNN refuses it: {}", error.what()));
+  }
+}
+
+// Feeds a hash with everything that a plan consists of, each thing self-delimiting.
+class PlanHash {
+ public:
+  void add(uint64_t number) { hash_.update(std::as_bytes(std::span(&number, 1))); }
+  void add(double number) { hash_.update(std::as_bytes(std::span(&number, 1))); }
+  void add(int64_t number) { add(static_cast<uint64_t>(number)); }
+  void add(uint32_t number) { add(uint64_t{number}); }
+  void add(const std::string& text) {
+    add(uint64_t{text.size()});
+    hash_.update(std::as_bytes(std::span(text)));
+  }
+  template <typename T>
+  void add(const std::vector<T>& items) {
+    add(uint64_t{items.size()});
+    for (const T& item : items) add(item);
+  }
+  void add(const Tensor& tensor) {
+    add(tensor.name);
+    add(uint64_t{static_cast<uint8_t>(tensor.type)});
+    add(tensor.shape);
+    add(tensor.layout);
+    add(tensor.bytes);
+    add(uint64_t{static_cast<uint8_t>(tensor.place)});
+    add(tensor.offset);
+    add(tensor.alias_of);
+    add(tensor.alias_offset);
+  }
+  void add(const PostOperation& operation) {
+    add(uint64_t{static_cast<uint8_t>(operation.kind)});
+    add(operation.function);
+    add(operation.alpha);
+    add(operation.beta);
+    add(operation.input);
+  }
+  void add(const Operator& operation) {
+    add(uint64_t{static_cast<uint16_t>(operation.kind)});
+    add(operation.name);
+    add(operation.inputs);
+    add(operation.outputs);
+    add(uint64_t{operation.attributes.values().size()});
+    for (const auto& [name, value] : operation.attributes.values()) {
+      add(name);
+      add(uint64_t{value.index()});
+      std::visit([this](const auto& held) { add(held); }, value);
+    }
+    add(operation.post_operations);
+    add(operation.scratchpad);
+    add(operation.kernel);
+  }
+  void add(const Plan& plan) {
+    add(plan.tensors);
+    add(plan.operators);
+    add(plan.inputs);
+    add(plan.outputs);
+    for (uint64_t bytes : {plan.workspace_bytes, plan.input_bytes, plan.output_bytes}) add(bytes);
+  }
+  std::string digest() const { return hash_.digest_hex(); }
+
+ private:
+  StreamHash hash_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<PreparedProgram>> PreparedProgram::prepare(std::span<const Plan> plans, uint64_t weights_bytes,
+                                                                  const dnnl::engine& engine,
+                                                                  const dnnl::stream& stream) {
+  auto program = std::make_shared<PreparedProgram>();
+  for (const Plan& plan : plans) {
+    FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes));
+    PreparedPlan& prepared = program->plans_.emplace_back();
+    for (const Tensor& tensor : plan.tensors) prepared.locations.push_back({tensor.place, tensor.offset});
+    prepared.addresses.resize(plan.tensors.size());
+    for (const Operator& operation : plan.operators) {
+      auto kernel = make_kernel(OperatorView(operation, plan.tensors, engine), stream);
+      if (!kernel.ok())
+        return kernel.status().with_context(fmt::format("operator '{}' ({}, batch size {})", operation.name,
+                                                        to_string(operation.kind), plan.batch_size));
+      prepared.kernels.push_back(std::move(kernel).value());
+    }
+  }
+  return program;
+}
+
+Status PreparedProgram::run(uint32_t plan, OperatorRange range, const Bases& bases) {
+  FOLIOT_CHECK(plan < plans_.size());
+  PreparedPlan& prepared = plans_[plan];
+  const auto last = std::min<size_t>(range.last, prepared.kernels.size());
+  FOLIOT_CHECK(range.first <= last);
+  std::byte* const base[] = {bases.weights, bases.workspace, bases.input, bases.output};
+  for (size_t i = 0; i < prepared.locations.size(); ++i)
+    prepared.addresses[i] = base[static_cast<size_t>(prepared.locations[i].place)] + prepared.locations[i].offset;
+  for (size_t i = range.first; i < last; ++i)
+    FOLIOT_RETURN_IF_ERROR(prepared.kernels[i]->run(prepared.addresses));
+  return Status();
+}
+
+std::string plans_key(std::span<const Plan> plans) {
+  PlanHash hash;
+  hash.add(uint64_t{plans.size()});
+  for (const Plan& plan : plans) hash.add(plan);
+  return hash.digest();
+}
+
+}  // namespace foliot

@@ -1,0 +1,218 @@
+// Reduce and ArgReduce over dense tensors.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "device/cpu/families.h"
+#include "device/cpu/fusion.h"
+#include "device/cpu/strided_loop.h"
+#include "device/cpu/typed.h"
+
+namespace foliot {
+namespace {
+
+// Sums of integers are exact, those of floating point wide enough for long rows.
+template <typename T>
+using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+
+enum class Function { kMean, kSum, kMax, kMin, kProduct, kL1, kL2, kSumSquare, kLogSumExp };
+
+std::optional<Function> parse_function(std::string_view name) {
+  if (name == "mean") return Function::kMean;
+  if (name == "sum") return Function::kSum;
+  if (name == "max") return Function::kMax;
+  if (name == "min") return Function::kMin;
+  if (name == "prod") return Function::kProduct;
+  if (name == "l1") return Function::kL1;
+  if (name == "l2") return Function::kL2;
+  if (name == "sum_square") return Function::kSumSquare;
+  if (name == "log_sum_exp") return Function::kLogSumExp;
+  return std::nullopt;
+}
+
+// The reduced dimensions of a tensor, listed as offsets from each first element.
+template <typename T>
+class ReduceKernel : public Kernel {
+ public:
+  ReduceKernel(const OperatorView& view, Function function)
+      : function_(function), from_(view.input_index(0)), to_(view.output_index()), kept_({}, {}), reduced_({}, {}) {
+    const Shape& shape = view.input(0).shape;
+    const Shape strides = dense_strides(shape);
+    Shape kept, kept_strides, reduced, reduced_strides;
+    const std::vector<int64_t>& axes = view.attributes().integers("axes");
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const bool reduces = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+      (reduces ? reduced : kept).push_back(shape[d]);
+      (reduces ? reduced_strides : kept_strides).push_back(strides[d]);
+    }
+    count_ = static_cast<int64_t>(element_count(reduced));
+    kept_ = StridedLoop<2>(kept, {kept_strides, dense_strides(kept)});
+    reduced_ = StridedLoop<1>(reduced, {reduced_strides});
+  }
+
+  Status run(Addresses addresses) override {
+    const T* from = reinterpret_cast<const T*>(addresses[from_]);
+    T* to = reinterpret_cast<T*>(addresses[to_]);
+    const int64_t stride = kept_.inner_strides()[0];
+    kept_.run([&](const auto& offsets, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) to[offsets[1] + i] = reduce(from + offsets[0] + i * stride);
+    });
+    return Status();
+  }
+
+ private:
+  // Folds fold(accumulator, element) over everything that is reduced.
+  template <typename Fold>
+  Accumulator<T> folded(const T* from, Accumulator<T> start, const Fold& fold) const {
+    Accumulator<T> result = start;
+    const int64_t stride = reduced_.inner_strides()[0];
+    reduced_.run_serially([&](const auto& offsets, int64_t count) {
+      const T* run = from + offsets[0];
+      for (int64_t i = 0; i < count; ++i) result = fold(result, static_cast<Accumulator<T>>(run[i * stride]));
+    });
+    return result;
+  }
+
+  T reduce(const T* from) const {
+    using A = Accumulator<T>;
+    const auto sum = [](A a, A x) { return a + x; };
+    const auto squares = [](A a, A x) { return a + x * x; };
+    const auto magnitudes = [](A a, A x) { return a + (x < 0 ? -x : x); };
+    const auto larger = [](A a, A x) { return a < x ? x : a; };
+    const auto smaller = [](A a, A x) { return x < a ? x : a; };
+    const A lowest = std::is_floating_point_v<T> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
+    const A highest = std::is_floating_point_v<T> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+    switch (function_) {
+      case Function::kMean: return static_cast<T>(folded(from, 0, sum) / static_cast<A>(std::max<int64_t>(count_, 1)));
+      case Function::kSum: return static_cast<T>(folded(from, 0, sum));
+      case Function::kMax: return static_cast<T>(folded(from, lowest, larger));
+      case Function::kMin: return static_cast<T>(folded(from, highest, smaller));
+      case Function::kProduct: return static_cast<T>(folded(from, 1, [](A a, A x) { return a * x; }));
+      case Function::kL1: return static_cast<T>(folded(from, 0, magnitudes));
+      case Function::kL2: return static_cast<T>(std::sqrt(static_cast<double>(folded(from, 0, squares))));
+      case Function::kSumSquare: return static_cast<T>(folded(from, 0, squares));
+      case Function::kLogSumExp: return log_sum_exp(from, folded(from, lowest, larger));
+    }
+    return T(0);
+  }
+
+  // Shifted by the maximum, so that it does not overflow.
+  T log_sum_exp(const T* from, Accumulator<T> maximum) const {
+    const auto shift = std::isfinite(static_cast<double>(maximum)) ? static_cast<double>(maximum) : 0.0;
+    double total = 0;
+    folded(from, 0, [&](auto accumulator, auto x) {
+      total += std::exp(static_cast<double>(x) - shift);
+      return accumulator;
+    });
+    return static_cast<T>(std::log(total) + shift);
+  }
+
+  Function function_;
+  TensorIndex from_, to_;
+  int64_t count_ = 1;
+  StridedLoop<2> kept_;
+  StridedLoop<1> reduced_;
+};
+
+template <typename T>
+class ArgReduceKernel : public Kernel {
+ public:
+  explicit ArgReduceKernel(const OperatorView& view)
+      : from_(view.input_index(0)), to_(view.output_index()), largest_(view.attributes().integer("largest") != 0),
+        last_(view.attributes().integer("select_last") != 0) {
+    const Shape& shape = view.input(0).shape;
+    const auto axis = static_cast<std::ptrdiff_t>(view.attributes().integer("axis"));
+    outer_ = static_cast<int64_t>(element_count(Shape(shape.begin(), shape.begin() + axis)));
+    extent_ = shape[static_cast<size_t>(axis)];
+    inner_ = static_cast<int64_t>(element_count(Shape(shape.begin() + axis + 1, shape.end())));
+  }
+
+  Status run(Addresses addresses) override {
+    const T* from = reinterpret_cast<const T*>(addresses[from_]);
+    int64_t* to = reinterpret_cast<int64_t*>(addresses[to_]);
+    parallel_for(outer_ * inner_, outer_ * inner_ * extent_, [&](int64_t i) {
+      to[i] = best(from + i / inner_ * extent_ * inner_ + i % inner_);
+    });
+    return Status();
+  }
+
+ private:
+  int64_t best(const T* from) const {
+    int64_t best = 0;
+    for (int64_t i = 1; i < extent_; ++i) {
+      const T candidate = from[i * inner_], holder = from[best * inner_];
+      if (largest_ ? candidate > holder : candidate < holder) best = i;
+      else if (last_ && candidate == holder) best = i;
+    }
+    return best;
+  }
+
+  TensorIndex from_, to_;
+  bool largest_, last_;
+  int64_t outer_ = 1, extent_ = 1, inner_ = 1;
+};
+
+// A mean over all of the image, kept as dimensions, is a pooling: it works on
+// channel blocks.
+bool is_global_average(const Node& node, const Shape& shape) {
+  const std::vector<int64_t>& axes = node.attributes.integers("axes");
+  if (node.attributes.text("function") != "mean" || shape.size() < 3 || shape.size() > 5) return false;
+  if (node.attributes.integer("keep_dims") == 0 || axes.size() != shape.size() - 2) return false;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<int64_t>(i + 2)) return false;
+  return true;
+}
+
+Node global_average(const Node& node, const Shape& shape) {
+  Node pooling = node;
+  pooling.kind = OperatorKind::kAveragePool;
+  pooling.attributes = {};
+  const std::vector<int64_t> ones(shape.size() - 2, 1);
+  pooling.attributes.set("kernel", std::vector<int64_t>(shape.begin() + 2, shape.end()));
+  pooling.attributes.set("strides", ones);
+  pooling.attributes.set("dilations", ones);
+  pooling.attributes.set("pads", std::vector<int64_t>(2 * ones.size(), 0));
+  pooling.attributes.set("count_include_pad", int64_t{0});
+  return pooling;
+}
+
+}  // namespace
+
+Result<bool> lower_reduce(const Node& node, GraphLowering& lowering) {
+  const DataType type = lowering.value(node.inputs[0]).type;
+  if (!parse_function(node.attributes.text("function")))
+    return Status::unimplemented(fmt::format("no reduction '{}'", node.attributes.text("function")));
+  FOLIOT_RETURN_IF_ERROR(visit_type(type, [](auto) { return Status(); }));
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  if (type == DataType::kFloat32 && is_global_average(node, shape)) return lower_pooling(global_average(node, shape), lowering);
+  FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:reduce"));
+  return true;
+}
+
+Result<std::unique_ptr<Kernel>> make_reduce(const OperatorView& view) {
+  const std::optional<Function> function = parse_function(view.attributes().text("function"));
+  if (!function) return Status::invalid_argument("unknown reduction");
+  std::unique_ptr<Kernel> kernel;
+  FOLIOT_RETURN_IF_ERROR(visit_type(view.input(0).type, [&]<typename T>(std::type_identity<T>) {
+    kernel = std::make_unique<ReduceKernel<T>>(view, *function);
+    return Status();
+  }));
+  return kernel;
+}
+
+Result<bool> lower_arg_reduce(const Node& node, GraphLowering& lowering) {
+  FOLIOT_RETURN_IF_ERROR(visit_type(lowering.value(node.inputs[0]).type, [](auto) { return Status(); }));
+  FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:arg_reduce"));
+  return true;
+}
+
+Result<std::unique_ptr<Kernel>> make_arg_reduce(const OperatorView& view) {
+  std::unique_ptr<Kernel> kernel;
+  FOLIOT_RETURN_IF_ERROR(visit_type(view.input(0).type, [&]<typename T>(std::type_identity<T>) {
+    kernel = std::make_unique<ArgReduceKernel<T>>(view);
+    return Status();
+  }));
+  return kernel;
+}
+
+}  // namespace foliot

@@ -1,0 +1,141 @@
+// Resize: nearest and linear, in any number of dimensions, from tables made once.
+#include <algorithm>
+#include <cmath>
+
+#include "device/cpu/families.h"
+#include "device/cpu/fusion.h"
+#include "device/cpu/parallel.h"
+
+namespace foliot {
+namespace {
+
+// Where one position of the result reads along one dimension.
+struct Tap {
+  int64_t low = 0, high = 0;   // equal for nearest
+  float high_weight = 0;
+};
+
+struct Rule {
+  std::string coordinates, nearest;
+  bool linear = false;
+};
+
+double source_position(const Rule& rule, int64_t position, double scale, int64_t from, int64_t to) {
+  const auto x = static_cast<double>(position);
+  if (rule.coordinates == "align_corners")
+    return to == 1 ? 0.0 : x * static_cast<double>(from - 1) / static_cast<double>(to - 1);
+  if (rule.coordinates == "asymmetric") return x / scale;
+  if (rule.coordinates == "pytorch_half_pixel" && to == 1) return 0.0;
+  return (x + 0.5) / scale - 0.5;
+}
+
+int64_t nearest_of(const std::string& rounding, double x) {
+  if (rounding == "floor") return static_cast<int64_t>(std::floor(x));
+  if (rounding == "ceil") return static_cast<int64_t>(std::ceil(x));
+  if (rounding == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+  return static_cast<int64_t>(std::ceil(x - 0.5));
+}
+
+std::vector<Tap> taps_of(const Rule& rule, double scale, int64_t from, int64_t to) {
+  std::vector<Tap> taps(static_cast<size_t>(to));
+  const auto inside = [from](int64_t i) { return std::clamp<int64_t>(i, 0, from - 1); };
+  for (int64_t i = 0; i < to; ++i) {
+    Tap& tap = taps[static_cast<size_t>(i)];
+    const double x = from == to && scale == 1.0 ? static_cast<double>(i) : source_position(rule, i, scale, from, to);
+    if (!rule.linear) {
+      tap.low = tap.high = inside(nearest_of(rule.nearest, x));
+      continue;
+    }
+    const double within = std::clamp(x, 0.0, static_cast<double>(from - 1));
+    tap.low = inside(static_cast<int64_t>(std::floor(within)));
+    tap.high = inside(tap.low + 1);
+    tap.high_weight = static_cast<float>(within - static_cast<double>(tap.low));
+  }
+  return taps;
+}
+
+class ResizeKernel : public Kernel {
+ public:
+  explicit ResizeKernel(const OperatorView& view)
+      : from_(view.input_index(0)), to_(view.output_index()), strides_(dense_strides(view.input(0).shape)) {
+    const Shape& source = view.input(0).shape;
+    const Shape& destination = view.output().shape;
+    const Rule rule{view.attributes().text("coordinates"), view.attributes().text("nearest"),
+                    view.attributes().text("mode") == "linear"};
+    for (size_t d = 0; d < source.size(); ++d)
+      taps_.push_back(taps_of(rule, view.attributes().reals("scales").at(d), source[d], destination[d]));
+    rows_ = destination[0] * (destination.size() > 1 ? destination[1] : 1);
+    row_ = static_cast<int64_t>(element_count(destination)) / std::max<int64_t>(rows_, 1);
+    leading_ = std::min<size_t>(destination.size(), 2);
+  }
+
+  Status run(Addresses addresses) override {
+    const float* from = reinterpret_cast<const float*>(addresses[from_]);
+    float* to = reinterpret_cast<float*>(addresses[to_]);
+    parallel_for(rows_, rows_ * row_ * 8, [&](int64_t row) {
+      float* target = to + row * row_;
+      const int64_t second = leading_ == 2 ? static_cast<int64_t>(taps_[1].size()) : 1;
+      Corners corners{.count = 1, .offsets = {0}, .weights = {1.f}};
+      corners = along(corners, 0, row / second);
+      if (leading_ == 2) corners = along(corners, 1, row % second);
+      fill(leading_, corners, from, target);
+    });
+    return Status();
+  }
+
+ private:
+  // The source elements that make one element of the result: at most two for
+  // each of the dimensions that are really resized.
+  static constexpr size_t kCornersMax = 32;
+  struct Corners {
+    size_t count;
+    int64_t offsets[kCornersMax];
+    float weights[kCornersMax];
+  };
+
+  Corners along(const Corners& corners, size_t d, int64_t position) const {
+    const Tap& tap = taps_[d][static_cast<size_t>(position)];
+    const bool both = tap.high_weight > 0 && 2 * corners.count <= kCornersMax;
+    Corners result{.count = corners.count * (both ? 2 : 1), .offsets = {}, .weights = {}};
+    for (size_t i = 0; i < corners.count; ++i) {
+      result.offsets[i] = corners.offsets[i] + tap.low * strides_[d];
+      result.weights[i] = both ? corners.weights[i] * (1.f - tap.high_weight) : corners.weights[i];
+      if (!both) continue;
+      result.offsets[corners.count + i] = corners.offsets[i] + tap.high * strides_[d];
+      result.weights[corners.count + i] = corners.weights[i] * tap.high_weight;
+    }
+    return result;
+  }
+
+  void fill(size_t d, const Corners& corners, const float* from, float*& to) const {
+    if (d == taps_.size()) {
+      float value = 0;
+      for (size_t i = 0; i < corners.count; ++i) value += corners.weights[i] * from[corners.offsets[i]];
+      *to++ = value;
+      return;
+    }
+    for (size_t i = 0; i < taps_[d].size(); ++i) fill(d + 1, along(corners, d, static_cast<int64_t>(i)), from, to);
+  }
+
+  TensorIndex from_, to_;
+  Shape strides_;
+  std::vector<std::vector<Tap>> taps_;   // by dimension, by position in the result
+  int64_t rows_ = 1, row_ = 1;
+  size_t leading_ = 1;
+};
+
+}  // namespace
+
+Result<bool> lower_resize(const Node& node, GraphLowering& lowering) {
+  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  if (shape.empty() || shape.size() > 5) return Status::unimplemented("resizes one to five dimensions");
+  FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:resize"));
+  return true;
+}
+
+Result<std::unique_ptr<Kernel>> make_resize(const OperatorView& view) {
+  return std::unique_ptr<Kernel>(std::make_unique<ResizeKernel>(view));
+}
+
+}  // namespace foliot
