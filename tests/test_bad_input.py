@@ -73,7 +73,8 @@ def write_bad_settings(folder):
 
 
 def write_too_large(folder):
-    onnx_models.random_dense_network(folder / "too_large/1/model.onnx", (64, 8192, 8192, 10))
+    onnx_models.random_dense_network(folder / "too_large/1/model.onnx", (64, 4096, 4096, 10))
+    (folder / "too_large/model.toml").write_text("batch_sizes = [1]\n")
 
 
 def write_two_of_one_name(folder):
@@ -81,7 +82,13 @@ def write_two_of_one_name(folder):
     shutil.copy(path, folder / "twice/model.onnx")
 
 
-# Folder -> what writes it, and the words that the reason must contain.
+def write_one_name_in_two_folders(folder):
+    for name in ("first_of_two", "second_of_two"):
+        write_good(folder, name)
+        (folder / name / "model.toml").write_text('name = "shared_name"\n')
+
+
+# Model -> what writes it, and the words that the reason must contain.
 BAD_MODELS = {
     "corrupt": (write_corrupt, ("model.onnx",)),
     "empty": (write_empty, ("model.onnx",)),
@@ -90,7 +97,8 @@ BAD_MODELS = {
     "shapeless": (write_uninferable_shape, ("the_shapeless_node",)),
     "bad_settings": (write_bad_settings, ("model.toml", "default_slo")),
     "too_large": (write_too_large, ("page cache",)),
-    "twice": (write_two_of_one_name, ("twice",)),
+    "twice": (write_two_of_one_name, ("twice/model.onnx", "twice/1/model.onnx")),
+    "shared_name": (write_one_name_in_two_folders, ("first_of_two", "second_of_two")),
 }
 
 

@@ -6,7 +6,8 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """One row: an action (type LOAD, UNLOAD or INFER) or a request. Times are in
+    """One row: an action (type LOAD, UNLOAD or INFER), a request, or, last and only
+    if the log could not keep up, "dropped" with their number as id. Times are in
     microseconds since the server started."""
 
     kind: str
@@ -46,7 +47,7 @@ def breaches(events, pages_of, pages_total):
     """What the log shows that must never happen, as sentences: two actions of an
     executor at the same time, more pages in use than there are, an UNLOAD or an
     INFER of what is not loaded, a request answered twice."""
-    found = []
+    found = [f"the log lacks {e.id} events" for e in events if e.kind == "dropped"]
     done = sorted((e for e in events if e.kind == "action" and e.status == "done"), key=lambda e: (e.end_us, e.id))
     for kind in ("LOAD", "INFER"):
         lane = sorted((e for e in done if e.type == kind), key=lambda e: e.start_us)

@@ -59,7 +59,7 @@ def measure():
             say(f"ready after {server.seconds_to_ready:.0f} s; asking each model once")
             right = count_right(server, names)
             say(f"{right} right; now Poisson traffic over all of them for {SECONDS} s")
-            report = bench(server.grpc, "all", rate=500, duration=f"{SECONDS}s", timeout="100ms")
+            report = bench(server.grpc, "all", rate=500, duration=f"{SECONDS}s", deadline="100ms")
             server.stop()
         events = read_event_log(log)
     return figures_of(right, report, events)

@@ -39,7 +39,7 @@ def measure():
             watcher = threading.Thread(target=watch_memory, args=(server, stop, memory))
             watcher.start()
             report = bench(server.grpc, MODEL, rate=f"{LOAD * capacity:.0f}", duration=f"{SECONDS}s",
-                           timeout=f"{SLO_MS}ms")
+                           deadline=f"{SLO_MS}ms")
             stop.set()
             watcher.join()
     return figures_of(report, capacity, memory)

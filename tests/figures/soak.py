@@ -32,7 +32,7 @@ def steady(server, stop, count):
     turn = 0
     while not stop.is_set():
         rate, seconds = (20_000, 2) if turn % 3 == 2 else (300, 8)
-        report = bench(server.grpc, "all", rate=rate, duration=f"{seconds}s", timeout="50ms", seed=turn)
+        report = bench(server.grpc, "all", rate=rate, duration=f"{seconds}s", deadline="50ms", seed=turn)
         count["offered"] += report["offered"]
         count["good"] += report["good"]
         turn += 1
