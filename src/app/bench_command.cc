@@ -142,7 +142,7 @@ Result<BenchOptions> understand(const BenchFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(options.duration, parse_duration("--duration", flags.duration));
   FOLIOT_ASSIGN_OR_RETURN(options.warmup, parse_duration("--warmup", flags.warmup));
   if (!flags.deadline.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(options.deadline, parse_duration("--deadline", flags.deadline));
+    FOLIOT_ASSIGN_OR_RETURN(options.deadline, parse_duration("--deadline,--timeout", flags.deadline));
   }
   options.rows = flags.batch;
   for (const std::string& shape : flags.shapes) FOLIOT_RETURN_IF_ERROR(parse_shape(shape, options.shapes));
@@ -230,7 +230,7 @@ void add_target_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("-b,--batch", flags.batch, "Rows in each request")->capture_default_str();
   command.add_option("--shape", flags.shapes, "Extents of an input whose shape is variable, e.g. ids:1,128")
       ->type_name("INPUT:EXTENTS");
-  command.add_option("--deadline", flags.deadline, "Deadline of each request, e.g. 50ms [none: best effort]");
+  command.add_option("--deadline,--timeout", flags.deadline, "Deadline of each request, e.g. 50ms [none: best effort]");
 }
 
 void add_load_flags(CLI::App& command, BenchFlags& flags) {
@@ -263,7 +263,7 @@ void add_run_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--seed", flags.seed, "Of arrivals, choice of models, and inputs")->capture_default_str();
   command.add_option("--json", flags.json, "Write the report as JSON to this file; - for standard output")
       ->type_name("FILE");
-  command.add_option("--connections", flags.connections, "To the server [gRPC 4; HTTP 64, or the concurrency if less]");
+  command.add_option("--connections", flags.connections, "To the server [gRPC 4; HTTP as needed, up to 512]");
   command.add_option("--threads", flags.threads, "Receiving threads of the generator")->capture_default_str();
   command.add_option("--in-flight-max", flags.in_flight_max, "Open loop: what would exceed it counts as unsent")
       ->capture_default_str();

@@ -1,0 +1,102 @@
+#include "app/compile_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/progress_bar.h"
+#include "base/units.h"
+#include "compiler/compiler.h"
+#include "device/cpu/cpu_device.h"
+#include "program/package.h"
+#include "repository/model_config.h"
+
+namespace foliot {
+namespace {
+
+struct CompileCommandOptions {
+  std::filesystem::path model;
+  std::filesystem::path output;
+  std::vector<uint32_t> batch_sizes;
+  uint32_t threads = 1;
+  bool report = false;
+};
+
+void print_summary(const Program& program, const std::filesystem::path& output) {
+  fmt::print("{}: {} of weights, workspace {}, LOAD {}\n", output.string(), format_bytes(program.weights_bytes),
+             format_bytes(program.workspace_bytes()), format_duration(program.seed_load));
+  for (const Bucket& bucket : program.buckets) {
+    std::string name;
+    for (const auto& [dimension, size] : bucket.dimensions) name += fmt::format(" {}={}", dimension, size);
+    for (size_t i = 0; i < program.batch_sizes.size(); ++i) {
+      fmt::print("  EXEC batch {:2}{}: {}\n", program.batch_sizes[i], name, format_duration(bucket.seed_exec[i]));
+    }
+  }
+}
+
+void print_report(const Program& program) {
+  for (const Plan& plan : program.plans) {
+    fmt::print("\nbatch {}, bucket {}: {} operators, workspace {}, inputs {}, outputs {}\n", plan.batch_size,
+               plan.bucket, plan.operators.size(), format_bytes(plan.workspace_bytes), format_bytes(plan.input_bytes),
+               format_bytes(plan.output_bytes));
+    for (size_t i = 0; i < plan.operators.size(); ++i) {
+      const Operator& op = plan.operators[i];
+      const Tensor& output = plan.tensors[op.outputs.front()];
+      fmt::print("  {:4} {:20} {:24} {:28} {}\n", i, to_string(op.kind), to_string(output.shape), op.kernel, op.name);
+    }
+  }
+}
+
+int run(const CompileCommandOptions& options) {
+  const auto fail = [](const Status& status) {
+    fmt::print(stderr, "foliot compile: {}\n", status.message());
+    return 1;
+  };
+  const auto config = read_model_config(options.model.parent_path() / "model.toml", ModelConfig());
+  if (!config.ok()) return fail(config.status());
+  CompileOptions compile_options = config->compile;
+  if (!options.batch_sizes.empty()) compile_options.batch_sizes = options.batch_sizes;
+
+  const auto device = make_cpu_device({.threads = options.threads});
+  ProgressBar bar;
+  const auto compiled = compile(options.model, compile_options, *device, [&](std::string_view step, double share) {
+    bar.show(options.model.string(), step, share);
+  });
+  bar.clear();
+  if (!compiled.ok()) return fail(compiled.status());
+  const auto output =
+      options.output.empty() ? std::filesystem::path(options.model).replace_extension(".foliot") : options.output;
+  if (const Status status = write_package(output, compiled->program, compiled->weights); !status.ok()) {
+    return fail(status);
+  }
+  print_summary(compiled->program, output);
+  if (options.report) print_report(compiled->program);
+  return 0;
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("compile", "Compile an ONNX model and show what became of it");
+  command->footer(
+      "`foliot serve` compiles by itself; this is for looking at one model, or for compiling ahead. A\n"
+      "model.toml beside the model is heeded.\n\n"
+      "  foliot compile models/resnet50/model.onnx --report");
+  auto options = std::make_shared<CompileCommandOptions>();
+  options->threads = std::max(1u, std::thread::hardware_concurrency() - 1);
+  command->add_option("model", options->model, "the .onnx file")->required();
+  command->add_option("--output", options->output, "where to write the package")->default_str("MODEL.foliot");
+  command->add_option("--batch-sizes", options->batch_sizes, "e.g. 1,2,4")->delimiter(',')->default_str("1,2,4,8,16");
+  command->add_option("--threads", options->threads, "threads of one EXEC")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_flag("--report", options->report, "list every operator with its shape and kernel");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace foliot

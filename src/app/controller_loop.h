@@ -1,0 +1,83 @@
+// ControllerLoop: the controller on a thread of its own. Turns the ports' calls,
+// from whichever thread they come, into events of its loop.
+#ifndef FOLIOT_APP_CONTROLLER_LOOP_H_
+#define FOLIOT_APP_CONTROLLER_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "controller/controller.h"
+#include "core/ports.h"
+#include "platform/event_loop.h"
+
+namespace foliot {
+
+// Threading: any thread; what is said so otherwise belongs to the owner.
+class ControllerLoop : public RequestSink, public OutcomeSink {
+ public:
+  // Owner. `requests_max`: how many requests the front end has in flight at most;
+  // with that bound the inbox can never be full.
+  ControllerLoop(const ControllerOptions& options, const Controller::SchedulerFactory& make_scheduler,
+                 ActionSink& actions, CompletionSink& completions, uint32_t requests_max);
+  ~ControllerLoop() override;
+
+  // Owner, before start().
+  Controller& controller() { return controller_; }
+  Status start();
+  // Owner. Handles what has been posted, then ends.
+  void stop();
+
+  void submit(const Request& request) override;
+  void cancel(RequestId request) override;
+  void report(const Outcome& outcome) override;
+  void add_model(std::shared_ptr<const ModelInfo> model);
+  // `gone` is called on the loop's thread when nothing of the model is left.
+  void remove_model(ModelId model, std::function<void()> gone);
+  void drain();
+
+ private:
+  struct Cancel {
+    RequestId id;
+  };
+  struct AddModel {
+    std::shared_ptr<const ModelInfo> model;
+  };
+  struct RemoveModel {
+    ModelId model;
+    std::shared_ptr<std::function<void()>> gone;
+  };
+  struct Drain {};
+  using Event = std::variant<Drain, Request, Cancel, Outcome, AddModel, RemoveModel>;
+
+  class Handler : public EventHandler<Event> {
+   public:
+    explicit Handler(Controller& controller) : controller_(controller) {}
+    void on_event(Event& event, TimePoint now) override;
+    TimePoint on_turn_end(TimePoint now) override;
+
+   private:
+    void handle(Drain&, TimePoint now) { controller_.drain(now); }
+    void handle(Request& request, TimePoint now) { controller_.on_request(request, now); }
+    void handle(Cancel& cancel, TimePoint now) { controller_.on_cancel(cancel.id, now); }
+    void handle(Outcome& outcome, TimePoint now) { controller_.on_outcome(outcome, now); }
+    void handle(AddModel& add, TimePoint now) { controller_.add_model(std::move(add.model), now); }
+    void handle(RemoveModel& remove, TimePoint now);
+
+    Controller& controller_;
+    std::vector<RemoveModel> removals_;
+  };
+
+  void post(Event event);
+
+  Controller controller_;
+  Handler handler_;
+  EventLoop<Event> loop_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_CONTROLLER_LOOP_H_

@@ -1,0 +1,39 @@
+#include "app/executor_thread.h"
+
+#include "platform/clock.h"
+
+namespace foliot {
+namespace {
+
+// The kernel wakes a sleeper some tens of microseconds late.
+constexpr Duration kSpin = Duration::microseconds(50);
+
+}  // namespace
+
+Status ExecutorThread::start(Executor& executor) {
+  Result<Thread> thread = Thread::start({.name = executor.name()}, [this, &executor] { run(executor); });
+  if (!thread.ok()) return thread.status();
+  thread_ = std::move(thread).value();
+  return Status();
+}
+
+void ExecutorThread::stop() {
+  stopping_.store(true);
+  parker_.unpark();
+  thread_.join();
+}
+
+void ExecutorThread::run(Executor& executor) {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const Executor::Step step = executor.poll(monotonic_now());
+    if (step.run) {
+      const TimePoint start = monotonic_now();
+      const Status status = executor.perform();
+      executor.finish(start, monotonic_now(), status);
+    } else {
+      parker_.park_until(step.wake, step.wake.is_infinite() ? Duration() : kSpin);
+    }
+  }
+}
+
+}  // namespace foliot

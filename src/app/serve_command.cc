@@ -1,0 +1,147 @@
+#include "app/serve_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "app/flags.h"
+#include "app/progress_bar.h"
+#include "app/schedulers.h"
+#include "app/server.h"
+
+namespace foliot {
+namespace {
+
+// Interrupt and terminate, blocked in all threads and asked for by one.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  bool arrived() {
+    const timespec at_once{};
+    if (!arrived_) arrived_ = sigtimedwait(&set_, nullptr, &at_once) > 0;
+    return arrived_;
+  }
+  void wait() {
+    int signal = 0;
+    if (!arrived_) sigwait(&set_, &signal);
+    arrived_ = true;
+  }
+
+ private:
+  sigset_t set_;
+  bool arrived_ = false;
+};
+
+class ConsoleReporter : public StartupReporter {
+ public:
+  void on_compiling(std::string_view model, std::string_view step, double share) override {
+    bar_.show(model, step, share);
+  }
+  void on_model(std::string_view model, const Status& status) override {
+    bar_.clear();
+    if (!status.ok()) fmt::print(stderr, "model '{}' cannot be served: {}\n", model, status.message());
+  }
+  void on_note(std::string_view note) override {
+    bar_.clear();
+    fmt::print(stderr, "note: {}\n", note);
+  }
+
+ private:
+  ProgressBar bar_;
+};
+
+int serve(const ServerOptions& options) {
+  StopSignals signals;
+  ConsoleReporter reporter;
+  Server server(options);
+  const Status status = server.start(reporter, [&] { return signals.arrived(); });
+  if (signals.arrived()) return 0;
+  if (!status.ok()) {
+    fmt::print(stderr, "foliot serve: {}\n", status.message());
+    return 1;
+  }
+  fmt::print("ready: {}\n", server.description());
+  std::fflush(stdout);
+  signals.wait();
+  fmt::print("stopping: answering what is in flight\n");
+  std::fflush(stdout);
+  server.stop();
+  fmt::print("stopped\n");
+  return 0;
+}
+
+uint32_t default_threads() { return std::max(1u, std::thread::hardware_concurrency() - 1); }
+
+void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
+  app.add_option("--address", options.address, "address to listen on; 0.0.0.0 for all")->capture_default_str();
+  app.add_option("--http-port", options.http_port, "HTTP; 0 for any free port")->capture_default_str();
+  app.add_option("--grpc-port", options.grpc_port, "gRPC; 0 for any free port")->capture_default_str();
+  app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
+      ->capture_default_str();
+  add_bytes_flag(app, "body-max", options.body_bytes_max, "largest request body");
+  app.add_option("--connections-max", options.connections_max, "HTTP connections at a time")->capture_default_str();
+  app.add_option("--requests-in-flight-max", options.requests_in_flight_max,
+                 "requests at a time; more are refused as overload")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 20));
+}
+
+void add_memory_flags(CLI::App& app, ServerOptions& options) {
+  add_bytes_flag(app, "page-cache", options.page_cache_bytes, "memory for weights; may be smaller than all models",
+                 "all models, up to half of the memory");
+  add_bytes_flag(app, "page-size", options.page_bytes, "page of the page cache; smaller for many small models");
+  add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight",
+                 "as the models need");
+  add_bytes_flag(app, "workspace", options.workspace_bytes, "memory for intermediates", "as the models need");
+  app.add_option("--models-max", options.models_max, "models at a time")->capture_default_str()->check(CLI::Range(1u, 1u << 20));
+}
+
+void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
+  app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(scheduler_names(), ", ")))
+      ->capture_default_str();
+  add_duration_flag(app, "default-slo", options.model_defaults.default_slo,
+                    "deadline of requests that bring none, unless model.toml says another", "none: best effort");
+  add_duration_flag(app, "deadline-margin", options.controller.deadline_margin,
+                    "plan each answer to be ready this long before its deadline");
+  add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("serve", "Serve a repository of ONNX models over HTTP and gRPC");
+  command->footer(
+      "REPOSITORY is a folder with a folder per model: NAME/model.onnx or NAME/VERSION/model.onnx, and\n"
+      "optionally NAME/model.toml (default_slo, batch_sizes, [buckets]). What is not compiled yet is\n"
+      "compiled first, once. A request's deadline is the tightest of its `timeout` parameter (us), its\n"
+      "gRPC deadline and the default SLO. Ctrl-C answers what is in flight and stops.\n\n"
+      "  foliot serve models --default-slo 50ms --page-cache 2GiB\n"
+      "  curl localhost:8000/v2/health/ready");
+  auto options = std::make_shared<ServerOptions>();
+  options->threads = default_threads();
+  command->add_option("repository", options->repository, "folder with a folder per model")->required();
+  command->add_option("--cache", options->cache, "folder for compiled models")->default_str("REPOSITORY/.foliot");
+  add_frontend_flags(*command, options->frontend);
+  add_memory_flags(*command, *options);
+  add_scheduling_flags(*command, *options);
+  command->add_option("--threads", options->threads, "threads of one EXEC")->capture_default_str()->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--weights-tier", options->weights_tier, "where LOAD finds weights: memory or disk")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory},
+                                                                             {"disk", WeightsTier::kDisk}}))
+      ->default_str("memory");
+  command->add_option("--event-log", options->event_log, "write every action and request to this CSV file");
+  command->callback([options, &exit_code] { exit_code = serve(*options); });
+}
+
+}  // namespace foliot

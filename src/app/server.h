@@ -1,0 +1,47 @@
+// Server: `foliot serve`: front end, controller and worker in one process. The
+// place where all parts are wired together.
+#ifndef FOLIOT_APP_SERVER_H_
+#define FOLIOT_APP_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "app/server_options.h"
+#include "base/status.h"
+
+namespace foliot {
+
+// What the server says while it starts. `share`: in [0, 1].
+class StartupReporter {
+ public:
+  virtual ~StartupReporter() = default;
+  virtual void on_compiling(std::string_view model, std::string_view step, double share) = 0;
+  virtual void on_model(std::string_view model, const Status& status) = 0;
+  virtual void on_note(std::string_view note) = 0;
+};
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options);
+  ~Server();
+
+  // Opens the ports, compiles what is not compiled yet, takes all memory, and
+  // serves. Models that cannot be served are reported and left out. Errors: what
+  // makes it impossible to serve at all. `cancelled` is asked between models.
+  Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
+  // Answers what is in flight, refuses what is new, and ends all threads.
+  void stop();
+
+  // "20 models on http 127.0.0.1:8000, grpc :8001, ...", once started.
+  std::string description() const;
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_SERVER_H_

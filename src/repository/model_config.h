@@ -1,0 +1,27 @@
+// ModelConfig: what a model's folder says about how to serve it (model.toml).
+#ifndef FOLIOT_REPOSITORY_MODEL_CONFIG_H_
+#define FOLIOT_REPOSITORY_MODEL_CONFIG_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "compiler/compiler.h"
+
+namespace foliot {
+
+struct ModelConfig {
+  std::optional<std::string> name;          // name = "x": instead of the folder's
+  std::optional<Duration> default_slo;      // default_slo = "50ms"
+  CompileOptions compile;                   // batch_sizes, batch_dimension, [buckets]
+};
+
+// `defaults`, changed as the file says; `defaults` as they are if there is no
+// such file. Errors: kInvalidArgument naming file, line and key.
+Result<ModelConfig> read_model_config(const std::filesystem::path& file, const ModelConfig& defaults);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_REPOSITORY_MODEL_CONFIG_H_
