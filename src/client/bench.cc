@@ -14,7 +14,9 @@ constexpr Duration kPatience = Duration::seconds(30);
 constexpr uint64_t kVariantsMax = 8;
 constexpr uint64_t kPreparedBytesMax = uint64_t{256} << 20;
 constexpr uint32_t kGrpcConnections = 4;
-constexpr uint32_t kHttpConnections = 64;
+// HTTP/1.1 takes one per request in flight. They are opened as needed; too few
+// would turn an open loop into a closed one.
+constexpr uint32_t kHttpConnections = 512;
 
 // The client wants its sink before the generator, which is the sink, can exist.
 class LateSink : public ResponseSink {

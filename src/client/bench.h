@@ -32,7 +32,7 @@ struct BenchOptions {
   std::optional<Duration> deadline;  // sent with every request; nullopt: best effort
   uint32_t rows = 1;                 // per request
   InputShapes shapes;                // of inputs whose shape is variable
-  uint32_t connections = 0;          // 0: 4 over gRPC; as many as needed, up to 64, over HTTP
+  uint32_t connections = 0;          // 0: 4 over gRPC; as needed, up to 512, over HTTP
   uint32_t threads = 1;              // that receive; one more sends
   uint32_t in_flight_max = 8192;
   Duration spin;  // before each send: sharper, for the price of a core

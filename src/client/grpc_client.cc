@@ -54,9 +54,14 @@ Response to_response(const grpc::Status& status) {
         return {LoadOutcome::kRefused, std::string(to_string(refusal))};
       }
       break;
-    default: break;
+    default: return {LoadOutcome::kFailed, describe_failure(status)};
   }
-  return {LoadOutcome::kFailed, describe_failure(status)};
+  // What is left comes from this side of the wire.
+  switch (status.error_code()) {
+    case grpc::StatusCode::DEADLINE_EXCEEDED: return {LoadOutcome::kFailed, kNoAnswerInTime};
+    case grpc::StatusCode::CANCELLED: return {LoadOutcome::kFailed, kNoAnswerAtEnd};
+    default: return {LoadOutcome::kFailed, describe_failure(status)};
+  }
 }
 
 grpc::ByteBuffer encode(const InferenceBody& body) {
@@ -189,7 +194,7 @@ void GrpcClient::send(PreparedRequest request, uint64_t tag) {
                                std::chrono::nanoseconds(options_.patience->nanoseconds()));
   }
   if (!add(call.get())) {
-    sink_.on_response(tag, {LoadOutcome::kFailed, "the client was stopped"});
+    sink_.on_response(tag, {LoadOutcome::kFailed, kNoAnswerAtEnd});
     return;
   }
   const uint64_t turn = turn_.fetch_add(1, std::memory_order_relaxed);

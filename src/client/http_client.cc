@@ -122,7 +122,8 @@ Status to_status(unsigned status, const std::string& body) {
 }
 
 Response to_response(error_code error, unsigned status, const std::string& body) {
-  if (error == beast::error::timeout) return {LoadOutcome::kFailed, "no answer within the client's patience"};
+  if (error == beast::error::timeout) return {LoadOutcome::kFailed, kNoAnswerInTime};
+  if (error == asio::error::operation_aborted) return {LoadOutcome::kFailed, kNoAnswerAtEnd};
   if (error) return {LoadOutcome::kFailed, "connection: " + error.message()};
   switch (status) {
     case 200: return {};
@@ -306,7 +307,7 @@ void HttpClient::send(PreparedRequest request, uint64_t tag) {
 
 void HttpClient::submit(Lane& lane, Waiting waiting) {
   if (lane.stopping) {
-    sink_.on_response(waiting.tag, {LoadOutcome::kFailed, "the client was stopped"});
+    sink_.on_response(waiting.tag, {LoadOutcome::kFailed, kNoAnswerAtEnd});
   } else if (lane.idle.empty()) {
     lane.waiting.push_back(waiting);
   } else {
@@ -333,7 +334,7 @@ void HttpClient::start_exchange(Lane& lane, HttpConnection& connection, Waiting 
 void HttpClient::abandon(Lane& lane) {
   lane.stopping = true;
   for (const Waiting& waiting : std::exchange(lane.waiting, {})) {
-    sink_.on_response(waiting.tag, {LoadOutcome::kFailed, "no answer before the end of the run"});
+    sink_.on_response(waiting.tag, {LoadOutcome::kFailed, kNoAnswerAtEnd});
   }
   for (const auto& connection : lane.connections) connection->close();
   lane.work.reset();  // run() returns when the closed connections' handlers have

@@ -54,6 +54,10 @@ struct Response {
   std::string reason;                            // empty when answered
 };
 
+// Reasons of kFailed that mean the same over every protocol.
+inline constexpr const char* kNoAnswerInTime = "no answer within the client's patience";
+inline constexpr const char* kNoAnswerAtEnd = "no answer before the client was stopped";
+
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;
