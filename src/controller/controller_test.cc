@@ -1,0 +1,232 @@
+#include "controller/controller.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+
+namespace foliot {
+namespace {
+
+TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+Duration ms(int64_t n) { return Duration::milliseconds(n); }
+
+// A policy that proposes what the test tells it to.
+class ScriptedScheduler : public Scheduler {
+ public:
+  using Script = std::function<void(Dispatcher&)>;
+  void on_request(const Request& request, TimePoint) override { queued.push_back(request.id); }
+  void on_withdrawn(const Request& request, TimePoint) override { std::erase(queued, request.id); }
+  void on_outcome(const Action&, const Outcome&, TimePoint) override {}
+  void on_model_added(const ModelInfo&, TimePoint) override {}
+  void on_model_removed(ModelId, TimePoint) override {}
+  void on_missed(ModelId, TimePoint) override { ++missed; }
+  TimePoint plan(TimePoint, Dispatcher& dispatcher) override {
+    if (script) std::exchange(script, nullptr)(dispatcher);
+    return TimePoint::infinite_future();
+  }
+  Script script;
+  std::deque<RequestId> queued;
+  int missed = 0;
+};
+
+class Sink : public ActionSink, public CompletionSink {
+ public:
+  void send(const Action& action) override { actions.push_back(action); }
+  void complete(const Completion& completion) override {
+    EXPECT_TRUE(completions.emplace(completion.id, completion).second) << "answered twice";
+  }
+  std::vector<Action> actions;
+  std::map<RequestId, Completion> completions;
+};
+
+class ControllerTest : public ::testing::Test {
+ protected:
+  ControllerTest() { make({}); }
+
+  void make(const ControllerOptions& options) {
+    sink_ = {};
+    controller_ = std::make_unique<Controller>(
+        options,
+        [this](const Cluster&) {
+          auto scheduler = std::make_unique<ScriptedScheduler>();
+          scheduler_ = scheduler.get();
+          return scheduler;
+        },
+        sink_, sink_);
+    controller_->add_device(4, at(0));
+    for (uint32_t id = 0; id < 2; ++id) {
+      auto model = std::make_shared<ModelInfo>();
+      model->id = ModelId(id);
+      model->batch_sizes = {1, 2};
+      model->pages = 3;
+      model->seed_load = ms(5);
+      model->buckets = {{.dimensions = {}, .seed_exec = {ms(2), ms(3)}}};
+      controller_->add_model(model, at(0));
+    }
+  }
+
+  void propose(const ScriptedScheduler::Script& script, TimePoint now = at(0)) {
+    scheduler_->script = script;
+    controller_->turn(now);
+  }
+  Verdict load(uint32_t model) {
+    Verdict verdict{};
+    propose([&](Dispatcher& d) { verdict = d.load(DeviceId(0), ModelId(model), {at(0), at(100)}); });
+    return verdict;
+  }
+  Verdict unload(uint32_t model) {
+    Verdict verdict{};
+    propose([&](Dispatcher& d) { verdict = d.unload(DeviceId(0), ModelId(model)); });
+    return verdict;
+  }
+  Verdict infer(std::vector<RequestId> requests, uint32_t model = 0, uint32_t batch_size = 1) {
+    Verdict verdict{};
+    propose([&](Dispatcher& d) {
+      verdict = d.infer(DeviceId(0), ModelId(model), BucketId(0), batch_size, requests, {at(0), at(100)});
+    });
+    return verdict;
+  }
+  void request(uint64_t id, uint32_t model = 0, TimePoint deadline = at(90)) {
+    controller_->on_request({.id = RequestId(id), .model = ModelId(model), .deadline = deadline}, at(0));
+  }
+  void outcome(OutcomeStatus status = OutcomeStatus::kDone, TimePoint end = at(10)) {
+    const Action& action = sink_.actions.back();
+    controller_->on_outcome({.action = action.id, .type = action.type, .device = action.device, .model = action.model,
+                             .status = status, .start = end - ms(2), .end = end, .duration = ms(2), .output_end = end},
+                            end);
+  }
+  void load_model(uint32_t model = 0) {
+    ASSERT_EQ(load(model), Verdict::kAccepted);
+    outcome();
+  }
+  const Completion& completion(uint64_t id) { return sink_.completions.at(RequestId(id)); }
+
+  Sink sink_;
+  ScriptedScheduler* scheduler_ = nullptr;
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST_F(ControllerTest, ServesARequest) {
+  request(1);
+  load_model();
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(2));
+  outcome(OutcomeStatus::kDone, at(50));
+  EXPECT_TRUE(completion(1).served());
+  EXPECT_TRUE(completion(1).cold_start);
+  EXPECT_EQ(completion(1).finished, at(50));
+  EXPECT_EQ(controller_->queued(), 0u);
+}
+
+TEST_F(ControllerTest, ChecksEveryProposal) {
+  request(1);
+  request(2, 1);
+  EXPECT_EQ(infer({RequestId(1)}), Verdict::kNotPlaced);
+  EXPECT_EQ(unload(0), Verdict::kNotPlaced);
+  ASSERT_EQ(load(0), Verdict::kAccepted);
+  EXPECT_EQ(load(0), Verdict::kAlreadyPlaced);
+  EXPECT_EQ(load(1), Verdict::kNoPages);
+  EXPECT_EQ(unload(0), Verdict::kInUse);   // still loading
+  EXPECT_EQ(load(9), Verdict::kUnknown);
+  EXPECT_EQ(infer({RequestId(2)}), Verdict::kUnknown);              // of another model
+  EXPECT_EQ(infer({RequestId(7)}), Verdict::kUnknown);
+  EXPECT_EQ(infer({}), Verdict::kUnknown);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 3), Verdict::kUnknown);        // size not compiled
+  propose([&](Dispatcher& d) {
+    const RequestId id(1);
+    EXPECT_EQ(d.infer(DeviceId(0), ModelId(0), BucketId(0), 1, std::span(&id, 1), {at(5), at(4)}), Verdict::kBadWindow);
+    EXPECT_EQ(d.refuse(RequestId(7), Refusal::kExpired, at(0)), Verdict::kUnknown);
+  });
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  EXPECT_EQ(infer({RequestId(1)}), Verdict::kUnknown);              // not queued any more
+  EXPECT_EQ(controller_->proposals_rejected(), 13u);
+  EXPECT_EQ(sink_.actions.size(), 2u);
+}
+
+TEST_F(ControllerTest, AnAnswerAfterTheDeadlineIsLate) {
+  request(1);
+  load_model();
+  infer({RequestId(1)});
+  outcome(OutcomeStatus::kDone, at(91));
+  EXPECT_EQ(completion(1).refusal, Refusal::kLate);
+}
+
+TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
+  request(1);
+  load_model();
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(scheduler_->queued.back(), RequestId(1));
+    ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+    outcome(OutcomeStatus::kTooLate, at(20));
+  }
+  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+}
+
+TEST_F(ControllerTest, ADeviceErrorEndsTheRequest) {
+  request(1);
+  load_model();
+  infer({RequestId(1)});
+  outcome(OutcomeStatus::kFailed, at(20));
+  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+}
+
+TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {
+  request(1);
+  request(2);
+  load_model();
+  infer({RequestId(1)});
+  controller_->on_cancel(RequestId(1), at(1));
+  controller_->on_cancel(RequestId(2), at(1));
+  controller_->on_cancel(RequestId(3), at(1));
+  EXPECT_EQ(completion(2).refusal, Refusal::kCancelled);
+  EXPECT_EQ(sink_.completions.size(), 1u);
+  outcome(OutcomeStatus::kDone, at(50));
+  EXPECT_TRUE(completion(1).served());
+}
+
+TEST_F(ControllerTest, RefusesEarlyAndSaysWhen) {
+  request(1, 0, at(7));   // LOAD 5 + EXEC 2 + margin 1
+  EXPECT_EQ(completion(1).refusal, Refusal::kUnmeetable);
+  EXPECT_EQ(completion(1).earliest_completion, at(8));
+  EXPECT_EQ(scheduler_->missed, 1);
+  EXPECT_TRUE(scheduler_->queued.empty());
+}
+
+TEST_F(ControllerTest, BoundsItsQueue) {
+  make({.queued_max = 2});
+  for (uint64_t id = 1; id <= 3; ++id) request(id, 0, TimePoint::infinite_future());
+  EXPECT_EQ(completion(3).refusal, Refusal::kOverload);
+  EXPECT_EQ(controller_->queued(), 2u);
+}
+
+TEST_F(ControllerTest, RemovesAModelOnceNothingOfItIsLeft) {
+  request(1);
+  request(2);
+  load_model();
+  infer({RequestId(1)});
+  controller_->remove_model(ModelId(0), at(20));
+  EXPECT_EQ(completion(2).refusal, Refusal::kUnloaded);
+  EXPECT_FALSE(controller_->model_gone(ModelId(0)));
+  request(3);
+  EXPECT_EQ(completion(3).refusal, Refusal::kUnloaded);
+  outcome(OutcomeStatus::kDone, at(30));
+  EXPECT_TRUE(completion(1).served());
+  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
+  EXPECT_FALSE(controller_->model_gone(ModelId(0)));
+  outcome(OutcomeStatus::kDone, at(31));
+  EXPECT_TRUE(controller_->model_gone(ModelId(0)));
+  EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 4u);
+}
+
+TEST_F(ControllerTest, DrainingRefusesWhatWaitsAndWhatComes) {
+  request(1);
+  controller_->drain(at(1));
+  request(2);
+  EXPECT_EQ(completion(1).refusal, Refusal::kDraining);
+  EXPECT_EQ(completion(2).refusal, Refusal::kDraining);
+}
+
+}  // namespace
+}  // namespace foliot

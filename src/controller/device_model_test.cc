@@ -1,0 +1,77 @@
+#include "controller/device_model.h"
+
+#include <gtest/gtest.h>
+
+namespace foliot {
+namespace {
+
+TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+Duration ms(int64_t n) { return Duration::milliseconds(n); }
+
+TEST(TimelineTest, WorkQueuesUp) {
+  Timeline timeline;
+  EXPECT_EQ(timeline.available(at(3)), at(3));
+  timeline.add(ActionId(1), at(3), ms(10), at(3));
+  timeline.add(ActionId(2), at(3), ms(5), at(4));
+  EXPECT_EQ(timeline.available(at(4)), at(18));
+}
+
+TEST(TimelineTest, AnEarlyOrLateEndMovesWhatIsBehind) {
+  Timeline timeline;
+  timeline.add(ActionId(1), at(0), ms(10), at(0));
+  timeline.add(ActionId(2), at(0), ms(5), at(0));
+  timeline.remove(ActionId(1), at(7));
+  EXPECT_EQ(timeline.available(at(8)), at(12));
+  // Overdue: over any moment now, not in the past.
+  EXPECT_EQ(timeline.available(at(20)), at(20));
+}
+
+TEST(TimelineTest, WhatIsRefusedFromBehindLeavesTheFirstAlone) {
+  Timeline timeline;
+  timeline.add(ActionId(1), at(0), ms(10), at(0));
+  timeline.add(ActionId(2), at(0), ms(5), at(0));
+  timeline.remove(ActionId(2), at(3));
+  EXPECT_EQ(timeline.available(at(3)), at(10));
+}
+
+TEST(TimelineTest, TakesWorkByItsWindowLikeTheExecutor) {
+  Timeline timeline;
+  timeline.add(ActionId(1), at(50), ms(10), at(0));
+  EXPECT_EQ(timeline.available(at(0)), at(60));
+  timeline.add(ActionId(2), at(0), ms(5), at(0));
+  timeline.remove(ActionId(2), at(5));
+  EXPECT_EQ(timeline.available(at(5)), at(60));
+}
+
+TEST(DeviceModelTest, PagesBalance) {
+  DeviceModel device(DeviceId(0), 10);
+  device.sent_load(ActionId(1), ModelId(0), 7, at(0), ms(8), at(0));
+  EXPECT_EQ(device.free_pages(), 3u);
+  EXPECT_EQ(device.residency(ModelId(0)), Residency::kLoading);
+  EXPECT_EQ(device.loaded_at(ModelId(0)), at(8));
+  device.load_over(ActionId(1), ModelId(0), 7, true, at(9));
+  EXPECT_EQ(device.residency(ModelId(0)), Residency::kLoaded);
+  device.sent_unload(ModelId(0), 7);
+  EXPECT_EQ(device.free_pages(), 10u);
+  EXPECT_EQ(device.residency(ModelId(0)), Residency::kAbsent);
+}
+
+TEST(DeviceModelTest, AFailedLoadAndARefusedUnloadPutThingsBack) {
+  DeviceModel device(DeviceId(0), 10);
+  device.sent_load(ActionId(1), ModelId(0), 7, at(0), ms(8), at(0));
+  device.load_over(ActionId(1), ModelId(0), 7, false, at(9));
+  EXPECT_EQ(device.free_pages(), 10u);
+
+  device.sent_load(ActionId(2), ModelId(0), 7, at(0), ms(8), at(0));
+  device.load_over(ActionId(2), ModelId(0), 7, true, at(9));
+  device.sent_unload(ModelId(0), 7);
+  // A LOAD that counts on those pages is on its way when the UNLOAD is refused.
+  device.sent_load(ActionId(3), ModelId(1), 6, at(9), ms(8), at(9));
+  device.unload_refused(ModelId(0), 7);
+  EXPECT_EQ(device.free_pages(), 0u);
+  device.load_over(ActionId(3), ModelId(1), 6, false, at(10));
+  EXPECT_EQ(device.free_pages(), 3u);
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,45 @@
+#include "worker/io_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/random.h"
+
+namespace foliot {
+namespace {
+
+TEST(IoCacheTest, GivesBlocksThatDoNotOverlapAndTakesThemAllBack) {
+  constexpr uint64_t kBytes = 64 * 1024;
+  IoCache cache(kBytes, 32);
+  Random random(1);
+  std::vector<IoCache::Block> out;
+  for (int step = 0; step < 20'000; ++step) {
+    if (out.size() < 32 && random.uniform() < 0.55) {
+      if (const auto block = cache.acquire(1 + random.below(6000))) {
+        EXPECT_EQ(block->offset % 64, 0u);
+        EXPECT_LE(block->offset + block->bytes, kBytes);
+        for (const IoCache::Block& other : out) {
+          ASSERT_TRUE(block->offset + block->bytes <= other.offset || other.offset + other.bytes <= block->offset);
+        }
+        out.push_back(*block);
+      }
+    } else if (!out.empty()) {
+      const size_t i = random.below(out.size());
+      cache.release(out[i]);
+      out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  for (const IoCache::Block& block : out) cache.release(block);
+  EXPECT_EQ(cache.free_bytes(), kBytes);
+  EXPECT_TRUE(cache.acquire(kBytes).has_value());   // in one piece again
+}
+
+TEST(IoCacheTest, SaysWhenNothingFits) {
+  IoCache cache(1024, 4);
+  EXPECT_TRUE(cache.acquire(1000).has_value());
+  EXPECT_FALSE(cache.acquire(1).has_value());
+}
+
+}  // namespace
+}  // namespace foliot

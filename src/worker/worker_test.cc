@@ -1,0 +1,190 @@
+#include "worker/worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+
+TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+
+class Outcomes : public OutcomeSink {
+ public:
+  void report(const Outcome& outcome) override { all.push_back(outcome); }
+  std::vector<OutcomeStatus> statuses() const {
+    std::vector<OutcomeStatus> result;
+    for (const Outcome& outcome : all) result.push_back(outcome.status);
+    return result;
+  }
+  std::vector<Outcome> all;
+};
+
+class RecordingEngine : public Engine {
+ public:
+  Status load(ModelId, std::span<const PageIndex> pages) override {
+    loaded_pages.assign(pages.begin(), pages.end());
+    return load_status;
+  }
+  void unload(ModelId) override { ++unloads; }
+  void input(const InferWork& work) override { inputs.push_back(work); }
+  Status exec(const InferWork&) override { return exec_status; }
+  void output(const InferWork&) override { ++outputs; }
+
+  Status load_status;
+  Status exec_status;
+  std::vector<PageIndex> loaded_pages;
+  std::vector<InferWork> inputs;
+  int unloads = 0;
+  int outputs = 0;
+};
+
+class CountingWaker : public Waker {
+ public:
+  void wake() override { ++wakes; }
+  int wakes = 0;
+};
+
+class WorkerTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kModel = 3;
+
+  WorkerTest() : worker_({.page_count = 4, .io_cache_bytes = 4096, .models_max = 8, .loads_in_flight_max = 4,
+                          .infers_in_flight_max = 4},
+                         engine_, outcomes_, {waker_, waker_, waker_, waker_}) {
+    worker_.add_model({.id = ModelId(kModel), .pages = 3, .batch_sizes = {1, 4}, .io_bytes = {{100, 50}, {400, 200}}});
+    worker_.add_model({.id = ModelId(kModel + 1), .pages = 2, .batch_sizes = {1}, .io_bytes = {{4000, 4000}}});
+  }
+
+  Action action(ActionType type, uint32_t model = kModel) {
+    Action a{.id = ActionId(next_id_++), .type = type, .model = ModelId(model), .earliest = at(0), .latest = at(1000)};
+    if (type == ActionType::kInfer) {
+      a.batch_size = 1;
+      a.rows.add({RequestId(1), PayloadHandle(1)});
+    }
+    return a;
+  }
+
+  // Polls every executor at `now`, doing what it says, until all are idle.
+  void run(TimePoint now) {
+    for (bool busy = true; busy;) {
+      busy = false;
+      for (Executor* executor : worker_.executors()) {
+        if (!executor->poll(now).run) continue;
+        executor->finish(now, now + Duration::milliseconds(1), executor->perform());
+        busy = true;
+      }
+    }
+  }
+
+  RecordingEngine engine_;
+  Outcomes outcomes_;
+  CountingWaker waker_;
+  Worker worker_;
+  uint64_t next_id_ = 1;
+};
+
+TEST_F(WorkerTest, LoadsInfersAndUnloads) {
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  EXPECT_EQ(std::set<PageIndex>(engine_.loaded_pages.begin(), engine_.loaded_pages.end()).size(), 3u);
+  EXPECT_EQ(worker_.load().page_cache().free_pages(), 1u);
+  worker_.send(action(ActionType::kInfer));
+  run(at(5));
+  worker_.send(action(ActionType::kUnload));
+  run(at(9));
+  EXPECT_THAT(outcomes_.statuses(), ElementsAre(OutcomeStatus::kDone, OutcomeStatus::kDone, OutcomeStatus::kDone));
+  EXPECT_EQ(outcomes_.all[1].start, at(5));
+  EXPECT_EQ(outcomes_.all[1].duration, Duration::milliseconds(1));
+  EXPECT_EQ(engine_.outputs, 1);
+  EXPECT_EQ(engine_.unloads, 1);
+  EXPECT_EQ(worker_.load().page_cache().free_pages(), 4u);
+}
+
+TEST_F(WorkerTest, WaitsForTheWindowAndRefusesAfterIt) {
+  Action early = action(ActionType::kLoad);
+  early.earliest = at(10);
+  worker_.send(early);
+  Executor* load = worker_.executors()[0];
+  const Executor::Step step = load->poll(at(3));
+  EXPECT_FALSE(step.run);
+  EXPECT_EQ(step.wake, at(10));
+  EXPECT_TRUE(outcomes_.all.empty());
+
+  Action late = action(ActionType::kInfer);
+  late.latest = at(2);
+  worker_.send(late);
+  run(at(3));
+  EXPECT_THAT(outcomes_.statuses(), ElementsAre(OutcomeStatus::kTooLate));
+  EXPECT_EQ(engine_.outputs, 0);
+}
+
+TEST_F(WorkerTest, RefusesWhatCannotBeDone) {
+  worker_.send(action(ActionType::kInfer));                    // not loaded
+  run(at(0));
+  worker_.send(action(ActionType::kUnload));                   // not loaded
+  worker_.send(action(ActionType::kLoad, 7));                  // unknown
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  worker_.send(action(ActionType::kLoad));                     // loaded already
+  worker_.send(action(ActionType::kLoad, kModel + 1));         // one page is left of two
+  worker_.send(action(ActionType::kInfer, kModel + 1));        // 8,000 bytes do not fit in the io cache
+  Action odd = action(ActionType::kInfer);
+  odd.batch_size = 3;                                          // not compiled
+  worker_.send(odd);
+  run(at(1));
+  EXPECT_THAT(outcomes_.statuses(),
+              ElementsAre(OutcomeStatus::kNotLoaded, OutcomeStatus::kNotLoaded, OutcomeStatus::kUnknownModel,
+                          OutcomeStatus::kDone, OutcomeStatus::kBusy, OutcomeStatus::kNoPages,
+                          OutcomeStatus::kNoIoMemory, OutcomeStatus::kUnknownModel));
+}
+
+TEST_F(WorkerTest, AFailedLoadGivesItsPagesBack) {
+  engine_.load_status = Status::internal("disk");
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  EXPECT_THAT(outcomes_.statuses(), ElementsAre(OutcomeStatus::kFailed));
+  EXPECT_EQ(worker_.load().page_cache().free_pages(), 4u);
+  EXPECT_FALSE(worker_.resident(ModelId(kModel)));
+}
+
+TEST_F(WorkerTest, AFailedExecIsReportedAndGivesItsMemoryBack) {
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  engine_.exec_status = Status::internal("kernel");
+  worker_.send(action(ActionType::kInfer));
+  run(at(1));
+  EXPECT_EQ(outcomes_.all.back().status, OutcomeStatus::kFailed);
+  EXPECT_EQ(engine_.outputs, 0);
+  run(at(2));
+  EXPECT_EQ(worker_.input().io_bytes_free(), 4096u);
+}
+
+TEST_F(WorkerTest, AnUnloadUnderAnExecIsRefused) {
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  worker_.send(action(ActionType::kInfer));
+  Executor* input = worker_.executors()[1];
+  ASSERT_TRUE(input->poll(at(1)).run);
+  input->finish(at(1), at(1), input->perform());
+  Executor* exec = worker_.executors()[2];
+  ASSERT_TRUE(exec->poll(at(1)).run);
+  worker_.send(action(ActionType::kUnload));
+  worker_.executors()[0]->poll(at(1));
+  EXPECT_EQ(outcomes_.all.back().status, OutcomeStatus::kBusy);
+  EXPECT_TRUE(worker_.resident(ModelId(kModel)));
+  exec->finish(at(1), at(2), exec->perform());
+}
+
+TEST_F(WorkerTest, AFullQueueIsSaidAtOnce) {
+  for (int i = 0; i < 5; ++i) worker_.send(action(ActionType::kLoad));
+  ASSERT_EQ(outcomes_.all.size(), 1u);
+  EXPECT_EQ(outcomes_.all[0].status, OutcomeStatus::kQueueFull);
+}
+
+}  // namespace
+}  // namespace foliot
