@@ -43,7 +43,7 @@ struct CompileOptions {
 
 struct CompiledProgram {
   Program program;
-  std::vector<std::byte> weights;    // program.weights_bytes of them
+  std::vector<std::byte> weights;  // program.weights_bytes of them
 };
 
 // Called as work goes on: what is being done ("lowering batch 4"), and how much

@@ -1,0 +1,26 @@
+// Batch check: whether a program computes every row of a batch as if it were
+// alone. A model may mix rows, and one whose batch was fixed by its exporter may
+// hide that in a constant, so this is found out by running it.
+#ifndef FOLIOT_COMPILER_BATCH_CHECK_H_
+#define FOLIOT_COMPILER_BATCH_CHECK_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/program_runner.h"
+#include "program/program.h"
+
+namespace foliot {
+
+// Compares all plans of `bucket` with those of `own_batch_size`, the size that
+// the model was written for, on random rows. `bounds` as index_bounds(). Returns
+// what differs; empty: nothing.
+Result<std::string> check_batches(ProgramRunner& runner, const Program& program, size_t bucket, uint32_t own_batch_size,
+                                  std::span<const uint64_t> bounds);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_BATCH_CHECK_H_

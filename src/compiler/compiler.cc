@@ -1,0 +1,296 @@
+#include "compiler/compiler.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "compiler/batch_check.h"
+#include "compiler/dimensions.h"
+#include "compiler/example_input.h"
+#include "compiler/interface_specs.h"
+#include "compiler/memory_planner.h"
+#include "compiler/onnx_reader.h"
+#include "compiler/passes.h"
+#include "compiler/program_runner.h"
+#include "compiler/translate.h"
+#include "compiler/weights_layout.h"
+
+namespace foliot {
+namespace {
+
+// Part of every key: programs of a compiler that makes other ones are made anew.
+constexpr int kCompilerVersion = 1;
+constexpr uint32_t kBatchSizeMax = 4096;
+
+// Shares of the whole at which the steps begin.
+constexpr double kTranslating = 0.1, kLowering = 0.3, kChecking = 0.6, kMeasuring = 0.8;
+
+Status check_options(const CompileOptions& options) {
+  const auto& sizes = options.batch_sizes;
+  const bool ascending = std::ranges::adjacent_find(sizes, std::greater_equal()) == sizes.end();
+  if (sizes.empty() || !ascending || sizes.front() < 1 || sizes.back() > kBatchSizeMax) {
+    return Status::invalid_argument(
+        fmt::format("batch sizes must be ascending and in 1..{}, not [{}]", kBatchSizeMax, fmt::join(sizes, ", ")));
+  }
+  if (options.page_bytes == 0 || options.page_bytes % 4096 != 0) {
+    return Status::invalid_argument(
+        fmt::format("the page size must be a multiple of 4096, not {}", options.page_bytes));
+  }
+  return {};
+}
+
+class Compilation {
+ public:
+  Compilation(const CompileOptions& options, Device& device, const Progress& progress)
+      : options_(options), device_(device), progress_(progress) {}
+
+  Result<CompiledProgram> run(OnnxModel model, std::string key) {
+    FOLIOT_ASSIGN_OR_RETURN(dimensions_, resolve_dimensions(model, options_));
+    FOLIOT_RETURN_IF_ERROR(make_graphs(model));
+    FOLIOT_RETURN_IF_ERROR(describe_interface(model));
+    model = {};  // its constants live on where a graph still uses them
+    program_.content_hash = std::move(key);
+    program_.device_kind = device_.kind();
+    program_.device_fingerprint = device_.fingerprint();
+    program_.page_bytes = options_.page_bytes;
+    FOLIOT_RETURN_IF_ERROR(lower());
+    FOLIOT_RETURN_IF_ERROR(check_and_measure());
+    report("done", 1);
+    return CompiledProgram{std::move(program_), std::move(weights_)};
+  }
+
+ private:
+  void report(std::string_view step, double share) const {
+    if (progress_) progress_(step, share);
+  }
+
+  uint32_t own_batch_size() const { return static_cast<uint32_t>(dimensions_.own_batch_size); }
+
+  // The graph of one batch size and bucket. Rows must stay rows.
+  Result<Graph> make_graph(const OnnxModel& model, uint32_t batch_size, size_t bucket) {
+    const Rebatch rebatch{.from = dimensions_.own_batch_size, .to = batch_size};
+    FOLIOT_ASSIGN_OR_RETURN(Graph graph,
+                            translate(model, dimensions_.input_shapes(batch_size, bucket), rebatch, pool_));
+    optimize(graph, pool_);
+    graph.batch_size = batch_size;
+    graph.bucket = static_cast<uint16_t>(bucket);
+    return graph;
+  }
+
+  static bool keeps_rows(const Graph& graph) {
+    return std::ranges::all_of(graph.outputs, [&](ValueIndex output) {
+      const Shape& shape = graph.values[output].shape;
+      return !shape.empty() && shape.front() == int64_t{graph.batch_size};
+    });
+  }
+
+  // All graphs of these batch sizes; a failure for one of `own` is the model's own.
+  Status make_graphs_of(const OnnxModel& model, const std::vector<uint32_t>& batch_sizes, bool batching) {
+    graphs_.clear();
+    program_.batch_sizes = batch_sizes;
+    program_.batching = batching;
+    const double count = static_cast<double>(batch_sizes.size() * dimensions_.buckets.size());
+    for (size_t bucket = 0; bucket < dimensions_.buckets.size(); ++bucket) {
+      for (uint32_t batch_size : batch_sizes) {
+        const double share = static_cast<double>(graphs_.size()) / count;
+        report(fmt::format("translating batch {}", batch_size), kTranslating + (kLowering - kTranslating) * share);
+        FOLIOT_ASSIGN_OR_RETURN(Graph graph, make_graph(model, batch_size, bucket));
+        if (batching && !keeps_rows(graph)) {
+          return Status::unimplemented("an output does not have the batch as its first dimension");
+        }
+        if (!batching) graph.batch_size = 1;
+        graphs_.push_back(std::move(graph));
+      }
+    }
+    if (!batching) program_.batch_sizes = {1};
+    return {};
+  }
+
+  // All batch sizes if the model can be batched, else its own.
+  Status make_graphs(const OnnxModel& model) {
+    std::vector<uint32_t> sizes = options_.batch_sizes;
+    if (dimensions_.batching) {
+      if (dimensions_.own_batch_size > kBatchSizeMax) {
+        return Status::unimplemented(fmt::format("a batch size of {} is too large", dimensions_.own_batch_size));
+      }
+      // The size that the model was written for is what the others are checked against.
+      if (!std::ranges::binary_search(sizes, own_batch_size())) {
+        sizes.insert(std::ranges::upper_bound(sizes, own_batch_size()), own_batch_size());
+      }
+      const Status status = make_graphs_of(model, sizes, true);
+      if (status.ok()) return status;
+      report(fmt::format("compiling without batching: {}", status.message()), kTranslating);
+    }
+    return make_graphs_of(model, {own_batch_size()}, false);
+  }
+
+  std::vector<const Graph*> one_graph_per_bucket() const {
+    std::vector<const Graph*> result;
+    for (size_t i = 0; i < graphs_.size(); i += program_.batch_sizes.size()) result.push_back(&graphs_[i]);
+    return result;
+  }
+
+  Status describe_interface(const OnnxModel& model) {
+    outputs_ = model.outputs;
+    bounds_ = index_bounds(graphs_.front());
+    program_.inputs = input_specs(dimensions_, program_.batching);
+    FOLIOT_ASSIGN_OR_RETURN(program_.outputs,
+                            output_specs(dimensions_, outputs_, one_graph_per_bucket(), program_.batching));
+    for (const auto& values : dimensions_.buckets) program_.buckets.push_back({.dimensions = values, .seed_exec = {}});
+    return {};
+  }
+
+  Status lower() {
+    report("choosing kernels", kLowering);
+    FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device_.lower(graphs_));
+    FOLIOT_CHECK(lowered.plans.size() == graphs_.size());
+    if (program_.batching) own_graph_shapes();
+    graphs_.clear();
+    weights_ = lay_out_weights(lowered);
+    program_.weights_bytes = weights_.size();
+    program_.plans = std::move(lowered.plans);
+    for (Plan& plan : program_.plans) {
+      plan_memory(plan);
+      if (plan.workspace_bytes <= options_.workspace_bytes_max) continue;
+      return Status::resource_exhausted(
+          fmt::format("batch size {} needs {} MiB of workspace, more than the limit of {} MiB; leave out the largest "
+                      "batch sizes or buckets in model.toml",
+                      plan.batch_size, plan.workspace_bytes >> 20, options_.workspace_bytes_max >> 20));
+    }
+    return {};
+  }
+
+  // What the outputs are if it turns out that the model cannot be batched.
+  void own_graph_shapes() {
+    const auto own = std::ranges::find(program_.batch_sizes, own_batch_size()) - program_.batch_sizes.begin();
+    std::vector<const Graph*> graphs;
+    for (size_t bucket = 0; bucket < dimensions_.buckets.size(); ++bucket) {
+      graphs.push_back(&graphs_[bucket * program_.batch_sizes.size() + static_cast<size_t>(own)]);
+    }
+    whole_outputs_ = output_specs(dimensions_, outputs_, graphs, false);
+  }
+
+  Status check_and_measure() {
+    report("loading", kChecking);
+    FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner,
+                            ProgramRunner::create(device_, program_, weights_));
+    program_.seed_load = runner->load_duration();
+    FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> durations, measure(*runner));
+    std::string difference;
+    for (size_t bucket = 0; program_.batching && bucket < program_.buckets.size() && difference.empty(); ++bucket) {
+      report("checking batches", kChecking + (kMeasuring - kChecking) * static_cast<double>(bucket) /
+                                                 static_cast<double>(program_.buckets.size()));
+      FOLIOT_ASSIGN_OR_RETURN(difference, check_batches(*runner, program_, bucket, own_batch_size(), bounds_));
+    }
+    if (!difference.empty()) report(fmt::format("compiling without batching: {}", difference), kMeasuring);
+    return keep_plans(durations, difference.empty());
+  }
+
+  // Leaves the plans that were asked for, or where batching failed those of the
+  // model's own size, under the durations that were measured for them.
+  Status keep_plans(const std::vector<Duration>& durations, bool batches) {
+    const std::vector<uint32_t> compiled = std::exchange(program_.batch_sizes, {});
+    std::vector<Plan> plans = std::exchange(program_.plans, {});
+    const auto is_kept = [&](uint32_t size) {
+      if (!program_.batching) return true;
+      return batches ? std::ranges::binary_search(options_.batch_sizes, size) : size == own_batch_size();
+    };
+    for (size_t i = 0; i < plans.size(); ++i) {
+      if (!is_kept(compiled[i % compiled.size()])) continue;
+      program_.buckets[i / compiled.size()].seed_exec.push_back(durations[i]);
+      program_.plans.push_back(std::move(plans[i]));
+    }
+    std::ranges::copy_if(compiled, std::back_inserter(program_.batch_sizes), is_kept);
+    if (!program_.batching || batches) return {};
+    program_.batching = false;
+    program_.batch_sizes = {1};
+    for (Plan& plan : program_.plans) plan.batch_size = 1;
+    program_.inputs = input_specs(dimensions_, false);
+    FOLIOT_ASSIGN_OR_RETURN(program_.outputs, std::move(*whole_outputs_));
+    return {};
+  }
+
+  // One duration per plan: above the median, since a seed that is too low makes
+  // promises that are not kept.
+  Result<std::vector<Duration>> measure(ProgramRunner& runner) const {
+    std::vector<Duration> result;
+    Random random(1);
+    for (size_t i = 0; i < program_.plans.size(); ++i) {
+      const Plan& plan = program_.plans[i];
+      report(fmt::format("measuring batch {}", plan.batch_size),
+             kMeasuring + (1 - kMeasuring) * static_cast<double>(i) / static_cast<double>(program_.plans.size()));
+      std::vector<std::byte> input(plan.input_bytes);
+      std::vector<std::byte> output(plan.output_bytes);
+      for (size_t j = 0; j < plan.inputs.size(); ++j) {
+        const Tensor& tensor = plan.tensors[plan.inputs[j]];
+        fill_random(random, tensor.type, bounds_[j], std::span(input).subspan(tensor.offset, tensor.bytes));
+      }
+      FOLIOT_RETURN_IF_ERROR(runner.run(i, input, output).status());
+      std::vector<Duration> durations;
+      for (uint32_t run = 0; run < std::max(options_.profile_runs, 1u); ++run) {
+        FOLIOT_ASSIGN_OR_RETURN(const Duration duration, runner.run(i, input, output));
+        durations.push_back(duration);
+      }
+      std::ranges::sort(durations);
+      result.push_back(durations[durations.size() * 3 / 4]);
+    }
+    return result;
+  }
+
+  const CompileOptions& options_;
+  Device& device_;
+  const Progress& progress_;
+  Dimensions dimensions_;
+  ConstantPool pool_;
+  std::vector<Graph> graphs_;  // bucket-major, as program_.plans
+  std::vector<OnnxValueInfo> outputs_;
+  std::vector<uint64_t> bounds_;
+  std::optional<Result<std::vector<TensorSpec>>> whole_outputs_;
+  Program program_;
+  std::vector<std::byte> weights_;
+};
+
+Status hash_file(const std::filesystem::path& path, StreamHash* hash) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> chunk(1 << 20);
+  while (file) {
+    file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+    hash->update(std::as_bytes(std::span(chunk)).first(static_cast<size_t>(file.gcount())));
+  }
+  return file.eof() ? Status() : Status::internal(fmt::format("cannot read {}", path.string()));
+}
+
+}  // namespace
+
+Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
+                                const Device& device) {
+  FOLIOT_ASSIGN_OR_RETURN(const auto files, list_onnx_files(model));
+  StreamHash hash;
+  for (const std::filesystem::path& file : files) FOLIOT_RETURN_IF_ERROR(hash_file(file, &hash));
+  const std::string rest =
+      fmt::format("\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", kCompilerVersion, device.kind(), device.fingerprint(),
+                  options.batch_sizes, options.buckets, options.batch_dimension, options.page_bytes,
+                  options.profile_runs, options.workspace_bytes_max);
+  hash.update(std::as_bytes(std::span(rest)));
+  return hash.digest_hex();
+}
+
+Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
+                                const Progress& progress) {
+  FOLIOT_RETURN_IF_ERROR(check_options(options));
+  if (progress) progress("reading", 0);
+  FOLIOT_ASSIGN_OR_RETURN(std::string key, compile_key(model, options, device));
+  FOLIOT_ASSIGN_OR_RETURN(OnnxModel content, read_onnx(model));
+  Result<CompiledProgram> program = Compilation(options, device, progress).run(std::move(content), std::move(key));
+  if (!program.ok()) return program.status().with_context(model.string());
+  return program;
+}
+
+}  // namespace foliot

@@ -1,0 +1,51 @@
+#include "compiler/example_input.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "compiler/constant.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint64_t kNoBound = ~uint64_t{0};
+
+bool keeps_values(OperatorKind kind) {
+  return kind == OperatorKind::kCast || kind == OperatorKind::kReshape || kind == OperatorKind::kTranspose ||
+         kind == OperatorKind::kSlice || kind == OperatorKind::kExpand;
+}
+
+}  // namespace
+
+std::vector<uint64_t> index_bounds(const Graph& graph) {
+  // From the end, so that what is known of a result is known when its operand comes.
+  std::vector<uint64_t> bounds(graph.values.size(), kNoBound);
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    if (node.kind == OperatorKind::kGather) {
+      const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
+      const int64_t extent = graph.values[node.inputs[0]].shape[axis];
+      bounds[node.inputs[1]] = std::min(bounds[node.inputs[1]], static_cast<uint64_t>(std::max<int64_t>(extent, 1)));
+    } else if (keeps_values(node.kind)) {
+      bounds[node.inputs[0]] = std::min(bounds[node.inputs[0]], bounds[node.outputs[0]]);
+    }
+  }
+  std::vector<uint64_t> result;
+  for (ValueIndex input : graph.inputs) result.push_back(bounds[input] == kNoBound ? 2 : bounds[input]);
+  return result;
+}
+
+void fill_random(Random& random, DataType type, uint64_t bound, std::span<std::byte> bytes) {
+  std::vector<double> values(bytes.size() / size_of(type));
+  if (type == DataType::kBool) bound = 2;
+  // Indices must also fit the type.
+  bound = std::min<uint64_t>(bound, size_of(type) == 1 ? 127 : 32767);
+  for (double& value : values) {
+    value = is_floating(type) ? random.normal() : static_cast<double>(random.below(bound));
+  }
+  const Constant constant = from_doubles(type, {static_cast<int64_t>(values.size())}, values);
+  std::memcpy(bytes.data(), constant.bytes->data(), bytes.size());
+}
+
+}  // namespace foliot

@@ -1,0 +1,21 @@
+// Memory planner: gives every tensor of a plan its place, so that nothing is
+// decided when it runs. Tensors that are not alive at the same time share
+// workspace.
+#ifndef FOLIOT_COMPILER_MEMORY_PLANNER_H_
+#define FOLIOT_COMPILER_MEMORY_PLANNER_H_
+
+#include "device/plan.h"
+
+namespace foliot {
+
+// Sets the offsets of all tensors outside the weights, the places and offsets of
+// aliases (weights included), and the sizes of the three blocks.
+//
+// REQUIRES: weights that are no aliases have their offsets; aliases end in a
+// tensor of their own and lie within it; each output is a tensor of its own in
+// Place::kOutput.
+void plan_memory(Plan& plan);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_MEMORY_PLANNER_H_

@@ -1,0 +1,371 @@
+#include "compiler/onnx_reader.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <onnx/onnx_pb.h>
+#pragma GCC diagnostic pop
+
+#include <fstream>
+#include <limits>
+#include <set>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+constexpr int64_t kOpsetMin = 7;
+constexpr int kNodesMax = 1'000'000;
+constexpr uint64_t kTensorBytesMax = uint64_t{1} << 36;
+
+using onnx::TensorProto;
+
+Result<DataType> convert_type(int type) {
+  switch (type) {
+    case TensorProto::BOOL: return DataType::kBool;
+    case TensorProto::UINT8: return DataType::kUint8;
+    case TensorProto::UINT16: return DataType::kUint16;
+    case TensorProto::UINT32: return DataType::kUint32;
+    case TensorProto::UINT64: return DataType::kUint64;
+    case TensorProto::INT8: return DataType::kInt8;
+    case TensorProto::INT16: return DataType::kInt16;
+    case TensorProto::INT32: return DataType::kInt32;
+    case TensorProto::INT64: return DataType::kInt64;
+    case TensorProto::FLOAT16: return DataType::kFloat16;
+    case TensorProto::BFLOAT16: return DataType::kBfloat16;
+    case TensorProto::FLOAT: return DataType::kFloat32;
+    case TensorProto::DOUBLE: return DataType::kFloat64;
+    default: return Status::unimplemented(fmt::format("ONNX element type {} is not supported", type));
+  }
+}
+
+Result<uint64_t> checked_byte_size(DataType type, const Shape& shape) {
+  uint64_t bytes = size_of(type);
+  for (int64_t extent : shape) {
+    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes)) {
+      return Status::invalid_argument("its shape is impossible");
+    }
+  }
+  if (bytes > kTensorBytesMax) return Status::invalid_argument("it is too large");
+  return bytes;
+}
+
+// The file that `location` names, which must lie in `folder`: a model must not
+// be able to read any other file of this machine.
+Result<std::filesystem::path> external_path(const std::filesystem::path& folder, const std::string& location) {
+  std::error_code error;
+  const std::filesystem::path base =
+      std::filesystem::canonical(folder.empty() ? std::filesystem::path(".") : folder, error);
+  if (error) return Status::not_found(fmt::format("cannot open folder {}: {}", folder.string(), error.message()));
+  const std::filesystem::path path = std::filesystem::canonical(base / location, error);
+  if (error) {
+    return Status::not_found(
+        fmt::format("its external data '{}' cannot be opened in {}: {}", location, base.string(), error.message()));
+  }
+  const std::filesystem::path relative = path.lexically_relative(base);
+  if (relative.empty() || *relative.begin() == "..") {
+    return Status::invalid_argument(fmt::format("its external data '{}' is outside the model's folder", location));
+  }
+  return path;
+}
+
+bool parse_number(const std::string& text, uint64_t* number) {
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return false;
+  *number = std::stoull(text);
+  return true;
+}
+
+struct ExternalData {
+  std::string location;
+  uint64_t offset = 0;
+  uint64_t length = 0;  // 0: as long as the tensor
+};
+
+Result<ExternalData> external_data(const TensorProto& tensor) {
+  ExternalData data;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") data.location = entry.value();
+    uint64_t* number = entry.key() == "offset" ? &data.offset : entry.key() == "length" ? &data.length : nullptr;
+    if (number != nullptr && !parse_number(entry.value(), number)) {
+      return Status::invalid_argument(fmt::format("its external data has {} '{}'", entry.key(), entry.value()));
+    }
+  }
+  if (data.location.empty()) return Status::invalid_argument("its external data has no location");
+  return data;
+}
+
+Result<std::vector<std::byte>> read_external(const TensorProto& tensor, uint64_t size,
+                                             const std::filesystem::path& folder) {
+  FOLIOT_ASSIGN_OR_RETURN(const ExternalData data, external_data(tensor));
+  if (data.length != 0 && data.length != size) {
+    return Status::invalid_argument(fmt::format("its external data has {} bytes instead of {}", data.length, size));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const std::filesystem::path path, external_path(folder, data.location));
+  std::error_code error;
+  const uint64_t file_bytes = std::filesystem::file_size(path, error);
+  if (error || data.offset > file_bytes || size > file_bytes - data.offset) {
+    return Status::invalid_argument(fmt::format("its external data {} is too short", path.string()));
+  }
+  std::vector<std::byte> bytes(size);
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(data.offset));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  if (!file) return Status::internal(fmt::format("cannot read {}", path.string()));
+  return bytes;
+}
+
+template <typename To, typename From>
+std::vector<std::byte> pack(const From& values) {
+  std::vector<std::byte> bytes(static_cast<size_t>(values.size()) * sizeof(To));
+  for (int i = 0; i < values.size(); ++i) {
+    const To value = static_cast<To>(values[i]);
+    std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof(To), &value, sizeof(To));
+  }
+  return bytes;
+}
+
+// The values where they stand in typed fields.
+std::vector<std::byte> typed_data(const TensorProto& tensor, DataType type) {
+  switch (type) {
+    case DataType::kFloat32: return pack<float>(tensor.float_data());
+    case DataType::kFloat64: return pack<double>(tensor.double_data());
+    case DataType::kInt64: return pack<int64_t>(tensor.int64_data());
+    case DataType::kUint64: return pack<uint64_t>(tensor.uint64_data());
+    case DataType::kUint32: return pack<uint32_t>(tensor.uint64_data());
+    case DataType::kInt32: return pack<int32_t>(tensor.int32_data());
+    case DataType::kInt16: return pack<int16_t>(tensor.int32_data());
+    case DataType::kInt8: return pack<int8_t>(tensor.int32_data());
+    case DataType::kUint8: return pack<uint8_t>(tensor.int32_data());
+    case DataType::kBool: return pack<uint8_t>(tensor.int32_data());
+    case DataType::kUint16:
+    case DataType::kFloat16:
+    case DataType::kBfloat16: return pack<uint16_t>(tensor.int32_data());
+  }
+  FOLIOT_CHECK(false);
+}
+
+Result<Constant> convert_tensor(const TensorProto& tensor, const std::filesystem::path& folder) {
+  const auto convert = [&]() -> Result<Constant> {
+    FOLIOT_ASSIGN_OR_RETURN(const DataType type, convert_type(tensor.data_type()));
+    Shape shape(tensor.dims().begin(), tensor.dims().end());
+    FOLIOT_ASSIGN_OR_RETURN(const uint64_t size, checked_byte_size(type, shape));
+    std::vector<std::byte> bytes;
+    if (tensor.data_location() == TensorProto::EXTERNAL) {
+      FOLIOT_ASSIGN_OR_RETURN(bytes, read_external(tensor, size, folder));
+    } else if (tensor.has_raw_data()) {
+      const auto raw = std::as_bytes(std::span(tensor.raw_data()));
+      bytes.assign(raw.begin(), raw.end());
+    } else {
+      bytes = typed_data(tensor, type);
+    }
+    if (bytes.size() != size) {
+      return Status::invalid_argument(
+          fmt::format("it has {} bytes, its shape {} needs {}", bytes.size(), to_string(shape), size));
+    }
+    return make_constant(type, std::move(shape), std::move(bytes));
+  };
+  Result<Constant> constant = convert();
+  if (!constant.ok()) return constant.status().with_context(fmt::format("tensor '{}'", tensor.name()));
+  return constant;
+}
+
+using AttributeType = onnx::AttributeProto::AttributeType;
+
+// Files of the first versions leave the type out.
+int attribute_type(const onnx::AttributeProto& attribute) {
+  if (attribute.type() != onnx::AttributeProto::UNDEFINED) return attribute.type();
+  if (attribute.has_i()) return onnx::AttributeProto::INT;
+  if (attribute.has_f()) return onnx::AttributeProto::FLOAT;
+  if (attribute.has_s()) return onnx::AttributeProto::STRING;
+  if (attribute.has_t()) return onnx::AttributeProto::TENSOR;
+  if (attribute.ints_size() > 0) return onnx::AttributeProto::INTS;
+  if (attribute.floats_size() > 0) return onnx::AttributeProto::FLOATS;
+  if (attribute.strings_size() > 0) return onnx::AttributeProto::STRINGS;
+  return onnx::AttributeProto::UNDEFINED;
+}
+
+Result<OnnxAttribute> convert_attribute(const onnx::AttributeProto& attribute, const std::filesystem::path& folder) {
+  switch (attribute_type(attribute)) {
+    case onnx::AttributeProto::INT: return OnnxAttribute(int64_t{attribute.i()});
+    case onnx::AttributeProto::FLOAT: return OnnxAttribute(attribute.f());
+    case onnx::AttributeProto::STRING: return OnnxAttribute(attribute.s());
+    case onnx::AttributeProto::INTS:
+      return OnnxAttribute(std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end()));
+    case onnx::AttributeProto::FLOATS:
+      return OnnxAttribute(std::vector<float>(attribute.floats().begin(), attribute.floats().end()));
+    case onnx::AttributeProto::STRINGS:
+      return OnnxAttribute(std::vector<std::string>(attribute.strings().begin(), attribute.strings().end()));
+    case onnx::AttributeProto::TENSOR: {
+      FOLIOT_ASSIGN_OR_RETURN(Constant constant, convert_tensor(attribute.t(), folder));
+      return OnnxAttribute(std::move(constant));
+    }
+    default: return OnnxAttribute(OnnxUnsupportedAttribute{});
+  }
+}
+
+std::string normalized_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+Result<OnnxNode> convert_node(const onnx::NodeProto& node, const std::filesystem::path& folder) {
+  OnnxNode result{.name = node.name(),
+                  .type = node.op_type(),
+                  .domain = normalized_domain(node.domain()),
+                  .inputs = {node.input().begin(), node.input().end()},
+                  .outputs = {node.output().begin(), node.output().end()},
+                  .attributes = {}};
+  for (const auto& attribute : node.attribute()) {
+    Result<OnnxAttribute> value = convert_attribute(attribute, folder);
+    if (!value.ok()) {
+      return value.status().with_context(
+          fmt::format("node '{}' ({}) attribute '{}'", node.name(), node.op_type(), attribute.name()));
+    }
+    result.attributes.insert_or_assign(attribute.name(), std::move(value).value());
+  }
+  return result;
+}
+
+Result<OnnxValueInfo> convert_value_info(const onnx::ValueInfoProto& info) {
+  OnnxValueInfo result;
+  result.name = info.name();
+  if (!info.type().has_tensor_type()) {
+    return Status::unimplemented(fmt::format("'{}' is not a tensor; only tensors can be served", info.name()));
+  }
+  const auto& tensor = info.type().tensor_type();
+  Result<DataType> type = convert_type(tensor.elem_type());
+  if (!type.ok()) return type.status().with_context(fmt::format("'{}'", info.name()));
+  result.type = *type;
+  if (!tensor.has_shape()) return result;
+  result.dimensions.emplace();
+  for (const auto& dimension : tensor.shape().dim()) {
+    OnnxDimension converted;
+    if (dimension.has_dim_value() && dimension.dim_value() > 0) {
+      converted.value = dimension.dim_value();
+    } else {
+      converted.symbol = dimension.dim_param();
+    }
+    result.dimensions->push_back(std::move(converted));
+  }
+  return result;
+}
+
+Status read_opsets(const onnx::ModelProto& proto, OnnxModel* model) {
+  for (const auto& opset : proto.opset_import()) {
+    const std::string domain = normalized_domain(opset.domain());
+    if (domain.empty()) {
+      model->opset = opset.version();
+    } else {
+      model->opsets[domain] = opset.version();
+    }
+  }
+  if (model->opset < kOpsetMin) {
+    return Status::unimplemented(
+        fmt::format("it uses opset {}; opset {} or later is needed: convert it with "
+                    "onnx.version_converter",
+                    model->opset, kOpsetMin));
+  }
+  return {};
+}
+
+Status read_graph(const onnx::GraphProto& graph, const std::filesystem::path& folder, OnnxModel* model) {
+  if (graph.sparse_initializer_size() > 0) return Status::unimplemented("it has sparse initializers");
+  if (graph.node_size() > kNodesMax) {
+    return Status::resource_exhausted(fmt::format("it has {} nodes, more than {}", graph.node_size(), kNodesMax));
+  }
+  for (const auto& tensor : graph.initializer()) {
+    FOLIOT_ASSIGN_OR_RETURN(Constant constant, convert_tensor(tensor, folder));
+    if (!model->constants.emplace(tensor.name(), std::move(constant)).second) {
+      return Status::invalid_argument(fmt::format("initializer '{}' stands there twice", tensor.name()));
+    }
+  }
+  for (const auto& input : graph.input()) {
+    if (model->constants.contains(input.name())) continue;
+    FOLIOT_ASSIGN_OR_RETURN(OnnxValueInfo info, convert_value_info(input));
+    model->inputs.push_back(std::move(info));
+  }
+  for (const auto& output : graph.output()) {
+    FOLIOT_ASSIGN_OR_RETURN(OnnxValueInfo info, convert_value_info(output));
+    model->outputs.push_back(std::move(info));
+  }
+  for (const auto& node : graph.node()) {
+    FOLIOT_ASSIGN_OR_RETURN(OnnxNode converted, convert_node(node, folder));
+    model->nodes.push_back(std::move(converted));
+  }
+  return {};
+}
+
+Result<onnx::ModelProto> parse(std::span<const std::byte> bytes) {
+  constexpr size_t limit = std::numeric_limits<int>::max();
+  if (bytes.size() > limit) {
+    return Status::invalid_argument("it is larger than 2 GiB; save it with external data");
+  }
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  onnx::ModelProto proto;
+  if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !proto.has_graph()) {
+    return Status::invalid_argument("it is not an ONNX model, or is truncated");
+  }
+  return proto;
+}
+
+Result<std::vector<std::byte>> read_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return Status::not_found(fmt::format("{} does not exist", path.string()));
+  }
+  const uint64_t size = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) return Status::invalid_argument(fmt::format("{} cannot be opened", path.string()));
+  std::vector<std::byte> bytes(size);
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  if (!file) return Status::internal(fmt::format("{} cannot be read", path.string()));
+  return bytes;
+}
+
+void list_locations(const TensorProto& tensor, std::set<std::string>* locations) {
+  if (tensor.data_location() != TensorProto::EXTERNAL) return;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") locations->insert(entry.value());
+  }
+}
+
+}  // namespace
+
+Result<OnnxModel> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder) {
+  FOLIOT_ASSIGN_OR_RETURN(const onnx::ModelProto proto, parse(bytes));
+  OnnxModel model;
+  FOLIOT_RETURN_IF_ERROR(read_opsets(proto, &model));
+  FOLIOT_RETURN_IF_ERROR(read_graph(proto.graph(), folder, &model));
+  return model;
+}
+
+Result<OnnxModel> read_onnx(const std::filesystem::path& path) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(path));
+  Result<OnnxModel> model = parse_onnx(bytes, path.parent_path());
+  if (!model.ok()) return model.status().with_context(path.string());
+  return model;
+}
+
+Result<std::vector<std::filesystem::path>> list_onnx_files(const std::filesystem::path& path) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(path));
+  const Result<onnx::ModelProto> proto = parse(bytes);
+  if (!proto.ok()) return proto.status().with_context(path.string());
+  std::set<std::string> locations;
+  for (const auto& tensor : proto->graph().initializer()) list_locations(tensor, &locations);
+  for (const auto& node : proto->graph().node()) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_t()) list_locations(attribute.t(), &locations);
+    }
+  }
+  std::vector<std::filesystem::path> files{path};
+  for (const std::string& location : locations) {
+    Result<std::filesystem::path> file = external_path(path.parent_path(), location);
+    if (!file.ok()) return file.status().with_context(path.string());
+    files.push_back(std::move(file).value());
+  }
+  return files;
+}
+
+}  // namespace foliot

@@ -1,0 +1,42 @@
+// OnnxOperator: how one operator of ONNX becomes operators of a device. The
+// functions check what they are given, since models come from outside, and
+// speak of the node's own trouble only; the caller adds the node's name.
+#ifndef FOLIOT_COMPILER_OPERATORS_ONNX_OPERATOR_H_
+#define FOLIOT_COMPILER_OPERATORS_ONNX_OPERATOR_H_
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "compiler/operators/node_translation.h"
+
+namespace foliot {
+
+inline constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+
+struct OnnxOperator {
+  std::string_view name;
+  // The first `inputs_min` must be there; those up to `inputs_max` may be.
+  size_t inputs_min;
+  size_t inputs_max;
+  Status (*translate)(NodeTranslation& node);
+};
+
+// By family, one file each.
+std::span<const OnnxOperator> elementwise_operators();
+std::span<const OnnxOperator> convolution_operators();
+std::span<const OnnxOperator> matrix_operators();
+std::span<const OnnxOperator> normalization_operators();
+std::span<const OnnxOperator> reduction_operators();
+std::span<const OnnxOperator> shape_operators();
+std::span<const OnnxOperator> movement_operators();
+std::span<const OnnxOperator> resize_operators();
+
+// Of ONNX's own domain; nullptr if there is none of that name.
+const OnnxOperator* find_onnx_operator(std::string_view name);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_OPERATORS_ONNX_OPERATOR_H_

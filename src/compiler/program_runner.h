@@ -1,0 +1,46 @@
+// ProgramRunner: a program on its device while it is being compiled, to measure
+// and to check it.
+//
+// Threading: one thread.
+#ifndef FOLIOT_COMPILER_PROGRAM_RUNNER_H_
+#define FOLIOT_COMPILER_PROGRAM_RUNNER_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "device/device.h"
+#include "program/program.h"
+
+namespace foliot {
+
+class ProgramRunner {
+ public:
+  // Allocates on `device`, which must be fresh, and loads. `program`, `weights`
+  // and `device` must outlive the runner.
+  static Result<std::unique_ptr<ProgramRunner>> create(Device& device, const Program& program,
+                                                       std::span<const std::byte> weights);
+
+  // How long LOAD took.
+  Duration load_duration() const { return load_duration_; }
+
+  // Runs a plan on an input block and returns how long EXEC took.
+  // REQUIRES: as many bytes as the plan's blocks have.
+  Result<Duration> run(size_t plan, std::span<const std::byte> input, std::span<std::byte> output);
+
+ private:
+  ProgramRunner(Device& device, uint64_t output_offset) : device_(device), output_offset_(output_offset) {}
+  Status start(const Program& program, std::span<const std::byte> weights);
+
+  Device& device_;
+  uint64_t output_offset_;
+  std::unique_ptr<Executable> executable_;
+  Duration load_duration_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_PROGRAM_RUNNER_H_
