@@ -1,0 +1,322 @@
+#include "device/conformance/conformance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "device/conformance/bump_planner.h"
+#include "device/conformance/graph_builder.h"
+#include "device/conformance/operator_cases.h"
+#include "device/conformance/reference.h"
+#include "device/conformance/session.h"
+
+namespace foliot {
+namespace {
+
+using Outputs = std::vector<std::vector<std::byte>>;
+
+// Small, so that even a test's tensors are larger than a page.
+constexpr uint64_t kPageBytes = 4096;
+constexpr double kTolerance = 2e-4;
+
+std::vector<Array> random_inputs(const Graph& graph, Random& random, Range range) {
+  std::vector<Array> inputs;
+  for (ValueIndex input : graph.inputs) {
+    const Value& value = graph.values[input];
+    inputs.push_back(random_array(value.type, value.shape, random, range));
+  }
+  return inputs;
+}
+
+void expect_close(const Array& expected, std::span<const std::byte> bytes) {
+  const Array actual = from_bytes(expected.type, expected.shape, bytes);
+  const bool exact = expected.type != DataType::kFloat32 && expected.type != DataType::kFloat64;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    const double allowed = exact ? 0 : kTolerance * (1 + std::abs(expected.values[i]));
+    // Written so that NaN fails.
+    if (!(std::abs(actual.values[i] - expected.values[i]) <= allowed)) {
+      ADD_FAILURE() << "element " << i << " is " << actual.values[i] << " instead of " << expected.values[i];
+      return;
+    }
+  }
+}
+
+void expect_reference(const Graph& graph, std::span<const Array> inputs, const Outputs& outputs) {
+  const std::vector<Array> expected = evaluate(graph, inputs);
+  ASSERT_EQ(outputs.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE("output " + std::to_string(i));
+    expect_close(expected[i], outputs[i]);
+  }
+}
+
+PlannedProgram lower_or_fail(Device& device, std::span<const Graph> graphs) {
+  auto program = lower_and_plan(device, graphs);
+  if (!program.ok()) {
+    ADD_FAILURE() << program.status().message();
+    return {};
+  }
+  return std::move(program).value();
+}
+
+// The contract of a lowered plan, as far as it can be seen.
+void expect_contract(const Graph& graph, const Plan& plan) {
+  ASSERT_EQ(plan.inputs.size(), graph.inputs.size());
+  ASSERT_EQ(plan.outputs.size(), graph.outputs.size());
+  for (TensorIndex input : plan.inputs) {
+    EXPECT_EQ(plan.tensors[input].place, Place::kInput);
+    EXPECT_TRUE(plan.tensors[input].layout.empty());
+  }
+  std::vector<TensorIndex> outputs = plan.outputs;
+  for (TensorIndex output : outputs) {
+    EXPECT_EQ(plan.tensors[output].place, Place::kOutput);
+    EXPECT_TRUE(plan.tensors[output].layout.empty());
+    EXPECT_EQ(plan.tensors[output].alias_of, kNoTensor);
+  }
+  std::sort(outputs.begin(), outputs.end());
+  EXPECT_EQ(std::adjacent_find(outputs.begin(), outputs.end()), outputs.end()) << "two outputs share a tensor";
+  for (const Operator& operation : plan.operators) {
+    EXPECT_FALSE(operation.kernel.empty()) << operation.name;
+    EXPECT_FALSE(operation.kernel.starts_with("ref") && operation.kind != OperatorKind::kReorder &&
+                 operation.kind != OperatorKind::kTranspose && operation.kind != OperatorKind::kConcat)
+        << operation.name << " runs on a reference implementation";
+  }
+}
+
+// [0, k) and then [k, n) give the same bits as [0, n), for every k.
+void expect_any_split(Session& session, std::span<const Array> inputs, const Outputs& whole) {
+  const auto count = static_cast<uint32_t>(session.plan(0, 0).operators.size());
+  for (uint32_t k = 0; k <= count; ++k) {
+    session.write_inputs(0, 0, inputs);
+    session.spoil_outputs(0, 0);
+    session.run_range(0, 0, {0, k});
+    session.run_range(0, 0, {k, count});
+    EXPECT_EQ(session.read_outputs(0, 0), whole) << "split at " << k;
+  }
+}
+
+void check_operator(const DeviceFactory& make_device, const OperatorCase& operation) {
+  Random random(7);
+  GraphBuilder builder;
+  operation.build(builder, random);
+  const std::unique_ptr<Device> device = make_device();
+  const std::vector<Graph> graphs{builder.graph()};
+  const PlannedProgram program = lower_or_fail(*device, graphs);
+  if (testing::Test::HasFailure()) return;
+  expect_contract(graphs[0], program.plans[0]);
+
+  Session session(*device, {program}, kPageBytes);
+  session.load(0, 0);
+  const std::vector<Array> inputs = random_inputs(graphs[0], random, operation.range);
+  const Outputs whole = session.run(0, 0, inputs);
+  expect_reference(graphs[0], inputs, whole);
+  expect_any_split(session, inputs, whole);
+
+  session.executable(0).unload();
+  session.load(0, static_cast<PageIndex>(2 * session.pages(0) - 1), true);
+  EXPECT_EQ(session.run(0, 0, inputs), whole) << "on other pages";
+}
+
+// A small network whose batch is free: the same constants for every batch size.
+Graph network(uint32_t batch, const std::vector<Array>& constants, const Graph* like) {
+  GraphBuilder builder(batch);
+  const auto constant = [&](size_t i) {
+    // Constants follow the input in the order in which they were added.
+    return like == nullptr ? builder.constant(constants[i]) : builder.constant(like->values[1 + i]);
+  };
+  const int64_t n = batch;
+  const ValueIndex x = builder.input({n, 3, 12, 12});
+  const ValueIndex w1 = constant(0), w2 = constant(1), w3 = constant(2), b3 = constant(3);
+  const AttributeList same{{"strides", std::vector<int64_t>{1, 1}}, {"dilations", std::vector<int64_t>{1, 1}},
+                           {"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"groups", int64_t{1}}};
+  const ValueIndex a = builder.node(OperatorKind::kConvolution, {x, w1}, {n, 32, 12, 12}, same, DataType::kFloat32,
+                                    {activation("relu")});
+  const ValueIndex b = builder.node(OperatorKind::kConvolution, {a, w2, kNoValue, a}, {n, 32, 12, 12}, same,
+                                    DataType::kFloat32, {combination("add", 3), activation("relu")});
+  const ValueIndex pool = builder.node(OperatorKind::kReduce, {b}, {n, 32, 1, 1},
+                                       {{"function", std::string("mean")}, {"axes", std::vector<int64_t>{2, 3}},
+                                        {"keep_dims", int64_t{1}}});
+  const ValueIndex flat = builder.node(OperatorKind::kReshape, {pool}, {n, 32});
+  const ValueIndex y = builder.node(OperatorKind::kMatMul, {flat, w3, b3}, {n, 10},
+                                    {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}, {"alpha", 1.0}});
+  builder.output(builder.node(OperatorKind::kSoftmax, {y}, {n, 10}, {{"axis", int64_t{1}}, {"log", int64_t{0}}}));
+  return builder.graph();
+}
+
+std::vector<Graph> networks(const std::vector<uint32_t>& batches, uint64_t seed = 11) {
+  Random random(seed);
+  std::vector<Array> constants;
+  for (const Shape& shape : {Shape{32, 3, 3, 3}, Shape{32, 32, 3, 3}, Shape{10, 32}, Shape{10}})
+    constants.push_back(random_array(DataType::kFloat32, shape, random, {-0.3, 0.3}));
+  std::vector<Graph> graphs;
+  graphs.reserve(batches.size());
+  for (uint32_t batch : batches) graphs.push_back(network(batch, constants, graphs.empty() ? nullptr : &graphs[0]));
+  return graphs;
+}
+
+uint64_t sum(const std::vector<uint64_t>& numbers) {
+  uint64_t total = 0;
+  for (uint64_t number : numbers) total += number;
+  return total;
+}
+
+void check_one_packing(const DeviceFactory& make_device) {
+  const std::vector<Graph> graphs = networks({1, 2, 4, 8, 16});
+  const std::unique_ptr<Device> device = make_device();
+  const PlannedProgram program = lower_or_fail(*device, graphs);
+  ASSERT_EQ(program.plans.size(), graphs.size());
+  const PlannedProgram largest = lower_or_fail(*device, std::span(graphs).last(1));
+  EXPECT_EQ(sum(program.constant_bytes), sum(largest.constant_bytes)) << "a constant is packed more than once";
+
+  Session session(*device, {program}, kPageBytes);
+  session.load(0, 0);
+  Random random(3);
+  for (uint32_t plan = 0; plan < graphs.size(); ++plan) {
+    SCOPED_TRACE("batch size " + std::to_string(graphs[plan].batch_size));
+    EXPECT_EQ(session.plan(0, plan).batch_size, graphs[plan].batch_size);
+    const std::vector<Array> inputs = random_inputs(graphs[plan], random, {});
+    expect_reference(graphs[plan], inputs, session.run(0, plan, inputs));
+  }
+}
+
+void check_neighbours(const DeviceFactory& make_device) {
+  const std::vector<Graph> graphs = networks({4});
+  const std::unique_ptr<Device> device = make_device();
+  Session session(*device, {lower_or_fail(*device, graphs)}, kPageBytes);
+  session.load(0, 0);
+  Random random(5);
+  std::vector<Array> inputs = random_inputs(graphs[0], random, {});
+  const Outputs before = session.run(0, 0, inputs);
+  // Row 2 stays, the others change.
+  const size_t row = inputs[0].values.size() / 4;
+  for (size_t i = 0; i < inputs[0].values.size(); ++i)
+    if (i / row != 2) inputs[0].values[i] = 100 * random.uniform();
+  const Outputs after = session.run(0, 0, inputs);
+  const auto third = [](const Outputs& outputs) { return std::span(outputs[0]).subspan(outputs[0].size() / 2, outputs[0].size() / 4); };
+  EXPECT_TRUE(std::ranges::equal(third(before), third(after)));
+  EXPECT_NE(before, after);
+}
+
+void check_shared_page_cache(const DeviceFactory& make_device) {
+  const std::vector<Graph> first = networks({1}, 21), second = networks({1}, 22);
+  const std::unique_ptr<Device> device = make_device();
+  std::vector<PlannedProgram> programs;
+  programs.push_back(lower_or_fail(*device, first));
+  programs.push_back(lower_or_fail(*device, second));
+  Session session(*device, std::move(programs), kPageBytes);
+  Random random(9);
+  const std::vector<Array> inputs = random_inputs(first[0], random, {});
+  session.load(0, 0);
+  const Outputs one = session.run(0, 0, inputs);
+  session.executable(0).unload();
+  session.load(1, 0);
+  const Outputs other = session.run(1, 0, inputs);
+  expect_reference(first[0], inputs, one);
+  expect_reference(second[0], inputs, other);
+  // Both at a time, then each again on the other's pages.
+  session.load(0, static_cast<PageIndex>(session.pages(1)));
+  EXPECT_EQ(session.run(0, 0, inputs), one);
+  EXPECT_EQ(session.run(1, 0, inputs), other);
+  session.executable(0).unload();
+  session.executable(1).unload();
+  session.load(0, static_cast<PageIndex>(session.pages(0) - 1), true);
+  EXPECT_EQ(session.run(0, 0, inputs), one);
+}
+
+void check_unloaded(const DeviceFactory& make_device) {
+  const std::vector<Graph> graphs = networks({1});
+  const std::unique_ptr<Device> device = make_device();
+  Session session(*device, {lower_or_fail(*device, graphs)}, kPageBytes);
+  EXPECT_DEATH(session.run_range(0, 0, {}), "loaded");
+  session.load(0, 0);
+  session.executable(0).unload();
+  EXPECT_DEATH(session.run_range(0, 0, {}), "loaded");
+}
+
+void check_deterministic_lowering(const DeviceFactory& make_device) {
+  const std::vector<Graph> graphs = networks({1, 8});
+  const std::unique_ptr<Device> device = make_device(), other = make_device();
+  const PlannedProgram a = lower_or_fail(*device, graphs), b = lower_or_fail(*other, graphs);
+  EXPECT_EQ(device->fingerprint(), other->fingerprint());
+  EXPECT_EQ(a.weights, b.weights);
+  ASSERT_EQ(a.plans.size(), b.plans.size());
+  for (size_t i = 0; i < a.plans.size(); ++i) {
+    ASSERT_EQ(a.plans[i].operators.size(), b.plans[i].operators.size());
+    for (size_t j = 0; j < a.plans[i].operators.size(); ++j)
+      EXPECT_EQ(a.plans[i].operators[j].kernel, b.plans[i].operators[j].kernel);
+  }
+}
+
+// Damage done to a plan after lowering must be noticed, whatever it is.
+void check_damaged_plans(const DeviceFactory& make_device) {
+  using Damage = std::pair<const char*, void (*)(Plan&)>;
+  const std::vector<Damage> damages{
+      {"input index", [](Plan& plan) { plan.operators[0].inputs[0] = 1'000'000; }},
+      {"output index", [](Plan& plan) { plan.operators.back().outputs[0] = 1'000'000; }},
+      {"no output", [](Plan& plan) { plan.operators[0].outputs.clear(); }},
+      {"kind", [](Plan& plan) { plan.operators[0].kind = static_cast<OperatorKind>(999); }},
+      {"kernel", [](Plan& plan) { plan.operators[0].kernel = "foliot:nonsense"; }},
+      {"attributes", [](Plan& plan) { for (Operator& operation : plan.operators) operation.attributes = {}; }},
+      {"size", [](Plan& plan) { for (Tensor& tensor : plan.tensors) tensor.bytes /= 2; }},
+      {"offset", [](Plan& plan) { plan.tensors.back().offset = uint64_t{1} << 60; }},
+      {"layout", [](Plan& plan) { for (Tensor& tensor : plan.tensors) tensor.layout += "x"; }},
+      {"shape", [](Plan& plan) { for (Tensor& tensor : plan.tensors) for (int64_t& extent : tensor.shape) extent = -1; }},
+      {"type", [](Plan& plan) { plan.tensors[0].type = static_cast<DataType>(200); }},
+      {"post-operation", [](Plan& plan) { for (Operator& operation : plan.operators) for (PostOperation& post : operation.post_operations) post.input = 77, post.kind = PostOperation::Kind::kBinary; }},
+  };
+  const std::unique_ptr<Device> device = make_device();
+  const PlannedProgram sound = lower_or_fail(*device, networks({1}));
+  ASSERT_TRUE(device->allocate({.page_bytes = kPageBytes, .page_count = 64, .io_cache_bytes = 1 << 20,
+                                .workspace_bytes = 16 << 20}).ok());
+  for (const auto& [name, damage] : damages) {
+    std::vector<Plan> plans = sound.plans;
+    damage(plans[0]);
+    const auto executable = device->preload(plans, memory_weights(sound.weights));
+    EXPECT_FALSE(executable.ok()) << name;
+  }
+  std::vector<Plan> plans = sound.plans;
+  plans[0].workspace_bytes = uint64_t{1} << 40;
+  const auto executable = device->preload(plans, memory_weights(sound.weights));
+  ASSERT_FALSE(executable.ok());
+  EXPECT_EQ(executable.status().code(), StatusCode::kResourceExhausted);
+}
+
+class ConformanceTest : public testing::Test {
+ public:
+  explicit ConformanceTest(std::function<void()> body) : body_(std::move(body)) {}
+  void TestBody() override { body_(); }
+
+ private:
+  std::function<void()> body_;
+};
+
+void register_one(const std::string& suite, const std::string& name, std::function<void()> body) {
+  testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                        [body = std::move(body)]() -> testing::Test* { return new ConformanceTest(body); });
+}
+
+}  // namespace
+
+int register_conformance(const std::string& name, DeviceFactory make_device) {
+  const std::string suite = name + "Conformance";
+  int count = 0;
+  const auto add = [&](const std::string& test, std::function<void()> body) {
+    register_one(suite, test, std::move(body));
+    ++count;
+  };
+  using Check = void (*)(const DeviceFactory&);
+  const std::vector<std::pair<const char*, Check>> checks{
+      {"one_packing_for_all_batch_sizes", check_one_packing}, {"rows_ignore_their_neighbours", check_neighbours},
+      {"programs_share_the_page_cache", check_shared_page_cache}, {"running_unloaded_is_a_bug", check_unloaded},
+      {"lowering_is_deterministic", check_deterministic_lowering}, {"damaged_plans_are_refused", check_damaged_plans}};
+  for (const auto& [test, check] : checks) add(test, [=] { check(make_device); });
+  for (const OperatorCase& operation : operator_cases()) add(operation.name, [=] { check_operator(make_device, operation); });
+  return count;
+}
+
+}  // namespace foliot

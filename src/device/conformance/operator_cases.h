@@ -1,0 +1,26 @@
+// Small graphs that between them use every kind of operator, every attribute and
+// the ways in which operators meet (fusion, layouts, aliases).
+#ifndef FOLIOT_DEVICE_CONFORMANCE_OPERATOR_CASES_H_
+#define FOLIOT_DEVICE_CONFORMANCE_OPERATOR_CASES_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "device/conformance/graph_builder.h"
+
+namespace foliot {
+
+struct OperatorCase {
+  std::string name;
+  std::function<void(GraphBuilder& graph, Random& random)> build;
+  // Of the graph's inputs.
+  Range range;
+};
+
+std::vector<OperatorCase> operator_cases();
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_CONFORMANCE_OPERATOR_CASES_H_

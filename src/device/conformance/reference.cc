@@ -1,0 +1,527 @@
+#include "device/conformance/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+using Arguments = std::vector<const Array*>;
+
+Shape strides_of(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+// Calls body(index) for every index of a shape, in row-major order.
+void for_each(const Shape& shape, const std::function<void(const Shape&)>& body) {
+  Shape index(shape.size(), 0);
+  for (uint64_t i = 0; i < element_count(shape); ++i) {
+    body(index);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+// The element at an index of a shape that the array broadcasts to.
+double at(const Array& array, const Shape& index) {
+  const Shape strides = strides_of(array.shape);
+  const size_t skip = index.size() - array.shape.size();
+  int64_t offset = 0;
+  for (size_t d = 0; d < array.shape.size(); ++d)
+    offset += array.shape[d] == 1 ? 0 : index[d + skip] * strides[d];
+  return array.values.at(static_cast<size_t>(offset));
+}
+
+bool is_inside(const Shape& index, const Shape& shape) {
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (index[d] < 0 || index[d] >= shape[d]) return false;
+  return true;
+}
+
+void fill(Array& result, const std::function<double(const Shape&)>& element) {
+  for_each(result.shape, [&](const Shape& index) { result.values.push_back(element(index)); });
+}
+
+double unary(std::string_view function, double x, double alpha, double beta) {
+  if (function == "relu") return std::max(x, 0.0);
+  if (function == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (function == "tanh") return std::tanh(x);
+  if (function == "erf") return std::erf(x);
+  if (function == "exp") return std::exp(x);
+  if (function == "log") return std::log(x);
+  if (function == "sqrt") return std::sqrt(x);
+  if (function == "neg") return -x;
+  if (function == "abs") return std::abs(x);
+  if (function == "reciprocal") return 1 / x;
+  if (function == "floor") return std::floor(x);
+  if (function == "ceil") return std::ceil(x);
+  if (function == "round") return std::nearbyint(x);
+  if (function == "sign") return x > 0 ? 1 : x < 0 ? -1 : 0;
+  if (function == "not") return x == 0;
+  if (function == "gelu") return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  if (function == "gelu_tanh") return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  if (function == "softplus") return std::log1p(std::exp(x));
+  if (function == "hard_swish") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
+  if (function == "sin") return std::sin(x);
+  if (function == "cos") return std::cos(x);
+  if (function == "clip") return std::min(std::max(x, alpha), beta);
+  if (function == "leaky_relu") return x < 0 ? alpha * x : x;
+  if (function == "elu") return x < 0 ? alpha * std::expm1(x) : x;
+  if (function == "hard_sigmoid") return std::clamp(alpha * x + beta, 0.0, 1.0);
+  FOLIOT_CHECK(function == "linear");
+  return alpha * x + beta;
+}
+
+bool is_floating(DataType type) { return type == DataType::kFloat32 || type == DataType::kFloat64; }
+
+double binary(std::string_view function, double a, double b, bool floating) {
+  if (function == "add") return a + b;
+  if (function == "sub") return a - b;
+  if (function == "mul") return a * b;
+  if (function == "div") return floating ? a / b : b == 0 ? 0 : std::trunc(a / b);
+  if (function == "pow") return std::pow(a, b);
+  if (function == "mod") return floating ? std::fmod(a, b) : b == 0 ? 0 : a - b * std::floor(a / b);
+  if (function == "min") return std::min(a, b);
+  if (function == "max") return std::max(a, b);
+  if (function == "equal") return a == b;
+  if (function == "less") return a < b;
+  if (function == "less_or_equal") return a <= b;
+  if (function == "greater") return a > b;
+  if (function == "greater_or_equal") return a >= b;
+  if (function == "and") return a != 0 && b != 0;
+  if (function == "or") return a != 0 || b != 0;
+  if (function == "xor") return (a != 0) != (b != 0);
+  FOLIOT_CHECK(function == "prelu");
+  return a < 0 ? a * b : a;
+}
+
+Shape spatial(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
+
+// Where the kernel's step `k` of window `position` reads.
+Shape window(const Attributes& attributes, const Shape& position, const Shape& k) {
+  Shape index(position.size());
+  for (size_t d = 0; d < position.size(); ++d)
+    index[d] = position[d] * attributes.integers("strides")[d] + k[d] * attributes.integers("dilations")[d] -
+               attributes.integers("pads")[d];
+  return index;
+}
+
+Shape joined(int64_t a, int64_t b, const Shape& rest) {
+  Shape result{a, b};
+  result.insert(result.end(), rest.begin(), rest.end());
+  return result;
+}
+
+bool is_bias(const Node& node) {
+  if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return false;
+  return std::none_of(node.post_operations.begin(), node.post_operations.end(), [](const PostOperation& operation) {
+    return operation.kind == PostOperation::Kind::kBinary && operation.input == 2;
+  });
+}
+
+void convolution(const Node& node, const Arguments& in, Array& y) {
+  const Array &x = *in[0], &w = *in[1];
+  const int64_t groups = node.attributes.integer("groups"), outputs = y.shape[1] / groups;
+  fill(y, [&](const Shape& index) {
+    double sum = is_bias(node) ? in[2]->values[static_cast<size_t>(index[1])] : 0;
+    const int64_t group = index[1] / outputs;
+    for_each(Shape(w.shape.begin() + 1, w.shape.end()), [&](const Shape& k) {
+      const Shape at_x = window(node.attributes, spatial(index), Shape(k.begin() + 1, k.end()));
+      if (!is_inside(at_x, spatial(x.shape))) return;
+      Shape at_w{index[1]};
+      at_w.insert(at_w.end(), k.begin(), k.end());
+      sum += at(x, joined(index[0], group * w.shape[1] + k[0], at_x)) * at(w, at_w);
+    });
+    return sum;
+  });
+}
+
+void convolution_transpose(const Node& node, const Arguments& in, Array& y) {
+  const Array &x = *in[0], &w = *in[1];
+  const int64_t groups = node.attributes.integer("groups"), outputs = w.shape[1], inputs = x.shape[1] / groups;
+  y.values.assign(element_count(y.shape), 0);
+  const Shape strides = strides_of(y.shape);
+  for_each(x.shape, [&](const Shape& index) {
+    for_each(Shape(w.shape.begin() + 1, w.shape.end()), [&](const Shape& k) {
+      const Shape to = window(node.attributes, spatial(index), Shape(k.begin() + 1, k.end()));
+      if (!is_inside(to, spatial(y.shape))) return;
+      const Shape at_y = joined(index[0], index[1] / inputs * outputs + k[0], to);
+      Shape at_w{index[1]};
+      at_w.insert(at_w.end(), k.begin(), k.end());
+      int64_t offset = 0;
+      for (size_t d = 0; d < at_y.size(); ++d) offset += at_y[d] * strides[d];
+      y.values[static_cast<size_t>(offset)] += at(x, index) * at(w, at_w);
+    });
+  });
+  if (!is_bias(node)) return;
+  size_t i = 0;
+  for_each(y.shape, [&](const Shape& index) { y.values[i++] += in[2]->values[static_cast<size_t>(index[1])]; });
+}
+
+void matmul(const Node& node, const Arguments& in, Array& y) {
+  const Array &a = *in[0], &b = *in[1];
+  const bool turn_a = node.attributes.integer("transpose_a") != 0, turn_b = node.attributes.integer("transpose_b") != 0;
+  const int64_t depth = a.shape[a.shape.size() - (turn_a ? 2 : 1)];
+  fill(y, [&](const Shape& index) {
+    double sum = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      Shape left = index, right = index;
+      left[left.size() - (turn_a ? 1 : 2)] = index[index.size() - 2];
+      left[left.size() - (turn_a ? 2 : 1)] = k;
+      right[right.size() - (turn_b ? 1 : 2)] = k;
+      right[right.size() - (turn_b ? 2 : 1)] = index.back();
+      sum += at(a, left) * at(b, right);
+    }
+    sum *= node.attributes.real("alpha");
+    return is_bias(node) ? sum + in[2]->values[static_cast<size_t>(index.back())] : sum;
+  });
+}
+
+void pooling(const Node& node, const Arguments& in, Array& y) {
+  const Array& x = *in[0];
+  const Attributes& attributes = node.attributes;
+  const bool average = node.kind == OperatorKind::kAveragePool;
+  const bool padding = average && attributes.integer("count_include_pad") != 0;
+  const size_t rank = x.shape.size() - 2;
+  fill(y, [&](const Shape& index) {
+    double value = average ? 0 : -std::numeric_limits<double>::infinity();
+    int64_t inside = 0, padded = 0;
+    for_each(attributes.integers("kernel"), [&](const Shape& k) {
+      const Shape from = window(attributes, spatial(index), k);
+      bool counts = true;
+      for (size_t d = 0; d < rank; ++d) counts = counts && from[d] < x.shape[d + 2] + attributes.integers("pads")[rank + d];
+      padded += counts;
+      if (!is_inside(from, spatial(x.shape))) return;
+      const double element = at(x, joined(index[0], index[1], from));
+      value = average ? value + element : std::max(value, element);
+      ++inside;
+    });
+    const int64_t counted = padding ? padded : inside;
+    return !average ? value : counted == 0 ? 0 : value / static_cast<double>(counted);
+  });
+}
+
+// Elements of x along `axis` through `index`.
+std::vector<double> line(const Array& x, Shape index, int64_t axis) {
+  std::vector<double> elements;
+  for (int64_t i = 0; i < x.shape[static_cast<size_t>(axis)]; ++i) {
+    index[static_cast<size_t>(axis)] = i;
+    elements.push_back(at(x, index));
+  }
+  return elements;
+}
+
+void softmax(const Node& node, const Arguments& in, Array& y) {
+  fill(y, [&](const Shape& index) {
+    const std::vector<double> elements = line(*in[0], index, node.attributes.integer("axis"));
+    const double maximum = *std::max_element(elements.begin(), elements.end());
+    double sum = 0;
+    for (double element : elements) sum += std::exp(element - maximum);
+    const double logarithm = at(*in[0], index) - maximum - std::log(sum);
+    return node.attributes.integer("log") != 0 ? logarithm : std::exp(logarithm);
+  });
+}
+
+void layer_norm(const Node& node, const Arguments& in, Array& y) {
+  const auto axis = static_cast<std::ptrdiff_t>(node.attributes.integer("axis"));
+  const Shape& shape = in[0]->shape;
+  const auto row = static_cast<size_t>(element_count(Shape(shape.begin() + axis, shape.end())));
+  const std::vector<double>& x = in[0]->values;
+  for (size_t begin = 0; begin < x.size(); begin += row) {
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < row; ++i) mean += x[begin + i] / static_cast<double>(row);
+    for (size_t i = 0; i < row; ++i) variance += (x[begin + i] - mean) * (x[begin + i] - mean) / static_cast<double>(row);
+    for (size_t i = 0; i < row; ++i) {
+      const double normal = (x[begin + i] - mean) / std::sqrt(variance + node.attributes.real("epsilon"));
+      y.values.push_back(in.size() > 2 ? normal * in[1]->values[i] + in[2]->values[i] : normal);
+    }
+  }
+}
+
+void lrn(const Node& node, const Arguments& in, Array& y) {
+  const int64_t size = node.attributes.integer("size");
+  fill(y, [&](const Shape& index) {
+    double sum = 0;
+    for (int64_t c = index[1] - (size - 1) / 2; c <= index[1] + size / 2; ++c) {
+      if (c < 0 || c >= y.shape[1]) continue;
+      Shape from = index;
+      from[1] = c;
+      sum += at(*in[0], from) * at(*in[0], from);
+    }
+    const double base = node.attributes.real("bias") + node.attributes.real("alpha") / static_cast<double>(size) * sum;
+    return at(*in[0], index) / std::pow(base, node.attributes.real("beta"));
+  });
+}
+
+double reduced(std::string_view function, const std::vector<double>& elements, bool floating) {
+  double sum = 0, product = 1, absolute = 0, squares = 0, exponentials = 0;
+  for (double x : elements) {
+    sum += x, product *= x, absolute += std::abs(x), squares += x * x, exponentials += std::exp(x);
+  }
+  if (function == "mean") {
+    const double mean = sum / static_cast<double>(elements.size());
+    return floating ? mean : std::trunc(mean);
+  }
+  if (function == "sum") return sum;
+  if (function == "max") return *std::max_element(elements.begin(), elements.end());
+  if (function == "min") return *std::min_element(elements.begin(), elements.end());
+  if (function == "prod") return product;
+  if (function == "l1") return absolute;
+  if (function == "l2") return floating ? std::sqrt(squares) : std::trunc(std::sqrt(squares));
+  if (function == "sum_square") return squares;
+  FOLIOT_CHECK(function == "log_sum_exp");
+  return std::log(exponentials);
+}
+
+void reduce(const Node& node, const Arguments& in, Array& y) {
+  const std::vector<int64_t>& axes = node.attributes.integers("axes");
+  Shape kept = in[0]->shape, over(kept.size(), 1);
+  for (int64_t axis : axes) std::swap(kept[static_cast<size_t>(axis)], over[static_cast<size_t>(axis)]);
+  for_each(kept, [&](const Shape& index) {
+    std::vector<double> elements;
+    for_each(over, [&](const Shape& step) {
+      Shape from = index;
+      for (size_t d = 0; d < from.size(); ++d) from[d] += step[d];
+      elements.push_back(at(*in[0], from));
+    });
+    y.values.push_back(reduced(node.attributes.text("function"), elements, is_floating(y.type)));
+  });
+}
+
+void arg_reduce(const Node& node, const Arguments& in, Array& y) {
+  const int64_t axis = node.attributes.integer("axis");
+  Shape kept = in[0]->shape;
+  kept[static_cast<size_t>(axis)] = 1;
+  for_each(kept, [&](const Shape& index) {
+    std::vector<double> elements = line(*in[0], index, axis);
+    if (node.attributes.integer("largest") == 0)
+      for (double& element : elements) element = -element;
+    const double best = *std::max_element(elements.begin(), elements.end());
+    const auto first = std::find(elements.begin(), elements.end(), best) - elements.begin();
+    const auto last = static_cast<std::ptrdiff_t>(elements.size()) - 1 -
+                      (std::find(elements.rbegin(), elements.rend(), best) - elements.rbegin());
+    y.values.push_back(static_cast<double>(node.attributes.integer("select_last") != 0 ? last : first));
+  });
+}
+
+void concat(const Node& node, const Arguments& in, Array& y) {
+  const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
+  fill(y, [&](const Shape& index) {
+    Shape from = index;
+    size_t part = 0;
+    while (from[axis] >= in[part]->shape[axis]) from[axis] -= in[part++]->shape[axis];
+    return at(*in[part], from);
+  });
+}
+
+void move(const Node& node, const Arguments& in, Array& y) {
+  fill(y, [&](const Shape& index) {
+    if (node.kind == OperatorKind::kExpand) return at(*in[0], index);
+    Shape from(index.size());
+    for (size_t d = 0; d < index.size(); ++d) {
+      if (node.kind == OperatorKind::kTranspose)
+        from[static_cast<size_t>(node.attributes.integers("permutation")[d])] = index[d];
+      else
+        from[d] = node.attributes.integers("starts")[d] + index[d] * node.attributes.integers("steps")[d];
+    }
+    return at(*in[0], from);
+  });
+}
+
+void gather(const Node& node, const Arguments& in, Array& y) {
+  const auto axis = static_cast<std::ptrdiff_t>(node.attributes.integer("axis"));
+  const auto index_rank = static_cast<std::ptrdiff_t>(in[1]->shape.size());
+  fill(y, [&](const Shape& index) {
+    const auto chosen = static_cast<int64_t>(at(*in[1], Shape(index.begin() + axis, index.begin() + axis + index_rank)));
+    Shape from(index.begin(), index.begin() + axis);
+    from.push_back(chosen < 0 ? chosen + in[0]->shape[static_cast<size_t>(axis)] : chosen);
+    from.insert(from.end(), index.begin() + axis + index_rank, index.end());
+    return at(*in[0], from);
+  });
+}
+
+double cast(double x, DataType to) {
+  if (is_floating(to)) return x;
+  if (to == DataType::kBool) return x != 0;
+  return std::trunc(x);
+}
+
+void pad(const Node& node, const Arguments& in, Array& y) {
+  const std::string& mode = node.attributes.text("mode");
+  fill(y, [&](const Shape& index) {
+    Shape from = index;
+    for (size_t d = 0; d < from.size(); ++d) {
+      const int64_t extent = in[0]->shape[d];
+      from[d] -= node.attributes.integers("pads")[d];
+      if (mode == "edge") from[d] = std::clamp<int64_t>(from[d], 0, extent - 1);
+      if (mode == "reflect" && from[d] < 0) from[d] = -from[d];
+      if (mode == "reflect" && from[d] >= extent) from[d] = 2 * (extent - 1) - from[d];
+    }
+    return is_inside(from, in[0]->shape) ? at(*in[0], from) : node.attributes.real("value");
+  });
+}
+
+double resize_position(const Node& node, size_t d, int64_t position, int64_t from, int64_t to) {
+  const std::string& coordinates = node.attributes.text("coordinates");
+  const double scale = node.attributes.reals("scales")[d], x = static_cast<double>(position);
+  if (coordinates == "asymmetric") return x / scale;
+  if (coordinates == "align_corners")
+    return to == 1 ? 0 : x * static_cast<double>(from - 1) / static_cast<double>(to - 1);
+  if (coordinates == "pytorch_half_pixel" && to == 1) return 0;
+  return (x + 0.5) / scale - 0.5;
+}
+
+double rounded(const std::string& rounding, double x) {
+  if (rounding == "floor") return std::floor(x);
+  if (rounding == "ceil") return std::ceil(x);
+  return rounding == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5);
+}
+
+void resize(const Node& node, const Arguments& in, Array& y) {
+  const Array& x = *in[0];
+  const bool linear = node.attributes.text("mode") == "linear";
+  fill(y, [&](const Shape& index) {
+    double sum = 0;
+    // Every source element, weighted by how near it is.
+    for_each(x.shape, [&](const Shape& from) {
+      double weight = 1;
+      for (size_t d = 0; d < from.size() && weight > 0; ++d) {
+        const double last = static_cast<double>(x.shape[d] - 1), source = static_cast<double>(from[d]);
+        const double position = resize_position(node, d, index[d], x.shape[d], y.shape[d]);
+        if (linear) weight *= std::max(0.0, 1 - std::abs(std::clamp(position, 0.0, last) - source));
+        else weight *= std::clamp(rounded(node.attributes.text("nearest"), position), 0.0, last) == source;
+      }
+      if (weight > 0) sum += weight * at(x, from);
+    });
+    return sum;
+  });
+}
+
+void compute(const Node& node, const Arguments& in, Array& y) {
+  const Attributes& attributes = node.attributes;
+  switch (node.kind) {
+    case OperatorKind::kConvolution: return convolution(node, in, y);
+    case OperatorKind::kConvolutionTranspose: return convolution_transpose(node, in, y);
+    case OperatorKind::kMatMul: return matmul(node, in, y);
+    case OperatorKind::kMaxPool:
+    case OperatorKind::kAveragePool: return pooling(node, in, y);
+    case OperatorKind::kUnary:
+      return fill(y, [&](const Shape& index) {
+        return unary(attributes.text("function"), at(*in[0], index),
+                     attributes.has("alpha") ? attributes.real("alpha") : 0,
+                     attributes.has("beta") ? attributes.real("beta") : 0);
+      });
+    case OperatorKind::kBinary:
+      return fill(y, [&](const Shape& index) {
+        return binary(attributes.text("function"), at(*in[0], index), at(*in[1], index), is_floating(in[0]->type));
+      });
+    case OperatorKind::kAffine:
+      return fill(y, [&](const Shape& index) {
+        const auto channel = static_cast<size_t>(index[1]);
+        return at(*in[0], index) * in[1]->values[channel] + in[2]->values[channel];
+      });
+    case OperatorKind::kSoftmax: return softmax(node, in, y);
+    case OperatorKind::kLayerNorm: return layer_norm(node, in, y);
+    case OperatorKind::kLrn: return lrn(node, in, y);
+    case OperatorKind::kReduce: return reduce(node, in, y);
+    case OperatorKind::kConcat: return concat(node, in, y);
+    case OperatorKind::kSlice:
+    case OperatorKind::kTranspose:
+    case OperatorKind::kExpand: return move(node, in, y);
+    case OperatorKind::kReshape: y.values = in[0]->values; return;
+    case OperatorKind::kGather: return gather(node, in, y);
+    case OperatorKind::kCast: return fill(y, [&](const Shape& index) { return cast(at(*in[0], index), y.type); });
+    case OperatorKind::kWhere:
+      return fill(y, [&](const Shape& index) { return at(*in[0], index) != 0 ? at(*in[1], index) : at(*in[2], index); });
+    case OperatorKind::kPad: return pad(node, in, y);
+    case OperatorKind::kArgReduce: return arg_reduce(node, in, y);
+    case OperatorKind::kResize: return resize(node, in, y);
+    case OperatorKind::kReorder: break;
+  }
+  FOLIOT_CHECK(false);
+}
+
+void apply(const PostOperation& operation, const Arguments& in, Array& y) {
+  size_t i = 0;
+  for_each(y.shape, [&](const Shape& index) {
+    double& element = y.values[i++];
+    element = operation.kind == PostOperation::Kind::kActivation
+                  ? unary(operation.function, element, operation.alpha, operation.beta)
+                  : binary(operation.function, element, at(*in[operation.input], index), true);
+  });
+}
+
+// Calls visit(T()) with the C++ type.
+template <typename Visit>
+auto visit(DataType type, const Visit& visit) {
+  switch (type) {
+    case DataType::kBool:
+    case DataType::kUint8: return visit(uint8_t());
+    case DataType::kUint16: return visit(uint16_t());
+    case DataType::kUint32: return visit(uint32_t());
+    case DataType::kUint64: return visit(uint64_t());
+    case DataType::kInt8: return visit(int8_t());
+    case DataType::kInt16: return visit(int16_t());
+    case DataType::kInt32: return visit(int32_t());
+    case DataType::kInt64: return visit(int64_t());
+    case DataType::kFloat32: return visit(float());
+    case DataType::kFloat64: return visit(double());
+    default: FOLIOT_CHECK(false);
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> to_bytes(const Array& array) {
+  FOLIOT_CHECK(array.values.size() == element_count(array.shape));
+  return visit(array.type, [&](auto zero) {
+    std::vector<decltype(zero)> elements;
+    for (double value : array.values) elements.push_back(static_cast<decltype(zero)>(value));
+    const auto bytes = std::as_bytes(std::span(elements));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  });
+}
+
+Array from_bytes(DataType type, const Shape& shape, std::span<const std::byte> bytes) {
+  FOLIOT_CHECK(bytes.size() == byte_size(type, shape));
+  Array array{.type = type, .shape = shape, .values = {}};
+  visit(type, [&](auto zero) {
+    std::vector<decltype(zero)> elements(element_count(shape));
+    std::memcpy(elements.data(), bytes.data(), bytes.size());
+    array.values.assign(elements.begin(), elements.end());
+    return 0;
+  });
+  return array;
+}
+
+std::vector<Array> evaluate(const Graph& graph, std::span<const Array> inputs) {
+  std::vector<Array> arrays;
+  for (const Value& value : graph.values)
+    arrays.push_back(value.is_constant() ? from_bytes(value.type, value.shape, *value.constant)
+                                         : Array{.type = value.type, .shape = value.shape, .values = {}});
+  for (size_t i = 0; i < graph.inputs.size(); ++i) arrays[graph.inputs[i]] = inputs[i];
+  for (const Node& node : graph.nodes) {
+    Arguments arguments;
+    for (ValueIndex input : node.inputs) arguments.push_back(input == kNoValue ? nullptr : &arrays[input]);
+    Array& result = arrays[node.outputs.at(0)];
+    compute(node, arguments, result);
+    for (const PostOperation& operation : node.post_operations) apply(operation, arguments, result);
+    FOLIOT_CHECK(result.values.size() == element_count(result.shape));
+  }
+  std::vector<Array> outputs;
+  for (ValueIndex output : graph.outputs) outputs.push_back(arrays[output]);
+  return outputs;
+}
+
+}  // namespace foliot

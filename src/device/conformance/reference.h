@@ -1,0 +1,31 @@
+// Reference: what a graph computes, by naive loops in double precision. The
+// truth that devices are held against; far too slow for anything else.
+#ifndef FOLIOT_DEVICE_CONFORMANCE_REFERENCE_H_
+#define FOLIOT_DEVICE_CONFORMANCE_REFERENCE_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/tensor.h"
+#include "device/graph.h"
+
+namespace foliot {
+
+// A tensor's values, of whatever type, dense row-major.
+struct Array {
+  DataType type = DataType::kFloat32;
+  Shape shape;
+  std::vector<double> values;
+};
+
+// Between arrays and the bytes that devices see. 16-bit floats are not supported.
+std::vector<std::byte> to_bytes(const Array& array);
+Array from_bytes(DataType type, const Shape& shape, std::span<const std::byte> bytes);
+
+// The graph's outputs for these inputs. REQUIRES: the graph is well-formed.
+std::vector<Array> evaluate(const Graph& graph, std::span<const Array> inputs);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_CONFORMANCE_REFERENCE_H_

@@ -1,0 +1,100 @@
+#include "device/conformance/session.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/check.h"
+#include "device/conformance/bump_planner.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint64_t kBlockAlignment = 4096;
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment; }
+
+}  // namespace
+
+Result<PlannedProgram> lower_and_plan(Device& device, std::span<const Graph> graphs) {
+  FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(graphs));
+  PlannedProgram program;
+  for (const std::vector<std::byte>& constant : lowered.constants) program.constant_bytes.push_back(constant.size());
+  program.weights = assign_offsets(lowered);
+  program.plans = std::move(lowered.plans);
+  return program;
+}
+
+Session::Session(Device& device, std::vector<PlannedProgram> programs, uint64_t page_bytes)
+    : device_(device), programs_(std::move(programs)), page_bytes_(page_bytes) {
+  DeviceMemory memory{.page_bytes = page_bytes, .page_count = 0, .io_cache_bytes = 0, .workspace_bytes = 0};
+  uint64_t output_bytes = 0;
+  for (size_t i = 0; i < programs_.size(); ++i) {
+    memory.page_count += static_cast<uint32_t>(2 * pages(i));
+    for (const Plan& plan : programs_[i].plans) {
+      memory.workspace_bytes = std::max(memory.workspace_bytes, plan.workspace_bytes);
+      output_offset_ = std::max(output_offset_, aligned(plan.input_bytes));
+      output_bytes = std::max(output_bytes, aligned(plan.output_bytes));
+    }
+  }
+  memory.io_cache_bytes = output_offset_ + output_bytes;
+  const Status allocated = device_.allocate(memory);
+  if (!allocated.ok()) ADD_FAILURE() << allocated.message();
+  for (const PlannedProgram& program : programs_) {
+    auto executable = device_.preload(program.plans, memory_weights(program.weights));
+    if (!executable.ok()) ADD_FAILURE() << executable.status().message();
+    executables_.push_back(std::move(executable).value());
+  }
+}
+
+size_t Session::pages(size_t program) const {
+  return (programs_.at(program).weights.size() + page_bytes_ - 1) / page_bytes_;
+}
+
+void Session::load(size_t program, PageIndex first, bool downwards) {
+  std::vector<PageIndex> indices;
+  for (size_t i = 0; i < pages(program); ++i)
+    indices.push_back(downwards ? first - static_cast<PageIndex>(i) : first + static_cast<PageIndex>(i));
+  const Status loaded = executable(program).load(indices);
+  if (!loaded.ok()) ADD_FAILURE() << loaded.message();
+}
+
+void Session::write_inputs(size_t program, uint32_t index, std::span<const Array> inputs) {
+  const Plan& at = plan(program, index);
+  FOLIOT_CHECK(inputs.size() == at.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<std::byte> bytes = to_bytes(inputs[i]);
+    FOLIOT_CHECK(bytes.size() == at.tensors[at.inputs[i]].bytes);
+    device_.copy_to_io(at.tensors[at.inputs[i]].offset, bytes);
+  }
+}
+
+void Session::spoil_outputs(size_t program, uint32_t index) {
+  const std::vector<std::byte> garbage(plan(program, index).output_bytes, std::byte{0x5a});
+  device_.copy_to_io(output_offset_, garbage);
+}
+
+std::vector<std::vector<std::byte>> Session::read_outputs(size_t program, uint32_t index) {
+  const Plan& at = plan(program, index);
+  std::vector<std::vector<std::byte>> outputs;
+  for (TensorIndex output : at.outputs) {
+    std::vector<std::byte> bytes(byte_size(at.tensors[output].type, at.tensors[output].shape));
+    device_.copy_from_io(output_offset_ + at.tensors[output].offset, bytes);
+    outputs.push_back(std::move(bytes));
+  }
+  return outputs;
+}
+
+void Session::run_range(size_t program, uint32_t index, OperatorRange range) {
+  const Status ran = executable(program).run(index, range, 0, output_offset_);
+  if (!ran.ok()) ADD_FAILURE() << ran.message();
+}
+
+std::vector<std::vector<std::byte>> Session::run(size_t program, uint32_t index, std::span<const Array> inputs) {
+  write_inputs(program, index, inputs);
+  spoil_outputs(program, index);
+  run_range(program, index, {});
+  return read_outputs(program, index);
+}
+
+}  // namespace foliot
