@@ -1,8 +1,8 @@
 #include "frontend/call_error.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "frontend/json_text.h"
 
@@ -49,8 +49,12 @@ Answer answer_of(Refusal refusal) {
 
 CallError call_error(const Status& status) {
   const Answer answer = answer_of(status.code());
-  CallError error{.http_status = answer.http_status, .grpc_code = answer.grpc_code, .message = status.message(),
-                  .reason = {}, .earliest_completion = {}, .retry_after = {}};
+  CallError error{.http_status = answer.http_status,
+                  .grpc_code = answer.grpc_code,
+                  .message = status.message(),
+                  .reason = {},
+                  .earliest_completion = {},
+                  .retry_after = {}};
   if (error.http_status == 503) error.retry_after = kRetryAfterDefault;
   return error;
 }
@@ -58,8 +62,12 @@ CallError call_error(const Status& status) {
 CallError call_error(Refusal refusal, std::string_view model, std::string_view detail, TimePoint arrival,
                      TimePoint finished, TimePoint earliest) {
   const Answer answer = answer_of(refusal);
-  CallError error{.http_status = answer.http_status, .grpc_code = answer.grpc_code, .message = {},
-                  .reason = to_string(refusal), .earliest_completion = {}, .retry_after = {}};
+  CallError error{.http_status = answer.http_status,
+                  .grpc_code = answer.grpc_code,
+                  .message = {},
+                  .reason = to_string(refusal),
+                  .earliest_completion = {},
+                  .retry_after = {}};
   const bool predicted = earliest > TimePoint() && !earliest.is_infinite();
   if (predicted) error.earliest_completion = earliest - arrival;
   if (error.http_status == 503)

@@ -247,6 +247,41 @@ class FakeRepository : public ModelRepository {
   void unload(const std::string&, std::function<void(Status)> done) override { done(Status::ok_status()); }
 };
 
+// A front end on free ports with the three models and a fake controller behind it.
+class TestServer {
+ public:
+  explicit TestServer(FrontendOptions options = {}) {
+    options.http_port = options.grpc_port = options.metrics_port = 0;
+    frontend = make_frontend(options, catalog, controller, repository, steady_now);
+    add_model(doubling_model(ModelId(1)), compute_doubling);
+    add_model(sequence_model(ModelId(2)), compute_sequence);
+    add_model(whole_model(ModelId(3)), compute_whole);
+    catalog.set_complete();
+    const Status status = frontend->start();
+    FOLIOT_CHECK(status.ok());
+    controller.start(*frontend);
+  }
+  ~TestServer() {
+    controller.stop();
+    frontend->stop();
+  }
+
+  void add_model(const ModelInfo& info, FakeController::Compute compute) {
+    controller.add_model(info.id, std::move(compute));
+    frontend->on_model(info);
+    catalog.put({.name = info.name,
+                 .version = info.version,
+                 .state = ModelState::kReady,
+                 .reason = "",
+                 .info = std::make_shared<const ModelInfo>(info)});
+  }
+
+  Catalog catalog;
+  FakeController controller;
+  FakeRepository repository;
+  std::unique_ptr<Frontend> frontend;
+};
+
 }  // namespace foliot
 
 #endif  // FOLIOT_FRONTEND_FAKE_CONTROLLER_H_

@@ -1,8 +1,8 @@
 #include "frontend/frontend.h"
 
-#include <utility>
-
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "frontend/grpc_server.h"
 #include "frontend/http_api.h"
@@ -77,9 +77,9 @@ class FrontendServer : public Frontend {
   FrontendServer(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now)
       : service_(options.requests_in_flight_max, catalog, requests, statistics_, metrics_, now),
-        http_mailbox_(std::make_shared<Mailbox>(
-            options.requests_in_flight_max,
-            [this] { http_.post([mailbox = http_mailbox_.get()] { mailbox->deliver(); }); })),
+        http_mailbox_(
+            std::make_shared<Mailbox>(options.requests_in_flight_max,
+                                      [this] { http_.post([mailbox = http_mailbox_.get()] { mailbox->deliver(); }); })),
         api_(service_, repository, http_mailbox_),
         http_(http_options(options), api_, now),
         metrics_handler_(metrics_),

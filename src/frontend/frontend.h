@@ -24,13 +24,13 @@ namespace foliot {
 
 struct FrontendOptions {
   std::string address = "127.0.0.1";
-  uint16_t http_port = 8000;          // 0: any free one, see Frontend::http_port()
+  uint16_t http_port = 8000;  // 0: any free one, see Frontend::http_port()
   uint16_t grpc_port = 8001;
   uint16_t metrics_port = 8002;
   uint64_t body_bytes_max = uint64_t{64} << 20;
   uint32_t header_bytes_max = 64 << 10;
   uint32_t connections_max = 1024;
-  uint32_t requests_in_flight_max = 16384;   // rows; more are refused as overload
+  uint32_t requests_in_flight_max = 16384;  // rows; more are refused as overload
   Duration idle_timeout = Duration::seconds(60);
 };
 

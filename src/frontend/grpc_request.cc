@@ -69,8 +69,8 @@ Result<std::span<const std::byte>> contents_bytes(const InferInput& input, GrpcR
   }
   std::string bytes;
   if (!narrow_as(*type, contents, bytes))
-    return bad(fmt::format("input '{}': 'contents' holds a number that is not within {}", input.name(),
-                           input.datatype()));
+    return bad(
+        fmt::format("input '{}': 'contents' holds a number that is not within {}", input.name(), input.datatype()));
   // A heap buffer stays where it is when the list of strings grows; a short
   // string's does not.
   bytes.reserve(sizeof(std::string));

@@ -24,8 +24,8 @@ struct GrpcRequest {
   // Arrival and transport deadline are the caller's to set. Views show the
   // message; input bytes show the message or `converted`.
   InferenceQuery query;
-  std::vector<std::string> converted;      // of contents narrower than their field
-  bool marks_final_response = false;       // triton_enable_empty_final_response
+  std::vector<std::string> converted;  // of contents narrower than their field
+  bool marks_final_response = false;   // triton_enable_empty_final_response
 };
 
 // Errors: kInvalidArgument, kUnimplemented (shared memory, classification, BYTES).

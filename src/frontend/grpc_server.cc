@@ -1,5 +1,10 @@
 #include "frontend/grpc_server.h"
 
+#include <fmt/format.h>
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+#include <health.grpc.pb.h>
+#include <inference.grpc.pb.h>
 #include <pthread.h>
 
 #include <chrono>
@@ -9,12 +14,6 @@
 #include <optional>
 #include <thread>
 #include <utility>
-
-#include <fmt/format.h>
-#include <grpcpp/alarm.h>
-#include <grpcpp/grpcpp.h>
-#include <health.grpc.pb.h>
-#include <inference.grpc.pb.h>
 
 #include "base/check.h"
 #include "frontend/call_error.h"
@@ -37,9 +36,7 @@ constexpr size_t kStreamRequestsMax = 1024;
 // How long stop() lets calls end by themselves.
 constexpr std::chrono::milliseconds kStopGrace{200};
 
-grpc::Status to_grpc(const CallError& error) {
-  return {static_cast<grpc::StatusCode>(error.grpc_code), error.message};
-}
+grpc::Status to_grpc(const CallError& error) { return {static_cast<grpc::StatusCode>(error.grpc_code), error.message}; }
 grpc::Status to_grpc(const Status& status) { return status.ok() ? grpc::Status::OK : to_grpc(call_error(status)); }
 
 // What the completion queue hands back.
@@ -365,9 +362,9 @@ class StreamInferenceRpc final : public Rpc {
   State& server_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, ModelInferRequest> stream_{&context_};
-  std::list<Item> next_;            // the one that is being read
+  std::list<Item> next_;  // the one that is being read
   std::list<Item> in_flight_;
-  std::list<Item> to_write_;        // the first may be being written
+  std::list<Item> to_write_;  // the first may be being written
   bool reading_ = false;
   bool writing_ = false;
   bool input_ended_ = false;
@@ -390,7 +387,8 @@ GrpcServer::State::State(GrpcServerOptions given, InferenceService& given_servic
       service(given_service),
       repository(given_repository),
       mailbox(std::make_shared<Mailbox>(options.requests_in_flight_max, [this] {
-        mail_alarm.Set(queue.get(), gpr_now(GPR_CLOCK_MONOTONIC), static_cast<Event*>(&mail_tag));
+        // Long past, or gRPC would round it up to the next millisecond.
+        mail_alarm.Set(queue.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), static_cast<Event*>(&mail_tag));
       })) {}
 
 template <typename Request, typename Response, typename Accept, typename Handle>
@@ -416,7 +414,7 @@ void GrpcServer::State::serve(Accept accept, Handle handle) {
   [this](auto... arguments) { service_object.Request##method(arguments...); }
 
 void GrpcServer::State::serve_server_methods() {
-  using namespace inference;   // NOLINT: the messages of the protocol
+  using namespace inference;  // NOLINT: the messages of the protocol
   serve<ServerLiveRequest, ServerLiveResponse>(FOLIOT_ACCEPT(protocol, ServerLive), [](auto&, auto& response) {
     response.set_live(true);
     return grpc::Status::OK;
@@ -425,17 +423,18 @@ void GrpcServer::State::serve_server_methods() {
     response.set_ready(service.ready());
     return grpc::Status::OK;
   });
-  serve<ServerMetadataRequest, ServerMetadataResponse>(
-      FOLIOT_ACCEPT(protocol, ServerMetadata), [](auto&, auto& response) {
-        response.set_name(std::string(kServerName));
-        response.set_version(std::string(kServerVersion));
-        for (std::string_view extension : kExtensions) response.add_extensions(std::string(extension));
-        return grpc::Status::OK;
-      });
+  serve<ServerMetadataRequest, ServerMetadataResponse>(FOLIOT_ACCEPT(protocol, ServerMetadata),
+                                                       [](auto&, auto& response) {
+                                                         response.set_name(std::string(kServerName));
+                                                         response.set_version(std::string(kServerVersion));
+                                                         for (std::string_view extension : kExtensions)
+                                                           response.add_extensions(std::string(extension));
+                                                         return grpc::Status::OK;
+                                                       });
 }
 
 void GrpcServer::State::serve_model_methods() {
-  using namespace inference;   // NOLINT: the messages of the protocol
+  using namespace inference;  // NOLINT: the messages of the protocol
   serve<ModelReadyRequest, ModelReadyResponse>(
       FOLIOT_ACCEPT(protocol, ModelReady), [this](auto& request, auto& response) {
         const auto model = service.find(request.name(), request.version());
@@ -448,16 +447,17 @@ void GrpcServer::State::serve_model_methods() {
         if (model.ok()) encode_metadata(**model, response);
         return to_grpc(model.status());
       });
-  serve<ModelConfigRequest, ModelConfigResponse>(
-      FOLIOT_ACCEPT(protocol, ModelConfig), [this](auto& request, auto& response) {
-        const auto model = service.find(request.name(), request.version());
-        if (model.ok()) encode_config(**model, *response.mutable_config());
-        return to_grpc(model.status());
-      });
+  serve<ModelConfigRequest, ModelConfigResponse>(FOLIOT_ACCEPT(protocol, ModelConfig),
+                                                 [this](auto& request, auto& response) {
+                                                   const auto model = service.find(request.name(), request.version());
+                                                   if (model.ok()) encode_config(**model, *response.mutable_config());
+                                                   return to_grpc(model.status());
+                                                 });
   serve<ModelStatisticsRequest, ModelStatisticsResponse>(
       FOLIOT_ACCEPT(protocol, ModelStatistics), [this](auto& request, auto& response) {
         if (request.name().empty()) {
-          for (const auto& model : service.statistics().snapshot()) encode_statistics(model, *response.add_model_stats());
+          for (const auto& model : service.statistics().snapshot())
+            encode_statistics(model, *response.add_model_stats());
           return grpc::Status::OK;
         }
         const auto model = service.find(request.name(), request.version());
@@ -467,7 +467,7 @@ void GrpcServer::State::serve_model_methods() {
 }
 
 void GrpcServer::State::serve_repository_methods() {
-  using namespace inference;   // NOLINT: the messages of the protocol
+  using namespace inference;  // NOLINT: the messages of the protocol
   serve<RepositoryIndexRequest, RepositoryIndexResponse>(
       FOLIOT_ACCEPT(protocol, RepositoryIndex), [this](auto& request, auto& response) {
         for (const auto& [name, entry] : *service.catalog().snapshot()) {
@@ -483,37 +483,32 @@ void GrpcServer::State::serve_repository_methods() {
   // May end on any thread, and after the server; the mailbox brings the answer
   // to the I/O thread or drops it.
   const auto finish_by_mail = [this](const auto& finish) {
-    return [mail = mailbox, finish](const Status& status) {
-      mail->post([status, finish] { finish(to_grpc(status)); });
-    };
+    return
+        [mail = mailbox, finish](const Status& status) { mail->post([status, finish] { finish(to_grpc(status)); }); };
   };
   serve_later<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
-      FOLIOT_ACCEPT(protocol, RepositoryModelLoad),
-      [this, finish_by_mail](auto& request, auto&, const auto& finish) {
+      FOLIOT_ACCEPT(protocol, RepositoryModelLoad), [this, finish_by_mail](auto& request, auto&, const auto& finish) {
         repository.load(request.model_name(), finish_by_mail(finish));
       });
   serve_later<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
-      FOLIOT_ACCEPT(protocol, RepositoryModelUnload),
-      [this, finish_by_mail](auto& request, auto&, const auto& finish) {
+      FOLIOT_ACCEPT(protocol, RepositoryModelUnload), [this, finish_by_mail](auto& request, auto&, const auto& finish) {
         repository.unload(request.model_name(), finish_by_mail(finish));
       });
 }
 
 void GrpcServer::State::serve_unsupported_methods() {
-  using namespace inference;   // NOLINT: the messages of the protocol
+  using namespace inference;  // NOLINT: the messages of the protocol
   const auto nothing = [](auto&, auto&) { return grpc::Status::OK; };
   const auto unsupported = [](const char* what) {
-    return [what](auto&, auto&) {
-      return to_grpc(Status::unimplemented(fmt::format("{} not supported", what)));
-    };
+    return [what](auto&, auto&) { return to_grpc(Status::unimplemented(fmt::format("{} not supported", what))); };
   };
   // Nothing is ever registered, so that status and unregister are always right.
   serve<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(
       FOLIOT_ACCEPT(protocol, SystemSharedMemoryStatus), nothing);
   serve<SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse>(
       FOLIOT_ACCEPT(protocol, SystemSharedMemoryUnregister), nothing);
-  serve<CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse>(
-      FOLIOT_ACCEPT(protocol, CudaSharedMemoryStatus), nothing);
+  serve<CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse>(FOLIOT_ACCEPT(protocol, CudaSharedMemoryStatus),
+                                                                       nothing);
   serve<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(
       FOLIOT_ACCEPT(protocol, CudaSharedMemoryUnregister), nothing);
   serve<SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse>(
@@ -522,12 +517,11 @@ void GrpcServer::State::serve_unsupported_methods() {
       FOLIOT_ACCEPT(protocol, CudaSharedMemoryRegister), unsupported("shared memory is"));
   serve<TraceSettingRequest, TraceSettingResponse>(FOLIOT_ACCEPT(protocol, TraceSetting),
                                                    unsupported("trace settings are"));
-  serve<LogSettingsRequest, LogSettingsResponse>(FOLIOT_ACCEPT(protocol, LogSettings),
-                                                 unsupported("log settings are"));
+  serve<LogSettingsRequest, LogSettingsResponse>(FOLIOT_ACCEPT(protocol, LogSettings), unsupported("log settings are"));
 }
 
 void GrpcServer::State::serve_health() {
-  using namespace grpc::health::v1;   // NOLINT: the messages of the protocol
+  using namespace grpc::health::v1;  // NOLINT: the messages of the protocol
   serve<HealthCheckRequest, HealthCheckResponse>(FOLIOT_ACCEPT(health, Check), [this](auto& request, auto& response) {
     bool serving = service.ready();
     if (!request.service().empty() && request.service() != inference::GRPCInferenceService::service_full_name()) {
@@ -559,7 +553,7 @@ Status GrpcServer::State::start() {
   if (server == nullptr || port == 0) {
     server.reset();
     queue->Shutdown();
-    run();
+    run();  // only drains it
     return Status::already_exists(
         fmt::format("port {} of {} is in use or cannot be listened on; choose another with --grpc-port", options.port,
                     options.address));

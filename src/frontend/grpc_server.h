@@ -18,9 +18,9 @@ namespace foliot {
 
 struct GrpcServerOptions {
   std::string address;
-  uint16_t port = 0;                      // 0: any free one
-  uint64_t body_bytes_max = 0;            // of one message
-  uint32_t requests_in_flight_max = 0;    // of the whole front end
+  uint16_t port = 0;                    // 0: any free one
+  uint64_t body_bytes_max = 0;          // of one message
+  uint32_t requests_in_flight_max = 0;  // of the whole front end
 };
 
 class GrpcServer {

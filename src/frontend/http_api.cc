@@ -1,11 +1,11 @@
 #include "frontend/http_api.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "frontend/call_error.h"
 #include "frontend/json_text.h"
@@ -50,8 +50,8 @@ HttpResponse ready_response(bool ready) {
 // Answers 405 unless the method is `wanted`.
 bool method_is(HttpExchange& exchange, std::string_view wanted) {
   if (exchange.method() == wanted) return true;
-  HttpResponse response =
-      error_response(Status::invalid_argument(fmt::format("method {} is not allowed; use {}", exchange.method(), wanted)));
+  HttpResponse response = error_response(
+      Status::invalid_argument(fmt::format("method {} is not allowed; use {}", exchange.method(), wanted)));
   response.status = 405;
   response.headers.emplace_back("Allow", std::string(wanted));
   exchange.respond(std::move(response));
@@ -266,8 +266,7 @@ void HttpApi::handle(HttpExchange& exchange) {
   const bool known = !path.empty() && path[0] == "v2" &&
                      (route_server(exchange, path) || route_models(exchange, path) ||
                       route_repository(exchange, path) || route_shared_memory(exchange, path));
-  if (!known)
-    exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
+  if (!known) exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
 }
 
 // /v2 and /v2/health/...
@@ -315,7 +314,8 @@ bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
     if (!model.ok()) return error_response(model.status());
     if (what == "ready") return ready_response(true);
     if (what == "config") return json_response(config_json(**model));
-    if (what == "stats") return json_response(statistics_json(std::vector{service_.statistics().of(**model).snapshot()}));
+    if (what == "stats")
+      return json_response(statistics_json(std::vector{service_.statistics().of(**model).snapshot()}));
     return json_response(metadata_json(**model));
   });
   return true;
@@ -377,9 +377,7 @@ void HttpApi::load_or_unload(HttpExchange& exchange, const std::string& model, b
   // The exchange stays until it has its response; a mailbox outlives its server,
   // but delivers nothing after it.
   const auto done = [mailbox = mailbox_, &exchange](const Status& status) {
-    mailbox->post([status, &exchange] {
-      exchange.respond(status.ok() ? HttpResponse{} : error_response(status));
-    });
+    mailbox->post([status, &exchange] { exchange.respond(status.ok() ? HttpResponse{} : error_response(status)); });
   };
   load ? repository_.load(model, done) : repository_.unload(model, done);
 }
@@ -388,10 +386,8 @@ std::string HttpApi::index_json(bool ready_only) const {
   Json models = Json::array();
   for (const auto& [name, entry] : *service_.catalog().snapshot()) {
     if (ready_only && entry.state != ModelState::kReady) continue;
-    models.push_back({{"name", name},
-                      {"version", entry.version},
-                      {"state", to_string(entry.state)},
-                      {"reason", entry.reason}});
+    models.push_back(
+        {{"name", name}, {"version", entry.version}, {"state", to_string(entry.state)}, {"reason", entry.reason}});
   }
   return models.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -1,15 +1,15 @@
 #include "frontend/http_server.h"
 
-#include <array>
-#include <optional>
-#include <thread>
-#include <unordered_set>
+#include <fmt/format.h>
+#include <pthread.h>
 
+#include <array>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <fmt/format.h>
-#include <pthread.h>
+#include <optional>
+#include <thread>
+#include <unordered_set>
 
 #include "base/check.h"
 #include "frontend/call_error.h"
@@ -133,7 +133,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   std::optional<Parser> parser_;
   Phase phase_ = Phase::kReading;
   bool closed_ = false;
-  bool watching_ = false;               // a wait for the socket to become readable is under way
+  bool watching_ = false;  // a wait for the socket to become readable is under way
   bool close_after_ = false;
   TimePoint arrival_;
   TimePoint last_progress_;

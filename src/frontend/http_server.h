@@ -66,10 +66,10 @@ class HttpHandler {
 };
 
 struct HttpServerOptions {
-  std::string thread_name;        // at most 15 characters
+  std::string thread_name;  // at most 15 characters
   std::string address;
-  uint16_t port = 0;              // 0: any free one
-  std::string port_flag;          // named in errors, "--http-port"
+  uint16_t port = 0;      // 0: any free one
+  std::string port_flag;  // named in errors, "--http-port"
   uint64_t body_bytes_max = 0;
   uint32_t header_bytes_max = 0;
   uint32_t connections_max = 0;

@@ -1,10 +1,10 @@
 #include "frontend/inference_call.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -186,9 +186,9 @@ Status InferenceCall::take_inputs(std::span<const TensorView* const> inputs) {
     const Shape shape = bucket_shape(spec);
     const uint64_t expected = byte_size(spec.type, sent_shape) * rows_;
     if (inputs[i]->bytes.size() != expected)
-      return Status::invalid_argument(fmt::format("input '{}': expected {} bytes for {} of shape {}, got {}",
-                                                  spec.name, expected, to_string(spec.type),
-                                                  to_string(inputs[i]->shape), inputs[i]->bytes.size()));
+      return Status::invalid_argument(fmt::format("input '{}': expected {} bytes for {} of shape {}, got {}", spec.name,
+                                                  expected, to_string(spec.type), to_string(inputs[i]->shape),
+                                                  inputs[i]->bytes.size()));
     Input& input = inputs_[i];
     input.row_bytes = byte_size(spec.type, shape);
     input.bytes = inputs[i]->bytes;

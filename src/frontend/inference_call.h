@@ -34,11 +34,11 @@ struct TensorView {
 // caller.
 struct InferenceQuery {
   std::string_view id;
-  std::optional<Duration> timeout;                                  // the parameter `timeout`
+  std::optional<Duration> timeout;  // the parameter `timeout`
   TimePoint arrival;
-  TimePoint transport_deadline = TimePoint::infinite_future();      // of gRPC
+  TimePoint transport_deadline = TimePoint::infinite_future();  // of gRPC
   std::vector<TensorView> inputs;
-  std::vector<std::string_view> outputs;                            // empty: all
+  std::vector<std::string_view> outputs;  // empty: all
 };
 
 // arrival + the tightest of the query's timeout, its transport's deadline and
@@ -91,7 +91,7 @@ class InferenceCall {
   struct Input {
     std::span<const std::byte> bytes;
     size_t row_bytes = 0;
-    std::string padded;                 // what `bytes` shows, if padding was needed
+    std::string padded;  // what `bytes` shows, if padding was needed
   };
   struct Output {
     std::string bytes;
@@ -116,15 +116,15 @@ class InferenceCall {
   std::string id_;
   TimePoint arrival_;
   TimePoint deadline_;
-  uint32_t rows_ = 0;                   // 0 until the first input is read
+  uint32_t rows_ = 0;  // 0 until the first input is read
   BucketId bucket_;
-  Dimensions dimensions_;               // what the client's variable dimensions are
+  Dimensions dimensions_;  // what the client's variable dimensions are
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  std::vector<uint32_t> requested_;     // positions in outputs_
+  std::vector<uint32_t> requested_;  // positions in outputs_
 
   uint32_t rows_completed_ = 0;
-  Completion refusal_;                  // refusal kNone while no row was refused
+  Completion refusal_;  // refusal kNone while no row was refused
   Completion last_;
 };
 

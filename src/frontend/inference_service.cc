@@ -1,8 +1,8 @@
 #include "frontend/inference_service.h"
 
-#include <utility>
-
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace foliot {
 
@@ -15,8 +15,7 @@ InferenceService::InferenceService(uint32_t rows_max, const Catalog& catalog, Re
       now_(std::move(now)),
       table_(rows_max) {}
 
-Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name,
-                                                                std::string_view version) const {
+Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name, std::string_view version) const {
   const std::shared_ptr<const Catalog::Entries> entries = catalog_.snapshot();
   const auto found = entries->find(name);
   if (found == entries->end()) return Status::not_found(fmt::format("unknown model '{}'", name));

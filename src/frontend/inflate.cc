@@ -1,10 +1,10 @@
 #include "frontend/inflate.h"
 
-#include <algorithm>
-#include <limits>
-
 #include <fmt/format.h>
 #include <zlib.h>
+
+#include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 
@@ -18,7 +18,7 @@ constexpr size_t kFirstBytes = 64 << 10;
 class Inflater {
  public:
   explicit Inflater(std::string_view compressed) {
-    stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data()));   // NOLINT: zlib only reads
+    stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data()));  // NOLINT: zlib only reads
     stream_.avail_in = static_cast<uInt>(compressed.size());
     FOLIOT_CHECK(inflateInit2(&stream_, kWindowBitsDetect) == Z_OK);
   }

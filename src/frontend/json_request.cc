@@ -1,13 +1,13 @@
 #include "frontend/json_request.h"
 
+#include <fmt/format.h>
+#include <simdjson.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
-
-#include <fmt/format.h>
-#include <simdjson.h>
 
 namespace foliot {
 namespace {
@@ -131,8 +131,7 @@ Status reject_shared_memory(std::string_view tensor, std::string_view key) {
 Status reject_classification(std::string_view output, element value) {
   uint64_t classes = 0;
   if (value.get(classes) == simdjson::SUCCESS && classes == 0) return Status::ok_status();
-  return Status::unimplemented(
-      fmt::format("output '{}': classification is not supported; ask for the tensor", output));
+  return Status::unimplemented(fmt::format("output '{}': classification is not supported; ask for the tensor", output));
 }
 
 }  // namespace
@@ -205,12 +204,11 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
 
 Status JsonRequestDecoder::Parser::read_input_data(TensorView& input, std::optional<element> data,
                                                    std::optional<uint64_t> binary_bytes) {
-  if (binary_bytes && data)
-    return bad(fmt::format("input '{}' has both 'data' and 'binary_data_size'", input.name));
+  if (binary_bytes && data) return bad(fmt::format("input '{}' has both 'data' and 'binary_data_size'", input.name));
   if (binary_bytes) {
     if (*binary_bytes > rest.size())
-      return bad(fmt::format("input '{}': expected {} bytes of binary data, got {}", input.name, *binary_bytes,
-                             rest.size()));
+      return bad(
+          fmt::format("input '{}': expected {} bytes of binary data, got {}", input.name, *binary_bytes, rest.size()));
     input.bytes = rest.first(*binary_bytes);
     rest = rest.subspan(*binary_bytes);
     return Status::ok_status();
@@ -299,9 +297,10 @@ Result<std::optional<size_t>> parse_json_bytes(std::string_view header, size_t b
   size_t bytes = 0;
   const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), bytes);
   if (error != std::errc() || end != header.data() + header.size() || bytes > body_bytes)
-    return bad(fmt::format("Inference-Header-Content-Length is '{}'; it must be a number of bytes, at most the {} of "
-                           "the body",
-                           header, body_bytes));
+    return bad(
+        fmt::format("Inference-Header-Content-Length is '{}'; it must be a number of bytes, at most the {} of "
+                    "the body",
+                    header, body_bytes));
   return std::optional<size_t>(bytes);
 }
 

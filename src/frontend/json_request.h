@@ -19,9 +19,9 @@ struct JsonRequest {
   // Arrival is the caller's to set. Views show the decoder's memory and the
   // body; input bytes show the body or `converted`.
   InferenceQuery query;
-  std::vector<bool> output_is_binary;      // of query.outputs, in their order
-  bool binary_by_default = false;          // of the outputs, when none is named
-  std::vector<std::string> converted;      // what was numbers in the JSON
+  std::vector<bool> output_is_binary;  // of query.outputs, in their order
+  bool binary_by_default = false;      // of the outputs, when none is named
+  std::vector<std::string> converted;  // what was numbers in the JSON
 };
 
 // Threading: used by one thread.

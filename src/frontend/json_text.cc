@@ -1,18 +1,18 @@
 #include "frontend/json_text.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <iterator>
 #include <type_traits>
-
-#include <fmt/format.h>
 
 #include "base/check.h"
 
 namespace foliot {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";   // U+FFFD
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 // Length of the well-formed UTF-8 sequence that `text` starts with; 0: none.
 size_t utf8_length(std::string_view text) {
@@ -60,9 +60,8 @@ Status append_numbers(std::string& json, std::span<const std::byte> bytes) {
     std::memcpy(&value, bytes.data() + offset, sizeof(T));
     if constexpr (std::is_floating_point_v<T>)
       if (!std::isfinite(value))
-        return Status::invalid_argument(
-            fmt::format("element {} is {}, which JSON has no number for; ask for binary data", offset / sizeof(T),
-                        value));
+        return Status::invalid_argument(fmt::format(
+            "element {} is {}, which JSON has no number for; ask for binary data", offset / sizeof(T), value));
     if (offset > 0) text.push_back(',');
     fmt::format_to(std::back_inserter(text), "{}", value);
   }
@@ -93,8 +92,7 @@ Status append_elements(std::string& json, DataType type, std::span<const std::by
     case DataType::kFloat16:
     case DataType::kBfloat16: break;
   }
-  return Status::invalid_argument(
-      fmt::format("{} cannot be written as JSON; ask for binary data", to_string(type)));
+  return Status::invalid_argument(fmt::format("{} cannot be written as JSON; ask for binary data", to_string(type)));
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ class Mailbox {
   std::function<void()> wake_;
   std::atomic<bool> awake_{false};
   std::mutex mutex_;
-  std::vector<std::function<void()>> tasks_;   // guarded by mutex_; one per load or unload in progress
-  bool closed_ = false;                        // guarded by mutex_
+  std::vector<std::function<void()>> tasks_;  // guarded by mutex_; one per load or unload in progress
+  bool closed_ = false;                       // guarded by mutex_
 };
 
 }  // namespace foliot

@@ -1,15 +1,15 @@
 #include "frontend/metrics.h"
 
-#include <array>
-#include <cmath>
-#include <unordered_map>
-
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
+
+#include <array>
+#include <cmath>
+#include <unordered_map>
 
 namespace foliot {
 namespace {
@@ -51,8 +51,8 @@ auto& family(Builder builder, prometheus::Registry& registry, const char* name, 
 
 // One family of counters, a sample for each model.
 template <typename Read>
-prometheus::MetricFamily counter_family(const char* name, const char* help,
-                                        const std::vector<ModelStatistics>& models, Read read) {
+prometheus::MetricFamily counter_family(const char* name, const char* help, const std::vector<ModelStatistics>& models,
+                                        Read read) {
   prometheus::MetricFamily collected;
   collected.name = name;
   collected.help = help;
@@ -145,9 +145,8 @@ struct Metrics::Series {
   Family<Histogram>& request_duration =
       family(prometheus::BuildHistogram(), registry, "foliot_request_duration_seconds",
              "Served requests, from arrival to answer");
-  Family<Histogram>& queue_duration =
-      family(prometheus::BuildHistogram(), registry, "foliot_queue_duration_seconds",
-             "Served requests, from arrival to the start of EXEC");
+  Family<Histogram>& queue_duration = family(prometheus::BuildHistogram(), registry, "foliot_queue_duration_seconds",
+                                             "Served requests, from arrival to the start of EXEC");
   Family<Histogram>& exec_duration = family(prometheus::BuildHistogram(), registry, "foliot_exec_duration_seconds",
                                             "Served requests, EXEC on the device");
   Family<Histogram>& batch_size =

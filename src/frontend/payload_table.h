@@ -42,14 +42,14 @@ class PayloadTable : public PayloadStore {
 
  private:
   struct Slot {
-    std::atomic<uint32_t> generation{0};   // odd while in use
+    std::atomic<uint32_t> generation{0};  // odd while in use
     Row row;
   };
 
   std::vector<Slot> slots_;
   std::atomic<uint32_t> in_use_{0};
   std::mutex mutex_;
-  std::vector<uint32_t> free_;             // guarded by mutex_
+  std::vector<uint32_t> free_;  // guarded by mutex_
 };
 
 }  // namespace foliot

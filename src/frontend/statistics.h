@@ -42,16 +42,16 @@ struct BatchStatistics {
 struct ModelStatistics {
   std::string name;
   std::string version;
-  uint64_t last_inference_milliseconds = 0;    // since 1970
-  uint64_t inference_count = 0;                // rows
+  uint64_t last_inference_milliseconds = 0;  // since 1970
+  uint64_t inference_count = 0;              // rows
   uint64_t execution_count = 0;
-  DurationCount success;                       // calls, from arrival to answer
+  DurationCount success;  // calls, from arrival to answer
   DurationCount fail;
   DurationCount queue;
   DurationCount compute_input;
   DurationCount compute_infer;
   DurationCount compute_output;
-  std::vector<BatchStatistics> batches;        // by the number of rows, ascending
+  std::vector<BatchStatistics> batches;  // by the number of rows, ascending
 };
 
 // One model's counters. They live as long as the Statistics that made them.
@@ -92,7 +92,7 @@ class ModelCounters {
   Counter compute_input_;
   Counter compute_infer_;
   Counter compute_output_;
-  std::array<Batch, kBatchSizeMax> batches_;   // [rows - 1]
+  std::array<Batch, kBatchSizeMax> batches_;  // [rows - 1]
 };
 
 class Statistics {
@@ -105,7 +105,7 @@ class Statistics {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<ModelCounters>, std::less<>> models_;   // guarded by mutex_
+  std::map<std::string, std::unique_ptr<ModelCounters>, std::less<>> models_;  // guarded by mutex_
 };
 
 }  // namespace foliot

@@ -1,0 +1,456 @@
+// The real server on a loopback port, driven by Beast's client.
+#include "frontend/http_api.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "frontend/fake_controller.h"
+
+namespace foliot {
+namespace {
+
+namespace net = boost::asio;
+namespace http = boost::beast::http;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kDoubling =
+    R"({"id":"42","inputs":[{"name":"x","shape":[2,2],"datatype":"FP32","data":[[1,2],[3,4.25]]}]})";
+
+struct Reply {
+  unsigned status = 0;
+  std::string body;
+  http::fields headers;
+  json parsed() const { return json::parse(body); }
+  std::string header(const char* name) const { return std::string(headers[name]); }
+};
+
+class Client {
+ public:
+  explicit Client(uint16_t port) : socket_(context_) { socket_.connect({net::ip::make_address("127.0.0.1"), port}); }
+  void send(const std::string& bytes) { net::write(socket_, net::buffer(bytes)); }
+  Reply read() {
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(64 << 20);
+    http::read(socket_, buffer_, parser);
+    return {.status = parser.get().result_int(), .body = parser.get().body(), .headers = parser.get().base()};
+  }
+  Reply ask(const std::string& method, const std::string& target, const std::string& body = "",
+            const std::string& headers = "") {
+    send(request(method, target, body, headers));
+    return read();
+  }
+  static std::string request(const std::string& method, const std::string& target, const std::string& body,
+                             const std::string& headers) {
+    return fmt::format("{} {} HTTP/1.1\r\nHost: test\r\n{}Content-Length: {}\r\n\r\n{}", method, target, headers,
+                       body.size(), body);
+  }
+  // True when the server ended the connection.
+  bool ended() {
+    char byte;
+    boost::system::error_code error;
+    socket_.read_some(net::buffer(&byte, 1), error);
+    return error == net::error::eof || error == net::error::connection_reset;
+  }
+  void close() { socket_.close(); }
+
+ private:
+  net::io_context context_;
+  net::ip::tcp::socket socket_;
+  boost::beast::flat_buffer buffer_;
+};
+
+class HttpApiTest : public ::testing::Test {
+ protected:
+  static FrontendOptions options() {
+    FrontendOptions options;
+    options.body_bytes_max = 1 << 20;
+    options.header_bytes_max = 4096;
+    options.requests_in_flight_max = 8;
+    options.connections_max = 16;
+    return options;
+  }
+  static constexpr const char* kInfer = "/v2/models/doubling/infer";
+
+  TestServer server_{options()};
+  FakeController& controller_ = server_.controller;
+  Client client_{server_.frontend->http_port()};
+};
+
+// ---- What the server says of itself
+
+TEST_F(HttpApiTest, DescribesItself) {
+  const json about = client_.ask("GET", "/v2").parsed();
+  EXPECT_EQ(about["name"], "foliot");
+  EXPECT_THAT(about["extensions"], ::testing::Contains("statistics"));
+  EXPECT_EQ(client_.ask("GET", "/v2/health/live").status, 200u);
+  EXPECT_EQ(client_.ask("GET", "/v2/health/ready").status, 200u);
+}
+
+TEST_F(HttpApiTest, DescribesModels) {
+  const json metadata = client_.ask("GET", "/v2/models/sequence/versions/1").parsed();
+  EXPECT_EQ(metadata["versions"], json({"1"}));
+  EXPECT_EQ(metadata["inputs"][0], json({{"name", "tokens"}, {"datatype", "INT64"}, {"shape", {-1, -1}}}));
+  const json config = client_.ask("GET", "/v2/models/doubling/config").parsed();
+  EXPECT_EQ(config["max_batch_size"], 4);
+  EXPECT_EQ(config["input"][0], json({{"name", "x"}, {"data_type", "TYPE_FP32"}, {"dims", {2}}}));
+  EXPECT_EQ(client_.ask("GET", "/v2/models/whole/config").parsed()["max_batch_size"], 0);
+  EXPECT_EQ(client_.ask("GET", "/v2/models/doubling/ready").status, 200u);
+}
+
+TEST_F(HttpApiTest, ModelsThatAreNotReadySaySo) {
+  CatalogEntry entry;
+  entry.name = "slow one";
+  entry.version = "1";
+  entry.state = ModelState::kLoading;
+  server_.catalog.put(entry);
+  EXPECT_EQ(client_.ask("GET", "/v2/health/ready").status, 503u);
+  EXPECT_EQ(client_.ask("GET", "/v2/models/slow%20one/ready").status, 503u);
+  const Reply reply = client_.ask("POST", "/v2/models/slow%20one/infer", kDoubling);
+  EXPECT_EQ(reply.status, 503u);
+  EXPECT_THAT(reply.body, HasSubstr("LOADING"));
+  EXPECT_EQ(reply.header("Retry-After"), "1");
+}
+
+TEST_F(HttpApiTest, ListsLoadsAndUnloadsModels) {
+  const json index = client_.ask("POST", "/v2/repository/index", "{}").parsed();
+  ASSERT_EQ(index.size(), 3u);
+  EXPECT_EQ(index[0], json({{"name", "doubling"}, {"version", "1"}, {"state", "READY"}, {"reason", ""}}));
+  EXPECT_EQ(client_.ask("POST", "/v2/repository/models/doubling/load").status, 200u);
+  EXPECT_EQ(client_.ask("POST", "/v2/repository/models/doubling/unload").status, 200u);
+  const Reply absent = client_.ask("POST", "/v2/repository/models/absent/load");
+  EXPECT_EQ(absent.status, 404u);
+  EXPECT_THAT(absent.body, HasSubstr("no model 'absent'"));
+}
+
+TEST_F(HttpApiTest, IndexShowsOnlyReadyModelsWhenAsked) {
+  CatalogEntry entry;
+  entry.name = "broken";
+  entry.reason = "node 'a' has no shape";
+  server_.catalog.put(entry);
+  EXPECT_THAT(client_.ask("POST", "/v2/repository/index").body, HasSubstr("node 'a' has no shape"));
+  EXPECT_EQ(client_.ask("POST", "/v2/repository/index", R"({"ready":true})").parsed().size(), 3u);
+}
+
+TEST_F(HttpApiTest, SharedMemoryIsNeverThere) {
+  for (const char* kind : {"system", "cuda"}) {
+    const std::string base = fmt::format("/v2/{}sharedmemory", kind);
+    EXPECT_EQ(client_.ask("GET", base + "/status").body, "[]");
+    EXPECT_EQ(client_.ask("POST", base + "/unregister").status, 200u);
+    EXPECT_EQ(client_.ask("POST", base + "/region/r/unregister").status, 200u);
+    EXPECT_EQ(client_.ask("POST", base + "/region/r/register", "{}").status, 501u);
+    EXPECT_EQ(client_.ask("GET", base + "/region/r/status").status, 404u);
+  }
+}
+
+TEST_F(HttpApiTest, UnknownPathsAndWrongMethods) {
+  for (const char* path : {"/", "/v1", "/v2/health", "/v2/models/doubling/what", "/v2/models/doubling/infer/more"})
+    EXPECT_EQ(client_.ask("GET", path).status, 404u) << path;
+  const Reply got = client_.ask("GET", kInfer);
+  EXPECT_EQ(got.status, 405u);
+  EXPECT_EQ(got.header("Allow"), "POST");
+  EXPECT_EQ(client_.ask("POST", "/v2").header("Allow"), "GET");
+}
+
+// ---- Inference
+
+TEST_F(HttpApiTest, InfersFromJson) {
+  const Reply reply = client_.ask("POST", kInfer, kDoubling);
+  ASSERT_EQ(reply.status, 200u) << reply.body;
+  EXPECT_EQ(reply.body, R"({"id":"42","model_name":"doubling","model_version":"1","outputs":[)"
+                        R"({"name":"y","datatype":"FP32","shape":[2,2],"data":[2,4,6,8.5]}]})");
+}
+
+TEST_F(HttpApiTest, RowsBecomeRequestsAndShareADeadline) {
+  const Reply reply = client_.ask("POST", kInfer,
+                                  R"({"parameters":{"timeout":5000000},)"
+                                  R"("inputs":[{"name":"x","shape":[3,2],"datatype":"FP32","data":[1,2,3,4,5,6]}]})");
+  ASSERT_EQ(reply.status, 200u) << reply.body;
+  const std::vector<Request> requests = controller_.submitted();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_NE(requests[0].id, requests[1].id);
+  EXPECT_EQ(requests[2].deadline, requests[2].arrival + Duration::seconds(5));
+  EXPECT_EQ(reply.parsed()["outputs"][0]["data"], json({2, 4, 6, 8, 10, 12}));
+}
+
+TEST_F(HttpApiTest, InfersFromAndToBinaryData) {
+  const std::string text = R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32",)"
+                           R"("parameters":{"binary_data_size":8}}],"parameters":{"binary_data_output":true}})";
+  const float numbers[2] = {1.5f, -2};
+  const std::string body = text + std::string(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  const Reply reply =
+      client_.ask("POST", kInfer, body, fmt::format("Inference-Header-Content-Length: {}\r\n", text.size()));
+  ASSERT_EQ(reply.status, 200u) << reply.body;
+  const size_t json_bytes = std::stoul(reply.header("Inference-Header-Content-Length"));
+  const json about = json::parse(reply.body.substr(0, json_bytes));
+  EXPECT_EQ(about["outputs"][0]["parameters"]["binary_data_size"], 8);
+  float doubled[2];
+  ASSERT_EQ(reply.body.size(), json_bytes + sizeof doubled);
+  std::memcpy(doubled, reply.body.data() + json_bytes, sizeof doubled);
+  EXPECT_EQ(doubled[0], 3);
+  EXPECT_EQ(doubled[1], -4);
+}
+
+TEST_F(HttpApiTest, MixesBinaryAndJsonOutputs) {
+  const Reply reply =
+      client_.ask("POST", "/v2/models/sequence/infer",
+                  R"({"inputs":[{"name":"tokens","shape":[1,5],"datatype":"INT64","data":[1,2,3,4,5]}],)"
+                  R"("outputs":[{"name":"sum"},{"name":"pairs","parameters":{"binary_data":true}}]})");
+  ASSERT_EQ(reply.status, 200u) << reply.body;
+  const size_t json_bytes = std::stoul(reply.header("Inference-Header-Content-Length"));
+  const json outputs = json::parse(reply.body.substr(0, json_bytes))["outputs"];
+  EXPECT_EQ(outputs[0], json({{"name", "sum"}, {"datatype", "INT64"}, {"shape", {1, 1}}, {"data", {15}}}));
+  EXPECT_EQ(outputs[1]["shape"], json({1, 5, 2}));
+  int64_t pairs[10];
+  ASSERT_EQ(reply.body.size() - json_bytes, sizeof pairs);
+  std::memcpy(pairs, reply.body.data() + json_bytes, sizeof pairs);
+  EXPECT_EQ(pairs[8], 5);
+  EXPECT_EQ(pairs[9], 8);  // the bucket's length
+}
+
+TEST_F(HttpApiTest, KeepsAConnectionForManyRequestsEvenPipelinedOnes) {
+  std::string many;
+  for (int i = 1; i <= 20; ++i)
+    many += Client::request(
+        "POST", kInfer,
+        fmt::format(R"({{"inputs":[{{"name":"x","shape":[1,2],"datatype":"FP32","data":[{},0]}}]}})", i), "");
+  client_.send(many);
+  for (int i = 1; i <= 20; ++i) EXPECT_EQ(client_.read().parsed()["outputs"][0]["data"][0], 2 * i);
+}
+
+TEST_F(HttpApiTest, ReadsCompressedBodies) {
+  const std::string text = kDoubling;
+  std::string compressed(compressBound(text.size()), '\0');
+  uLongf size = compressed.size();
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(compressed.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
+                     text.size()),
+            Z_OK);
+  compressed.resize(size);
+  EXPECT_EQ(client_.ask("POST", kInfer, compressed, "Content-Encoding: deflate\r\n").status, 200u);
+  EXPECT_EQ(client_.ask("POST", kInfer, "junk", "Content-Encoding: gzip\r\n").status, 400u);
+  EXPECT_EQ(client_.ask("POST", kInfer, "junk", "Content-Encoding: br\r\n").status, 415u);
+
+  const std::string bomb(2 << 20, ' ');
+  compressed.resize(compressBound(bomb.size()));
+  size = compressed.size();
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(compressed.data()), &size, reinterpret_cast<const Bytef*>(bomb.data()),
+                     bomb.size()),
+            Z_OK);
+  compressed.resize(size);
+  EXPECT_EQ(client_.ask("POST", kInfer, compressed, "Content-Encoding: deflate\r\n").status, 413u);
+}
+
+TEST_F(HttpApiTest, AnswersExpectContinue) {
+  const std::string body = kDoubling;
+  client_.send(fmt::format("POST {} HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n", kInfer,
+                           body.size()));
+  EXPECT_EQ(client_.read().status, 100u);
+  client_.send(body);
+  EXPECT_EQ(client_.read().status, 200u);
+}
+
+// ---- What may be wrong
+
+TEST_F(HttpApiTest, BadInputIsNamed) {
+  const auto error_of = [&](const std::string& target, const std::string& body, unsigned status) {
+    const Reply reply = client_.ask("POST", target, body);
+    EXPECT_EQ(reply.status, status) << reply.body;
+    return reply.parsed()["error"].get<std::string>();
+  };
+  EXPECT_THAT(error_of(kInfer, "{", 400), HasSubstr("not valid JSON"));
+  EXPECT_THAT(error_of("/v2/models/nope/infer", kDoubling, 404), HasSubstr("unknown model 'nope'"));
+  EXPECT_THAT(error_of("/v2/models/doubling/versions/7/infer", kDoubling, 404), HasSubstr("no version '7'"));
+  EXPECT_THAT(error_of("/v2/models/sequence/infer", kDoubling, 400), HasSubstr("unknown input 'x'"));
+  EXPECT_THAT(error_of(kInfer, R"({"inputs":[{"name":"x","shape":[5,2],"datatype":"FP32","data":[]}]})", 400),
+              HasSubstr("expected 1 to 4 rows in one call, got 5"));
+  EXPECT_THAT(error_of(kInfer, R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1]}]})", 400),
+              AllOf(HasSubstr("expected 8 bytes"), HasSubstr("got 4")));
+  EXPECT_THAT(error_of(kInfer, R"({"inputs":[],"parameters":{"timeout":"soon"}})", 400), HasSubstr("'timeout'"));
+  EXPECT_EQ(client_.ask("POST", kInfer, "{}", "Inference-Header-Content-Length: 99\r\n").status, 400u);
+  EXPECT_TRUE(controller_.submitted().empty());
+}
+
+TEST_F(HttpApiTest, NumbersThatJsonCannotSayAreAnError) {
+  const Reply reply =
+      client_.ask("POST", kInfer, R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[3e38,0]}]})");
+  EXPECT_EQ(reply.status, 400u);
+  EXPECT_THAT(reply.body, AllOf(HasSubstr("output 'y'"), HasSubstr("binary data")));
+}
+
+TEST_F(HttpApiTest, LimitsBodyAndHeader) {
+  Client large(server_.frontend->http_port());
+  large.send(fmt::format("POST {} HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n", kInfer, 2 << 20));
+  const Reply too_large = large.read();
+  EXPECT_EQ(too_large.status, 413u);
+  EXPECT_THAT(too_large.body, HasSubstr("1048576"));
+  EXPECT_TRUE(large.ended());
+
+  Client chunked(server_.frontend->http_port());
+  chunked.send(fmt::format("POST {} HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n", kInfer));
+  chunked.send(std::string(0x200000, ' '));
+  EXPECT_EQ(chunked.read().status, 413u);
+
+  Client wordy(server_.frontend->http_port());
+  wordy.send("GET /v2 HTTP/1.1\r\nX: " + std::string(8000, 'x') + "\r\n\r\n");
+  EXPECT_EQ(wordy.read().status, 431u);
+
+  Client stranger(server_.frontend->http_port());
+  stranger.send("\x16\x03\x01 hello\r\n\r\n");
+  EXPECT_EQ(stranger.read().status, 400u);
+}
+
+TEST_F(HttpApiTest, LimitsConnections) {
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 15; ++i) {
+    clients.push_back(std::make_unique<Client>(server_.frontend->http_port()));
+    EXPECT_EQ(clients.back()->ask("GET", "/v2").status, 200u);
+  }
+  EXPECT_EQ(client_.ask("GET", "/v2").status, 200u);
+  Client one_too_many(server_.frontend->http_port());
+  EXPECT_EQ(one_too_many.read().status, 503u);
+  EXPECT_TRUE(one_too_many.ended());
+}
+
+TEST(HttpServerTest, ClosesConnectionsThatStaySilent) {
+  FrontendOptions options;
+  options.idle_timeout = Duration::milliseconds(1);
+  TestServer server(options);
+  Client silent(server.frontend->http_port());
+  EXPECT_TRUE(silent.ended());
+  Client slow(server.frontend->http_port());
+  slow.send("POST /v2/models/doubling/infer HTTP/1.1\r\nContent-Len");
+  EXPECT_TRUE(slow.ended());
+}
+
+// ---- Refusals
+
+TEST_F(HttpApiTest, RefusalsSayWhyAndWhenToTryAgain) {
+  controller_.refuse(Refusal::kUnmeetable, "needs 12 ms", Duration::milliseconds(2500));
+  const Reply reply = client_.ask("POST", kInfer, kDoubling);
+  EXPECT_EQ(reply.status, 503u);
+  EXPECT_THAT(reply.header("Retry-After"), "3");
+  EXPECT_EQ(reply.parsed()["reason"], "unmeetable");
+  EXPECT_EQ(reply.parsed()["earliest_completion_ms"], 2500);
+  EXPECT_THAT(reply.body, HasSubstr("needs 12 ms"));
+
+  controller_.refuse(Refusal::kLate);
+  EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 504u);
+}
+
+TEST_F(HttpApiTest, MoreRowsThanMayBeInFlightAreOverload) {
+  controller_.hold();
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<Client>(server_.frontend->http_port()));
+    clients.back()->send(Client::request("POST", kInfer, kDoubling, ""));
+  }
+  controller_.await_submitted(8);
+  const Reply reply = client_.ask("POST", kInfer, kDoubling);
+  EXPECT_EQ(reply.status, 503u);
+  EXPECT_EQ(reply.parsed()["reason"], "overload");
+  controller_.release();
+  for (const auto& client : clients) EXPECT_EQ(client->read().status, 200u);
+  EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 200u);
+}
+
+TEST_F(HttpApiTest, AClientThatGoesAwayCancelsItsRows) {
+  controller_.hold();
+  Client leaving(server_.frontend->http_port());
+  leaving.send(Client::request("POST", kInfer, kDoubling, ""));
+  controller_.await_submitted(2);
+  EXPECT_EQ(server_.frontend->in_flight(), 2u);
+  leaving.close();
+  controller_.await_cancelled(2);
+  controller_.release();
+  EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 200u);
+}
+
+TEST_F(HttpApiTest, DrainingRefusesWhatIsNewAndAnswersWhatIsInFlight) {
+  controller_.hold();
+  Client early(server_.frontend->http_port());
+  early.send(Client::request("POST", kInfer, kDoubling, ""));
+  controller_.await_submitted(2);
+  server_.frontend->drain();
+  EXPECT_EQ(client_.ask("GET", "/v2/health/ready").status, 503u);
+  EXPECT_EQ(client_.ask("GET", "/v2/health/live").status, 200u);
+  EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).parsed()["reason"], "draining");
+  controller_.release();
+  EXPECT_EQ(early.read().status, 200u);
+}
+
+TEST_F(HttpApiTest, StopsWithRequestsInFlight) {
+  controller_.hold();
+  client_.send(Client::request("POST", kInfer, kDoubling, ""));
+  controller_.await_submitted(2);
+}
+
+TEST_F(HttpApiTest, ReadsOfConnectionsThatEndMidwayAreForgotten) {
+  for (const size_t bytes : {size_t{1}, size_t{20}, size_t{80}}) {
+    Client quitter(server_.frontend->http_port());
+    quitter.send(Client::request("POST", kInfer, kDoubling, "").substr(0, bytes));
+    quitter.close();
+  }
+  EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 200u);
+}
+
+// ---- Numbers
+
+TEST_F(HttpApiTest, CountsWhatHappened) {
+  EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 200u);
+  controller_.refuse(Refusal::kExpired);
+  EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 504u);
+
+  const json stats = client_.ask("GET", "/v2/models/doubling/stats").parsed()["model_stats"][0];
+  EXPECT_EQ(stats["version"], "1");
+  EXPECT_EQ(stats["inference_count"], 2);
+  EXPECT_EQ(stats["execution_count"], 2);
+  EXPECT_EQ(stats["inference_stats"]["success"]["count"], 1);
+  EXPECT_EQ(stats["inference_stats"]["fail"]["count"], 1);
+  EXPECT_EQ(stats["inference_stats"]["queue"]["count"], 1);
+  for (const char* name : {"compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"})
+    EXPECT_TRUE(stats["inference_stats"][name].contains("ns")) << name;
+  EXPECT_EQ(stats["batch_stats"][0]["batch_size"], 1);
+  EXPECT_GT(stats["last_inference"], 0);
+  EXPECT_EQ(client_.ask("GET", "/v2/models/stats").parsed()["model_stats"].size(), 3u);
+
+  Client scraper(server_.frontend->metrics_port());
+  const Reply metrics = scraper.ask("GET", "/metrics");
+  EXPECT_EQ(metrics.status, 200u);
+  EXPECT_THAT(metrics.body, HasSubstr("foliot_requests_total{model=\"doubling\",outcome=\"expired\"} 2\n"));
+  EXPECT_THAT(metrics.body, HasSubstr("nv_inference_count{model=\"doubling\",version=\"1\"} 2\n"));
+  EXPECT_EQ(scraper.ask("GET", "/other").status, 404u);
+  EXPECT_EQ(scraper.ask("POST", "/metrics").status, 405u);
+}
+
+// ---- Starting
+
+TEST_F(HttpApiTest, PortsInUseAreNamedWithTheirFlag) {
+  FrontendOptions options;
+  options.http_port = options.grpc_port = options.metrics_port = 0;
+  const auto error_with = [&](uint16_t FrontendOptions::*port, uint16_t taken) {
+    FrontendOptions clashing = options;
+    clashing.*port = taken;
+    const auto frontend = make_frontend(clashing, server_.catalog, controller_, server_.repository, steady_now);
+    const Status status = frontend->start();
+    EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
+    return status.message();
+  };
+  const Frontend& running = *server_.frontend;
+  EXPECT_THAT(error_with(&FrontendOptions::http_port, running.http_port()),
+              AllOf(HasSubstr("--http-port"), HasSubstr(std::to_string(running.http_port()))));
+  EXPECT_THAT(error_with(&FrontendOptions::metrics_port, running.metrics_port()), HasSubstr("--metrics-port"));
+  EXPECT_THAT(error_with(&FrontendOptions::grpc_port, running.grpc_port()), HasSubstr("--grpc-port"));
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,62 @@
+#include "frontend/json_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace foliot {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string json;
+  append_json_string(json, text);
+  return json;
+}
+
+template <typename T>
+Result<std::string> elements(DataType type, const std::vector<T>& values) {
+  std::string json;
+  FOLIOT_RETURN_IF_ERROR(append_json_elements(json, type, std::as_bytes(std::span(values))));
+  return json;
+}
+
+TEST(JsonTextTest, EscapesWhatJsonMustNotHold) {
+  EXPECT_EQ(quoted("a\"b\\c\n\t\x01"), R"("a\"b\\c\n\t\u0001")");
+  EXPECT_EQ(quoted("gr\xC3\xBC\xC3\x9F \xF0\x9F\x99\x82"), "\"gr\xC3\xBC\xC3\x9F \xF0\x9F\x99\x82\"");
+}
+
+TEST(JsonTextTest, ReplacesWhatIsNotUtf8) {
+  EXPECT_EQ(quoted("a\xFF"
+                   "b"),
+            "\"a\xEF\xBF\xBD"
+            "b\"");
+  EXPECT_EQ(quoted("\xC3"), "\"\xEF\xBF\xBD\"");
+  EXPECT_EQ(quoted("\xC0\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");                  // overlong
+  EXPECT_EQ(quoted("\xED\xA0\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");  // a surrogate
+}
+
+TEST(JsonTextTest, FloatsReadBackAsTheSameNumber) {
+  EXPECT_EQ(*elements<float>(DataType::kFloat32, {0.1f, 1, -2.5f, 16777217.f, 1e-45f}), "[0.1,1,-2.5,16777216,1e-45]");
+  EXPECT_EQ(*elements<double>(DataType::kFloat64, {0.1, 1e300}), "[0.1,1e+300]");
+}
+
+TEST(JsonTextTest, IntegersAndBooleans) {
+  EXPECT_EQ(*elements<int8_t>(DataType::kInt8, {-128, 127}), "[-128,127]");
+  EXPECT_EQ(*elements<uint64_t>(DataType::kUint64, {std::numeric_limits<uint64_t>::max()}), "[18446744073709551615]");
+  EXPECT_EQ(*elements<uint8_t>(DataType::kBool, {0, 1}), "[false,true]");
+  EXPECT_EQ(*elements<float>(DataType::kFloat32, {}), "[]");
+}
+
+TEST(JsonTextTest, SaysWhatJsonCannot) {
+  const auto infinite = elements<float>(DataType::kFloat32, {1, std::numeric_limits<float>::infinity()});
+  ASSERT_FALSE(infinite.ok());
+  EXPECT_THAT(infinite.status().message(), ::testing::HasSubstr("element 1"));
+  EXPECT_THAT(infinite.status().message(), ::testing::HasSubstr("binary"));
+  EXPECT_FALSE(elements<double>(DataType::kFloat64, {std::numeric_limits<double>::quiet_NaN()}).ok());
+  EXPECT_FALSE(elements<uint16_t>(DataType::kFloat16, {0}).ok());
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,82 @@
+#include "frontend/payload_table.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/fake_controller.h"
+#include "frontend/pending_call.h"
+
+namespace foliot {
+namespace {
+
+class IdleOwner : public CallOwner {
+ public:
+  void on_call_done() override { ++done; }
+  int done = 0;
+};
+
+class PayloadTableTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<PendingCall> pend(int64_t rows) {
+    const auto bytes = std::as_bytes(std::span(numbers_)).first(static_cast<size_t>(rows) * 8);
+    const InferenceQuery query{
+        .id = "", .timeout = {}, .arrival = {}, .inputs = {{"x", "FP32", {rows, 2}, bytes}}, .outputs = {}};
+    auto call = InferenceCall::make(model_, query);
+    FOLIOT_CHECK(call.ok());
+    return std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox_, owner_, counters_);
+  }
+
+  std::shared_ptr<const ModelInfo> model_ = std::make_shared<ModelInfo>(doubling_model(ModelId(1)));
+  float numbers_[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  PayloadTable table_{5};
+  int wakes_ = 0;
+  Mailbox mailbox_{5, [this] { ++wakes_; }};
+  IdleOwner owner_;
+  ModelCounters counters_{"doubling", "1"};
+};
+
+TEST_F(PayloadTableTest, HandlesLeadToRows) {
+  const auto pending = pend(3);
+  ASSERT_EQ(pending->handles().size(), 3u);
+  EXPECT_EQ(table_.in_use(), 3u);
+  EXPECT_EQ(table_.find(pending->handles()[2]).call, pending.get());
+  EXPECT_EQ(table_.find(pending->handles()[2]).index, 2u);
+  EXPECT_EQ(table_.input(pending->handles()[2], 0).data(), pending->call().input(2, 0).data());
+  EXPECT_EQ(table_.output(pending->handles()[1], 0).data(), pending->call().output(1, 0).data());
+}
+
+TEST_F(PayloadTableTest, TakesAllRowsOrNone) {
+  const auto first = pend(3);
+  const auto second = pend(3);
+  EXPECT_TRUE(second->handles().empty());
+  EXPECT_EQ(table_.in_use(), 3u);
+  const auto third = pend(2);
+  EXPECT_EQ(third->handles().size(), 2u);
+}
+
+TEST_F(PayloadTableTest, AHandleIsNeverUsedTwice) {
+  PayloadHandle old;
+  {
+    const auto pending = pend(1);
+    old = pending->handles()[0];
+  }
+  EXPECT_EQ(table_.in_use(), 0u);
+  const auto pending = pend(1);
+  EXPECT_NE(pending->handles()[0], old);
+  EXPECT_DEATH(table_.find(old), "");
+}
+
+TEST_F(PayloadTableTest, TheLastRowSendsTheOwnerHome) {
+  const auto pending = pend(2);
+  pending->complete(Completion{});
+  EXPECT_EQ(wakes_, 0);
+  pending->complete(Completion{});
+  EXPECT_EQ(wakes_, 1);
+  EXPECT_EQ(owner_.done, 0);
+  mailbox_.deliver();
+  EXPECT_EQ(owner_.done, 1);
+  EXPECT_EQ(counters_.snapshot().inference_count, 2u);
+  EXPECT_EQ(counters_.snapshot().success.count, 1u);
+}
+
+}  // namespace
+}  // namespace foliot
