@@ -21,9 +21,10 @@ struct Family {
   // The oneDNN primitive of an operator whose tensors have their layouts.
   // Nullptr: all kernels are Foliot's own.
   Result<PrimitiveRecipe> (*describe)(const OperatorView& view);
-  // Foliot's own kernel, for operators whose `kernel` begins with kOwnKernel.
-  // Nullptr: there is none.
+  // Foliot's own kernel, for operators whose `kernel` has this name, which begins
+  // with kOwnKernel. Nullptr and "": there is none.
   Result<std::unique_ptr<Kernel>> (*make_own)(const OperatorView& view);
+  std::string_view own_name;
 };
 
 // Nullptr: no such kind.

@@ -123,7 +123,7 @@ Status GraphLowering::finish_outputs() {
     taken.resize(plan_.tensors.size());
     if (plan_.tensors[tensor].place != Place::kOutput || taken[tensor]) {
       const Value& it = value(output);
-      const TensorIndex from = tensor;
+      const TensorIndex from = is_dense(output) || !lies_row_major(layout(output)) ? tensor : dense(output);
       tensor = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = {},
                            .bytes = byte_size(it.type, it.shape), .place = Place::kOutput});
       FOLIOT_RETURN_IF_ERROR(reorder(from, tensor).with_context(fmt::format("output '{}'", it.name)));
@@ -148,6 +148,14 @@ TensorIndex GraphLowering::add_tensor(Tensor tensor) {
   plan_.tensors.push_back(std::move(tensor));
   storage_uses_.push_back(0);
   return static_cast<TensorIndex>(plan_.tensors.size() - 1);
+}
+
+TensorIndex GraphLowering::add_view(const Value& value, TensorIndex under, const std::string& layout, uint64_t bytes,
+                                    uint64_t offset) {
+  const Tensor& it = plan_.tensors.at(under);
+  return add_tensor({.name = value.name, .type = value.type, .shape = value.shape, .layout = layout, .bytes = bytes,
+                     .place = it.place, .offset = 0, .alias_of = storage(under),
+                     .alias_offset = it.alias_offset + offset, .constant = it.constant});
 }
 
 TensorIndex GraphLowering::constant_tensor(const Value& value, uint32_t constant, const std::string& layout,
@@ -188,15 +196,10 @@ TensorIndex GraphLowering::dense(ValueIndex value) {
   if (plan_.tensors[tensor].layout.empty()) return tensor;
   if (const auto copy = copies_.find({value, {}}); copy != copies_.end()) return copy->second;
   const Value& it = values_[value];
-  Tensor copy{.name = it.name, .type = it.type, .shape = it.shape, .layout = {}, .bytes = byte_size(it.type, it.shape)};
-  const bool view = lies_row_major(layout(value));
-  if (view) {
-    copy.place = plan_.tensors[tensor].place;
-    copy.alias_of = storage(tensor);
-    copy.alias_offset = plan_.tensors[tensor].alias_offset;
-  }
-  const TensorIndex to = add_tensor(std::move(copy));
-  if (!view) FOLIOT_CHECK(reorder(tensor, to).ok());
+  const uint64_t bytes = byte_size(it.type, it.shape);
+  if (lies_row_major(layout(value))) return copies_[{value, {}}] = add_view(it, tensor, {}, bytes);
+  const TensorIndex to = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = {}, .bytes = bytes});
+  FOLIOT_CHECK(reorder(tensor, to).ok());
   return copies_[{value, {}}] = to;
 }
 
@@ -219,10 +222,10 @@ TensorIndex GraphLowering::in_layout(ValueIndex value, const Descriptor& wanted,
   if (plan_.tensors[tensor].layout == bytes && foliot::is_dense(from)) return tensor;
   if (bytes.empty() && foliot::is_dense(from)) return dense(value);
   if (!foliot::is_dense(from)) {
-    const Tensor& origin = plan_.tensors[tensor = dense(value)];
-    tensor = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = layout_bytes(from),
-                         .bytes = origin.bytes, .place = origin.place, .offset = 0, .alias_of = storage(tensor),
-                         .alias_offset = origin.alias_offset, .constant = origin.constant});
+    tensor = dense(value);
+    tensor = add_view(it, tensor, layout_bytes(from), plan_.tensors[tensor].bytes);
+  } else if (lies_row_major(wanted) && lies_row_major(layout(value))) {
+    return copies_[key] = add_view(it, tensor, bytes, wanted.get_size());
   }
   const TensorIndex to = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = bytes,
                                      .bytes = wanted.get_size()});
@@ -256,11 +259,7 @@ TensorIndex GraphLowering::dense_result(ValueIndex value) {
 TensorIndex GraphLowering::result_over(ValueIndex value, TensorIndex operand, const std::string& layout,
                                        uint64_t bytes, uint64_t offset) {
   FOLIOT_CHECK(may_view(value));
-  const Value& it = values_[value];
-  const Tensor under = plan_.tensors.at(operand);
-  tensor_[value] = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = layout, .bytes = bytes,
-                               .place = under.place, .offset = 0, .alias_of = storage(operand),
-                               .alias_offset = under.alias_offset + offset, .constant = under.constant});
+  tensor_[value] = add_view(values_[value], operand, layout, bytes, offset);
   storage_uses_[storage(operand)] += uses_[value];
   return tensor_[value];
 }

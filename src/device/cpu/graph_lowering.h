@@ -86,6 +86,8 @@ class GraphLowering {
   Status finish_outputs();
   ValueIndex add_value(const Value& like);
   TensorIndex add_tensor(Tensor tensor);
+  TensorIndex add_view(const Value& value, TensorIndex under, const std::string& layout, uint64_t bytes,
+                       uint64_t offset = 0);
   TensorIndex constant_tensor(const Value& value, uint32_t constant, const std::string& layout, uint64_t bytes);
   TensorIndex storage(TensorIndex tensor) const;
   Status reorder(TensorIndex from, TensorIndex to);

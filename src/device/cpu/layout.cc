@@ -83,7 +83,7 @@ bool is_dense(const Descriptor& descriptor) {
   const Shape strides = dense_strides(shape);
   for (size_t d = 0; d < shape.size(); ++d) {
     if (data.padded_dims[d] != shape[d]) return false;
-    if (shape[d] > 1 && data.format_desc.blocking.strides[d] != strides[d]) return false;
+    if (data.format_desc.blocking.strides[d] != strides[d]) return false;
   }
   return true;
 }
@@ -91,11 +91,17 @@ bool is_dense(const Descriptor& descriptor) {
 bool lies_row_major(const Descriptor& descriptor) {
   const dnnl_memory_desc_t& data = descriptor.data;
   const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;
-  if (is_dense(descriptor)) return true;
-  if (!is_storable(descriptor) || blocking.inner_nblks != 1 || blocking.inner_idxs[0] != 1) return false;
-  for (int d = 0; d < data.ndims; ++d)
-    if (data.padded_dims[d] != data.dims[d] || (d > 1 && data.dims[d] != 1)) return false;
-  return blocking.strides[1] == blocking.inner_blks[0] && (data.dims[0] == 1 || blocking.strides[0] == data.dims[1]);
+  if (!is_storable(descriptor) || blocking.inner_nblks > 1) return false;
+  const Shape shape = shape_of(descriptor);
+  const Shape strides = dense_strides(shape);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (data.padded_dims[d] != shape[d]) return false;
+    const bool blocked = blocking.inner_nblks == 1 && blocking.inner_idxs[0] == static_cast<int64_t>(d);
+    // Blocks follow one another where they lie innermost.
+    if (blocked && (strides[d] != 1 || blocking.strides[d] != blocking.inner_blks[0])) return false;
+    if (!blocked && shape[d] > 1 && blocking.strides[d] != strides[d]) return false;
+  }
+  return true;
 }
 
 bool is_storable(const Descriptor& descriptor) {

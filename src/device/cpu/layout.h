@@ -33,10 +33,12 @@ Descriptor strided_descriptor(DataType type, const Shape& shape, const Shape& st
 // Strides in elements of a dense row-major tensor.
 Shape dense_strides(const Shape& shape);
 
-// Whether the elements lie in memory exactly in row-major order.
+// Whether this is the descriptor of a dense row-major tensor, with the strides
+// that dense_descriptor() gives even where an extent of 1 leaves them open:
+// kernels are chosen by them.
 bool is_dense(const Descriptor& descriptor);
-// Whether a blocked layout happens to put the elements in row-major order too,
-// such as channel blocks over 1x1 images.
+// Whether the elements lie in row-major order, whatever the descriptor looks
+// like, such as channels last or in blocks over 1x1 images.
 bool lies_row_major(const Descriptor& descriptor);
 // Whether `layout_bytes` can keep it: blocked, without compensation data.
 bool is_storable(const Descriptor& descriptor);

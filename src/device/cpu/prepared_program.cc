@@ -16,7 +16,7 @@ Result<std::unique_ptr<Kernel>> make_kernel(const OperatorView& view, const dnnl
   const Operator& operation = view.operation();
   const Family* family = find_family(operation.kind);
   const bool own = operation.kernel.starts_with(kOwnKernel);
-  if (family == nullptr || (own && family->make_own == nullptr) || (!own && family->describe == nullptr))
+  if (family == nullptr || (own ? operation.kernel != family->own_name : family->describe == nullptr))
     return Status::invalid_argument(fmt::format("there is no kernel '{}'", operation.kernel));
   try {
     if (own) return family->make_own(view);
