@@ -4,10 +4,8 @@
 
 #include <algorithm>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include "base/units.h"
+#include "repository/toml_file.h"
 
 namespace foliot {
 namespace {
@@ -69,14 +67,11 @@ std::vector<std::string> expand_config_file(const CLI::App& app, std::vector<std
   if (flag == arguments.end() || flag + 1 == arguments.end()) return arguments;
   const std::string file = *(flag + 1);
   arguments.erase(flag, flag + 2);
-  const toml::parse_result parsed = toml::parse_file(file);
-  if (!parsed) {
-    throw CLI::ValidationError(
-        "--config", fmt::format("{}:{}: {}", file, parsed.error().source().begin.line, parsed.error().description()));
-  }
+  const auto parsed = read_toml_file(file);
+  if (!parsed.ok()) throw CLI::ValidationError("--config", parsed.status().message());
   const CLI::App* command = find_command(app, arguments);
   std::vector<std::string> flags;
-  for (const auto& [key, value] : parsed.table()) {
+  for (const auto& [key, value] : *parsed) {
     const std::string name = "--" + std::string(key.str());
     if (command == nullptr || command->get_option_no_throw(name) == nullptr) {
       throw CLI::ValidationError("--config", fmt::format("{}:{}: unknown key '{}'; keys are the flags of `foliot {} --help`",

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include "base/units.h"
 #include "core/action.h"
+#include "repository/toml_file.h"
 
 namespace foliot {
 namespace {
@@ -103,12 +101,8 @@ Result<ModelConfig> read_model_config(const std::filesystem::path& file, const M
   ModelConfig config = defaults;
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return config;
-  const toml::parse_result parsed = toml::parse_file(file.string());
-  if (!parsed) {
-    return Status::invalid_argument(fmt::format("{}:{}: {}", file.string(), parsed.error().source().begin.line,
-                                                parsed.error().description()));
-  }
-  FOLIOT_RETURN_IF_ERROR(Reader(file, config).read(parsed.table()));
+  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(file));
+  FOLIOT_RETURN_IF_ERROR(Reader(file, config).read(table));
   return config;
 }
 

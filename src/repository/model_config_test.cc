@@ -1,0 +1,64 @@
+#include "repository/model_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ModelConfigTest : public ::testing::Test {
+ protected:
+  Result<ModelConfig> read(const std::string& text) {
+    std::ofstream(file_) << text;
+    return read_model_config(file_, ModelConfig());
+  }
+  void expect_error(const std::string& text, const std::string& line, const std::string& said) {
+    const auto config = read(text);
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_THAT(config.status().message(), HasSubstr(file_.string() + ":" + line));
+    EXPECT_THAT(config.status().message(), HasSubstr(said));
+  }
+  const std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) / "model.toml";
+};
+
+TEST_F(ModelConfigTest, ReadsAllKeys) {
+  const auto config = read(
+      "name = \"bert\"\ndefault_slo = \"50ms\"\nbatch_sizes = [1, 4]\nbatch_dimension = \"n\"\n"
+      "[buckets]\nsequence = [32, 64]\n");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->name, "bert");
+  EXPECT_EQ(config->default_slo, Duration::milliseconds(50));
+  EXPECT_THAT(config->compile.batch_sizes, ElementsAre(1, 4));
+  EXPECT_EQ(config->compile.batch_dimension, "n");
+  EXPECT_THAT(config->compile.buckets.at("sequence"), ElementsAre(32, 64));
+}
+
+TEST_F(ModelConfigTest, WithoutAFileTheDefaultsHold) {
+  ModelConfig defaults;
+  defaults.default_slo = Duration::seconds(1);
+  const auto config = read_model_config(file_.parent_path() / "absent.toml", defaults);
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->default_slo, Duration::seconds(1));
+}
+
+TEST_F(ModelConfigTest, ErrorsNameFileLineAndKey) {
+  expect_error("\nslo = 1", "2", "unknown key 'slo'");
+  expect_error("default_slo = 50", "1", "\"50ms\"");
+  expect_error("default_slo = \"0ms\"", "1", "more than zero");
+  expect_error("default_slo = \"soon\"", "1", "not a duration");
+  expect_error("batch_sizes = [4, 1]", "1", "ascending");
+  expect_error("batch_sizes = [0]", "1", "from 1 on");
+  expect_error("batch_sizes = [1000]", "1", "up to 64");
+  expect_error("batch_sizes = []", "1", "list");
+  expect_error("[buckets]\na = [1, 2]\nb = [1]", "3", "same length");
+  expect_error("buckets = 3", "1", "table");
+  expect_error("a = [", "1", "");
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,83 @@
+#include "repository/model_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+namespace foliot {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ModelFolderTest : public ::testing::Test {
+ protected:
+  ModelFolderTest() {
+    std::string name = ::testing::TempDir() + "repositoryXXXXXX";
+    root_ = mkdtemp(name.data());
+  }
+  ~ModelFolderTest() override { std::filesystem::remove_all(root_); }
+
+  void file(const std::string& path, const std::string& text = "x") {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::vector<ModelFolder> scan() {
+    auto result = scan_repository(root_, ModelConfig());
+    EXPECT_TRUE(result.ok());
+    return std::move(result).value();
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(ModelFolderTest, FindsBothForms) {
+  file("b/model.onnx");
+  file("a/1/model.onnx");
+  file("a/10/model.onnx");
+  file("a/9/model.onnx");
+  file("a/model.toml", "batch_sizes = [1]");
+  file(".foliot/x/model.onnx");
+  file("readme.txt");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_EQ(models[0].name, "a");
+  EXPECT_EQ(models[0].version, "10");
+  EXPECT_EQ(models[0].model, root_ / "a/10/model.onnx");
+  EXPECT_EQ(models[0].config.compile.batch_sizes, std::vector<uint32_t>{1});
+  EXPECT_EQ(models[1].name, "b");
+  EXPECT_EQ(models[1].version, "1");
+  for (const ModelFolder& model : models) EXPECT_TRUE(model.status.ok());
+}
+
+TEST_F(ModelFolderTest, ABrokenModelIsSaidAndTheOthersGoOn) {
+  file("a/model.onnx");
+  file("b/model.toml", "nonsense = 1");
+  file("b/model.onnx");
+  file("c/weights.bin");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_TRUE(models[0].status.ok());
+  EXPECT_THAT(models[1].status.message(), HasSubstr("nonsense"));
+  EXPECT_THAT(models[2].status.message(), HasSubstr("no model.onnx"));
+}
+
+TEST_F(ModelFolderTest, TwoOfOneNameAreBothBroken) {
+  file("a/model.onnx");
+  file("a/1/model.onnx");
+  file("b/model.onnx");
+  file("c/model.onnx");
+  file("c/model.toml", "name = \"b\"");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 3u);
+  for (const ModelFolder& model : models) EXPECT_THAT(model.status.message(), HasSubstr("two models of one name"));
+}
+
+TEST_F(ModelFolderTest, AMissingRepositoryIsSaidWithWhatToDo) {
+  const auto result = scan_repository(root_ / "absent", ModelConfig());
+  EXPECT_EQ(result.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(result.status().message(), HasSubstr("NAME/model.onnx"));
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,18 @@
+// Reads a TOML file; where the library throws, this says what is wrong.
+#ifndef FOLIOT_REPOSITORY_TOML_FILE_H_
+#define FOLIOT_REPOSITORY_TOML_FILE_H_
+
+#include <toml++/toml.h>
+
+#include <filesystem>
+
+#include "base/status.h"
+
+namespace foliot {
+
+// Errors: kInvalidArgument naming file and line.
+Result<toml::table> read_toml_file(const std::filesystem::path& file);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_REPOSITORY_TOML_FILE_H_
