@@ -93,6 +93,7 @@ class Server::Parts {
   RepositoryService repository_;
   DeviceMemory memory_;
   size_t models_served_ = 0;
+  bool stopped_ = false;
 
   // In the order in which they are made; each uses those before it.
   ActionRelay actions_;
@@ -210,6 +211,7 @@ void Server::Parts::report_broken(const ModelFolder& folder, const Status& statu
 // Against the flow of data: first nothing comes in, then nothing is under way,
 // then nobody is left.
 void Server::Parts::stop() {
+  if (std::exchange(stopped_, true)) return;
   repository_.stop();
   if (frontend_ == nullptr) return;
   frontend_->drain();
@@ -220,7 +222,7 @@ void Server::Parts::stop() {
 }
 
 void Server::Parts::wait_until_answered() {
-  if (worker_ == nullptr) return;
+  if (host_ == nullptr) return;   // nothing was ever served
   const TimePoint give_up = monotonic_now() + options_.drain_timeout;
   while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

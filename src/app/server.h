@@ -32,6 +32,7 @@ class Server {
   // makes it impossible to serve at all. `cancelled` is asked between models.
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   // Answers what is in flight, refuses what is new, and ends all threads.
+  // Calling it again does nothing.
   void stop();
 
   // "20 models on http 127.0.0.1:8000, grpc :8001, ...", once started.
