@@ -62,7 +62,7 @@ def write_uninferable_shape(folder):
     onnx_models.save(
         folder / "shapeless/1/model.onnx",
         [helper.make_node("Reshape", ["x", "shape"], ["y"], "the_shapeless_node")],
-        {"x": (TensorProto.FLOAT, ["batch", 4]), "shape": (TensorProto.INT64, [2])},
+        {"x": (TensorProto.FLOAT, [4, 4]), "shape": (TensorProto.INT64, [2])},
         {"y": (TensorProto.FLOAT, ["rows", "columns"])},
     )
 
@@ -175,7 +175,7 @@ def test_the_good_model_is_ready_among_the_bad(server):
     "changes, words",
     [
         ({"name": "pixel"}, ("pixel",)),
-        ({"datatype": "INT64"}, ("pixels", "INT64", "FP32")),
+        ({"datatype": "INT64", "data": [1] * 64}, ("pixels", "INT64", "FP32")),
         ({"datatype": "FP33"}, ("FP33",)),
         ({"shape": [1, 63], "data": [0.5] * 63}, ("pixels", "63")),
         ({"shape": [1, 8, 8]}, ("pixels",)),

@@ -119,7 +119,9 @@ def test_models_that_do_not_fit_together(tmp_path, serve, tier):
             loaded[event.model] = False
         else:
             assert loaded.get(event.model)
-    assert sum(event.type == "LOAD" for event in done) >= 20
+    # Each at least once, and three stay.
+    assert sum(event.type == "LOAD" for event in done) >= 10
+    assert sum(event.type == "UNLOAD" for event in done) >= 7
 
 
 def test_a_settings_file_has_the_names_of_the_flags(tmp_path, serve):
