@@ -1,12 +1,12 @@
 #include "device/conformance/conformance.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "device/conformance/bump_planner.h"
@@ -132,15 +132,17 @@ Graph network(uint32_t batch, const std::vector<Array>& constants, const Graph* 
   const int64_t n = batch;
   const ValueIndex x = builder.input({n, 3, 12, 12});
   const ValueIndex w1 = constant(0), w2 = constant(1), w3 = constant(2), b3 = constant(3);
-  const AttributeList same{{"strides", std::vector<int64_t>{1, 1}}, {"dilations", std::vector<int64_t>{1, 1}},
-                           {"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"groups", int64_t{1}}};
+  const AttributeList same{{"strides", std::vector<int64_t>{1, 1}},
+                           {"dilations", std::vector<int64_t>{1, 1}},
+                           {"pads", std::vector<int64_t>{1, 1, 1, 1}},
+                           {"groups", int64_t{1}}};
   const ValueIndex a = builder.node(OperatorKind::kConvolution, {x, w1}, {n, 32, 12, 12}, same, DataType::kFloat32,
                                     {activation("relu")});
   const ValueIndex b = builder.node(OperatorKind::kConvolution, {a, w2, kNoValue, a}, {n, 32, 12, 12}, same,
                                     DataType::kFloat32, {combination("add", 3), activation("relu")});
-  const ValueIndex pool = builder.node(OperatorKind::kReduce, {b}, {n, 32, 1, 1},
-                                       {{"function", std::string("mean")}, {"axes", std::vector<int64_t>{2, 3}},
-                                        {"keep_dims", int64_t{1}}});
+  const ValueIndex pool = builder.node(
+      OperatorKind::kReduce, {b}, {n, 32, 1, 1},
+      {{"function", std::string("mean")}, {"axes", std::vector<int64_t>{2, 3}}, {"keep_dims", int64_t{1}}});
   const ValueIndex flat = builder.node(OperatorKind::kReshape, {pool}, {n, 32});
   const ValueIndex y = builder.node(OperatorKind::kMatMul, {flat, w3, b3}, {n, 10},
                                     {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}, {"alpha", 1.0}});
@@ -197,7 +199,9 @@ void check_neighbours(const DeviceFactory& make_device) {
   for (size_t i = 0; i < inputs[0].values.size(); ++i)
     if (i / row != 2) inputs[0].values[i] = 100 * random.uniform();
   const Outputs after = session.run(0, 0, inputs);
-  const auto third = [](const Outputs& outputs) { return std::span(outputs[0]).subspan(outputs[0].size() / 2, outputs[0].size() / 4); };
+  const auto third = [](const Outputs& outputs) {
+    return std::span(outputs[0]).subspan(outputs[0].size() / 2, outputs[0].size() / 4);
+  };
   EXPECT_TRUE(std::ranges::equal(third(before), third(after)));
   EXPECT_NE(before, after);
 }
@@ -261,18 +265,39 @@ void check_damaged_plans(const DeviceFactory& make_device) {
       {"no output", [](Plan& plan) { plan.operators[0].outputs.clear(); }},
       {"kind", [](Plan& plan) { plan.operators[0].kind = static_cast<OperatorKind>(999); }},
       {"kernel", [](Plan& plan) { plan.operators[0].kernel = "foliot:nonsense"; }},
-      {"attributes", [](Plan& plan) { for (Operator& operation : plan.operators) operation.attributes = {}; }},
-      {"size", [](Plan& plan) { for (Tensor& tensor : plan.tensors) tensor.bytes /= 2; }},
+      {"attributes",
+       [](Plan& plan) {
+         for (Operator& operation : plan.operators) operation.attributes = {};
+       }},
+      {"size",
+       [](Plan& plan) {
+         for (Tensor& tensor : plan.tensors) tensor.bytes /= 2;
+       }},
       {"offset", [](Plan& plan) { plan.tensors.back().offset = uint64_t{1} << 60; }},
-      {"layout", [](Plan& plan) { for (Tensor& tensor : plan.tensors) tensor.layout += "x"; }},
-      {"shape", [](Plan& plan) { for (Tensor& tensor : plan.tensors) for (int64_t& extent : tensor.shape) extent = -1; }},
+      {"layout",
+       [](Plan& plan) {
+         for (Tensor& tensor : plan.tensors) tensor.layout += "x";
+       }},
+      {"shape",
+       [](Plan& plan) {
+         for (Tensor& tensor : plan.tensors)
+           for (int64_t& extent : tensor.shape) extent = -1;
+       }},
       {"type", [](Plan& plan) { plan.tensors[0].type = static_cast<DataType>(200); }},
-      {"post-operation", [](Plan& plan) { for (Operator& operation : plan.operators) for (PostOperation& post : operation.post_operations) post.input = 77, post.kind = PostOperation::Kind::kBinary; }},
+      {"post-operation",
+       [](Plan& plan) {
+         for (Operator& operation : plan.operators)
+           for (PostOperation& post : operation.post_operations)
+             post.input = 77, post.kind = PostOperation::Kind::kBinary;
+       }},
   };
   const std::unique_ptr<Device> device = make_device();
   const PlannedProgram sound = lower_or_fail(*device, networks({1}));
-  ASSERT_TRUE(device->allocate({.page_bytes = kPageBytes, .page_count = 64, .io_cache_bytes = 1 << 20,
-                                .workspace_bytes = 16 << 20}).ok());
+  ASSERT_TRUE(
+      device
+          ->allocate(
+              {.page_bytes = kPageBytes, .page_count = 64, .io_cache_bytes = 1 << 20, .workspace_bytes = 16 << 20})
+          .ok());
   for (const auto& [name, damage] : damages) {
     std::vector<Plan> plans = sound.plans;
     damage(plans[0]);
@@ -311,11 +336,12 @@ int register_conformance(const std::string& name, DeviceFactory make_device) {
   };
   using Check = void (*)(const DeviceFactory&);
   const std::vector<std::pair<const char*, Check>> checks{
-      {"one_packing_for_all_batch_sizes", check_one_packing}, {"rows_ignore_their_neighbours", check_neighbours},
-      {"programs_share_the_page_cache", check_shared_page_cache}, {"running_unloaded_is_a_bug", check_unloaded},
+      {"one_packing_for_all_batch_sizes", check_one_packing},      {"rows_ignore_their_neighbours", check_neighbours},
+      {"programs_share_the_page_cache", check_shared_page_cache},  {"running_unloaded_is_a_bug", check_unloaded},
       {"lowering_is_deterministic", check_deterministic_lowering}, {"damaged_plans_are_refused", check_damaged_plans}};
   for (const auto& [test, check] : checks) add(test, [=] { check(make_device); });
-  for (const OperatorCase& operation : operator_cases()) add(operation.name, [=] { check_operator(make_device, operation); });
+  for (const OperatorCase& operation : operator_cases())
+    add(operation.name, [=] { check_operator(make_device, operation); });
   return count;
 }
 

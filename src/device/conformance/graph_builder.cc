@@ -31,7 +31,9 @@ ValueIndex GraphBuilder::input(const Shape& shape, DataType type) {
 }
 
 ValueIndex GraphBuilder::constant(const Array& array) {
-  return add({.name = {}, .type = array.type, .shape = array.shape,
+  return add({.name = {},
+              .type = array.type,
+              .shape = array.shape,
               .constant = std::make_shared<const std::vector<std::byte>>(to_bytes(array))});
 }
 
@@ -43,8 +45,12 @@ ValueIndex GraphBuilder::constant(const Value& value) {
 ValueIndex GraphBuilder::node(OperatorKind kind, std::vector<ValueIndex> inputs, const Shape& shape,
                               AttributeList attributes, DataType type, std::vector<PostOperation> post_operations) {
   const ValueIndex result = add({.name = {}, .type = type, .shape = shape, .constant = nullptr});
-  Node node{.kind = kind, .name = "node " + std::to_string(graph_.nodes.size()), .inputs = std::move(inputs),
-            .outputs = {result}, .attributes = {}, .post_operations = std::move(post_operations)};
+  Node node{.kind = kind,
+            .name = "node " + std::to_string(graph_.nodes.size()),
+            .inputs = std::move(inputs),
+            .outputs = {result},
+            .attributes = {},
+            .post_operations = std::move(post_operations)};
   for (const auto& [name, value] : attributes) node.attributes.set(name, value);
   graph_.nodes.push_back(std::move(node));
   return result;

@@ -27,13 +27,16 @@ class Cases {
   void node(std::string name, Kind kind, std::vector<Shape> inputs, Shape output,
             std::vector<std::pair<const char*, Attribute>> attributes, Range range = {}, DataType type = kFloat,
             DataType result = kFloat) {
-    add(std::move(name), [=](GraphBuilder& graph, Random&) {
-      std::vector<ValueIndex> values;
-      for (const Shape& shape : inputs) values.push_back(graph.input(shape, type));
-      const ValueIndex y = graph.node(kind, values, output, {}, result);
-      for (const auto& [key, value] : attributes) graph.set(key, value);
-      graph.output(y);
-    }, range);
+    add(
+        std::move(name),
+        [=](GraphBuilder& graph, Random&) {
+          std::vector<ValueIndex> values;
+          for (const Shape& shape : inputs) values.push_back(graph.input(shape, type));
+          const ValueIndex y = graph.node(kind, values, output, {}, result);
+          for (const auto& [key, value] : attributes) graph.set(key, value);
+          graph.output(y);
+        },
+        range);
   }
 
  private:
@@ -52,8 +55,9 @@ struct Convolution {
 
 ValueIndex convolve(GraphBuilder& graph, const Convolution& of, std::vector<ValueIndex> inputs, const Shape& y,
                     std::vector<PostOperation> post = {}, Kind kind = Kind::kConvolution) {
-  return graph.node(kind, std::move(inputs), y, {{"strides", of.strides}, {"dilations", of.dilations},
-                                                 {"pads", of.pads}, {"groups", of.groups}}, kFloat, std::move(post));
+  return graph.node(kind, std::move(inputs), y,
+                    {{"strides", of.strides}, {"dilations", of.dilations}, {"pads", of.pads}, {"groups", of.groups}},
+                    kFloat, std::move(post));
 }
 
 void add_convolution(Cases& cases, const std::string& name, const Convolution& of, const Shape& y,
@@ -67,19 +71,30 @@ void add_convolution(Cases& cases, const std::string& name, const Convolution& o
 }
 
 void add_convolutions(Cases& cases) {
-  add_convolution(cases, "convolution_1x1", {{2, 16, 5, 5}, {32, 16, 1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}}, {2, 32, 5, 5});
-  add_convolution(cases, "convolution_3_channels", {{1, 3, 9, 9}, {16, 3, 3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}}, {1, 16, 5, 5});
-  add_convolution(cases, "convolution_odd_channels", {{1, 5, 7, 6}, {7, 5, 3, 2}, {1, 2}, {1, 1}, {1, 0, 0, 1}}, {1, 7, 6, 3});
-  add_convolution(cases, "convolution_depthwise", {{2, 24, 6, 6}, {24, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 24}, {2, 24, 6, 6});
-  add_convolution(cases, "convolution_groups", {{1, 8, 6, 6}, {16, 4, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2}, {1, 16, 6, 6});
-  add_convolution(cases, "convolution_dilated", {{1, 16, 9, 9}, {16, 16, 3, 3}, {1, 1}, {2, 2}, {2, 2, 2, 2}}, {1, 16, 9, 9});
+  add_convolution(cases, "convolution_1x1", {{2, 16, 5, 5}, {32, 16, 1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}},
+                  {2, 32, 5, 5});
+  add_convolution(cases, "convolution_3_channels", {{1, 3, 9, 9}, {16, 3, 3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}},
+                  {1, 16, 5, 5});
+  add_convolution(cases, "convolution_odd_channels", {{1, 5, 7, 6}, {7, 5, 3, 2}, {1, 2}, {1, 1}, {1, 0, 0, 1}},
+                  {1, 7, 6, 3});
+  add_convolution(cases, "convolution_depthwise", {{2, 24, 6, 6}, {24, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 24},
+                  {2, 24, 6, 6});
+  add_convolution(cases, "convolution_groups", {{1, 8, 6, 6}, {16, 4, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2},
+                  {1, 16, 6, 6});
+  add_convolution(cases, "convolution_dilated", {{1, 16, 9, 9}, {16, 16, 3, 3}, {1, 1}, {2, 2}, {2, 2, 2, 2}},
+                  {1, 16, 9, 9});
   add_convolution(cases, "convolution_1d", {{2, 8, 12}, {16, 8, 3}, {1}, {1}, {1, 1}}, {2, 16, 12});
-  add_convolution(cases, "convolution_3d", {{1, 4, 5, 6, 5}, {8, 4, 3, 3, 3}, {1, 1, 2}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}}, {1, 8, 5, 6, 3});
-  add_convolution(cases, "convolution_unused_rows", {{1, 8, 8, 8}, {8, 8, 3, 3}, {2, 2}, {1, 1}, {0, 0, 0, 0}}, {1, 8, 3, 3});
+  add_convolution(cases, "convolution_3d", {{1, 4, 5, 6, 5}, {8, 4, 3, 3, 3}, {1, 1, 2}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}},
+                  {1, 8, 5, 6, 3});
+  add_convolution(cases, "convolution_unused_rows", {{1, 8, 8, 8}, {8, 8, 3, 3}, {2, 2}, {1, 1}, {0, 0, 0, 0}},
+                  {1, 8, 3, 3});
   constexpr Kind kTransposed = Kind::kConvolutionTranspose;
-  add_convolution(cases, "transposed_2x2", {{1, 8, 4, 4}, {8, 6, 2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}}, {1, 6, 8, 8}, kTransposed);
-  add_convolution(cases, "transposed_output_padding", {{2, 4, 5, 5}, {4, 8, 3, 3}, {2, 2}, {1, 1}, {1, 1, 0, 0}}, {2, 8, 10, 10}, kTransposed);
-  add_convolution(cases, "transposed_groups", {{1, 8, 4, 4}, {8, 3, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2}, {1, 6, 4, 4}, kTransposed);
+  add_convolution(cases, "transposed_2x2", {{1, 8, 4, 4}, {8, 6, 2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}}, {1, 6, 8, 8},
+                  kTransposed);
+  add_convolution(cases, "transposed_output_padding", {{2, 4, 5, 5}, {4, 8, 3, 3}, {2, 2}, {1, 1}, {1, 1, 0, 0}},
+                  {2, 8, 10, 10}, kTransposed);
+  add_convolution(cases, "transposed_groups", {{1, 8, 4, 4}, {8, 3, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2},
+                  {1, 6, 4, 4}, kTransposed);
   add_convolution(cases, "transposed_1d", {{1, 6, 7}, {6, 4, 4}, {2}, {1}, {1, 1}}, {1, 4, 14}, kTransposed);
   cases.add("convolution_weights_at_run_time", [](GraphBuilder& graph, Random&) {
     const ValueIndex x = graph.input({1, 16, 5, 5}), w = graph.input({16, 16, 3, 3});
@@ -95,15 +110,16 @@ void add_convolution_fusions(Cases& cases) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape, {activation("relu")});
     const ValueIndex inner = convolve(graph, same, {stem, weights(graph, random, same.w)}, shape, {activation("relu")});
-    const ValueIndex sum = convolve(graph, same, {inner, weights(graph, random, same.w), weights(graph, random, {16}), stem},
-                                    shape, {combination("add", 3), activation("relu")});
+    const ValueIndex sum =
+        convolve(graph, same, {inner, weights(graph, random, same.w), weights(graph, random, {16}), stem}, shape,
+                 {combination("add", 3), activation("relu")});
     graph.output(convolve(graph, same, {sum, weights(graph, random, same.w)}, shape));
   });
   cases.add("residual_used_again", [=](GraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape);
-    const ValueIndex sum = convolve(graph, same, {stem, weights(graph, random, same.w), kNoValue, stem}, shape,
-                                    {combination("add", 3)});
+    const ValueIndex sum =
+        convolve(graph, same, {stem, weights(graph, random, same.w), kNoValue, stem}, shape, {combination("add", 3)});
     graph.output(graph.node(Kind::kBinary, {sum, stem}, shape, {{"function", text("mul")}}));
     graph.output(stem);
   });
@@ -114,21 +130,26 @@ void add_convolution_fusions(Cases& cases) {
   });
   cases.add("per_channel_operands", [=](GraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape), scalar = graph.input({});
-    graph.output(convolve(graph, same, {x, weights(graph, random, same.w), kNoValue, weights(graph, random, {16, 1, 1}), scalar},
+    graph.output(convolve(graph, same,
+                          {x, weights(graph, random, same.w), kNoValue, weights(graph, random, {16, 1, 1}), scalar},
                           shape, {activation("sigmoid"), combination("mul", 3), combination("sub", 4)}));
   });
-  cases.add("unusual_post_operations", [=](GraphBuilder& graph, Random& random) {
-    const ValueIndex x = graph.input(shape), row = graph.input({6});
-    graph.output(convolve(graph, same, {x, weights(graph, random, same.w), kNoValue, row, x}, shape,
-                          {activation("sin"), combination("div", 3), combination("max", 4), activation("hard_sigmoid", 0.2, 0.5)}));
-  }, {0.5, 1.5});
+  cases.add("unusual_post_operations",
+            [=](GraphBuilder& graph, Random& random) {
+              const ValueIndex x = graph.input(shape), row = graph.input({6});
+              graph.output(convolve(graph, same, {x, weights(graph, random, same.w), kNoValue, row, x}, shape,
+                                    {activation("sin"), combination("div", 3), combination("max", 4),
+                                     activation("hard_sigmoid", 0.2, 0.5)}));
+            },
+            {0.5, 1.5});
   cases.add("squeeze_and_excite", [=](GraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape);
     const ValueIndex mean = graph.node(Kind::kReduce, {stem}, {1, 16, 1, 1},
                                        {{"function", text("mean")}, {"axes", Ints{2, 3}}, {"keep_dims", integer(1)}});
     const Convolution one{{1, 16, 1, 1}, {16, 16, 1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}};
-    const ValueIndex gate = convolve(graph, one, {mean, weights(graph, random, one.w)}, {1, 16, 1, 1}, {activation("sigmoid")});
+    const ValueIndex gate =
+        convolve(graph, one, {mean, weights(graph, random, one.w)}, {1, 16, 1, 1}, {activation("sigmoid")});
     graph.output(graph.node(Kind::kBinary, {stem, gate}, shape, {{"function", text("mul")}}));
   });
 }
@@ -140,11 +161,14 @@ void add_layout_meetings(Cases& cases) {
     const ValueIndex x = graph.input(conv.x);
     const ValueIndex y = convolve(graph, conv, {x, weights(graph, random, conv.w)}, shape, {activation("relu")});
     const ValueIndex pool = graph.node(Kind::kAveragePool, {y}, {1, 32, 1, 1},
-                                       {{"kernel", Ints{6, 6}}, {"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}},
-                                        {"pads", Ints{0, 0, 0, 0}}, {"count_include_pad", integer(0)}});
+                                       {{"kernel", Ints{6, 6}},
+                                        {"strides", Ints{1, 1}},
+                                        {"dilations", Ints{1, 1}},
+                                        {"pads", Ints{0, 0, 0, 0}},
+                                        {"count_include_pad", integer(0)}});
     const ValueIndex flat = graph.node(Kind::kReshape, {pool}, {1, 32});
-    graph.output(graph.node(Kind::kMatMul, {flat, weights(graph, random, {10, 32}), weights(graph, random, {10})}, {1, 10},
-                            {{"transpose_a", integer(0)}, {"transpose_b", integer(1)}, {"alpha", 1.0}}));
+    graph.output(graph.node(Kind::kMatMul, {flat, weights(graph, random, {10, 32}), weights(graph, random, {10})},
+                            {1, 10}, {{"transpose_a", integer(0)}, {"transpose_b", integer(1)}, {"alpha", 1.0}}));
     graph.output(flat);
   });
   cases.add("blocked_operands_meet", [=](GraphBuilder& graph, Random& random) {
@@ -152,9 +176,11 @@ void add_layout_meetings(Cases& cases) {
     const ValueIndex a = convolve(graph, conv, {x, weights(graph, random, conv.w)}, shape);
     const ValueIndex sum = graph.node(Kind::kBinary, {dense, a}, shape, {{"function", text("sub")}});
     const ValueIndex joined = graph.node(Kind::kConcat, {sum, a}, {1, 64, 6, 6}, {{"axis", integer(1)}});
-    const ValueIndex affine = graph.node(Kind::kAffine, {joined, weights(graph, random, {64}), weights(graph, random, {64})},
-                                         {1, 64, 6, 6}, {}, kFloat, {activation("relu")});
-    const ValueIndex turned = graph.node(Kind::kTranspose, {affine}, {1, 6, 6, 64}, {{"permutation", Ints{0, 2, 3, 1}}});
+    const ValueIndex affine =
+        graph.node(Kind::kAffine, {joined, weights(graph, random, {64}), weights(graph, random, {64})}, {1, 64, 6, 6},
+                   {}, kFloat, {activation("relu")});
+    const ValueIndex turned =
+        graph.node(Kind::kTranspose, {affine}, {1, 6, 6, 64}, {{"permutation", Ints{0, 2, 3, 1}}});
     graph.output(turned);
     graph.output(graph.node(Kind::kReshape, {affine}, {64, 36}));
     graph.output(graph.node(Kind::kSoftmax, {affine}, {1, 64, 6, 6}, {{"axis", integer(1)}, {"log", integer(0)}}));
@@ -162,8 +188,10 @@ void add_layout_meetings(Cases& cases) {
   });
   cases.add("views_of_views", [](GraphBuilder& graph, Random&) {
     const ValueIndex x = graph.input({4, 6, 8});
-    const ValueIndex doubled = graph.node(Kind::kUnary, {x}, {4, 6, 8}, {{"function", text("linear")}, {"alpha", 2.0}, {"beta", 1.0}});
-    const ValueIndex part = graph.node(Kind::kSlice, {doubled}, {2, 6, 8}, {{"starts", Ints{1, 0, 0}}, {"steps", Ints{1, 1, 1}}});
+    const ValueIndex doubled =
+        graph.node(Kind::kUnary, {x}, {4, 6, 8}, {{"function", text("linear")}, {"alpha", 2.0}, {"beta", 1.0}});
+    const ValueIndex part =
+        graph.node(Kind::kSlice, {doubled}, {2, 6, 8}, {{"starts", Ints{1, 0, 0}}, {"steps", Ints{1, 1, 1}}});
     const ValueIndex flat = graph.node(Kind::kReshape, {part}, {12, 8});
     const ValueIndex row = graph.node(Kind::kSlice, {flat}, {1, 8}, {{"starts", Ints{3, 0}}, {"steps", Ints{1, 1}}});
     graph.output(graph.node(Kind::kUnary, {row}, {1, 8}, {{"function", text("relu")}}));
@@ -184,13 +212,14 @@ void add_layout_meetings(Cases& cases) {
   });
 }
 
-void add_matmul(Cases& cases, const std::string& name, Shape a, Shape b, Shape y, bool turn_a, bool turn_b, double alpha,
-                bool constant) {
+void add_matmul(Cases& cases, const std::string& name, Shape a, Shape b, Shape y, bool turn_a, bool turn_b,
+                double alpha, bool constant) {
   cases.add(name, [=](GraphBuilder& graph, Random& random) {
     const ValueIndex left = graph.input(a);
     const ValueIndex right = constant ? weights(graph, random, b) : graph.input(b);
     const ValueIndex bias = weights(graph, random, {y.back()});
-    const AttributeList attributes{{"transpose_a", integer(turn_a)}, {"transpose_b", integer(turn_b)}, {"alpha", alpha}};
+    const AttributeList attributes{
+        {"transpose_a", integer(turn_a)}, {"transpose_b", integer(turn_b)}, {"alpha", alpha}};
     graph.output(graph.node(Kind::kMatMul, {left, right}, y, attributes));
     graph.output(graph.node(Kind::kMatMul, {left, right, bias}, y, attributes, kFloat, {activation("gelu")}));
   });
@@ -203,32 +232,35 @@ void add_matmuls(Cases& cases) {
     add_matmul(cases, "matmul_one_row" + suffix, {1, 70}, {70, 33}, {1, 33}, false, false, 1.0, constant);
     add_matmul(cases, "matmul_transposed" + suffix, {32, 5}, {17, 32}, {5, 17}, true, true, 0.5, constant);
     add_matmul(cases, "matmul_flat_right" + suffix, {2, 3, 4, 16}, {24, 16}, {2, 3, 4, 24}, false, true, 1.0, constant);
-    add_matmul(cases, "matmul_batched" + suffix, {2, 3, 5, 8}, {2, 3, 8, 7}, {2, 3, 5, 7}, false, false, 0.125, constant);
+    add_matmul(cases, "matmul_batched" + suffix, {2, 3, 5, 8}, {2, 3, 8, 7}, {2, 3, 5, 7}, false, false, 0.125,
+               constant);
     add_matmul(cases, "matmul_broadcast" + suffix, {2, 1, 5, 8}, {3, 8, 7}, {2, 3, 5, 7}, false, false, 1.0, constant);
   }
   cases.add("attention_scores", [](GraphBuilder& graph, Random&) {
     const ValueIndex q = graph.input({2, 3, 6, 8}), k = graph.input({2, 3, 6, 8}), mask = graph.input({2, 1, 1, 6});
     const ValueIndex scores = graph.node(Kind::kMatMul, {q, k, kNoValue, mask}, {2, 3, 6, 6},
-                                         {{"transpose_a", integer(0)}, {"transpose_b", integer(1)}, {"alpha", 0.35}}, kFloat,
-                                         {combination("add", 3)});
+                                         {{"transpose_a", integer(0)}, {"transpose_b", integer(1)}, {"alpha", 0.35}},
+                                         kFloat, {combination("add", 3)});
     graph.output(graph.node(Kind::kSoftmax, {scores}, {2, 3, 6, 6}, {{"axis", integer(3)}, {"log", integer(0)}}));
   });
   cases.add("matmul_residual", [](GraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 4, 16});
     const AttributeList plain{{"transpose_a", integer(0)}, {"transpose_b", integer(0)}, {"alpha", 1.0}};
     const ValueIndex stem = graph.node(Kind::kMatMul, {x, weights(graph, random, {16, 16})}, {2, 4, 16}, plain);
-    const ValueIndex inner = graph.node(Kind::kMatMul, {stem, weights(graph, random, {16, 32}), weights(graph, random, {32})},
-                                        {2, 4, 32}, plain, kFloat, {activation("gelu_tanh")});
-    const ValueIndex sum = graph.node(Kind::kMatMul, {inner, weights(graph, random, {32, 16}), weights(graph, random, {16}), stem},
-                                      {2, 4, 16}, plain, kFloat, {combination("add", 3)});
-    graph.output(graph.node(Kind::kLayerNorm, {sum, weights(graph, random, {16}), weights(graph, random, {16})}, {2, 4, 16},
-                            {{"axis", integer(2)}, {"epsilon", 1e-5}}));
+    const ValueIndex inner =
+        graph.node(Kind::kMatMul, {stem, weights(graph, random, {16, 32}), weights(graph, random, {32})}, {2, 4, 32},
+                   plain, kFloat, {activation("gelu_tanh")});
+    const ValueIndex sum =
+        graph.node(Kind::kMatMul, {inner, weights(graph, random, {32, 16}), weights(graph, random, {16}), stem},
+                   {2, 4, 16}, plain, kFloat, {combination("add", 3)});
+    graph.output(graph.node(Kind::kLayerNorm, {sum, weights(graph, random, {16}), weights(graph, random, {16})},
+                            {2, 4, 16}, {{"axis", integer(2)}, {"epsilon", 1e-5}}));
   });
 }
 
 void add_pools(Cases& cases) {
-  const auto pool = [&](std::string name, Kind kind, Shape x, Shape y, Ints kernel, Ints strides, Ints dilations, Ints pads,
-                        Ints extra = {}) {
+  const auto pool = [&](std::string name, Kind kind, Shape x, Shape y, Ints kernel, Ints strides, Ints dilations,
+                        Ints pads, Ints extra = {}) {
     std::vector<std::pair<const char*, Attribute>> attributes{
         {"kernel", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}};
     if (kind == Kind::kMaxPool) return cases.node("max_" + name, kind, {x}, y, attributes);
@@ -253,46 +285,55 @@ void add_pools(Cases& cases) {
 void add_elementwise(Cases& cases) {
   for (const char* function : {"relu", "sigmoid", "tanh", "erf", "exp", "neg", "abs", "floor", "ceil", "round", "sign",
                                "gelu", "gelu_tanh", "softplus", "hard_swish", "sin", "cos"})
-    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}}, {-4, 4});
+    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
+               {-4, 4});
   for (const char* function : {"log", "sqrt", "reciprocal"})
-    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}}, {0.1, 9});
-  for (const auto& [function, alpha, beta] : {std::tuple("clip", -0.5, 0.75), std::tuple("leaky_relu", 0.1, 0.0),
-                                              std::tuple("elu", 1.5, 0.0), std::tuple("hard_sigmoid", 0.2, 0.5),
-                                              std::tuple("linear", 3.0, -2.0)})
+    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
+               {0.1, 9});
+  for (const auto& [function, alpha, beta] :
+       {std::tuple("clip", -0.5, 0.75), std::tuple("leaky_relu", 0.1, 0.0), std::tuple("elu", 1.5, 0.0),
+        std::tuple("hard_sigmoid", 0.2, 0.5), std::tuple("linear", 3.0, -2.0)})
     cases.node(std::string("unary_") + function, Kind::kUnary, {{2, 3, 5, 5}}, {2, 3, 5, 5},
                {{"function", text(function)}, {"alpha", alpha}, {"beta", beta}}, {-2, 2});
   for (const DataType type : {DataType::kInt64, DataType::kInt32, DataType::kFloat64})
     for (const char* function : {"relu", "neg", "abs", "sign"})
       cases.node(std::string("unary_") + function + "_" + std::string(to_string(type)), Kind::kUnary, {{6}}, {6},
                  {{"function", text(function)}}, {-3, 3}, type, type);
-  cases.node("unary_clip_INT64", Kind::kUnary, {{9}}, {9}, {{"function", text("clip")}, {"alpha", -1.0}, {"beta", 1e30}},
-             {-9, 9}, DataType::kInt64, DataType::kInt64);
-  cases.node("unary_not", Kind::kUnary, {{9}}, {9}, {{"function", text("not")}}, {0, 1}, DataType::kBool, DataType::kBool);
+  cases.node("unary_clip_INT64", Kind::kUnary, {{9}}, {9},
+             {{"function", text("clip")}, {"alpha", -1.0}, {"beta", 1e30}}, {-9, 9}, DataType::kInt64,
+             DataType::kInt64);
+  cases.node("unary_not", Kind::kUnary, {{9}}, {9}, {{"function", text("not")}}, {0, 1}, DataType::kBool,
+             DataType::kBool);
   cases.node("unary_scalar", Kind::kUnary, {{}}, {}, {{"function", text("tanh")}});
 }
 
 void add_binary(Cases& cases) {
   const std::vector<std::tuple<const char*, Shape, Shape, Shape>> shapes{
-      {"same", {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}}, {"scalar", {3, 4}, {}, {3, 4}},
-      {"scalar_left", {}, {3, 4}, {3, 4}},                {"channel", {2, 3, 4, 5}, {3, 1, 1}, {2, 3, 4, 5}},
-      {"row", {2, 4, 6}, {6}, {2, 4, 6}},                 {"both", {4, 1, 3}, {5, 1}, {4, 5, 3}}};
+      {"same", {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}},
+      {"scalar", {3, 4}, {}, {3, 4}},
+      {"scalar_left", {}, {3, 4}, {3, 4}},
+      {"channel", {2, 3, 4, 5}, {3, 1, 1}, {2, 3, 4, 5}},
+      {"row", {2, 4, 6}, {6}, {2, 4, 6}},
+      {"both", {4, 1, 3}, {5, 1}, {4, 5, 3}}};
   for (const auto& [name, a, b, y] : shapes)
     for (const char* function : {"add", "sub", "mul", "div", "max", "min", "prelu"})
-      cases.node(std::string("binary_") + function + "_" + name, Kind::kBinary, {a, b}, y, {{"function", text(function)}}, {0.5, 2});
+      cases.node(std::string("binary_") + function + "_" + name, Kind::kBinary, {a, b}, y,
+                 {{"function", text(function)}}, {0.5, 2});
   cases.node("binary_pow", Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text("pow")}}, {0.5, 3});
   cases.node("binary_mod", Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text("mod")}}, {-3, 3});
-  cases.node("binary_prelu_negative", Kind::kBinary, {{2, 4, 5}, {4, 1}}, {2, 4, 5}, {{"function", text("prelu")}}, {-1, 1});
+  cases.node("binary_prelu_negative", Kind::kBinary, {{2, 4, 5}, {4, 1}}, {2, 4, 5}, {{"function", text("prelu")}},
+             {-1, 1});
   for (const char* function : {"equal", "less", "less_or_equal", "greater", "greater_or_equal"})
     for (const DataType type : {kFloat, DataType::kInt64, DataType::kInt32})
-      cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}}, {4, 5},
-                 {{"function", text(function)}}, {0, 2}, type, DataType::kBool);
+      cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
+                 {4, 5}, {{"function", text(function)}}, {0, 2}, type, DataType::kBool);
   for (const char* function : {"and", "or", "xor", "equal"})
-    cases.node(std::string("binary_") + function + "_BOOL", Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text(function)}},
-               {0, 1}, DataType::kBool, DataType::kBool);
+    cases.node(std::string("binary_") + function + "_BOOL", Kind::kBinary, {{4, 5}, {5}}, {4, 5},
+               {{"function", text(function)}}, {0, 1}, DataType::kBool, DataType::kBool);
   for (const char* function : {"add", "sub", "mul", "div", "mod", "min", "max"})
     for (const DataType type : {DataType::kInt64, DataType::kInt32, DataType::kFloat64})
-      cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}}, {4, 5},
-                 {{"function", text(function)}}, {-5, 5}, type, type);
+      cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
+                 {4, 5}, {{"function", text(function)}}, {-5, 5}, type, type);
   cases.add("binary_post_operations", [](GraphBuilder& graph, Random&) {
     const ValueIndex a = graph.input({2, 3, 4}), b = graph.input({4}), c = graph.input({2, 3, 4});
     graph.output(graph.node(Kind::kBinary, {a, b, c}, {2, 3, 4}, {{"function", text("mul")}}, kFloat,
@@ -300,8 +341,10 @@ void add_binary(Cases& cases) {
   });
   cases.add("affine", [](GraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 5, 3, 3}), y = graph.input({2, 5}), scale = graph.input({5});
-    graph.output(graph.node(Kind::kAffine, {x, weights(graph, random, {5}), weights(graph, random, {5})}, {2, 5, 3, 3}));
-    graph.output(graph.node(Kind::kAffine, {y, scale, weights(graph, random, {5})}, {2, 5}, {}, kFloat, {activation("tanh")}));
+    graph.output(
+        graph.node(Kind::kAffine, {x, weights(graph, random, {5}), weights(graph, random, {5})}, {2, 5, 3, 3}));
+    graph.output(
+        graph.node(Kind::kAffine, {y, scale, weights(graph, random, {5})}, {2, 5}, {}, kFloat, {activation("tanh")}));
   });
 }
 
@@ -313,7 +356,8 @@ void add_normalizations(Cases& cases) {
   for (int64_t axis : {1, 2})
     cases.node("layer_norm_plain_" + std::to_string(axis), Kind::kLayerNorm, {{3, 4, 16}}, {3, 4, 16},
                {{"axis", axis}, {"epsilon", 1e-5}});
-  cases.node("layer_norm_scaled", Kind::kLayerNorm, {{3, 4, 16}, {4, 16}, {4, 16}}, {3, 4, 16}, {{"axis", integer(1)}, {"epsilon", 1e-3}});
+  cases.node("layer_norm_scaled", Kind::kLayerNorm, {{3, 4, 16}, {4, 16}, {4, 16}}, {3, 4, 16},
+             {{"axis", integer(1)}, {"epsilon", 1e-3}});
   for (int64_t size : {3, 4, 5})
     cases.node("lrn_" + std::to_string(size), Kind::kLrn, {{2, 16, 4, 4}}, {2, 16, 4, 4},
                {{"size", size}, {"alpha", 0.1}, {"beta", 0.75}, {"bias", 2.0}});
@@ -332,15 +376,16 @@ void add_reductions(Cases& cases) {
              {{"function", text("max")}, {"axes", Ints{0, 2}}, {"keep_dims", integer(1)}});
   for (const char* function : {"sum", "max", "min", "prod", "mean"})
     cases.node(std::string("reduce_INT64_") + function, Kind::kReduce, {{3, 4}}, {3},
-               {{"function", text(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}}, {-3, 3}, DataType::kInt64, DataType::kInt64);
+               {{"function", text(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}}, {-3, 3}, DataType::kInt64,
+               DataType::kInt64);
   for (int64_t last : {0, 1})
     for (int64_t largest : {0, 1})
       cases.node("arg_reduce_" + std::to_string(last) + std::to_string(largest), Kind::kArgReduce, {{3, 8, 2}}, {3, 2},
                  {{"axis", integer(1)}, {"keep_dims", integer(0)}, {"select_last", last}, {"largest", largest}}, {0, 2},
                  DataType::kInt32, DataType::kInt64);
   cases.node("arg_max", Kind::kArgReduce, {{4, 10}}, {4, 1},
-             {{"axis", integer(1)}, {"keep_dims", integer(1)}, {"select_last", integer(0)}, {"largest", integer(1)}}, {-1, 1},
-             kFloat, DataType::kInt64);
+             {{"axis", integer(1)}, {"keep_dims", integer(1)}, {"select_last", integer(0)}, {"largest", integer(1)}},
+             {-1, 1}, kFloat, DataType::kInt64);
 }
 
 void add_movements(Cases& cases) {
@@ -360,39 +405,55 @@ void add_movements(Cases& cases) {
     move("reshape", Kind::kReshape, {{2, 3, 4}}, {6, 4}, {});
     move("expand", Kind::kExpand, {{3, 1, 2}}, {4, 3, 5, 2}, {});
     move("pad", Kind::kPad, {{2, 3}}, {4, 6}, {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("constant")}, {"value", 0.0}});
-    move("pad_edge", Kind::kPad, {{2, 3}}, {4, 6}, {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("edge")}, {"value", 0.0}});
-    move("pad_reflect", Kind::kPad, {{3, 4}}, {5, 7}, {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("reflect")}, {"value", 0.0}});
-    cases.add("where" + suffix, [=](GraphBuilder& graph, Random&) {
-      const ValueIndex condition = graph.input({3, 1}, DataType::kBool), a = graph.input({4}, type), b = graph.input({2, 3, 4}, type);
-      graph.output(graph.node(Kind::kWhere, {condition, a, b}, {2, 3, 4}, {}, type));
-    }, range);
+    move("pad_edge", Kind::kPad, {{2, 3}}, {4, 6},
+         {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("edge")}, {"value", 0.0}});
+    move("pad_reflect", Kind::kPad, {{3, 4}}, {5, 7},
+         {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("reflect")}, {"value", 0.0}});
+    cases.add(
+        "where" + suffix,
+        [=](GraphBuilder& graph, Random&) {
+          const ValueIndex condition = graph.input({3, 1}, DataType::kBool), a = graph.input({4}, type),
+                           b = graph.input({2, 3, 4}, type);
+          graph.output(graph.node(Kind::kWhere, {condition, a, b}, {2, 3, 4}, {}, type));
+        },
+        range);
     for (const DataType index : {DataType::kInt32, DataType::kInt64})
-      cases.add("gather_" + std::string(to_string(index)) + suffix, [=](GraphBuilder& graph, Random&) {
-        const ValueIndex x = graph.input({2, 5, 3}, type);
-        const ValueIndex indices = graph.constant({.type = index, .shape = {2, 2}, .values = {0, 4, -1, 2}});
-        graph.output(graph.node(Kind::kGather, {x, indices}, {2, 2, 2, 3}, {{"axis", integer(1)}}, type));
-      }, range);
+      cases.add(
+          "gather_" + std::string(to_string(index)) + suffix,
+          [=](GraphBuilder& graph, Random&) {
+            const ValueIndex x = graph.input({2, 5, 3}, type);
+            const ValueIndex indices = graph.constant({.type = index, .shape = {2, 2}, .values = {0, 4, -1, 2}});
+            graph.output(graph.node(Kind::kGather, {x, indices}, {2, 2, 2, 3}, {{"axis", integer(1)}}, type));
+          },
+          range);
   }
-  cases.node("pad_value", Kind::kPad, {{2, 3}}, {4, 6}, {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("constant")}, {"value", 2.5}});
+  cases.node("pad_value", Kind::kPad, {{2, 3}}, {4, 6},
+             {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("constant")}, {"value", 2.5}});
   for (const DataType from : {kFloat, DataType::kInt64, DataType::kInt32, DataType::kBool, DataType::kUint8})
     for (const DataType to : {kFloat, DataType::kInt64, DataType::kInt32, DataType::kBool, DataType::kInt8})
-      cases.node("cast_" + std::string(to_string(from)) + "_" + std::string(to_string(to)), Kind::kCast, {{3, 5}}, {3, 5}, {},
-                 from == DataType::kBool ? Range{0, 1} : Range{0, 9}, from, to);
-  cases.add("cast_through_half", [](GraphBuilder& graph, Random&) {
-    const ValueIndex x = graph.input({64});
-    for (const DataType narrow : {DataType::kFloat16, DataType::kBfloat16}) {
-      const ValueIndex half = graph.node(Kind::kCast, {graph.node(Kind::kUnary, {x}, {64}, {{"function", text("round")}})}, {64}, {}, narrow);
-      graph.output(graph.node(Kind::kCast, {half}, {64}));
-    }
-  }, {-100, 100});
+      cases.node("cast_" + std::string(to_string(from)) + "_" + std::string(to_string(to)), Kind::kCast, {{3, 5}},
+                 {3, 5}, {}, from == DataType::kBool ? Range{0, 1} : Range{0, 9}, from, to);
+  cases.add("cast_through_half",
+            [](GraphBuilder& graph, Random&) {
+              const ValueIndex x = graph.input({64});
+              for (const DataType narrow : {DataType::kFloat16, DataType::kBfloat16}) {
+                const ValueIndex half =
+                    graph.node(Kind::kCast, {graph.node(Kind::kUnary, {x}, {64}, {{"function", text("round")}})}, {64},
+                               {}, narrow);
+                graph.output(graph.node(Kind::kCast, {half}, {64}));
+              }
+            },
+            {-100, 100});
 }
 
 void add_resizes(Cases& cases) {
   for (const char* mode : {"nearest", "linear"})
     for (const char* coordinates : {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"}) {
       const auto resize = [&](const char* nearest, Shape y, Reals scales) {
-        cases.node(std::string("resize_") + mode + "_" + coordinates + "_" + nearest + "_" + std::to_string(y[2]), Kind::kResize,
-                   {{1, 2, 4, 5}}, y, {{"mode", text(mode)}, {"coordinates", text(coordinates)}, {"nearest", text(nearest)}, {"scales", scales}});
+        cases.node(
+            std::string("resize_") + mode + "_" + coordinates + "_" + nearest + "_" + std::to_string(y[2]),
+            Kind::kResize, {{1, 2, 4, 5}}, y,
+            {{"mode", text(mode)}, {"coordinates", text(coordinates)}, {"nearest", text(nearest)}, {"scales", scales}});
       };
       resize("floor", {1, 2, 8, 10}, {1, 1, 2, 2});
       resize("round_prefer_floor", {1, 2, 6, 3}, {1, 1, 1.5, 0.6});

@@ -38,8 +38,7 @@ double at(const Array& array, const Shape& index) {
   const Shape strides = strides_of(array.shape);
   const size_t skip = index.size() - array.shape.size();
   int64_t offset = 0;
-  for (size_t d = 0; d < array.shape.size(); ++d)
-    offset += array.shape[d] == 1 ? 0 : index[d + skip] * strides[d];
+  for (size_t d = 0; d < array.shape.size(); ++d) offset += array.shape[d] == 1 ? 0 : index[d + skip] * strides[d];
   return array.values.at(static_cast<size_t>(offset));
 }
 
@@ -200,7 +199,8 @@ void pooling(const Node& node, const Arguments& in, Array& y) {
     for_each(attributes.integers("kernel"), [&](const Shape& k) {
       const Shape from = window(attributes, spatial(index), k);
       bool counts = true;
-      for (size_t d = 0; d < rank; ++d) counts = counts && from[d] < x.shape[d + 2] + attributes.integers("pads")[rank + d];
+      for (size_t d = 0; d < rank; ++d)
+        counts = counts && from[d] < x.shape[d + 2] + attributes.integers("pads")[rank + d];
       padded += counts;
       if (!is_inside(from, spatial(x.shape))) return;
       const double element = at(x, joined(index[0], index[1], from));
@@ -241,7 +241,8 @@ void layer_norm(const Node& node, const Arguments& in, Array& y) {
   for (size_t begin = 0; begin < x.size(); begin += row) {
     double mean = 0, variance = 0;
     for (size_t i = 0; i < row; ++i) mean += x[begin + i] / static_cast<double>(row);
-    for (size_t i = 0; i < row; ++i) variance += (x[begin + i] - mean) * (x[begin + i] - mean) / static_cast<double>(row);
+    for (size_t i = 0; i < row; ++i)
+      variance += (x[begin + i] - mean) * (x[begin + i] - mean) / static_cast<double>(row);
     for (size_t i = 0; i < row; ++i) {
       const double normal = (x[begin + i] - mean) / std::sqrt(variance + node.attributes.real("epsilon"));
       y.values.push_back(in.size() > 2 ? normal * in[1]->values[i] + in[2]->values[i] : normal);
@@ -343,7 +344,8 @@ void gather(const Node& node, const Arguments& in, Array& y) {
   const auto axis = static_cast<std::ptrdiff_t>(node.attributes.integer("axis"));
   const auto index_rank = static_cast<std::ptrdiff_t>(in[1]->shape.size());
   fill(y, [&](const Shape& index) {
-    const auto chosen = static_cast<int64_t>(at(*in[1], Shape(index.begin() + axis, index.begin() + axis + index_rank)));
+    const auto chosen =
+        static_cast<int64_t>(at(*in[1], Shape(index.begin() + axis, index.begin() + axis + index_rank)));
     Shape from(index.begin(), index.begin() + axis);
     from.push_back(chosen < 0 ? chosen + in[0]->shape[static_cast<size_t>(axis)] : chosen);
     from.insert(from.end(), index.begin() + axis + index_rank, index.end());
@@ -399,8 +401,10 @@ void resize(const Node& node, const Arguments& in, Array& y) {
       for (size_t d = 0; d < from.size() && weight > 0; ++d) {
         const double last = static_cast<double>(x.shape[d] - 1), source = static_cast<double>(from[d]);
         const double position = resize_position(node, d, index[d], x.shape[d], y.shape[d]);
-        if (linear) weight *= std::max(0.0, 1 - std::abs(std::clamp(position, 0.0, last) - source));
-        else weight *= std::clamp(rounded(node.attributes.text("nearest"), position), 0.0, last) == source;
+        if (linear)
+          weight *= std::max(0.0, 1 - std::abs(std::clamp(position, 0.0, last) - source));
+        else
+          weight *= std::clamp(rounded(node.attributes.text("nearest"), position), 0.0, last) == source;
       }
       if (weight > 0) sum += weight * at(x, from);
     });
@@ -443,7 +447,8 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kGather: return gather(node, in, y);
     case OperatorKind::kCast: return fill(y, [&](const Shape& index) { return cast(at(*in[0], index), y.type); });
     case OperatorKind::kWhere:
-      return fill(y, [&](const Shape& index) { return at(*in[0], index) != 0 ? at(*in[1], index) : at(*in[2], index); });
+      return fill(y,
+                  [&](const Shape& index) { return at(*in[0], index) != 0 ? at(*in[1], index) : at(*in[2], index); });
     case OperatorKind::kPad: return pad(node, in, y);
     case OperatorKind::kArgReduce: return arg_reduce(node, in, y);
     case OperatorKind::kResize: return resize(node, in, y);

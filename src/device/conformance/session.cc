@@ -1,8 +1,8 @@
 #include "device/conformance/session.h"
 
-#include <algorithm>
-
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 #include "device/conformance/bump_planner.h"

@@ -16,7 +16,7 @@ namespace foliot {
 struct PlannedProgram {
   std::vector<Plan> plans;
   std::vector<std::byte> weights;
-  std::vector<uint64_t> constant_bytes;   // by constant
+  std::vector<uint64_t> constant_bytes;  // by constant
 };
 
 Result<PlannedProgram> lower_and_plan(Device& device, std::span<const Graph> graphs);

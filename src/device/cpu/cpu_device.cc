@@ -1,17 +1,17 @@
 #include "device/cpu/cpu_device.h"
 
+#include <fmt/format.h>
+#include <omp.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
-#include <omp.h>
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/check.h"
 #include "device/cpu/graph_lowering.h"
@@ -57,7 +57,10 @@ class CpuExecutable : public Executable {
  public:
   CpuExecutable(const Memory& memory, uint32_t threads, std::shared_ptr<PreparedProgram> program,
                 std::shared_ptr<WeightsSource> weights, PageTable pages)
-      : memory_(memory), threads_(threads), program_(std::move(program)), weights_(std::move(weights)),
+      : memory_(memory),
+        threads_(threads),
+        program_(std::move(program)),
+        weights_(std::move(weights)),
         pages_(std::move(pages)) {}
 
   Status load(std::span<const PageIndex> pages) override {
@@ -82,9 +85,11 @@ class CpuExecutable : public Executable {
   Status run(uint32_t plan, OperatorRange range, uint64_t input_offset, uint64_t output_offset) override {
     FOLIOT_CHECK(loaded_ && input_offset % kTensorAlignment == 0 && output_offset % kTensorAlignment == 0);
     use_threads(threads_);
-    return program_->run(plan, range, {.weights = pages_.data(), .workspace = memory_.workspace.data(),
-                                       .input = memory_.io_cache.data() + input_offset,
-                                       .output = memory_.io_cache.data() + output_offset});
+    return program_->run(plan, range,
+                         {.weights = pages_.data(),
+                          .workspace = memory_.workspace.data(),
+                          .input = memory_.io_cache.data() + input_offset,
+                          .output = memory_.io_cache.data() + output_offset});
   }
 
  private:
@@ -137,7 +142,7 @@ class OneDnnDevice : public CpuDevice {
   dnnl::stream stream_;
   Memory memory_;
   bool memory_locked_ = false;
-  std::map<std::string, std::weak_ptr<PreparedProgram>> prepared_;   // by plans_key()
+  std::map<std::string, std::weak_ptr<PreparedProgram>> prepared_;  // by plans_key()
 };
 
 Result<LoweredProgram> OneDnnDevice::lower(std::span<const Graph> graphs) {
@@ -165,7 +170,8 @@ Result<LoweredProgram> OneDnnDevice::lower(std::span<const Graph> graphs) {
 Status OneDnnDevice::allocate(const DeviceMemory& memory) {
   FOLIOT_CHECK(memory_.page_cache == nullptr && memory.page_bytes > 0 && memory.page_bytes % kPageAlignment == 0);
   bool locked = options_.lock_memory;
-  FOLIOT_ASSIGN_OR_RETURN(Mapping io_cache, take_memory(memory.io_cache_bytes, "io cache", options_.lock_memory, locked));
+  FOLIOT_ASSIGN_OR_RETURN(Mapping io_cache,
+                          take_memory(memory.io_cache_bytes, "io cache", options_.lock_memory, locked));
   FOLIOT_ASSIGN_OR_RETURN(Mapping workspace,
                           take_memory(memory.workspace_bytes, "workspace", options_.lock_memory, locked));
   FOLIOT_ASSIGN_OR_RETURN(memory_.page_cache,
@@ -193,13 +199,14 @@ Result<std::unique_ptr<Executable>> OneDnnDevice::preload(std::span<const Plan> 
   use_threads(options_.threads);
   for (const Plan& plan : plans)
     if (plan.workspace_bytes > memory_.workspace.bytes())
-      return Status::resource_exhausted(fmt::format("batch size {} needs a workspace of {} bytes, and the device has {}; "
-                                                    "configure a larger workspace", plan.batch_size,
-                                                    plan.workspace_bytes, memory_.workspace.bytes()));
+      return Status::resource_exhausted(
+          fmt::format("batch size {} needs a workspace of {} bytes, and the device has {}; "
+                      "configure a larger workspace",
+                      plan.batch_size, plan.workspace_bytes, memory_.workspace.bytes()));
   FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program, prepare(plans, weights->bytes()));
   FOLIOT_ASSIGN_OR_RETURN(PageTable pages, PageTable::reserve(*memory_.page_cache, weights->bytes()));
-  return std::unique_ptr<Executable>(std::make_unique<CpuExecutable>(
-      memory_, options_.threads, std::move(program), std::move(weights), std::move(pages)));
+  return std::unique_ptr<Executable>(std::make_unique<CpuExecutable>(memory_, options_.threads, std::move(program),
+                                                                     std::move(weights), std::move(pages)));
 }
 
 }  // namespace

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "device/conformance/bump_planner.h"
 #include "device/conformance/conformance.h"
+#include "device/conformance/graph_builder.h"
+#include "device/conformance/session.h"
 
 namespace foliot {
 namespace {
@@ -15,6 +20,85 @@ const int kRegistered =
     register_conformance("cpu_1_thread", with_threads(1)) + register_conformance("cpu_2_threads", with_threads(2));
 
 TEST(CpuDevice, RegistersTheConformanceSuite) { EXPECT_GT(kRegistered, 400); }
+
+TEST(CpuDevice, FingerprintTellsThreadsApart) {
+  EXPECT_NE(with_threads(1)()->fingerprint(), with_threads(2)()->fingerprint());
+  EXPECT_EQ(with_threads(1)()->fingerprint().find("cpu oneDNN "), 0u);
+  EXPECT_EQ(with_threads(1)()->kind(), "cpu");
+}
+
+Graph gather_graph() {
+  GraphBuilder builder;
+  const ValueIndex indices = builder.input({4}, DataType::kInt64);
+  const ValueIndex table =
+      builder.constant({.type = DataType::kFloat32, .shape = {3, 2}, .values = {1, 2, 3, 4, 5, 6}});
+  builder.output(builder.node(OperatorKind::kGather, {table, indices}, {4, 2}, {{"axis", int64_t{0}}}));
+  return builder.graph();
+}
+
+// A client's bad index must neither read elsewhere nor fail the batch.
+TEST(CpuDevice, GatherOutOfRangeReadsAsZero) {
+  const auto device = with_threads(1)();
+  const std::vector<Graph> graphs{gather_graph()};
+  Session session(*device, {lower_and_plan(*device, graphs).value()}, 4096);
+  session.load(0, 0);
+  const std::vector<Array> inputs{{.type = DataType::kInt64, .shape = {4}, .values = {2, 3, -4, -3}}};
+  const Array output = from_bytes(DataType::kFloat32, {4, 2}, session.run(0, 0, inputs)[0]);
+  EXPECT_EQ(output.values, (std::vector<double>{5, 6, 0, 0, 0, 0, 1, 2}));
+}
+
+// Dividing by a client's zero must not end the process.
+TEST(CpuDevice, IntegerDivisionByZeroGivesZero) {
+  GraphBuilder builder;
+  const ValueIndex a = builder.input({3}, DataType::kInt64), b = builder.input({3}, DataType::kInt64);
+  for (const char* function : {"div", "mod"})
+    builder.output(
+        builder.node(OperatorKind::kBinary, {a, b}, {3}, {{"function", std::string(function)}}, DataType::kInt64));
+  const auto device = with_threads(1)();
+  const std::vector<Graph> graphs{builder.graph()};
+  Session session(*device, {lower_and_plan(*device, graphs).value()}, 4096);
+  session.load(0, 0);
+  const std::vector<Array> inputs{{.type = DataType::kInt64, .shape = {3}, .values = {7, -9223372036854775808.0, 7}},
+                                  {.type = DataType::kInt64, .shape = {3}, .values = {0, -1, 2}}};
+  const auto outputs = session.run(0, 0, inputs);
+  EXPECT_EQ(from_bytes(DataType::kInt64, {3}, outputs[0]).values, (std::vector<double>{0, -9223372036854775808.0, 3}));
+  EXPECT_EQ(from_bytes(DataType::kInt64, {3}, outputs[1]).values, (std::vector<double>{0, 0, 1}));
+}
+
+TEST(CpuDevice, UnknownFunctionNamesTheNode) {
+  GraphBuilder builder;
+  const ValueIndex x = builder.input({4});
+  builder.output(builder.node(OperatorKind::kUnary, {x}, {4}, {{"function", std::string("frobnicate")}}));
+  const std::vector<Graph> graphs{builder.graph()};
+  const auto lowered = with_threads(1)()->lower(graphs);
+  ASSERT_FALSE(lowered.ok());
+  EXPECT_EQ(lowered.status().code(), StatusCode::kUnimplemented);
+  EXPECT_NE(lowered.status().message().find("node 0"), std::string::npos) << lowered.status().message();
+}
+
+class FailingWeights : public WeightsSource {
+ public:
+  explicit FailingWeights(uint64_t bytes) : bytes_(bytes) {}
+  uint64_t bytes() const override { return bytes_; }
+  Status read(uint64_t, std::span<std::byte>) override { return Status::internal("the disk is gone"); }
+
+ private:
+  uint64_t bytes_;
+};
+
+TEST(CpuDevice, FailedLoadLeavesTheProgramUnloaded) {
+  const auto device = with_threads(1)();
+  const std::vector<Graph> graphs{gather_graph()};
+  PlannedProgram program = lower_and_plan(*device, graphs).value();
+  ASSERT_TRUE(
+      device->allocate({.page_bytes = 4096, .page_count = 1, .io_cache_bytes = 4096, .workspace_bytes = 4096}).ok());
+  auto executable = device->preload(program.plans, std::make_shared<FailingWeights>(program.weights.size())).value();
+  const std::vector<PageIndex> pages{0};
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Status loaded = executable->load(pages);
+    EXPECT_EQ(loaded.message(), "the disk is gone");
+  }
+}
 
 }  // namespace
 }  // namespace foliot

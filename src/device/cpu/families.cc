@@ -36,8 +36,8 @@ constexpr std::array kFamilies{
 }  // namespace
 
 const Family* find_family(OperatorKind kind) {
-  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                  [kind](const Family& family) { return family.kind == kind; });
+  const auto found =
+      std::find_if(kFamilies.begin(), kFamilies.end(), [kind](const Family& family) { return family.kind == kind; });
   return found == kFamilies.end() ? nullptr : &*found;
 }
 

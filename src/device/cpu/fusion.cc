@@ -16,8 +16,8 @@ std::optional<Fusion> plan_fusion(const Node& node, const GraphLowering& lowerin
       if (!whole && !lowering.is_dense(value)) return std::nullopt;
       const std::optional<Shape> seen = operand_shape(extent, shape, result);
       if (!seen) return std::nullopt;
-      operand.descriptor = lowering.is_dense(value) ? dense_descriptor(DataType::kFloat32, *seen)
-                                                    : lowering.layout(value);
+      operand.descriptor =
+          lowering.is_dense(value) ? dense_descriptor(DataType::kFloat32, *seen) : lowering.layout(value);
       if (whole) {
         if (fusion.destination && *fusion.destination != operand.descriptor) return std::nullopt;
         fusion.destination = operand.descriptor;

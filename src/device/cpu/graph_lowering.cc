@@ -1,8 +1,8 @@
 #include "device/cpu/graph_lowering.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 #include "device/cpu/families.h"
@@ -15,7 +15,11 @@ namespace {
 size_t primary_inputs(OperatorKind kind) { return kind == OperatorKind::kAffine ? 3 : 2; }
 
 Node activation_node(const Node& node, const PostOperation& operation, ValueIndex input) {
-  Node activation{.kind = OperatorKind::kUnary, .name = node.name, .inputs = {input}, .outputs = {}, .attributes = {},
+  Node activation{.kind = OperatorKind::kUnary,
+                  .name = node.name,
+                  .inputs = {input},
+                  .outputs = {},
+                  .attributes = {},
                   .post_operations = {}};
   activation.attributes.set("function", operation.function);
   activation.attributes.set("alpha", operation.alpha);
@@ -24,8 +28,12 @@ Node activation_node(const Node& node, const PostOperation& operation, ValueInde
 }
 
 Node binary_node(const Node& node, const PostOperation& operation, ValueIndex input) {
-  Node binary{.kind = OperatorKind::kBinary, .name = node.name, .inputs = {input, node.inputs.at(operation.input)},
-              .outputs = {}, .attributes = {}, .post_operations = {}};
+  Node binary{.kind = OperatorKind::kBinary,
+              .name = node.name,
+              .inputs = {input, node.inputs.at(operation.input)},
+              .outputs = {},
+              .attributes = {},
+              .post_operations = {}};
   binary.attributes.set("function", operation.function);
   return binary;
 }
@@ -33,8 +41,13 @@ Node binary_node(const Node& node, const PostOperation& operation, ValueIndex in
 }  // namespace
 
 GraphLowering::GraphLowering(const Graph& graph, Packing& packing, const dnnl::engine& engine)
-    : graph_(graph), packing_(packing), engine_(engine), values_(graph.values), tensor_(values_.size(), kNoTensor),
-      output_(values_.size()), uses_(values_.size()) {
+    : graph_(graph),
+      packing_(packing),
+      engine_(engine),
+      values_(graph.values),
+      tensor_(values_.size(), kNoTensor),
+      output_(values_.size()),
+      uses_(values_.size()) {
   plan_.batch_size = graph.batch_size;
   plan_.bucket = graph.bucket;
   for (ValueIndex output : graph.outputs) {
@@ -51,8 +64,12 @@ GraphLowering::GraphLowering(const Graph& graph, Packing& packing, const dnnl::e
 Result<Plan> GraphLowering::lower() {
   for (ValueIndex input : graph_.inputs) {
     const Value& it = value(input);
-    tensor_[input] = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = {},
-                                 .bytes = byte_size(it.type, it.shape), .place = Place::kInput});
+    tensor_[input] = add_tensor({.name = it.name,
+                                 .type = it.type,
+                                 .shape = it.shape,
+                                 .layout = {},
+                                 .bytes = byte_size(it.type, it.shape),
+                                 .place = Place::kInput});
     plan_.inputs.push_back(tensor_[input]);
   }
   for (const Node& node : graph_.nodes)
@@ -108,7 +125,8 @@ Result<bool> GraphLowering::lower_split(const Node& node, size_t fused) {
 
 Result<bool> GraphLowering::lower_fused(const Node& node) {
   const Family* family = find_family(node.kind);
-  if (family == nullptr || family->lower == nullptr) return Status::unimplemented("the CPU device has no such operator");
+  if (family == nullptr || family->lower == nullptr)
+    return Status::unimplemented("the CPU device has no such operator");
   FOLIOT_ASSIGN_OR_RETURN(const bool lowered, family->lower(node, *this));
   if (!lowered) return false;
   for (ValueIndex input : node.inputs)
@@ -124,8 +142,12 @@ Status GraphLowering::finish_outputs() {
     if (plan_.tensors[tensor].place != Place::kOutput || taken[tensor]) {
       const Value& it = value(output);
       const TensorIndex from = is_dense(output) || !lies_row_major(layout(output)) ? tensor : dense(output);
-      tensor = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = {},
-                           .bytes = byte_size(it.type, it.shape), .place = Place::kOutput});
+      tensor = add_tensor({.name = it.name,
+                           .type = it.type,
+                           .shape = it.shape,
+                           .layout = {},
+                           .bytes = byte_size(it.type, it.shape),
+                           .place = Place::kOutput});
       FOLIOT_RETURN_IF_ERROR(reorder(from, tensor).with_context(fmt::format("output '{}'", it.name)));
       taken.resize(plan_.tensors.size());
     }
@@ -153,15 +175,27 @@ TensorIndex GraphLowering::add_tensor(Tensor tensor) {
 TensorIndex GraphLowering::add_view(const Value& value, TensorIndex under, const std::string& layout, uint64_t bytes,
                                     uint64_t offset) {
   const Tensor& it = plan_.tensors.at(under);
-  return add_tensor({.name = value.name, .type = value.type, .shape = value.shape, .layout = layout, .bytes = bytes,
-                     .place = it.place, .offset = 0, .alias_of = storage(under),
-                     .alias_offset = it.alias_offset + offset, .constant = it.constant});
+  return add_tensor({.name = value.name,
+                     .type = value.type,
+                     .shape = value.shape,
+                     .layout = layout,
+                     .bytes = bytes,
+                     .place = it.place,
+                     .offset = 0,
+                     .alias_of = storage(under),
+                     .alias_offset = it.alias_offset + offset,
+                     .constant = it.constant});
 }
 
 TensorIndex GraphLowering::constant_tensor(const Value& value, uint32_t constant, const std::string& layout,
                                            uint64_t bytes) {
-  return add_tensor({.name = value.name, .type = value.type, .shape = value.shape, .layout = layout, .bytes = bytes,
-                     .place = Place::kWeights, .constant = constant});
+  return add_tensor({.name = value.name,
+                     .type = value.type,
+                     .shape = value.shape,
+                     .layout = layout,
+                     .bytes = bytes,
+                     .place = Place::kWeights,
+                     .constant = constant});
 }
 
 TensorIndex GraphLowering::storage(TensorIndex tensor) const {
@@ -198,7 +232,8 @@ TensorIndex GraphLowering::dense(ValueIndex value) {
   const Value& it = values_[value];
   const uint64_t bytes = byte_size(it.type, it.shape);
   if (lies_row_major(layout(value))) return copies_[{value, {}}] = add_view(it, tensor, {}, bytes);
-  const TensorIndex to = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = {}, .bytes = bytes});
+  const TensorIndex to =
+      add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = {}, .bytes = bytes});
   FOLIOT_CHECK(reorder(tensor, to).ok());
   return copies_[{value, {}}] = to;
 }
@@ -227,8 +262,8 @@ TensorIndex GraphLowering::in_layout(ValueIndex value, const Descriptor& wanted,
   } else if (lies_row_major(wanted) && lies_row_major(layout(value))) {
     return copies_[key] = add_view(it, tensor, bytes, wanted.get_size());
   }
-  const TensorIndex to = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = bytes,
-                                     .bytes = wanted.get_size()});
+  const TensorIndex to =
+      add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = bytes, .bytes = wanted.get_size()});
   FOLIOT_CHECK(reorder(tensor, to).ok());
   return copies_[key] = to;
 }
@@ -241,7 +276,10 @@ std::optional<Descriptor> GraphLowering::packed_layout(ValueIndex value, const D
 TensorIndex GraphLowering::result(ValueIndex value, const Descriptor& layout) {
   if (foliot::is_dense(layout)) return dense_result(value);
   const Value& it = values_[value];
-  tensor_[value] = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = layout_bytes(layout),
+  tensor_[value] = add_tensor({.name = it.name,
+                               .type = it.type,
+                               .shape = it.shape,
+                               .layout = layout_bytes(layout),
                                .bytes = layout.get_size()});
   storage_uses_[tensor_[value]] = uses_[value];
   return tensor_[value];
@@ -249,15 +287,18 @@ TensorIndex GraphLowering::result(ValueIndex value, const Descriptor& layout) {
 
 TensorIndex GraphLowering::dense_result(ValueIndex value) {
   const Value& it = values_[value];
-  tensor_[value] = add_tensor({.name = it.name, .type = it.type, .shape = it.shape, .layout = {},
+  tensor_[value] = add_tensor({.name = it.name,
+                               .type = it.type,
+                               .shape = it.shape,
+                               .layout = {},
                                .bytes = byte_size(it.type, it.shape),
                                .place = is_output(value) ? Place::kOutput : Place::kWorkspace});
   storage_uses_[tensor_[value]] = uses_[value];
   return tensor_[value];
 }
 
-TensorIndex GraphLowering::result_over(ValueIndex value, TensorIndex operand, const std::string& layout,
-                                       uint64_t bytes, uint64_t offset) {
+TensorIndex GraphLowering::result_over(ValueIndex value, TensorIndex operand, const std::string& layout, uint64_t bytes,
+                                       uint64_t offset) {
   FOLIOT_CHECK(may_view(value));
   tensor_[value] = add_view(values_[value], operand, layout, bytes, offset);
   storage_uses_[storage(operand)] += uses_[value];
@@ -280,8 +321,8 @@ bool GraphLowering::may_overwrite(const Node& node, ValueIndex operand, ValueInd
 }
 
 ValueIndex GraphLowering::reshaped(ValueIndex value, const Shape& shape) {
-  const ValueIndex view = add_value({.name = values_[value].name, .type = values_[value].type, .shape = shape,
-                                     .constant = values_[value].constant});
+  const ValueIndex view = add_value(
+      {.name = values_[value].name, .type = values_[value].type, .shape = shape, .constant = values_[value].constant});
   uses_[view] = 0;
   if (!values_[view].is_constant()) result_over(view, dense(value), {}, byte_size(values_[view].type, shape));
   return view;
@@ -297,8 +338,14 @@ Status GraphLowering::lower_instead(const Node& node) {
 }
 
 Operator GraphLowering::begin(const Node& node, std::string_view kernel) {
-  return {.kind = node.kind, .name = node.name, .inputs = {}, .outputs = {}, .attributes = node.attributes,
-          .post_operations = node.post_operations, .scratchpad = kNoTensor, .kernel = std::string(kernel)};
+  return {.kind = node.kind,
+          .name = node.name,
+          .inputs = {},
+          .outputs = {},
+          .attributes = node.attributes,
+          .post_operations = node.post_operations,
+          .scratchpad = kNoTensor,
+          .kernel = std::string(kernel)};
 }
 
 void GraphLowering::add_post_inputs(const Node& node, Operator& operation) {
@@ -323,8 +370,11 @@ Status GraphLowering::emit(Operator operation) {
     FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
     operation.kernel = recipe.descriptor.impl_info_str();
     if (const uint64_t bytes = recipe.descriptor.scratchpad_desc().get_size(); bytes > 0)
-      operation.scratchpad = add_tensor({.name = operation.name + " scratchpad", .type = DataType::kUint8,
-                                         .shape = {static_cast<int64_t>(bytes)}, .layout = {}, .bytes = bytes});
+      operation.scratchpad = add_tensor({.name = operation.name + " scratchpad",
+                                         .type = DataType::kUint8,
+                                         .shape = {static_cast<int64_t>(bytes)},
+                                         .layout = {},
+                                         .bytes = bytes});
   }
   plan_.operators.push_back(std::move(operation));
   return Status();
@@ -332,8 +382,13 @@ Status GraphLowering::emit(Operator operation) {
 
 Status GraphLowering::reorder(TensorIndex from, TensorIndex to) {
   const bool plain = plan_.tensors[from].layout == plan_.tensors[to].layout;
-  return emit({.kind = OperatorKind::kReorder, .name = plan_.tensors[to].name, .inputs = {from}, .outputs = {to},
-               .attributes = {}, .post_operations = {}, .scratchpad = kNoTensor,
+  return emit({.kind = OperatorKind::kReorder,
+               .name = plan_.tensors[to].name,
+               .inputs = {from},
+               .outputs = {to},
+               .attributes = {},
+               .post_operations = {},
+               .scratchpad = kNoTensor,
                .kernel = plain ? std::string(kOwnKernel) + "copy" : std::string()});
 }
 

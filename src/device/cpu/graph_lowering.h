@@ -96,12 +96,12 @@ class GraphLowering {
   Packing& packing_;
   const dnnl::engine& engine_;
   Plan plan_;
-  std::vector<Value> values_;               // the graph's, then those between split nodes
-  std::vector<TensorIndex> tensor_;         // by value; kNoTensor: not yet
-  std::vector<bool> output_;                // by value: an output of the graph
-  std::vector<uint32_t> uses_;              // by value
-  std::vector<uint32_t> storage_uses_;      // by tensor that owns storage: uses still to come
-  std::map<std::pair<ValueIndex, std::string>, TensorIndex> copies_;   // in other layouts
+  std::vector<Value> values_;                                         // the graph's, then those between split nodes
+  std::vector<TensorIndex> tensor_;                                   // by value; kNoTensor: not yet
+  std::vector<bool> output_;                                          // by value: an output of the graph
+  std::vector<uint32_t> uses_;                                        // by value
+  std::vector<uint32_t> storage_uses_;                                // by tensor that owns storage: uses still to come
+  std::map<std::pair<ValueIndex, std::string>, TensorIndex> copies_;  // in other layouts
 };
 
 }  // namespace foliot

@@ -1,14 +1,13 @@
 #include "device/cpu/host_memory.h"
 
-#include <cerrno>
-#include <cstring>
-#include <utility>
-
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <cerrno>
+#include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -103,14 +102,14 @@ Status PageTable::map(const PageCache& cache, std::span<const PageIndex> pages) 
   FOLIOT_CHECK(pages.size() * cache.page_bytes() == bytes());
   for (size_t i = 0; i < pages.size(); ++i) {
     FOLIOT_CHECK(pages[i] < cache.page_count());
-    const void* mapped = mmap(data() + i * cache.page_bytes(), cache.page_bytes(), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_FIXED | MAP_POPULATE, cache.file_,
-                              static_cast<off_t>(pages[i] * cache.page_bytes()));
+    const void* mapped =
+        mmap(data() + i * cache.page_bytes(), cache.page_bytes(), PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED | MAP_POPULATE, cache.file_, static_cast<off_t>(pages[i] * cache.page_bytes()));
     if (mapped == MAP_FAILED) {
       const int error = errno;
       unmap();
-      return Status::resource_exhausted(fmt::format("cannot map a page: {}; raise vm.max_map_count",
-                                                    std::strerror(error)));
+      return Status::resource_exhausted(
+          fmt::format("cannot map a page: {}; raise vm.max_map_count", std::strerror(error)));
     }
   }
   return Status();

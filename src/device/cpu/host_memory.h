@@ -19,7 +19,10 @@ class Mapping {
   Mapping() = default;
   Mapping(void* address, uint64_t bytes) : address_(static_cast<std::byte*>(address)), bytes_(bytes) {}
   Mapping(Mapping&& other) noexcept { swap(other); }
-  Mapping& operator=(Mapping&& other) noexcept { swap(other); return *this; }
+  Mapping& operator=(Mapping&& other) noexcept {
+    swap(other);
+    return *this;
+  }
   ~Mapping();
   std::byte* data() const { return address_; }
   uint64_t bytes() const { return bytes_; }
@@ -50,12 +53,13 @@ class PageCache {
 
  private:
   friend class PageTable;
-  PageCache(uint64_t page_bytes, uint32_t page_count, int file) : page_bytes_(page_bytes), page_count_(page_count), file_(file) {}
+  PageCache(uint64_t page_bytes, uint32_t page_count, int file)
+      : page_bytes_(page_bytes), page_count_(page_count), file_(file) {}
 
   uint64_t page_bytes_;
   uint32_t page_count_;
-  int file_;            // the memory, as a file without a name
-  Mapping whole_;       // keeps all of it resident and locked
+  int file_;       // the memory, as a file without a name
+  Mapping whole_;  // keeps all of it resident and locked
 };
 
 // One program's reserved range of addresses, behind which LOAD puts pages:

@@ -15,7 +15,9 @@ template <typename Index>
 class GatherKernel : public Kernel {
  public:
   explicit GatherKernel(const OperatorView& view)
-      : from_(view.input_index(0)), indices_(view.input_index(1)), to_(view.output_index()),
+      : from_(view.input_index(0)),
+        indices_(view.input_index(1)),
+        to_(view.output_index()),
         count_(static_cast<int64_t>(element_count(view.input(1).shape))) {
     const Shape& shape = view.input(0).shape;
     const auto axis = static_cast<std::ptrdiff_t>(view.attributes().integer("axis"));
@@ -32,8 +34,10 @@ class GatherKernel : public Kernel {
       const auto index = static_cast<int64_t>(indices[i % count_]);
       const int64_t row = index < 0 ? index + extent_ : index;
       std::byte* target = to + static_cast<uint64_t>(i) * row_bytes_;
-      if (row < 0 || row >= extent_) std::memset(target, 0, row_bytes_);
-      else std::memcpy(target, from + static_cast<uint64_t>(i / count_ * extent_ + row) * row_bytes_, row_bytes_);
+      if (row < 0 || row >= extent_)
+        std::memset(target, 0, row_bytes_);
+      else
+        std::memcpy(target, from + static_cast<uint64_t>(i / count_ * extent_ + row) * row_bytes_, row_bytes_);
     });
     return Status();
   }
@@ -48,11 +52,14 @@ template <typename T>
 class WhereKernel : public Kernel {
  public:
   explicit WhereKernel(const OperatorView& view)
-      : condition_(view.input_index(0)), a_(view.input_index(1)), b_(view.input_index(2)), to_(view.output_index()),
-        loop_(view.output().shape, {broadcast_strides(view.input(0).shape, view.output().shape),
-                                    broadcast_strides(view.input(1).shape, view.output().shape),
-                                    broadcast_strides(view.input(2).shape, view.output().shape),
-                                    dense_strides(view.output().shape)}) {}
+      : condition_(view.input_index(0)),
+        a_(view.input_index(1)),
+        b_(view.input_index(2)),
+        to_(view.output_index()),
+        loop_(view.output().shape,
+              {broadcast_strides(view.input(0).shape, view.output().shape),
+               broadcast_strides(view.input(1).shape, view.output().shape),
+               broadcast_strides(view.input(2).shape, view.output().shape), dense_strides(view.output().shape)}) {}
 
   Status run(Addresses addresses) override {
     const auto* condition = reinterpret_cast<const uint8_t*>(addresses[condition_]);
@@ -81,9 +88,12 @@ std::vector<int64_t> pad_sources(int64_t extent, int64_t begin, int64_t padded, 
   for (int64_t i = 0; i < padded; ++i) {
     int64_t at = i - begin;
     if (at < 0 || at >= extent) {
-      if (mode == "constant" || extent == 0) at = kOutside;
-      else if (mode == "edge") at = std::clamp<int64_t>(at, 0, extent - 1);
-      else if (extent == 1) at = 0;
+      if (mode == "constant" || extent == 0)
+        at = kOutside;
+      else if (mode == "edge")
+        at = std::clamp<int64_t>(at, 0, extent - 1);
+      else if (extent == 1)
+        at = 0;
       else {
         const int64_t period = 2 * (extent - 1);
         at = (at % period + period) % period;
@@ -99,7 +109,9 @@ template <typename T>
 class PadKernel : public Kernel {
  public:
   PadKernel(const OperatorView& view, T value)
-      : from_(view.input_index(0)), to_(view.output_index()), value_(value),
+      : from_(view.input_index(0)),
+        to_(view.output_index()),
+        value_(value),
         strides_(dense_strides(view.input(0).shape)) {
     const Shape& shape = view.output().shape;
     for (size_t d = 0; d < shape.size(); ++d)
@@ -130,13 +142,15 @@ class PadKernel : public Kernel {
   TensorIndex from_, to_;
   T value_;
   Shape strides_;
-  std::vector<std::vector<int64_t>> sources_;   // by dimension, by position in the result
+  std::vector<std::vector<int64_t>> sources_;  // by dimension, by position in the result
 };
 
 // The padding value in the tensor's type. Kinds of 16-bit floats are moved as
 // integers, and can only be padded with zero.
 template <typename T>
-T pad_value(double value) { return static_cast<T>(value); }
+T pad_value(double value) {
+  return static_cast<T>(value);
+}
 
 Status only_zero(DataType type) {
   return Status::unimplemented(fmt::format("pads {} with zero only; cast it before", to_string(type)));

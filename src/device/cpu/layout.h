@@ -8,10 +8,9 @@
 #ifndef FOLIOT_DEVICE_CPU_LAYOUT_H_
 #define FOLIOT_DEVICE_CPU_LAYOUT_H_
 
+#include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <string>
-
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/status.h"
 #include "core/tensor.h"

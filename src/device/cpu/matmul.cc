@@ -103,8 +103,8 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
   for (const PostOperation& operation : node.post_operations)
     if (operation.kind == PostOperation::Kind::kBinary)
       may_merge = may_merge && tells_last_dimension_only(lowering.shape(node.inputs.at(operation.input)), shape);
-  const Geometry geometry = geometry_of(node.attributes, lowering.shape(node.inputs[0]),
-                                        lowering.shape(node.inputs[1]), shape, may_merge);
+  const Geometry geometry =
+      geometry_of(node.attributes, lowering.shape(node.inputs[0]), lowering.shape(node.inputs[1]), shape, may_merge);
   const Bias bias = bias_of(has_bias(node.inputs, node.post_operations), node.attributes.real("alpha"));
   Fusion scale;
   append_scale(geometry, bias, node.attributes.real("alpha"), scale.attributes);
@@ -158,12 +158,12 @@ Result<PrimitiveRecipe> describe_matmul(const OperatorView& view) {
   PrimitiveAttributes attributes;
   append_scale(geometry, bias, alpha, attributes);
   append_post_operations(view, geometry.result, attributes);
-  const Descriptor right = view.input(1).layout.empty() ? described(geometry.right, geometry.right_strides)
-                                                        : view.input_descriptor(1);
+  const Descriptor right =
+      view.input(1).layout.empty() ? described(geometry.right, geometry.right_strides) : view.input_descriptor(1);
   PrimitiveRecipe recipe;
-  recipe.descriptor = make_descriptor(geometry, bias, described(geometry.left, geometry.left_strides), right,
-                                      dense_descriptor(DataType::kFloat32, geometry.result), attributes.make(),
-                                      view.engine());
+  recipe.descriptor =
+      make_descriptor(geometry, bias, described(geometry.left, geometry.left_strides), right,
+                      dense_descriptor(DataType::kFloat32, geometry.result), attributes.make(), view.engine());
   recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}, {DNNL_ARG_WEIGHTS, view.input_index(1)}};
   if (bias.present && !bias.fused_after_alpha) recipe.inputs.push_back({DNNL_ARG_BIAS, view.input_index(2)});
   recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};

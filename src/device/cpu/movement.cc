@@ -29,7 +29,9 @@ template <typename T>
 class StridedCopyKernel : public Kernel {
  public:
   StridedCopyKernel(const OperatorView& view, int64_t start, const Shape& strides)
-      : from_(view.input_index(0)), to_(view.output_index()), start_(start),
+      : from_(view.input_index(0)),
+        to_(view.output_index()),
+        start_(start),
         loop_(view.output().shape, {strides, dense_strides(view.output().shape)}) {}
 
   Status run(Addresses addresses) override {
@@ -39,9 +41,12 @@ class StridedCopyKernel : public Kernel {
     loop_.run([&](const auto& offsets, int64_t count) {
       const T* source = from + offsets[0];
       T* destination = to + offsets[1];
-      if (stride == 1) std::copy_n(source, count, destination);
-      else if (stride == 0) std::fill_n(destination, count, *source);
-      else for (int64_t i = 0; i < count; ++i) destination[i] = source[i * stride];
+      if (stride == 1)
+        std::copy_n(source, count, destination);
+      else if (stride == 0)
+        std::fill_n(destination, count, *source);
+      else
+        for (int64_t i = 0; i < count; ++i) destination[i] = source[i * stride];
     });
     return Status();
   }
@@ -78,7 +83,7 @@ class ConcatKernel : public Kernel {
  private:
   struct Part {
     TensorIndex tensor;
-    uint64_t bytes;   // of one row
+    uint64_t bytes;  // of one row
   };
 
   TensorIndex to_;
@@ -144,7 +149,8 @@ Shape common_shape(const OperatorView& view, const Tensor& a, const Tensor& b) {
 
 PrimitiveRecipe reorder_recipe(const OperatorView& view, const Descriptor& from, const Descriptor& to) {
   PrimitiveRecipe recipe;
-  recipe.descriptor = dnnl::reorder::primitive_desc(view.engine(), from, view.engine(), to, PrimitiveAttributes().make());
+  recipe.descriptor =
+      dnnl::reorder::primitive_desc(view.engine(), from, view.engine(), to, PrimitiveAttributes().make());
   recipe.inputs = {{DNNL_ARG_FROM, view.input_index(0)}};
   recipe.outputs = {{DNNL_ARG_TO, view.output_index()}};
   return recipe;
@@ -215,8 +221,8 @@ Result<PrimitiveRecipe> describe_transpose(const OperatorView& view) {
   const Shape dense = dense_strides(view.output().shape);
   Shape strides(dense.size());
   for (size_t d = 0; d < dense.size(); ++d) strides.at(static_cast<size_t>(permutation[d])) = dense[d];
-  const Descriptor from = view.input(0).layout.empty() ? dense_descriptor(*type, view.input(0).shape)
-                                                       : view.input_descriptor(0);
+  const Descriptor from =
+      view.input(0).layout.empty() ? dense_descriptor(*type, view.input(0).shape) : view.input_descriptor(0);
   return reorder_recipe(view, from, strided_descriptor(*type, view.input(0).shape, strides));
 }
 
@@ -263,9 +269,9 @@ Result<PrimitiveRecipe> describe_concat(const OperatorView& view) {
     sources.push_back(view.input_descriptor(i));
     recipe.inputs.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), view.input_index(i)});
   }
-  recipe.descriptor = dnnl::concat::primitive_desc(view.output_descriptor(),
-                                                   static_cast<int>(view.attributes().integer("axis")), sources,
-                                                   view.engine(), PrimitiveAttributes().make());
+  recipe.descriptor =
+      dnnl::concat::primitive_desc(view.output_descriptor(), static_cast<int>(view.attributes().integer("axis")),
+                                   sources, view.engine(), PrimitiveAttributes().make());
   recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
   return recipe;
 }

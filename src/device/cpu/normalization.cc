@@ -36,7 +36,8 @@ dnnl::primitive_desc softmax_descriptor(const Attributes& attributes, const Desc
 class SoftmaxKernel : public Kernel {
  public:
   explicit SoftmaxKernel(const OperatorView& view)
-      : source_(view.input_index(0)), destination_(view.output_index()),
+      : source_(view.input_index(0)),
+        destination_(view.output_index()),
         around_(around(view.input(0).shape, view.attributes().integer("axis"))),
         log_(view.attributes().integer("log") != 0) {}
 
@@ -82,8 +83,8 @@ dnnl::primitive_desc layer_norm_descriptor(const Attributes& attributes, const S
                                            const dnnl::engine& engine) {
   using dnnl::normalization_flags;
   const Shape merged = normalised_shape(shape, attributes.integer("axis"));
-  const auto flags = scaled ? normalization_flags::use_scale | normalization_flags::use_shift
-                            : normalization_flags::none;
+  const auto flags =
+      scaled ? normalization_flags::use_scale | normalization_flags::use_shift : normalization_flags::none;
   return dnnl::layer_normalization_forward::primitive_desc(
       {kInference, dense_descriptor(DataType::kFloat32, merged), static_cast<float>(attributes.real("epsilon")), flags},
       PrimitiveAttributes().make(), engine);
@@ -93,14 +94,18 @@ dnnl::primitive_desc lrn_descriptor(const Attributes& attributes, const Descript
   return dnnl::lrn_forward::primitive_desc(
       {kInference, dnnl::algorithm::lrn_across_channels, data, attributes.integer("size"),
        static_cast<float>(attributes.real("alpha")), static_cast<float>(attributes.real("beta")),
-       static_cast<float>(attributes.real("bias"))}, PrimitiveAttributes().make(), engine);
+       static_cast<float>(attributes.real("bias"))},
+      PrimitiveAttributes().make(), engine);
 }
 
 class LrnKernel : public Kernel {
  public:
   explicit LrnKernel(const OperatorView& view)
-      : source_(view.input_index(0)), destination_(view.output_index()), around_(around(view.input(0).shape, 1)),
-        size_(view.attributes().integer("size")), alpha_(static_cast<float>(view.attributes().real("alpha"))),
+      : source_(view.input_index(0)),
+        destination_(view.output_index()),
+        around_(around(view.input(0).shape, 1)),
+        size_(view.attributes().integer("size")),
+        alpha_(static_cast<float>(view.attributes().real("alpha"))),
         beta_(static_cast<float>(view.attributes().real("beta"))),
         bias_(static_cast<float>(view.attributes().real("bias"))) {}
 

@@ -2,9 +2,9 @@
 #ifndef FOLIOT_DEVICE_CPU_PARALLEL_H_
 #define FOLIOT_DEVICE_CPU_PARALLEL_H_
 
-#include <cstdint>
-
 #include <omp.h>
+
+#include <cstdint>
 
 namespace foliot {
 

@@ -1,11 +1,11 @@
 #include "device/cpu/plan_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "device/cpu/families.h"
 #include "device/cpu/layout.h"
@@ -34,11 +34,23 @@ struct KindRule {
 const std::vector<KindRule>& kind_rules() {
   using enum AttributeType;
   static const std::vector<KindRule> rules{
-      {OperatorKind::kConvolution, 2, {{"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}, {"groups", kInteger}}},
-      {OperatorKind::kConvolutionTranspose, 2, {{"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}, {"groups", kInteger}}},
+      {OperatorKind::kConvolution,
+       2,
+       {{"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}, {"groups", kInteger}}},
+      {OperatorKind::kConvolutionTranspose,
+       2,
+       {{"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}, {"groups", kInteger}}},
       {OperatorKind::kMatMul, 2, {{"transpose_a", kInteger}, {"transpose_b", kInteger}, {"alpha", kReal}}},
-      {OperatorKind::kMaxPool, 1, {{"kernel", kIntegers}, {"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}}},
-      {OperatorKind::kAveragePool, 1, {{"kernel", kIntegers}, {"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}, {"count_include_pad", kInteger}}},
+      {OperatorKind::kMaxPool,
+       1,
+       {{"kernel", kIntegers}, {"strides", kIntegers}, {"dilations", kIntegers}, {"pads", kIntegers}}},
+      {OperatorKind::kAveragePool,
+       1,
+       {{"kernel", kIntegers},
+        {"strides", kIntegers},
+        {"dilations", kIntegers},
+        {"pads", kIntegers},
+        {"count_include_pad", kInteger}}},
       {OperatorKind::kUnary, 1, {{"function", kText}}},
       {OperatorKind::kBinary, 2, {{"function", kText}}},
       {OperatorKind::kSoftmax, 1, {{"axis", kInteger}, {"log", kInteger}}},
@@ -144,7 +156,8 @@ Status check_ends(const Plan& plan, const std::vector<TensorIndex>& ends, Place 
 
 Status check_plan(const Plan& plan, uint64_t weights_bytes) {
   for (const Tensor& tensor : plan.tensors)
-    FOLIOT_RETURN_IF_ERROR(check_tensor(plan, tensor, weights_bytes).with_context(fmt::format("tensor '{}'", tensor.name)));
+    FOLIOT_RETURN_IF_ERROR(
+        check_tensor(plan, tensor, weights_bytes).with_context(fmt::format("tensor '{}'", tensor.name)));
   for (const Operator& operation : plan.operators)
     FOLIOT_RETURN_IF_ERROR(check_operator(operation, plan).with_context(fmt::format("operator '{}'", operation.name)));
   FOLIOT_RETURN_IF_ERROR(check_ends(plan, plan.inputs, Place::kInput));

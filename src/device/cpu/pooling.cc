@@ -12,15 +12,18 @@ namespace {
 
 struct Geometry {
   dnnl::algorithm algorithm = dnnl::algorithm::pooling_max;
-  Shape kernel, strides, dilations, pads_begin, pads_end;   // dilations as ONNX counts them
+  Shape kernel, strides, dilations, pads_begin, pads_end;  // dilations as ONNX counts them
   Shape extra_pads;
   bool count_padding = false;
 };
 
 Geometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shape& source, const Shape& destination) {
-  Geometry geometry{.kernel = attributes.integers("kernel"), .strides = attributes.integers("strides"),
-                    .dilations = attributes.integers("dilations"), .pads_begin = attributes.integers("pads"),
-                    .pads_end = {}, .extra_pads = {}};
+  Geometry geometry{.kernel = attributes.integers("kernel"),
+                    .strides = attributes.integers("strides"),
+                    .dilations = attributes.integers("dilations"),
+                    .pads_begin = attributes.integers("pads"),
+                    .pads_end = {},
+                    .extra_pads = {}};
   const size_t spatial = geometry.kernel.size();
   geometry.pads_begin.resize(spatial);
   geometry.extra_pads.assign(spatial, 0);
@@ -54,19 +57,22 @@ dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptor&
   for (int64_t& dilation : dilations) --dilation;
   return dnnl::pooling_v2_forward::primitive_desc(
       {dnnl::prop_kind::forward_inference, geometry.algorithm, source, destination, geometry.strides, geometry.kernel,
-       dilations, geometry.pads_begin, geometry.pads_end}, PrimitiveAttributes().make(), engine);
+       dilations, geometry.pads_begin, geometry.pads_end},
+      PrimitiveAttributes().make(), engine);
 }
 
 class PoolingKernel : public Kernel {
  public:
   PoolingKernel(const OperatorView& view, Geometry geometry)
-      : geometry_(std::move(geometry)), source_(view.input_index(0)), destination_(view.output_index()),
+      : geometry_(std::move(geometry)),
+        source_(view.input_index(0)),
+        destination_(view.output_index()),
         planes_(view.output().shape[0] * view.output().shape[1]) {
     source_shape_.assign(view.input(0).shape.begin() + 2, view.input(0).shape.end());
     destination_shape_.assign(view.output().shape.begin() + 2, view.output().shape.end());
     // One to three spatial dimensions are all seen as three.
-    for (Shape* shape : {&source_shape_, &destination_shape_, &geometry_.kernel, &geometry_.strides,
-                         &geometry_.dilations})
+    for (Shape* shape :
+         {&source_shape_, &destination_shape_, &geometry_.kernel, &geometry_.strides, &geometry_.dilations})
       *shape = padded_shape(*shape, 3);
     for (Shape* pads : {&geometry_.pads_begin, &geometry_.pads_end, &geometry_.extra_pads})
       pads->insert(pads->begin(), 3 - pads->size(), 0);
@@ -77,9 +83,8 @@ class PoolingKernel : public Kernel {
     float* destination = reinterpret_cast<float*>(addresses[destination_]);
     const int64_t in = source_shape_[0] * source_shape_[1] * source_shape_[2];
     const int64_t out = destination_shape_[0] * destination_shape_[1] * destination_shape_[2];
-    parallel_for(planes_, planes_ * (in + out), [&](int64_t plane) {
-      pool_plane(source + plane * in, destination + plane * out);
-    });
+    parallel_for(planes_, planes_ * (in + out),
+                 [&](int64_t plane) { pool_plane(source + plane * in, destination + plane * out); });
     return Status();
   }
 
@@ -87,7 +92,7 @@ class PoolingKernel : public Kernel {
   // The part of window `position` along `d` that lies within the input, and how
   // many of its places count.
   struct Window {
-    int64_t begin, end, counted;   // in steps of the kernel
+    int64_t begin, end, counted;  // in steps of the kernel
   };
 
   Window window(size_t d, int64_t position) const {
@@ -122,7 +127,8 @@ class PoolingKernel : public Kernel {
     for (int64_t i = depth.begin; i < depth.end; ++i)
       for (int64_t j = height.begin; j < height.end; ++j)
         for (int64_t k = width.begin; k < width.end; ++k) {
-          const int64_t at = (offset(0, z, i) * source_shape_[1] + offset(1, y, j)) * source_shape_[2] + offset(2, x, k);
+          const int64_t at =
+              (offset(0, z, i) * source_shape_[1] + offset(1, y, j)) * source_shape_[2] + offset(2, x, k);
           value = maximum ? std::max(value, source[at]) : value + source[at];
           ++inside;
         }
@@ -164,8 +170,7 @@ Result<bool> lower_pooling(const Node& node, GraphLowering& lowering) {
 
 Result<PrimitiveRecipe> describe_pooling(const OperatorView& view) {
   const Operator& operation = view.operation();
-  const Geometry geometry =
-      geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.output().shape);
+  const Geometry geometry = geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.output().shape);
   PrimitiveRecipe recipe;
   recipe.descriptor = make_descriptor(geometry, view.input_descriptor(0), view.output_descriptor(), view.engine());
   recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}};
@@ -174,8 +179,7 @@ Result<PrimitiveRecipe> describe_pooling(const OperatorView& view) {
 }
 
 Result<std::unique_ptr<Kernel>> make_pooling(const OperatorView& view) {
-  Geometry geometry =
-      geometry_of(view.operation().kind, view.attributes(), view.input(0).shape, view.output().shape);
+  Geometry geometry = geometry_of(view.operation().kind, view.attributes(), view.input(0).shape, view.output().shape);
   return std::unique_ptr<Kernel>(std::make_unique<PoolingKernel>(view, std::move(geometry)));
 }
 

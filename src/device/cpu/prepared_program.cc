@@ -1,8 +1,8 @@
 #include "device/cpu/prepared_program.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -22,9 +22,10 @@ Result<std::unique_ptr<Kernel>> make_kernel(const OperatorView& view, const dnnl
     if (own) return family->make_own(view);
     FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
     if (operation.kernel != recipe.descriptor.impl_info_str())
-      return Status::invalid_argument(fmt::format("was compiled for kernel '{}', and oneDNN now chooses '{}'; compile "
-                                                  "the model anew", operation.kernel,
-                                                  recipe.descriptor.impl_info_str()));
+      return Status::invalid_argument(
+          fmt::format("was compiled for kernel '{}', and oneDNN now chooses '{}'; compile "
+                      "the model anew",
+                      operation.kernel, recipe.descriptor.impl_info_str()));
     return make_primitive_kernel(view, recipe, stream);
   } catch (const dnnl::error& error) {
     return Status::invalid_argument(fmt::format("oneDNN refuses it: {}", error.what()));
@@ -123,8 +124,7 @@ Status PreparedProgram::run(uint32_t plan, OperatorRange range, const Bases& bas
   std::byte* const base[] = {bases.weights, bases.workspace, bases.input, bases.output};
   for (size_t i = 0; i < prepared.locations.size(); ++i)
     prepared.addresses[i] = base[static_cast<size_t>(prepared.locations[i].place)] + prepared.locations[i].offset;
-  for (size_t i = range.first; i < last; ++i)
-    FOLIOT_RETURN_IF_ERROR(prepared.kernels[i]->run(prepared.addresses));
+  for (size_t i = range.first; i < last; ++i) FOLIOT_RETURN_IF_ERROR(prepared.kernels[i]->run(prepared.addresses));
   return Status();
 }
 

@@ -41,8 +41,8 @@ class PreparedProgram {
     uint64_t offset;
   };
   struct PreparedPlan {
-    std::vector<Location> locations;         // by tensor
-    std::vector<std::byte*> addresses;       // by tensor, as of the last run
+    std::vector<Location> locations;    // by tensor
+    std::vector<std::byte*> addresses;  // by tensor, as of the last run
     std::vector<std::unique_ptr<Kernel>> kernels;
   };
 

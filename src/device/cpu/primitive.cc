@@ -1,9 +1,9 @@
 #include "device/cpu/primitive.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "base/check.h"
 
@@ -36,8 +36,8 @@ class PrimitiveKernel : public Kernel {
       if (dnnl_memory_set_data_handle_v2(binding.memory.get(), address, stream_) != dnnl_success) return failed();
       binding.address = address;
     }
-    const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_, static_cast<int>(arguments_.size()),
-                                                        arguments_.data());
+    const dnnl_status_t status =
+        dnnl_primitive_execute(primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
     return status == dnnl_success ? Status() : failed();
   }
 
@@ -99,7 +99,8 @@ bool is_reference(const dnnl::primitive_desc_base& descriptor) {
 
 bool append_activation(const std::string& function, double alpha, double beta, dnnl::post_ops& operations) {
   if (function == "hard_sigmoid") {
-    operations.append_eltwise(1.f, dnnl::algorithm::eltwise_linear, static_cast<float>(alpha), static_cast<float>(beta));
+    operations.append_eltwise(1.f, dnnl::algorithm::eltwise_linear, static_cast<float>(alpha),
+                              static_cast<float>(beta));
     operations.append_eltwise(1.f, dnnl::algorithm::eltwise_clip, 0.f, 1.f);
     return true;
   }
@@ -180,8 +181,10 @@ Result<std::unique_ptr<Kernel>> make_primitive_kernel(const OperatorView& view, 
   if (scratchpad.get_size() > 0) {
     const TensorIndex tensor = view.operation().scratchpad;
     if (tensor == kNoTensor || view.tensor(tensor).bytes < scratchpad.get_size())
-      return Status::resource_exhausted(fmt::format("operator '{}' needs a scratchpad of {} bytes; compile the model "
-                                                    "anew", name, scratchpad.get_size()));
+      return Status::resource_exhausted(
+          fmt::format("operator '{}' needs a scratchpad of {} bytes; compile the model "
+                      "anew",
+                      name, scratchpad.get_size()));
     kernel->add({DNNL_ARG_SCRATCHPAD, tensor}, scratchpad, view.engine());
   }
   return std::unique_ptr<Kernel>(std::move(kernel));

@@ -19,7 +19,7 @@
 namespace foliot {
 
 struct PrimitiveArgument {
-  int argument = 0;        // DNNL_ARG_SRC, ...
+  int argument = 0;  // DNNL_ARG_SRC, ...
   TensorIndex tensor = kNoTensor;
 };
 
@@ -61,7 +61,7 @@ class PrimitiveAttributes {
 
  private:
   dnnl::post_ops operations_;
-  std::vector<std::pair<int, uint32_t>> operands_;   // position in operations_, operator input
+  std::vector<std::pair<int, uint32_t>> operands_;  // position in operations_, operator input
 };
 
 // The shape under which a primitive that sees its result as `result` (which has as

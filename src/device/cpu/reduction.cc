@@ -80,7 +80,8 @@ class ReduceKernel : public Kernel {
     const auto magnitudes = [](A a, A x) { return a + (x < 0 ? -x : x); };
     const auto larger = [](A a, A x) { return a < x ? x : a; };
     const auto smaller = [](A a, A x) { return x < a ? x : a; };
-    const A lowest = std::is_floating_point_v<T> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
+    const A lowest =
+        std::is_floating_point_v<T> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
     const A highest = std::is_floating_point_v<T> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
     switch (function_) {
       case Function::kMean: return static_cast<T>(folded(from, 0, sum) / static_cast<A>(std::max<int64_t>(count_, 1)));
@@ -118,7 +119,9 @@ template <typename T>
 class ArgReduceKernel : public Kernel {
  public:
   explicit ArgReduceKernel(const OperatorView& view)
-      : from_(view.input_index(0)), to_(view.output_index()), largest_(view.attributes().integer("largest") != 0),
+      : from_(view.input_index(0)),
+        to_(view.output_index()),
+        largest_(view.attributes().integer("largest") != 0),
         last_(view.attributes().integer("select_last") != 0) {
     const Shape& shape = view.input(0).shape;
     const auto axis = static_cast<std::ptrdiff_t>(view.attributes().integer("axis"));
@@ -130,9 +133,8 @@ class ArgReduceKernel : public Kernel {
   Status run(Addresses addresses) override {
     const T* from = reinterpret_cast<const T*>(addresses[from_]);
     int64_t* to = reinterpret_cast<int64_t*>(addresses[to_]);
-    parallel_for(outer_ * inner_, outer_ * inner_ * extent_, [&](int64_t i) {
-      to[i] = best(from + i / inner_ * extent_ * inner_ + i % inner_);
-    });
+    parallel_for(outer_ * inner_, outer_ * inner_ * extent_,
+                 [&](int64_t i) { to[i] = best(from + i / inner_ * extent_ * inner_ + i % inner_); });
     return Status();
   }
 
@@ -141,8 +143,10 @@ class ArgReduceKernel : public Kernel {
     int64_t best = 0;
     for (int64_t i = 1; i < extent_; ++i) {
       const T candidate = from[i * inner_], holder = from[best * inner_];
-      if (largest_ ? candidate > holder : candidate < holder) best = i;
-      else if (last_ && candidate == holder) best = i;
+      if (largest_ ? candidate > holder : candidate < holder)
+        best = i;
+      else if (last_ && candidate == holder)
+        best = i;
     }
     return best;
   }
@@ -184,7 +188,8 @@ Result<bool> lower_reduce(const Node& node, GraphLowering& lowering) {
     return Status::unimplemented(fmt::format("no reduction '{}'", node.attributes.text("function")));
   FOLIOT_RETURN_IF_ERROR(visit_type(type, [](auto) { return Status(); }));
   const Shape& shape = lowering.shape(node.inputs[0]);
-  if (type == DataType::kFloat32 && is_global_average(node, shape)) return lower_pooling(global_average(node, shape), lowering);
+  if (type == DataType::kFloat32 && is_global_average(node, shape))
+    return lower_pooling(global_average(node, shape), lowering);
   FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:reduce"));
   return true;
 }

@@ -11,7 +11,7 @@ namespace {
 
 // Where one position of the result reads along one dimension.
 struct Tap {
-  int64_t low = 0, high = 0;   // equal for nearest
+  int64_t low = 0, high = 0;  // equal for nearest
   float high_weight = 0;
 };
 
@@ -119,7 +119,7 @@ class ResizeKernel : public Kernel {
 
   TensorIndex from_, to_;
   Shape strides_;
-  std::vector<std::vector<Tap>> taps_;   // by dimension, by position in the result
+  std::vector<std::vector<Tap>> taps_;  // by dimension, by position in the result
   int64_t rows_ = 1, row_ = 1;
   size_t leading_ = 1;
 };

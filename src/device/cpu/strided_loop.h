@@ -103,7 +103,7 @@ class StridedLoop {
     }
   }
 
-  std::vector<Dimension> dimensions_;   // all but the innermost, outermost first
+  std::vector<Dimension> dimensions_;  // all but the innermost, outermost first
   Dimension inner_;
   int64_t runs_ = 1;
 };

@@ -2,11 +2,11 @@
 #ifndef FOLIOT_DEVICE_CPU_TYPED_H_
 #define FOLIOT_DEVICE_CPU_TYPED_H_
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-
-#include <fmt/format.h>
 
 #include "base/status.h"
 #include "core/tensor.h"

@@ -29,12 +29,12 @@ void loop(const T* from, T* to, int64_t count, T alpha, T beta) {
 }
 
 // One function of x and its parameters a, b, in the element type T.
-#define FOLIOT_UNARY(Name, expression)                                  \
-  struct Name {                                                         \
-    template <typename T>                                               \
-    static T apply(T x, [[maybe_unused]] T a, [[maybe_unused]] T b) {   \
-      return static_cast<T>(expression);                                \
-    }                                                                   \
+#define FOLIOT_UNARY(Name, expression)                                \
+  struct Name {                                                       \
+    template <typename T>                                             \
+    static T apply(T x, [[maybe_unused]] T a, [[maybe_unused]] T b) { \
+      return static_cast<T>(expression);                              \
+    }                                                                 \
   }
 
 FOLIOT_UNARY(Relu, x > T(0) ? x : T(0));
@@ -62,7 +62,7 @@ FOLIOT_UNARY(Sin, std::sin(x));
 FOLIOT_UNARY(Cos, std::cos(x));
 FOLIOT_UNARY(LeakyRelu, x < T(0) ? a * x : x);
 FOLIOT_UNARY(Elu, x < T(0) ? a * std::expm1(x) : x);
-FOLIOT_UNARY(HardSigmoid, std::min(std::max(a * x + b, T(0)), T(1)));
+FOLIOT_UNARY(HardSigmoid, std::min(std::max(a* x + b, T(0)), T(1)));
 #undef FOLIOT_UNARY
 
 template <typename T>
@@ -119,7 +119,9 @@ template <typename T>
 class UnaryKernel : public Kernel {
  public:
   UnaryKernel(const OperatorView& view, Loop<T> loop)
-      : loop_(loop), source_(view.input_index(0)), destination_(view.output_index()),
+      : loop_(loop),
+        source_(view.input_index(0)),
+        destination_(view.output_index()),
         count_(static_cast<int64_t>(element_count(view.output().shape))),
         alpha_(saturated<T>(parameters_of(view.attributes()).alpha)),
         beta_(saturated<T>(parameters_of(view.attributes()).beta)) {}
