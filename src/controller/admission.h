@@ -49,6 +49,7 @@ class Admission {
     Refusal refusal = Refusal::kNone;
     TimePoint earliest_completion;      // predicted, had it been admitted
     bool missed = false;                // refused only because its model is not loaded
+    bool too_long = false;              // refused only because its EXEC takes too long
   };
   Decision decide(const Request& request, TimePoint now) const;
 

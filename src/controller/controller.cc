@@ -108,6 +108,7 @@ void Controller::on_request(const Request& request, TimePoint now) {
     const Admission::Decision decision = admission_.decide(request, now);
     if (decision.refusal != Refusal::kNone) {
       if (decision.missed) scheduler_->on_missed(request.model, now);
+      if (decision.too_long) cluster_.estimator.doubt_exec(request.model, request.bucket, now);
       return refuse_new(request, decision.refusal, decision.earliest_completion, now);
     }
   }

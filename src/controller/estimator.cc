@@ -13,6 +13,13 @@ void RollingProfile::record(Duration measured) {
   estimate_ = *std::max_element(last_.begin(), last_.begin() + count_);
 }
 
+void RollingProfile::doubt(TimePoint now) {
+  if (now < next_doubt_) return;
+  next_doubt_ = now + kDoubtInterval;
+  count_ = next_ = 0;
+  estimate_ = estimate_ * 3 / 4;
+}
+
 void Estimator::add_device() {
   auto& profiles = profiles_.emplace_back();
   for (const ModelInfo& model : models_) profiles.push_back(seed(model));
@@ -34,7 +41,7 @@ Duration Estimator::load(DeviceId device, ModelId model) const { return at(devic
 
 Duration Estimator::exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
   const ModelProfiles& profiles = at(device, model);
-  return profiles.exec[bucket.value() * profiles.batch_sizes + batch_index].estimate();
+  return profiles.estimates[bucket.value() * profiles.sizes.size() + batch_index];
 }
 
 void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
@@ -43,17 +50,39 @@ void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
 
 void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured) {
   ModelProfiles& profiles = at(device, model);
-  profiles.exec[bucket.value() * profiles.batch_sizes + batch_index].record(measured);
+  profiles.exec[bucket.value() * profiles.sizes.size() + batch_index].record(measured);
+  profiles.update_estimates(bucket);
+}
+
+void Estimator::doubt_exec(ModelId model, BucketId bucket, TimePoint now) {
+  for (auto& profiles : profiles_) {
+    ModelProfiles& of_model = profiles[model.value()];
+    of_model.exec[bucket.value() * of_model.sizes.size()].doubt(now);
+    of_model.update_estimates(bucket);
+  }
+}
+
+void Estimator::ModelProfiles::update_estimates(BucketId bucket) {
+  const size_t first = bucket.value() * sizes.size();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    Duration estimate = exec[first + i].estimate();
+    if (i > 0) {
+      const int64_t rows = sizes[i];
+      const int64_t smaller_rows = sizes[i - 1];
+      estimate = std::min(estimate, estimates[first + i - 1] * (5 * rows) / (4 * smaller_rows));
+    }
+    estimates[first + i] = estimate;
+  }
 }
 
 Estimator::ModelProfiles Estimator::seed(const ModelInfo& model) {
-  ModelProfiles profiles{.load = RollingProfile(model.seed_load),
-                         .batch_sizes = static_cast<uint32_t>(model.batch_sizes.size()),
-                         .exec = {}};
+  ModelProfiles profiles{.load = RollingProfile(model.seed_load), .sizes = model.batch_sizes};
   for (const Bucket& bucket : model.buckets) {
     FOLIOT_CHECK(bucket.seed_exec.size() == model.batch_sizes.size());
     for (const Duration duration : bucket.seed_exec) profiles.exec.emplace_back(duration);
   }
+  profiles.estimates.resize(profiles.exec.size());
+  for (uint16_t bucket = 0; bucket < model.buckets.size(); ++bucket) profiles.update_estimates(BucketId(bucket));
   return profiles;
 }
 

@@ -4,6 +4,13 @@
 //
 // The estimate is a high quantile of the last kWindow durations; before the
 // first one, the seed profile made at compile time.
+//
+// An estimate that is too high would confirm itself: what is thought to take too
+// long is refused, never runs, and is never measured again. So a refusal on such
+// grounds is a reason to doubt() it; doubted often enough, it lets a request pass
+// that shows what is true. For the same reason a batch is never expected to take
+// much longer than the next smaller size would for as many rows: after one slow
+// run of a large size, that size would not be used again.
 #ifndef FOLIOT_CONTROLLER_ESTIMATOR_H_
 #define FOLIOT_CONTROLLER_ESTIMATOR_H_
 
@@ -25,12 +32,17 @@ class RollingProfile {
   explicit RollingProfile(Duration seed = Duration()) : estimate_(seed) {}
 
   void record(Duration measured);
+  // Forgets what was measured and takes a quarter off the estimate; once in
+  // kDoubtInterval, however often it is called.
+  void doubt(TimePoint now);
   Duration estimate() const { return estimate_; }
 
  private:
+  static constexpr Duration kDoubtInterval = Duration::milliseconds(500);
   std::array<Duration, kWindow> last_;
   uint32_t count_ = 0;
   uint32_t next_ = 0;
+  TimePoint next_doubt_;
   Duration estimate_;
 };
 
@@ -46,12 +58,16 @@ class Estimator {
 
   void record_load(DeviceId device, ModelId model, Duration measured);
   void record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured);
+  // A request was refused because one row's EXEC would take too long.
+  void doubt_exec(ModelId model, BucketId bucket, TimePoint now);
 
  private:
   struct ModelProfiles {
     RollingProfile load;
-    uint32_t batch_sizes = 1;
-    std::vector<RollingProfile> exec;   // [bucket * batch_sizes + batch_index]
+    std::vector<uint32_t> sizes;
+    std::vector<RollingProfile> exec;   // [bucket * sizes.size() + batch_index]
+    std::vector<Duration> estimates;    // likewise: each within reach of its smaller size
+    void update_estimates(BucketId bucket);
   };
   static ModelProfiles seed(const ModelInfo& model);
   const ModelProfiles& at(DeviceId device, ModelId model) const { return profiles_[device.value()][model.value()]; }

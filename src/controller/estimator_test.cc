@@ -18,6 +18,30 @@ TEST(EstimatorTest, BeginsWithTheSeedAndFollowsTheLastTen) {
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(3));
 }
 
+TEST(EstimatorTest, DoubtLowersAnEstimateThatNothingMeasuresAndAMeasurementSettlesIt) {
+  RollingProfile profile(Duration::milliseconds(1));
+  profile.record(Duration::milliseconds(400));
+  const TimePoint start = TimePoint() + Duration::seconds(1);
+  profile.doubt(start);
+  profile.doubt(start + Duration::milliseconds(499));
+  EXPECT_EQ(profile.estimate(), Duration::milliseconds(300));
+  profile.doubt(start + Duration::milliseconds(500));
+  EXPECT_EQ(profile.estimate(), Duration::milliseconds(225));
+  profile.record(Duration::milliseconds(30));
+  EXPECT_EQ(profile.estimate(), Duration::milliseconds(30));
+}
+
+TEST(EstimatorTest, ALargeBatchIsNeverExpectedToTakeMuchLongerThanItsRowsInSmallerOnes) {
+  ModelInfo model;
+  model.batch_sizes = {1, 4};
+  model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(2), Duration::milliseconds(6)}}};
+  Estimator estimator;
+  estimator.add_device();
+  estimator.add_model(model);
+  estimator.record_exec(DeviceId(0), ModelId(0), BucketId(0), 1, Duration::milliseconds(300));
+  EXPECT_EQ(estimator.exec(DeviceId(0), ModelId(0), BucketId(0), 1), Duration::milliseconds(10));
+}
+
 TEST(EstimatorTest, KeepsDevicesModelsBucketsAndBatchSizesApart) {
   ModelInfo model;
   model.batch_sizes = {1, 2};

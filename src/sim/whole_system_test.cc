@@ -175,10 +175,21 @@ TEST(WholeSystemTest, SurvivesOutliersAndCancellations) {
   EXPECT_GT(result.served, result.requests / 2);
 }
 
+// All but the few that are let through to see whether it is still true.
 TEST(WholeSystemTest, RefusesAtOnceWhatNoDeviceCouldMeet) {
-  const Result result = run({.rate = 100, .slo = Duration::milliseconds(2), .requests = 5'000});
-  EXPECT_EQ(result.unmeetable, result.requests);
-  EXPECT_EQ(result.refusal_wait_max, Duration());
+  const Result result = run({.models = 5, .rate = 100, .slo = Duration::milliseconds(2), .requests = 5'000});
+  EXPECT_GT(result.unmeetable, result.requests * 9 / 10);
+  EXPECT_EQ(result.served, 0u);
+}
+
+// A stall of seconds makes every estimate far too long. With a deadline below
+// that, nothing would ever run again if estimates were not doubted.
+TEST(WholeSystemTest, RecoversFromAStallThatSpoiltItsEstimates) {
+  Scenario scenario{.models = 3, .rate = 100, .slo = Duration::milliseconds(50), .requests = 20'000};
+  scenario.noise.outlier_probability = 0.0005;
+  scenario.noise.outlier_factor = 1000;
+  const Result result = run(scenario);
+  EXPECT_GT(result.served, result.requests * 6 / 10);
 }
 
 TEST(WholeSystemTest, SameSeedGivesTheSameRunAndAnotherSeedAnother) {
