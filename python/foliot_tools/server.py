@@ -61,6 +61,7 @@ class Server:
         self._ready_timeout = ready_timeout
         self._preexec = preexec
         self.process = None
+        self.stopped = False
         self.seconds_to_ready = None
 
     @property
@@ -98,6 +99,7 @@ class Server:
 
     def stop(self, by=signal.SIGTERM, timeout=30):
         """Lets the server drain and end; returns its exit code."""
+        self.stopped = True
         if self.process.poll() is None:
             self.process.send_signal(by)
             try:
