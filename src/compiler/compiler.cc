@@ -30,7 +30,7 @@ constexpr int kCompilerVersion = 1;
 constexpr uint32_t kBatchSizeMax = 4096;
 
 // Shares of the whole at which the steps begin.
-constexpr double kTranslating = 0.1, kLowering = 0.3, kChecking = 0.6, kMeasuring = 0.8;
+constexpr double kTranslating = 0.1, kLowering = 0.3, kLoading = 0.6, kMeasuring = 0.65, kChecking = 0.8;
 
 Status check_options(const CompileOptions& options) {
   const auto& sizes = options.batch_sizes;
@@ -178,18 +178,18 @@ class Compilation {
   }
 
   Status check_and_measure() {
-    report("loading", kChecking);
+    report("loading", kLoading);
     FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner,
                             ProgramRunner::create(device_, program_, weights_));
     program_.seed_load = runner->load_duration();
     FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> durations, measure(*runner));
     std::string difference;
     for (size_t bucket = 0; program_.batching && bucket < program_.buckets.size() && difference.empty(); ++bucket) {
-      report("checking batches", kChecking + (kMeasuring - kChecking) * static_cast<double>(bucket) /
-                                                 static_cast<double>(program_.buckets.size()));
+      report("checking batches",
+             kChecking + (1 - kChecking) * static_cast<double>(bucket) / static_cast<double>(program_.buckets.size()));
       FOLIOT_ASSIGN_OR_RETURN(difference, check_batches(*runner, program_, bucket, own_batch_size(), bounds_));
     }
-    if (!difference.empty()) report(fmt::format("compiling without batching: {}", difference), kMeasuring);
+    if (!difference.empty()) report(fmt::format("compiling without batching: {}", difference), kChecking);
     return keep_plans(durations, difference.empty());
   }
 
@@ -224,8 +224,9 @@ class Compilation {
     Random random(1);
     for (size_t i = 0; i < program_.plans.size(); ++i) {
       const Plan& plan = program_.plans[i];
-      report(fmt::format("measuring batch {}", plan.batch_size),
-             kMeasuring + (1 - kMeasuring) * static_cast<double>(i) / static_cast<double>(program_.plans.size()));
+      report(
+          fmt::format("measuring batch {}", plan.batch_size),
+          kMeasuring + (kChecking - kMeasuring) * static_cast<double>(i) / static_cast<double>(program_.plans.size()));
       std::vector<std::byte> input(plan.input_bytes);
       std::vector<std::byte> output(plan.output_bytes);
       for (size_t j = 0; j < plan.inputs.size(); ++j) {

@@ -77,18 +77,25 @@ bool fuse_binary(GraphEditor& editor, NodeIndex before, NodeIndex user) {
   return true;
 }
 
-}  // namespace
-
 // From the end, so that of two operands of an addition the one that is computed
 // last takes it in.
-void fuse_post_operations(GraphEditor& editor) {
+void fuse_into(GraphEditor& editor, bool (*takes)(OperatorKind)) {
   for (NodeIndex i = editor.node_count(); i-- > 0;) {
-    while (!editor.is_removed(i) && takes_activation(editor.node(i).kind)) {
+    while (!editor.is_removed(i) && takes(editor.node(i).kind)) {
       const NodeIndex user = editor.sole_user(editor.node(i).outputs[0]);
       if (user == kNoNode || !can_take(editor, editor.node(i), editor.node(user))) break;
       if (!fuse_activation(editor, i, user) && !fuse_binary(editor, i, user)) break;
     }
   }
+}
+
+}  // namespace
+
+// Convolutions and products first: an addition that took its activation could
+// not be taken in any more.
+void fuse_post_operations(GraphEditor& editor) {
+  fuse_into(editor, takes_binary);
+  fuse_into(editor, takes_activation);
 }
 
 }  // namespace foliot

@@ -61,14 +61,13 @@ class Translator {
   }
 
   // Nodes that an output depends on; the others are not even looked at.
-  std::vector<bool> find_needed() const {
-    std::set<std::string_view> wanted;
-    for (const OnnxValueInfo& output : model_.outputs) wanted.insert(output.name);
+  std::vector<bool> find_needed() {
+    for (const OnnxValueInfo& output : model_.outputs) wanted_.insert(output.name);
     std::vector<bool> needed(model_.nodes.size(), false);
     for (size_t i = model_.nodes.size(); i-- > 0;) {
       const OnnxNode& node = model_.nodes[i];
-      for (const std::string& output : node.outputs) needed[i] = needed[i] || wanted.contains(output);
-      if (needed[i]) wanted.insert(node.inputs.begin(), node.inputs.end());
+      for (const std::string& output : node.outputs) needed[i] = needed[i] || wanted_.contains(output);
+      if (needed[i]) wanted_.insert(node.inputs.begin(), node.inputs.end());
     }
     return needed;
   }
@@ -106,7 +105,9 @@ class Translator {
       FOLIOT_ASSIGN_OR_RETURN(inputs.back(), find(name));
     }
     builder_.set_name(!node.name.empty() || node.outputs.empty() ? node.name : node.outputs[0]);
-    NodeTranslation translation(node, model_.opset, rebatch_, builder_, std::move(inputs));
+    std::vector<bool> wanted;
+    for (const std::string& name : node.outputs) wanted.push_back(!name.empty() && wanted_.contains(name));
+    NodeTranslation translation(node, model_.opset, rebatch_, builder_, std::move(inputs), std::move(wanted));
     for (size_t i = 0; i < operation->inputs_min; ++i) {
       if (!translation.has_input(i)) return Status::invalid_argument(fmt::format("input {} is missing", i));
     }
@@ -129,6 +130,7 @@ class Translator {
   const OnnxModel& model_;
   Rebatch rebatch_;
   GraphBuilder builder_;
+  std::set<std::string_view> wanted_;  // names that a needed node or an output uses
   std::map<std::string, ValueIndex> values_;
 };
 

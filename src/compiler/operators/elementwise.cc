@@ -1,4 +1,5 @@
 // Operators that work element by element.
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <string>
@@ -115,7 +116,8 @@ Status clip(NodeTranslation& node) {
   }
   FOLIOT_ASSIGN_OR_RETURN(low, bound(node, 1, low));
   FOLIOT_ASSIGN_OR_RETURN(high, bound(node, 2, high));
-  return node.finish(node.builder().unary("clip", node.input(0), low, high));
+  // Where the bounds cross, the upper one holds.
+  return node.finish(node.builder().unary("clip", node.input(0), std::min(low, high), high));
 }
 
 Status leaky_relu(NodeTranslation& node) {

@@ -224,19 +224,19 @@ Status depth_and_space(NodeTranslation& node) {
   const int64_t block = node.integer("blocksize", 0);
   if (s.size() != 4 || block < 1 || block > 1 << 20)
     return Status::invalid_argument("input or blocksize are impossible");
+  const bool columns_first = node.text("mode", "DCR") == "CRD";
   Shape apart, result;
   std::vector<int64_t> permutation;
   if (node.type() == "DepthToSpace") {
     if (s[1] % (block * block) != 0) return Status::invalid_argument("blocksize does not divide the channels");
     const int64_t depth = s[1] / (block * block);
-    const bool columns_first = node.text("mode", "DCR") == "CRD";
     apart = columns_first ? Shape{s[0], depth, block, block, s[2], s[3]} : Shape{s[0], block, block, depth, s[2], s[3]};
     permutation = columns_first ? std::vector<int64_t>{0, 1, 4, 2, 5, 3} : std::vector<int64_t>{0, 3, 4, 1, 5, 2};
     result = {s[0], depth, s[2] * block, s[3] * block};
   } else {
     if (s[2] % block != 0 || s[3] % block != 0) return Status::invalid_argument("blocksize does not divide the input");
     apart = {s[0], s[1], s[2] / block, block, s[3] / block, block};
-    permutation = {0, 3, 5, 1, 2, 4};
+    permutation = columns_first ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 3, 5, 1, 2, 4};
     result = {s[0], s[1] * block * block, s[2] / block, s[3] / block};
   }
   FOLIOT_ASSIGN_OR_RETURN(ValueIndex x, builder.reshape(node.input(0), std::move(apart)));

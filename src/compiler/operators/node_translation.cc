@@ -8,12 +8,13 @@
 namespace foliot {
 
 NodeTranslation::NodeTranslation(const OnnxNode& node, int64_t opset, Rebatch rebatch, GraphBuilder& builder,
-                                 std::vector<ValueIndex> inputs)
+                                 std::vector<ValueIndex> inputs, std::vector<bool> wanted_outputs)
     : node_(node),
       opset_(opset),
       rebatch_(rebatch),
       builder_(builder),
       inputs_(std::move(inputs)),
+      wanted_outputs_(std::move(wanted_outputs)),
       outputs_(node.outputs.size(), kNoValue) {}
 
 Result<Constant> NodeTranslation::constant(size_t i, std::string_view what) const {

@@ -25,8 +25,9 @@ struct Rebatch {
 class NodeTranslation {
  public:
   // `inputs`: the values of node.inputs, kNoValue where left out.
+  // `wanted_outputs`: for each of node.outputs, whether anything uses it.
   NodeTranslation(const OnnxNode& node, int64_t opset, Rebatch rebatch, GraphBuilder& builder,
-                  std::vector<ValueIndex> inputs);
+                  std::vector<ValueIndex> inputs, std::vector<bool> wanted_outputs);
 
   const std::string& type() const { return node_.type; }
   int64_t opset() const { return opset_; }
@@ -62,7 +63,7 @@ class NodeTranslation {
   Result<std::vector<int64_t>> axes(const std::vector<int64_t>& axes, int64_t rank) const;
 
   size_t output_count() const { return node_.outputs.size(); }
-  bool wants_output(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+  bool wants_output(size_t i) const { return i < wanted_outputs_.size() && wanted_outputs_[i]; }
   void set_output(size_t i, ValueIndex value) { outputs_[i] = value; }
   // The node's only result, or why there is none.
   Status finish(Result<ValueIndex> result);
@@ -78,6 +79,7 @@ class NodeTranslation {
   Rebatch rebatch_;
   GraphBuilder& builder_;
   std::vector<ValueIndex> inputs_;
+  std::vector<bool> wanted_outputs_;
   std::vector<ValueIndex> outputs_;
   Status attribute_status_;
 };

@@ -1,0 +1,278 @@
+#include "compiler/compiler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "compiler/program_runner.h"
+#include "compiler/test_model.h"
+#include "device/cpu/cpu_device.h"
+#include "program/metadata.h"
+
+namespace foliot {
+namespace {
+
+class CompilerTest : public testing::Test {
+ protected:
+  CompilerTest() {
+    std::string name = testing::TempDir() + "foliot_compiler_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    options_.batch_sizes = {1, 2, 4};
+    options_.page_bytes = uint64_t{1} << 20;
+    options_.profile_runs = 1;
+  }
+  ~CompilerTest() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path path() const { return folder_ / "model.onnx"; }
+  std::unique_ptr<CpuDevice> device() const { return make_cpu_device({.threads = 1, .lock_memory = false}); }
+  void write(const TestModel& model) const { std::ofstream(path(), std::ios::binary) << serialize(model); }
+
+  Result<CompiledProgram> compiled(const TestModel& model) {
+    write(model);
+    const auto fresh = device();
+    return compile(path(), options_, *fresh, [&](std::string_view step, double share) {
+      steps_.emplace_back(step);
+      EXPECT_GE(share, 0);
+      EXPECT_LE(share, 1);
+    });
+  }
+
+  bool said(const std::string& part) const {
+    return std::ranges::any_of(steps_, [&](const std::string& step) { return step.find(part) != std::string::npos; });
+  }
+
+  // Runs one plan; all inputs and outputs are float32.
+  std::vector<std::vector<float>> run(const CompiledProgram& compiled, size_t plan_index,
+                                      const std::vector<std::vector<float>>& inputs) const {
+    const auto fresh = device();
+    auto runner = ProgramRunner::create(*fresh, compiled.program, compiled.weights);
+    EXPECT_TRUE(runner.ok()) << runner.status().message();
+    const Plan& plan = compiled.program.plans[plan_index];
+    std::vector<std::byte> input(plan.input_bytes), output(plan.output_bytes);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& tensor = plan.tensors[plan.inputs[i]];
+      EXPECT_EQ(tensor.bytes, inputs[i].size() * sizeof(float));
+      std::memcpy(input.data() + tensor.offset, inputs[i].data(), tensor.bytes);
+    }
+    EXPECT_TRUE((*runner)->run(plan_index, input, output).ok());
+    std::vector<std::vector<float>> results;
+    for (TensorIndex index : plan.outputs) {
+      const Tensor& tensor = plan.tensors[index];
+      results.emplace_back(tensor.bytes / sizeof(float));
+      std::memcpy(results.back().data(), output.data() + tensor.offset, tensor.bytes);
+    }
+    return results;
+  }
+
+  std::filesystem::path folder_;
+  CompileOptions options_;
+  std::vector<std::string> steps_;
+};
+
+// y = relu(x * w + b)
+TestModel perceptron(OnnxDimension batch) {
+  TestModel model;
+  model.input("x", {std::move(batch), fixed(3)}).output("y");
+  model.constant("w", make_constant({3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6}));
+  model.constant("b", make_constant({2}, std::vector<float>{-10, 1}));
+  model.node("Gemm", {"x", "w", "b"}, "h").node("Relu", {"h"}, "y");
+  return model;
+}
+
+TEST_F(CompilerTest, CompilesForEveryBatchSize) {
+  for (const OnnxDimension& batch : {open("batch"), open(""), fixed(1)}) {
+    const auto result = compiled(perceptron(batch));
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const Program& program = result->program;
+    EXPECT_TRUE(program.batching);
+    EXPECT_EQ(program.batch_sizes, options_.batch_sizes);
+    EXPECT_EQ(program.inputs[0].shape, Shape{3});
+    EXPECT_EQ(program.outputs[0].shape, Shape{2});
+    EXPECT_EQ(program.weights_bytes, result->weights.size());
+    EXPECT_TRUE(check_program(program).ok()) << check_program(program).message();
+    EXPECT_EQ(run(*result, 0, {{1, 1, 1}})[0], (std::vector<float>{0, 13}));
+    EXPECT_EQ(run(*result, 1, {{1, 1, 1, 2, 0, 2}})[0], (std::vector<float>{0, 13, 2, 17}));
+  }
+}
+
+TEST_F(CompilerTest, MakesTheSameProgramEveryTime) {
+  const auto one = compiled(perceptron(fixed(1)));
+  const auto two = compiled(perceptron(fixed(1)));
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_EQ(one->weights, two->weights);
+  // All but what was measured.
+  const auto unmeasured = [](Program program) {
+    program.seed_load = {};
+    for (Bucket& bucket : program.buckets) std::ranges::fill(bucket.seed_exec, Duration());
+    return encode_metadata(program);
+  };
+  EXPECT_EQ(unmeasured(one->program), unmeasured(two->program));
+}
+
+TEST_F(CompilerTest, FreesABatchThatTheExporterFixed) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(2), fixed(2), fixed(2)}).integers("flat", {1, 8}).output("y");
+  model.weights("w", {2, 2, 1, 1}).weights("v", {8, 3});
+  model.node("Conv", {"x", "w"}, "a").node("Reshape", {"a", "flat"}, "b").node("MatMul", {"b", "v"}, "y");
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->program.batching);
+  const std::vector<float> row{1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<float> rows(row);
+  rows.insert(rows.end(), row.begin(), row.end());
+  const auto one = run(*result, 0, {row})[0];
+  const auto both = run(*result, 1, {rows})[0];
+  for (size_t i = 0; i < both.size(); ++i) EXPECT_NEAR(both[i], one[i % 3], 1e-4);
+}
+
+TEST_F(CompilerTest, DoesNotBatchAModelThatMixesRows) {
+  TestModel model;
+  model.input("x", {open("batch"), fixed(3)}).output("y").node("Softmax", {"x"}, "y", {{"axis", int64_t{0}}});
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(result->program.batching);
+  EXPECT_TRUE(said("without batching"));
+  EXPECT_EQ(result->program.batch_sizes, std::vector<uint32_t>{1});
+  EXPECT_EQ(result->program.plans.size(), 1u);
+  EXPECT_EQ(result->program.inputs[0].shape, (Shape{1, 3}));
+  EXPECT_EQ(result->program.outputs[0].shape, (Shape{1, 3}));
+  EXPECT_TRUE(check_program(result->program).ok()) << check_program(result->program).message();
+}
+
+TEST_F(CompilerTest, DoesNotBatchAnOutputWithoutRows) {
+  TestModel model;
+  model.input("x", {fixed(2), fixed(3)}).output("y");
+  model.node("ReduceSum", {"x"}, "y", {{"keepdims", int64_t{0}}});
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(result->program.batching);
+  EXPECT_EQ(result->program.outputs[0].shape, Shape{});
+  EXPECT_EQ(run(*result, 0, {{1, 2, 3, 4, 5, 6}})[0], std::vector<float>{21});
+}
+
+TEST_F(CompilerTest, ChecksOtherSizesAgainstTheModelsOwn) {
+  // Four rows that are summed in pairs: right for itself, wrong for any other size.
+  TestModel model;
+  model.input("x", {fixed(4), fixed(2)}).integers("flat", {2, 4}).integers("back", {4, 2}).output("y");
+  model.node("Reshape", {"x", "flat"}, "a").node("Softmax", {"a"}, "b", {{"axis", int64_t{1}}});
+  model.node("Reshape", {"b", "back"}, "y");
+  options_.batch_sizes = {1, 2};
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(result->program.batching);
+  EXPECT_EQ(result->program.inputs[0].shape, (Shape{4, 2}));
+  EXPECT_TRUE(check_program(result->program).ok()) << check_program(result->program).message();
+}
+
+TEST_F(CompilerTest, CompilesForEveryBucket) {
+  TestModel model;
+  model.input("x", {open("batch"), open("sequence"), fixed(4)}).weights("w", {4, 4}).output("y");
+  model.node("MatMul", {"x", "w"}, "h").node("Softmax", {"h"}, "y", {{"axis", int64_t{1}}});
+  options_.buckets = {{"sequence", {3, 5}}};
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Program& program = result->program;
+  ASSERT_EQ(program.buckets.size(), 2u);
+  EXPECT_EQ(program.buckets[1].dimensions.at("sequence"), 5);
+  EXPECT_EQ(program.plans.size(), 6u);
+  EXPECT_EQ(program.inputs[0].shape, (Shape{-1, 4}));
+  EXPECT_EQ(program.inputs[0].dimension_names[0], "sequence");
+  EXPECT_EQ(program.outputs[0].dimension_names[0], "sequence");
+  EXPECT_TRUE(check_program(program).ok()) << check_program(program).message();
+}
+
+TEST_F(CompilerTest, AsksForBucketsByName) {
+  TestModel model;
+  model.input("x", {open("batch"), open("sequence")}).output("y").node("Relu", {"x"}, "y");
+  const auto result = compiled(model);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);
+  for (const char* part : {"sequence", "[buckets]", "model.toml", "model.onnx", "'x'"}) {
+    EXPECT_NE(result.status().message().find(part), std::string::npos) << part;
+  }
+}
+
+TEST_F(CompilerTest, RefusesBucketsThatTheModelDoesNotHave) {
+  options_.buckets = {{"sequnce", {8}}};
+  const auto result = compiled(perceptron(open("batch")));
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("sequnce"), std::string::npos);
+}
+
+TEST_F(CompilerTest, RefusesBatchSizesThatMakeNoSense) {
+  for (const std::vector<uint32_t>& sizes : {std::vector<uint32_t>{}, {0}, {2, 1}, {2, 2}, {1, 1u << 30}}) {
+    options_.batch_sizes = sizes;
+    EXPECT_FALSE(compiled(perceptron(open("batch"))).ok());
+  }
+}
+
+TEST_F(CompilerTest, NamesFileAndNodeOfAnError) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(3)}).weights("w", {4, 4}).output("y").node("MatMul", {"x", "w"}, "y");
+  const auto result = compiled(model);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("model.onnx"), std::string::npos);
+  EXPECT_NE(result.status().message().find("node_y"), std::string::npos);
+}
+
+TEST_F(CompilerTest, LimitsTheWorkspace) {
+  options_.workspace_bytes_max = 1;
+  const auto result = compiled([] {
+    TestModel model;
+    model.input("x", {fixed(1), fixed(64)}).output("y");
+    model.node("Sin", {"x"}, "a").node("Cos", {"a"}, "b").node("Softmax", {"b"}, "y");
+    return model;
+  }());
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(CompilerTest, PassesInputsAndConstantsThrough) {
+  TestModel model;
+  model.input("x", {open("batch"), fixed(2)}).output("y").output("z").node("Identity", {"x"}, "y");
+  model.node("Identity", {"y"}, "z");
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const auto outputs = run(*result, 1, {{1, 2, 3, 4}});
+  EXPECT_EQ(outputs[0], (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(outputs[1], outputs[0]);
+}
+
+TEST_F(CompilerTest, KeysDependOnModelAndOptions) {
+  const auto fresh = device();
+  write(perceptron(open("batch")));
+  const std::string key = compile_key(path(), options_, *fresh).value();
+  EXPECT_EQ(compile_key(path(), options_, *fresh).value(), key);
+  CompileOptions other = options_;
+  other.buckets["sequence"] = {1};
+  EXPECT_NE(compile_key(path(), other, *fresh).value(), key);
+  write(perceptron(fixed(1)));
+  EXPECT_NE(compile_key(path(), options_, *fresh).value(), key);
+  EXPECT_EQ(compile_key(folder_ / "missing.onnx", options_, *fresh).status().code(), StatusCode::kNotFound);
+}
+
+// Fused and folded, the result is what the operators mean one by one.
+TEST_F(CompilerTest, ComputesWhatTheModelSays) {
+  TestModel model(13);
+  model.input("x", {open("batch"), fixed(4)}).output("y");
+  model.constant("w", make_constant({4, 2}, std::vector<float>{1, 0, 0, 1, 1, 0, 0, 1}));
+  model.constant("scale", make_constant({2}, std::vector<float>{2, 3}));
+  model.constant("shift", make_constant({1, 2}, std::vector<float>{1, -1}));
+  model.scalar("half", 0.5f).scalar("root", 1.4142135f).scalar("one", 1);
+  model.node("MatMul", {"x", "w"}, "a").node("Mul", {"a", "scale"}, "b").node("Add", {"b", "shift"}, "c");
+  model.node("Div", {"c", "root"}, "d").node("Erf", {"d"}, "e").node("Add", {"e", "one"}, "f");
+  model.node("Mul", {"c", "f"}, "g").node("Mul", {"g", "half"}, "y");
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const auto y = run(*result, 0, {{1, 2, -3, 4}})[0];
+  const double expected[] = {(1.0 - 3) * 2 + 1, (2.0 + 4) * 3 - 1};
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(y[i], expected[i] * 0.5 * (1 + std::erf(expected[i] / std::sqrt(2.0))), 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace foliot

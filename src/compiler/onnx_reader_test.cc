@@ -1,0 +1,182 @@
+// The reader, and serialize() of test_model.h, which is written against it.
+#include "compiler/onnx_reader.h"
+
+#include <gtest/gtest.h>
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <onnx/onnx_pb.h>
+#pragma GCC diagnostic pop
+
+#include "base/check.h"
+#include "compiler/test_model.h"
+
+namespace foliot {
+namespace {
+
+int onnx_type(DataType type) {
+  switch (type) {
+    case DataType::kFloat32: return onnx::TensorProto::FLOAT;
+    case DataType::kInt64: return onnx::TensorProto::INT64;
+    case DataType::kInt32: return onnx::TensorProto::INT32;
+    case DataType::kBool: return onnx::TensorProto::BOOL;
+    default: FOLIOT_CHECK(false);
+  }
+}
+
+void write(const std::string& name, const Constant& constant, onnx::TensorProto* tensor) {
+  tensor->set_name(name);
+  tensor->set_data_type(onnx_type(constant.type));
+  for (int64_t extent : constant.shape) tensor->add_dims(extent);
+  tensor->set_raw_data(constant.bytes->data(), constant.bytes->size());
+}
+
+void write(const OnnxValueInfo& value, onnx::ValueInfoProto* info) {
+  info->set_name(value.name);
+  auto* tensor = info->mutable_type()->mutable_tensor_type();
+  tensor->set_elem_type(onnx_type(value.type));
+  if (!value.dimensions) return;
+  tensor->mutable_shape();
+  for (const OnnxDimension& dimension : *value.dimensions) {
+    auto* added = tensor->mutable_shape()->add_dim();
+    if (dimension.value != -1) {
+      added->set_dim_value(dimension.value);
+    } else {
+      added->set_dim_param(dimension.symbol);
+    }
+  }
+}
+
+struct AttributeWriter {
+  onnx::AttributeProto* to;
+  void operator()(int64_t value) const { to->set_type(onnx::AttributeProto::INT), to->set_i(value); }
+  void operator()(float value) const { to->set_type(onnx::AttributeProto::FLOAT), to->set_f(value); }
+  void operator()(const std::string& value) const { to->set_type(onnx::AttributeProto::STRING), to->set_s(value); }
+  void operator()(const std::vector<int64_t>& values) const {
+    to->set_type(onnx::AttributeProto::INTS);
+    for (int64_t value : values) to->add_ints(value);
+  }
+  void operator()(const std::vector<float>& values) const {
+    to->set_type(onnx::AttributeProto::FLOATS);
+    for (float value : values) to->add_floats(value);
+  }
+  void operator()(const std::vector<std::string>& values) const {
+    to->set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& value : values) to->add_strings(value);
+  }
+  void operator()(const Constant& constant) const {
+    to->set_type(onnx::AttributeProto::TENSOR);
+    write("", constant, to->mutable_t());
+  }
+  void operator()(const OnnxUnsupportedAttribute&) const { to->set_type(onnx::AttributeProto::GRAPH); }
+};
+
+}  // namespace
+
+std::string serialize(const TestModel& test) {
+  const OnnxModel& model = test.model();
+  onnx::ModelProto proto;
+  proto.set_ir_version(8);
+  proto.add_opset_import()->set_version(model.opset);
+  onnx::GraphProto* graph = proto.mutable_graph();
+  for (const auto& [name, constant] : model.constants) write(name, constant, graph->add_initializer());
+  for (const OnnxValueInfo& input : model.inputs) write(input, graph->add_input());
+  for (const OnnxValueInfo& output : model.outputs) write(output, graph->add_output());
+  for (const OnnxNode& node : model.nodes) {
+    onnx::NodeProto* added = graph->add_node();
+    added->set_name(node.name);
+    added->set_op_type(node.type);
+    added->set_domain(node.domain);
+    for (const std::string& input : node.inputs) added->add_input(input);
+    for (const std::string& output : node.outputs) added->add_output(output);
+    for (const auto& [name, value] : node.attributes) {
+      onnx::AttributeProto* attribute = added->add_attribute();
+      attribute->set_name(name);
+      std::visit(AttributeWriter{attribute}, value);
+    }
+  }
+  return proto.SerializeAsString();
+}
+
+namespace {
+
+TestModel small_model() {
+  TestModel model;
+  model.input("x", {open("batch"), fixed(4)}).weights("w", {4, 2}).output("y");
+  model.node("Gemm", {"x", "w"}, "y", {{"alpha", 0.5f}, {"transB", int64_t{0}}});
+  return model;
+}
+
+Result<OnnxModel> parse(const std::string& bytes) { return parse_onnx(std::as_bytes(std::span(bytes)), "."); }
+
+TEST(OnnxReaderTest, ReadsWhatWasWritten) {
+  const auto model = parse(serialize(small_model()));
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(model->opset, 17);
+  ASSERT_EQ(model->inputs.size(), 1u);
+  EXPECT_EQ((*model->inputs[0].dimensions)[0].symbol, "batch");
+  EXPECT_EQ((*model->inputs[0].dimensions)[1].value, 4);
+  ASSERT_EQ(model->nodes.size(), 1u);
+  EXPECT_EQ(std::get<float>(model->nodes[0].attributes.at("alpha")), 0.5f);
+  EXPECT_EQ(*model->constants.at("w").bytes, *small_model().model().constants.at("w").bytes);
+}
+
+TEST(OnnxReaderTest, RefusesEveryTruncation) {
+  const std::string whole = serialize(small_model());
+  size_t refused = 0;
+  for (size_t size = 0; size < whole.size(); ++size) refused += parse(whole.substr(0, size)).ok() ? 0 : 1;
+  // Cuts between the last fields of the message leave a shorter, valid model.
+  EXPECT_GT(refused, whole.size() * 9 / 10);
+}
+
+TEST(OnnxReaderTest, SurvivesDamage) {
+  const std::string whole = serialize(small_model());
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0xff);
+    const auto model = parse(damaged);
+    EXPECT_EQ(model.ok(), model.status().message().empty());
+  }
+}
+
+TEST(OnnxReaderTest, RefusesOldOpsets) {
+  TestModel model = small_model();
+  model.model().opset = 6;
+  const auto parsed = parse(serialize(model));
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.status().code(), StatusCode::kUnimplemented);
+}
+
+TEST(OnnxReaderTest, RefusesDataOfAnotherSize) {
+  onnx::ModelProto proto;
+  ASSERT_TRUE(proto.ParseFromString(serialize(small_model())));
+  proto.mutable_graph()->mutable_initializer(0)->add_dims(3);
+  const auto parsed = parse(proto.SerializeAsString());
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_NE(parsed.status().message().find("'w'"), std::string::npos);
+}
+
+TEST(OnnxReaderTest, RefusesShapesThatOverflow) {
+  onnx::ModelProto proto;
+  ASSERT_TRUE(proto.ParseFromString(serialize(small_model())));
+  for (int i = 0; i < 4; ++i) proto.mutable_graph()->mutable_initializer(0)->add_dims(int64_t{1} << 40);
+  EXPECT_FALSE(parse(proto.SerializeAsString()).ok());
+}
+
+TEST(OnnxReaderTest, RefusesExternalDataOutsideTheFolder) {
+  for (const char* location : {"/etc/hostname", "../../../../etc/hostname", ".."}) {
+    onnx::ModelProto proto;
+    ASSERT_TRUE(proto.ParseFromString(serialize(small_model())));
+    auto* tensor = proto.mutable_graph()->mutable_initializer(0);
+    tensor->clear_raw_data();
+    tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+    auto* entry = tensor->add_external_data();
+    entry->set_key("location");
+    entry->set_value(location);
+    EXPECT_FALSE(parse(proto.SerializeAsString()).ok()) << location;
+  }
+}
+
+}  // namespace
+}  // namespace foliot

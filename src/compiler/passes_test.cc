@@ -1,0 +1,148 @@
+#include "compiler/passes.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/test_model.h"
+#include "compiler/translate.h"
+
+namespace foliot {
+namespace {
+
+Graph optimized(const TestModel& model, const std::vector<Shape>& shapes) {
+  ConstantPool pool;
+  auto graph = translate(model.model(), shapes, {}, pool);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  if (!graph.ok()) return {};
+  optimize(*graph, pool);
+  return std::move(graph).value();
+}
+
+std::vector<OperatorKind> kinds(const Graph& graph) {
+  std::vector<OperatorKind> result;
+  for (const Node& node : graph.nodes) result.push_back(node.kind);
+  return result;
+}
+
+// Values are made before they are used.
+void expect_runnable(const Graph& graph) {
+  std::vector<bool> ready(graph.values.size(), false);
+  for (size_t i = 0; i < ready.size(); ++i) ready[i] = graph.values[i].is_constant();
+  for (ValueIndex input : graph.inputs) ready[input] = true;
+  for (const Node& node : graph.nodes) {
+    for (ValueIndex input : node.inputs) EXPECT_TRUE(input == kNoValue || ready[input]) << node.name;
+    for (ValueIndex output : node.outputs) ready[output] = true;
+  }
+  for (ValueIndex output : graph.outputs) EXPECT_TRUE(ready[output]);
+}
+
+void add_batch_normalization(TestModel& model, const std::string& x, const std::string& y, int64_t channels) {
+  model.weights(y + "_scale", {channels}, 0.1, 1).weights(y + "_bias", {channels});
+  model.weights(y + "_mean", {channels}).weights(y + "_variance", {channels}, 0.01, 1);
+  model.node("BatchNormalization", {x, y + "_scale", y + "_bias", y + "_mean", y + "_variance"}, y);
+}
+
+TEST(PassesTest, FusesAResidualBlock) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(4), fixed(5), fixed(5)}).output("y");
+  model.weights("w", {4, 4, 1, 1}).weights("v", {4, 4, 1, 1});
+  model.node("Conv", {"x", "w"}, "a");
+  add_batch_normalization(model, "a", "b", 4);
+  model.node("Relu", {"b"}, "c").node("Conv", {"c", "v"}, "d");
+  add_batch_normalization(model, "d", "e", 4);
+  model.node("Add", {"e", "x"}, "f").node("Relu", {"f"}, "y");
+  const Graph graph = optimized(model, {{1, 4, 5, 5}});
+  ASSERT_EQ(kinds(graph), (std::vector{OperatorKind::kConvolution, OperatorKind::kConvolution}));
+  expect_runnable(graph);
+  const Node& last = graph.nodes[1];
+  ASSERT_EQ(last.post_operations.size(), 2u);
+  EXPECT_EQ(last.post_operations[0].function, "add");
+  EXPECT_EQ(last.inputs[last.post_operations[0].input], graph.inputs[0]);
+  EXPECT_EQ(last.post_operations[1].function, "relu");
+}
+
+TEST(PassesTest, LetsTheLaterOfTwoConvolutionsTakeTheSum) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(4), fixed(5), fixed(5)}).output("y");
+  model.weights("w", {4, 4, 1, 1}).weights("v", {4, 4, 1, 1});
+  model.node("Conv", {"x", "w"}, "a").node("Conv", {"x", "v"}, "b").node("Add", {"a", "b"}, "y");
+  const Graph graph = optimized(model, {{1, 4, 5, 5}});
+  ASSERT_EQ(graph.nodes.size(), 2u);
+  expect_runnable(graph);
+  EXPECT_TRUE(graph.nodes[0].post_operations.empty());
+  EXPECT_EQ(graph.nodes[1].post_operations.size(), 1u);
+}
+
+TEST(PassesTest, KeepsAResultThatIsUsedTwice) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(4), fixed(5), fixed(5)}).weights("w", {4, 4, 1, 1}).output("y").output("a");
+  model.node("Conv", {"x", "w"}, "a").node("Relu", {"a"}, "y");
+  EXPECT_EQ(optimized(model, {{1, 4, 5, 5}}).nodes.size(), 2u);
+}
+
+TEST(PassesTest, FoldsScalesPerChannelIntoConvolutions) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(2), fixed(3), fixed(3)}).output("y").output("z");
+  model.constant("w", make_constant({2, 2, 1, 1}, std::vector<float>{1, 2, 3, 4}));
+  model.constant("scale", make_constant({2, 1, 1}, std::vector<float>{10, 100}));
+  model.constant("shift", make_constant({1, 2, 1, 1}, std::vector<float>{5, 6}));
+  model.node("Conv", {"x", "w"}, "a").node("Mul", {"a", "scale"}, "b").node("Add", {"shift", "b"}, "y");
+  // Along another dimension than the channels nothing can be folded.
+  model.constant("row", make_constant({2}, std::vector<float>{1, 2})).weights("u", {2, 2, 1, 2});
+  model.node("Conv", {"x", "u"}, "c").node("Mul", {"c", "row"}, "z");
+  const Graph graph = optimized(model, {{1, 2, 3, 3}});
+  ASSERT_EQ(graph.nodes.size(), 2u);
+  const Node& node = graph.nodes[0];
+  const auto values_of = [&](ValueIndex index) {
+    return to_doubles({DataType::kFloat32, graph.values[index].shape, graph.values[index].constant});
+  };
+  EXPECT_EQ(values_of(node.inputs[1]), (std::vector<double>{10, 20, 300, 400}));
+  EXPECT_EQ(values_of(node.inputs[2]), (std::vector<double>{5, 6}));
+  EXPECT_TRUE(node.post_operations.empty());
+  EXPECT_EQ(graph.nodes[1].post_operations.size(), 1u);
+}
+
+TEST(PassesTest, RecognisesLayerNormAndGelu) {
+  TestModel model(13);
+  model.input("x", {fixed(2), fixed(3), fixed(8)}).output("y");
+  model.scalar("two", 2).scalar("epsilon", 1e-6f).scalar("root", 1.4142135f).scalar("one", 1).scalar("half", 0.5);
+  model.weights("scale", {8}, 0.1, 1).weights("bias", {8});
+  const std::map<std::string, OnnxAttribute, std::less<>> last{{"axes", std::vector<int64_t>{-1}}};
+  model.node("ReduceMean", {"x"}, "mean", last).node("Sub", {"x", "mean"}, "centred");
+  model.node("Pow", {"centred", "two"}, "squares").node("ReduceMean", {"squares"}, "variance", last);
+  model.node("Add", {"variance", "epsilon"}, "spread").node("Sqrt", {"spread"}, "deviation");
+  model.node("Div", {"centred", "deviation"}, "normal").node("Mul", {"normal", "scale"}, "scaled");
+  model.node("Add", {"scaled", "bias"}, "n").node("Div", {"n", "root"}, "small").node("Erf", {"small"}, "error");
+  model.node("Add", {"error", "one"}, "gate").node("Mul", {"n", "gate"}, "gated").node("Mul", {"gated", "half"}, "y");
+  const Graph graph = optimized(model, {{2, 3, 8}});
+  ASSERT_EQ(kinds(graph), (std::vector{OperatorKind::kLayerNorm, OperatorKind::kUnary}));
+  EXPECT_EQ(graph.nodes[0].inputs.size(), 3u);
+  EXPECT_EQ(graph.nodes[0].attributes.integer("axis"), 2);
+  EXPECT_EQ(graph.nodes[1].attributes.text("function"), "gelu");
+}
+
+TEST(PassesTest, MovesTranspositionAndScaleOfAttentionIntoTheProduct) {
+  TestModel model;
+  model.input("q", {fixed(1), fixed(2), fixed(5), fixed(4)}).input("k", {fixed(1), fixed(5), fixed(2), fixed(4)});
+  model.scalar("root", 2).output("y");
+  model.node("Transpose", {"k"}, "turned", {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
+  model.node("MatMul", {"q", "turned"}, "scores").node("Div", {"scores", "root"}, "y");
+  const Graph graph = optimized(model, {{1, 2, 5, 4}, {1, 5, 2, 4}});
+  ASSERT_EQ(kinds(graph), (std::vector{OperatorKind::kTranspose, OperatorKind::kMatMul}));
+  EXPECT_EQ(graph.values[graph.nodes[0].outputs[0]].shape, (Shape{1, 2, 5, 4}));
+  EXPECT_EQ(graph.nodes[1].attributes.integer("transpose_b"), 1);
+  EXPECT_EQ(graph.nodes[1].attributes.real("alpha"), 0.5);
+}
+
+TEST(PassesTest, RecognisesHardSwish) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(4)}).output("y");
+  model.scalar("three", 3).scalar("six", 6).scalar("zero", 0);
+  model.node("Add", {"x", "three"}, "a").node("Clip", {"a", "zero", "six"}, "b").node("Mul", {"x", "b"}, "c");
+  model.node("Div", {"c", "six"}, "y");
+  const Graph graph = optimized(model, {{1, 4}});
+  ASSERT_EQ(graph.nodes.size(), 1u);
+  EXPECT_EQ(graph.nodes[0].attributes.text("function"), "hard_swish");
+}
+
+}  // namespace
+}  // namespace foliot

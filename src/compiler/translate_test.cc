@@ -1,0 +1,206 @@
+#include "compiler/translate.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/passes.h"
+#include "compiler/test_model.h"
+
+namespace foliot {
+namespace {
+
+using Inputs = std::vector<std::string>;
+using Integers = std::vector<int64_t>;
+
+Result<Graph> translated(const TestModel& model, const std::vector<Shape>& shapes, Rebatch rebatch = {}) {
+  ConstantPool pool;
+  auto graph = translate(model.model(), shapes, rebatch, pool);
+  if (graph.ok()) remove_dead_code(*graph);
+  return graph;
+}
+
+Graph must(Result<Graph> graph) {
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return graph.ok() ? std::move(graph).value() : Graph();
+}
+
+Shape output_shape(const Graph& graph, size_t i = 0) { return graph.values[graph.outputs.at(i)].shape; }
+
+TEST(TranslateTest, FoldsTheShapeArithmeticOfExporters) {
+  TestModel model(13);
+  model.input("x", {open("batch"), fixed(6), fixed(4)}).output("y");
+  model.integers("zero", {0}).integers("rest", {2, 3, 4});
+  model.node("Shape", {"x"}, "shape").node("Gather", {"shape", "zero"}, "rows", {{"axis", int64_t{0}}});
+  model.node("Concat", {"rows", "rest"}, "target", {{"axis", int64_t{0}}}).node("Reshape", {"x", "target"}, "y");
+  const Graph graph = must(translated(model, {{5, 6, 4}}));
+  ASSERT_EQ(graph.nodes.size(), 1u);
+  EXPECT_EQ(graph.nodes[0].kind, OperatorKind::kReshape);
+  EXPECT_EQ(output_shape(graph), (Shape{5, 2, 3, 4}));
+}
+
+TEST(TranslateTest, NamesTheOperatorThatIsUnknown) {
+  TestModel model;
+  model.input("x", {fixed(1)}).output("y").node("FancyThing", {"x"}, "y");
+  model.model().nodes[0].domain = "com.example";
+  model.model().opsets["com.example"] = 3;
+  const auto graph = translated(model, {{1}});
+  ASSERT_FALSE(graph.ok());
+  EXPECT_EQ(graph.status().code(), StatusCode::kUnimplemented);
+  for (const char* part : {"node_y", "FancyThing", "com.example", "3"}) {
+    EXPECT_NE(graph.status().message().find(part), std::string::npos) << part;
+  }
+}
+
+TEST(TranslateTest, LooksOnlyAtNodesThatAreNeeded) {
+  TestModel model;
+  model.input("x", {fixed(1)}).output("y").node("FancyThing", {"x"}, "unused").node("Relu", {"x"}, "y");
+  EXPECT_EQ(must(translated(model, {{1}})).nodes.size(), 1u);
+}
+
+TEST(TranslateTest, SaysWhatToDeclareWhenAShapeDependsOnValues) {
+  TestModel model;
+  model.input("x", {fixed(1)}).input("shape", {fixed(1)}, DataType::kInt64).output("y");
+  model.node("Reshape", {"x", "shape"}, "y");
+  const auto graph = translated(model, {{1}, {1}});
+  ASSERT_FALSE(graph.ok());
+  EXPECT_NE(graph.status().message().find("node_y"), std::string::npos);
+  EXPECT_NE(graph.status().message().find("model.toml"), std::string::npos);
+}
+
+TEST(TranslateTest, FlattensForSoftmaxBeforeOpset13) {
+  for (const int64_t opset : {12, 13}) {
+    TestModel model(opset);
+    model.input("x", {fixed(2), fixed(3), fixed(4)}).output("y").node("Softmax", {"x"}, "y", {{"axis", int64_t{1}}});
+    const Graph graph = must(translated(model, {{2, 3, 4}}));
+    EXPECT_EQ(graph.nodes.size(), opset < 13 ? 3u : 1u);
+    EXPECT_EQ(output_shape(graph), (Shape{2, 3, 4}));
+  }
+}
+
+TEST(TranslateTest, RewritesTheBatchInReshapeTargets) {
+  for (const Integers& target : {Integers{1, 12}, Integers{1, -1}, Integers{-1, 12}, Integers{0, 12}}) {
+    TestModel model;
+    model.input("x", {fixed(1), fixed(3), fixed(4)}).integers("target", target).output("y");
+    model.node("Reshape", {"x", "target"}, "y");
+    EXPECT_EQ(output_shape(must(translated(model, {{4, 3, 4}}, {.from = 1, .to = 4}))), (Shape{4, 12}));
+    EXPECT_EQ(output_shape(must(translated(model, {{1, 3, 4}}))), (Shape{1, 12}));
+  }
+}
+
+TEST(TranslateTest, ReshapesWeightsAsTheyAre) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(4)}).weights("w", {2, 2}).integers("target", {1, 4}).output("y");
+  model.node("Reshape", {"w", "target"}, "flat").node("Add", {"x", "flat"}, "y");
+  EXPECT_EQ(output_shape(must(translated(model, {{8, 4}}, {.from = 1, .to = 8}))), (Shape{8, 4}));
+}
+
+struct ShapeCase {
+  const char* name;
+  const char* type;
+  Shape x;
+  Integers operand;  // a constant second input, unless empty
+  std::map<std::string, OnnxAttribute, std::less<>> attributes;
+  int64_t opset;
+  Shape expected;  // empty: an error
+};
+
+class ShapeTest : public testing::TestWithParam<ShapeCase> {};
+
+TEST_P(ShapeTest, IsInferred) {
+  const ShapeCase& c = GetParam();
+  TestModel model(c.opset);
+  std::vector<OnnxDimension> dimensions;
+  for (int64_t extent : c.x) dimensions.push_back(fixed(extent));
+  model.input("x", dimensions).output("y");
+  Inputs inputs{"x"};
+  if (!c.operand.empty()) {
+    model.integers("operand", c.operand);
+    inputs.push_back("operand");
+  }
+  model.node(c.type, inputs, "y", c.attributes);
+  const auto graph = translated(model, {c.x});
+  if (c.expected.empty()) {
+    ASSERT_FALSE(graph.ok());
+    EXPECT_NE(graph.status().message().find("node_y"), std::string::npos);
+  } else {
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    EXPECT_EQ(output_shape(*graph), c.expected);
+  }
+}
+
+const Integers k3x3{3, 3};
+
+INSTANTIATE_TEST_SUITE_P(
+    Operators, ShapeTest,
+    testing::Values(
+        ShapeCase{"flatten", "Flatten", {2, 3, 4}, {}, {{"axis", int64_t{2}}}, 13, {6, 4}},
+        ShapeCase{"squeeze_attribute", "Squeeze", {1, 3, 1}, {}, {{"axes", Integers{0}}}, 11, {3, 1}},
+        ShapeCase{"squeeze_operand", "Squeeze", {1, 3, 1}, {-1}, {}, 13, {1, 3}},
+        ShapeCase{"squeeze_wrong", "Squeeze", {1, 3, 1}, {1}, {}, 13, {}},
+        ShapeCase{"unsqueeze", "Unsqueeze", {2, 3}, {0, -1}, {}, 13, {1, 2, 3, 1}},
+        ShapeCase{"tile", "Tile", {2, 3}, {2, 2}, {}, 13, {4, 6}},
+        ShapeCase{"expand", "Expand", {3, 1}, {2, 1, 6}, {}, 13, {2, 3, 6}},
+        ShapeCase{"expand_wrong", "Expand", {3}, {2}, {}, 13, {}},
+        ShapeCase{"reshape_wrong", "Reshape", {2, 3}, {4, -1}, {}, 13, {}},
+        ShapeCase{
+            "slice_attributes", "Slice", {5, 6}, {}, {{"starts", Integers{1}}, {"ends", Integers{-1}}}, 9, {3, 6}},
+        ShapeCase{"transpose", "Transpose", {2, 3, 4}, {}, {}, 13, {4, 3, 2}},
+        ShapeCase{"transpose_wrong", "Transpose", {2, 3}, {}, {{"perm", Integers{0, 0}}}, 13, {}},
+        ShapeCase{"reduce_attribute", "ReduceMean", {2, 3, 4}, {}, {{"axes", Integers{-1}}}, 13, {2, 3, 1}},
+        ShapeCase{"reduce_operand", "ReduceMean", {2, 3, 4}, {1}, {{"keepdims", int64_t{0}}}, 18, {2, 4}},
+        ShapeCase{"pool_floor",
+                  "MaxPool",
+                  {1, 2, 6, 6},
+                  {},
+                  {{"kernel_shape", k3x3}, {"strides", Integers{2, 2}}},
+                  12,
+                  {1, 2, 2, 2}},
+        ShapeCase{"pool_ceil",
+                  "MaxPool",
+                  {1, 2, 6, 6},
+                  {},
+                  {{"kernel_shape", k3x3}, {"strides", Integers{2, 2}}, {"ceil_mode", int64_t{1}}},
+                  12,
+                  {1, 2, 3, 3}},
+        ShapeCase{"pool_same",
+                  "AveragePool",
+                  {1, 2, 7, 7},
+                  {},
+                  {{"kernel_shape", k3x3}, {"strides", Integers{2, 2}}, {"auto_pad", std::string("SAME_UPPER")}},
+                  12,
+                  {1, 2, 4, 4}},
+        ShapeCase{"pool_too_large", "MaxPool", {1, 2, 2, 2}, {}, {{"kernel_shape", k3x3}}, 12, {}},
+        ShapeCase{"pool_stride_zero",
+                  "MaxPool",
+                  {1, 2, 9, 9},
+                  {},
+                  {{"kernel_shape", k3x3}, {"strides", Integers{0, 1}}},
+                  12,
+                  {}},
+        ShapeCase{"depth_to_space", "DepthToSpace", {1, 8, 2, 3}, {}, {{"blocksize", int64_t{2}}}, 13, {1, 2, 4, 6}},
+        ShapeCase{"wrong_attribute", "Flatten", {2, 3}, {}, {{"axis", std::string("1")}}, 13, {}},
+        ShapeCase{"huge", "Expand", {1}, {1 << 30, 1 << 30, 1 << 30}, {}, 13, {}}),
+    [](const auto& shape_case) { return std::string(shape_case.param.name); });
+
+TEST(TranslateTest, SplitsIntoTheOutputsThatAreUsed) {
+  TestModel model;
+  model.input("x", {fixed(2), fixed(6)}).output("y").node("Split", {"x"}, "a", {{"axis", int64_t{1}}});
+  model.model().nodes[0].outputs = {"a", "b", "c"};
+  model.node("Relu", {"c"}, "y");
+  const Graph graph = must(translated(model, {{2, 6}}));
+  ASSERT_EQ(graph.nodes.size(), 2u);
+  EXPECT_EQ(graph.nodes[0].attributes.integers("starts"), (Integers{0, 4}));
+  EXPECT_EQ(output_shape(graph), (Shape{2, 2}));
+}
+
+TEST(TranslateTest, SharesConstantsBetweenBatchSizes) {
+  TestModel model;
+  model.input("x", {open("batch"), fixed(4)}).weights("w", {4, 4}).output("y");
+  model.node("Transpose", {"w"}, "turned").node("MatMul", {"x", "turned"}, "y");
+  ConstantPool pool;
+  const Graph one = must(translate(model.model(), {{1, 4}}, {}, pool));
+  const Graph two = must(translate(model.model(), {{2, 4}}, {}, pool));
+  EXPECT_EQ(one.values[one.nodes[0].inputs[1]].constant, two.values[two.nodes[0].inputs[1]].constant);
+}
+
+}  // namespace
+}  // namespace foliot
