@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
@@ -26,6 +27,8 @@ using net::ip::tcp;
 // The JSON parser reads this far past the end; reserved at once, the body need
 // not be moved for it.
 constexpr size_t kBodyPadding = 64;
+// Of a body, at a time.
+constexpr size_t kReadBytes = 1 << 20;
 constexpr Duration kSweepPeriod = Duration::seconds(1);
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::string_view kTooManyConnections =
@@ -113,6 +116,8 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   void read_header();
   void on_header(error_code error);
   void read_body();
+  void read_known_body();
+  void read_chunked_body();
   void on_body();
   void fail(error_code error);
   void watch();
@@ -157,9 +162,6 @@ void HttpServer::Session::on_header(error_code error) {
   if (error) return fail(error);
   arrival_ = server_.now();
   progress();
-  const auto content_length = parser_->content_length();
-  if (content_length && *content_length <= server_.options.body_bytes_max)
-    parser_->get().body().reserve(*content_length + kBodyPadding);
   if (boost::beast::iequals(parser_->get()[http::field::expect], "100-continue") && !parser_->is_done()) {
     net::async_write(socket_, net::buffer(kContinue), [self = shared_from_this()](error_code failed, size_t) {
       failed ? self->fail(failed) : self->read_body();
@@ -171,10 +173,41 @@ void HttpServer::Session::on_header(error_code error) {
 
 void HttpServer::Session::read_body() {
   if (parser_->is_done()) return on_body();
+  if (!parser_->chunked() && parser_->content_length()) {
+    body().reserve(*parser_->content_length() + kBodyPadding);
+    return read_known_body();
+  }
+  read_chunked_body();
+}
+
+// A body of known length goes from the socket to where it stays. It grows as it
+// comes, so that memory is not given for what is only announced.
+void HttpServer::Session::read_known_body() {
+  const size_t filled = body().size();
+  const size_t wanted = std::min<size_t>(*parser_->content_length() - filled, kReadBytes);
+  if (wanted == 0) return on_body();
+  body().resize(filled + wanted);
+  const net::mutable_buffer to = net::buffer(body().data() + filled, wanted);
+  if (buffer_.size() > 0) {
+    const size_t taken = net::buffer_copy(to, buffer_.data());
+    buffer_.consume(taken);
+    body().resize(filled + taken);
+    return read_known_body();
+  }
+  socket_.async_read_some(to, [self = shared_from_this(), filled](error_code error, size_t bytes) {
+    if (error) return self->close();
+    self->progress();
+    self->body().resize(filled + bytes);
+    self->read_known_body();
+  });
+}
+
+void HttpServer::Session::read_chunked_body() {
+  if (parser_->is_done()) return on_body();
   http::async_read_some(socket_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
     if (error) return self->fail(error);
     self->progress();
-    self->read_body();
+    self->read_chunked_body();
   });
 }
 

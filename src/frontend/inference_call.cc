@@ -78,7 +78,6 @@ InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Infer
 
 Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const ModelInfo> model,
                                                            const InferenceQuery& query) {
-  const std::string context = fmt::format("model '{}'", model->name);
   std::unique_ptr<InferenceCall> call(new InferenceCall(std::move(model), query));
   Result<std::vector<const TensorView*>> inputs = call->match_inputs(query);
   Status status = inputs.status();
@@ -86,7 +85,7 @@ Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const
   if (status.ok()) status = call->choose_bucket();
   if (status.ok()) status = call->take_inputs(*inputs);
   if (status.ok()) status = call->choose_outputs(query);
-  if (!status.ok()) return status.with_context(context);
+  if (!status.ok()) return status.with_context(fmt::format("model '{}'", call->model().name));
   return call;
 }
 
