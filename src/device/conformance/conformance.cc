@@ -284,6 +284,10 @@ void check_damaged_plans(const DeviceFactory& make_device) {
            for (int64_t& extent : tensor.shape) extent = -1;
        }},
       {"type", [](Plan& plan) { plan.tensors[0].type = static_cast<DataType>(200); }},
+      {"result shape",
+       [](Plan& plan) {
+         for (int64_t& extent : plan.tensors[plan.operators.back().outputs[0]].shape) extent = 1;
+       }},
       {"post-operation",
        [](Plan& plan) {
          for (Operator& operation : plan.operators)

@@ -127,6 +127,127 @@ Status check_post_operations(const Operator& operation, const Plan& plan) {
   return Status();
 }
 
+bool broadcasts(const Shape& operand, const Shape& shape) {
+  if (operand.size() > shape.size()) return false;
+  const size_t skip = shape.size() - operand.size();
+  for (size_t d = 0; d < operand.size(); ++d)
+    if (operand[d] != 1 && operand[d] != shape[d + skip]) return false;
+  return true;
+}
+
+bool is_axis(const Operator& operation, const Shape& shape) {
+  const int64_t axis = operation.attributes.integer("axis");
+  return axis >= 0 && axis < static_cast<int64_t>(shape.size());
+}
+
+// The elements of a dense tensor that a strided walk over `shape` reaches lie within it.
+bool stays_inside(const Operator& operation, const Shape& source, const Shape& shape) {
+  const std::vector<int64_t>& starts = operation.attributes.integers("starts");
+  const std::vector<int64_t>& steps = operation.attributes.integers("steps");
+  if (starts.size() != source.size() || steps.size() != source.size() || shape.size() != source.size()) return false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return true;
+    const double last =
+        static_cast<double>(starts[d]) + static_cast<double>(shape[d] - 1) * static_cast<double>(steps[d]);
+    if (starts[d] < 0 || starts[d] >= source[d] || last < 0 || last >= static_cast<double>(source[d])) return false;
+  }
+  return true;
+}
+
+bool is_permuted(const Operator& operation, const Shape& source, const Shape& shape) {
+  std::vector<int64_t> permutation = operation.attributes.integers("permutation");
+  if (permutation.size() != source.size() || shape.size() != source.size()) return false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t from = permutation[d];
+    if (from < 0 || from >= static_cast<int64_t>(shape.size()) || source[static_cast<size_t>(from)] != shape[d])
+      return false;
+  }
+  std::sort(permutation.begin(), permutation.end());
+  return std::adjacent_find(permutation.begin(), permutation.end()) == permutation.end();
+}
+
+uint64_t elements_but(const Shape& shape, int64_t axis) {
+  Shape rest = shape;
+  rest[static_cast<size_t>(axis)] = 1;
+  return element_count(rest);
+}
+
+// Foliot's own kernels trust the shapes that they are made for; oneDNN checks
+// its own. Whether the output's shape follows from the inputs', so that no
+// kernel reads or writes beyond a tensor.
+bool shapes_agree(const Operator& operation, const Plan& plan) {
+  const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
+  const Shape& result = plan.tensors[operation.outputs[0]].shape;
+  switch (operation.kind) {
+    case OperatorKind::kUnary:
+    case OperatorKind::kCast:
+    case OperatorKind::kLayerNorm:
+    case OperatorKind::kReshape:
+    case OperatorKind::kReorder: return element_count(shape(0)) == element_count(result);
+    case OperatorKind::kSoftmax: return shape(0) == result && is_axis(operation, result);
+    case OperatorKind::kLrn: return shape(0) == result && result.size() >= 2;
+    case OperatorKind::kBinary:
+      return broadcasts(shape(0), result) && broadcasts(shape(1), result) &&
+             plan.tensors[operation.inputs[0]].type == plan.tensors[operation.inputs[1]].type;
+    case OperatorKind::kWhere:
+      return broadcasts(shape(0), result) && broadcasts(shape(1), result) && broadcasts(shape(2), result);
+    case OperatorKind::kExpand: return broadcasts(shape(0), result);
+    case OperatorKind::kSlice: return stays_inside(operation, shape(0), result);
+    case OperatorKind::kTranspose: return is_permuted(operation, shape(0), result);
+    case OperatorKind::kConcat: {
+      uint64_t elements = 0;
+      for (size_t i = 0; i < operation.inputs.size(); ++i) {
+        if (!in_range(operation.inputs[i], plan) || shape(i).size() != result.size()) return false;
+        elements += element_count(shape(i));
+      }
+      return is_axis(operation, result) && elements == element_count(result);
+    }
+    case OperatorKind::kGather:
+      return is_axis(operation, shape(0)) &&
+             elements_but(shape(0), operation.attributes.integer("axis")) * element_count(shape(1)) ==
+                 element_count(result);
+    case OperatorKind::kArgReduce:
+      return is_axis(operation, shape(0)) &&
+             elements_but(shape(0), operation.attributes.integer("axis")) == element_count(result);
+    case OperatorKind::kReduce: {
+      Shape kept = shape(0);
+      for (int64_t axis : operation.attributes.integers("axes")) {
+        if (axis < 0 || axis >= static_cast<int64_t>(kept.size())) return false;
+        kept[static_cast<size_t>(axis)] = 1;
+      }
+      return element_count(kept) == element_count(result);
+    }
+    case OperatorKind::kPad:
+      return shape(0).size() == result.size() && operation.attributes.integers("pads").size() == 2 * result.size();
+    case OperatorKind::kResize:
+      return shape(0).size() == result.size() && !result.empty() && element_count(shape(0)) > 0 &&
+             operation.attributes.reals("scales").size() == result.size();
+    case OperatorKind::kMaxPool:
+    case OperatorKind::kAveragePool: {
+      const size_t spatial = operation.attributes.integers("kernel").size();
+      return spatial >= 1 && spatial <= 3 && shape(0).size() == spatial + 2 && result.size() == spatial + 2 &&
+             shape(0)[0] == result[0] && shape(0)[1] == result[1] &&
+             operation.attributes.integers("strides").size() == spatial &&
+             operation.attributes.integers("dilations").size() == spatial &&
+             operation.attributes.integers("pads").size() == 2 * spatial;
+    }
+    case OperatorKind::kConvolution:
+    case OperatorKind::kConvolutionTranspose: {
+      const size_t rank = result.size();
+      return rank >= 3 && shape(0).size() == rank && shape(1).size() == rank &&
+             operation.attributes.integers("strides").size() == rank - 2 &&
+             operation.attributes.integers("dilations").size() == rank - 2 &&
+             operation.attributes.integers("pads").size() == 2 * (rank - 2) &&
+             operation.attributes.integer("groups") > 0;
+    }
+    case OperatorKind::kMatMul:
+      return result.size() >= 2 && shape(0).size() >= 2 && shape(1).size() >= 2 && shape(0).size() <= result.size() &&
+             shape(1).size() <= result.size();
+    case OperatorKind::kAffine: break;
+  }
+  return false;
+}
+
 Status check_operator(const Operator& operation, const Plan& plan) {
   const auto rule = std::find_if(kind_rules().begin(), kind_rules().end(),
                                  [&](const KindRule& candidate) { return candidate.kind == operation.kind; });
@@ -142,7 +263,8 @@ Status check_operator(const Operator& operation, const Plan& plan) {
     if (found == operation.attributes.values().end() || !has_type(found->second, attribute.type))
       return damaged(fmt::format("attribute '{}' is missing or of another type", attribute.name));
   }
-  return check_post_operations(operation, plan);
+  FOLIOT_RETURN_IF_ERROR(check_post_operations(operation, plan));
+  return shapes_agree(operation, plan) ? Status() : damaged("the shapes of an operator's tensors do not agree");
 }
 
 Status check_ends(const Plan& plan, const std::vector<TensorIndex>& ends, Place place) {
