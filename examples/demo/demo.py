@@ -200,13 +200,13 @@ def main():
         copies = make_repository(folder / "models", network)
         event_log = arguments.output / "demo-events.csv"
 
-        say("compiling and starting the server; its page cache holds the ResNet and about half of the copies")
+        say("compiling and starting the server; its page cache holds the ResNet and 13 of the copies")
         server = Server(
             folder / "models",
             arguments.output / "demo-server.log",
             foliot=arguments.foliot,
             page_size="256KiB",
-            page_cache="28MiB",
+            page_cache="30MiB",
             workspace="64MiB",
             event_log=event_log,
         )
