@@ -91,7 +91,7 @@ class Compilation {
     });
   }
 
-  // All graphs of these batch sizes; a failure for one of `own` is the model's own.
+  // All graphs of these batch sizes, or why one of them cannot be made.
   Status make_graphs_of(const OnnxModel& model, const std::vector<uint32_t>& batch_sizes, bool batching) {
     graphs_.clear();
     program_.batch_sizes = batch_sizes;
@@ -151,7 +151,7 @@ class Compilation {
     report("choosing kernels", kLowering);
     FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device_.lower(graphs_));
     FOLIOT_CHECK(lowered.plans.size() == graphs_.size());
-    if (program_.batching) own_graph_shapes();
+    if (program_.batching) remember_whole_outputs();
     graphs_.clear();
     weights_ = lay_out_weights(lowered);
     program_.weights_bytes = weights_.size();
@@ -168,7 +168,7 @@ class Compilation {
   }
 
   // What the outputs are if it turns out that the model cannot be batched.
-  void own_graph_shapes() {
+  void remember_whole_outputs() {
     const auto own = std::ranges::find(program_.batch_sizes, own_batch_size()) - program_.batch_sizes.begin();
     std::vector<const Graph*> graphs;
     for (size_t bucket = 0; bucket < dimensions_.buckets.size(); ++bucket) {

@@ -12,7 +12,7 @@ namespace {
 // become weights of its own for every batch size.
 constexpr uint64_t kExpandedBytesMax = uint64_t{64} << 10;
 // Constants beyond this are computed when serving rather than stored.
-constexpr uint64_t kFoldedBytesMax = uint64_t{4} << 30;
+constexpr uint64_t kFoldedBytesMax = uint64_t{2} << 30;
 
 bool has_parameters(const std::string& function) {
   return function == "clip" || function == "leaky_relu" || function == "elu" || function == "hard_sigmoid" ||

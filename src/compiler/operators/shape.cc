@@ -10,7 +10,7 @@
 namespace foliot {
 namespace {
 
-constexpr uint64_t kConstantBytesMax = uint64_t{4} << 30;
+constexpr uint64_t kConstantBytesMax = uint64_t{2} << 30;
 
 Status shape_of(NodeTranslation& node) {
   const Shape shape = node.shape(0);
