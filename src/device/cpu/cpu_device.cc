@@ -48,7 +48,7 @@ void use_threads(uint32_t threads) {
 }
 
 struct Memory {
-  std::unique_ptr<PageCache> page_cache;
+  std::unique_ptr<PageMemory> page_cache;
   Mapping io_cache;
   Mapping workspace;
 };
@@ -175,7 +175,7 @@ Status OneDnnDevice::allocate(const DeviceMemory& memory) {
   FOLIOT_ASSIGN_OR_RETURN(Mapping workspace,
                           take_memory(memory.workspace_bytes, "workspace", options_.lock_memory, locked));
   FOLIOT_ASSIGN_OR_RETURN(memory_.page_cache,
-                          PageCache::create(memory.page_bytes, memory.page_count, options_.lock_memory, locked));
+                          PageMemory::create(memory.page_bytes, memory.page_count, options_.lock_memory, locked));
   memory_.io_cache = std::move(io_cache);
   memory_.workspace = std::move(workspace);
   memory_locked_ = locked;

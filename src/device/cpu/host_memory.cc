@@ -66,13 +66,13 @@ Result<Mapping> take_memory(uint64_t bytes, std::string_view what, bool lock, bo
   return mapping;
 }
 
-Result<std::unique_ptr<PageCache>> PageCache::create(uint64_t page_bytes, uint32_t page_count, bool lock,
+Result<std::unique_ptr<PageMemory>> PageMemory::create(uint64_t page_bytes, uint32_t page_count, bool lock,
                                                      bool& locked) {
   constexpr std::string_view kWhat = "page cache";
   const uint64_t bytes = page_bytes * page_count;
   const int file = memfd_create("foliot page cache", MFD_CLOEXEC);
   if (file < 0) return exhausted(bytes, kWhat, errno);
-  std::unique_ptr<PageCache> cache(new PageCache(page_bytes, page_count, file));
+  std::unique_ptr<PageMemory> cache(new PageMemory(page_bytes, page_count, file));
   if (bytes == 0) return cache;
   if (ftruncate(file, static_cast<off_t>(bytes)) != 0) return exhausted(bytes, kWhat, errno);
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -82,9 +82,9 @@ Result<std::unique_ptr<PageCache>> PageCache::create(uint64_t page_bytes, uint32
   return cache;
 }
 
-PageCache::~PageCache() { close(file_); }
+PageMemory::~PageMemory() { close(file_); }
 
-Result<PageTable> PageTable::reserve(const PageCache& cache, uint64_t bytes) {
+Result<PageTable> PageTable::reserve(const PageMemory& cache, uint64_t bytes) {
   if (bytes == 0) return PageTable(Mapping());
   // Aligned to huge pages, so that a page of the cache can be mapped with them.
   const uint64_t rounded = round_up(bytes, cache.page_bytes());
@@ -98,7 +98,7 @@ Result<PageTable> PageTable::reserve(const PageCache& cache, uint64_t bytes) {
   return PageTable(Mapping(start + skip, rounded));
 }
 
-Status PageTable::map(const PageCache& cache, std::span<const PageIndex> pages) {
+Status PageTable::map(const PageMemory& cache, std::span<const PageIndex> pages) {
   FOLIOT_CHECK(pages.size() * cache.page_bytes() == bytes());
   for (size_t i = 0; i < pages.size(); ++i) {
     FOLIOT_CHECK(pages[i] < cache.page_count());

@@ -40,20 +40,20 @@ Result<Mapping> take_memory(uint64_t bytes, std::string_view what, bool lock, bo
 
 // The page cache: pages that a PageTable can put behind addresses of its choice.
 // Threading: owned by the device; map() is called by the LOAD executor's thread.
-class PageCache {
+class PageMemory {
  public:
   // Errors: kResourceExhausted.
-  static Result<std::unique_ptr<PageCache>> create(uint64_t page_bytes, uint32_t page_count, bool lock, bool& locked);
-  ~PageCache();
-  PageCache(const PageCache&) = delete;
-  PageCache& operator=(const PageCache&) = delete;
+  static Result<std::unique_ptr<PageMemory>> create(uint64_t page_bytes, uint32_t page_count, bool lock, bool& locked);
+  ~PageMemory();
+  PageMemory(const PageMemory&) = delete;
+  PageMemory& operator=(const PageMemory&) = delete;
 
   uint64_t page_bytes() const { return page_bytes_; }
   uint32_t page_count() const { return page_count_; }
 
  private:
   friend class PageTable;
-  PageCache(uint64_t page_bytes, uint32_t page_count, int file)
+  PageMemory(uint64_t page_bytes, uint32_t page_count, int file)
       : page_bytes_(page_bytes), page_count_(page_count), file_(file) {}
 
   uint64_t page_bytes_;
@@ -68,10 +68,10 @@ class PageCache {
 class PageTable {
  public:
   // Reserves addresses for `bytes`. Errors: kResourceExhausted.
-  static Result<PageTable> reserve(const PageCache& cache, uint64_t bytes);
+  static Result<PageTable> reserve(const PageMemory& cache, uint64_t bytes);
 
   // REQUIRES: as many pages as the range has, each within the cache.
-  Status map(const PageCache& cache, std::span<const PageIndex> pages);
+  Status map(const PageMemory& cache, std::span<const PageIndex> pages);
   void unmap();
   std::byte* data() const { return range_.data(); }
   uint64_t bytes() const { return range_.bytes(); }

@@ -10,9 +10,9 @@ namespace {
 
 constexpr uint64_t kPageBytes = 8192;
 
-std::unique_ptr<PageCache> make_cache(uint32_t pages) {
+std::unique_ptr<PageMemory> make_cache(uint32_t pages) {
   bool locked = true;
-  return PageCache::create(kPageBytes, pages, false, locked).value();
+  return PageMemory::create(kPageBytes, pages, false, locked).value();
 }
 
 TEST(PageTable, ShowsPagesInTheOrderGiven) {
