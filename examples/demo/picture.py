@@ -30,10 +30,10 @@ def draw(answers, events, copies, deadline, path):
 def draw_latency(axes, answers, copies, deadline):
     """Share of answers slower than x, both axes logarithmic: tails are visible."""
     groups = (
-        ("digits", DIGITS_COLOUR, [a for a in answers if a.model in copies]),
-        ("ResNet-50", RESNET_COLOUR, [a for a in answers if a.model not in copies]),
+        ("digits", DIGITS_COLOUR, "right", [a for a in answers if a.model in copies]),
+        ("ResNet-50", RESNET_COLOUR, "left", [a for a in answers if a.model not in copies]),
     )
-    for name, colour, group in groups:
+    for name, colour, side, group in groups:
         latencies = np.sort([a.latency * 1e3 for a in group if not a.refusal])
         if not len(latencies):
             continue
@@ -45,8 +45,9 @@ def draw_latency(axes, answers, copies, deadline):
                 continue
             value = float(np.quantile(latencies, q, method="higher"))
             axes.plot(value, 1 - q, "o", color=colour, markersize=5)
-            axes.annotate(f"{mark} {value:.1f} ms", (value, 1 - q), xytext=(8, 3), textcoords="offset points",
-                          color=colour, fontsize=9)
+            offset = (8, 4) if side == "left" else (-8, -13)  # the faster curve's labels go below it
+            axes.annotate(f"{mark} {value:.1f} ms", (value, 1 - q), xytext=offset, textcoords="offset points",
+                          ha=side, color=colour, fontsize=9)
     axes.axvline(deadline * 1e3, color=DEADLINE_COLOUR, linewidth=1.6)
     axes.annotate(f"deadline {deadline * 1e3:.0f} ms", (deadline * 1e3, 0.97), xycoords=("data", "axes fraction"),
                   xytext=(-6, 0), textcoords="offset points", rotation=90, ha="right", va="top", color=DEADLINE_COLOUR)
