@@ -18,6 +18,8 @@ class Event:
     start_us: float
     end_us: float
     expected_us: float
+    earliest_us: float
+    latest_us: float
     status: str
 
 
@@ -37,6 +39,8 @@ def read_event_log(path):
                 number(row["start_us"], float),
                 number(row["end_us"], float),
                 number(row["expected_us"], float),
+                number(row["earliest_us"], float),
+                float(row["latest_us"] or "inf"),
                 row["status"],
             )
             for row in csv.DictReader(file)
@@ -45,7 +49,7 @@ def read_event_log(path):
 
 def breaches(events, pages_of, pages_total):
     """What the log shows that must never happen, as sentences: two actions of an
-    executor at the same time, more pages in use than there are, an UNLOAD or an
+    executor at the same time, one outside its window, more pages in use than there are, an UNLOAD or an
     INFER of what is not loaded, a request answered twice."""
     found = [f"the log lacks {e.id} events" for e in events if e.kind == "dropped"]
     done = sorted((e for e in events if e.kind == "action" and e.status == "done"), key=lambda e: (e.end_us, e.id))
@@ -53,6 +57,9 @@ def breaches(events, pages_of, pages_total):
         lane = sorted((e for e in done if e.type == kind), key=lambda e: e.start_us)
         found += [f"{kind} {b.id} began before {kind} {a.id} had ended" for a, b in zip(lane, lane[1:])
                   if b.start_us < a.end_us]
+
+    found += [f"{e.type} {e.id} began at {e.start_us}, outside {e.earliest_us} to {e.latest_us}" for e in done
+              if not e.earliest_us <= e.start_us <= e.latest_us]
 
     loaded = set()
     for event in done:

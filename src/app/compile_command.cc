@@ -94,7 +94,9 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the .onnx file")->required();
   command->add_option("--output", options->output, "where to write the package")->default_str("MODEL.foliot");
   command->add_option("--batch-sizes", options->batch_sizes, "e.g. 1,2,4")->delimiter(',')->default_str("1,2,4,8,16");
-  command->add_option("--threads", options->threads, "threads of one EXEC")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_option("--threads", options->threads, "threads of one EXEC")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--report", options->report, "list every operator with its shape and kernel");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -15,7 +15,8 @@ constexpr Duration kInterval = Duration::milliseconds(100);
 Result<std::unique_ptr<EventLog>> EventLog::open(const std::filesystem::path& path, TimePoint origin) {
   std::FILE* file = std::fopen(path.c_str(), "w");
   if (file == nullptr) {
-    return Status::invalid_argument(fmt::format("cannot write the event log {}; choose another with --event-log", path.string()));
+    return Status::invalid_argument(
+        fmt::format("cannot write the event log {}; choose another with --event-log", path.string()));
   }
   std::unique_ptr<EventLog> log(new EventLog(file, origin));
   Result<Thread> thread = Thread::start({.name = "event-log", .nice = 10}, [raw = log.get()] { raw->run(); });
@@ -25,14 +26,14 @@ Result<std::unique_ptr<EventLog>> EventLog::open(const std::filesystem::path& pa
 }
 
 EventLog::EventLog(std::FILE* file, TimePoint origin) : file_(file), origin_(origin) {
-  std::fputs("kind,id,type,model,batch,start_us,end_us,expected_us,status\n", file_);
+  std::fputs("kind,id,type,model,batch,start_us,end_us,expected_us,earliest_us,latest_us,status\n", file_);
 }
 
 EventLog::~EventLog() {
   stopping_.store(true);
   parker_.unpark();
   thread_.join();
-  if (dropped_ > 0) fmt::print(file_, "dropped,{},,,,,,,\n", dropped_.load());
+  if (dropped_ > 0) fmt::print(file_, "dropped,{},,,,,,,,,\n", dropped_.load());
   std::fclose(file_);
 }
 
@@ -51,6 +52,8 @@ void EventLog::on_outcome(const Action& action, const Outcome& outcome, TimePoin
         .start = outcome.start,
         .end = outcome.end,
         .expected = action.expected,
+        .earliest = action.earliest,
+        .latest = action.latest,
         .status = to_string(outcome.status)});
 }
 
@@ -62,6 +65,8 @@ void EventLog::on_completion(const Completion& completion, TimePoint /*now*/) {
         .start = completion.arrival,
         .end = completion.finished,
         .expected = completion.deadline.is_infinite() ? Duration() : completion.deadline - completion.arrival,
+        .earliest = completion.arrival,
+        .latest = completion.deadline,
         .status = completion.served() ? "served" : to_string(completion.refusal)});
 }
 
@@ -79,11 +84,14 @@ void EventLog::run() {
 }
 
 void EventLog::write_lines() {
+  const auto time = [this](TimePoint t) {
+    return t.is_infinite() ? std::string() : fmt::format("{:.1f}", (t - origin_).to_microseconds());
+  };
   while (const std::optional<Line> line = ring_.pop()) {
-    fmt::print(file_, "{},{},{},{},{},{:.1f},{:.1f},{:.1f},{}\n", line->is_action ? "action" : "request", line->id,
+    fmt::print(file_, "{},{},{},{},{},{},{},{:.1f},{},{},{}\n", line->is_action ? "action" : "request", line->id,
                line->is_action ? to_string(line->type) : "", line->model_name ? *line->model_name : "",
-               line->batch_size, (line->start - origin_).to_microseconds(), (line->end - origin_).to_microseconds(),
-               line->expected.to_microseconds(), line->status);
+               line->batch_size, time(line->start), time(line->end), line->expected.to_microseconds(),
+               time(line->earliest), time(line->latest), line->status);
   }
   std::fflush(file_);
 }

@@ -1,10 +1,11 @@
 // EventLog: every action and request, as a line of CSV, for plots and for asking
 // afterwards what happened.
 //
-//   kind,id,type,model,batch,start_us,end_us,expected_us,status
+//   kind,id,type,model,batch,start_us,end_us,expected_us,earliest_us,latest_us,status
 //
-// kind is "action" (type: LOAD, UNLOAD, INFER) or "request" (start: arrival).
-// Times count from the start of the log. The log never holds up the controller:
+// kind is "action" (type: LOAD, UNLOAD, INFER; earliest and latest: the window in
+// which it was to begin) or "request" (start: arrival, latest: deadline; empty
+// where there is none). Times count from the start of the log. The log never holds up the controller:
 // when the writer is behind by more than kCapacity lines, lines are dropped and
 // counted in the last line of the file.
 #ifndef FOLIOT_APP_EVENT_LOG_H_
@@ -50,7 +51,9 @@ class EventLog : public Observer {
     TimePoint start;
     TimePoint end;
     Duration expected;
-    std::string_view status;      // of a constant
+    TimePoint earliest;
+    TimePoint latest;
+    std::string_view status;  // of a constant
   };
 
   EventLog(std::FILE* file, TimePoint origin);
@@ -60,7 +63,7 @@ class EventLog : public Observer {
 
   std::FILE* file_;
   TimePoint origin_;
-  std::vector<std::shared_ptr<const std::string>> names_;   // by ModelId
+  std::vector<std::shared_ptr<const std::string>> names_;  // by ModelId
   SpscRing<Line> ring_{kCapacity};
   std::atomic<uint64_t> dropped_{0};
   std::atomic<bool> stopping_{false};

@@ -11,8 +11,8 @@ namespace foliot {
 namespace {
 
 template <typename Parse, typename T>
-CLI::Option* add_flag(CLI::App& app, const std::string& name, T& to, const std::string& help,
-                      const std::string& type, const std::string& shown, Parse parse) {
+CLI::Option* add_flag(CLI::App& app, const std::string& name, T& to, const std::string& help, const std::string& type,
+                      const std::string& shown, Parse parse) {
   return app
       .add_option_function<std::string>(
           "--" + name,
@@ -36,7 +36,8 @@ std::string flag_value(const toml::node& node) {
 
 const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.empty()) return nullptr;
-  for (const CLI::App* command : app.get_subcommands([&](const CLI::App* c) { return c->get_name() == arguments.front(); })) {
+  for (const CLI::App* command :
+       app.get_subcommands([&](const CLI::App* c) { return c->get_name() == arguments.front(); })) {
     return command;
   }
   return nullptr;
@@ -74,9 +75,10 @@ std::vector<std::string> expand_config_file(const CLI::App& app, std::vector<std
   for (const auto& [key, value] : *parsed) {
     const std::string name = "--" + std::string(key.str());
     if (command == nullptr || command->get_option_no_throw(name) == nullptr) {
-      throw CLI::ValidationError("--config", fmt::format("{}:{}: unknown key '{}'; keys are the flags of `foliot {} --help`",
-                                                         file, value.source().begin.line, std::string(key.str()),
-                                                         arguments.empty() ? "COMMAND" : arguments.front()));
+      throw CLI::ValidationError("--config",
+                                 fmt::format("{}:{}: unknown key '{}'; keys are the flags of `foliot {} --help`", file,
+                                             value.source().begin.line, std::string(key.str()),
+                                             arguments.empty() ? "COMMAND" : arguments.front()));
     }
     // What the command line says itself comes later and wins.
     const bool given = std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {

@@ -14,11 +14,12 @@
 
 int main(int argc, char** argv) {
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.");
-  app.footer("The first five minutes:\n"
-             "  foliot serve models            # models/NAME/model.onnx, ...\n"
-             "  foliot bench --model NAME --rate 100 --deadline 50ms\n\n"
-             "`foliot COMMAND --help` says more. Every flag of a command can also stand in a TOML file, under\n"
-             "the same name, given with --config FILE.");
+  app.footer(
+      "The first five minutes:\n"
+      "  foliot serve models            # models/NAME/model.onnx, ...\n"
+      "  foliot bench --model NAME --rate 100 --deadline 50ms\n\n"
+      "`foliot COMMAND --help` says more. Every flag of a command can also stand in a TOML file, under\n"
+      "the same name, given with --config FILE.");
   app.set_version_flag("--version", FOLIOT_VERSION);
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     arguments = foliot::expand_config_file(app, std::move(arguments));
-    std::reverse(arguments.begin(), arguments.end());   // as CLI11 takes them
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     return app.exit(error);

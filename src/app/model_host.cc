@@ -61,9 +61,9 @@ Result<ModelId> ModelHost::free_id() {
 Result<ModelHost::Served> ModelHost::start(const ModelFolder& folder, const Package& package, ModelId id) {
   const auto info = make_info(folder, *package.program, id, page_bytes_);
   if (info->pages > page_count_) {
-    return Status::resource_exhausted(fmt::format("its weights need {}, more than the page cache of {}; raise --page-cache",
-                                                  format_bytes(info->pages * page_bytes_),
-                                                  format_bytes(page_count_ * page_bytes_)));
+    return Status::resource_exhausted(
+        fmt::format("its weights need {}, more than the page cache of {}; raise --page-cache",
+                    format_bytes(info->pages * page_bytes_), format_bytes(page_count_ * page_bytes_)));
   }
   FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(id, package));
   parts_.worker.add_model(worker_model(id, *package.program, page_bytes_));

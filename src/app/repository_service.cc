@@ -47,7 +47,8 @@ void RepositoryService::enqueue(Job job) {
     if (!running_) {
       refusal = Status::unavailable("the server is starting or shutting down; try again later");
     } else if (jobs_.size() >= kRequestsMax) {
-      refusal = Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
+      refusal =
+          Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
     } else {
       jobs_.push_back(std::move(job));
     }
@@ -77,7 +78,8 @@ Status RepositoryService::carry_out(const Job& job) { return job.load ? load_now
 
 Status RepositoryService::load_now(const std::string& name) {
   FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(repository_, defaults_));
-  const auto folder = std::find_if(folders.begin(), folders.end(), [&](const ModelFolder& f) { return f.name == name; });
+  const auto folder =
+      std::find_if(folders.begin(), folders.end(), [&](const ModelFolder& f) { return f.name == name; });
   if (folder == folders.end()) {
     return Status::not_found(fmt::format("there is no model '{}' in {}", name, repository_.string()));
   }

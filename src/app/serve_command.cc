@@ -103,7 +103,9 @@ void add_memory_flags(CLI::App& app, ServerOptions& options) {
   add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight",
                  "as the models need");
   add_bytes_flag(app, "workspace", options.workspace_bytes, "memory for intermediates", "as the models need");
-  app.add_option("--models-max", options.models_max, "models at a time")->capture_default_str()->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--models-max", options.models_max, "models at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 20));
 }
 
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
@@ -134,11 +136,12 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_frontend_flags(*command, options->frontend);
   add_memory_flags(*command, *options);
   add_scheduling_flags(*command, *options);
-  command->add_option("--threads", options->threads, "threads of one EXEC")->capture_default_str()->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--weights-tier", options->weights_tier, "where LOAD finds weights: memory or disk")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory},
-                                                                             {"disk", WeightsTier::kDisk}}))
+  command->add_option("--threads", options->threads, "threads of one EXEC")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--weights-tier", options->weights_tier, "where LOAD finds weights: memory or disk")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
       ->default_str("memory");
   command->add_option("--event-log", options->event_log, "write every action and request to this CSV file");
   command->callback([options, &exit_code] { exit_code = serve(*options); });

@@ -153,9 +153,8 @@ std::vector<Loaded> Server::Parts::compile_all(const std::vector<ModelFolder>& f
       continue;
     }
     Result<Package> package =
-        packages_.get(folder.model, folder.config.compile, [&](std::string_view step, double share) {
-          reporter.on_compiling(folder.name, step, share);
-        });
+        packages_.get(folder.model, folder.config.compile,
+                      [&](std::string_view step, double share) { reporter.on_compiling(folder.name, step, share); });
     if (package.ok()) {
       models.push_back({folder, *std::move(package)});
     } else {
@@ -180,9 +179,8 @@ Status Server::Parts::start_worker(StartupReporter& reporter) {
                     .infers_in_flight_max = 2 * options_.controller.infers_outstanding_max},
       *engine_, *controller_, WorkerWakers{executors_[0], executors_[1], executors_[2], executors_[3]});
   actions_.set_target(*worker_);
-  host_ = std::make_unique<ModelHost>(
-      ModelHost::Parts{catalog_, packages_, *engine_, *worker_, *controller_}, options_.page_bytes, memory_.page_count,
-      options_.models_max);
+  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, packages_, *engine_, *worker_, *controller_},
+                                      options_.page_bytes, memory_.page_count, options_.models_max);
   controller_->controller().add_device(memory_.page_count, monotonic_now());
   FOLIOT_RETURN_IF_ERROR(controller_->start());
   for (size_t i = 0; i < executors_.size(); ++i) {
@@ -222,7 +220,7 @@ void Server::Parts::stop() {
 }
 
 void Server::Parts::wait_until_answered() {
-  if (host_ == nullptr) return;   // nothing was ever served
+  if (host_ == nullptr) return;  // nothing was ever served
   const TimePoint give_up = monotonic_now() + options_.drain_timeout;
   while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

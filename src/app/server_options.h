@@ -17,17 +17,17 @@ namespace foliot {
 
 struct ServerOptions {
   std::filesystem::path repository;
-  std::filesystem::path cache;                // empty: <repository>/.foliot
+  std::filesystem::path cache;  // empty: <repository>/.foliot
   FrontendOptions frontend;
   ControllerOptions controller;
   std::string scheduler = "clockwork";
   ModelConfig model_defaults;
   WeightsTier weights_tier = WeightsTier::kMemory;
-  uint32_t threads = 1;                       // of one EXEC
+  uint32_t threads = 1;  // of one EXEC
   uint64_t page_bytes = uint64_t{16} << 20;
-  std::optional<uint64_t> page_cache_bytes;   // nullopt: all models, up to half of the memory
-  std::optional<uint64_t> io_cache_bytes;     // nullopt: as the models need
-  std::optional<uint64_t> workspace_bytes;    // nullopt: as the models need
+  std::optional<uint64_t> page_cache_bytes;  // nullopt: all models, up to half of the memory
+  std::optional<uint64_t> io_cache_bytes;    // nullopt: as the models need
+  std::optional<uint64_t> workspace_bytes;   // nullopt: as the models need
   uint32_t models_max = 16384;
   std::optional<std::filesystem::path> event_log;
   Duration drain_timeout = Duration::seconds(30);

@@ -9,7 +9,8 @@ namespace foliot {
 
 }  // namespace foliot
 
-#define FOLIOT_CHECK(condition) \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? static_cast<void>(0) : ::foliot::check_failed(#condition, __FILE__, __LINE__))
+#define FOLIOT_CHECK(condition)                                             \
+  (__builtin_expect(static_cast<bool>(condition), 1) ? static_cast<void>(0) \
+                                                     : ::foliot::check_failed(#condition, __FILE__, __LINE__))
 
 #endif  // FOLIOT_BASE_CHECK_H_

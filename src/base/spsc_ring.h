@@ -18,7 +18,8 @@ template <typename T>
 class SpscRing {
  public:
   // Holds at least `capacity` items (rounded up to a power of two).
-  explicit SpscRing(size_t capacity) : slots_(std::bit_ceil(capacity < 1 ? size_t{1} : capacity)), mask_(slots_.size() - 1) {}
+  explicit SpscRing(size_t capacity)
+      : slots_(std::bit_ceil(capacity < 1 ? size_t{1} : capacity)), mask_(slots_.size() - 1) {}
 
   // Producer only.
   bool push(T item) {

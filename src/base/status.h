@@ -19,13 +19,13 @@ namespace foliot {
 // A code exists because a caller acts on it; the comment says how the front end does.
 enum class StatusCode {
   kOk,
-  kInvalidArgument,     // 400: the caller sent something wrong
-  kNotFound,            // 404: no such model, version, file
-  kAlreadyExists,       // 409: name taken, port in use
-  kResourceExhausted,   // 413/507: over a limit; disk or page cache too small
-  kUnimplemented,       // 501: understood and not supported, e.g. an ONNX operator
-  kUnavailable,         // 503: not now; the same call may succeed later
-  kInternal,            // 500: everything else
+  kInvalidArgument,    // 400: the caller sent something wrong
+  kNotFound,           // 404: no such model, version, file
+  kAlreadyExists,      // 409: name taken, port in use
+  kResourceExhausted,  // 413/507: over a limit; disk or page cache too small
+  kUnimplemented,      // 501: understood and not supported, e.g. an ONNX operator
+  kUnavailable,        // 503: not now; the same call may succeed later
+  kInternal,           // 500: everything else
 };
 
 std::string_view to_string(StatusCode code);
@@ -60,16 +60,25 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                 // NOLINT: implicit by design
-  Result(Status status) : status_(std::move(status)) {          // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design
+  Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit by design
     FOLIOT_CHECK(!status_.ok());
   }
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
   // REQUIRES: ok().
-  T& value() & { FOLIOT_CHECK(ok()); return *value_; }
-  const T& value() const& { FOLIOT_CHECK(ok()); return *value_; }
-  T&& value() && { FOLIOT_CHECK(ok()); return *std::move(value_); }
+  T& value() & {
+    FOLIOT_CHECK(ok());
+    return *value_;
+  }
+  const T& value() const& {
+    FOLIOT_CHECK(ok());
+    return *value_;
+  }
+  T&& value() && {
+    FOLIOT_CHECK(ok());
+    return *std::move(value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }
@@ -85,10 +94,9 @@ class [[nodiscard]] Result {
 #define FOLIOT_CONCAT_INNER(a, b) a##b
 #define FOLIOT_CONCAT(a, b) FOLIOT_CONCAT_INNER(a, b)
 
-#define FOLIOT_RETURN_IF_ERROR(expression)                                \
-  do {                                                                    \
-    if (::foliot::Status foliot_status = (expression); !foliot_status.ok()) \
-      return foliot_status;                                               \
+#define FOLIOT_RETURN_IF_ERROR(expression)                                                        \
+  do {                                                                                            \
+    if (::foliot::Status foliot_status = (expression); !foliot_status.ok()) return foliot_status; \
   } while (false)
 
 // FOLIOT_ASSIGN_OR_RETURN(auto program, read_package(path));

@@ -16,11 +16,11 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array kDurationUnits{Unit{"ns", 1},  Unit{"us", 1e3},  Unit{"ms", 1e6},
+constexpr std::array kDurationUnits{Unit{"ns", 1},  Unit{"us", 1e3}, Unit{"ms", 1e6},
                                     Unit{"s", 1e9}, Unit{"m", 60e9}, Unit{"h", 3600e9}};
-constexpr std::array kByteUnits{Unit{"B", 1},     Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-                                Unit{"TiB", 0x1p40}, Unit{"kB", 1e3},     Unit{"MB", 1e6},     Unit{"GB", 1e9},
-                                Unit{"TB", 1e12}};
+constexpr std::array kByteUnits{Unit{"B", 1},        Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20},
+                                Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}, Unit{"kB", 1e3},
+                                Unit{"MB", 1e6},     Unit{"GB", 1e9},     Unit{"TB", 1e12}};
 
 std::optional<double> parse(std::string_view text, std::span<const Unit> units) {
   double number = 0;
@@ -40,12 +40,14 @@ std::optional<double> parse(std::string_view text, std::span<const Unit> units) 
 
 Result<Duration> parse_duration(std::string_view text) {
   if (const auto value = parse(text, kDurationUnits)) return Duration::nanoseconds(static_cast<int64_t>(*value));
-  return Status::invalid_argument(fmt::format("'{}' is not a duration; write a number and a unit, e.g. 50ms or 1.5s", text));
+  return Status::invalid_argument(
+      fmt::format("'{}' is not a duration; write a number and a unit, e.g. 50ms or 1.5s", text));
 }
 
 Result<uint64_t> parse_bytes(std::string_view text) {
   if (const auto value = parse(text, kByteUnits)) return static_cast<uint64_t>(*value);
-  return Status::invalid_argument(fmt::format("'{}' is not a size; write a number and a unit, e.g. 256MiB or 4GiB", text));
+  return Status::invalid_argument(
+      fmt::format("'{}' is not a size; write a number and a unit, e.g. 256MiB or 4GiB", text));
 }
 
 std::string format_duration(Duration duration) {

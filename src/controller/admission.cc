@@ -51,8 +51,7 @@ Admission::Decision Admission::decide(const Request& request, TimePoint now) con
   if (decision.earliest_completion <= request.deadline) return decision;
   decision.refusal = now + alone > request.deadline ? Refusal::kUnmeetable : Refusal::kOverload;
   decision.too_long = decision.refusal == Refusal::kUnmeetable && !place.needs_load;
-  decision.missed =
-      place.needs_load && start_if_loaded + place.exec + cluster_.deadline_margin <= request.deadline;
+  decision.missed = place.needs_load && start_if_loaded + place.exec + cluster_.deadline_margin <= request.deadline;
   return decision;
 }
 

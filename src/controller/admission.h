@@ -23,7 +23,7 @@ class Backlog {
  public:
   // What add() gave, to be given back to remove().
   struct Ticket {
-    int64_t slice = -1;             // -1: left out
+    int64_t slice = -1;  // -1: left out
     Duration work;
   };
   Ticket add(TimePoint deadline, Duration work, TimePoint now);
@@ -47,9 +47,9 @@ class Admission {
 
   struct Decision {
     Refusal refusal = Refusal::kNone;
-    TimePoint earliest_completion;      // predicted, had it been admitted
-    bool missed = false;                // refused only because its model is not loaded
-    bool too_long = false;              // refused only because its EXEC takes too long
+    TimePoint earliest_completion;  // predicted, had it been admitted
+    bool missed = false;            // refused only because its model is not loaded
+    bool too_long = false;          // refused only because its EXEC takes too long
   };
   Decision decide(const Request& request, TimePoint now) const;
 
@@ -59,18 +59,18 @@ class Admission {
 
  private:
   struct Placement {
-    TimePoint exec_available;           // earliest on any device
-    TimePoint loaded;                   // when the model is or could be loaded
+    TimePoint exec_available;  // earliest on any device
+    TimePoint loaded;          // when the model is or could be loaded
     bool needs_load = false;
     Duration load;
-    Duration exec;                      // one row
+    Duration exec;  // one row
   };
   Placement best_placement(const Request& request, TimePoint now) const;
   Duration share_of_batch(const Request& request, uint32_t queued) const;
 
   const Cluster& cluster_;
   Backlog backlog_;
-  std::vector<std::vector<uint32_t>> queued_;   // [model][bucket]
+  std::vector<std::vector<uint32_t>> queued_;  // [model][bucket]
 };
 
 }  // namespace foliot

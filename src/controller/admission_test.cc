@@ -16,7 +16,7 @@ TEST(BacklogTest, SumsWhatIsDueByADeadline) {
   Backlog backlog;
   const auto first = backlog.add(at(10), ms(3), at(0));
   backlog.add(at(20), ms(5), at(0));
-  backlog.add(at(1e6), ms(100), at(0));   // far away: in nobody's way
+  backlog.add(at(1e6), ms(100), at(0));  // far away: in nobody's way
   EXPECT_EQ(backlog.due_by(at(9), at(0)), Duration());
   EXPECT_EQ(backlog.due_by(at(10.9), at(0)), ms(3));
   EXPECT_EQ(backlog.due_by(at(500), at(0)), ms(8));

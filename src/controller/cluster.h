@@ -15,8 +15,8 @@
 namespace foliot {
 
 struct Cluster {
-  std::vector<DeviceModel> devices;                        // by DeviceId
-  std::vector<std::shared_ptr<const ModelInfo>> models;    // by ModelId; null where removed
+  std::vector<DeviceModel> devices;                      // by DeviceId
+  std::vector<std::shared_ptr<const ModelInfo>> models;  // by ModelId; null where removed
   Estimator estimator;
   // Time from the end of EXEC to the answer at the client, and safety: a request
   // is planned to be over this long before its deadline.

@@ -201,8 +201,9 @@ Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket,
                                 std::span<const RequestId> requests, Window window) const {
   if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
   const ModelInfo& info = cluster_.model(model);
-  if (bucket.value() >= info.buckets.size() || !std::count(info.batch_sizes.begin(), info.batch_sizes.end(), batch_size) ||
-      requests.empty() || requests.size() > batch_size) {
+  if (bucket.value() >= info.buckets.size() ||
+      !std::count(info.batch_sizes.begin(), info.batch_sizes.end(), batch_size) || requests.empty() ||
+      requests.size() > batch_size) {
     return Verdict::kUnknown;
   }
   for (const RequestId id : requests) {
@@ -329,10 +330,10 @@ void Controller::give_back(Tracked& tracked, TimePoint now) {
     ++tracked.returns;
     return enqueue(tracked, now);
   }
-  const Refusal reason = draining_                  ? Refusal::kDraining
-                         : removed                  ? Refusal::kUnloaded
-                         : now >= request.deadline  ? Refusal::kExpired
-                                                    : Refusal::kWorkerLost;
+  const Refusal reason = draining_                 ? Refusal::kDraining
+                         : removed                 ? Refusal::kUnloaded
+                         : now >= request.deadline ? Refusal::kExpired
+                                                   : Refusal::kWorkerLost;
   requests_.erase(request.id);
   complete(refusal_of(request, reason, TimePoint(), now), now);
 }

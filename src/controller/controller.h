@@ -122,7 +122,7 @@ class Controller : private Dispatcher {
 
   std::unordered_map<RequestId, Tracked> requests_;
   std::unordered_map<ActionId, Action> actions_outstanding_;
-  std::vector<bool> removing_;                    // by ModelId
+  std::vector<bool> removing_;  // by ModelId
   uint64_t next_action_ = 1;
   uint64_t queued_ = 0;
   uint64_t proposals_rejected_ = 0;

@@ -93,8 +93,15 @@ class ControllerTest : public ::testing::Test {
   }
   void outcome(OutcomeStatus status = OutcomeStatus::kDone, TimePoint end = at(10)) {
     const Action& action = sink_.actions.back();
-    controller_->on_outcome({.action = action.id, .type = action.type, .device = action.device, .model = action.model,
-                             .status = status, .start = end - ms(2), .end = end, .duration = ms(2), .output_end = end},
+    controller_->on_outcome({.action = action.id,
+                             .type = action.type,
+                             .device = action.device,
+                             .model = action.model,
+                             .status = status,
+                             .start = end - ms(2),
+                             .end = end,
+                             .duration = ms(2),
+                             .output_end = end},
                             end);
   }
   void load_model(uint32_t model = 0) {
@@ -128,19 +135,19 @@ TEST_F(ControllerTest, ChecksEveryProposal) {
   ASSERT_EQ(load(0), Verdict::kAccepted);
   EXPECT_EQ(load(0), Verdict::kAlreadyPlaced);
   EXPECT_EQ(load(1), Verdict::kNoPages);
-  EXPECT_EQ(unload(0), Verdict::kInUse);   // still loading
+  EXPECT_EQ(unload(0), Verdict::kInUse);  // still loading
   EXPECT_EQ(load(9), Verdict::kUnknown);
-  EXPECT_EQ(infer({RequestId(2)}), Verdict::kUnknown);              // of another model
+  EXPECT_EQ(infer({RequestId(2)}), Verdict::kUnknown);  // of another model
   EXPECT_EQ(infer({RequestId(7)}), Verdict::kUnknown);
   EXPECT_EQ(infer({}), Verdict::kUnknown);
-  EXPECT_EQ(infer({RequestId(1)}, 0, 3), Verdict::kUnknown);        // size not compiled
+  EXPECT_EQ(infer({RequestId(1)}, 0, 3), Verdict::kUnknown);  // size not compiled
   propose([&](Dispatcher& d) {
     const RequestId id(1);
     EXPECT_EQ(d.infer(DeviceId(0), ModelId(0), BucketId(0), 1, std::span(&id, 1), {at(5), at(4)}), Verdict::kBadWindow);
     EXPECT_EQ(d.refuse(RequestId(7), Refusal::kExpired, at(0)), Verdict::kUnknown);
   });
   ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
-  EXPECT_EQ(infer({RequestId(1)}), Verdict::kUnknown);              // not queued any more
+  EXPECT_EQ(infer({RequestId(1)}), Verdict::kUnknown);  // not queued any more
   EXPECT_EQ(controller_->proposals_rejected(), 13u);
   EXPECT_EQ(sink_.actions.size(), 2u);
 }
@@ -187,7 +194,7 @@ TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {
 }
 
 TEST_F(ControllerTest, RefusesEarlyAndSaysWhen) {
-  request(1, 0, at(7));   // LOAD 5 + EXEC 2 + margin 1
+  request(1, 0, at(7));  // LOAD 5 + EXEC 2 + margin 1
   EXPECT_EQ(completion(1).refusal, Refusal::kUnmeetable);
   EXPECT_EQ(completion(1).earliest_completion, at(8));
   EXPECT_EQ(scheduler_->missed, 1);

@@ -36,8 +36,8 @@ class Timeline {
     ActionId id;
     Duration expected;
   };
-  std::vector<Pending> pending_;   // by (earliest, id), as the executor's queue
-  TimePoint first_start_;          // when the first of them is expected to have begun
+  std::vector<Pending> pending_;  // by (earliest, id), as the executor's queue
+  TimePoint first_start_;         // when the first of them is expected to have begun
 };
 
 class DeviceModel {

@@ -65,15 +65,15 @@ class Estimator {
   struct ModelProfiles {
     RollingProfile load;
     std::vector<uint32_t> sizes;
-    std::vector<RollingProfile> exec;   // [bucket * sizes.size() + batch_index]
-    std::vector<Duration> estimates;    // likewise: each within reach of its smaller size
+    std::vector<RollingProfile> exec;  // [bucket * sizes.size() + batch_index]
+    std::vector<Duration> estimates;   // likewise: each within reach of its smaller size
     void update_estimates(BucketId bucket);
   };
   static ModelProfiles seed(const ModelInfo& model);
   const ModelProfiles& at(DeviceId device, ModelId model) const { return profiles_[device.value()][model.value()]; }
   ModelProfiles& at(DeviceId device, ModelId model) { return profiles_[device.value()][model.value()]; }
 
-  std::vector<ModelInfo> models_;       // what a device that joins later is seeded from
+  std::vector<ModelInfo> models_;  // what a device that joins later is seeded from
   std::vector<std::vector<ModelProfiles>> profiles_;
 };
 

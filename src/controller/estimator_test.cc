@@ -50,7 +50,7 @@ TEST(EstimatorTest, KeepsDevicesModelsBucketsAndBatchSizesApart) {
   Estimator estimator;
   estimator.add_device();
   estimator.add_model(model);
-  estimator.add_device();   // joins later, and is seeded all the same
+  estimator.add_device();  // joins later, and is seeded all the same
   estimator.record_exec(DeviceId(1), ModelId(0), BucketId(1), 0, Duration::milliseconds(7));
   EXPECT_EQ(estimator.exec(DeviceId(1), ModelId(0), BucketId(1), 0), Duration::milliseconds(7));
   EXPECT_EQ(estimator.exec(DeviceId(0), ModelId(0), BucketId(1), 0), Duration::milliseconds(3));

@@ -30,13 +30,13 @@ namespace foliot {
 // policy that only proposes what the Cluster allows never sees another.
 enum class Verdict : uint8_t {
   kAccepted,
-  kUnknown,         // device, model, bucket, batch size or request does not exist
-  kNotPlaced,       // INFER or UNLOAD of a model that is not there
-  kAlreadyPlaced,   // LOAD of a model that is there
-  kNoPages,         // LOAD of more pages than are free
-  kInUse,           // UNLOAD of a model that is loading or has INFERs outstanding
-  kBusy,            // as many actions outstanding as the device takes
-  kBadWindow,       // latest is before earliest or in the past
+  kUnknown,        // device, model, bucket, batch size or request does not exist
+  kNotPlaced,      // INFER or UNLOAD of a model that is not there
+  kAlreadyPlaced,  // LOAD of a model that is there
+  kNoPages,        // LOAD of more pages than are free
+  kInUse,          // UNLOAD of a model that is loading or has INFERs outstanding
+  kBusy,           // as many actions outstanding as the device takes
+  kBadWindow,      // latest is before earliest or in the past
 };
 std::string_view to_string(Verdict verdict);
 

@@ -17,7 +17,7 @@
 namespace foliot {
 
 enum class ActionType : uint8_t { kLoad, kUnload, kInfer };
-std::string_view to_string(ActionType type);   // "LOAD", "UNLOAD", "INFER"
+std::string_view to_string(ActionType type);  // "LOAD", "UNLOAD", "INFER"
 
 inline constexpr uint32_t kBatchSizeMax = 64;
 
@@ -54,23 +54,23 @@ struct Action {
   // The window in which LOAD or EXEC may begin, on the worker's clock.
   TimePoint earliest;
   TimePoint latest;
-  Duration expected;                 // how long the controller expects it to take
+  Duration expected;  // how long the controller expects it to take
   // INFER only:
   BucketId bucket;
-  uint32_t batch_size = 0;           // the compiled batch size to run; >= rows.size()
+  uint32_t batch_size = 0;  // the compiled batch size to run; >= rows.size()
   BatchRows rows;
 };
 
 enum class OutcomeStatus : uint8_t {
   kDone,
-  kTooLate,          // refused: `latest` had passed
-  kNotLoaded,        // refused: INFER without weights, UNLOAD of nothing
-  kNoPages,          // refused: LOAD without enough free pages
-  kNoIoMemory,       // refused: the io cache is full
-  kQueueFull,        // refused: the executor's queue is full
-  kUnknownModel,     // refused: the worker was never given this model
-  kBusy,             // refused: UNLOAD of a model in use, LOAD of one loaded or loading
-  kFailed,           // it began, and the device reported an error
+  kTooLate,       // refused: `latest` had passed
+  kNotLoaded,     // refused: INFER without weights, UNLOAD of nothing
+  kNoPages,       // refused: LOAD without enough free pages
+  kNoIoMemory,    // refused: the io cache is full
+  kQueueFull,     // refused: the executor's queue is full
+  kUnknownModel,  // refused: the worker was never given this model
+  kBusy,          // refused: UNLOAD of a model in use, LOAD of one loaded or loading
+  kFailed,        // it began, and the device reported an error
 };
 std::string_view to_string(OutcomeStatus status);
 
@@ -84,11 +84,11 @@ struct Outcome {
   // are the instant of refusal.
   TimePoint start;
   TimePoint end;
-  Duration duration;                 // on the device
+  Duration duration;  // on the device
   // INFER only:
   Duration input_duration;
   Duration output_duration;
-  TimePoint output_end;              // outputs are in the payloads from here on
+  TimePoint output_end;  // outputs are in the payloads from here on
 
   bool done() const { return status == OutcomeStatus::kDone; }
 };

@@ -17,14 +17,14 @@
 namespace foliot {
 
 enum class ModelState : uint8_t { kUnavailable, kLoading, kReady, kUnloading };
-std::string_view to_string(ModelState state);   // "UNAVAILABLE", "LOADING", "READY", "UNLOADING"
+std::string_view to_string(ModelState state);  // "UNAVAILABLE", "LOADING", "READY", "UNLOADING"
 
 struct CatalogEntry {
   std::string name;
   std::string version;
   ModelState state = ModelState::kUnavailable;
-  std::string reason;                           // why it is unavailable
-  std::shared_ptr<const ModelInfo> info;        // set when kReady
+  std::string reason;                     // why it is unavailable
+  std::shared_ptr<const ModelInfo> info;  // set when kReady
 };
 
 // Name -> entry. In this version one version per name is served.

@@ -18,7 +18,7 @@ namespace foliot {
 // One declared combination of variable dimensions, smallest first. Requests are
 // padded up to the first bucket they fit in.
 struct Bucket {
-  std::map<std::string, int64_t> dimensions;   // {"sequence": 128}
+  std::map<std::string, int64_t> dimensions;  // {"sequence": 128}
   // Expected duration of EXEC for ModelInfo::batch_sizes[i], from the seed profile.
   std::vector<Duration> seed_exec;
 };
@@ -34,9 +34,9 @@ struct ModelInfo {
   bool batching = true;
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
-  std::vector<Bucket> buckets;                 // at least one
-  uint32_t pages = 1;                          // of the page cache, when loaded
-  Duration seed_load;                          // expected duration of LOAD
+  std::vector<Bucket> buckets;  // at least one
+  uint32_t pages = 1;           // of the page cache, when loaded
+  Duration seed_load;           // expected duration of LOAD
   // Deadline of requests that bring none; nullopt: they are best effort.
   std::optional<Duration> default_slo;
 

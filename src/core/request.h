@@ -20,8 +20,8 @@ struct Request {
   ModelId model;
   BucketId bucket;
   PayloadHandle payload;
-  TimePoint arrival;                                     // stamped by the front end
-  TimePoint deadline = TimePoint::infinite_future();     // infinite: best effort
+  TimePoint arrival;                                  // stamped by the front end
+  TimePoint deadline = TimePoint::infinite_future();  // infinite: best effort
 
   bool best_effort() const { return deadline.is_infinite(); }
 };
@@ -29,14 +29,14 @@ struct Request {
 // Why a request was not answered with an inference.
 enum class Refusal : uint8_t {
   kNone,
-  kUnmeetable,    // even alone on an idle device it would miss its deadline
-  kOverload,      // what is queued before it leaves no time, or a queue is full
-  kExpired,       // its time ran out while it waited
-  kLate,          // it ran, and the answer came after the deadline
-  kWorkerLost,    // the device failed or refused the action that carried it
-  kUnloaded,      // its model was removed
-  kCancelled,     // the client went away
-  kDraining,      // the server is shutting down
+  kUnmeetable,  // even alone on an idle device it would miss its deadline
+  kOverload,    // what is queued before it leaves no time, or a queue is full
+  kExpired,     // its time ran out while it waited
+  kLate,        // it ran, and the answer came after the deadline
+  kWorkerLost,  // the device failed or refused the action that carried it
+  kUnloaded,    // its model was removed
+  kCancelled,   // the client went away
+  kDraining,    // the server is shutting down
 };
 
 // "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining".
@@ -47,8 +47,8 @@ struct Completion {
   RequestId id;
   ModelId model;
   PayloadHandle payload;
-  Refusal refusal = Refusal::kNone;      // kNone: outputs are in the payload
-  std::string detail;                    // for people; empty when served
+  Refusal refusal = Refusal::kNone;  // kNone: outputs are in the payload
+  std::string detail;                // for people; empty when served
   TimePoint arrival;
   TimePoint deadline;
   TimePoint finished;
@@ -58,7 +58,7 @@ struct Completion {
 
   // Of a request that ran:
   uint32_t batch_size = 0;
-  bool cold_start = false;               // its model was not loaded when it arrived
+  bool cold_start = false;  // its model was not loaded when it arrived
   TimePoint exec_start;
   Duration input_duration;
   Duration exec_duration;

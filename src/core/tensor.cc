@@ -1,9 +1,9 @@
 #include "core/tensor.h"
 
-#include <array>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <array>
 
 #include "base/check.h"
 

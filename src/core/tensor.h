@@ -11,8 +11,19 @@
 namespace foliot {
 
 enum class DataType : uint8_t {
-  kBool, kUint8, kUint16, kUint32, kUint64, kInt8, kInt16, kInt32, kInt64,
-  kFloat16, kBfloat16, kFloat32, kFloat64,
+  kBool,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kBfloat16,
+  kFloat32,
+  kFloat64,
 };
 
 uint64_t size_of(DataType type);

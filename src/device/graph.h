@@ -32,8 +32,8 @@ struct Value {
 
 struct Node {
   OperatorKind kind;
-  std::string name;                       // the ONNX node's, for messages
-  std::vector<ValueIndex> inputs;         // kNoValue where left out
+  std::string name;                // the ONNX node's, for messages
+  std::vector<ValueIndex> inputs;  // kNoValue where left out
   std::vector<ValueIndex> outputs;
   Attributes attributes;
   std::vector<PostOperation> post_operations;
@@ -43,9 +43,9 @@ struct Graph {
   uint32_t batch_size = 1;
   uint16_t bucket = 0;
   std::vector<Value> values;
-  std::vector<Node> nodes;                // in an order in which they can run
-  std::vector<ValueIndex> inputs;         // in ModelInfo::inputs order
-  std::vector<ValueIndex> outputs;        // may name an input, a constant, or a value twice
+  std::vector<Node> nodes;          // in an order in which they can run
+  std::vector<ValueIndex> inputs;   // in ModelInfo::inputs order
+  std::vector<ValueIndex> outputs;  // may name an input, a constant, or a value twice
 };
 
 }  // namespace foliot

@@ -93,7 +93,7 @@ enum class OperatorKind : uint16_t {
   kReorder,
 };
 
-std::string_view to_string(OperatorKind kind);               // "Convolution"
+std::string_view to_string(OperatorKind kind);  // "Convolution"
 std::optional<OperatorKind> parse_operator_kind(std::string_view name);
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
@@ -120,14 +120,14 @@ class Attributes {
 // these; a device that cannot do one in place lowers it to an operator of its own.
 struct PostOperation {
   enum class Kind : uint8_t {
-    kActivation,   // y = function(y): `function`, `alpha`, `beta` as in kUnary
-    kBinary,       // y = y <function> operator input `input`, broadcast to y
+    kActivation,  // y = function(y): `function`, `alpha`, `beta` as in kUnary
+    kBinary,      // y = y <function> operator input `input`, broadcast to y
   };
   Kind kind = Kind::kActivation;
-  std::string function;          // "relu", "clip", ... or "add", "mul", "sub", "div", "max", "min"
+  std::string function;  // "relu", "clip", ... or "add", "mul", "sub", "div", "max", "min"
   double alpha = 0;
   double beta = 0;
-  uint32_t input = 0;            // kBinary: position in the operator's inputs
+  uint32_t input = 0;  // kBinary: position in the operator's inputs
   bool operator==(const PostOperation&) const = default;
 };
 

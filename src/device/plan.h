@@ -20,20 +20,20 @@ using TensorIndex = uint32_t;
 inline constexpr TensorIndex kNoTensor = ~TensorIndex{0};
 
 enum class Place : uint8_t {
-  kWeights,      // offset: bytes from the start of the program's weights
-  kWorkspace,    // offset: bytes from the start of the workspace
-  kInput,        // offset: bytes from the start of this plan's input block
-  kOutput,       // offset: bytes from the start of this plan's output block
+  kWeights,    // offset: bytes from the start of the program's weights
+  kWorkspace,  // offset: bytes from the start of the workspace
+  kInput,      // offset: bytes from the start of this plan's input block
+  kOutput,     // offset: bytes from the start of this plan's output block
 };
 
 struct Tensor {
   std::string name;
   DataType type = DataType::kFloat32;
-  Shape shape;                       // logical
-  std::string layout;                // bytes that only the device reads; empty: dense row-major
-  uint64_t bytes = 0;                // in this layout
+  Shape shape;         // logical
+  std::string layout;  // bytes that only the device reads; empty: dense row-major
+  uint64_t bytes = 0;  // in this layout
   Place place = Place::kWorkspace;
-  uint64_t offset = 0;               // a multiple of kTensorAlignment unless aliased
+  uint64_t offset = 0;  // a multiple of kTensorAlignment unless aliased
   // Lowering may say that this tensor shares the storage of another of the same
   // plan, `alias_offset` bytes in: a view, or a result written over an operand.
   // The memory planner then keeps the storage alive as long as any of them is.
@@ -48,13 +48,13 @@ inline constexpr uint64_t kTensorAlignment = 64;
 struct Operator {
   OperatorKind kind;
   std::string name;
-  std::vector<TensorIndex> inputs;   // kNoTensor where left out
+  std::vector<TensorIndex> inputs;  // kNoTensor where left out
   std::vector<TensorIndex> outputs;
   Attributes attributes;
   std::vector<PostOperation> post_operations;
   // Memory for the operator's own use while it runs; kNoTensor: none.
   TensorIndex scratchpad = kNoTensor;
-  std::string kernel;                // which kernel the device chose, for reports
+  std::string kernel;  // which kernel the device chose, for reports
 };
 
 struct Plan {
@@ -65,21 +65,21 @@ struct Plan {
   std::vector<TensorIndex> inputs;   // Place::kInput, dense row-major
   std::vector<TensorIndex> outputs;  // Place::kOutput, dense row-major, each a tensor of its own
   uint64_t workspace_bytes = 0;
-  uint64_t input_bytes = 0;          // of the input block; inputs[i] begins at its tensor's offset
-  uint64_t output_bytes = 0;         // of the output block
+  uint64_t input_bytes = 0;   // of the input block; inputs[i] begins at its tensor's offset
+  uint64_t output_bytes = 0;  // of the output block
 };
 
 // Operators [first, last) of a plan.
 struct OperatorRange {
   uint32_t first = 0;
-  uint32_t last = ~uint32_t{0};      // capped to the plan's length
+  uint32_t last = ~uint32_t{0};  // capped to the plan's length
 };
 
 // What a device's lowering returns: plans whose tensors have sizes but no
 // offsets yet, and the constants packed as their kernels want them.
 struct LoweredProgram {
-  std::vector<Plan> plans;           // one per graph, in order
-  std::vector<std::vector<std::byte>> constants;   // one packing for all plans
+  std::vector<Plan> plans;                        // one per graph, in order
+  std::vector<std::vector<std::byte>> constants;  // one packing for all plans
 };
 
 }  // namespace foliot

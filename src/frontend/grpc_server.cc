@@ -438,8 +438,8 @@ void GrpcServer::State::serve_model_methods() {
   serve<ModelReadyRequest, ModelReadyResponse>(
       FOLIOT_ACCEPT(protocol, ModelReady), [this](auto& request, auto& response) {
         const auto model = service.find(request.name(), request.version());
-        response.set_ready(model.ok());
-        return model.status().code() == StatusCode::kUnavailable ? grpc::Status::OK : to_grpc(model.status());
+        response.set_ready(model.ok());  // an unknown model is one that is not ready
+        return grpc::Status::OK;
       });
   serve<ModelMetadataRequest, ModelMetadataResponse>(
       FOLIOT_ACCEPT(protocol, ModelMetadata), [this](auto& request, auto& response) {

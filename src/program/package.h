@@ -22,15 +22,14 @@ namespace foliot {
 
 // Where LOAD finds the weights.
 enum class WeightsTier {
-  kMemory,   // read once when the package is opened
-  kDisk,     // read by every LOAD, with direct I/O where the file system can
+  kMemory,  // read once when the package is opened
+  kDisk,    // read by every LOAD, with direct I/O where the file system can
 };
 
 // Writes to a temporary file beside `path`, syncs and renames: a reader sees the
 // whole package or none. Errors: kResourceExhausted when the disk is full (and
 // nothing is left behind), kInternal otherwise; both name the path.
-Status write_package(const std::filesystem::path& path, const Program& program,
-                     std::span<const std::byte> weights);
+Status write_package(const std::filesystem::path& path, const Program& program, std::span<const std::byte> weights);
 
 struct Package {
   std::shared_ptr<const Program> program;

@@ -16,19 +16,19 @@
 namespace foliot {
 
 struct Program {
-  std::string content_hash;          // of all that it was compiled from: model bytes, options, fingerprint
-  std::string device_kind;           // Device::kind()
-  std::string device_fingerprint;    // Device::fingerprint()
-  bool batching = true;              // as ModelInfo
+  std::string content_hash;        // of all that it was compiled from: model bytes, options, fingerprint
+  std::string device_kind;         // Device::kind()
+  std::string device_fingerprint;  // Device::fingerprint()
+  bool batching = true;            // as ModelInfo
   std::vector<uint32_t> batch_sizes;
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   // With the measured duration of each plan: buckets[i].seed_exec[j] is the
   // duration of plans[i * batch_sizes.size() + j].
   std::vector<Bucket> buckets;
-  std::vector<Plan> plans;           // bucket-major, batch sizes ascending within
-  uint64_t page_bytes = 0;           // what `weights_bytes` was rounded up to
-  uint64_t weights_bytes = 0;        // a multiple of 4096
+  std::vector<Plan> plans;     // bucket-major, batch sizes ascending within
+  uint64_t page_bytes = 0;     // what `weights_bytes` was rounded up to
+  uint64_t weights_bytes = 0;  // a multiple of 4096
   Duration seed_load;
 
   uint32_t pages(uint64_t page_size) const {

@@ -33,7 +33,8 @@ class Reader {
     if (key == "batch_sizes") return read_batch_sizes(value);
     if (key == "buckets") return read_buckets(value);
     return error(value, fmt::format("unknown key '{}'; known are name, default_slo, batch_sizes, batch_dimension, "
-                                    "and the table [buckets]", key));
+                                    "and the table [buckets]",
+                                    key));
   }
 
   Status read_text(std::string_view key, const toml::node& value, std::string& to) {

@@ -13,9 +13,9 @@
 namespace foliot {
 
 struct ModelConfig {
-  std::optional<std::string> name;          // name = "x": instead of the folder's
-  std::optional<Duration> default_slo;      // default_slo = "50ms"
-  CompileOptions compile;                   // batch_sizes, batch_dimension, [buckets]
+  std::optional<std::string> name;      // name = "x": instead of the folder's
+  std::optional<Duration> default_slo;  // default_slo = "50ms"
+  CompileOptions compile;               // batch_sizes, batch_dimension, [buckets]
 };
 
 // `defaults`, changed as the file says; `defaults` as they are if there is no

@@ -43,8 +43,8 @@ Status find_model(const fs::path& folder, ModelFolder& model) {
     model.version = std::to_string(versions.rbegin()->first);
     model.model = versions.rbegin()->second;
   } else {
-    return Status::not_found(fmt::format("{}: no model.onnx here or in a version folder such as {}/1",
-                                         folder.string(), folder.string()));
+    return Status::not_found(
+        fmt::format("{}: no model.onnx here or in a version folder such as {}/1", folder.string(), folder.string()));
   }
   return Status();
 }
@@ -76,9 +76,9 @@ void mark_duplicates(std::vector<ModelFolder>& models) {
 Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, const ModelConfig& defaults) {
   std::error_code error;
   if (!fs::is_directory(repository, error)) {
-    return Status::not_found(fmt::format(
-        "there is no model repository at '{}'; make a folder with a folder per model: {}/NAME/model.onnx",
-        repository.string(), repository.string()));
+    return Status::not_found(
+        fmt::format("there is no model repository at '{}'; make a folder with a folder per model: {}/NAME/model.onnx",
+                    repository.string(), repository.string()));
   }
   std::vector<ModelFolder> models;
   for (const auto& entry : fs::directory_iterator(repository, error)) {

@@ -19,9 +19,9 @@ namespace foliot {
 struct ModelFolder {
   std::string name;
   std::string version = "1";
-  std::filesystem::path model;      // the .onnx file
+  std::filesystem::path model;  // the .onnx file
   ModelConfig config;
-  Status status;                    // not ok: why this model cannot be served
+  Status status;  // not ok: why this model cannot be served
 };
 
 // All models, by name; broken ones with their status. Two of one name are both

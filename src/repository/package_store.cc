@@ -21,8 +21,9 @@ Result<Package> PackageStore::get(const std::filesystem::path& model, const Comp
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) {
-    return Status::internal(fmt::format("cannot make the folder for compiled models {}: {}; choose another with --cache",
-                                        folder_.string(), error.message()));
+    return Status::internal(
+        fmt::format("cannot make the folder for compiled models {}: {}; choose another with --cache", folder_.string(),
+                    error.message()));
   }
   FOLIOT_RETURN_IF_ERROR(write_package(file_of(key), compiled.program, compiled.weights));
   return open(key);

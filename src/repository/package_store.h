@@ -25,8 +25,7 @@ class PackageStore {
 
   // The package of this model, compiled now if it is not there yet, or if what is
   // there is damaged. Models with the same content share one in memory.
-  Result<Package> get(const std::filesystem::path& model, const CompileOptions& options,
-                      const Progress& progress = {});
+  Result<Package> get(const std::filesystem::path& model, const CompileOptions& options, const Progress& progress = {});
 
  private:
   std::filesystem::path file_of(const std::string& key) const;

@@ -35,11 +35,11 @@ class Checker : public Observer {
   uint64_t execs() const { return execs_; }
 
  private:
-  std::unordered_map<RequestId, TimePoint> open_;              // -> deadline
-  std::unordered_map<ActionId, bool> actions_;                 // without an outcome
+  std::unordered_map<RequestId, TimePoint> open_;  // -> deadline
+  std::unordered_map<ActionId, bool> actions_;     // without an outcome
   std::map<std::pair<DeviceId, std::string>, TimePoint> busy_until_;
   std::map<ModelId, uint32_t> pages_of_;
-  std::map<std::pair<DeviceId, ModelId>, bool> loaded_;        // by outcomes
+  std::map<std::pair<DeviceId, ModelId>, bool> loaded_;  // by outcomes
   std::map<DeviceId, uint32_t> pages_total_;
   std::map<Refusal, uint64_t> refused_;
   uint64_t requests_ = 0;

@@ -36,7 +36,9 @@ class EventHash : public Observer {
     return value.value();
   }
   static uint64_t time(TimePoint t) { return static_cast<uint64_t>(t.nanoseconds()); }
-  void add(std::initializer_list<uint64_t> words) { hash_.update(std::as_bytes(std::span(words.begin(), words.end()))); }
+  void add(std::initializer_list<uint64_t> words) {
+    hash_.update(std::as_bytes(std::span(words.begin(), words.end())));
+  }
 
   StreamHash hash_;
 };

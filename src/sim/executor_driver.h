@@ -34,7 +34,7 @@ class ExecutorDriver : public Waker {
   Executor* executor_ = nullptr;
   bool running_ = false;
   bool poll_scheduled_ = false;
-  uint64_t wait_ = 0;      // counts waits: an alarm of an earlier one is ignored
+  uint64_t wait_ = 0;  // counts waits: an alarm of an earlier one is ignored
 };
 
 }  // namespace foliot

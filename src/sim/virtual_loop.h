@@ -30,7 +30,7 @@ class VirtualLoop {
   uint64_t run_until(TimePoint end) {
     uint64_t handled = 0;
     while (!events_.empty() && events_.top().when <= end) {
-      auto event = std::move(const_cast<Event&>(events_.top()).event);   // popped next; top() is const only
+      auto event = std::move(const_cast<Event&>(events_.top()).event);  // popped next; top() is const only
       now_ = events_.top().when;
       events_.pop();
       event();

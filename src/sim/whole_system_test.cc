@@ -36,11 +36,11 @@ struct Scenario {
   uint32_t models = 50;
   uint32_t devices = 1;
   uint32_t pages = 7 * 20;
-  double rate = 300;                  // requests/s in all
+  double rate = 300;  // requests/s in all
   Duration slo = Duration::milliseconds(100);
   uint64_t requests = 100'000;
   uint64_t seed = 1;
-  double cancelled = 0;               // share of requests whose client goes away at once
+  double cancelled = 0;  // share of requests whose client goes away at once
   NoiseOptions noise;
 };
 
@@ -100,11 +100,11 @@ class Run {
     uint32_t model = 0;
     while (popularity_[model] < drawn) ++model;
     const RequestId id(sent_);
-    cluster_.submit({.id = id,
-                     .model = ModelId(model),
-                     .arrival = loop_.now(),
-                     .deadline = scenario_.slo == Duration::max() ? TimePoint::infinite_future()
-                                                                  : loop_.now() + scenario_.slo});
+    cluster_.submit(
+        {.id = id,
+         .model = ModelId(model),
+         .arrival = loop_.now(),
+         .deadline = scenario_.slo == Duration::max() ? TimePoint::infinite_future() : loop_.now() + scenario_.slo});
     if (scenario_.cancelled > 0 && random_.uniform() < scenario_.cancelled) cluster_.cancel(id);
     loop_.at(loop_.now() + Duration::from_seconds(random_.exponential() / scenario_.rate), [this] { arrive(); });
   }

@@ -26,9 +26,9 @@ class Waker {
 class Executor {
  public:
   struct Step {
-    bool run = false;        // a piece of work has begun: perform it and finish()
-    TimePoint wake;          // !run: nothing to do before this instant
-    const Action* action = nullptr;   // run: what it is part of, valid until finish()
+    bool run = false;                // a piece of work has begun: perform it and finish()
+    TimePoint wake;                  // !run: nothing to do before this instant
+    const Action* action = nullptr;  // run: what it is part of, valid until finish()
   };
 
   virtual ~Executor() = default;

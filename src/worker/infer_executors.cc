@@ -4,11 +4,7 @@ namespace foliot {
 namespace {
 
 Outcome outcome_of(const Action& action, OutcomeStatus status) {
-  return {.action = action.id,
-          .type = action.type,
-          .device = action.device,
-          .model = action.model,
-          .status = status};
+  return {.action = action.id, .type = action.type, .device = action.device, .model = action.model, .status = status};
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class IoCache {
   uint64_t free_bytes() const;
 
  private:
-  std::vector<Block> free_;   // by offset, never adjacent
+  std::vector<Block> free_;  // by offset, never adjacent
 };
 
 }  // namespace foliot

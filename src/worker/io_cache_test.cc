@@ -32,7 +32,7 @@ TEST(IoCacheTest, GivesBlocksThatDoNotOverlapAndTakesThemAllBack) {
   }
   for (const IoCache::Block& block : out) cache.release(block);
   EXPECT_EQ(cache.free_bytes(), kBytes);
-  EXPECT_TRUE(cache.acquire(kBytes).has_value());   // in one piece again
+  EXPECT_TRUE(cache.acquire(kBytes).has_value());  // in one piece again
 }
 
 TEST(IoCacheTest, SaysWhenNothingFits) {

@@ -26,8 +26,7 @@ Executor::Step LoadExecutor::poll(TimePoint now) {
       case HeadState::kOpen: break;
     }
     current_ = queue_.pop();
-    const OutcomeStatus status =
-        current_.type == ActionType::kLoad ? begin_load(current_) : begin_unload(current_);
+    const OutcomeStatus status = current_.type == ActionType::kLoad ? begin_load(current_) : begin_unload(current_);
     if (status == OutcomeStatus::kDone) return {.run = true, .action = &current_};
     report(current_, status, now, now);
   }

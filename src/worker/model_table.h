@@ -27,8 +27,8 @@ struct IoBytes {
 struct WorkerModel {
   ModelId id;
   uint32_t pages = 1;
-  std::vector<uint32_t> batch_sizes;            // ascending
-  std::vector<IoBytes> io_bytes;                // [bucket * batch_sizes.size() + position of the batch size]
+  std::vector<uint32_t> batch_sizes;  // ascending
+  std::vector<IoBytes> io_bytes;      // [bucket * batch_sizes.size() + position of the batch size]
 
   // Position of the plan for this bucket and batch size, or nullopt.
   std::optional<uint32_t> plan(BucketId bucket, uint32_t batch_size) const;

@@ -53,9 +53,13 @@ class WorkerTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kModel = 3;
 
-  WorkerTest() : worker_({.page_count = 4, .io_cache_bytes = 4096, .models_max = 8, .loads_in_flight_max = 4,
-                          .infers_in_flight_max = 4},
-                         engine_, outcomes_, {waker_, waker_, waker_, waker_}) {
+  WorkerTest()
+      : worker_({.page_count = 4,
+                 .io_cache_bytes = 4096,
+                 .models_max = 8,
+                 .loads_in_flight_max = 4,
+                 .infers_in_flight_max = 4},
+                engine_, outcomes_, {waker_, waker_, waker_, waker_}) {
     worker_.add_model({.id = ModelId(kModel), .pages = 3, .batch_sizes = {1, 4}, .io_bytes = {{100, 50}, {400, 200}}});
     worker_.add_model({.id = ModelId(kModel + 1), .pages = 2, .batch_sizes = {1}, .io_bytes = {{4000, 4000}}});
   }
@@ -124,17 +128,17 @@ TEST_F(WorkerTest, WaitsForTheWindowAndRefusesAfterIt) {
 }
 
 TEST_F(WorkerTest, RefusesWhatCannotBeDone) {
-  worker_.send(action(ActionType::kInfer));                    // not loaded
+  worker_.send(action(ActionType::kInfer));  // not loaded
   run(at(0));
-  worker_.send(action(ActionType::kUnload));                   // not loaded
-  worker_.send(action(ActionType::kLoad, 7));                  // unknown
+  worker_.send(action(ActionType::kUnload));   // not loaded
+  worker_.send(action(ActionType::kLoad, 7));  // unknown
   worker_.send(action(ActionType::kLoad));
   run(at(0));
-  worker_.send(action(ActionType::kLoad));                     // loaded already
-  worker_.send(action(ActionType::kLoad, kModel + 1));         // one page is left of two
-  worker_.send(action(ActionType::kInfer, kModel + 1));        // 8,000 bytes do not fit in the io cache
+  worker_.send(action(ActionType::kLoad));               // loaded already
+  worker_.send(action(ActionType::kLoad, kModel + 1));   // one page is left of two
+  worker_.send(action(ActionType::kInfer, kModel + 1));  // 8,000 bytes do not fit in the io cache
   Action odd = action(ActionType::kInfer);
-  odd.batch_size = 3;                                          // not compiled
+  odd.batch_size = 3;  // not compiled
   worker_.send(odd);
   run(at(1));
   EXPECT_THAT(outcomes_.statuses(),

@@ -67,7 +67,7 @@ Result<Mapping> take_memory(uint64_t bytes, std::string_view what, bool lock, bo
 }
 
 Result<std::unique_ptr<PageMemory>> PageMemory::create(uint64_t page_bytes, uint32_t page_count, bool lock,
-                                                     bool& locked) {
+                                                       bool& locked) {
   constexpr std::string_view kWhat = "page cache";
   const uint64_t bytes = page_bytes * page_count;
   const int file = memfd_create("foliot page cache", MFD_CLOEXEC);

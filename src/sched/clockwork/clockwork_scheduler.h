@@ -65,7 +65,7 @@ class ClockworkScheduler : public Scheduler {
     Lane queue;
     // [device][batch index]: what stands for this lane in strategies_.
     std::vector<std::vector<std::optional<Strategy>>> strategies;
-    std::optional<TimePoint> expiry;   // what stands for it in expiries_
+    std::optional<TimePoint> expiry;  // what stands for it in expiries_
   };
 
   LaneState& lane(LaneKey key) { return lanes_[key.model.value()][key.bucket.value()]; }
@@ -85,8 +85,8 @@ class ClockworkScheduler : public Scheduler {
 
   const Cluster& cluster_;
   ClockworkOptions options_;
-  std::vector<std::vector<LaneState>> lanes_;          // [model][bucket]
-  std::vector<std::set<Strategy>> strategies_;         // by device
+  std::vector<std::vector<LaneState>> lanes_;   // [model][bucket]
+  std::vector<std::set<Strategy>> strategies_;  // by device
   std::set<std::pair<TimePoint, LaneKey>> expiries_;
   LoadPlanner loads_;
 };

@@ -18,7 +18,7 @@ void LoadPlanner::set_demand(ModelId model, const Demand& demand) {
   withdraw(allocation);
   allocation.demand = demand;
   allocation.by_device.assign(load_.size(), 0);
-  constexpr double kIdle = 1e-3;   // keeps an idle device's weight finite
+  constexpr double kIdle = 1e-3;  // keeps an idle device's weight finite
   double weights = 0;
   for (const DeviceModel& device : cluster_.devices) {
     if (cluster_.placed(device.id(), model)) weights += 1 / (kIdle + load_[device.id().value()]);

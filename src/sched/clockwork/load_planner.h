@@ -43,7 +43,7 @@ class LoadPlanner {
  private:
   struct Allocation {
     Demand demand;
-    std::vector<double> by_device;      // seconds
+    std::vector<double> by_device;  // seconds
   };
 
   std::optional<ModelId> choose(const DeviceModel& device, TimePoint now) const;
@@ -58,9 +58,9 @@ class LoadPlanner {
   const Cluster& cluster_;
   Duration lookahead_;
   std::map<ModelId, Allocation> demands_;
-  std::vector<double> load_;            // by device: seconds of work allocated
+  std::vector<double> load_;  // by device: seconds of work allocated
   std::set<ModelId> missed_;
-  std::set<ModelId> unseen_;            // never asked to be loaded so far
+  std::set<ModelId> unseen_;  // never asked to be loaded so far
 };
 
 }  // namespace foliot::clockwork
