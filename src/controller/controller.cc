@@ -247,8 +247,18 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
   const auto found = requests_.find(request);
   if (found == requests_.end() || !found->second.queued) return reject(Verdict::kUnknown);
+  if (reason == Refusal::kExpired) doubt_if_idle(found->second.request);
   complete_refused(request, reason, earliest_completion, turn_now_);
   return Verdict::kAccepted;
+}
+
+// What expires while a device that holds its model has nothing to do was only
+// ever kept back by its estimate.
+void Controller::doubt_if_idle(const Request& request) {
+  const bool idle = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
+    return device.residency(request.model) == Residency::kLoaded && device.infers_outstanding() == 0;
+  });
+  if (idle) cluster_.estimator.doubt_exec(request.model, request.bucket, turn_now_);
 }
 
 void Controller::send(const Action& action) {

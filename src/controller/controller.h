@@ -32,7 +32,7 @@ struct ControllerOptions {
   // Actions of each kind that one device has outstanding.
   uint32_t infers_outstanding_max = 32;
   uint32_t loads_outstanding_max = 64;
-  Duration deadline_margin = Duration::milliseconds(1);
+  Duration deadline_margin = Duration::milliseconds(2);
   // Refuse on arrival what is predicted to miss its deadline.
   bool early_refusal = true;
   // How often a request may come back from a worker that refused its action.
@@ -96,6 +96,7 @@ class Controller : private Dispatcher {
                       std::span<const RequestId> requests, Window window) const;
   Verdict reject(Verdict verdict);
   void send(const Action& action);
+  void doubt_if_idle(const Request& request);
   void continue_removal(ModelId model);
 
   void load_over(const Action& action, const Outcome& outcome);

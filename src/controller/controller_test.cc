@@ -194,9 +194,9 @@ TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {
 }
 
 TEST_F(ControllerTest, RefusesEarlyAndSaysWhen) {
-  request(1, 0, at(7));  // LOAD 5 + EXEC 2 + margin 1
+  request(1, 0, at(8));  // LOAD 5 + EXEC 2 + margin 2
   EXPECT_EQ(completion(1).refusal, Refusal::kUnmeetable);
-  EXPECT_EQ(completion(1).earliest_completion, at(8));
+  EXPECT_EQ(completion(1).earliest_completion, at(9));
   EXPECT_EQ(scheduler_->missed, 1);
   EXPECT_TRUE(scheduler_->queued.empty());
 }

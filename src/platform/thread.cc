@@ -25,10 +25,10 @@ void* run(void* argument) {
   pthread_setname_np(pthread_self(), start->options.name.c_str());
   // By default the kernel lets every timer of a thread slip by 50 us, to save
   // wake-ups. Background threads keep that.
-  if (start->options.nice == 0) prctl(PR_SET_TIMERSLACK, 1);
+  if (start->options.nice <= 0) prctl(PR_SET_TIMERSLACK, 1);
   // On Linux priorities belong to threads, and 0 names the calling one. Giving
   // way is always allowed.
-  if (start->options.nice > 0) setpriority(PRIO_PROCESS, 0, start->options.nice);
+  if (start->options.nice != 0) setpriority(PRIO_PROCESS, 0, start->options.nice);
   start->body();
   return nullptr;
 }
@@ -58,7 +58,7 @@ Status start_failed(const ThreadOptions& options, int error) {
 
 Result<Thread> Thread::start(const ThreadOptions& options, std::function<void()> body) {
   FOLIOT_CHECK(!options.name.empty() && options.name.size() <= kNameLengthMax);
-  FOLIOT_CHECK(options.nice >= 0 && options.nice <= 19);
+  FOLIOT_CHECK(options.nice >= -20 && options.nice <= 19);
   if (options.cpu && *options.cpu >= CPU_SETSIZE) return start_failed(options, EINVAL);
 
   pthread_attr_t attributes;

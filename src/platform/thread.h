@@ -20,7 +20,9 @@ namespace foliot {
 struct ThreadOptions {
   std::string name{};             // 1 to 15 characters, as debuggers and top show it
   std::optional<uint32_t> cpu{};  // the only CPU it runs on; nullopt: any
-  int nice = 0;                   // 0 (normal) to 19 (gives way to everything else)
+  // -20 (goes before everything else; without the right to it: as 0) to 19 (gives
+  // way to everything else).
+  int nice = 0;
 };
 
 // Threading: owned by one thread at a time.
