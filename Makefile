@@ -91,6 +91,11 @@ test-tsan: build-tsan ## The unit tests of the threaded rooms under the thread s
 	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
 	  --tests-regex '^(base|platform|device_cpu|worker|frontend|app)/'
 
+.PHONY: determinism
+determinism: build build-clang ## The same seeds give the same events, built by g++ and by clang
+	@diff <(build/release/bin/sim_test | grep -o 'event hash.*') <(build/clang/bin/sim_test | grep -o 'event hash.*')
+	@echo "g++ and clang: identical event hashes"
+
 ##@ Longer
 
 .PHONY: fuzz
