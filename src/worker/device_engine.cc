@@ -5,6 +5,25 @@
 #include "base/check.h"
 
 namespace foliot {
+namespace {
+
+// Calls visit(payload, position of the tensor, where the row lies in the io cache,
+// its bytes) for every row of every one of these tensors.
+template <typename Visit>
+void for_each_row(const Plan& plan, const std::vector<TensorIndex>& tensors, uint64_t block, const BatchRows& rows,
+                  const Visit& visit) {
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = plan.tensors[tensors[i]];
+    const uint64_t row_bytes = tensor.bytes / plan.batch_size;
+    uint64_t at = block + tensor.offset;
+    for (const BatchRows::Row& row : rows) {
+      visit(row.payload, i, at, row_bytes);
+      at += row_bytes;
+    }
+  }
+}
+
+}  // namespace
 
 DeviceEngine::DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max)
     : device_(device), payloads_(payloads), entries_(models_max) {}
@@ -37,17 +56,12 @@ const Plan& DeviceEngine::plan_of(const InferWork& work, uint32_t& index) const 
 void DeviceEngine::input(const InferWork& work) {
   uint32_t index = 0;
   const Plan& plan = plan_of(work, index);
-  for (uint32_t i = 0; i < plan.inputs.size(); ++i) {
-    const Tensor& tensor = plan.tensors[plan.inputs[i]];
-    const uint64_t row_bytes = tensor.bytes / plan.batch_size;
-    uint64_t at = work.input_offset + tensor.offset;
-    for (const BatchRows::Row& row : work.action.rows) {
-      const std::span<const std::byte> bytes = payloads_.input(row.payload, i);
-      FOLIOT_CHECK(bytes.size() == row_bytes);
-      device_.copy_to_io(at, bytes);
-      at += row_bytes;
-    }
-  }
+  for_each_row(plan, plan.inputs, work.input_offset, work.action.rows,
+               [this](PayloadHandle payload, uint32_t i, uint64_t at, uint64_t row_bytes) {
+                 const std::span<const std::byte> bytes = payloads_.input(payload, i);
+                 FOLIOT_CHECK(bytes.size() == row_bytes);
+                 device_.copy_to_io(at, bytes);
+               });
 }
 
 Status DeviceEngine::exec(const InferWork& work) {
@@ -60,17 +74,12 @@ Status DeviceEngine::exec(const InferWork& work) {
 void DeviceEngine::output(const InferWork& work) {
   uint32_t index = 0;
   const Plan& plan = plan_of(work, index);
-  for (uint32_t i = 0; i < plan.outputs.size(); ++i) {
-    const Tensor& tensor = plan.tensors[plan.outputs[i]];
-    const uint64_t row_bytes = tensor.bytes / plan.batch_size;
-    uint64_t at = work.output_offset + tensor.offset;
-    for (const BatchRows::Row& row : work.action.rows) {
-      const std::span<std::byte> bytes = payloads_.output(row.payload, i);
-      FOLIOT_CHECK(bytes.size() == row_bytes);
-      device_.copy_from_io(at, bytes);
-      at += row_bytes;
-    }
-  }
+  for_each_row(plan, plan.outputs, work.output_offset, work.action.rows,
+               [this](PayloadHandle payload, uint32_t i, uint64_t at, uint64_t row_bytes) {
+                 const std::span<std::byte> bytes = payloads_.output(payload, i);
+                 FOLIOT_CHECK(bytes.size() == row_bytes);
+                 device_.copy_from_io(at, bytes);
+               });
 }
 
 WorkerModel worker_model(ModelId id, const Program& program, uint64_t page_bytes) {

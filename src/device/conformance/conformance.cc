@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "device/conformance/bump_planner.h"
-#include "device/conformance/graph_builder.h"
+#include "device/conformance/case_graph_builder.h"
 #include "device/conformance/operator_cases.h"
 #include "device/conformance/reference.h"
 #include "device/conformance/session.h"
@@ -102,7 +102,7 @@ void expect_any_split(Session& session, std::span<const Array> inputs, const Out
 
 void check_operator(const DeviceFactory& make_device, const OperatorCase& operation) {
   Random random(7);
-  GraphBuilder builder;
+  CaseGraphBuilder builder;
   operation.build(builder, random);
   const std::unique_ptr<Device> device = make_device();
   const std::vector<Graph> graphs{builder.graph()};
@@ -124,7 +124,7 @@ void check_operator(const DeviceFactory& make_device, const OperatorCase& operat
 
 // A small network whose batch is free: the same constants for every batch size.
 Graph network(uint32_t batch, const std::vector<Array>& constants, const Graph* like) {
-  GraphBuilder builder(batch);
+  CaseGraphBuilder builder(batch);
   const auto constant = [&](size_t i) {
     // Constants follow the input in the order in which they were added.
     return like == nullptr ? builder.constant(constants[i]) : builder.constant(like->values[1 + i]);

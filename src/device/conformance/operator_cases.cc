@@ -29,7 +29,7 @@ class Cases {
             DataType result = kFloat) {
     add(
         std::move(name),
-        [=](GraphBuilder& graph, Random&) {
+        [=](CaseGraphBuilder& graph, Random&) {
           std::vector<ValueIndex> values;
           for (const Shape& shape : inputs) values.push_back(graph.input(shape, type));
           const ValueIndex y = graph.node(kind, values, output, {}, result);
@@ -43,7 +43,7 @@ class Cases {
   std::vector<OperatorCase> cases_;
 };
 
-ValueIndex weights(GraphBuilder& graph, Random& random, const Shape& shape) {
+ValueIndex weights(CaseGraphBuilder& graph, Random& random, const Shape& shape) {
   return graph.constant(random_array(kFloat, shape, random, {-0.5, 0.5}));
 }
 
@@ -53,7 +53,7 @@ struct Convolution {
   int64_t groups = 1;
 };
 
-ValueIndex convolve(GraphBuilder& graph, const Convolution& of, std::vector<ValueIndex> inputs, const Shape& y,
+ValueIndex convolve(CaseGraphBuilder& graph, const Convolution& of, std::vector<ValueIndex> inputs, const Shape& y,
                     std::vector<PostOperation> post = {}, Kind kind = Kind::kConvolution) {
   return graph.node(kind, std::move(inputs), y,
                     {{"strides", of.strides}, {"dilations", of.dilations}, {"pads", of.pads}, {"groups", of.groups}},
@@ -62,7 +62,7 @@ ValueIndex convolve(GraphBuilder& graph, const Convolution& of, std::vector<Valu
 
 void add_convolution(Cases& cases, const std::string& name, const Convolution& of, const Shape& y,
                      Kind kind = Kind::kConvolution) {
-  cases.add(name, [=](GraphBuilder& graph, Random& random) {
+  cases.add(name, [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(of.x);
     const ValueIndex w = weights(graph, random, of.w), bias = weights(graph, random, {y[1]});
     graph.output(convolve(graph, of, {x, w, bias}, y, {}, kind));
@@ -96,7 +96,7 @@ void add_convolutions(Cases& cases) {
   add_convolution(cases, "transposed_groups", {{1, 8, 4, 4}, {8, 3, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2},
                   {1, 6, 4, 4}, kTransposed);
   add_convolution(cases, "transposed_1d", {{1, 6, 7}, {6, 4, 4}, {2}, {1}, {1, 1}}, {1, 4, 14}, kTransposed);
-  cases.add("convolution_weights_at_run_time", [](GraphBuilder& graph, Random&) {
+  cases.add("convolution_weights_at_run_time", [](CaseGraphBuilder& graph, Random&) {
     const ValueIndex x = graph.input({1, 16, 5, 5}), w = graph.input({16, 16, 3, 3});
     graph.output(convolve(graph, {{}, {}, {1, 1}, {1, 1}, {1, 1, 1, 1}}, {x, w}, {1, 16, 5, 5}));
   });
@@ -106,7 +106,7 @@ void add_convolutions(Cases& cases) {
 void add_convolution_fusions(Cases& cases) {
   const Convolution same{{1, 16, 6, 6}, {16, 16, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
   const Shape shape{1, 16, 6, 6};
-  cases.add("residual_block", [=](GraphBuilder& graph, Random& random) {
+  cases.add("residual_block", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape, {activation("relu")});
     const ValueIndex inner = convolve(graph, same, {stem, weights(graph, random, same.w)}, shape, {activation("relu")});
@@ -115,7 +115,7 @@ void add_convolution_fusions(Cases& cases) {
                  {combination("add", 3), activation("relu")});
     graph.output(convolve(graph, same, {sum, weights(graph, random, same.w)}, shape));
   });
-  cases.add("residual_used_again", [=](GraphBuilder& graph, Random& random) {
+  cases.add("residual_used_again", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape);
     const ValueIndex sum =
@@ -123,26 +123,26 @@ void add_convolution_fusions(Cases& cases) {
     graph.output(graph.node(Kind::kBinary, {sum, stem}, shape, {{"function", text("mul")}}));
     graph.output(stem);
   });
-  cases.add("residual_is_input", [=](GraphBuilder& graph, Random& random) {
+  cases.add("residual_is_input", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     graph.output(convolve(graph, same, {x, weights(graph, random, same.w), kNoValue, x}, shape,
                           {combination("add", 3), activation("clip", 0, 0.5)}));
   });
-  cases.add("per_channel_operands", [=](GraphBuilder& graph, Random& random) {
+  cases.add("per_channel_operands", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape), scalar = graph.input({});
     graph.output(convolve(graph, same,
                           {x, weights(graph, random, same.w), kNoValue, weights(graph, random, {16, 1, 1}), scalar},
                           shape, {activation("sigmoid"), combination("mul", 3), combination("sub", 4)}));
   });
   cases.add("unusual_post_operations",
-            [=](GraphBuilder& graph, Random& random) {
+            [=](CaseGraphBuilder& graph, Random& random) {
               const ValueIndex x = graph.input(shape), row = graph.input({6});
               graph.output(convolve(graph, same, {x, weights(graph, random, same.w), kNoValue, row, x}, shape,
                                     {activation("sin"), combination("div", 3), combination("max", 4),
                                      activation("hard_sigmoid", 0.2, 0.5)}));
             },
             {0.5, 1.5});
-  cases.add("squeeze_and_excite", [=](GraphBuilder& graph, Random& random) {
+  cases.add("squeeze_and_excite", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape);
     const ValueIndex mean = graph.node(Kind::kReduce, {stem}, {1, 16, 1, 1},
@@ -157,7 +157,7 @@ void add_convolution_fusions(Cases& cases) {
 void add_layout_meetings(Cases& cases) {
   const Convolution conv{{1, 16, 6, 6}, {32, 16, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
   const Shape shape{1, 32, 6, 6};
-  cases.add("flatten_after_global_pool", [=](GraphBuilder& graph, Random& random) {
+  cases.add("flatten_after_global_pool", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(conv.x);
     const ValueIndex y = convolve(graph, conv, {x, weights(graph, random, conv.w)}, shape, {activation("relu")});
     const ValueIndex pool = graph.node(Kind::kAveragePool, {y}, {1, 32, 1, 1},
@@ -171,7 +171,7 @@ void add_layout_meetings(Cases& cases) {
                             {1, 10}, {{"transpose_a", integer(0)}, {"transpose_b", integer(1)}, {"alpha", 1.0}}));
     graph.output(flat);
   });
-  cases.add("blocked_operands_meet", [=](GraphBuilder& graph, Random& random) {
+  cases.add("blocked_operands_meet", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(conv.x), dense = graph.input(shape);
     const ValueIndex a = convolve(graph, conv, {x, weights(graph, random, conv.w)}, shape);
     const ValueIndex sum = graph.node(Kind::kBinary, {dense, a}, shape, {{"function", text("sub")}});
@@ -186,7 +186,7 @@ void add_layout_meetings(Cases& cases) {
     graph.output(graph.node(Kind::kSoftmax, {affine}, {1, 64, 6, 6}, {{"axis", integer(1)}, {"log", integer(0)}}));
     graph.output(graph.node(Kind::kUnary, {affine}, {1, 64, 6, 6}, {{"function", text("floor")}}));
   });
-  cases.add("views_of_views", [](GraphBuilder& graph, Random&) {
+  cases.add("views_of_views", [](CaseGraphBuilder& graph, Random&) {
     const ValueIndex x = graph.input({4, 6, 8});
     const ValueIndex doubled =
         graph.node(Kind::kUnary, {x}, {4, 6, 8}, {{"function", text("linear")}, {"alpha", 2.0}, {"beta", 1.0}});
@@ -199,12 +199,12 @@ void add_layout_meetings(Cases& cases) {
     graph.output(doubled);
     graph.output(flat);
   });
-  cases.add("outputs_that_are_not_results", [](GraphBuilder& graph, Random& random) {
+  cases.add("outputs_that_are_not_results", [](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 3}), constant = weights(graph, random, {4});
     const ValueIndex y = graph.node(Kind::kUnary, {x}, {2, 3}, {{"function", text("abs")}});
     for (ValueIndex value : {x, constant, y, y}) graph.output(value);
   });
-  cases.add("chain_in_place", [](GraphBuilder& graph, Random&) {
+  cases.add("chain_in_place", [](CaseGraphBuilder& graph, Random&) {
     ValueIndex x = graph.input({3, 5});
     for (const char* function : {"abs", "sqrt", "erf", "neg", "exp", "sin"})
       x = graph.node(Kind::kUnary, {x}, {3, 5}, {{"function", text(function)}});
@@ -214,7 +214,7 @@ void add_layout_meetings(Cases& cases) {
 
 void add_matmul(Cases& cases, const std::string& name, Shape a, Shape b, Shape y, bool turn_a, bool turn_b,
                 double alpha, bool constant) {
-  cases.add(name, [=](GraphBuilder& graph, Random& random) {
+  cases.add(name, [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex left = graph.input(a);
     const ValueIndex right = constant ? weights(graph, random, b) : graph.input(b);
     const ValueIndex bias = weights(graph, random, {y.back()});
@@ -236,14 +236,14 @@ void add_matmuls(Cases& cases) {
                constant);
     add_matmul(cases, "matmul_broadcast" + suffix, {2, 1, 5, 8}, {3, 8, 7}, {2, 3, 5, 7}, false, false, 1.0, constant);
   }
-  cases.add("attention_scores", [](GraphBuilder& graph, Random&) {
+  cases.add("attention_scores", [](CaseGraphBuilder& graph, Random&) {
     const ValueIndex q = graph.input({2, 3, 6, 8}), k = graph.input({2, 3, 6, 8}), mask = graph.input({2, 1, 1, 6});
     const ValueIndex scores = graph.node(Kind::kMatMul, {q, k, kNoValue, mask}, {2, 3, 6, 6},
                                          {{"transpose_a", integer(0)}, {"transpose_b", integer(1)}, {"alpha", 0.35}},
                                          kFloat, {combination("add", 3)});
     graph.output(graph.node(Kind::kSoftmax, {scores}, {2, 3, 6, 6}, {{"axis", integer(3)}, {"log", integer(0)}}));
   });
-  cases.add("matmul_residual", [](GraphBuilder& graph, Random& random) {
+  cases.add("matmul_residual", [](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 4, 16});
     const AttributeList plain{{"transpose_a", integer(0)}, {"transpose_b", integer(0)}, {"alpha", 1.0}};
     const ValueIndex stem = graph.node(Kind::kMatMul, {x, weights(graph, random, {16, 16})}, {2, 4, 16}, plain);
@@ -334,12 +334,12 @@ void add_binary(Cases& cases) {
     for (const DataType type : {DataType::kInt64, DataType::kInt32, DataType::kFloat64})
       cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
                  {4, 5}, {{"function", text(function)}}, {-5, 5}, type, type);
-  cases.add("binary_post_operations", [](GraphBuilder& graph, Random&) {
+  cases.add("binary_post_operations", [](CaseGraphBuilder& graph, Random&) {
     const ValueIndex a = graph.input({2, 3, 4}), b = graph.input({4}), c = graph.input({2, 3, 4});
     graph.output(graph.node(Kind::kBinary, {a, b, c}, {2, 3, 4}, {{"function", text("mul")}}, kFloat,
                             {combination("add", 2), activation("relu")}));
   });
-  cases.add("affine", [](GraphBuilder& graph, Random& random) {
+  cases.add("affine", [](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 5, 3, 3}), y = graph.input({2, 5}), scale = graph.input({5});
     graph.output(
         graph.node(Kind::kAffine, {x, weights(graph, random, {5}), weights(graph, random, {5})}, {2, 5, 3, 3}));
@@ -411,7 +411,7 @@ void add_movements(Cases& cases) {
          {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("reflect")}, {"value", 0.0}});
     cases.add(
         "where" + suffix,
-        [=](GraphBuilder& graph, Random&) {
+        [=](CaseGraphBuilder& graph, Random&) {
           const ValueIndex condition = graph.input({3, 1}, DataType::kBool), a = graph.input({4}, type),
                            b = graph.input({2, 3, 4}, type);
           graph.output(graph.node(Kind::kWhere, {condition, a, b}, {2, 3, 4}, {}, type));
@@ -420,7 +420,7 @@ void add_movements(Cases& cases) {
     for (const DataType index : {DataType::kInt32, DataType::kInt64})
       cases.add(
           "gather_" + std::string(to_string(index)) + suffix,
-          [=](GraphBuilder& graph, Random&) {
+          [=](CaseGraphBuilder& graph, Random&) {
             const ValueIndex x = graph.input({2, 5, 3}, type);
             const ValueIndex indices = graph.constant({.type = index, .shape = {2, 2}, .values = {0, 4, -1, 2}});
             graph.output(graph.node(Kind::kGather, {x, indices}, {2, 2, 2, 3}, {{"axis", integer(1)}}, type));
@@ -434,7 +434,7 @@ void add_movements(Cases& cases) {
       cases.node("cast_" + std::string(to_string(from)) + "_" + std::string(to_string(to)), Kind::kCast, {{3, 5}},
                  {3, 5}, {}, from == DataType::kBool ? Range{0, 1} : Range{0, 9}, from, to);
   cases.add("cast_through_half",
-            [](GraphBuilder& graph, Random&) {
+            [](CaseGraphBuilder& graph, Random&) {
               const ValueIndex x = graph.input({64});
               for (const DataType narrow : {DataType::kFloat16, DataType::kBfloat16}) {
                 const ValueIndex half =

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/random.h"
-#include "device/conformance/graph_builder.h"
+#include "device/conformance/case_graph_builder.h"
 
 namespace foliot {
 
 struct OperatorCase {
   std::string name;
-  std::function<void(GraphBuilder& graph, Random& random)> build;
+  std::function<void(CaseGraphBuilder& graph, Random& random)> build;
   // Of the graph's inputs.
   Range range;
 };

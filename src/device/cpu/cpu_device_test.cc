@@ -5,8 +5,8 @@
 #include <string>
 
 #include "device/conformance/bump_planner.h"
+#include "device/conformance/case_graph_builder.h"
 #include "device/conformance/conformance.h"
-#include "device/conformance/graph_builder.h"
 #include "device/conformance/session.h"
 
 namespace foliot {
@@ -28,7 +28,7 @@ TEST(CpuDevice, FingerprintTellsThreadsApart) {
 }
 
 Graph gather_graph() {
-  GraphBuilder builder;
+  CaseGraphBuilder builder;
   const ValueIndex indices = builder.input({4}, DataType::kInt64);
   const ValueIndex table =
       builder.constant({.type = DataType::kFloat32, .shape = {3, 2}, .values = {1, 2, 3, 4, 5, 6}});
@@ -49,7 +49,7 @@ TEST(CpuDevice, GatherOutOfRangeReadsAsZero) {
 
 // Dividing by a client's zero must not end the process.
 TEST(CpuDevice, IntegerDivisionByZeroGivesZero) {
-  GraphBuilder builder;
+  CaseGraphBuilder builder;
   const ValueIndex a = builder.input({3}, DataType::kInt64), b = builder.input({3}, DataType::kInt64);
   for (const char* function : {"div", "mod"})
     builder.output(
@@ -66,7 +66,7 @@ TEST(CpuDevice, IntegerDivisionByZeroGivesZero) {
 }
 
 TEST(CpuDevice, UnknownFunctionNamesTheNode) {
-  GraphBuilder builder;
+  CaseGraphBuilder builder;
   const ValueIndex x = builder.input({4});
   builder.output(builder.node(OperatorKind::kUnary, {x}, {4}, {{"function", std::string("frobnicate")}}));
   const std::vector<Graph> graphs{builder.graph()};

@@ -1,6 +1,6 @@
-// GraphBuilder: writes small graphs for tests.
-#ifndef FOLIOT_DEVICE_CONFORMANCE_GRAPH_BUILDER_H_
-#define FOLIOT_DEVICE_CONFORMANCE_GRAPH_BUILDER_H_
+// CaseGraphBuilder: writes small graphs for tests.
+#ifndef FOLIOT_DEVICE_CONFORMANCE_CASE_GRAPH_BUILDER_H_
+#define FOLIOT_DEVICE_CONFORMANCE_CASE_GRAPH_BUILDER_H_
 
 #include <initializer_list>
 #include <utility>
@@ -22,9 +22,9 @@ struct Range {
 // Of an integer type: whole numbers in [low, high].
 Array random_array(DataType type, const Shape& shape, Random& random, Range range = {});
 
-class GraphBuilder {
+class CaseGraphBuilder {
  public:
-  explicit GraphBuilder(uint32_t batch_size = 1) { graph_.batch_size = batch_size; }
+  explicit CaseGraphBuilder(uint32_t batch_size = 1) { graph_.batch_size = batch_size; }
 
   ValueIndex input(const Shape& shape, DataType type = DataType::kFloat32);
   ValueIndex constant(const Array& array);
@@ -47,4 +47,4 @@ PostOperation combination(const char* function, uint32_t input);
 
 }  // namespace foliot
 
-#endif  // FOLIOT_DEVICE_CONFORMANCE_GRAPH_BUILDER_H_
+#endif  // FOLIOT_DEVICE_CONFORMANCE_CASE_GRAPH_BUILDER_H_

@@ -1,4 +1,4 @@
-#include "device/conformance/graph_builder.h"
+#include "device/conformance/case_graph_builder.h"
 
 #include <string>
 
@@ -18,32 +18,32 @@ Array random_array(DataType type, const Shape& shape, Random& random, Range rang
   return array;
 }
 
-ValueIndex GraphBuilder::add(Value value) {
+ValueIndex CaseGraphBuilder::add(Value value) {
   if (value.name.empty()) value.name = "value " + std::to_string(graph_.values.size());
   graph_.values.push_back(std::move(value));
   return static_cast<ValueIndex>(graph_.values.size() - 1);
 }
 
-ValueIndex GraphBuilder::input(const Shape& shape, DataType type) {
+ValueIndex CaseGraphBuilder::input(const Shape& shape, DataType type) {
   const ValueIndex index = add({.name = {}, .type = type, .shape = shape, .constant = nullptr});
   graph_.inputs.push_back(index);
   return index;
 }
 
-ValueIndex GraphBuilder::constant(const Array& array) {
+ValueIndex CaseGraphBuilder::constant(const Array& array) {
   return add({.name = {},
               .type = array.type,
               .shape = array.shape,
               .constant = std::make_shared<const std::vector<std::byte>>(to_bytes(array))});
 }
 
-ValueIndex GraphBuilder::constant(const Value& value) {
+ValueIndex CaseGraphBuilder::constant(const Value& value) {
   FOLIOT_CHECK(value.is_constant());
   return add(value);
 }
 
-ValueIndex GraphBuilder::node(OperatorKind kind, std::vector<ValueIndex> inputs, const Shape& shape,
-                              AttributeList attributes, DataType type, std::vector<PostOperation> post_operations) {
+ValueIndex CaseGraphBuilder::node(OperatorKind kind, std::vector<ValueIndex> inputs, const Shape& shape,
+                                  AttributeList attributes, DataType type, std::vector<PostOperation> post_operations) {
   const ValueIndex result = add({.name = {}, .type = type, .shape = shape, .constant = nullptr});
   Node node{.kind = kind,
             .name = "node " + std::to_string(graph_.nodes.size()),
