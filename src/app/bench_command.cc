@@ -20,10 +20,9 @@
 namespace foliot {
 namespace {
 
-const char* const kDescription =
-    R"(Send load to a running server and say how well it was served.
-
-Open loop (the default): requests are due when --arrivals says, whatever the server does, and latency counts from the
+const char* const kDescription = "Send load to a running server and say how well it was served";
+const char* const kFooter =
+    R"(Open loop (the default): requests are due when --arrivals says, whatever the server does, and latency counts from the
 instant a request was due; so a server that falls behind cannot hide it. This is what users on the internet do, and
 what shows whether deadlines hold.
 Closed loop (--concurrency C): C users who each wait for their answer before they ask again. It shows capacity.
@@ -276,6 +275,7 @@ void add_run_flags(CLI::App& command, BenchFlags& flags) {
 void add_bench_command(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& command = *app.add_subcommand("bench", kDescription);
+  command.footer(kFooter);
   add_target_flags(command, *flags);
   add_load_flags(command, *flags);
   add_run_flags(command, *flags);

@@ -13,7 +13,8 @@
 #include "app/serve_command.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.");
+  CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
+               "foliot");
   app.footer(
       "The first five minutes:\n"
       "  foliot serve models            # models/NAME/model.onnx, ...\n"
