@@ -40,7 +40,7 @@ Admission::Decision Admission::decide(const Request& request, TimePoint now) con
   if (request.best_effort()) return {};
   const Placement place = best_placement(request, now);
   const auto devices = static_cast<int64_t>(std::max<size_t>(cluster_.devices.size(), 1));
-  const Duration ahead = backlog_.due_by(request.deadline, now) * 5 / (4 * devices);
+  const Duration ahead = work_ahead(request, now) * 5 / (4 * devices);
 
   const Duration alone = (place.needs_load ? place.load : Duration()) + place.exec + cluster_.deadline_margin;
   const TimePoint start_if_loaded = place.exec_available + ahead;
@@ -75,19 +75,61 @@ Admission::Placement Admission::best_placement(const Request& request, TimePoint
   return best;
 }
 
+// Of other lanes, what is due before; of its own, what its batches take with it in
+// them less what it would take alone. Tickets say what each row added when it came,
+// which is more than it costs once a batch has grown around it.
+Duration Admission::work_ahead(const Request& request, TimePoint now) const {
+  if (cluster_.devices.empty()) return Duration();
+  const Duration due = backlog_.due_by(request.deadline, now);
+  const Lane* lane = find_lane(request);
+  if (lane == nullptr || lane->queued == 0) return due;
+  const Duration others = std::max(due - lane->work, Duration());
+  const Duration own = exec_of_rows(request, lane->queued + 1) - exec_of_rows(request, 1);
+  return others + std::min(std::max(own, Duration()), due);
+}
+
+const Admission::Lane* Admission::find_lane(const Request& request) const {
+  if (request.model.value() >= lanes_.size()) return nullptr;
+  const auto& buckets = lanes_[request.model.value()];
+  return request.bucket.value() < buckets.size() ? &buckets[request.bucket.value()] : nullptr;
+}
+
+Duration Admission::exec_of_rows(const Request& request, uint32_t rows) const {
+  const DeviceId device = cluster_.devices.front().id();
+  const std::vector<uint32_t>& sizes = cluster_.model(request.model).batch_sizes;
+  Duration total;
+  // What is left over may yet be filled up to the size above.
+  Duration filled_up = Duration::max();
+  for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
+    const Duration exec = cluster_.estimator.exec(device, request.model, request.bucket, static_cast<uint32_t>(i));
+    if (sizes[i] > rows) {
+      filled_up = total + exec;
+      continue;
+    }
+    total += exec * static_cast<int64_t>(rows / sizes[i]);
+    rows %= sizes[i];
+    if (total >= filled_up) return filled_up;
+    if (rows > 0) filled_up = std::min(filled_up, total + exec);
+  }
+  return std::min(total, filled_up);
+}
+
 Backlog::Ticket Admission::enqueued(const Request& request, TimePoint now) {
-  if (request.model.value() >= queued_.size()) queued_.resize(request.model.value() + 1);
-  auto& buckets = queued_[request.model.value()];
+  if (request.model.value() >= lanes_.size()) lanes_.resize(request.model.value() + 1);
+  auto& buckets = lanes_[request.model.value()];
   buckets.resize(std::max(buckets.size(), cluster_.model(request.model).buckets.size()));
-  uint32_t& queued = buckets[request.bucket.value()];
-  ++queued;
-  return backlog_.add(request.deadline, share_of_batch(request, queued), now);
+  Lane& lane = buckets[request.bucket.value()];
+  ++lane.queued;
+  const Backlog::Ticket ticket = backlog_.add(request.deadline, share_of_batch(request, lane.queued), now);
+  lane.work += ticket.work;
+  return ticket;
 }
 
 void Admission::dequeued(const Request& request, const Backlog::Ticket& ticket) {
-  uint32_t& queued = queued_[request.model.value()][request.bucket.value()];
-  FOLIOT_CHECK(queued > 0);
-  --queued;
+  Lane& lane = lanes_[request.model.value()][request.bucket.value()];
+  FOLIOT_CHECK(lane.queued > 0);
+  --lane.queued;
+  lane.work -= ticket.work;
   backlog_.remove(ticket);
 }
 

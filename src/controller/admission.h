@@ -68,12 +68,22 @@ class Admission {
     Duration load;
     Duration exec;  // one row
   };
+  // The queued requests of one model and bucket.
+  struct Lane {
+    uint32_t queued = 0;
+    Duration work;  // of their tickets
+  };
   Placement best_placement(const Request& request, TimePoint now) const;
+  // Work that comes before the request's own EXEC, in its batch or before it.
+  Duration work_ahead(const Request& request, TimePoint now) const;
+  const Lane* find_lane(const Request& request) const;
+  // EXEC of so many rows in as few batches as possible.
+  Duration exec_of_rows(const Request& request, uint32_t rows) const;
   Duration share_of_batch(const Request& request, uint32_t queued) const;
 
   const Cluster& cluster_;
   Backlog backlog_;
-  std::vector<std::vector<uint32_t>> queued_;  // [model][bucket]
+  std::vector<std::vector<Lane>> lanes_;  // [model][bucket]
 };
 
 }  // namespace foliot
