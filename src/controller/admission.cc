@@ -40,7 +40,7 @@ Admission::Decision Admission::decide(const Request& request, TimePoint now) con
   if (request.best_effort()) return {};
   const Placement place = best_placement(request, now);
   const auto devices = static_cast<int64_t>(std::max<size_t>(cluster_.devices.size(), 1));
-  const Duration ahead = work_ahead(request, now) * 5 / (4 * devices);
+  const Duration ahead = work_ahead(request, now) * 11 / (10 * devices);
 
   const Duration alone = (place.needs_load ? place.load : Duration()) + place.exec + cluster_.deadline_margin;
   const TimePoint start_if_loaded = place.exec_available + ahead;

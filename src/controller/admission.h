@@ -3,7 +3,7 @@
 // step 4), and no queue grows beyond what its deadlines allow.
 //
 // It keeps, by deadline, how much work is queued: what is due before a request
-// is expected to run before it, and to take a quarter longer than estimated. The
+// is expected to run before it, and to take a tenth longer than estimated. The
 // longer the queue, the more can go wrong in it; with this reserve what has been
 // admitted is also served, instead of expiring behind a batch that came out
 // smaller or took longer than expected.

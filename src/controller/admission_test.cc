@@ -91,13 +91,13 @@ TEST_F(AdmissionTest, WhatIsDueBeforeCountsAndWhatIsDueLaterDoesNot) {
   load();
   // A lane counts as the batches that it fills: five rows as four and one.
   const auto first = admission_.enqueued(request(50), at(0));
-  EXPECT_EQ(admission_.decide(request(60), at(0)).earliest_completion, at(4 * 1.25 + 5));
+  EXPECT_EQ(admission_.decide(request(60), at(0)).earliest_completion, at(4 * 1.1 + 5));
   EXPECT_EQ(admission_.decide(request(40), at(0)).earliest_completion, at(5));
   for (int i = 0; i < 3; ++i) admission_.enqueued(request(50), at(0));
-  EXPECT_EQ(admission_.decide(request(60), at(0)).earliest_completion, at(8 * 1.25 + 5));
+  EXPECT_EQ(admission_.decide(request(60), at(0)).earliest_completion, at(8 * 1.1 + 5));
   EXPECT_EQ(decide(51), Refusal::kNone);
   admission_.dequeued(request(50), first);
-  EXPECT_EQ(admission_.decide(request(60), at(0)).earliest_completion, at(4 * 1.25 + 5));
+  EXPECT_EQ(admission_.decide(request(60), at(0)).earliest_completion, at(4 * 1.1 + 5));
   for (int i = 0; i < 40; ++i) admission_.enqueued(request(50), at(0));
   EXPECT_EQ(decide(51), Refusal::kOverload);
 }
