@@ -7,7 +7,7 @@
 # PRIVATE: libraries that only its .cc files include.
 # TEST: what only its tests need.
 function(foliot_room)
-  cmake_parse_arguments(ROOM "" "NAME" "PUBLIC;PRIVATE;TEST;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ROOM "" "NAME" "PUBLIC;PRIVATE;TEST" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   file(GLOB headers CONFIGURE_DEPENDS *.h)
   set(tests ${sources})
@@ -17,7 +17,6 @@ function(foliot_room)
   set(target foliot_${ROOM_NAME})
   if(sources)
     set(scope PUBLIC)
-    set(private PRIVATE)
     add_library(${target} STATIC ${sources} ${headers})
     foliot_compile_options(${target})
   else()
