@@ -16,6 +16,7 @@ ROOMS = {
     "base": [],
     "core": [],
     "platform": [],
+    "config": [],
     "device": ["core"],
     "device/cpu": ["device", "core"],
     "program": ["device", "core"],
@@ -25,10 +26,10 @@ ROOMS = {
     "sched/*": ["controller", "core"],
     "transport": ["core"],
     "frontend": ["core"],
-    "repository": ["compiler", "program", "device", "core", "platform"],
-    "workload": ["core"],
+    "repository": ["compiler", "program", "device", "core", "platform", "config"],
+    "workload": ["core", "config"],
     "client": ["workload", "core", "platform"],
-    "sim": ["controller", "worker", "program", "device", "core"],
+    "sim": ["controller", "worker", "workload", "program", "device", "core"],
     "app": ["*"],
 }
 
@@ -52,7 +53,7 @@ LIBRARIES = {
     r"boost/(beast|asio).*": ["frontend", "transport", "client", "app"],
     r"prometheus/.*": ["frontend"],
     r"simdjson.*": ["frontend", "client"],
-    r"toml\+\+/.*|toml\.h.*": ["repository", "app"],
+    r"toml\+\+/.*|toml\.h.*": ["config", "repository", "workload", "app"],
     r"CLI/.*": ["app"],
 }
 

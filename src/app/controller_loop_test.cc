@@ -73,7 +73,7 @@ class ControllerLoopTest : public ::testing::Test {
   static constexpr uint32_t kPages = 5;
 
   ControllerLoopTest()
-      : loop_({}, find_scheduler("clockwork").value(), actions_, sink_, 1 << 16),
+      : loop_({}, find_policy("clockwork")->make, actions_, sink_, 1 << 16),
         worker_({.page_count = kPages, .io_cache_bytes = 1 << 20, .models_max = 64, .infers_in_flight_max = 64},
                 engine_, loop_, {threads_[0], threads_[1], threads_[2], threads_[3]}) {
     actions_.set_target(worker_);

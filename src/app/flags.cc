@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/units.h"
-#include "repository/toml_file.h"
+#include "config/toml_file.h"
 
 namespace foliot {
 namespace {

@@ -10,9 +10,20 @@
 
 namespace foliot {
 
-std::vector<std::string> scheduler_names();
+struct Policy {
+  std::string name;
+  std::string summary;  // one line, for people
+  Controller::SchedulerFactory make;
+  // Whether the controller refuses on arrival what it predicts to be late
+  // (ControllerOptions::early_refusal), or leaves that to the policy.
+  bool early_refusal = true;
+};
+
+// In the order of their names.
+const std::vector<Policy>& policies();
+std::vector<std::string> policy_names();
 // Errors: kNotFound naming those that exist.
-Result<Controller::SchedulerFactory> find_scheduler(const std::string& name);
+Result<Policy> find_policy(const std::string& name);
 
 }  // namespace foliot
 

@@ -109,7 +109,7 @@ void add_memory_flags(CLI::App& app, ServerOptions& options) {
 }
 
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
-  app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(scheduler_names(), ", ")))
+  app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
   add_duration_flag(app, "default-slo", options.model_defaults.default_slo,
                     "deadline of requests that bring none, unless model.toml says another", "none: best effort");

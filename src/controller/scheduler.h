@@ -8,8 +8,9 @@
 // A policy reads no clock, starts no thread, and iterates over nothing whose
 // order is not defined: same facts, same proposals.
 //
-// To add one: a folder src/sched/NAME with a class that implements this, a line
-// in app/schedulers.cc, and it runs the shared suite (controller/scheduler_suite.h).
+// To add one: a folder src/sched/NAME with a class that implements this and a line
+// in app/schedulers.cc; the suite that every policy passes (app/schedulers_test.cc)
+// runs it from then on.
 #ifndef FOLIOT_CONTROLLER_SCHEDULER_H_
 #define FOLIOT_CONTROLLER_SCHEDULER_H_
 

@@ -39,6 +39,9 @@ struct ModelInfo {
   Duration seed_load;           // expected duration of LOAD
   // Deadline of requests that bring none; nullopt: they are best effort.
   std::optional<Duration> default_slo;
+  // Where not all can be served: what one answer of this model is worth against
+  // one of another. Above 0.
+  double weight = 1;
 
   uint32_t batch_size_max() const { return batch_sizes.back(); }
 };

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/units.h"
+#include "config/toml_file.h"
 #include "core/action.h"
-#include "repository/toml_file.h"
 
 namespace foliot {
 namespace {

@@ -1,4 +1,4 @@
-#include "repository/toml_file.h"
+#include "config/toml_file.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Reads a TOML file; where the library throws, this says what is wrong.
-#ifndef FOLIOT_REPOSITORY_TOML_FILE_H_
-#define FOLIOT_REPOSITORY_TOML_FILE_H_
+#ifndef FOLIOT_CONFIG_TOML_FILE_H_
+#define FOLIOT_CONFIG_TOML_FILE_H_
 
 #include <toml++/toml.h>
 
@@ -15,4 +15,4 @@ Result<toml::table> read_toml_file(const std::filesystem::path& file);
 
 }  // namespace foliot
 
-#endif  // FOLIOT_REPOSITORY_TOML_FILE_H_
+#endif  // FOLIOT_CONFIG_TOML_FILE_H_
