@@ -1,0 +1,46 @@
+#include "base/bit_set.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace foliot {
+namespace {
+
+std::vector<uint32_t> members(const BitSet& set) {
+  std::vector<uint32_t> all;
+  set.for_each([&](uint32_t member) { all.push_back(member); });
+  return all;
+}
+
+TEST(BitSetTest, KeepsWhatWasInserted) {
+  BitSet set;
+  EXPECT_TRUE(set.empty());
+  for (const uint32_t member : {700u, 3u, 64u, 3u}) set.insert(member);
+  EXPECT_EQ(members(set), (std::vector<uint32_t>{3, 64, 700}));
+  EXPECT_EQ(set.size(), 3u);
+  set.erase(64);
+  set.erase(64);
+  set.erase(100'000);
+  EXPECT_EQ(members(set), (std::vector<uint32_t>{3, 700}));
+  EXPECT_EQ(set.size(), 2u);
+  EXPECT_FALSE(set.contains(64));
+  EXPECT_FALSE(set.contains(100'000));
+}
+
+TEST(BitSetTest, FindsWhatTwoHaveInCommon) {
+  BitSet a;
+  BitSet b;
+  for (const uint32_t member : {1u, 65u, 200u, 1000u}) a.insert(member);
+  for (const uint32_t member : {0u, 65u, 200u}) b.insert(member);
+  std::vector<uint32_t> common;
+  a.for_each_common(b, [&](uint32_t member) { common.push_back(member); });
+  EXPECT_EQ(common, (std::vector<uint32_t>{65, 200}));
+  EXPECT_EQ(a.first_common(b), 65u);
+  b.erase(65);
+  b.erase(200);
+  EXPECT_EQ(a.first_common(b), std::nullopt);
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,161 @@
+#include "sched/foliot/batch_selection.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// More than this are never weighed against each other: those that have to start
+// first are.
+constexpr size_t kBatchesMax = 64;
+constexpr size_t kBatchesPerLaneMax = 8;
+
+}  // namespace
+
+std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Duration best_effort_max) {
+  batches_.clear();
+  board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
+    const auto buckets = static_cast<uint16_t>(board_.model(ModelId(id)).lanes.size());
+    for (uint16_t bucket = 0; bucket < buckets; ++bucket) cut(device, ModelId(id), BucketId(bucket), start);
+  });
+  const Duration wanted = drop_what_is_too_much(start);
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    if (dropped_[i]) continue;
+    if (const auto filler = best_effort(device, std::min(best_effort_max, batches_[i].latest - start - wanted))) {
+      return filler;
+    }
+    fill_up(batches_[i]);
+    return batches_[i];
+  }
+  return best_effort(device, best_effort_max);
+}
+
+// ---- Batches ----
+
+// From the largest size down: a large batch begins behind the requests that have
+// no time for it, which are left to smaller ones.
+void BatchSelection::cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start) {
+  const Lane& lane = board_.model(model).lanes[bucket.value()];
+  const size_t before = batches_.size();
+  size_t end = lane.with_deadline();
+  for (size_t i = board_.cluster().model(model).batch_sizes.size(); i-- > 0 && end > 0;) {
+    const auto index = static_cast<uint32_t>(i);
+    const size_t begin = lane.first_due_from(start + board_.answer_time(device, model, bucket, index));
+    if (begin >= end || !worth_running(device, model, bucket, index, end - begin)) continue;
+    cut_range(device, model, bucket, begin, end, index);
+    if (batches_.size() - before >= kBatchesPerLaneMax) return;
+    end = begin;
+  }
+}
+
+// All of [begin, end) has time for a batch of this size, and so for smaller ones.
+void BatchSelection::cut_range(DeviceId device, ModelId model, BucketId bucket, size_t begin, size_t end,
+                               uint32_t batch_index_max) {
+  const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+  for (size_t i = batch_index_max + 1; i-- > 0 && begin < end;) {
+    while (begin < end && worth_running(device, model, bucket, static_cast<uint32_t>(i), end - begin)) {
+      const size_t rows = std::min<size_t>(end - begin, sizes[i]);
+      add(device, model, bucket, static_cast<uint32_t>(i), begin, rows);
+      begin += rows;
+    }
+  }
+}
+
+// A batch is worth it if it is full, or serves its rows faster than batches of the
+// next smaller size would.
+bool BatchSelection::worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index,
+                                   size_t rows) const {
+  const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+  if (rows >= sizes[batch_index] || batch_index == 0) return true;
+  const Estimator& estimator = board_.cluster().estimator;
+  const int64_t smaller = sizes[batch_index - 1];
+  if (static_cast<int64_t>(rows) <= smaller) return false;
+  return estimator.exec(device, model, bucket, batch_index) * smaller <
+         estimator.exec(device, model, bucket, batch_index - 1) * static_cast<int64_t>(rows);
+}
+
+void BatchSelection::add(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t first,
+                         size_t rows) {
+  const ModelState& state = board_.model(model);
+  const Duration exec = board_.cluster().estimator.exec(device, model, bucket, batch_index);
+  const TimePoint deadline = state.lanes[bucket.value()][first].deadline;
+  batches_.push_back({.latest = deadline - exec - board_.cluster().deadline_margin,
+                      .cost = exec / std::max<int64_t>(state.holders.size(), 1),
+                      .density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
+                      .model = model,
+                      .bucket = bucket,
+                      .batch_index = batch_index,
+                      .first = static_cast<uint32_t>(first),
+                      .rows = static_cast<uint32_t>(rows)});
+}
+
+// ---- The choice ----
+
+Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
+  const auto sooner = [](const Batch& a, const Batch& b) {
+    return std::tuple(a.latest, a.model, a.bucket, a.first) < std::tuple(b.latest, b.model, b.bucket, b.first);
+  };
+  if (batches_.size() > kBatchesMax) {
+    std::nth_element(batches_.begin(), batches_.begin() + kBatchesMax, batches_.end(), sooner);
+    batches_.resize(kBatchesMax);
+  }
+  std::sort(batches_.begin(), batches_.end(), sooner);
+  dropped_.assign(batches_.size(), false);
+  kept_.clear();
+  const auto denser = [&](uint32_t a, uint32_t b) {
+    return std::pair(batches_[a].density, a) > std::pair(batches_[b].density, b);
+  };
+  Duration total;
+  for (uint32_t i = 0; i < batches_.size(); ++i) {
+    const bool fits = start + total <= batches_[i].latest;
+    kept_.push_back(i);
+    std::push_heap(kept_.begin(), kept_.end(), denser);
+    total += batches_[i].cost;
+    if (fits) continue;
+    std::pop_heap(kept_.begin(), kept_.end(), denser);
+    dropped_[kept_.back()] = true;
+    total -= batches_[kept_.back()].cost;
+    kept_.pop_back();
+  }
+  return total;
+}
+
+// The densest batch of requests without a deadline that takes no longer.
+std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longest) const {
+  std::optional<Batch> best;
+  board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
+    const ModelState& state = board_.model(ModelId(id));
+    const std::vector<uint32_t>& sizes = board_.cluster().model(ModelId(id)).batch_sizes;
+    for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+      const Lane& lane = state.lanes[bucket];
+      const size_t first = lane.with_deadline();
+      const size_t queued = lane.size() - first;
+      for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
+        const Duration exec = board_.cluster().estimator.exec(device, ModelId(id), BucketId(bucket), i);
+        if (exec > longest) break;
+        const size_t rows = std::min<size_t>(queued, sizes[i]);
+        const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());
+        if (best && density <= best->density) continue;
+        best = Batch{.latest = TimePoint::infinite_future(),
+                     .cost = exec,
+                     .density = density,
+                     .model = ModelId(id),
+                     .bucket = BucketId(bucket),
+                     .batch_index = i,
+                     .first = static_cast<uint32_t>(first),
+                     .rows = static_cast<uint32_t>(rows)};
+      }
+    }
+  });
+  return best;
+}
+
+// Rows that would be padding anyway go to the requests that follow.
+void BatchSelection::fill_up(Batch& batch) const {
+  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
+  const uint32_t size = board_.cluster().model(batch.model).batch_sizes[batch.batch_index];
+  batch.rows = std::min<uint32_t>(size, static_cast<uint32_t>(lane.size()) - batch.first);
+}
+
+}  // namespace foliot::foliot_policy

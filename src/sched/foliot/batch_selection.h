@@ -1,0 +1,63 @@
+// BatchSelection: which batch a device runs next.
+//
+// All that waits for models that the device holds is cut into batches that can
+// still be met. If they cannot all be met one after the other, those that give
+// the least for their time are left out (Moore and Hodgson's rule for the fewest
+// late jobs on one machine, with a weight); of what is left, the batch that has to
+// start first is run. So under overload time goes to large batches, whose requests
+// may be anywhere in the queue (Symphony's "window drop"), and without overload
+// the earliest deadline comes first.
+//
+// Requests without a deadline fill batches that have room, and run by themselves
+// where nothing with a deadline has to wait for them.
+#ifndef FOLIOT_SCHED_FOLIOT_BATCH_SELECTION_H_
+#define FOLIOT_SCHED_FOLIOT_BATCH_SELECTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sched/foliot/board.h"
+
+namespace foliot::foliot_policy {
+
+// Requests [first, first + rows) of a lane, as one EXEC.
+struct Batch {
+  TimePoint latest;  // when it has to start for its first request
+  Duration cost;     // of EXEC, divided by the copies that could run it
+  double density = 0;
+  ModelId model;
+  BucketId bucket;
+  uint32_t batch_index = 0;
+  uint32_t first = 0;
+  uint32_t rows = 0;
+};
+
+class BatchSelection {
+ public:
+  explicit BatchSelection(const Board& board) : board_(board) {}
+
+  // What to start on the device at `start`; nullopt if nothing can be met.
+  // `best_effort_max`: the longest EXEC of best effort that may be in the way of
+  // requests with a deadline that are yet to come.
+  std::optional<Batch> choose(DeviceId device, TimePoint start, Duration best_effort_max);
+
+ private:
+  void cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start);
+  void cut_range(DeviceId device, ModelId model, BucketId bucket, size_t begin, size_t end, uint32_t batch_index_max);
+  void add(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t first, size_t rows);
+  bool worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t rows) const;
+  // Drops what cannot be met beside the rest; the time that the rest takes.
+  Duration drop_what_is_too_much(TimePoint start);
+  std::optional<Batch> best_effort(DeviceId device, Duration longest) const;
+  void fill_up(Batch& batch) const;
+
+  const Board& board_;
+  std::vector<Batch> batches_;
+  std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
+  std::vector<bool> dropped_;   // by position in batches_
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_SCHED_FOLIOT_BATCH_SELECTION_H_

@@ -1,0 +1,71 @@
+// Board: what the two planners of this policy share: for every model its queued
+// requests, where it is loaded and how often it is asked for; for every device
+// which models it holds.
+#ifndef FOLIOT_SCHED_FOLIOT_BOARD_H_
+#define FOLIOT_SCHED_FOLIOT_BOARD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bit_set.h"
+#include "base/time.h"
+#include "controller/cluster.h"
+#include "sched/foliot/arrival_rate.h"
+#include "sched/foliot/lane.h"
+
+namespace foliot::foliot_policy {
+
+struct ModelState {
+  std::vector<Lane> lanes;  // by bucket
+  uint32_t queued = 0;
+  BitSet holders;        // devices that hold it, loaded
+  uint32_t loading = 0;  // devices that are loading it
+  ArrivalRate rate;
+  Duration slo = Duration::max();  // of the last request that had a deadline
+  double weight = 1;
+  // When its first request is looked at, to be refused if there is no time left.
+  TimePoint expiry = TimePoint::infinite_future();
+};
+
+class Board {
+ public:
+  explicit Board(const Cluster& cluster) : cluster_(cluster) {}
+
+  const Cluster& cluster() const { return cluster_; }
+  ModelState& model(ModelId id) { return models_[id.value()]; }
+  const ModelState& model(ModelId id) const { return models_[id.value()]; }
+  uint32_t model_count() const { return static_cast<uint32_t>(models_.size()); }
+  // Models with queued requests, and the models that a device holds.
+  const BitSet& waiting() const { return waiting_; }
+  const BitSet& loaded(DeviceId device) const { return loaded_[device.value()]; }
+
+  void on_model_added(const ModelInfo& model);
+  // Follows the devices that the cluster has by now.
+  void on_devices();
+  void set_loaded(DeviceId device, ModelId model, bool loaded);
+  void add(const Request& request, TimePoint now);
+  void remove(const Request& request);
+  // Removes `count` requests of a lane from `position` on.
+  void erase(ModelId model, BucketId bucket, size_t position, size_t count);
+
+  // EXEC of a batch and the way of the answer to the client.
+  Duration answer_time(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
+    return cluster_.estimator.exec(device, model, bucket, batch_index) + cluster_.deadline_margin;
+  }
+  // EXEC of all that is queued for the model, in full batches.
+  Duration work(DeviceId device, ModelId model) const;
+  // What the device has before it: what was sent, and its share of what waits.
+  Duration backlog(DeviceId device, TimePoint now) const;
+
+ private:
+  void changed(ModelId model);
+
+  const Cluster& cluster_;
+  std::vector<ModelState> models_;
+  std::vector<BitSet> loaded_;  // by device
+  BitSet waiting_;
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_SCHED_FOLIOT_BOARD_H_

@@ -1,0 +1,192 @@
+#include "sched/foliot/foliot_scheduler.h"
+
+#include <algorithm>
+#include <array>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// How often is looked for how long best effort may run.
+constexpr Duration kBestEffortInterval = Duration::milliseconds(100);
+// Models asked for less often, per second, are not made room for.
+constexpr double kRateMin = 0.1;
+
+}  // namespace
+
+FoliotScheduler::FoliotScheduler(const Cluster& cluster, const FoliotOptions& options)
+    : cluster_(cluster), options_(options), board_(cluster), selection_(board_), loads_(board_) {}
+
+// ---- Facts ----
+
+void FoliotScheduler::on_request(const Request& request, TimePoint now) {
+  board_.add(request, now);
+  loads_.on_request();
+  touch(request.model);
+  note_expiry(request.model);
+}
+
+void FoliotScheduler::on_withdrawn(const Request& request, TimePoint /*now*/) { board_.remove(request); }
+
+void FoliotScheduler::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
+  const uint32_t device = action.device.value();
+  switch (action.type) {
+    case ActionType::kInfer:
+      busy_.emplace(cluster_.device(action.device).exec_available(now) - options_.lookahead, device);
+      break;
+    case ActionType::kLoad:
+      --board_.model(action.model).loading;
+      loads_.on_load_over(action.device, now);
+      if (outcome.done()) board_.set_loaded(action.device, action.model, true);
+      if (free_.contains(device)) due_.insert(device);
+      touch(action.model);
+      break;
+    case ActionType::kUnload: board_.set_loaded(action.device, action.model, !outcome.done()); break;
+  }
+}
+
+void FoliotScheduler::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
+  board_.on_model_added(model);
+  loads_.on_model_added(model.id);
+}
+
+void FoliotScheduler::on_model_removed(ModelId model, TimePoint /*now*/) {
+  loads_.on_model_removed(model);
+  for (const DeviceModel& device : cluster_.devices) {
+    if (device.id().value() < devices_) board_.set_loaded(device.id(), model, false);
+  }
+}
+
+void FoliotScheduler::touch(ModelId model) { touched_.insert(model.value()); }
+
+// ---- Decisions ----
+
+TimePoint FoliotScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
+  board_.on_devices();
+  free_devices(now);
+  refuse_expired(now, dispatcher);
+  run_batches(now, dispatcher);
+  TimePoint wake = loads_.plan(now, dispatcher);
+  if (!busy_.empty() && !board_.waiting().empty()) wake = std::min(wake, busy_.top().first);
+  if (!expiries_.empty()) wake = std::min(wake, expiries_.top().first + Duration::microseconds(1));
+  return std::max(wake, now + Duration::microseconds(1));
+}
+
+void FoliotScheduler::free_devices(TimePoint now) {
+  for (; devices_ < cluster_.devices.size(); ++devices_) free_.insert(devices_);
+  best_effort_limits_.resize(devices_);
+  while (!busy_.empty() && busy_.top().first <= now) {
+    const uint32_t device = busy_.top().second;
+    busy_.pop();
+    if (cluster_.devices[device].exec_available(now) - options_.lookahead > now) continue;
+    free_.insert(device);
+    due_.insert(device);
+  }
+}
+
+void FoliotScheduler::run_batches(TimePoint now, Dispatcher& dispatcher) {
+  due_.for_each([&](uint32_t device) {
+    while (free_.contains(device) && run_batch(DeviceId(device), now, dispatcher)) {
+    }
+  });
+  due_.clear();
+  // Of the free devices that hold a model with new requests, the first takes them:
+  // what can be done by few devices leaves the others free.
+  touched_.for_each([&](uint32_t id) {
+    const ModelState& state = board_.model(ModelId(id));
+    while (state.queued > 0) {
+      const auto device = state.holders.first_common(free_);
+      if (!device || !run_batch(DeviceId(*device), now, dispatcher)) break;
+    }
+    if (state.queued > 0 && state.holders.empty() && state.loading == 0) loads_.on_cold(ModelId(id), now);
+  });
+  touched_.clear();
+}
+
+bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  const DeviceModel& facts = cluster_.device(device);
+  const TimePoint start = facts.exec_available(now);
+  const std::optional<Batch> batch = selection_.choose(device, start, best_effort_max(device, now));
+  if (!batch) return false;
+  const Lane& lane = board_.model(batch->model).lanes[batch->bucket.value()];
+  std::array<RequestId, kBatchSizeMax> requests;
+  for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = lane[batch->first + i].id;
+  const uint32_t batch_size = cluster_.model(batch->model).batch_sizes[batch->batch_index];
+  const Window window{now, batch->latest + cluster_.deadline_margin / 2};
+  if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, std::span(requests.data(), batch->rows),
+                       window) != Verdict::kAccepted) {
+    return false;
+  }
+  board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
+  const TimePoint next = facts.exec_available(now) - options_.lookahead;
+  if (next > now) {
+    free_.erase(device.value());
+    busy_.emplace(next, device.value());
+  }
+  return true;
+}
+
+// Best effort must not be in the way of what may come: half of the time that the
+// most urgent of the device's models leaves.
+Duration FoliotScheduler::best_effort_max(DeviceId device, TimePoint now) {
+  BestEffortLimit& limit = best_effort_limits_[device.value()];
+  if (now < limit.until) return limit.exec;
+  limit = {now + kBestEffortInterval, Duration::max()};
+  board_.loaded(device).for_each([&](uint32_t id) {
+    const ModelState& state = board_.model(ModelId(id));
+    if (state.slo == Duration::max() || state.rate.at(now) < kRateMin) return;
+    limit.exec = std::min(limit.exec, (state.slo - board_.answer_time(device, ModelId(id), BucketId(0), 0)) / 2);
+  });
+  return limit.exec;
+}
+
+// ---- Refusals ----
+
+TimePoint FoliotScheduler::expiry(ModelId id) const {
+  const ModelState& state = board_.model(id);
+  TimePoint first = TimePoint::infinite_future();
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    if (lane.with_deadline() == 0 || cluster_.devices.empty()) continue;
+    const DeviceId any = cluster_.devices.front().id();
+    first = std::min(first, lane[0].deadline - board_.answer_time(any, id, BucketId(bucket), 0));
+  }
+  return first;
+}
+
+void FoliotScheduler::note_expiry(ModelId id) {
+  ModelState& state = board_.model(id);
+  const TimePoint first = expiry(id);
+  if (first >= state.expiry) return;
+  state.expiry = first;
+  expiries_.emplace(first, id.value());
+}
+
+void FoliotScheduler::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
+  while (!expiries_.empty() && expiries_.top().first < now) {
+    const auto [when, id] = expiries_.top();
+    expiries_.pop();
+    const ModelId model(id);
+    if (!cluster_.has_model(model) || board_.model(model).expiry != when) continue;
+    board_.model(model).expiry = TimePoint::infinite_future();
+    refuse_expired(model, now, dispatcher);
+    note_expiry(model);
+  }
+}
+
+void FoliotScheduler::refuse_expired(ModelId id, TimePoint now, Dispatcher& dispatcher) {
+  ModelState& state = board_.model(id);
+  const DeviceId any = cluster_.devices.front().id();
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    const Duration duration = board_.answer_time(any, id, BucketId(bucket), 0);
+    const size_t expired = lane.first_due_from(now + duration);
+    for (size_t i = 0; i < expired; ++i) dispatcher.refuse(lane[i].id, Refusal::kExpired, now + duration);
+    if (expired > 0) board_.erase(id, BucketId(bucket), 0, expired);
+  }
+}
+
+std::unique_ptr<Scheduler> make_foliot_scheduler(const Cluster& cluster, const FoliotOptions& options) {
+  return std::make_unique<FoliotScheduler>(cluster, options);
+}
+
+}  // namespace foliot::foliot_policy

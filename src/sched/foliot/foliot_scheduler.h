@@ -1,0 +1,88 @@
+// FoliotScheduler: Foliot's own policy, the default.
+//
+// It goes on from Clockwork (section 5.3), Symphony and SHEPHERD. What is its own:
+// batches are weighed against each other under overload (batch_selection.h), LOADs
+// are chosen by the requests that they still save and models are evicted by what
+// their absence would cost (load_planner.h), and a device is committed to as
+// little work ahead as keeps it busy, so that choices are made late.
+//
+// The time of a decision grows with the models that wait on one device, not with
+// the number of models or devices.
+#ifndef FOLIOT_SCHED_FOLIOT_FOLIOT_SCHEDULER_H_
+#define FOLIOT_SCHED_FOLIOT_FOLIOT_SCHEDULER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/bit_set.h"
+#include "controller/scheduler.h"
+#include "sched/foliot/batch_selection.h"
+#include "sched/foliot/board.h"
+#include "sched/foliot/load_planner.h"
+
+namespace foliot::foliot_policy {
+
+struct FoliotOptions {
+  // A device is given its next EXEC when it has less than this left to do: the way
+  // there and back, and the error of prediction.
+  Duration lookahead = Duration::milliseconds(1);
+};
+
+class FoliotScheduler : public Scheduler {
+ public:
+  FoliotScheduler(const Cluster& cluster, const FoliotOptions& options);
+
+  void on_request(const Request& request, TimePoint now) override;
+  void on_withdrawn(const Request& request, TimePoint now) override;
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_model_added(const ModelInfo& model, TimePoint now) override;
+  void on_model_removed(ModelId model, TimePoint now) override;
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
+
+ private:
+  template <typename T>
+  using Earliest = std::priority_queue<std::pair<TimePoint, T>, std::vector<std::pair<TimePoint, T>>, std::greater<>>;
+
+  // The last instant at which the first request of a model could be begun.
+  TimePoint expiry(ModelId model) const;
+  void note_expiry(ModelId model);
+  void refuse_expired(TimePoint now, Dispatcher& dispatcher);
+  void refuse_expired(ModelId model, TimePoint now, Dispatcher& dispatcher);
+
+  void free_devices(TimePoint now);
+  void touch(ModelId model);
+  void run_batches(TimePoint now, Dispatcher& dispatcher);
+  // False if there is nothing for the device to do now.
+  bool run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  Duration best_effort_max(DeviceId device, TimePoint now);
+
+  const Cluster& cluster_;
+  FoliotOptions options_;
+  Board board_;
+  BatchSelection selection_;
+  LoadPlanner loads_;
+
+  // The longest EXEC of best effort on a device.
+  struct BestEffortLimit {
+    TimePoint until;
+    Duration exec;
+  };
+
+  uint32_t devices_ = 0;
+  std::vector<BestEffortLimit> best_effort_limits_;
+  BitSet free_;                  // devices with less than `lookahead` to do
+  BitSet due_;                   // of those, the ones for which something has changed
+  BitSet touched_;               // models with new requests or a new holder
+  Earliest<uint32_t> busy_;      // when the other devices will be free
+  Earliest<uint32_t> expiries_;  // when a model's first request may have to be refused
+};
+
+std::unique_ptr<Scheduler> make_foliot_scheduler(const Cluster& cluster, const FoliotOptions& options = {});
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_SCHED_FOLIOT_FOLIOT_SCHEDULER_H_

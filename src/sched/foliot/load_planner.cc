@@ -1,0 +1,289 @@
+#include "sched/foliot/load_planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// A device is given its next LOAD when it has less than this left to do.
+constexpr Duration kLookahead = Duration::milliseconds(2);
+// How late a LOAD may begin; nothing breaks when it is late, it only helps less.
+constexpr Duration kLoadSlack = Duration::milliseconds(100);
+constexpr Duration kBusyInterval = Duration::milliseconds(5);
+constexpr Duration kPrefetchInterval = Duration::milliseconds(100);
+// More devices than this are not compared for one LOAD.
+constexpr uint32_t kDevicesComparedMax = 32;
+constexpr double kAnyValue = std::numeric_limits<double>::infinity();
+// A LOAD costs others something, whether or not a request misses its deadline by
+// it: in requests, for a LOAD of 8 ms.
+constexpr double kLoadCost = 0.02 / 8e-3;
+constexpr double kMissProbabilityMin = 0.05;
+constexpr double kSpareCopyFactor = 0.1;
+
+}  // namespace
+
+void LoadPlanner::on_model_added(ModelId model) { never_loaded_.insert(model.value()); }
+
+void LoadPlanner::on_model_removed(ModelId model) {
+  never_loaded_.erase(model.value());
+  std::erase_if(wanted_, [&](const Wanted& wanted) { return wanted.model == model; });
+  std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
+}
+
+void LoadPlanner::on_cold(ModelId model, TimePoint now) {
+  const auto same = [&](const Wanted& wanted) { return wanted.model == model; };
+  if (std::none_of(wanted_.begin(), wanted_.end(), same)) wanted_.push_back({.model = model, .since = now});
+}
+
+void LoadPlanner::on_load_over(DeviceId device, TimePoint now) {
+  busy_.emplace(board_.cluster().device(device).load_available(now) - kLookahead, device.value());
+}
+
+TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
+  free_devices(now);
+  if (now >= next_busy_look_) look_for_busy_models(now);
+  if (rates_changed_ && now >= next_prefetch_look_) look_for_prefetches(now);
+  if (!wanted_.empty()) load_wanted(now, dispatcher);
+  if (!prefetches_.empty() || !never_loaded_.empty()) prefetch(now, dispatcher);
+
+  TimePoint wake = rates_changed_ ? next_prefetch_look_ : TimePoint::infinite_future();
+  if (!board_.waiting().empty()) wake = std::min(wake, next_busy_look_);
+  if (!wanted_.empty() && !busy_.empty()) wake = std::min(wake, busy_.top().first);
+  return wake;
+}
+
+void LoadPlanner::free_devices(TimePoint now) {
+  const auto count = static_cast<uint32_t>(board_.cluster().devices.size());
+  for (; devices_ < count; ++devices_) free_.insert(devices_);
+  while (!busy_.empty() && busy_.top().first <= now) {
+    const uint32_t device = busy_.top().second;
+    busy_.pop();
+    if (board_.cluster().devices[device].load_available(now) - kLookahead <= now) free_.insert(device);
+  }
+}
+
+// ---- What is wanted ----
+
+void LoadPlanner::load_wanted(TimePoint now, Dispatcher& dispatcher) {
+  std::erase_if(wanted_, [&](const Wanted& wanted) {
+    const ModelState& state = board_.model(wanted.model);
+    return state.queued == 0 || state.loading > 0 || (wanted.factor == 1 && !state.holders.empty());
+  });
+  if (wanted_.size() <= free_.size()) {
+    std::erase_if(wanted_, [&](const Wanted& wanted) { return load_on_best_device(wanted, now, dispatcher); });
+    return;
+  }
+  std::vector<uint32_t> free;
+  free_.for_each([&](uint32_t device) { free.push_back(device); });
+  for (const uint32_t device : free) {
+    while (free_.contains(device) && load_best_model(DeviceId(device), now, dispatcher)) {
+    }
+  }
+}
+
+bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  const Wanted* best = nullptr;
+  double best_score = 0;
+  const Duration backlog = board_.backlog(device, now);
+  for (const Wanted& wanted : wanted_) {
+    if (backlog > wanted.backlog_max || board_.cluster().placed(device, wanted.model)) continue;
+    const Duration load = board_.cluster().estimator.load(device, wanted.model);
+    const double score = wanted.factor * board_.model(wanted.model).weight * served_by_load(device, wanted.model, now) /
+                         std::max(load.to_seconds(), 1e-6);
+    if (score > best_score) {
+      best = &wanted;
+      best_score = score;
+    }
+  }
+  if (best == nullptr) return false;
+  if (!load(device, best->model, kAnyValue, now, dispatcher)) return false;
+  load_wait_ = load_wait_ * 63 / 64 + (now - best->since) / 64;
+  wanted_.erase(wanted_.begin() + (best - wanted_.data()));
+  return true;
+}
+
+// Where there is room, and then where there is the least to do.
+bool LoadPlanner::load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher) {
+  std::optional<DeviceId> best;
+  std::pair<bool, Duration> best_cost;
+  uint32_t compared = 0;
+  free_.for_each([&](uint32_t id) {
+    const DeviceId device(id);
+    if (compared == kDevicesComparedMax || board_.cluster().placed(device, wanted.model)) return;
+    if (served_by_load(device, wanted.model, now) == 0) return;
+    ++compared;
+    const DeviceModel& facts = board_.cluster().device(device);
+    const Duration backlog = board_.backlog(device, now);
+    if (backlog > wanted.backlog_max) return;
+    const std::pair cost(facts.free_pages() < board_.cluster().model(wanted.model).pages,
+                         backlog + (facts.load_available(now) - now));
+    if (!best || cost < best_cost) {
+      best = device;
+      best_cost = cost;
+    }
+  });
+  if (!best || !load(*best, wanted.model, kAnyValue, now, dispatcher)) return false;
+  load_wait_ = load_wait_ * 63 / 64 + (now - wanted.since) / 64;
+  return true;
+}
+
+uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now) const {
+  const Cluster& cluster = board_.cluster();
+  const DeviceModel& facts = cluster.device(device);
+  const TimePoint start =
+      std::max(facts.load_available(now) + cluster.estimator.load(device, id), facts.exec_available(now));
+  const ModelState& state = board_.model(id);
+  const std::vector<uint32_t>& sizes = cluster.model(id).batch_sizes;
+  size_t most = 0;
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    for (uint32_t i = 0; i < sizes.size() && lane.size() > 0; ++i) {
+      const size_t first = lane.first_due_from(start + board_.answer_time(device, id, BucketId(bucket), i));
+      most = std::max(most, std::min<size_t>(sizes[i], lane.size() - first));
+    }
+  }
+  return static_cast<uint32_t>(most);
+}
+
+bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max, TimePoint now,
+                       Dispatcher& dispatcher) {
+  const DeviceModel& facts = board_.cluster().device(device);
+  if (!make_room(device, board_.cluster().model(model).pages, victims_value_max, now, dispatcher)) return false;
+  const Window window{now, facts.load_available(now) + kLoadSlack};
+  if (dispatcher.load(device, model, window) != Verdict::kAccepted) return false;
+  ++board_.model(model).loading;
+  never_loaded_.erase(model.value());
+  const TimePoint next = facts.load_available(now) - kLookahead;
+  if (next > now) {
+    free_.erase(device.value());
+    busy_.emplace(next, device.value());
+  }
+  return true;
+}
+
+// ---- What goes ----
+
+bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher) {
+  const DeviceModel& facts = board_.cluster().device(device);
+  if (facts.free_pages() >= pages) return true;
+  if (facts.page_count() < pages) return false;
+  std::vector<std::pair<double, uint32_t>> evictable;
+  board_.loaded(device).for_each([&](uint32_t id) {
+    const ModelState& state = board_.model(ModelId(id));
+    if (facts.infers_outstanding(ModelId(id)) > 0 || (state.queued > 0 && state.holders.size() == 1)) return;
+    evictable.emplace_back(keep_value(device, ModelId(id), now), id);
+  });
+  std::sort(evictable.begin(), evictable.end());
+  uint32_t room = facts.free_pages();
+  double value = 0;
+  size_t victims = 0;
+  for (; victims < evictable.size() && room < pages; ++victims) {
+    const uint32_t freed = board_.cluster().model(ModelId(evictable[victims].second)).pages;
+    room += freed;
+    value += evictable[victims].first * freed;
+  }
+  if (room < pages || value > value_max) return false;
+  for (size_t i = 0; i < victims; ++i) {
+    const ModelId victim(evictable[i].second);
+    if (dispatcher.unload(device, victim) != Verdict::kAccepted) return false;
+    board_.set_loaded(device, victim, false);
+  }
+  return true;
+}
+
+double LoadPlanner::keep_value(DeviceId device, ModelId id, TimePoint now) const {
+  const ModelState& state = board_.model(id);
+  const double load_seconds = board_.cluster().estimator.load(device, id).to_seconds();
+  const double cost = miss_probability(device, id) + kLoadCost * load_seconds;
+  const double value = state.rate.at(now) * state.weight * cost / board_.cluster().model(id).pages;
+  return spare_copy(device, id, now) ? value * kSpareCopyFactor : value;
+}
+
+double LoadPlanner::miss_probability(DeviceId device, ModelId id) const {
+  const ModelState& state = board_.model(id);
+  if (state.slo == Duration::max()) return 0;
+  const Duration slack = state.slo - board_.cluster().estimator.load(device, id) -
+                         board_.answer_time(device, id, BucketId(0), 0) - Duration::microseconds(500);
+  if (slack <= Duration()) return 1;
+  return std::exp(-slack.to_seconds() / std::max(load_wait_.to_seconds(), 1e-4));
+}
+
+// Another device holds it too, and has time.
+bool LoadPlanner::spare_copy(DeviceId device, ModelId id, TimePoint now) const {
+  const ModelState& state = board_.model(id);
+  if (state.holders.size() < 2 || state.slo == Duration::max()) return false;
+  bool spare = false;
+  state.holders.for_each([&](uint32_t other) {
+    spare = spare || (other != device.value() && board_.backlog(DeviceId(other), now) * 4 < state.slo);
+  });
+  return spare;
+}
+
+// ---- What may be wanted ----
+
+// A model is worth loading once more when each device that holds it has work for
+// half of its SLO.
+void LoadPlanner::look_for_busy_models(TimePoint now) {
+  next_busy_look_ = now + kBusyInterval;
+  std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.factor < 1; });
+  if (free_.empty() || board_.cluster().devices.size() < 2) return;
+  std::vector<Duration> backlogs;
+  for (uint32_t device = 0; device < devices_; ++device) backlogs.push_back(board_.backlog(DeviceId(device), now));
+  board_.waiting().for_each([&](uint32_t id) {
+    const ModelState& state = board_.model(ModelId(id));
+    if (state.holders.empty() || state.loading > 0 || state.slo == Duration::max()) return;
+    Duration least = Duration::max();
+    state.holders.for_each([&](uint32_t device) { least = std::min(least, backlogs[device]); });
+    if (least * 2 < state.slo) return;
+    const double share = std::min(1.0, least.to_seconds() / state.slo.to_seconds());
+    wanted_.push_back({.model = ModelId(id), .since = now, .factor = 0.5 * share, .backlog_max = least / 2});
+  });
+}
+
+void LoadPlanner::look_for_prefetches(TimePoint now) {
+  next_prefetch_look_ = now + kPrefetchInterval;
+  rates_changed_ = false;
+  prefetches_.clear();
+  if (board_.cluster().devices.empty()) return;
+  const DeviceId any = board_.cluster().devices.front().id();
+  for (const auto& model : board_.cluster().models) {
+    if (model == nullptr) continue;
+    const ModelState& state = board_.model(model->id);
+    if (!state.rate.seen() || !state.holders.empty() || state.loading > 0) continue;
+    if (miss_probability(any, model->id) < kMissProbabilityMin) continue;
+    prefetches_.push_back({keep_value(any, model->id, now) * model->pages, model->id});
+  }
+  std::sort(prefetches_.begin(), prefetches_.end(), [](const Prefetch& a, const Prefetch& b) {
+    return std::pair(a.value, b.model) < std::pair(b.value, a.model);
+  });
+}
+
+void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
+  std::vector<uint32_t> idle;
+  free_.for_each([&](uint32_t device) {
+    if (board_.cluster().devices[device].loads_outstanding() == 0) idle.push_back(device);
+  });
+  for (const uint32_t id : idle) {
+    const DeviceId device(id);
+    bool loaded = false;
+    while (!loaded && !prefetches_.empty()) {
+      const Prefetch next = prefetches_.back();
+      prefetches_.pop_back();
+      const ModelState& state = board_.model(next.model);
+      if (!state.holders.empty() || state.loading > 0) continue;
+      loaded = load(device, next.model, next.value / 2, now, dispatcher);
+    }
+    if (loaded) continue;
+    std::optional<ModelId> filler;
+    never_loaded_.for_each([&](uint32_t model) {
+      if (!filler && board_.cluster().model(ModelId(model)).pages <= board_.cluster().device(device).free_pages()) {
+        filler = ModelId(model);
+      }
+    });
+    if (filler) load(device, *filler, 0, now, dispatcher);
+  }
+}
+
+}  // namespace foliot::foliot_policy

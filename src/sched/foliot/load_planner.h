@@ -1,0 +1,93 @@
+// LoadPlanner: which model to LOAD where, and what to evict for it.
+//
+// Wanted is what has requests and is loaded nowhere; it is worth the requests that
+// one batch could still serve once the LOAD is over, per time of the bus. A model
+// that all its holders are too busy for is worth loading once more. Evicted is
+// what is the least missed: its rate, times the chance that a request misses its
+// deadline for having to wait for a LOAD, per page. Where LOADs are idle, models
+// that could not be served at all when cold are fetched before they are asked for,
+// and free pages are filled.
+#ifndef FOLIOT_SCHED_FOLIOT_LOAD_PLANNER_H_
+#define FOLIOT_SCHED_FOLIOT_LOAD_PLANNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/bit_set.h"
+#include "controller/scheduler.h"
+#include "sched/foliot/board.h"
+
+namespace foliot::foliot_policy {
+
+class LoadPlanner {
+ public:
+  explicit LoadPlanner(Board& board) : board_(board) {}
+
+  void on_model_added(ModelId model);
+  void on_model_removed(ModelId model);
+  void on_request() { rates_changed_ = true; }
+  // A model has got requests and is loaded nowhere.
+  void on_cold(ModelId model, TimePoint now);
+  // A LOAD is over, and the device may take another.
+  void on_load_over(DeviceId device, TimePoint now);
+
+  // Sends LOADs (and the UNLOADs that they need) until each device has enough to
+  // do. Returns when to be called again at the latest.
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher);
+
+ private:
+  // A model that a LOAD would help now.
+  struct Wanted {
+    ModelId model;
+    TimePoint since;
+    // 1 if it is loaded nowhere; less if it is, and its holders are busy.
+    double factor = 1;
+    // A further copy goes where there is no more to do than this.
+    Duration backlog_max = Duration::max();
+  };
+  struct Prefetch {
+    double value;
+    ModelId model;
+  };
+
+  // How much a device would miss the model, were it not there: per page.
+  double keep_value(DeviceId device, ModelId model, TimePoint now) const;
+  // The chance that a request misses its deadline for finding the model not loaded.
+  double miss_probability(DeviceId device, ModelId model) const;
+  bool spare_copy(DeviceId device, ModelId model, TimePoint now) const;
+
+  void free_devices(TimePoint now);
+  void load_wanted(TimePoint now, Dispatcher& dispatcher);
+  bool load_best_model(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  bool load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher);
+  // Requests that one batch could still serve, were the model loaded next.
+  uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
+  bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
+  bool make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher);
+
+  void look_for_busy_models(TimePoint now);
+  void look_for_prefetches(TimePoint now);
+  void prefetch(TimePoint now, Dispatcher& dispatcher);
+
+  Board& board_;
+  std::vector<Wanted> wanted_;
+  std::vector<Prefetch> prefetches_;  // the most valuable last
+  BitSet never_loaded_;
+  Duration load_wait_ = Duration::milliseconds(5);  // mean, from wanted to sent
+  TimePoint next_busy_look_;
+  TimePoint next_prefetch_look_;
+  bool rates_changed_ = false;  // since the last look
+  // Devices that take another LOAD now, and when the others will.
+  BitSet free_;
+  uint32_t devices_ = 0;
+  std::priority_queue<std::pair<TimePoint, uint32_t>, std::vector<std::pair<TimePoint, uint32_t>>, std::greater<>>
+      busy_;
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_SCHED_FOLIOT_LOAD_PLANNER_H_
