@@ -21,6 +21,9 @@ struct Cluster {
   // Time from the end of EXEC to the answer at the client, and safety: a request
   // is planned to be over this long before its deadline.
   Duration deadline_margin;
+  // Actions of each kind that one device takes at a time; one more is turned down.
+  uint32_t infers_outstanding_max = 0;
+  uint32_t loads_outstanding_max = 0;
 
   const DeviceModel& device(DeviceId id) const {
     FOLIOT_CHECK(id.value() < devices.size());

@@ -40,6 +40,8 @@ Controller::Controller(const ControllerOptions& options, const SchedulerFactory&
                        CompletionSink& completions)
     : options_(options), actions_(actions), completions_(completions), admission_(cluster_) {
   cluster_.deadline_margin = options.deadline_margin;
+  cluster_.infers_outstanding_max = options.infers_outstanding_max;
+  cluster_.loads_outstanding_max = options.loads_outstanding_max;
   scheduler_ = make_scheduler(cluster_);
 }
 

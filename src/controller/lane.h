@@ -1,0 +1,62 @@
+// Lane: the queued requests of one model and bucket, in the order in which a
+// policy serves them: earliest deadline first, or first come first.
+//
+// Clockwork (section 5.3) keeps one queue per batch size, from which requests are
+// dropped once a batch of that size would miss their deadline. Ordered by
+// deadline, each of those queues is a suffix of one: the batch queue of size b at
+// time s is what has a deadline of at least s + L(b).
+#ifndef FOLIOT_CONTROLLER_LANE_H_
+#define FOLIOT_CONTROLLER_LANE_H_
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+
+#include "base/time.h"
+#include "core/request.h"
+
+namespace foliot {
+
+// A model and bucket: the name of a lane.
+struct LaneKey {
+  ModelId model;
+  BucketId bucket;
+  auto operator<=>(const LaneKey&) const = default;
+};
+
+class Lane {
+ public:
+  enum class Order : uint8_t { kDeadline, kArrival };
+  struct Entry {
+    TimePoint order;  // the deadline or the arrival
+    RequestId id;
+    TimePoint deadline;
+    auto operator<=>(const Entry&) const = default;
+  };
+
+  explicit Lane(Order order = Order::kDeadline) : order_(order) {}
+
+  void add(const Request& request);
+  // Nothing happens if it is not here.
+  void remove(const Request& request);
+
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  const Entry& operator[](size_t position) const { return entries_[position]; }
+
+  // Position of the first request with at least this deadline; size() if none.
+  // In the order of deadlines, all behind it have that too.
+  size_t first_due_from(TimePoint deadline) const;
+  // Removes `count` requests from `position` on.
+  void erase(size_t position, size_t count);
+
+ private:
+  Entry entry_of(const Request& request) const;
+
+  Order order_;
+  std::deque<Entry> entries_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_LANE_H_

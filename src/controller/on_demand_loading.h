@@ -1,0 +1,69 @@
+// OnDemandLoading: the LOAD side of policies whose own subject is the order of
+// requests and the size of batches.
+//
+// A model that requests wait for and that no device holds is loaded, the one whose
+// first request comes first before the others, onto the device that can begin
+// soonest. Room is made by evicting the least recently used that nobody waits
+// for, or whose first request comes later. A model that keeps its devices busy for
+// longer than a LOAD takes is also loaded onto a device that has nothing to do.
+#ifndef FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
+#define FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "controller/residents.h"
+#include "controller/scheduler.h"
+
+namespace foliot {
+
+class OnDemandLoading {
+ public:
+  // `residents` is told of outcomes before this.
+  OnDemandLoading(const Cluster& cluster, Residents& residents) : cluster_(cluster), residents_(residents) {}
+
+  struct Want {
+    TimePoint order;  // of the first request that waits; the smallest goes first
+    Duration work;    // EXEC of all that wait
+    auto operator<=>(const Want&) const = default;
+  };
+  // What waits for the model has changed; nullopt: nothing does.
+  void set_want(ModelId model, std::optional<Want> want);
+  void on_outcome(const Action& action);
+
+  // Sends LOADs, and the UNLOADs that they need. Returns when to be called again
+  // at the latest.
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher);
+
+ private:
+  struct State {
+    std::optional<Want> want;
+    uint32_t loading = 0;             // LOADs under way
+    std::optional<TimePoint> absent;  // what stands for it in absent_
+    std::optional<Duration> backlog;  // and in backlogs_
+  };
+
+  State& state(ModelId model);
+  void update(ModelId model);
+  void load_absent(TimePoint now, Dispatcher& dispatcher);
+  void replicate(TimePoint now, Dispatcher& dispatcher);
+  // The devices that could load the model now, best first.
+  std::vector<DeviceId> targets(ModelId model, TimePoint now) const;
+  bool load(DeviceId device, ModelId model, const Residents::MayGo& may_go, TimePoint now, Dispatcher& dispatcher);
+
+  const Cluster& cluster_;
+  Residents& residents_;
+  std::vector<State> states_;                        // by model
+  std::set<std::pair<TimePoint, ModelId>> absent_;   // wanted, and neither loaded nor loading anywhere
+  std::set<std::pair<Duration, ModelId>> backlogs_;  // wanted and loaded: work for each copy
+  TimePoint retry_;                                  // where no room could be made, not before this
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
