@@ -5,15 +5,64 @@
 
 #include <algorithm>
 
+#include "sched/adaptive_batching/adaptive_batching_scheduler.h"
 #include "sched/clockwork/clockwork_scheduler.h"
+#include "sched/deferred/deferred_scheduler.h"
+#include "sched/dynamic_batching/dynamic_batching_scheduler.h"
+#include "sched/edf/edf_scheduler.h"
+#include "sched/fcfs/fcfs_scheduler.h"
+#include "sched/flex/flex_scheduler.h"
+#include "sched/foliot/foliot_scheduler.h"
+#include "sched/sjf/sjf_scheduler.h"
 
 namespace foliot {
 
 const std::vector<Policy>& policies() {
   static const std::vector<Policy> all{
+      {.name = "adaptive_batching",
+       .summary = "Clipper: batches grow until they take too long (AIMD), and wait for company",
+       .make = [](const Cluster& cluster) { return adaptive_batching::make_adaptive_batching_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "adaptive_batching_quantile",
+       .summary = "Clipper: batches as large as quantile regression of their latency allows",
+       .make =
+           [](const Cluster& cluster) {
+             return adaptive_batching::make_adaptive_batching_scheduler(
+                 cluster, {.method = adaptive_batching::Method::kQuantileRegression});
+           },
+       .early_refusal = false},
       {.name = "clockwork",
        .summary = "the policy of the Clockwork paper",
-       .make = [](const Cluster& cluster) { return clockwork::make_clockwork_scheduler(cluster); }},
+       .make = [](const Cluster& cluster) { return clockwork::make_clockwork_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "deferred",
+       .summary = "Symphony: batches wait for company until the last moment",
+       .make = [](const Cluster& cluster) { return deferred::make_deferred_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "dynamic_batching",
+       .summary = "Triton: preferred batch sizes and a longest delay",
+       .make = [](const Cluster& cluster) { return dynamic_batching::make_dynamic_batching_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "edf",
+       .summary = "earliest deadline first, one request at a time, with query drop",
+       .make = [](const Cluster& cluster) { return edf::make_edf_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "fcfs",
+       .summary = "first come first served, one request at a time, with query drop",
+       .make = [](const Cluster& cluster) { return fcfs::make_fcfs_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "flex",
+       .summary = "SHEPHERD: the largest batch that meets its deadlines goes first",
+       .make = [](const Cluster& cluster) { return flex::make_flex_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "foliot",
+       .summary = "Foliot's own: batches weighed against each other, LOADs by what they save",
+       .make = [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster); },
+       .early_refusal = false},
+      {.name = "sjf",
+       .summary = "shortest job first, one request at a time, with query drop",
+       .make = [](const Cluster& cluster) { return sjf::make_sjf_scheduler(cluster); },
+       .early_refusal = false},
   };
   return all;
 }

@@ -4,15 +4,33 @@
 #include <array>
 
 namespace foliot::clockwork {
+namespace {
+
+// Brings what stands for a thing in an ordered set into agreement with `next`.
+template <typename Key>
+void update_alarm(std::set<std::pair<TimePoint, Key>>& alarms, std::optional<TimePoint>& slot,
+                  std::optional<TimePoint> next, Key key) {
+  if (slot == next) return;
+  if (slot) alarms.erase({*slot, key});
+  if (next) alarms.insert({*next, key});
+  slot = next;
+}
+
+}  // namespace
 
 ClockworkScheduler::ClockworkScheduler(const Cluster& cluster, const ClockworkOptions& options)
-    : cluster_(cluster), options_(options), loads_(cluster, options.lookahead) {}
+    : cluster_(cluster), options_(options), residents_(cluster), loads_(cluster, residents_, options.lookahead) {}
+
+std::set<ClockworkScheduler::Strategy>& ClockworkScheduler::strategies(DeviceId device) {
+  if (device.value() >= strategies_.size()) strategies_.resize(device.value() + 1);
+  return strategies_[device.value()];
+}
 
 Duration ClockworkScheduler::exec(DeviceId device, LaneKey key, uint32_t batch_index) const {
   return cluster_.estimator.exec(device, key.model, key.bucket, batch_index) + cluster_.deadline_margin;
 }
 
-Duration ClockworkScheduler::shortest(LaneKey key) const {
+Duration ClockworkScheduler::fastest(LaneKey key) const {
   Duration best = Duration::max();
   for (const DeviceModel& device : cluster_.devices) best = std::min(best, exec(device.id(), key, 0));
   return best;
@@ -24,126 +42,123 @@ void ClockworkScheduler::on_request(const Request& request, TimePoint now) {
   const LaneKey key{request.model, request.bucket};
   lane(key).queue.add(request);
   update_lane(key, now);
+  update_demand(request.model, now);
 }
 
 void ClockworkScheduler::on_withdrawn(const Request& request, TimePoint now) {
   const LaneKey key{request.model, request.bucket};
   lane(key).queue.remove(request);
   update_lane(key, now);
+  update_demand(request.model, now);
 }
 
 // The model may have come or gone, and its estimates may have changed.
 void ClockworkScheduler::on_outcome(const Action& action, const Outcome& /*outcome*/, TimePoint now) {
-  if (action.model.value() < lanes_.size()) update_model(action.model, now);
+  residents_.on_outcome(action);
+  loads_.on_outcome(action);
+  agenda_.changed(action.device);
+  update_model(action.model, now);
 }
 
 void ClockworkScheduler::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
-  if (model.id.value() >= lanes_.size()) lanes_.resize(model.id.value() + 1);
-  lanes_[model.id.value()] = std::vector<LaneState>(model.buckets.size());
-  loads_.on_model_added(model.id);
+  if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
+  models_[model.id.value()].lanes.assign(model.buckets.size(), LaneState());
 }
 
 void ClockworkScheduler::on_model_removed(ModelId model, TimePoint now) {
   update_model(model, now);
-  lanes_[model.value()].clear();
-  loads_.on_model_removed(model);
+  models_[model.value()].lanes.clear();
 }
-
-void ClockworkScheduler::on_missed(ModelId model, TimePoint /*now*/) { loads_.add_missed(model); }
 
 // ---- What follows from the facts ----
 
 void ClockworkScheduler::update_model(ModelId model, TimePoint now) {
-  for (uint16_t bucket = 0; bucket < lanes_[model.value()].size(); ++bucket) {
+  for (uint16_t bucket = 0; bucket < models_[model.value()].lanes.size(); ++bucket) {
     update_lane({model, BucketId(bucket)}, now);
   }
+  update_demand(model, now);
 }
 
 void ClockworkScheduler::update_lane(LaneKey key, TimePoint now) {
-  strategies_.resize(cluster_.devices.size());
-  const auto batch_sizes = static_cast<uint32_t>(cluster_.model(key.model).batch_sizes.size());
-  for (const DeviceModel& device : cluster_.devices) {
-    const TimePoint start = device.exec_available(now);
-    for (uint32_t b = 0; b < batch_sizes; ++b) update_strategy(device.id(), key, b, start);
+  LaneState& state = lane(key);
+  const std::vector<DeviceId>& holders = residents_.holders(key.model);
+  if (state.placed_on != holders) {
+    for (const DeviceId device : state.placed_on) {
+      for (std::optional<Strategy>& slot : state.slots[device.value()]) {
+        if (slot) strategies(device).erase(*slot);
+        slot.reset();
+      }
+    }
+    state.placed_on = holders;
+  }
+  for (const DeviceId device : holders) {
+    const auto batch_sizes = static_cast<uint32_t>(cluster_.model(key.model).batch_sizes.size());
+    for (uint32_t b = 0; b < batch_sizes; ++b) update_strategy(device, key, b, now);
+    if (!state.queue.empty()) agenda_.work_for(device);
   }
   update_expiry(key);
-
-  Duration work;
-  TimePoint last_deadline;
-  bool any = false;
-  const auto& buckets = lanes_[key.model.value()];
-  for (uint16_t bucket = 0; bucket < buckets.size(); ++bucket) {
-    const Lane& queue = buckets[bucket].queue;
-    if (queue.empty() || cluster_.devices.empty()) continue;
-    any = true;
-    last_deadline = std::max(last_deadline, queue[queue.size() - 1].deadline);
-    // As batches of the largest size, and one row at a time what is left over.
-    const DeviceId any_device = cluster_.devices.front().id();
-    const auto largest = static_cast<size_t>(cluster_.model(key.model).batch_size_max());
-    const auto full = static_cast<int64_t>(queue.size() / largest);
-    const auto rest = static_cast<int64_t>(queue.size() % largest);
-    work += cluster_.estimator.exec(any_device, key.model, BucketId(bucket), batch_sizes - 1) * full +
-            cluster_.estimator.exec(any_device, key.model, BucketId(bucket), 0) * rest;
-  }
-  if (any) {
-    loads_.set_demand(key.model, {work, last_deadline, shortest(key)});
-  } else {
-    loads_.clear_demand(key.model);
-  }
 }
 
 // Brings the one strategy of a lane, batch size and device into agreement with
 // the queue as it would be at `start`.
 void ClockworkScheduler::update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start) {
   LaneState& state = lane(key);
-  state.strategies.resize(cluster_.devices.size());
-  auto& slots = state.strategies[device.value()];
-  const ModelInfo& model = cluster_.model(key.model);
-  slots.resize(model.batch_sizes.size());
+  if (device.value() >= state.slots.size()) state.slots.resize(device.value() + 1);
+  const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
+  Slots& slots = state.slots[device.value()];
+  slots.resize(sizes.size());
   std::optional<Strategy>& slot = slots[batch_index];
 
   std::optional<Strategy> next;
-  if (cluster_.device(device).residency(key.model) == Residency::kLoaded && !state.queue.empty()) {
+  if (state.queue.size() >= sizes[batch_index]) {
     const Duration duration = exec(device, key, batch_index);
     const size_t first = state.queue.first_due_from(start + duration);
-    if (state.queue.size() - first >= model.batch_sizes[batch_index]) {
+    if (state.queue.size() - first >= sizes[batch_index]) {
       const Lane::Entry& head = state.queue[first];
       next = Strategy{head.deadline - duration, head.id, key, batch_index};
     }
   }
   if (slot == next) return;
-  if (slot) strategies_[device.value()].erase(*slot);
-  if (next) strategies_[device.value()].insert(*next);
+  if (slot) strategies(device).erase(*slot);
+  if (next) strategies(device).insert(*next);
   slot = next;
 }
 
 void ClockworkScheduler::update_expiry(LaneKey key) {
   LaneState& state = lane(key);
   std::optional<TimePoint> next;
-  if (!state.queue.empty() && !state.queue[0].deadline.is_infinite()) {
-    next = state.queue[0].deadline - shortest(key);
+  if (!state.queue.empty() && !state.queue[0].deadline.is_infinite()) next = state.queue[0].deadline - fastest(key);
+  update_alarm(expiries_, state.expiry, next, key);
+}
+
+void ClockworkScheduler::update_demand(ModelId model, TimePoint now) {
+  ModelState& state = models_[model.value()];
+  Duration work;
+  std::optional<TimePoint> crossing;
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& queue = state.lanes[bucket].queue;
+    if (queue.empty()) continue;
+    const DeviceId any_device = cluster_.devices.front().id();
+    const Duration one_row = exec(any_device, {model, BucketId(bucket)}, 0);
+    const Duration cold = cluster_.estimator.load(any_device, model) + one_row;
+    const size_t first = queue.first_due_from(now + cold);
+    if (first == queue.size()) continue;
+    work += (one_row - cluster_.deadline_margin) * static_cast<int64_t>(queue.size() - first);
+    const TimePoint helped_until = queue[first].deadline - cold;
+    if (!helped_until.is_infinite()) crossing = std::min(crossing.value_or(helped_until), helped_until);
   }
-  if (state.expiry == next) return;
-  if (state.expiry) expiries_.erase({*state.expiry, key});
-  if (next) expiries_.insert({*next, key});
-  state.expiry = next;
+  update_alarm(crossings_, state.crossing, crossing, model);
+  loads_.set_demand(model, work);
 }
 
 // ---- Decisions ----
 
 TimePoint ClockworkScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
-  strategies_.resize(cluster_.devices.size());
   refuse_expired(now, dispatcher);
+  while (!crossings_.empty() && crossings_.begin()->first < now) update_demand(crossings_.begin()->second, now);
   TimePoint wake = loads_.plan(now, dispatcher);
-  for (const DeviceModel& device : cluster_.devices) {
-    while (device.exec_available(now) < now + options_.lookahead) {
-      if (!plan_infer(device.id(), now, dispatcher)) break;
-    }
-    const TimePoint available = device.exec_available(now);
-    if (!strategies_[device.id().value()].empty() && available >= now + options_.lookahead) {
-      wake = std::min(wake, available - options_.lookahead + Duration::microseconds(1));
-    }
-  }
+  while (const std::optional<DeviceId> device = agenda_.next(now)) serve(*device, now, dispatcher);
+  wake = std::min(wake, agenda_.wake());
   if (!expiries_.empty()) wake = std::min(wake, expiries_.begin()->first + Duration::microseconds(1));
   return wake;
 }
@@ -152,24 +167,40 @@ void ClockworkScheduler::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
   while (!expiries_.empty() && expiries_.begin()->first < now) {
     const LaneKey key = expiries_.begin()->second;
     LaneState& state = lane(key);
-    const Duration duration = shortest(key);
+    const Duration duration = fastest(key);
     const size_t expired = state.queue.first_due_from(now + duration);
     for (size_t i = 0; i < expired; ++i) dispatcher.refuse(state.queue[i].id, Refusal::kExpired, now + duration);
     state.queue.erase(0, expired);
     update_lane(key, now);
+    update_demand(key.model, now);
   }
+}
+
+void ClockworkScheduler::serve(DeviceId id, TimePoint now, Dispatcher& dispatcher) {
+  const DeviceModel& device = cluster_.device(id);
+  while (device.exec_available(now) < now + options_.lookahead) {
+    // As many as it takes: an outcome will list it again.
+    if (device.infers_outstanding() >= cluster_.infers_outstanding_max) {
+      return agenda_.busy(id, TimePoint::infinite_future());
+    }
+    if (!plan_infer(id, now, dispatcher)) return;
+  }
+  agenda_.busy(id, device.exec_available(now) - options_.lookahead);
 }
 
 bool ClockworkScheduler::plan_infer(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   const TimePoint start = cluster_.device(device).exec_available(now);
-  std::set<Strategy>& strategies = strategies_[device.value()];
-  while (!strategies.empty()) {
-    const Strategy strategy = *strategies.begin();
-    const bool loaded = cluster_.device(device).residency(strategy.lane.model) == Residency::kLoaded;
-    if (loaded && strategy.latest >= start) return send_batch(device, strategy, start, now, dispatcher);
-    // The model was evicted, or the head can no longer be met in a batch of this
-    // size; then the next one's might.
-    update_strategy(device, strategy.lane, strategy.batch_index, start);
+  std::set<Strategy>& queue = strategies(device);
+  while (!queue.empty()) {
+    const Strategy strategy = *queue.begin();
+    if (cluster_.device(device).residency(strategy.lane.model) != Residency::kLoaded) {
+      update_lane(strategy.lane, now);  // it was evicted
+    } else if (strategy.latest < start) {
+      // The head can no longer be met in a batch of this size; the next one might.
+      update_strategy(device, strategy.lane, strategy.batch_index, start);
+    } else {
+      return send_batch(device, strategy, start, now, dispatcher);
+    }
   }
   return false;
 }
@@ -180,28 +211,25 @@ bool ClockworkScheduler::send_batch(DeviceId device, const Strategy& strategy, T
   const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
   LaneState& state = lane(key);
   uint32_t batch_index = strategy.batch_index;
-  size_t first = state.queue.first_due_from(start + exec(device, key, batch_index));
-  FOLIOT_CHECK(state.queue.size() - first >= sizes[batch_index]);
-  // A larger batch takes longer, so its queue may begin behind the head: who is
-  // left behind may still go in a smaller batch, or gives way to those who fill
-  // this one.
-  while (batch_index + 1 < sizes.size()) {
-    const size_t next_first = state.queue.first_due_from(start + exec(device, key, batch_index + 1));
-    if (state.queue.size() - next_first < sizes[batch_index + 1]) break;
-    first = next_first;
+  const TimePoint deadline = strategy.latest + exec(device, key, batch_index);
+  const size_t first = state.queue.first_due_from(deadline);
+  const size_t available = state.queue.size() - first;
+  FOLIOT_CHECK(available >= sizes[batch_index]);
+  while (batch_index + 1 < sizes.size() && available >= sizes[batch_index + 1] &&
+         start + exec(device, key, batch_index + 1) <= deadline) {
     ++batch_index;
   }
-  const TimePoint head_deadline = state.queue[first].deadline;
 
   const uint32_t batch_size = sizes[batch_index];
   std::array<RequestId, kBatchSizeMax> requests;
   for (uint32_t i = 0; i < batch_size; ++i) requests[i] = state.queue[first + i].id;
-  const Window window{now, head_deadline - exec(device, key, batch_index)};
+  const Window window{now, deadline - exec(device, key, batch_index)};
   const Verdict verdict =
       dispatcher.infer(device, key.model, key.bucket, batch_size, std::span(requests.data(), batch_size), window);
   if (verdict != Verdict::kAccepted) return false;
   state.queue.erase(first, batch_size);
   update_lane(key, now);
+  update_demand(key.model, now);
   return true;
 }
 

@@ -1,17 +1,14 @@
-// ClockworkScheduler: the policy of Clockwork, section 5.3.
+// ClockworkScheduler: the policy of Clockwork, section 5.3, and nothing beyond it:
+// the reference that other policies are compared with.
 //
 // INFER: whenever a device has less than `lookahead` of EXEC work, take the
 // strategy (model, batch size) whose last possible start is the earliest, as long
 // as that has not passed and its batch is full; enlarge the batch while a larger
-// one still fits; send it.
-// LOAD: whenever a device has less than `lookahead` of LOAD work, load the model
-// with the most demand that the devices that hold it cannot serve; make room by
-// evicting the least recently used.
+// one is filled and still meets the deadline of its head; send it.
+// LOAD: load_planner.h.
 //
-// Beyond the paper: a device with free pages and nothing to load fills them, and a
-// model that was refused only because it was not loaded is loaded when nothing
-// else is, since a model whose LOAD and EXEC together exceed its SLO could
-// otherwise never be served.
+// The cost of a request or a decision grows with the devices that hold its model
+// and with the logarithm of what is queued, not with the models that exist.
 #ifndef FOLIOT_SCHED_CLOCKWORK_CLOCKWORK_SCHEDULER_H_
 #define FOLIOT_SCHED_CLOCKWORK_CLOCKWORK_SCHEDULER_H_
 
@@ -23,8 +20,10 @@
 #include <utility>
 #include <vector>
 
+#include "controller/agenda.h"
+#include "controller/lane.h"
+#include "controller/residents.h"
 #include "controller/scheduler.h"
-#include "sched/clockwork/lane.h"
 #include "sched/clockwork/load_planner.h"
 
 namespace foliot::clockwork {
@@ -42,16 +41,9 @@ class ClockworkScheduler : public Scheduler {
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_model_added(const ModelInfo& model, TimePoint now) override;
   void on_model_removed(ModelId model, TimePoint now) override;
-  void on_missed(ModelId model, TimePoint now) override;
   TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
 
  private:
-  // A model and bucket.
-  struct LaneKey {
-    ModelId model;
-    BucketId bucket;
-    auto operator<=>(const LaneKey&) const = default;
-  };
   // A batch that could be run: the first to have to start comes first, and of
   // those that may wait forever (best effort) the one that waits longest.
   struct Strategy {
@@ -61,33 +53,47 @@ class ClockworkScheduler : public Scheduler {
     uint32_t batch_index = 0;
     auto operator<=>(const Strategy&) const = default;
   };
+  // [batch index]: what stands for a lane in the strategies of one device.
+  using Slots = std::vector<std::optional<Strategy>>;
   struct LaneState {
     Lane queue;
-    // [device][batch index]: what stands for this lane in strategies_.
-    std::vector<std::vector<std::optional<Strategy>>> strategies;
+    std::vector<Slots> slots;         // by device
+    std::vector<DeviceId> placed_on;  // the devices on which slots may be filled
     std::optional<TimePoint> expiry;  // what stands for it in expiries_
   };
+  struct ModelState {
+    std::vector<LaneState> lanes;       // by bucket
+    std::optional<TimePoint> crossing;  // what stands for it in crossings_
+  };
 
-  LaneState& lane(LaneKey key) { return lanes_[key.model.value()][key.bucket.value()]; }
+  LaneState& lane(LaneKey key) { return models_[key.model.value()].lanes[key.bucket.value()]; }
+  std::set<Strategy>& strategies(DeviceId device);
   Duration exec(DeviceId device, LaneKey key, uint32_t batch_index) const;
-  // The shortest EXEC of one row on any device, with the margin.
-  Duration shortest(LaneKey key) const;
+  // EXEC of one row on the fastest device, with the margin.
+  Duration fastest(LaneKey key) const;
 
   void update_lane(LaneKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
   void update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start);
   void update_expiry(LaneKey key);
+  // What the queued requests of a model that a LOAD could still help ask for.
+  void update_demand(ModelId model, TimePoint now);
 
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
+  void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   // False if there is nothing that can be run on the device now.
   bool plan_infer(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   bool send_batch(DeviceId device, const Strategy& strategy, TimePoint start, TimePoint now, Dispatcher& dispatcher);
 
   const Cluster& cluster_;
   ClockworkOptions options_;
-  std::vector<std::vector<LaneState>> lanes_;   // [model][bucket]
+  std::vector<ModelState> models_;              // by id
   std::vector<std::set<Strategy>> strategies_;  // by device
   std::set<std::pair<TimePoint, LaneKey>> expiries_;
+  // When a LOAD will no longer help the first request that it could help now.
+  std::set<std::pair<TimePoint, ModelId>> crossings_;
+  Agenda agenda_;
+  Residents residents_;
   LoadPlanner loads_;
 };
 

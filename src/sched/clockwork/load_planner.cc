@@ -5,130 +5,114 @@
 namespace foliot::clockwork {
 namespace {
 
-// The stretch of time in which a device is expected to serve what it is given.
+// The stretch of time in which a device is expected to serve what it is given: the
+// paper's default SLO.
 constexpr double kCapacitySeconds = 0.1;
+// Keeps the weight of an idle device finite.
+constexpr double kIdleSeconds = 1e-3;
 // How late a LOAD may begin; nothing breaks when it is late, it only helps less.
 constexpr Duration kLoadSlack = Duration::milliseconds(100);
+constexpr Duration kRetryInterval = Duration::milliseconds(1);
 
 }  // namespace
 
-void LoadPlanner::set_demand(ModelId model, const Demand& demand) {
-  load_.resize(cluster_.devices.size());
-  Allocation& allocation = demands_[model];
-  withdraw(allocation);
-  allocation.demand = demand;
-  allocation.by_device.assign(load_.size(), 0);
-  constexpr double kIdle = 1e-3;  // keeps an idle device's weight finite
-  double weights = 0;
-  for (const DeviceModel& device : cluster_.devices) {
-    if (cluster_.placed(device.id(), model)) weights += 1 / (kIdle + load_[device.id().value()]);
-  }
-  for (const DeviceModel& device : cluster_.devices) {
-    if (!cluster_.placed(device.id(), model)) continue;
-    const uint32_t g = device.id().value();
-    allocation.by_device[g] = demand.work.to_seconds() / (kIdle + load_[g]) / weights;
-  }
-  for (size_t g = 0; g < load_.size(); ++g) load_[g] += allocation.by_device[g];
+LoadPlanner::ModelState& LoadPlanner::state(ModelId model) {
+  if (model.value() >= states_.size()) states_.resize(model.value() + 1);
+  return states_[model.value()];
 }
 
-void LoadPlanner::clear_demand(ModelId model) {
-  const auto found = demands_.find(model);
-  if (found == demands_.end()) return;
-  withdraw(found->second);
-  demands_.erase(found);
+double& LoadPlanner::load(DeviceId device) {
+  if (device.value() >= loads_.size()) loads_.resize(device.value() + 1);
+  return loads_[device.value()];
 }
 
-void LoadPlanner::withdraw(const Allocation& allocation) {
-  for (size_t g = 0; g < allocation.by_device.size(); ++g) {
-    load_[g] = std::max(0.0, load_[g] - allocation.by_device[g]);
+double LoadPlanner::priority(ModelId model) const {
+  return model.value() < states_.size() ? states_[model.value()].priority : 0;
+}
+
+void LoadPlanner::set_demand(ModelId model, Duration demand) {
+  state(model).demand = demand;
+  allocate(model);
+}
+
+void LoadPlanner::on_outcome(const Action& action) {
+  if (action.type == ActionType::kInfer) return;
+  agenda_.changed(action.device);
+  retry_ = TimePoint();
+  if (action.type == ActionType::kLoad) std::erase(state(action.model).loading, action.device);
+}
+
+void LoadPlanner::allocate(ModelId model) {
+  ModelState& s = state(model);
+  for (const Share& share : s.allocation) load(share.device) = std::max(0.0, load(share.device) - share.seconds);
+  s.allocation.clear();
+  const double demand = s.demand.to_seconds();
+  double served = 0;
+  if (demand > 0) {
+    double weights = 0;
+    const auto share_out = [&](DeviceId device) {
+      s.allocation.push_back({device, 1 / (kIdleSeconds + load(device))});
+      weights += s.allocation.back().seconds;
+    };
+    for (const DeviceId device : residents_.holders(model)) share_out(device);
+    for (const DeviceId device : s.loading) share_out(device);
+    for (Share& share : s.allocation) {
+      share.seconds *= demand / weights;
+      load(share.device) += share.seconds;
+      served += share.seconds * kCapacitySeconds / load(share.device);
+    }
   }
-}
-
-void LoadPlanner::on_model_removed(ModelId model) {
-  clear_demand(model);
-  missed_.erase(model);
-  unseen_.erase(model);
+  const double priority = demand - served;
+  if (priority == s.priority) return;
+  if (s.priority > 0) priorities_.erase({-s.priority, model});
+  if (priority > 0) priorities_.insert({-priority, model});
+  s.priority = priority;
 }
 
 TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
-  TimePoint wake = TimePoint::infinite_future();
-  for (const DeviceModel& device : cluster_.devices) {
-    while (device.load_available(now) < now + lookahead_) {
-      const std::optional<ModelId> model = choose(device, now);
-      if (!model || !make_room(device, cluster_.model(*model).pages, dispatcher)) break;
-      const Window window{now, device.load_available(now) + kLoadSlack};
-      if (dispatcher.load(device.id(), *model, window) != Verdict::kAccepted) break;
-      missed_.erase(*model);
-      unseen_.erase(*model);
-    }
-    if (!demands_.empty() && device.load_available(now) >= now + lookahead_) {
-      wake = std::min(wake, device.load_available(now) - lookahead_ + Duration::microseconds(1));
+  if (priorities_.empty()) return TimePoint::infinite_future();
+  if (now >= retry_) {
+    for (const DeviceId id : free_devices(now)) {
+      const DeviceModel& device = cluster_.device(id);
+      while (device.load_available(now) < now + lookahead_ && load_one(device, now, dispatcher)) {
+      }
+      if (device.load_available(now) < now + lookahead_) continue;
+      free_.erase(id);
+      agenda_.busy(id, device.load_available(now) - lookahead_);
     }
   }
-  return wake;
+  if (priorities_.empty()) return TimePoint::infinite_future();
+  return std::min(agenda_.wake(), retry_ > now ? retry_ : TimePoint::infinite_future());
 }
 
-// Demand first. Where there is none and the executor is idle: what was missed,
-// then, into free pages only, what was never loaded.
-std::optional<ModelId> LoadPlanner::choose(const DeviceModel& device, TimePoint now) const {
-  if (const std::optional<ModelId> wanted = choose_by_demand(device, now)) return wanted;
-  if (device.loads_outstanding() > 0) return std::nullopt;
-  for (const ModelId model : missed_) {
+std::vector<DeviceId> LoadPlanner::free_devices(TimePoint now) {
+  while (const std::optional<DeviceId> device = agenda_.next(now)) free_.insert(*device);
+  for (; devices_known_ < cluster_.devices.size(); ++devices_known_) free_.insert(DeviceId(devices_known_));
+  std::vector<DeviceId> devices(free_.begin(), free_.end());
+  std::stable_sort(devices.begin(), devices.end(), [&](DeviceId a, DeviceId b) { return load(a) < load(b); });
+  return devices;
+}
+
+std::optional<ModelId> LoadPlanner::choose(const DeviceModel& device) const {
+  for (const auto& [negated, model] : priorities_) {
     if (!cluster_.placed(device.id(), model) && cluster_.model(model).pages <= device.page_count()) return model;
-  }
-  for (const ModelId model : unseen_) {
-    if (!cluster_.placed(device.id(), model) && cluster_.model(model).pages <= device.free_pages()) return model;
   }
   return std::nullopt;
 }
 
-std::optional<ModelId> LoadPlanner::choose_by_demand(const DeviceModel& device, TimePoint now) const {
-  std::optional<ModelId> best;
-  double best_priority = 0;
-  for (const auto& [model, allocation] : demands_) {
-    if (cluster_.placed(device.id(), model) || cluster_.model(model).pages > device.page_count()) continue;
-    const double p = priority(allocation);
-    if (p > best_priority && could_still_help(device, model, allocation.demand, now)) {
-      best = model;
-      best_priority = p;
-    }
+bool LoadPlanner::load_one(const DeviceModel& device, TimePoint now, Dispatcher& dispatcher) {
+  if (device.loads_outstanding() >= cluster_.loads_outstanding_max) return false;
+  const std::optional<ModelId> model = choose(device);
+  if (!model) return false;
+  const auto any = [](ModelId) { return true; };
+  if (!residents_.make_room(device.id(), cluster_.model(*model).pages, any, dispatcher)) {
+    retry_ = now + kRetryInterval;
+    return false;
   }
-  return best;
-}
-
-// p_m = d_m - sum over g of a_mg * capacity / load_g.
-double LoadPlanner::priority(const Allocation& allocation) const {
-  double served = 0;
-  for (size_t g = 0; g < allocation.by_device.size(); ++g) {
-    if (allocation.by_device[g] > 0) served += allocation.by_device[g] * kCapacitySeconds / load_[g];
-  }
-  return allocation.demand.work.to_seconds() - served;
-}
-
-bool LoadPlanner::could_still_help(const DeviceModel& device, ModelId model, const Demand& demand,
-                                   TimePoint now) const {
-  const TimePoint loaded = device.load_available(now) + cluster_.estimator.load(device.id(), model);
-  return loaded + demand.shortest_exec <= demand.last_deadline;
-}
-
-bool LoadPlanner::make_room(const DeviceModel& device, uint32_t pages, Dispatcher& dispatcher) {
-  if (device.free_pages() >= pages) return true;
-  std::vector<std::pair<TimePoint, ModelId>> evictable;
-  uint64_t room = device.free_pages();
-  for (const auto& model : cluster_.models) {
-    if (model == nullptr || device.residency(model->id) != Residency::kLoaded ||
-        device.infers_outstanding(model->id) > 0) {
-      continue;
-    }
-    evictable.emplace_back(device.last_used(model->id), model->id);
-    room += model->pages;
-  }
-  if (room < pages) return false;
-  std::sort(evictable.begin(), evictable.end());
-  for (const auto& [last_used, model] : evictable) {
-    if (device.free_pages() >= pages) break;
-    if (dispatcher.unload(device.id(), model) != Verdict::kAccepted) return false;
-  }
+  const Window window{now, device.load_available(now) + kLoadSlack};
+  if (dispatcher.load(device.id(), *model, window) != Verdict::kAccepted) return false;
+  state(*model).loading.push_back(device.id());
+  allocate(*model);
   return true;
 }
 

@@ -1,0 +1,50 @@
+#include "sched/dynamic_batching/dynamic_batching_scheduler.h"
+
+#include <algorithm>
+
+#include "controller/batching_scheduler.h"
+
+namespace foliot::dynamic_batching {
+namespace {
+
+class DynamicBatchingRule : public BatchingRule {
+ public:
+  explicit DynamicBatchingRule(const DynamicBatchingOptions& options) : options_(options) {}
+
+  Lane::Order order() const override { return Lane::Order::kArrival; }
+
+  Offer offer(const LaneView& lane, TimePoint now) const override {
+    const bool preferred = lane.queue.size() >= smallest_preferred(lane.model);
+    return {preferred ? now : std::max(now, lane.queue[0].order + options_.queue_delay_max)};
+  }
+
+  Batch choose(const LaneView& lane, TimePoint start) const override {
+    const size_t first = lane.first_meetable(start);
+    const size_t available = lane.queue.size() - first;
+    if (available == 0) return {};
+    const std::vector<uint32_t>& sizes = lane.model.batch_sizes;
+    for (auto index = static_cast<uint32_t>(sizes.size()); index-- > 0;) {
+      if (sizes[index] < smallest_preferred(lane.model)) break;
+      if (sizes[index] <= available) return {first, sizes[index], index};
+    }
+    const auto fits = std::lower_bound(sizes.begin(), sizes.end(), available);
+    return {first, static_cast<uint32_t>(available), static_cast<uint32_t>(fits - sizes.begin())};
+  }
+
+ private:
+  uint32_t smallest_preferred(const ModelInfo& model) const {
+    const auto found = std::lower_bound(model.batch_sizes.begin(), model.batch_sizes.end(), options_.preferred_from);
+    return found == model.batch_sizes.end() ? model.batch_size_max() : *found;
+  }
+
+  DynamicBatchingOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Scheduler> make_dynamic_batching_scheduler(const Cluster& cluster,
+                                                           const DynamicBatchingOptions& options) {
+  return std::make_unique<BatchingScheduler>(cluster, std::make_unique<DynamicBatchingRule>(options));
+}
+
+}  // namespace foliot::dynamic_batching

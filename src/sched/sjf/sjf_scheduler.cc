@@ -1,0 +1,24 @@
+#include "sched/sjf/sjf_scheduler.h"
+
+#include "controller/batching_scheduler.h"
+
+namespace foliot::sjf {
+namespace {
+
+class SjfRule : public BatchingRule {
+ public:
+  Lane::Order order() const override { return Lane::Order::kArrival; }
+  Offer offer(const LaneView& lane, TimePoint now) const override { return {now, lane.exec(0).nanoseconds()}; }
+  Batch choose(const LaneView& lane, TimePoint start) const override {
+    const size_t first = lane.first_meetable(start);
+    return {first, first < lane.queue.size() ? 1u : 0u, 0};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Scheduler> make_sjf_scheduler(const Cluster& cluster) {
+  return std::make_unique<BatchingScheduler>(cluster, std::make_unique<SjfRule>());
+}
+
+}  // namespace foliot::sjf
