@@ -21,10 +21,10 @@ def pytest_sessionstart(session):
 
 
 @contextlib.contextmanager
-def serving(repository, log, **options):
+def serving(repository, console, **options):
     """A server that must live until it is stopped, at the latest when the block
     ends, and stop cleanly."""
-    server = Server(repository, log, **options).start()
+    server = Server(repository, console, **options).start()
     try:
         yield server
         assert server.stopped or server.alive(), f"the server died:\n{server.output()}"

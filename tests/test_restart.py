@@ -11,7 +11,7 @@ import tritonclient.http as triton
 
 from conftest import write_small_models
 from foliot_tools import onnx_models
-from foliot_tools.event_log import read_event_log
+from foliot_tools.log import read_log
 from foliot_tools.server import Server, foliot_binary
 
 
@@ -95,33 +95,33 @@ def test_it_drains_and_stops(tmp_path, by):
 
 @pytest.mark.parametrize("tier", ["memory", "disk"])
 def test_models_that_do_not_fit_together(tmp_path, serve, tier):
-    """A page cache for 3 of 10 models: all answer, and the event log balances."""
-    repository, log = tmp_path / "models", tmp_path / "events.csv"
+    """A page cache for 3 of 10 models: all answer, and the log balances."""
+    repository, log = tmp_path / "models", tmp_path / "events"
     names = [f"m{i}" for i in range(10)]
     for i, name in enumerate(names):
         onnx_models.random_dense_network(repository / name / "model.onnx", (64, 512, 10), seed=i)
-    server = serve(repository, page_size="256KiB", page_cache="768KiB", weights_tier=tier, event_log=log)
+    server = serve(repository, page_size="256KiB", page_cache="768KiB", weights_tier=tier, log=log)
     first = {name: infer(server, name) for name in names}
     for _ in range(3):
         for name in names:
             np.testing.assert_array_equal(infer(server, name), first[name])
     server.stop()
 
-    done = [event for event in read_event_log(log) if event.kind == "action" and event.status == "done"]
+    done = read_log(log).done()
     loaded = {}
-    for event in sorted(done, key=lambda event: event.end_us):
-        if event.type == "LOAD":
-            assert not loaded.get(event.model)
-            loaded[event.model] = True
+    for action in sorted(done, key=lambda action: action.end_us):
+        if action.type == "LOAD":
+            assert not loaded.get(action.model)
+            loaded[action.model] = True
             assert sum(loaded.values()) <= 3
-        elif event.type == "UNLOAD":
-            assert loaded.get(event.model)
-            loaded[event.model] = False
+        elif action.type == "UNLOAD":
+            assert loaded.get(action.model)
+            loaded[action.model] = False
         else:
-            assert loaded.get(event.model)
+            assert loaded.get(action.model)
     # Each at least once, and three stay.
-    assert sum(event.type == "LOAD" for event in done) >= 10
-    assert sum(event.type == "UNLOAD" for event in done) >= 7
+    assert sum(action.type == "LOAD" for action in done) >= 10
+    assert sum(action.type == "UNLOAD" for action in done) >= 7
 
 
 def test_a_settings_file_has_the_names_of_the_flags(tmp_path, serve):

@@ -16,6 +16,7 @@ ROOMS = {
     "base": [],
     "core": [],
     "platform": [],
+    "trace": ["core", "platform"],
     "config": [],
     "device": ["core"],
     "device/cpu": ["device", "core"],

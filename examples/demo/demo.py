@@ -26,7 +26,7 @@ from sklearn.neural_network import MLPClassifier
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
-from foliot_tools.event_log import read_event_log
+from foliot_tools.log import read_log
 from foliot_tools.generated import write_resnet50
 from foliot_tools.server import ROOT, Server
 from picture import draw
@@ -154,7 +154,7 @@ def reason(refusal):
     return refusal[:60]
 
 
-def print_table(answers, events, copies):
+def print_table(answers, actions, copies):
     """The figures of the run; returns (accuracy, attainment)."""
     digits = [answer for answer in answers if answer.model in copies]
     resnet = [answer for answer in answers if answer.model == RESNET]
@@ -171,9 +171,8 @@ def print_table(answers, events, copies):
 
     refusals = [reason(answer.refusal) for answer in answers if answer.refusal]
     counts = ", ".join(f"{refusals.count(word)} {word}" for word in sorted(set(refusals)))
-    done = [event for event in events if event.kind == "action" and event.status == "done"]
-    loads = sum(event.type == "LOAD" for event in done)
-    evictions = sum(event.type == "UNLOAD" for event in done)
+    loads = sum(action.type == "LOAD" for action in actions)
+    evictions = sum(action.type == "UNLOAD" for action in actions)
     print(f"\naccuracy on held-out digits   {accuracy:.2%} of {len(answered)} answers")
     print(f"attainment of the deadline    {attainment:.2%}")
     print(f"refusals                      {counts or 'none'}")
@@ -198,7 +197,7 @@ def main():
         folder = pathlib.Path(folder)
         say(f"writing {COPIES} copies of it and a small ResNet-50 as ONNX")
         copies = make_repository(folder / "models", network)
-        event_log = arguments.output / "demo-events.csv"
+        log = arguments.output / "demo-log"
 
         say("compiling and starting the server; its page cache holds the ResNet and 13 of the copies")
         server = Server(
@@ -208,7 +207,7 @@ def main():
             page_size="256KiB",
             page_cache="30MiB",
             workspace="64MiB",
-            event_log=event_log,
+            log=log,
         )
         with server:
             random = np.random.default_rng(SEED)
@@ -219,10 +218,10 @@ def main():
             answers = asyncio.run(send(server, [*copies, RESNET], traffic, arguments.seconds))
             if server.stop() != 0:
                 raise SystemExit(f"the server did not stop cleanly:\n{server.output()}")
-        events = read_event_log(event_log)
+        actions = read_log(log).done()
 
-    accuracy, attainment = print_table(answers, events, copies)
-    picture = draw(answers, events, copies, DEADLINE, arguments.output / "demo.png")
+    accuracy, attainment = print_table(answers, actions, copies)
+    picture = draw(answers, actions, copies, DEADLINE, arguments.output / "demo.png")
     say(f"picture: {picture}")
 
     if accuracy <= ACCURACY_WANTED:

@@ -15,13 +15,13 @@ RESNET_COLOUR = "#33415c"
 WINDOW_SECONDS = 0.25
 
 
-def draw(answers, events, copies, deadline, path):
+def draw(answers, actions, copies, deadline, path):
     """Writes one PNG and returns its path."""
     plt.rcParams.update({"font.size": 10, "font.family": "DejaVu Sans", "text.color": INK, "axes.labelcolor": INK,
                          "xtick.color": INK, "ytick.color": INK, "axes.edgecolor": FAINT})
     figure, (latency, timeline) = plt.subplots(2, 1, figsize=(12, 8.4), height_ratios=(1.25, 1), layout="constrained")
     draw_latency(latency, answers, copies, deadline)
-    draw_timeline(timeline, events, copies)
+    draw_timeline(timeline, actions, copies)
     figure.savefig(path, dpi=130, facecolor="white")
     plt.close(figure)
     return path
@@ -74,9 +74,9 @@ def busiest_window(actions):
     return float(starts[np.argmax(counts)]) - 0.005
 
 
-def draw_timeline(axes, events, copies):
+def draw_timeline(axes, actions, copies):
     """A quarter of a second of the LOAD and EXEC executors, coloured by model."""
-    actions = sorted((e for e in events if e.kind == "action" and e.status == "done"), key=lambda e: e.start_us)
+    actions = sorted(actions, key=lambda action: action.start_us)
     begin = busiest_window(actions)
     palette = plt.get_cmap("tab20")
     colours = {model: palette(i % 20) for i, model in enumerate(copies)}

@@ -1,2 +1,2 @@
 """What the demo, the tests and the measurements share: starting a server,
-writing models, reading event logs."""
+writing models, reading logs."""

@@ -42,11 +42,11 @@ class Server:
     """One `foliot serve` on free loopback ports, stopped when the block ends.
 
     `options` become flags: page_cache="64MiB" is --page-cache 64MiB. All that
-    the server prints goes to `log`. `prefix` goes before the command; it must
+    the server prints goes to the file `console`. `prefix` goes before the command; it must
     end by exec'ing the rest.
     """
 
-    def __init__(self, repository, log, *, ready_timeout=300, foliot=None, prefix=(), preexec=None, **options):
+    def __init__(self, repository, console, *, ready_timeout=300, foliot=None, prefix=(), preexec=None, **options):
         self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
         options = {
             "http_port": self.http_port,
@@ -54,7 +54,7 @@ class Server:
             "metrics_port": self.metrics_port,
             **options,
         }
-        self.log = pathlib.Path(log)
+        self.console = pathlib.Path(console)
         self.command = [*prefix, str(foliot or foliot_binary()), "serve", str(repository)]
         for name, value in options.items():
             self.command += ["--" + name.replace("_", "-"), str(value)]
@@ -81,9 +81,9 @@ class Server:
     def start(self):
         """Returns once the server says that it is ready. Raises ServerFailed."""
         begin = time.monotonic()
-        with open(self.log, "wb") as log:
+        with open(self.console, "wb") as console:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, preexec_fn=self._preexec
+                self.command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, preexec_fn=self._preexec
             )
         while not any(line.startswith("ready:") for line in self.output().splitlines()):
             exit_code = self.process.poll()
@@ -112,7 +112,7 @@ class Server:
 
     def output(self):
         """All that the server has printed; progress bars count as lines."""
-        return self.log.read_text(errors="replace").replace("\r", "\n") if self.log.exists() else ""
+        return self.console.read_text(errors="replace").replace("\r", "\n") if self.console.exists() else ""
 
     def alive(self):
         return self.process.poll() is None

@@ -118,6 +118,14 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
 }
 
+void add_log_flags(CLI::App& app, ServerOptions& options) {
+  app.add_option("--log", options.log.folder,
+                 "keep a record of every request and action in this folder, for `foliot explain`")
+      ->type_name("FOLDER")
+      ->default_str("none");
+  add_bytes_flag(app, "log-max", options.log.bytes_max, "size of that folder; the oldest records go first");
+}
+
 }  // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
@@ -143,7 +151,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
       ->default_str("memory");
-  command->add_option("--event-log", options->event_log, "write every action and request to this CSV file");
+  add_log_flags(*command, *options);
   command->callback([options, &exit_code] { exit_code = serve(*options); });
 }
 

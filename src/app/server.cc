@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "app/controller_loop.h"
-#include "app/event_log.h"
 #include "app/executor_thread.h"
 #include "app/model_host.h"
 #include "app/relay.h"
@@ -23,6 +22,8 @@
 #include "platform/clock.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
+#include "trace/background_writer.h"
+#include "trace/recorder.h"
 #include "worker/device_engine.h"
 #include "worker/worker.h"
 
@@ -98,7 +99,7 @@ class Server::Parts {
   // In the order in which they are made; each uses those before it.
   ActionRelay actions_;
   CompletionRelay completions_;
-  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<Frontend> frontend_;
   std::unique_ptr<CpuDevice> device_;
@@ -138,9 +139,12 @@ Status Server::Parts::open_ports() {
   frontend_ = make_frontend(options_.frontend, catalog_, *controller_, repository_, monotonic_now);
   completions_.set_target(*frontend_);
   controller_->controller().add_observer(*frontend_);
-  if (options_.event_log) {
-    FOLIOT_ASSIGN_OR_RETURN(event_log_, EventLog::open(*options_.event_log, monotonic_now()));
-    controller_->controller().add_observer(*event_log_);
+  if (!options_.log.folder.empty()) {
+    LogOptions log = options_.log;
+    log.origin = monotonic_now();
+    FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
+    recorder_ = std::make_unique<Recorder>(std::move(writer));
+    controller_->controller().add_observer(*recorder_);
   }
   return frontend_->start();
 }

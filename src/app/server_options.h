@@ -12,6 +12,7 @@
 #include "frontend/frontend.h"
 #include "program/package.h"
 #include "repository/model_config.h"
+#include "trace/log_writer.h"
 
 namespace foliot {
 
@@ -29,7 +30,7 @@ struct ServerOptions {
   std::optional<uint64_t> io_cache_bytes;    // nullopt: as the models need
   std::optional<uint64_t> workspace_bytes;   // nullopt: as the models need
   uint32_t models_max = 16384;
-  std::optional<std::filesystem::path> event_log;
+  LogOptions log;  // no folder: none is kept; its origin is the start of the server
   Duration drain_timeout = Duration::seconds(30);
 };
 

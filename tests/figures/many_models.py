@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Figure: 500 models share a page cache that holds 50; every model answers, and
-the event log shows pages that balance and executors that do one thing at a time."""
+the log shows pages that balance and executors that do one thing at a time."""
 
 import collections
 import pathlib
@@ -13,7 +13,7 @@ import tritonclient.http as triton
 from figure import Figure, print_figures, say
 from foliot_tools import onnx_models
 from foliot_tools.bench import bench
-from foliot_tools.event_log import breaches, read_event_log
+from foliot_tools.log import breaches, read_log
 from foliot_tools.server import Server
 
 MODELS = 500
@@ -52,25 +52,25 @@ def measure():
         for seed, name in enumerate(names):
             onnx_models.random_dense_network(folder / "models" / name / "model.onnx", SIZES, seed)
         say(f"compiling {MODELS} models")
-        log = folder / "events.csv"
+        log = folder / "events"
         server = Server(folder / "models", folder / "log", page_size="64KiB", page_cache=f"{64 * PAGES}KiB",
-                        event_log=log, ready_timeout=900)
+                        log=log, ready_timeout=900)
         with server:
             say(f"ready after {server.seconds_to_ready:.0f} s; asking each model once")
             right = count_right(server, names)
             say(f"{right} right; now Poisson traffic over all of them for {SECONDS} s")
             report = bench(server.grpc, "all", rate=500, duration=f"{SECONDS}s", deadline="100ms")
             server.stop()
-        events = read_event_log(log)
-    return figures_of(right, report, events)
+        log = read_log(log)
+    return figures_of(right, report, log)
 
 
-def figures_of(right, report, events):
-    found = breaches(events, lambda model: 1, PAGES)
+def figures_of(right, report, log):
+    found = breaches(log, lambda model: 1, PAGES)
     for breach in found[:10]:
         say(breach)
-    statuses = collections.Counter(event.status for event in events if event.kind == "action")
-    loads = sum(event.type == "LOAD" and event.status == "done" for event in events)
+    statuses = collections.Counter(action.status for action in log.actions)
+    loads = sum(action.type == "LOAD" for action in log.done())
     answering = sum(model["good"] + model["late"] > 0 for model in report["models"])
     check = f"{MODELS} models, page cache for {PAGES}"
     return [
@@ -78,7 +78,8 @@ def figures_of(right, report, events):
                right == MODELS == answering),
         Figure(check, "attainment of 100 ms > 99 %",
                f"{report['attainment']:.2%} of {report['offered']}, {loads} loads", report["attainment"] > 0.99),
-        Figure(check, "pages balance, no overlap", f"{len(found)} breaches in {len(events)} events", not found),
+        Figure(check, "pages balance, no overlap",
+               f"{len(found)} breaches in {len(log.actions)} actions and {len(log.requests)} requests", not found),
         Figure(check, "no LOAD or EXEC outside its window", f"actions: {dict(statuses)}", set(statuses) <= {"done"}),
     ]
 

@@ -19,7 +19,7 @@ from tritonclient.utils import InferenceServerException
 from figure import Figure, print_figures, say
 from foliot_tools import onnx_models
 from foliot_tools.bench import bench
-from foliot_tools.event_log import breaches, read_event_log
+from foliot_tools.log import breaches, read_log
 from foliot_tools.server import Server
 
 MODELS = 30
@@ -83,9 +83,9 @@ def measure(seconds):
         folder = pathlib.Path(folder)
         for i in range(MODELS):
             onnx_models.random_dense_network(folder / f"models/model_{i:02}/model.onnx", (64, 128, 10), seed=i)
-        log = folder / "events.csv"
+        log = folder / "events"
         server = Server(folder / "models", folder / "log", page_size="64KiB", page_cache=f"{64 * PAGES}KiB",
-                        event_log=log)
+                        log=log)
         with server:
             stop = threading.Event()
 
@@ -104,7 +104,7 @@ def measure(seconds):
             for thread in threads:
                 thread.join()
             exit_code = server.stop()
-        found = breaches(read_event_log(log), lambda model: 1, PAGES)
+        found = breaches(read_log(log), lambda model: 1, PAGES)
     for line in [*failures, *found[:10]]:
         say(line)
     # The first quarter still touches memory for the first time.

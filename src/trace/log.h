@@ -1,0 +1,49 @@
+// Log: a log read back, and looked things up in.
+//
+// Threading: immutable once read.
+#ifndef FOLIOT_TRACE_LOG_H_
+#define FOLIOT_TRACE_LOG_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "core/ids.h"
+#include "trace/name_table.h"
+#include "trace/record.h"
+
+namespace foliot {
+
+class Log {
+ public:
+  // Reads the log in `folder`, of a server that still runs too. Errors: kNotFound
+  // if there is none; kInvalidArgument naming file and line.
+  static Result<Log> read(const std::filesystem::path& folder);
+
+  // By id.
+  const std::vector<RequestRecord>& requests() const { return requests_; }
+  const std::vector<ActionRecord>& actions() const { return actions_; }
+  // Null if the log has none of that id.
+  const RequestRecord* request(RequestId id) const;
+  const ActionRecord* action(ActionId id) const;
+
+  // What the log lacks, as sentences: dropped records, a last line cut off.
+  const std::vector<std::string>& gaps() const { return gaps_; }
+
+ private:
+  template <typename Record>
+  Status read_records(const std::filesystem::path& folder, std::vector<Record>& into);
+  template <typename Record>
+  Status read_file(const std::filesystem::path& path, std::vector<Record>& into);
+
+  NameTable names_;
+  std::vector<RequestRecord> requests_;
+  std::vector<ActionRecord> actions_;
+  std::vector<std::string> gaps_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRACE_LOG_H_

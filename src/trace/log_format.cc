@@ -1,0 +1,334 @@
+#include "trace/log_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+constexpr std::string_view kDropped = "# dropped ";
+
+// The rows of an action as one field: their ids, separated by spaces.
+template <typename Record>
+struct RowList {
+  Record& action;
+};
+
+// Every field of a record, in the order of the file: the one place that says what
+// a log holds. `Record` is const to write and not const to read.
+template <typename Record, typename Visitor>
+void visit_request(Record& r, Visitor& visit) {
+  visit("id", r.id);
+  visit("model", r.model);
+  visit("bucket", r.bucket);
+  visit("arrival_us", r.arrival);
+  visit("deadline_us", r.deadline);
+  visit("slo_us", r.slo);
+  visit("queue_length", r.queue_length);
+  visit("cold_start", r.cold_start);
+  visit("returns", r.returns);
+  visit("status", r.refusal);
+  visit("departure_us", r.departure);
+  visit("earliest_completion_us", r.earliest_completion);
+  visit("load", r.load);
+  visit("action", r.action);
+  visit("device", r.device);
+  visit("batch_size", r.batch_size);
+  visit("exec_start_us", r.exec_start);
+  visit("input_us", r.input_duration);
+  visit("exec_us", r.exec_duration);
+  visit("output_us", r.output_duration);
+}
+
+template <typename Record, typename Visitor>
+void visit_action(Record& r, Visitor& visit) {
+  visit("id", r.id);
+  visit("type", r.type);
+  visit("device", r.device);
+  visit("model", r.model);
+  visit("pages", r.pages);
+  visit("sent_us", r.sent);
+  visit("outcome_us", r.outcome);
+  visit("earliest_us", r.earliest);
+  visit("latest_us", r.latest);
+  visit("expected_start_us", r.expected_start);
+  visit("expected_end_us", r.expected_end);
+  visit("expected_us", r.expected_duration);
+  visit("start_us", r.start);
+  visit("end_us", r.end);
+  visit("duration_us", r.duration);
+  visit("status", r.status);
+  visit("queue_length", r.queue_length);
+  visit("bucket", r.bucket);
+  visit("batch_size", r.batch_size);
+  visit("input_us", r.input_duration);
+  visit("output_us", r.output_duration);
+  visit("output_end_us", r.output_end);
+  visit("rows", r.rows);
+  visit("requests", RowList<Record>{r});
+}
+
+template <typename Visitor>
+void visit_fields(const RequestRecord& r, Visitor& visit) {
+  visit_request(r, visit);
+}
+template <typename Visitor>
+void visit_fields(RequestRecord& r, Visitor& visit) {
+  visit_request(r, visit);
+}
+template <typename Visitor>
+void visit_fields(const ActionRecord& r, Visitor& visit) {
+  visit_action(r, visit);
+}
+template <typename Visitor>
+void visit_fields(ActionRecord& r, Visitor& visit) {
+  visit_action(r, visit);
+}
+
+// ---- Writing ----
+
+class FieldNames {
+ public:
+  template <typename T>
+  void operator()(std::string_view name, const T&) {
+    if (!text_.empty()) text_ += ',';
+    text_ += name;
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+class FieldWriter {
+ public:
+  FieldWriter(TimePoint origin, std::string& to) : origin_(origin), to_(to) {}
+
+  template <typename T>
+  void operator()(std::string_view /*name*/, const T& value) {
+    if (!std::exchange(first_, false)) to_ += ',';
+    put(value);
+  }
+
+ private:
+  void put(uint64_t value) {
+    char digits[20];
+    to_.append(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
+  }
+  void put(uint32_t value) { put(uint64_t{value}); }
+  void put(bool value) { to_ += value ? '1' : '0'; }
+  template <typename Tag, typename Rep>
+  void put(Id<Tag, Rep> id) {
+    put(uint64_t{id.value()});
+  }
+  template <typename T>
+  void put(const std::optional<T>& value) {
+    if (value) put(*value);
+  }
+  void put(Duration duration) {
+    int64_t ns = duration.nanoseconds();
+    if (ns < 0) to_ += '-';
+    ns = ns < 0 ? -ns : ns;
+    put(static_cast<uint64_t>(ns / 1000));
+    const auto below = static_cast<int>(ns % 1000);
+    const char decimals[] = {'.', digit(below / 100), digit(below / 10 % 10), digit(below % 10)};
+    to_.append(decimals, sizeof(decimals));
+  }
+  void put(TimePoint time) {
+    if (!time.is_infinite()) put(time - origin_);
+  }
+  void put(Refusal refusal) { to_ += refusal == Refusal::kNone ? "served" : to_string(refusal); }
+  void put(ActionType type) { to_ += to_string(type); }
+  void put(OutcomeStatus status) { to_ += to_string(status); }
+  void put(std::string_view name) {
+    const bool quote = name.find_first_of(",\"") != std::string_view::npos;
+    if (quote) to_ += '"';
+    for (const char c : name) {
+      if (c == '"') to_ += '"';
+      to_ += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    }
+    if (quote) to_ += '"';
+  }
+  void put(const RowList<const ActionRecord>& list) {
+    for (uint32_t i = 0; i < list.action.rows; ++i) {
+      if (i > 0) to_ += ' ';
+      put(list.action.requests[i]);
+    }
+  }
+  static char digit(int value) { return static_cast<char>('0' + value); }
+
+  TimePoint origin_;
+  std::string& to_;
+  bool first_ = true;
+};
+
+// ---- Reading ----
+
+template <typename Enum>
+bool parse_name(std::string_view text, Enum last, Enum& into) {
+  for (auto i = uint8_t{0}; i <= static_cast<uint8_t>(last); ++i) {
+    if (to_string(static_cast<Enum>(i)) != text) continue;
+    into = static_cast<Enum>(i);
+    return true;
+  }
+  return false;
+}
+
+// Takes field after field off a line; after the first that is wrong, none.
+class FieldReader {
+ public:
+  FieldReader(std::string_view line, NameTable& names) : rest_(line), names_(names) {}
+
+  template <typename T>
+  void operator()(std::string_view name, T&& value) {
+    if (!error_.empty()) return;
+    if (at_end_) {
+      error_ = fmt::format("the line ends before its field '{}'; is it cut off?", name);
+      return;
+    }
+    const std::string text = next();
+    if (!get(text, value)) error_ = fmt::format("'{}' is no {}", text, name);
+  }
+  Status finish() const {
+    if (!error_.empty()) return Status::invalid_argument(error_);
+    if (!at_end_) return Status::invalid_argument(fmt::format("there is more after the last field: '{}'", rest_));
+    return Status();
+  }
+
+ private:
+  std::string next() {
+    std::string field;
+    bool quoted = false;
+    size_t i = 0;
+    for (; i < rest_.size() && (quoted || rest_[i] != ','); ++i) {
+      if (rest_[i] != '"') {
+        field += rest_[i];
+      } else if (quoted && i + 1 < rest_.size() && rest_[i + 1] == '"') {
+        field += rest_[i++];
+      } else {
+        quoted = !quoted;
+      }
+    }
+    at_end_ = i == rest_.size();
+    rest_.remove_prefix(at_end_ ? i : i + 1);
+    return field;
+  }
+
+  template <typename Number>
+  static bool get_number(std::string_view text, Number& into) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+    return error == std::errc() && end == text.data() + text.size();
+  }
+  static bool get(std::string_view text, uint32_t& into) { return get_number(text, into); }
+  static bool get(std::string_view text, bool& into) {
+    into = text == "1";
+    return text == "0" || text == "1";
+  }
+  template <typename Tag, typename Rep>
+  static bool get(std::string_view text, Id<Tag, Rep>& into) {
+    Rep value = 0;
+    if (!get_number(text, value)) return false;
+    into = Id<Tag, Rep>(value);
+    return true;
+  }
+  template <typename T>
+  static bool get(std::string_view text, std::optional<T>& into) {
+    return text.empty() || get(text, into.emplace());
+  }
+  static bool get(std::string_view text, Duration& into) {
+    const bool negative = text.starts_with('-');
+    if (negative) text.remove_prefix(1);
+    const size_t point = text.find('.');
+    int64_t whole = 0;
+    int64_t decimals = 0;
+    if (point == std::string_view::npos || text.size() - point != 4) return false;
+    if (!get_number(text.substr(0, point), whole) || !get_number(text.substr(point + 1), decimals)) return false;
+    if (whole < 0 || decimals < 0 || whole > std::numeric_limits<int64_t>::max() / 1000 - 1) return false;
+    into = Duration::nanoseconds(whole * 1000 + decimals);
+    if (negative) into = -into;
+    return true;
+  }
+  static bool get(std::string_view text, TimePoint& into) {
+    Duration since_origin;
+    if (text.empty()) {
+      into = kNoTime;
+    } else if (get(text, since_origin)) {
+      into = TimePoint() + since_origin;
+    } else {
+      return false;
+    }
+    return true;
+  }
+  static bool get(std::string_view text, Refusal& into) {
+    into = Refusal::kNone;
+    return text == "served" || (text != "none" && parse_name(text, Refusal::kDraining, into));
+  }
+  static bool get(std::string_view text, ActionType& into) { return parse_name(text, ActionType::kInfer, into); }
+  static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, OutcomeStatus::kFailed, into); }
+  bool get(std::string_view text, std::string_view& into) {
+    into = names_.keep(text);
+    return true;
+  }
+  static bool get(std::string_view text, const RowList<ActionRecord>& list) {
+    if (list.action.rows > kBatchSizeMax) return false;
+    uint32_t count = 0;
+    while (!text.empty() && count < list.action.rows) {
+      const size_t end = std::min(text.find(' '), text.size());
+      if (!get(text.substr(0, end), list.action.requests[count++])) return false;
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return text.empty() && count == list.action.rows;
+  }
+
+  std::string_view rest_;
+  NameTable& names_;
+  bool at_end_ = false;
+  std::string error_;
+};
+
+}  // namespace
+
+template <typename Record>
+std::string LogFormat<Record>::header() {
+  FieldNames names;
+  const Record record;
+  visit_fields(record, names);
+  return names.take();
+}
+
+template <typename Record>
+void LogFormat<Record>::append(const Record& record, TimePoint origin, std::string& to) {
+  FieldWriter writer(origin, to);
+  visit_fields(record, writer);
+  to += '\n';
+}
+
+template <typename Record>
+Result<Record> LogFormat<Record>::parse(std::string_view line, NameTable& names) {
+  FieldReader reader(line, names);
+  Record record;
+  visit_fields(record, reader);
+  FOLIOT_RETURN_IF_ERROR(reader.finish());
+  return record;
+}
+
+template struct LogFormat<RequestRecord>;
+template struct LogFormat<ActionRecord>;
+
+std::string dropped_line(uint64_t count) { return fmt::format("{}{}\n", kDropped, count); }
+
+std::optional<uint64_t> parse_dropped_line(std::string_view line) {
+  if (!line.starts_with(kDropped)) return std::nullopt;
+  line.remove_prefix(kDropped.size());
+  uint64_t count = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), count);
+  if (error != std::errc() || end != line.data() + line.size()) return std::nullopt;
+  return count;
+}
+
+}  // namespace foliot

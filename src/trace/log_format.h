@@ -1,0 +1,46 @@
+// The form of a log on disk: two files of comma-separated values, one line per
+// record, the first line naming the fields.
+//
+// Times are in microseconds with three decimals, so nothing is lost; instants
+// count from the log's origin. What there is none of is empty. A name with a comma
+// or a quotation mark in it stands in quotation marks, as usual; control
+// characters in names become '?'. A line "# dropped N" says that N records are
+// missing at that place.
+#ifndef FOLIOT_TRACE_LOG_FORMAT_H_
+#define FOLIOT_TRACE_LOG_FORMAT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "trace/name_table.h"
+#include "trace/record.h"
+
+namespace foliot {
+
+// Record: RequestRecord or ActionRecord.
+template <typename Record>
+struct LogFormat {
+  // The files are STEM.csv, and STEM.previous.csv with what came before.
+  static constexpr std::string_view kStem = std::is_same_v<Record, RequestRecord> ? "requests" : "actions";
+  static std::string header();  // without the line's end
+  // Appends the line and its end.
+  static void append(const Record& record, TimePoint origin, std::string& to);
+  // The record holds views of `names`. Errors: kInvalidArgument saying which field
+  // is wrong.
+  static Result<Record> parse(std::string_view line, NameTable& names);
+};
+
+std::string dropped_line(uint64_t count);
+std::optional<uint64_t> parse_dropped_line(std::string_view line);
+
+extern template struct LogFormat<RequestRecord>;
+extern template struct LogFormat<ActionRecord>;
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRACE_LOG_FORMAT_H_

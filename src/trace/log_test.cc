@@ -1,0 +1,218 @@
+#include "trace/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "trace/background_writer.h"
+#include "trace/log_format.h"
+#include "trace/log_writer.h"
+#include "trace/test_history.h"
+
+namespace foliot {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class LogTest : public testing::Test {
+ protected:
+  ~LogTest() override { fs::remove_all(folder_); }
+
+  void write(const History& history, const LogOptions& options) {
+    auto writer = LogWriter::open(options);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    history.copy_to(**writer);
+  }
+  void write_two_requests() {
+    History history;
+    history.request(1, kCold, 10, 60);
+    history.load(1, kCold, 11, 12, 22);
+    history.infer(2, kCold, {1}, 12, 22, 32);
+    history.served(1, 2, 33);
+    history.request(2, kWarm, 20, 30);
+    history.refused(2, Refusal::kUnmeetable, 20, 45);
+    write(history, options_);
+  }
+  void append(const std::string& file, const std::string& text) {
+    std::ofstream(folder_ / file, std::ios::app) << text;
+  }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / ("foliot_log_" + std::to_string(getpid()));
+  const LogOptions options_{.folder = folder_, .origin = at(5)};
+};
+
+TEST_F(LogTest, ReadsBackWhatWasWritten) {
+  write_two_requests();
+  const Result<Log> log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  EXPECT_TRUE(log->gaps().empty());
+  ASSERT_EQ(log->requests().size(), 2u);
+  ASSERT_EQ(log->actions().size(), 2u);
+
+  const RequestRecord* served = log->request(RequestId(1));
+  ASSERT_NE(served, nullptr);
+  EXPECT_EQ(served->model, "cold");
+  EXPECT_EQ(served->arrival, at(5));  // 10, from an origin of 5
+  EXPECT_EQ(served->deadline, at(55));
+  EXPECT_EQ(served->slo, Duration::milliseconds(50));
+  EXPECT_TRUE(served->served());
+  EXPECT_TRUE(served->cold_start);
+  EXPECT_EQ(served->load, ActionId(1));
+  EXPECT_EQ(served->action, ActionId(2));
+  EXPECT_EQ(served->input_duration, Duration::microseconds(100));
+  EXPECT_EQ(served->earliest_completion, kNoTime);
+
+  const RequestRecord* refused = log->request(RequestId(2));
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->refusal, Refusal::kUnmeetable);
+  EXPECT_EQ(refused->earliest_completion, at(40));
+  EXPECT_EQ(refused->action, std::nullopt);
+  EXPECT_EQ(refused->exec_start, kNoTime);
+
+  const ActionRecord* infer = log->action(ActionId(2));
+  ASSERT_NE(infer, nullptr);
+  EXPECT_EQ(infer->rows, 1u);
+  EXPECT_EQ(infer->requests[0], RequestId(1));
+  EXPECT_EQ(infer->output_end, at(27) + Duration::microseconds(50));
+  EXPECT_EQ(log->action(ActionId(9)), nullptr);
+}
+
+TEST_F(LogTest, ABestEffortRequestHasNoDeadline) {
+  RequestRecord record{.id = RequestId(1), .model = "m", .arrival = at(1), .departure = at(2)};
+  std::string line;
+  LogFormat<RequestRecord>::append(record, TimePoint(), line);
+  line.pop_back();
+  NameTable names;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->deadline, kNoTime);
+  EXPECT_EQ(parsed->slo, std::nullopt);
+}
+
+TEST_F(LogTest, KeepsStrangeNamesAndTimesBeforeTheOrigin) {
+  RequestRecord record{.id = RequestId(1), .model = "a,\"b\"\nc", .arrival = at(1) + Duration::nanoseconds(7)};
+  std::string line;
+  LogFormat<RequestRecord>::append(record, at(3), line);
+  line.pop_back();
+  EXPECT_THAT(line, testing::StartsWith("1,\"a,\"\"b\"\"?c\",0,-1999.993,"));
+  NameTable names;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->model, "a,\"b\"?c");
+  EXPECT_EQ(parsed->arrival, TimePoint() - Duration::nanoseconds(1999993));
+}
+
+TEST_F(LogTest, SaysWhatIsMissing) {
+  const auto log = Log::read(folder_ / "nowhere");
+  ASSERT_FALSE(log.ok());
+  EXPECT_EQ(log.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(log.status().message(), HasSubstr("nowhere/requests.csv"));
+}
+
+TEST_F(LogTest, SaysWhichLineIsWrongAndWhy) {
+  write_two_requests();
+  append("requests.csv", "3,warm,0,1.000\n4,");
+  const auto log = Log::read(folder_);
+  ASSERT_FALSE(log.ok());
+  EXPECT_THAT(log.status().message(), HasSubstr("requests.csv:4: the line ends before its field 'deadline_us'"));
+}
+
+TEST_F(LogTest, SaysWhichFieldIsWrong) {
+  write_two_requests();
+  append("actions.csv", "3,JUMP,0\n");
+  const auto log = Log::read(folder_);
+  ASSERT_FALSE(log.ok());
+  EXPECT_THAT(log.status().message(), HasSubstr("actions.csv:4: 'JUMP' is no type"));
+}
+
+TEST_F(LogTest, SaysThatAFileIsNoLog) {
+  write_two_requests();
+  std::ofstream(folder_ / "requests.csv") << "a,b,c\n1,2,3\n";
+  const auto log = Log::read(folder_);
+  ASSERT_FALSE(log.ok());
+  EXPECT_THAT(log.status().message(), HasSubstr("requests.csv:1: not the first line"));
+}
+
+TEST_F(LogTest, LeavesOutALastLineThatIsCutOff) {
+  write_two_requests();
+  append("requests.csv", "3,warm,0,1.0");
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  EXPECT_EQ(log->requests().size(), 2u);
+  ASSERT_EQ(log->gaps().size(), 1u);
+  EXPECT_THAT(log->gaps()[0], HasSubstr("requests.csv:4: the last line is cut off"));
+}
+
+TEST_F(LogTest, SaysHowManyRecordsWereDropped) {
+  {
+    auto writer = LogWriter::open(options_);
+    ASSERT_TRUE(writer.ok());
+    (*writer)->add_dropped_actions(17);
+  }
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_EQ(log->gaps().size(), 1u);
+  EXPECT_THAT(log->gaps()[0], HasSubstr("actions.csv:2: 17 actions are missing"));
+}
+
+TEST_F(LogTest, KeepsTheLatestWithinItsBound) {
+  constexpr uint64_t kBound = 400'000;
+  constexpr uint64_t kCount = 20'000;
+  {
+    auto writer = LogWriter::open({.folder = folder_, .bytes_max = kBound});
+    ASSERT_TRUE(writer.ok());
+    for (uint64_t id = 1; id <= kCount; ++id) {
+      (*writer)->add(RequestRecord{.id = RequestId(id), .model = "m", .arrival = at(1), .departure = at(2)});
+    }
+  }
+  uint64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder_)) bytes += entry.file_size();
+  EXPECT_LT(bytes, kBound + (128 << 10));  // and what is written at a time
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  EXPECT_NE(log->request(RequestId(kCount)), nullptr);
+  EXPECT_EQ(log->request(RequestId(1)), nullptr);
+  EXPECT_GT(log->requests().size(), 1000u);
+  EXPECT_EQ(log->requests().back().id.value() - log->requests().front().id.value() + 1, log->requests().size());
+}
+
+TEST_F(LogTest, ANewLogReplacesTheOldOne) {
+  write_two_requests();
+  write(History(), options_);
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok());
+  EXPECT_TRUE(log->requests().empty());
+}
+
+TEST_F(LogTest, SaysWhatCannotBeWritten) {
+  std::ofstream(folder_) << "a file";
+  const auto writer = LogWriter::open(options_);
+  ASSERT_FALSE(writer.ok());
+  EXPECT_THAT(writer.status().message(), HasSubstr(folder_.string()));
+}
+
+TEST_F(LogTest, IsWrittenInTheBackgroundAndNothingIsLostUncounted) {
+  constexpr uint64_t kCount = 200'000;  // more than the ring holds
+  {
+    auto writer = BackgroundWriter::open(options_);
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    for (uint64_t id = 1; id <= kCount; ++id) {
+      (*writer)->add(RequestRecord{.id = RequestId(id), .model = "m", .arrival = at(1), .departure = at(2)});
+    }
+  }
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  uint64_t missing = 0;
+  for (const std::string& gap : log->gaps()) {
+    missing += std::stoull(gap.substr(gap.find(": ") + 2));
+  }
+  EXPECT_EQ(log->requests().size() + missing, kCount);
+}
+
+}  // namespace
+}  // namespace foliot

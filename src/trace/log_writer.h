@@ -1,0 +1,77 @@
+// LogWriter: writes records to a folder, at once or nearly so (log_format.h).
+//
+// Bounded: when the two files have grown to half of `bytes_max`, they become the
+// previous ones, in place of those before, and new ones begin; so the latest
+// records are kept, and at least half of the bound of them.
+//
+// When the disk does not take a record it is dropped, and the file says how many
+// are missing where.
+//
+// Threading: not thread-safe; one owner. Blocks while the disk is slow: right for
+// virtual time; in real time use BackgroundWriter.
+#ifndef FOLIOT_TRACE_LOG_WRITER_H_
+#define FOLIOT_TRACE_LOG_WRITER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "trace/append_file.h"
+#include "trace/record.h"
+
+namespace foliot {
+
+struct LogOptions {
+  std::filesystem::path folder;  // made where it does not exist
+  uint64_t bytes_max = uint64_t{1} << 30;
+  TimePoint origin;  // what the log's times count from
+};
+
+class LogWriter : public RecordSink {
+ public:
+  // Replaces the log that the folder held. Errors: kInvalidArgument naming what
+  // cannot be written.
+  static Result<std::unique_ptr<LogWriter>> open(const LogOptions& options);
+  // Flushes.
+  ~LogWriter() override;
+
+  void add(const RequestRecord& request) override;
+  void add(const ActionRecord& action) override;
+  // `count` records were dropped before they came here.
+  void add_dropped_requests(uint64_t count);
+  void add_dropped_actions(uint64_t count);
+  // Hands what was added to the operating system.
+  void flush();
+
+ private:
+  struct Stream {
+    std::filesystem::path path;
+    std::filesystem::path previous_path;
+    std::string header;
+    AppendFile file;
+    std::string buffer;
+    uint64_t buffered = 0;  // records in the buffer
+    uint64_t dropped = 0;   // records that the disk did not take
+  };
+
+  LogWriter(const LogOptions& options, Stream requests, Stream actions)
+      : options_(options), requests_(std::move(requests)), actions_(std::move(actions)) {}
+  template <typename Record>
+  static Result<Stream> open_stream(const std::filesystem::path& folder);
+  template <typename Record>
+  void add_to(Stream& stream, const Record& record);
+  static void flush(Stream& stream);
+  static void begin_anew(Stream& stream);
+
+  LogOptions options_;
+  Stream requests_;
+  Stream actions_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRACE_LOG_WRITER_H_

@@ -1,0 +1,96 @@
+// RequestRecord and ActionRecord: what a log keeps of each request and of each
+// action (at least the fields of Clockwork's own logs), and the port through
+// which they are kept.
+//
+// Instants are of the clock of the loop that was recorded; in a log they count
+// from its origin. An infinite instant means that there is none.
+#ifndef FOLIOT_TRACE_RECORD_H_
+#define FOLIOT_TRACE_RECORD_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/time.h"
+#include "core/action.h"
+#include "core/ids.h"
+#include "core/request.h"
+
+namespace foliot {
+
+inline constexpr TimePoint kNoTime = TimePoint::infinite_future();
+
+// One request, when its Completion was given.
+struct RequestRecord {
+  RequestId id;
+  std::string_view model;  // belongs to whoever made the record
+  BucketId bucket;
+  TimePoint arrival = kNoTime;
+  TimePoint deadline = kNoTime;  // none: best effort
+  std::optional<Duration> slo;   // deadline - arrival
+  uint32_t queue_length = 0;     // requests queued when it arrived, of all models
+  bool cold_start = false;       // its model was loaded nowhere when it arrived
+  uint32_t returns = 0;          // how often a worker refused the action that carried it
+  Refusal refusal = Refusal::kNone;
+  TimePoint departure = kNoTime;            // when it was answered or refused
+  TimePoint earliest_completion = kNoTime;  // of a refusal, as predicted; none: unknown
+  // The LOAD that brought its model, where that ended after it had arrived.
+  std::optional<ActionId> load;
+  // The last INFER that carried it, where one did:
+  std::optional<ActionId> action;
+  std::optional<DeviceId> device;
+  uint32_t batch_size = 0;
+  // Of a request that ran:
+  TimePoint exec_start = kNoTime;
+  Duration input_duration;
+  Duration exec_duration;
+  Duration output_duration;
+
+  bool served() const { return refusal == Refusal::kNone; }
+  // From arrival to answer or refusal.
+  Duration latency() const { return departure - arrival; }
+};
+
+// One action, when its Outcome was known.
+struct ActionRecord {
+  ActionId id;
+  ActionType type = ActionType::kInfer;
+  DeviceId device;
+  std::string_view model;  // belongs to whoever made the record
+  uint32_t pages = 0;      // of the model's weights
+  TimePoint sent = kNoTime;
+  TimePoint outcome = kNoTime;  // when the controller learnt of it
+  TimePoint earliest = kNoTime;
+  TimePoint latest = kNoTime;
+  // As they looked when it was sent; of LOAD and INFER.
+  TimePoint expected_start = kNoTime;
+  TimePoint expected_end = kNoTime;
+  Duration expected_duration;
+  TimePoint start = kNoTime;  // of LOAD or EXEC; of a refusal, when it was refused
+  TimePoint end = kNoTime;
+  Duration duration;
+  OutcomeStatus status = OutcomeStatus::kDone;
+  uint32_t queue_length = 0;  // requests queued when it was sent, without its own
+  // INFER only:
+  BucketId bucket;
+  uint32_t batch_size = 0;
+  Duration input_duration;
+  Duration output_duration;
+  TimePoint output_end = kNoTime;
+  uint32_t rows = 0;
+  std::array<RequestId, kBatchSizeMax> requests;  // the first `rows`
+
+  bool done() const { return status == OutcomeStatus::kDone; }
+};
+
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  virtual void add(const RequestRecord& request) = 0;
+  virtual void add(const ActionRecord& action) = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRACE_RECORD_H_

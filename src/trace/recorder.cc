@@ -1,0 +1,174 @@
+#include "trace/recorder.h"
+
+#include <algorithm>
+
+namespace foliot {
+
+Recorder::Model& Recorder::model(ModelId id) {
+  if (id.value() >= models_.size()) models_.resize(id.value() + 1);
+  return models_[id.value()];
+}
+
+void Recorder::on_model(const ModelInfo& info) { model(info.id) = {names_.keep(info.name), info.pages, 0}; }
+
+void Recorder::on_request(const Request& request, TimePoint /*now*/) {
+  const Model& its_model = model(request.model);
+  RequestRecord record{.id = request.id,
+                       .model = its_model.name,
+                       .bucket = request.bucket,
+                       .arrival = request.arrival,
+                       .deadline = request.deadline,
+                       .queue_length = queued_,
+                       .cold_start = its_model.copies == 0};
+  if (!request.best_effort()) record.slo = request.deadline - request.arrival;
+  requests_.insert_or_assign(request.id, OpenRequest{record});
+  ++queued_;
+}
+
+void Recorder::on_completion(const Completion& completion, TimePoint /*now*/) {
+  const auto found = requests_.find(completion.id);
+  if (found == requests_.end()) return;
+  RequestRecord& record = found->second.record;
+  if (found->second.queued) --queued_;
+  record.refusal = completion.refusal;
+  record.departure = completion.finished;
+  if (completion.earliest_completion != TimePoint()) record.earliest_completion = completion.earliest_completion;
+  if (completion.batch_size > 0) {
+    record.exec_start = completion.exec_start;
+    record.input_duration = completion.input_duration;
+    record.exec_duration = completion.exec_duration;
+    record.output_duration = completion.output_duration;
+  }
+  if (record.cold_start && !record.action) find_awaited_load(completion.model, record);
+  sink_->add(record);
+  requests_.erase(found);
+}
+
+// Of a request that never ran: the LOAD that could have served it.
+void Recorder::find_awaited_load(ModelId model, RequestRecord& record) const {
+  for (auto it = placements_.lower_bound({model, DeviceId()}); it != placements_.end() && it->first.first == model;
+       ++it) {
+    if (it->second.loaded_at > record.arrival) record.load = it->second.load;
+  }
+}
+
+void Recorder::on_action(const Action& action, TimePoint now) {
+  switch (action.type) {
+    case ActionType::kLoad: placements_[{action.model, action.device}] = {.load = action.id}; break;
+    case ActionType::kUnload: model(action.model).copies -= std::min(1u, model(action.model).copies); break;
+    case ActionType::kInfer:
+      for (const BatchRows::Row& row : action.rows) row_sent(action, row.request);
+      break;
+  }
+  actions_[action.id] = {.sent = now, .expected_start = expect_start(action, now), .queue_length = queued_};
+}
+
+void Recorder::row_sent(const Action& action, RequestId row) {
+  const auto found = requests_.find(row);
+  if (found == requests_.end()) return;
+  RequestRecord& record = found->second.record;
+  found->second.queued = false;
+  --queued_;
+  record.action = action.id;
+  record.device = action.device;
+  record.batch_size = action.batch_size;
+  const auto placement = placements_.find({action.model, action.device});
+  if (placement != placements_.end() && placement->second.loaded_at > record.arrival) {
+    record.load = placement->second.load;
+  }
+}
+
+Recorder::Timeline& Recorder::timeline(const Action& action) {
+  const size_t device = action.device.value();
+  if (device >= timelines_.size()) timelines_.resize(device + 1);
+  return timelines_[device][action.type == ActionType::kInfer ? 1 : 0];
+}
+
+// An executor does what it was sent one after the other. UNLOADs take no time.
+TimePoint Recorder::expect_start(const Action& action, TimePoint now) {
+  if (action.type == ActionType::kUnload) return kNoTime;
+  Timeline& executor = timeline(action);
+  const TimePoint soonest = std::max(now, action.earliest);
+  if (executor.count == 0) executor.begun = soonest;
+  const TimePoint start = std::max(soonest, executor.begun + executor.pending);
+  executor.pending += action.expected;
+  ++executor.count;
+  return start;
+}
+
+void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
+  if (action.type == ActionType::kLoad) load_over(action, outcome);
+  if (action.type == ActionType::kUnload) unload_over(action, outcome);
+  const auto found = actions_.find(action.id);
+  if (found == actions_.end()) return;
+  if (action.type != ActionType::kUnload) {
+    Timeline& executor = timeline(action);
+    executor.begun = std::max(executor.begun, outcome.end);
+    executor.pending -= action.expected;
+    --executor.count;
+  }
+  const OpenAction& open = found->second;
+  ActionRecord record{.id = action.id,
+                      .type = action.type,
+                      .device = action.device,
+                      .model = model(action.model).name,
+                      .pages = model(action.model).pages,
+                      .sent = open.sent,
+                      .outcome = now,
+                      .earliest = action.earliest,
+                      .latest = action.latest,
+                      .expected_start = open.expected_start,
+                      .expected_end = open.expected_start + action.expected,
+                      .expected_duration = action.expected,
+                      .start = outcome.start,
+                      .end = outcome.end,
+                      .duration = outcome.duration,
+                      .status = outcome.status,
+                      .queue_length = open.queue_length};
+  if (action.type == ActionType::kInfer) {
+    record.bucket = action.bucket;
+    record.batch_size = action.batch_size;
+    record.input_duration = outcome.input_duration;
+    record.output_duration = outcome.output_duration;
+    if (outcome.done()) record.output_end = outcome.output_end;
+    for (const BatchRows::Row& row : action.rows) record.requests[record.rows++] = row.request;
+    // These come back into the queue, or are refused at once.
+    const bool refused = !outcome.done() && outcome.status != OutcomeStatus::kFailed;
+    for (const BatchRows::Row& row : action.rows) {
+      if (refused) row_returned(row.request);
+    }
+  }
+  sink_->add(record);
+  actions_.erase(found);
+}
+
+void Recorder::row_returned(RequestId row) {
+  const auto found = requests_.find(row);
+  if (found == requests_.end()) return;
+  ++found->second.record.returns;
+  found->second.queued = true;
+  ++queued_;
+}
+
+void Recorder::load_over(const Action& action, const Outcome& outcome) {
+  const auto placement = placements_.find({action.model, action.device});
+  if (placement == placements_.end() || placement->second.load != action.id) return;
+  if (outcome.done()) {
+    placement->second.loaded_at = outcome.end;
+    ++model(action.model).copies;
+  } else {
+    placements_.erase(placement);
+  }
+}
+
+void Recorder::unload_over(const Action& action, const Outcome& outcome) {
+  if (!outcome.done()) {
+    ++model(action.model).copies;
+    return;
+  }
+  // Unless it has been loaded anew since.
+  const auto placement = placements_.find({action.model, action.device});
+  if (placement != placements_.end() && placement->second.load < action.id) placements_.erase(placement);
+}
+
+}  // namespace foliot

@@ -1,0 +1,86 @@
+// Recorder: the observer that makes records of what the controller does, and
+// joins what it sees: which action carried a request, which LOAD it waited for,
+// how long the queue was, when an executor was expected to begin.
+//
+// Its memory is bounded by what the controller has in flight and by what devices
+// hold. Whether records are written at once or by another thread is the sink's
+// business, so the same recorder serves real and virtual time.
+//
+// Threading: Observer's calls, from the controller's loop.
+#ifndef FOLIOT_TRACE_RECORDER_H_
+#define FOLIOT_TRACE_RECORDER_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/observer.h"
+#include "trace/name_table.h"
+#include "trace/record.h"
+
+namespace foliot {
+
+class Recorder : public Observer {
+ public:
+  explicit Recorder(std::unique_ptr<RecordSink> sink) : sink_(std::move(sink)) {}
+
+  void on_model(const ModelInfo& model) override;
+  void on_request(const Request& request, TimePoint now) override;
+  void on_action(const Action& action, TimePoint now) override;
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_completion(const Completion& completion, TimePoint now) override;
+
+ private:
+  struct Model {
+    std::string_view name;
+    uint32_t pages = 0;
+    uint32_t copies = 0;  // devices that hold it, as far as the controller believes
+  };
+  struct OpenRequest {
+    RequestRecord record;
+    bool queued = true;
+  };
+  struct OpenAction {
+    TimePoint sent;
+    TimePoint expected_start = kNoTime;
+    uint32_t queue_length = 0;
+  };
+  // Work sent to one executor and not yet over.
+  struct Timeline {
+    TimePoint begun;  // when the first of it began, as far as is known
+    Duration pending;
+    uint32_t count = 0;
+  };
+  // A model on a device, or on its way there.
+  struct Placement {
+    ActionId load;
+    TimePoint loaded_at = kNoTime;  // none: not yet
+  };
+
+  Model& model(ModelId id);
+  Timeline& timeline(const Action& action);
+  TimePoint expect_start(const Action& action, TimePoint now);
+  void row_sent(const Action& action, RequestId row);
+  void row_returned(RequestId row);
+  void load_over(const Action& action, const Outcome& outcome);
+  void unload_over(const Action& action, const Outcome& outcome);
+  void find_awaited_load(ModelId model, RequestRecord& record) const;
+
+  NameTable names_;
+  std::unique_ptr<RecordSink> sink_;                // what it was given holds views of names_
+  std::vector<Model> models_;                       // by ModelId
+  std::vector<std::array<Timeline, 2>> timelines_;  // by DeviceId: LOAD, EXEC
+  std::map<std::pair<ModelId, DeviceId>, Placement> placements_;
+  std::unordered_map<RequestId, OpenRequest> requests_;
+  std::unordered_map<ActionId, OpenAction> actions_;
+  uint32_t queued_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRACE_RECORDER_H_
