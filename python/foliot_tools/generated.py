@@ -1,16 +1,14 @@
-"""Networks that tools/models/generate.py writes."""
+"""Networks that tools/models writes."""
 
-import subprocess
 import sys
 
 from foliot_tools.server import ROOT
+
+sys.path.insert(0, str(ROOT))
+from tools import models  # noqa: E402
 
 
 def write_resnet50(path, resolution, width=1.0):
     """A ResNet-50 with random weights for images of resolution x resolution;
     `width` scales its channels."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    generator = ROOT / "tools/models/generate.py"
-    options = [f"--resolution={resolution}", f"--width={width}"]
-    subprocess.run([sys.executable, generator, "resnet50", path, *options], check=True)
-    return path
+    return models.write(models.build("resnet50_v1b", resolution=resolution, width=width), path)

@@ -1,48 +1,62 @@
-"""BERT encoder (Devlin et al. 2019), written as PyTorch's exporter writes it:
+"""Encoders of text (Devlin et al. 2019), written as PyTorch's exporter writes them:
 normalisation and GELU in pieces, shapes computed from the input."""
 
 import numpy as np
 from onnx import TensorProto
 
-from network import Network
+from .network import Network
+
+VOCABULARY = 30522
+POSITIONS = 512
+BUCKETS = [8, 16, 32, 64, 128, 256, 512]
 
 
-def add_arguments(parser):
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--hidden", type=int, default=768)
-    parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--vocabulary", type=int, default=30522)
-    parser.add_argument("--positions", type=int, default=512, help="longest sequence")
-    parser.add_argument("--sequence", default="sequence", help="length of the sequence; a name makes it variable")
-
-
-def build(arguments):
-    network = Network("bert", 14, arguments.seed)
-    batch = arguments.batch
-    sequence = int(arguments.sequence) if arguments.sequence.isdigit() else arguments.sequence
-    hidden = arguments.hidden
-    ids = network.input("input_ids", TensorProto.INT64, [batch, sequence])
-    mask = network.input("attention_mask", TensorProto.INT64, [batch, sequence])
-    types = network.input("token_type_ids", TensorProto.INT64, [batch, sequence])
-    x = embeddings(network, ids, types, arguments)
-    bias = mask_bias(network, mask)
-    for _ in range(arguments.layers):
-        x = layer(network, x, bias, hidden, arguments.heads)
-    network.output(x, "last_hidden_state", [batch, sequence, hidden])
+def build_bert(name, batch="batch", seed=1, layers=12, hidden=768, heads=12, vocabulary=VOCABULARY, sequence=BUCKETS):
+    """The sequence is fixed where `sequence` is a number."""
+    network = Network(name, 14, seed, batch)
+    x, _, sequence = encoder(network, layers, hidden, heads, vocabulary, sequence)
+    network.output(x, "last_hidden_state", [sequence, hidden])
     first = network.add("Gather", [x, network.constant(np.int64(0))], axis=1)
-    network.output(network.add("Tanh", [network.linear(first, hidden, hidden)]), "pooler_output", [batch, hidden])
-    return network.model()
+    return network.output(network.add("Tanh", [network.linear(first, hidden, hidden)]), "pooler_output", [hidden])
 
 
-def embeddings(network, ids, types, arguments):
-    hidden = arguments.hidden
+def build_sentence(name, batch="batch", seed=1, layers=6, hidden=384, heads=12, vocabulary=VOCABULARY,
+                   sequence=BUCKETS):
+    """A sentence's vector: the mean over its tokens, of length 1."""
+    network = Network(name, 14, seed, batch)
+    x, mask, _ = encoder(network, layers, hidden, heads, vocabulary, sequence)
+    mask = network.add("Cast", [network.add("Unsqueeze", [mask, network.integers([-1])])], to=TensorProto.FLOAT)
+    total = network.add("ReduceSum", [network.times(x, mask), network.integers([1])], keepdims=0)
+    count = network.add("ReduceSum", [mask, network.integers([1])], keepdims=0)
+    mean = network.add("Div", [total, network.add("Clip", [count, network.real(1e-9)])])
+    length = network.add("ReduceL2", [mean], axes=[1], keepdims=1)
+    mean = network.add("Div", [mean, network.add("Clip", [length, network.real(1e-12)])])
+    return network.output(mean, "sentence_embedding", [hidden])
+
+
+def encoder(network, layers, hidden, heads, vocabulary, sequence):
+    """The last layer's states, the mask and the extent of the sequence."""
+    if not isinstance(sequence, int):
+        network.buckets["sequence"] = list(sequence)
+        sequence = "sequence"
+    ids = network.input("input_ids", [sequence], below=vocabulary)
+    mask = network.input("attention_mask", [sequence], below=2)
+    types = network.input("token_type_ids", [sequence], below=2)
+    x = embeddings(network, ids, types, hidden, vocabulary)
+    bias = mask_bias(network, mask)
+    for _ in range(layers):
+        x = layer(network, x, bias, hidden, heads)
+    return x, mask, sequence
+
+
+def embeddings(network, ids, types, hidden, vocabulary):
     length = network.add("Gather", [network.add("Shape", [ids]), network.constant(np.int64(1))], axis=0)
     length = network.add("Unsqueeze", [length, network.integers([0])])
-    positions = network.integers(np.arange(arguments.positions)[None])
+    positions = network.integers(np.arange(POSITIONS)[None])
     positions = network.add("Slice", [positions, network.integers([0]), length, network.integers([1])])
-    x = network.add("Gather", [network.weights((arguments.vocabulary, hidden), 1), ids])
-    x = network.add("Add", [x, network.add("Gather", [network.weights((2, hidden), 1), types])])
-    x = network.add("Add", [x, network.add("Gather", [network.weights((arguments.positions, hidden), 1), positions])])
+    x = network.add("Gather", [network.weights((vocabulary, hidden), 1), ids])
+    x = network.plus(x, network.add("Gather", [network.weights((2, hidden), 1), types]))
+    x = network.plus(x, network.add("Gather", [network.weights((POSITIONS, hidden), 1), positions]))
     return layer_norm(network, x, hidden)
 
 
@@ -50,13 +64,13 @@ def mask_bias(network, mask):
     """0 where attention may look, a large negative number elsewhere."""
     wide = network.add("Unsqueeze", [network.add("Unsqueeze", [mask, network.integers([1])]), network.integers([2])])
     wide = network.add("Cast", [wide], to=TensorProto.FLOAT)
-    return network.add("Mul", [network.add("Sub", [network.real(1), wide]), network.real(-10000)])
+    return network.times(network.add("Sub", [network.real(1), wide]), network.real(-10000))
 
 
 def layer(network, x, bias, hidden, heads):
-    x = layer_norm(network, network.add("Add", [attention(network, x, bias, hidden, heads), x]), hidden)
+    x = layer_norm(network, network.plus(attention(network, x, bias, hidden, heads), x), hidden)
     y = gelu(network, dense(network, x, hidden, 4 * hidden))
-    return layer_norm(network, network.add("Add", [dense(network, y, 4 * hidden, hidden), x]), hidden)
+    return layer_norm(network, network.plus(dense(network, y, 4 * hidden, hidden), x), hidden)
 
 
 def attention(network, x, bias, hidden, heads):
@@ -65,7 +79,7 @@ def attention(network, x, bias, hidden, heads):
     key = split_heads(network, dense(network, x, hidden, hidden), heads, size, [0, 2, 3, 1])
     value = split_heads(network, dense(network, x, hidden, hidden), heads, size, [0, 2, 1, 3])
     scores = network.add("Div", [network.add("MatMul", [query, key]), network.real(size**0.5)])
-    weights = network.add("Softmax", [network.add("Add", [scores, bias])], axis=-1)
+    weights = network.add("Softmax", [network.plus(scores, bias)], axis=-1)
     context = network.add("Transpose", [network.add("MatMul", [weights, value])], perm=[0, 2, 1, 3])
     return dense(network, network.add("Reshape", [context, leading_shape(network, context, [hidden])]), hidden, hidden)
 
@@ -86,19 +100,22 @@ def leading_shape(network, x, rest):
 
 def dense(network, x, size_in, size_out):
     product = network.add("MatMul", [x, network.weights((size_in, size_out), size_in)])
-    return network.add("Add", [network.near(size_out, 0, 0.02), product])
+    return network.plus(network.near(size_out, 0, 0.02), product)
 
 
 def layer_norm(network, x, hidden):
     centred = network.add("Sub", [x, network.add("ReduceMean", [x], axes=[-1])])
     squares = network.add("Pow", [centred, network.real(2)])
-    variance = network.add("Add", [network.add("ReduceMean", [squares], axes=[-1]), network.real(1e-12)])
+    variance = network.plus(network.add("ReduceMean", [squares], axes=[-1]), network.real(1e-12))
     normal = network.add("Div", [centred, network.add("Sqrt", [variance])])
-    scaled = network.add("Mul", [normal, network.near(hidden, 1, 0.05)])
-    return network.add("Add", [scaled, network.near(hidden, 0, 0.05)])
+    scaled = network.times(normal, network.near(hidden, 1, 0.05))
+    return network.plus(scaled, network.near(hidden, 0, 0.05))
 
 
 def gelu(network, x):
     error = network.add("Erf", [network.add("Div", [x, network.real(2**0.5)])])
-    product = network.add("Mul", [x, network.add("Add", [error, network.real(1)])])
-    return network.add("Mul", [product, network.real(0.5)])
+    product = network.times(x, network.plus(error, network.real(1)))
+    return network.times(product, network.real(0.5))
+
+
+MODELS = {"bert_base": build_bert, "minilm": build_sentence}
