@@ -157,12 +157,12 @@ void BatchingScheduler::update_alarm(Alarms& alarms, std::optional<TimePoint>& s
 
 // ---- Decisions ----
 
+// INFERs first: what was loaded is given to do before room is made for the next.
 TimePoint BatchingScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
   refuse_expired(now, dispatcher);
   ring_timers(now);
-  TimePoint wake = loads_.plan(now, dispatcher);
   while (const std::optional<DeviceId> device = agenda_.next(now)) serve(*device, now, dispatcher);
-  wake = std::min(wake, agenda_.wake());
+  TimePoint wake = std::min(loads_.plan(now, dispatcher), agenda_.wake());
   if (!timers_.empty()) wake = std::min(wake, timers_.begin()->first);
   if (!expiries_.empty()) wake = std::min(wake, expiries_.begin()->first + Duration::microseconds(1));
   return wake;

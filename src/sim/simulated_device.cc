@@ -21,7 +21,9 @@ Duration SimulatedDevice::duration(std::string_view executor, const Action& acti
   if (action.type == ActionType::kLoad) return noisy(model.seed_load, noise_.load_deviation);
   const auto& sizes = model.batch_sizes;
   const auto index = std::find(sizes.begin(), sizes.end(), action.batch_size) - sizes.begin();
-  return noisy(model.buckets[action.bucket.value()].seed_exec[static_cast<size_t>(index)], noise_.exec_deviation);
+  drift_ = std::min(drift_ * (1 + noise_.exec_drift), noise_.exec_drift_max);
+  const Duration seed = model.buckets[action.bucket.value()].seed_exec[static_cast<size_t>(index)];
+  return noisy(seed.scaled(drift_), noise_.exec_deviation);
 }
 
 Duration SimulatedDevice::noisy(Duration duration, double deviation) {

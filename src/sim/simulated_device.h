@@ -26,6 +26,10 @@ struct NoiseOptions {
   // How often, and how many times longer, an outlier is.
   double outlier_probability = 0;
   double outlier_factor = 3;
+  // A device that slows down: each EXEC takes this share longer than the one
+  // before, until it takes so many times as long as the first.
+  double exec_drift = 0;
+  double exec_drift_max = 2;
   // INPUT and OUTPUT of one row.
   Duration copy = Duration::microseconds(20);
 };
@@ -50,6 +54,7 @@ class SimulatedDevice : public Engine {
 
   NoiseOptions noise_;
   Random random_;
+  double drift_ = 1;
   std::vector<std::shared_ptr<const ModelInfo>> models_;
   std::map<ModelId, std::vector<PageIndex>> loaded_;
   std::set<PageIndex> pages_in_use_;

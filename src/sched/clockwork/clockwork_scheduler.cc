@@ -153,12 +153,12 @@ void ClockworkScheduler::update_demand(ModelId model, TimePoint now) {
 
 // ---- Decisions ----
 
+// INFERs first: what was loaded is given to do before room is made for the next.
 TimePoint ClockworkScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
   refuse_expired(now, dispatcher);
-  while (!crossings_.empty() && crossings_.begin()->first < now) update_demand(crossings_.begin()->second, now);
-  TimePoint wake = loads_.plan(now, dispatcher);
   while (const std::optional<DeviceId> device = agenda_.next(now)) serve(*device, now, dispatcher);
-  wake = std::min(wake, agenda_.wake());
+  while (!crossings_.empty() && crossings_.begin()->first < now) update_demand(crossings_.begin()->second, now);
+  TimePoint wake = std::min(loads_.plan(now, dispatcher), agenda_.wake());
   if (!expiries_.empty()) wake = std::min(wake, expiries_.begin()->first + Duration::microseconds(1));
   return wake;
 }

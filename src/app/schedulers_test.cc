@@ -1,0 +1,256 @@
+// The suite that every policy of app/schedulers.cc passes: what Foliot promises
+// whatever the policy, in virtual time, with the production code of controller and
+// worker and with checkers that stop at the first broken promise.
+#include "app/schedulers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "sim/virtual_cluster.h"
+
+namespace foliot {
+
+std::ostream& operator<<(std::ostream& out, const Policy& policy) { return out << policy.name; }
+
+namespace {
+
+// From the V100 profile of Clockwork, Table 1: pages of 16 MB, ms.
+struct Profile {
+  const char* name;
+  uint32_t pages;
+  double load;
+  std::vector<double> exec;
+};
+const Profile kResNet50{"resnet50", 7, 8.33, {2.61, 3.78, 5.61, 9.13, 15.67}};
+const Profile kResNet18{"resnet18", 3, 3.81, {1.27, 1.86, 2.73, 4.06, 7.02}};
+const Profile kDenseNet169{"densenet169", 4, 4.50, {5.18, 6.29, 8.57, 12.82, 21.85}};
+
+std::shared_ptr<ModelInfo> make_model(uint32_t id, const Profile& profile, uint16_t buckets = 1) {
+  auto model = std::make_shared<ModelInfo>();
+  model->id = ModelId(id);
+  model->name = std::string(profile.name) + "_" + std::to_string(id);
+  model->batch_sizes = {1, 2, 4, 8, 16};
+  model->pages = profile.pages;
+  model->seed_load = Duration::from_milliseconds(profile.load);
+  for (int b = 1; b <= buckets; ++b) {
+    Bucket bucket;
+    for (const double ms : profile.exec) bucket.seed_exec.push_back(Duration::from_milliseconds(ms * b));
+    model->buckets.push_back(bucket);
+  }
+  return model;
+}
+
+struct Workload {
+  std::vector<Profile> profiles{kResNet50};  // model i has profile i modulo their number
+  uint32_t models = 8;
+  uint32_t devices = 1;
+  uint32_t pages = 7 * 8;
+  uint16_t buckets = 1;
+  double rate = 100;  // requests/s in all, Poisson
+  // Each request draws one of these; Duration::max() is best effort.
+  std::vector<Duration> slos{Duration::milliseconds(100)};
+  double skew = 1;  // popularity of model i: 1 / (i + 1)^skew
+  uint64_t requests = 10'000;
+  double cancelled = 0;     // share of requests whose client goes away at once
+  uint64_t removed_at = 0;  // with this request a model is removed; 0: never
+  // Requests in the beginning that are not counted, so that models get loaded.
+  uint64_t warm_up = 0;
+  NoiseOptions noise;
+  uint64_t seed = 1;
+};
+
+class Simulation {
+ public:
+  Simulation(const Policy& policy, const Workload& workload)
+      : workload_(workload),
+        random_(workload.seed),
+        cluster_(loop_,
+                 {.seed = workload.seed + 1,
+                  .devices = workload.devices,
+                  .pages_per_device = workload.pages,
+                  .noise = workload.noise,
+                  .controller = {.early_refusal = policy.early_refusal}},
+                 policy.make, [this](const Completion& completion) { on_completion(completion); }) {
+    double total = 0;
+    for (uint32_t id = 0; id < workload.models; ++id) {
+      cluster_.add_model(make_model(id, workload.profiles[id % workload.profiles.size()], workload.buckets));
+      popularity_.push_back(total += std::pow(id + 1, -workload.skew));
+    }
+    served_by_model_.resize(workload.models);
+  }
+
+  // Until all is over; sees to what holds for every policy and workload.
+  void finish() {
+    arrive();
+    loop_.run_until(TimePoint::infinite_future());
+    cluster_.checker().check_finished();
+    EXPECT_EQ(cluster_.checker().requests(), workload_.requests);
+    EXPECT_EQ(completions_, workload_.requests);
+    EXPECT_TRUE(cluster_.pages_agree());
+    EXPECT_EQ(cluster_.controller().proposals_rejected(), 0u);
+    EXPECT_EQ(cluster_.controller().queued(), 0u);
+    EXPECT_EQ(cluster_.controller().actions_outstanding(), 0u);
+  }
+
+  double attainment() const {
+    return static_cast<double>(counted_served_) / static_cast<double>(workload_.requests - workload_.warm_up);
+  }
+  double goodput() {
+    return static_cast<double>(cluster_.checker().served()) / (loop_.now() - TimePoint()).to_seconds();
+  }
+  uint64_t served(uint32_t model) const { return served_by_model_[model]; }
+  VirtualCluster& cluster() { return cluster_; }
+  VirtualLoop& loop() { return loop_; }
+
+ private:
+  void arrive() {
+    if (sent_ == workload_.requests) return;
+    ++sent_;
+    if (sent_ == workload_.removed_at) cluster_.remove_model(ModelId(1));
+    const double drawn = random_.uniform() * popularity_.back();
+    uint32_t model = 0;
+    while (popularity_[model] < drawn) ++model;
+    const RequestId id(sent_);
+    const Duration slo = workload_.slos[random_.below(workload_.slos.size())];
+    const auto bucket = static_cast<uint16_t>(random_.below(workload_.buckets));
+    cluster_.submit({.id = id,
+                     .model = ModelId(model),
+                     .bucket = BucketId(bucket),
+                     .arrival = loop_.now(),
+                     .deadline = slo == Duration::max() ? TimePoint::infinite_future() : loop_.now() + slo});
+    if (workload_.cancelled > 0 && random_.uniform() < workload_.cancelled) cluster_.cancel(id);
+    loop_.at(loop_.now() + Duration::from_seconds(random_.exponential() / workload_.rate), [this] { arrive(); });
+  }
+
+  void on_completion(const Completion& completion) {
+    ++completions_;
+    if (!completion.served()) return;
+    ++served_by_model_[completion.model.value()];
+    if (completion.id.value() > workload_.warm_up) ++counted_served_;
+  }
+
+  Workload workload_;
+  Random random_;
+  VirtualLoop loop_;
+  std::vector<double> popularity_;
+  uint64_t sent_ = 0;
+  uint64_t completions_ = 0;
+  uint64_t counted_served_ = 0;
+  std::vector<uint64_t> served_by_model_;
+  VirtualCluster cluster_;
+};
+
+class SchedulersTest : public ::testing::TestWithParam<Policy> {
+ protected:
+  // Prints what came of it, so that policies can be compared.
+  static double attainment_of(const Workload& workload) {
+    Simulation run(GetParam(), workload);
+    run.finish();
+    Checker& checker = run.cluster().checker();
+    std::printf("attainment %.4f goodput %.0f/s expired %lu late %lu loads %lu execs %lu\n", run.attainment(),
+                run.goodput(), checker.refused(Refusal::kExpired), checker.refused(Refusal::kLate), checker.loads(),
+                checker.execs());
+    return run.attainment();
+  }
+};
+
+TEST_P(SchedulersTest, ServesAlmostAllAtLowLoad) { EXPECT_GT(attainment_of({.rate = 100, .warm_up = 1000}), 0.99); }
+
+TEST_P(SchedulersTest, SpreadsOverDevices) {
+  // More than one device can do, one request at a time; less than four.
+  EXPECT_GT(attainment_of({.devices = 4, .pages = 7 * 6, .rate = 600, .skew = 0.5, .warm_up = 2000}), 0.97);
+}
+
+TEST_P(SchedulersTest, KeepsWorkingAtThreeTimesItsCapacity) {
+  // One request at a time is 383/s, the largest batches are 1,021/s.
+  Simulation run(GetParam(), {.models = 5, .rate = 3000, .requests = 30'000});
+  run.finish();
+  std::printf("goodput %.0f/s\n", run.goodput());
+  EXPECT_GT(run.goodput(), 0.8 * 383);
+}
+
+TEST_P(SchedulersTest, ServesModelsThatDoNotFitThePageCacheTogether) {
+  const Workload workload{.models = 16, .pages = 7 * 6, .rate = 40, .requests = 6000};
+  Simulation run(GetParam(), workload);
+  run.finish();
+  std::printf("attainment %.4f\n", run.attainment());
+  for (uint32_t model = 0; model < workload.models; ++model) EXPECT_GT(run.served(model), 0u) << model;
+  EXPECT_GT(run.attainment(), 0.85);
+}
+
+TEST_P(SchedulersTest, AnswersEveryBestEffortRequest) {
+  EXPECT_EQ(attainment_of({.models = 20, .pages = 7 * 4, .rate = 40, .slos = {Duration::max()}, .requests = 4000}), 1);
+}
+
+TEST_P(SchedulersTest, MixesSlosBestEffortBucketsAndKindsOfModels) {
+  EXPECT_GT(attainment_of({.profiles = {kResNet50, kResNet18, kDenseNet169},
+                           .models = 9,
+                           .devices = 2,
+                           .pages = 5 * 9,
+                           .buckets = 2,
+                           .rate = 150,
+                           .slos = {Duration::milliseconds(50), Duration::milliseconds(250), Duration::max()},
+                           .requests = 15'000,
+                           .warm_up = 2000}),
+            0.9);
+}
+
+TEST_P(SchedulersTest, SurvivesOutliersAndCancellations) {
+  Workload workload{.devices = 2, .rate = 200, .requests = 15'000, .cancelled = 0.1};
+  workload.noise.outlier_probability = 0.005;
+  workload.noise.outlier_factor = 10;
+  EXPECT_GT(attainment_of(workload), 0.5);
+}
+
+TEST_P(SchedulersTest, FollowsADeviceThatSlowsDown) {
+  Workload workload{.rate = 100, .warm_up = 1000};
+  workload.noise.exec_drift = 0.001;
+  EXPECT_GT(attainment_of(workload), 0.97);
+}
+
+TEST_P(SchedulersTest, RefusesWhatCannotBeMetAndRecovers) {
+  // Shorter than one EXEC: nothing can be served, and nothing must hang.
+  EXPECT_LT(attainment_of({.models = 2, .slos = {Duration::microseconds(2500)}, .requests = 2000}), 0.01);
+}
+
+TEST_P(SchedulersTest, RemovesAModelUnderTraffic) {
+  Simulation run(GetParam(), {.models = 4, .pages = 7 * 3, .rate = 150, .requests = 4000, .removed_at = 2000});
+  run.finish();
+  EXPECT_TRUE(run.cluster().controller().model_gone(ModelId(1)));
+  EXPECT_GT(run.cluster().checker().refused(Refusal::kUnloaded), 100u);
+  EXPECT_GT(run.served(1), 0u);
+  EXPECT_GT(run.served(2), 100u);
+}
+
+TEST_P(SchedulersTest, DrainsUnderOverload) {
+  Simulation run(GetParam(), {.models = 4, .rate = 2000, .requests = 4000});
+  run.loop().at(TimePoint() + Duration::seconds(1), [&] { run.cluster().controller().drain(run.loop().now()); });
+  run.finish();
+  EXPECT_GT(run.cluster().checker().refused(Refusal::kDraining), 1000u);
+}
+
+TEST_P(SchedulersTest, SameSeedGivesTheSameRunAndAnotherSeedAnother) {
+  Workload workload{.models = 20, .devices = 2, .rate = 400, .requests = 5000};
+  const auto hash = [&] {
+    Simulation run(GetParam(), workload);
+    run.finish();
+    return run.cluster().event_hash();
+  };
+  const uint64_t first = hash();
+  EXPECT_EQ(first, hash());
+  workload.seed = 2;
+  EXPECT_NE(first, hash());
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, SchedulersTest, ::testing::ValuesIn(policies()),
+                         [](const auto& policy) { return policy.param.name; });
+
+}  // namespace
+}  // namespace foliot
