@@ -26,7 +26,7 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 1;
+constexpr int kCompilerVersion = 2;
 constexpr uint32_t kBatchSizeMax = 4096;
 
 // Shares of the whole at which the steps begin.

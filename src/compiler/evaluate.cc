@@ -154,6 +154,15 @@ double (*unary_function(std::string_view name))(double) {
   if (name == "sign") return [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; };
   if (name == "not") return [](double x) { return x == 0 ? 1.0 : 0.0; };
   if (name == "sin") return [](double x) { return std::sin(x); };
+  if (name == "tan") return [](double x) { return std::tan(x); };
+  if (name == "asin") return [](double x) { return std::asin(x); };
+  if (name == "acos") return [](double x) { return std::acos(x); };
+  if (name == "atan") return [](double x) { return std::atan(x); };
+  if (name == "sinh") return [](double x) { return std::sinh(x); };
+  if (name == "cosh") return [](double x) { return std::cosh(x); };
+  if (name == "asinh") return [](double x) { return std::asinh(x); };
+  if (name == "acosh") return [](double x) { return std::acosh(x); };
+  if (name == "atanh") return [](double x) { return std::atanh(x); };
   if (name == "cos") return [](double x) { return std::cos(x); };
   return nullptr;
 }
@@ -186,10 +195,17 @@ int64_t integer_power(int64_t base, int64_t exponent) {
   return wrap(result);
 }
 
-// The remainder with the divisor's sign, which is ONNX's rule for fmod = 0.
+// The dividend's sign.
+int64_t integer_remainder(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+
+// The divisor's sign.
 int64_t integer_modulo(int64_t a, int64_t b) {
-  if (b == 0 || b == -1) return 0;
-  const int64_t remainder = a % b;
+  const int64_t remainder = integer_remainder(a, b);
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
+double real_modulo(double a, double b) {
+  const double remainder = std::fmod(a, b);
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
@@ -204,6 +220,7 @@ std::function<int64_t(int64_t, int64_t)> integer_function(std::string_view name)
   if (name == "mul") return [](int64_t a, int64_t b) { return wrap(bits(a) * bits(b)); };
   if (name == "div") return integer_quotient;
   if (name == "mod") return integer_modulo;
+  if (name == "fmod") return integer_remainder;
   if (name == "pow") return integer_power;
   if (name == "and") return [](int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; };
   if (name == "or") return [](int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; };
@@ -217,7 +234,8 @@ std::function<double(double, double)> real_function(std::string_view name) {
   if (name == "mul") return [](double a, double b) { return a * b; };
   if (name == "div") return [](double a, double b) { return a / b; };
   if (name == "pow") return [](double a, double b) { return std::pow(a, b); };
-  if (name == "mod") return [](double a, double b) { return std::fmod(a, b); };
+  if (name == "mod") return real_modulo;
+  if (name == "fmod") return [](double a, double b) { return std::fmod(a, b); };
   if (name == "prelu") return [](double a, double b) { return a < 0 ? a * b : a; };
   return {};
 }

@@ -62,8 +62,35 @@ std::optional<Constant> GraphBuilder::fold(OperatorKind kind, const std::vector<
   return evaluate(kind, operands, attributes, type);
 }
 
+Result<ValueIndex> GraphBuilder::widened(ValueIndex x, DataType wide) {
+  const auto found = wide_.find(x);
+  return found != wide_.end() && value(found->second).type == wide ? found->second : cast(x, wide);
+}
+
 Result<ValueIndex> GraphBuilder::emit(OperatorKind kind, std::vector<ValueIndex> inputs, Attributes attributes,
                                       std::optional<ValueType> type) {
+  std::optional<DataType> narrow, wide;
+  for (ValueIndex& input : inputs) {
+    if (input == kNoValue) continue;
+    const DataType given = value(input).type;
+    const DataType computed = compute_type(kind, given);
+    if (computed == given) continue;
+    narrow = given;
+    wide = computed;
+    FOLIOT_ASSIGN_OR_RETURN(input, widened(input, computed));
+  }
+  if (!narrow) return emit_computed(kind, std::move(inputs), std::move(attributes), std::move(type));
+  if (type && type->type == *narrow) type->type = *wide;
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex result,
+                          emit_computed(kind, std::move(inputs), std::move(attributes), std::move(type)));
+  if (value(result).type != *wide) return result;
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex narrowed, cast(result, *narrow));
+  wide_[narrowed] = result;
+  return narrowed;
+}
+
+Result<ValueIndex> GraphBuilder::emit_computed(OperatorKind kind, std::vector<ValueIndex> inputs, Attributes attributes,
+                                               std::optional<ValueType> type) {
   if (!type) {
     std::vector<const Value*> operands;
     for (ValueIndex input : inputs) operands.push_back(input == kNoValue ? nullptr : &value(input));

@@ -4,6 +4,7 @@
 #ifndef FOLIOT_COMPILER_GRAPH_BUILDER_H_
 #define FOLIOT_COMPILER_GRAPH_BUILDER_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ class GraphBuilder {
 
   // Appends an operator (inputs may be kNoValue) and returns its result. `type`
   // is given for the kinds that infer() does not know, and only for those.
+  // Operands of types that the kind does not compute in (compute_type()) are cast
+  // before, and the result is cast back; operators that follow one another are
+  // not rounded to the narrower type in between.
   Result<ValueIndex> emit(OperatorKind kind, std::vector<ValueIndex> inputs, Attributes attributes,
                           std::optional<ValueType> type = std::nullopt);
 
@@ -48,6 +52,9 @@ class GraphBuilder {
   Graph take() { return std::move(graph_); }
 
  private:
+  Result<ValueIndex> emit_computed(OperatorKind kind, std::vector<ValueIndex> inputs, Attributes attributes,
+                                   std::optional<ValueType> type);
+  Result<ValueIndex> widened(ValueIndex x, DataType wide);
   ValueIndex add_value(ValueType type);
   std::optional<Constant> fold(OperatorKind kind, const std::vector<ValueIndex>& inputs, const Attributes& attributes,
                                const ValueType& type) const;
@@ -55,6 +62,7 @@ class GraphBuilder {
   ConstantPool& pool_;
   Graph graph_;
   std::string name_;
+  std::map<ValueIndex, ValueIndex> wide_;  // of a result that was narrowed: as it was computed
 };
 
 }  // namespace foliot

@@ -86,6 +86,10 @@ class Translator {
   Result<const OnnxOperator*> find_operator(const OnnxNode& node) const {
     const OnnxOperator* found = node.domain.empty() ? find_onnx_operator(node.type) : nullptr;
     if (found != nullptr) return found;
+    const std::string_view refusal = node.domain.empty() ? refusal_of_onnx_operator(node.type) : std::string_view();
+    if (!refusal.empty()) {
+      return Status::unimplemented(fmt::format("operator '{}' cannot be served: {}", node.type, refusal));
+    }
     const auto opset = model_.opsets.find(node.domain);
     const int64_t version = opset != model_.opsets.end() ? opset->second : model_.opset;
     return Status::unimplemented(fmt::format("operator '{}' of domain '{}', opset {}, is not supported", node.type,

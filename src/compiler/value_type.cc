@@ -6,6 +6,8 @@
 #include <set>
 #include <string_view>
 
+#include "compiler/constant.h"
+
 namespace foliot {
 namespace {
 
@@ -65,11 +67,18 @@ Result<ValueType> infer_convolution(Inputs inputs, const Attributes& attributes)
   return ValueType{x.type, std::move(shape)};
 }
 
+bool is_product_type(DataType type) {
+  return type == DataType::kFloat32 || type == DataType::kFloat64 || type == DataType::kInt32 ||
+         type == DataType::kInt64;
+}
+
 Result<ValueType> infer_matmul(Inputs inputs, const Attributes& attributes) {
   const Value& a = *inputs[0];
   const Value& b = *inputs[1];
-  FOLIOT_RETURN_IF_ERROR(require_float(a));
-  FOLIOT_RETURN_IF_ERROR(require_float(b));
+  FOLIOT_RETURN_IF_ERROR(require_same_type(a, b));
+  if (!is_product_type(a.type)) {
+    return Status::unimplemented(fmt::format("matrices of {} are not multiplied", to_string(a.type)));
+  }
   Shape left = a.shape;
   Shape right = b.shape;
   if (left.size() < 2 || right.size() < 2) return wrong("matrices need two dimensions");
@@ -102,7 +111,7 @@ Result<ValueType> infer_unary(const Value& x, std::string_view function) {
   if (function == "not") {
     if (x.type != DataType::kBool) return wrong("operand '{}' is not BOOL", x.name);
   } else if (x.type == DataType::kBool || (std::ranges::find(kAnyNumber, function) == std::end(kAnyNumber))) {
-    FOLIOT_RETURN_IF_ERROR(require_float(x));
+    if (x.type != DataType::kFloat64) FOLIOT_RETURN_IF_ERROR(require_float(x));
   }
   return ValueType{x.type, x.shape};
 }
@@ -186,6 +195,34 @@ Result<ValueType> infer_gather(const Value& x, const Value& indices, const Attri
   return ValueType{x.type, std::move(shape)};
 }
 
+Result<ValueType> infer_gather_elements(const Value& x, const Value& indices) {
+  if (indices.type != DataType::kInt64) return wrong("indices '{}' are not INT64", indices.name);
+  if (x.shape.size() != indices.shape.size() || x.shape.empty()) {
+    return wrong("indices {} do not fit {}", to_string(indices.shape), to_string(x.shape));
+  }
+  return ValueType{x.type, indices.shape};
+}
+
+Status require_inside(const Shape& inner, const Shape& outer, int64_t axis) {
+  for (size_t i = 0; i < inner.size(); ++i) {
+    if (static_cast<int64_t>(i) != axis && inner[i] > outer[i]) {
+      return wrong("indices {} do not fit {}", to_string(inner), to_string(outer));
+    }
+  }
+  return {};
+}
+
+Result<ValueType> infer_scatter_elements(Inputs inputs, int64_t axis) {
+  const Value& x = *inputs[0];
+  FOLIOT_RETURN_IF_ERROR(require_same_type(x, *inputs[2]));
+  FOLIOT_RETURN_IF_ERROR(infer_gather_elements(x, *inputs[1]).status());
+  FOLIOT_RETURN_IF_ERROR(require_inside(inputs[1]->shape, x.shape, axis));
+  if (inputs[1]->shape != inputs[2]->shape) {
+    return wrong("indices {} do not fit updates {}", to_string(inputs[1]->shape), to_string(inputs[2]->shape));
+  }
+  return ValueType{x.type, x.shape};
+}
+
 Result<ValueType> infer_where(Inputs inputs) {
   if (inputs[0]->type != DataType::kBool) return wrong("condition '{}' is not BOOL", inputs[0]->name);
   FOLIOT_RETURN_IF_ERROR(require_same_type(*inputs[1], *inputs[2]));
@@ -233,6 +270,55 @@ Status check_shape(DataType type, const Shape& shape) {
   return {};
 }
 
+namespace {
+
+bool moves_only(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::kConcat:
+    case OperatorKind::kSlice:
+    case OperatorKind::kTranspose:
+    case OperatorKind::kReshape:
+    case OperatorKind::kGather:
+    case OperatorKind::kGatherElements:
+    case OperatorKind::kCast:
+    case OperatorKind::kWhere:
+    case OperatorKind::kExpand:
+    case OperatorKind::kReorder: return true;
+    default: return false;
+  }
+}
+
+bool computes_in_float32_only(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::kConvolution:
+    case OperatorKind::kConvolutionTranspose:
+    case OperatorKind::kMaxPool:
+    case OperatorKind::kAveragePool:
+    case OperatorKind::kAffine:
+    case OperatorKind::kSoftmax:
+    case OperatorKind::kLayerNorm:
+    case OperatorKind::kLrn:
+    case OperatorKind::kResize: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+DataType compute_type(OperatorKind kind, DataType type) {
+  if (moves_only(kind)) return type;
+  if (type == DataType::kFloat16 || type == DataType::kBfloat16) return DataType::kFloat32;
+  if (computes_in_float32_only(kind)) {
+    // Integers of up to 16 bits go through float32 and come back as they were.
+    const bool exact = is_integer(type) && size_of(type) <= 2;
+    return type == DataType::kFloat64 || (exact && kind != OperatorKind::kConvolution) ? DataType::kFloat32 : type;
+  }
+  if (kind == OperatorKind::kMatMul && (type == DataType::kUint32 || type == DataType::kUint64)) {
+    return DataType::kInt64;  // wraps alike
+  }
+  return type;
+}
+
 Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attributes) {
   switch (kind) {
     case OperatorKind::kConvolution: return infer_convolution(inputs, attributes);
@@ -261,6 +347,12 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
       return ValueType{inputs[0]->type, std::move(shape)};
     }
     case OperatorKind::kGather: return infer_gather(*inputs[0], *inputs[1], attributes);
+    case OperatorKind::kGatherElements:
+      FOLIOT_RETURN_IF_ERROR(infer_gather_elements(*inputs[0], *inputs[1]).status());
+      FOLIOT_RETURN_IF_ERROR(require_inside(inputs[1]->shape, inputs[0]->shape, attributes.integer("axis")));
+      return infer_gather_elements(*inputs[0], *inputs[1]);
+    case OperatorKind::kScatterElements: return infer_scatter_elements(inputs, attributes.integer("axis"));
+    case OperatorKind::kCumulative: return ValueType{inputs[0]->type, inputs[0]->shape};
     case OperatorKind::kWhere: return infer_where(inputs);
     case OperatorKind::kConvolutionTranspose:
     case OperatorKind::kReshape:
@@ -268,6 +360,7 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kCast:
     case OperatorKind::kExpand:
     case OperatorKind::kPad:
+    case OperatorKind::kTopK:
     case OperatorKind::kResize:
     case OperatorKind::kReorder: break;
   }

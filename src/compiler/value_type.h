@@ -17,13 +17,18 @@ struct ValueType {
   Shape shape;
 };
 
+// The element type in which operators of a kind compute on operands of `type`:
+// float32 for narrower floats, `type` itself where a device computes in it or
+// only moves elements. GraphBuilder::emit() casts there and back.
+DataType compute_type(OperatorKind kind, DataType type);
+
 // What an operator makes of `inputs` (nullptr where left out), for all kinds
 // whose result follows from operands and attributes alone. Errors:
 // kInvalidArgument where operands do not fit each other, kUnimplemented for
 // element types.
 //
 // REQUIRES: not kConvolutionTranspose, kReshape, kSlice, kCast, kExpand, kPad,
-// kResize or kReorder, whose result is given to them.
+// kTopK, kResize or kReorder, whose result is given to them.
 Result<ValueType> infer(OperatorKind kind, std::span<const Value* const> inputs, const Attributes& attributes);
 
 // numpy's rule.

@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 24> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 28> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -26,11 +26,15 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 24> kNames{{
     {OperatorKind::kTranspose, "Transpose"},
     {OperatorKind::kReshape, "Reshape"},
     {OperatorKind::kGather, "Gather"},
+    {OperatorKind::kGatherElements, "GatherElements"},
+    {OperatorKind::kScatterElements, "ScatterElements"},
     {OperatorKind::kCast, "Cast"},
     {OperatorKind::kWhere, "Where"},
     {OperatorKind::kExpand, "Expand"},
     {OperatorKind::kPad, "Pad"},
     {OperatorKind::kArgReduce, "ArgReduce"},
+    {OperatorKind::kTopK, "TopK"},
+    {OperatorKind::kCumulative, "Cumulative"},
     {OperatorKind::kResize, "Resize"},
     {OperatorKind::kReorder, "Reorder"},
 }};

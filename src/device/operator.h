@@ -25,7 +25,8 @@ enum class OperatorKind : uint16_t {
   // As kConvolution with W[C,M/groups,k..].
   kConvolutionTranspose,
   // A[..,M,K] x B[..,K,N], optional bias[N] -> Y[..,M,N], batch dimensions
-  // broadcast as in numpy; both have rank >= 2. transpose_a, transpose_b: int 0/1
+  // broadcast as in numpy; both have rank >= 2. float32, or int32, int64 and
+  // float64 without bias and with alpha 1. transpose_a, transpose_b: int 0/1
   // (of the last two dimensions); alpha: float, scales the product before the
   // bias. Post-operations allowed.
   kMatMul,
@@ -38,14 +39,17 @@ enum class OperatorKind : uint16_t {
   kAveragePool,
   // X -> Y. function: "relu" "sigmoid" "tanh" "erf" "exp" "log" "sqrt" "neg"
   // "abs" "reciprocal" "floor" "ceil" "round" "sign" "not" "gelu" (exact, erf)
-  // "gelu_tanh" "softplus" "hard_swish" "sin" "cos", or with parameters alpha,
-  // beta: float: "clip" (alpha = min, beta = max) "leaky_relu" (alpha) "elu"
+  // "gelu_tanh" "softplus" "hard_swish" "sin" "cos" "tan" "asin" "acos" "atan"
+  // "sinh" "cosh" "asinh" "acosh" "atanh", or with parameters alpha, beta:
+  // float: "clip" (alpha = min, beta = max) "leaky_relu" (alpha) "elu"
   // (alpha) "hard_sigmoid" (alpha, beta) "linear" (alpha * x + beta).
   kUnary,
   // A, B -> Y with numpy broadcasting. function: "add" "sub" "mul" "div" "pow"
   // "min" "max" "equal" "less" "less_or_equal" "greater" "greater_or_equal"
-  // "and" "or" "xor" "mod" "prelu" (A < 0 ? A * B : A). Post-operations allowed
-  // for float32.
+  // "and" "or" "xor" "mod" (the divisor's sign) "fmod" (the dividend's) "prelu"
+  // (A < 0 ? A * B : A), and of integers "bit_and" "bit_or" "bit_xor"
+  // "shift_left" "shift_right" (by B bits, filling with zeros or the sign).
+  // Post-operations allowed for float32.
   kBinary,
   // X, scale[C], shift[C] -> Y = X * scale[c] + shift[c], C being dimension 1:
   // an inference BatchNormalization that could not be folded. Post-operations allowed.
@@ -67,11 +71,20 @@ enum class OperatorKind : uint16_t {
   kSlice,
   // X -> Y. permutation: ints.
   kTranspose,
-  // X -> Y, same elements in the same order under another shape.
+  // X -> Y, same elements in the same order under another shape. Their bits may
+  // be read as another type of the same size.
   kReshape,
   // X, indices (int32 or int64; negative ones count from the end) -> Y.
   // axis: int >= 0.
   kGather,
+  // X, indices (int64; negative ones count from the end) -> Y of their shape,
+  // each element from the same place but for dimension `axis`: int >= 0.
+  kGatherElements,
+  // X, indices (int64), updates (of one shape) -> Y: X with each update put to,
+  // or combined with what is at, the update's place but for dimension `axis`:
+  // int >= 0. reduction: "none" "add" "mul" "min" "max". In the order of the
+  // updates.
+  kScatterElements,
   // X -> Y of another type.
   kCast,
   // condition (bool), A, B -> Y with numpy broadcasting.
@@ -84,6 +97,14 @@ enum class OperatorKind : uint16_t {
   // X -> Y (int64). axis: int >= 0; keep_dims, select_last: int 0/1;
   // largest: int 1 (ArgMax) or 0 (ArgMin).
   kArgReduce,
+  // X -> Y (int64): where the largest (or smallest) elements are, best first and
+  // of equals the first; the extent of Y says how many. axis: int >= 0;
+  // largest: int 0/1.
+  kTopK,
+  // X -> Y: what precedes along a dimension, added or multiplied. function:
+  // "sum" "prod"; axis: int >= 0; exclusive (without the element itself),
+  // reverse (from the end): int 0/1.
+  kCumulative,
   // X -> Y[N,C,d'..]. mode: "nearest" "linear"; coordinates: "half_pixel"
   // "align_corners" "asymmetric" "pytorch_half_pixel"; nearest: "round_prefer_floor"
   // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X.

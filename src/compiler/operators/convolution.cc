@@ -1,8 +1,11 @@
 // Convolutions and pooling: everything that slides a window.
+#include "compiler/operators/convolution.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "compiler/operators/composer.h"
 #include "compiler/operators/onnx_operator.h"
 
 namespace foliot {
@@ -32,10 +35,9 @@ Attributes window_attributes(const Window& window) {
   return attributes;
 }
 
-Result<size_t> spatial_rank(const NodeTranslation& node) {
-  const int64_t rank = node.rank(0) - 2;
-  if (rank < 1)
-    return Status::invalid_argument(fmt::format("input {} has no spatial dimension", to_string(node.shape(0))));
+Result<size_t> spatial_rank(const Shape& shape) {
+  const int64_t rank = static_cast<int64_t>(shape.size()) - 2;
+  if (rank < 1) return Status::invalid_argument(fmt::format("input {} has no spatial dimension", to_string(shape)));
   if (rank > kSpatialRankMax) return Status::unimplemented(fmt::format("{} spatial dimensions are too many", rank));
   return static_cast<size_t>(rank);
 }
@@ -73,7 +75,8 @@ void pad_same(const Shape& input, bool upper, Window* window) {
   }
 }
 
-Result<Window> read_window(NodeTranslation& node, std::vector<int64_t> kernel, size_t rank) {
+Result<Window> read_window(NodeTranslation& node, const Shape& input, std::vector<int64_t> kernel) {
+  FOLIOT_ASSIGN_OR_RETURN(const size_t rank, spatial_rank(input));
   Window window;
   window.kernel = node.integers("kernel_shape", std::move(kernel));
   window.strides = node.integers("strides", std::vector<int64_t>(rank, 1));
@@ -88,7 +91,7 @@ Result<Window> read_window(NodeTranslation& node, std::vector<int64_t> kernel, s
     window.begins.assign(rank, 0);
     window.ends.assign(rank, 0);
   } else if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-    pad_same(node.shape(0), automatic == "SAME_UPPER", &window);
+    pad_same(input, automatic == "SAME_UPPER", &window);
   } else if (automatic != "NOTSET") {
     return Status::invalid_argument("auto_pad is '" + automatic + "'");
   }
@@ -96,34 +99,29 @@ Result<Window> read_window(NodeTranslation& node, std::vector<int64_t> kernel, s
 }
 
 // The kernel's extents as the weights have them; the attribute must agree.
-Result<Window> read_convolution_window(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const size_t rank, spatial_rank(node));
-  const Shape weights = node.shape(1);
-  if (weights.size() != rank + 2) {
+Result<Window> read_convolution_window(NodeTranslation& node, const Shape& input, const Shape& weights) {
+  if (weights.size() != input.size() || weights.size() < 2) {
     return Status::invalid_argument(
-        fmt::format("weights {} do not fit input {}", to_string(weights), to_string(node.shape(0))));
+        fmt::format("weights {} do not fit input {}", to_string(weights), to_string(input)));
   }
   const std::vector<int64_t> kernel(weights.begin() + 2, weights.end());
-  FOLIOT_ASSIGN_OR_RETURN(Window window, read_window(node, kernel, rank));
+  FOLIOT_ASSIGN_OR_RETURN(Window window, read_window(node, input, kernel));
   if (window.kernel != kernel) {
     return Status::invalid_argument(fmt::format("kernel_shape does not fit weights {}", to_string(weights)));
   }
   return window;
 }
 
-Result<int64_t> read_groups(NodeTranslation& node) {
+Result<int64_t> read_groups(NodeTranslation& node, int64_t channels) {
   const int64_t groups = node.integer("group", 1);
-  if (groups < 1 || groups > node.shape(0)[1] || node.shape(0)[1] % groups != 0) {
-    return Status::invalid_argument(fmt::format("{} groups do not divide {} channels", groups, node.shape(0)[1]));
+  if (groups < 1 || groups > channels || channels % groups != 0) {
+    return Status::invalid_argument(fmt::format("{} groups do not divide {} channels", groups, channels));
   }
   return groups;
 }
 
 Status convolution(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const Window window, read_convolution_window(node));
-  FOLIOT_ASSIGN_OR_RETURN(const int64_t groups, read_groups(node));
-  Attributes attributes = window_attributes(window);
-  attributes.set("groups", groups);
+  FOLIOT_ASSIGN_OR_RETURN(Attributes attributes, convolution_attributes(node, 0, 1));
   std::vector<ValueIndex> inputs{node.input(0), node.input(1)};
   if (node.has_input(2)) inputs.push_back(node.input(2));
   return node.finish(node.builder().emit(OperatorKind::kConvolution, std::move(inputs), std::move(attributes)));
@@ -158,11 +156,11 @@ Result<Shape> transposed_extents(NodeTranslation& node, Window* window) {
 }
 
 Status convolution_transpose(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(Window window, read_convolution_window(node));
-  FOLIOT_ASSIGN_OR_RETURN(const int64_t groups, read_groups(node));
+  FOLIOT_ASSIGN_OR_RETURN(Window window, read_convolution_window(node, node.shape(0), node.shape(1)));
+  FOLIOT_ASSIGN_OR_RETURN(const int64_t groups, read_groups(node, node.shape(0)[1]));
   const Shape weights = node.shape(1);
   const DataType type = node.value(0).type;
-  if (type != DataType::kFloat32 || node.value(1).type != type) return Status::unimplemented("only FP32 is supported");
+  if (!is_floating(type) || node.value(1).type != type) return Status::invalid_argument("operands are of two types");
   if (weights[0] != node.shape(0)[1]) {
     return Status::invalid_argument(
         fmt::format("weights {} do not fit input {}", to_string(weights), to_string(node.shape(0))));
@@ -200,8 +198,8 @@ std::vector<int64_t> ceiling_pads(const Shape& input, const Window& window) {
 
 Status pool(NodeTranslation& node) {
   if (node.wants_output(1)) return Status::unimplemented("the indices output of MaxPool is not supported");
-  FOLIOT_ASSIGN_OR_RETURN(const size_t rank, spatial_rank(node));
-  FOLIOT_ASSIGN_OR_RETURN(Window window, read_window(node, {}, rank));
+  FOLIOT_ASSIGN_OR_RETURN(Window window, read_window(node, node.shape(0), {}));
+  const size_t rank = window.kernel.size();
   std::vector<int64_t> extra(rank, 0);
   if (node.integer("ceil_mode", 0) != 0) extra = ceiling_pads(node.shape(0), window);
   const bool average = node.type() == "AveragePool";
@@ -220,8 +218,8 @@ Status pool(NodeTranslation& node) {
 
 // One window as large as the input.
 Status global_pool(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const size_t rank, spatial_rank(node));
   const Shape input = node.shape(0);
+  FOLIOT_ASSIGN_OR_RETURN(const size_t rank, spatial_rank(input));
   const bool average = node.type() == "GlobalAveragePool";
   Window window{.kernel = {input.begin() + 2, input.end()},
                 .strides = std::vector<int64_t>(rank, 1),
@@ -239,16 +237,91 @@ Status global_pool(NodeTranslation& node) {
                                          std::move(attributes)));
 }
 
+// The p-norm of each window: the p-th root of its sum of p-th powers, which is
+// its mean times its size where the padding counts.
+Status norm_pool(NodeTranslation& node) {
+  const int64_t p = node.integer("p", 2);
+  if (p < 1) return Status::invalid_argument("p is not positive");
+  FOLIOT_ASSIGN_OR_RETURN(Window window, read_window(node, node.shape(0), {}));
+  if (node.integer("ceil_mode", 0) != 0) {
+    const std::vector<int64_t> extra = ceiling_pads(node.shape(0), window);
+    for (size_t i = 0; i < extra.size(); ++i) window.ends[i] += extra[i];
+  }
+  Attributes attributes = window_attributes(window);
+  attributes.set("kernel", window.kernel);
+  attributes.set("count_include_pad", int64_t{1});
+  attributes.set("extra_pads", std::vector<int64_t>(window.kernel.size(), 0));
+  Composer c(node.builder());
+  const ValueIndex x = node.input(0);
+  const ValueIndex powers = c.binary("pow", c.unary("abs", x), c.like(x, static_cast<double>(p)));
+  const ValueIndex means = c.emit(OperatorKind::kAveragePool, {powers}, std::move(attributes));
+  const ValueIndex sums = c.linear(means, static_cast<double>(element_count(window.kernel)));
+  return c.finish(node, c.binary("pow", sums, c.like(x, 1.0 / static_cast<double>(p))));
+}
+
+Status global_norm_pool(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const size_t rank, spatial_rank(node.shape(0)));
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i + 2));
+  const auto p = static_cast<double>(std::max<int64_t>(node.integer("p", 2), 1));
+  Composer c(node.builder());
+  const ValueIndex x = node.input(0);
+  const ValueIndex sums = c.reduce("sum", c.binary("pow", c.unary("abs", x), c.like(x, p)), axes);
+  return c.finish(node, c.binary("pow", sums, c.like(x, 1 / p)));
+}
+
+// The past inputs stand before the new ones, and the last of both are the state
+// for the next call.
+Status causal_convolution(NodeTranslation& node) {
+  const Shape x = node.shape(0), weights = node.shape(1);
+  if (x.size() != 3 || weights.size() != 3 || weights[0] != x[1] || weights[1] != 1) {
+    return Status::invalid_argument(fmt::format("weights {} do not fit input {}", to_string(weights), to_string(x)));
+  }
+  const std::string activation = node.text("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish") {
+    return Status::invalid_argument("activation is '" + activation + "'");
+  }
+  const int64_t past = weights[2] - 1;
+  Composer c(node.builder());
+  const ValueIndex sequence =
+      node.has_input(3) ? c.concat({node.input(3), node.input(0)}, 2) : c.pad(node.input(0), {0, 0, past, 0, 0, 0});
+  if (c.shape(sequence)[2] != x[2] + past) return Status::invalid_argument("the past state does not fit the kernel");
+  Attributes attributes;
+  attributes.set("strides", std::vector<int64_t>{1});
+  attributes.set("dilations", std::vector<int64_t>{1});
+  attributes.set("pads", std::vector<int64_t>{0, 0});
+  attributes.set("groups", x[1]);
+  std::vector<ValueIndex> inputs{sequence, node.input(1)};
+  if (node.has_input(2)) inputs.push_back(node.input(2));
+  ValueIndex y = c.emit(OperatorKind::kConvolution, std::move(inputs), std::move(attributes));
+  if (activation != "none") y = c.mul(y, c.unary("sigmoid", y));
+  if (node.wants_output(1)) {
+    FOLIOT_RETURN_IF_ERROR(c.finish(node, c.slice(sequence, 2, x[2], past), 1));
+  }
+  return c.finish(node, y);
+}
+
 constexpr OnnxOperator kOperators[] = {
     {"Conv", 2, 3, convolution},
     {"ConvTranspose", 2, 3, convolution_transpose},
     {"MaxPool", 1, 1, pool},
     {"AveragePool", 1, 1, pool},
+    {"LpPool", 1, 1, norm_pool},
+    {"GlobalLpPool", 1, 1, global_norm_pool},
+    {"CausalConvWithState", 2, 4, causal_convolution},
     {"GlobalMaxPool", 1, 1, global_pool},
     {"GlobalAveragePool", 1, 1, global_pool},
 };
 
 }  // namespace
+
+Result<Attributes> convolution_attributes(NodeTranslation& node, size_t x, size_t w) {
+  FOLIOT_ASSIGN_OR_RETURN(const Window window, read_convolution_window(node, node.shape(x), node.shape(w)));
+  FOLIOT_ASSIGN_OR_RETURN(const int64_t groups, read_groups(node, node.shape(x)[1]));
+  Attributes attributes = window_attributes(window);
+  attributes.set("groups", groups);
+  return attributes;
+}
 
 std::span<const OnnxOperator> convolution_operators() { return kOperators; }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "compiler/operators/composer.h"
+#include "compiler/operators/element_type.h"
 #include "compiler/operators/onnx_operator.h"
 
 namespace foliot {
@@ -20,30 +22,26 @@ const char* function_of(const std::array<Name, kCount>& names, std::string_view 
   FOLIOT_CHECK(false);
 }
 
-constexpr std::array<Name, 18> kUnary{{{"Relu", "relu"},
-                                       {"Sigmoid", "sigmoid"},
-                                       {"Tanh", "tanh"},
-                                       {"Erf", "erf"},
-                                       {"Exp", "exp"},
-                                       {"Log", "log"},
-                                       {"Sqrt", "sqrt"},
-                                       {"Neg", "neg"},
-                                       {"Abs", "abs"},
-                                       {"Reciprocal", "reciprocal"},
-                                       {"Floor", "floor"},
-                                       {"Ceil", "ceil"},
-                                       {"Round", "round"},
-                                       {"Sign", "sign"},
-                                       {"Not", "not"},
-                                       {"Softplus", "softplus"},
-                                       {"Sin", "sin"},
-                                       {"Cos", "cos"}}};
+constexpr std::array<Name, 27> kUnary{{{"Relu", "relu"},   {"Sigmoid", "sigmoid"},
+                                       {"Tanh", "tanh"},   {"Erf", "erf"},
+                                       {"Exp", "exp"},     {"Log", "log"},
+                                       {"Sqrt", "sqrt"},   {"Neg", "neg"},
+                                       {"Abs", "abs"},     {"Reciprocal", "reciprocal"},
+                                       {"Floor", "floor"}, {"Ceil", "ceil"},
+                                       {"Round", "round"}, {"Sign", "sign"},
+                                       {"Not", "not"},     {"Softplus", "softplus"},
+                                       {"Sin", "sin"},     {"Cos", "cos"},
+                                       {"Tan", "tan"},     {"Asin", "asin"},
+                                       {"Acos", "acos"},   {"Atan", "atan"},
+                                       {"Sinh", "sinh"},   {"Cosh", "cosh"},
+                                       {"Asinh", "asinh"}, {"Acosh", "acosh"},
+                                       {"Atanh", "atanh"}}};
 
 Status unary(NodeTranslation& node) {
   return node.finish(node.builder().unary(function_of(kUnary, node.type()), node.input(0)));
 }
 
-constexpr std::array<Name, 13> kBinary{{{"Add", "add"},
+constexpr std::array<Name, 16> kBinary{{{"Add", "add"},
                                         {"Sub", "sub"},
                                         {"Mul", "mul"},
                                         {"Div", "div"},
@@ -55,6 +53,9 @@ constexpr std::array<Name, 13> kBinary{{{"Add", "add"},
                                         {"And", "and"},
                                         {"Or", "or"},
                                         {"Xor", "xor"},
+                                        {"BitwiseAnd", "bit_and"},
+                                        {"BitwiseOr", "bit_or"},
+                                        {"BitwiseXor", "bit_xor"},
                                         {"PRelu", "prelu"}}};
 
 Status binary(NodeTranslation& node) {
@@ -85,17 +86,45 @@ Status power(NodeTranslation& node) {
 }
 
 Status modulo(NodeTranslation& node) {
-  const bool truncated = node.integer("fmod", 0) != 0;
-  if (truncated == is_integer(node.value(0).type)) {
-    return Status::unimplemented("Mod is supported with fmod = 1 for reals and fmod = 0 for integers");
-  }
-  return node.finish(node.builder().binary("mod", node.input(0), node.input(1)));
+  const char* function = node.integer("fmod", 0) != 0 ? "fmod" : "mod";
+  return node.finish(node.builder().binary(function, node.input(0), node.input(1)));
+}
+
+Status bit_shift(NodeTranslation& node) {
+  const std::string direction = node.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") return Status::invalid_argument("direction is '" + direction + "'");
+  const char* function = direction == "LEFT" ? "shift_left" : "shift_right";
+  return node.finish(node.builder().binary(function, node.input(0), node.input(1)));
+}
+
+Status bitwise_not(NodeTranslation& node) {
+  const DataType type = node.value(0).type;
+  Composer c(node.builder());
+  const int64_t ones = -1;
+  return c.finish(node, c.binary("bit_xor", node.input(0), c.constant(from_integers(type, {}, std::span(&ones, 1)))));
 }
 
 Status identity(NodeTranslation& node) {
-  if (node.wants_output(1)) return Status::unimplemented("the mask output of Dropout is not supported");
   node.set_output(0, node.input(0));
   return {};
+}
+
+// Inference: nothing is dropped.
+Status dropout(NodeTranslation& node) {
+  if (node.has_input(2)) {
+    FOLIOT_ASSIGN_OR_RETURN(const Constant training, node.constant(2, "'training_mode'"));
+    FOLIOT_ASSIGN_OR_RETURN(const double ratio, [&]() -> Result<double> {
+      if (!node.has_input(1)) return 0.5;
+      FOLIOT_ASSIGN_OR_RETURN(const Constant known, node.constant(1, "'ratio'"));
+      return element_count(known.shape) == 1 ? to_doubles(known)[0] : 0.5;
+    }());
+    if (to_integers(training) != std::vector<int64_t>{0} && ratio != 0) {
+      return Status::unimplemented("training_mode is not supported: what is dropped is random");
+    }
+  }
+  Composer c(node.builder());
+  if (node.wants_output(1)) c.finish(node, c.expand(c.scalar(DataType::kBool, 1), node.shape(0)), 1).ok();
+  return c.finish(node, node.input(0));
 }
 
 // One bound of Clip from an operand, if it is there and known.
@@ -150,6 +179,64 @@ Status gelu(NodeTranslation& node) {
   return node.finish(node.builder().unary(approximate == "tanh" ? "gelu_tanh" : "gelu", node.input(0)));
 }
 
+// x * sigmoid(alpha * x)
+ValueIndex swish_of(Composer& c, ValueIndex x, double alpha) {
+  return c.mul(x, c.unary("sigmoid", alpha == 1 ? x : c.linear(x, alpha)));
+}
+
+Status swish(NodeTranslation& node) {
+  Composer c(node.builder());
+  return c.finish(node, swish_of(c, node.input(0), node.real("alpha", 1)));
+}
+
+Status gated_swish(NodeTranslation& node) {
+  Composer c(node.builder());
+  return c.finish(node, c.mul(swish_of(c, node.input(0), node.real("alpha", 1)), node.input(1)));
+}
+
+// max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) = alpha * elu(x / alpha)
+Status celu(NodeTranslation& node) {
+  const double alpha = node.real("alpha", 1);
+  if (!(alpha > 0)) return Status::invalid_argument("alpha is not positive");
+  Composer c(node.builder());
+  return c.finish(node, c.linear(c.unary("elu", c.linear(node.input(0), 1 / alpha), 1), alpha));
+}
+
+// x where it is above alpha, else 0
+Status thresholded_relu(NodeTranslation& node) {
+  Composer c(node.builder());
+  const ValueIndex x = node.input(0);
+  return c.finish(node, c.where(c.binary("greater", x, c.like(x, node.real("alpha", 1))), x, c.like(x, 0)));
+}
+
+// x + bias below -lambd, x - bias above lambd, else 0
+Status shrink(NodeTranslation& node) {
+  const double lambda = node.real("lambd", 0.5), bias = node.real("bias", 0);
+  Composer c(node.builder());
+  const ValueIndex x = node.input(0);
+  const ValueIndex above = c.where(c.binary("greater", x, c.like(x, lambda)), c.sub(x, c.like(x, bias)), c.like(x, 0));
+  return c.finish(node, c.where(c.binary("less", x, c.like(x, -lambda)), c.add(x, c.like(x, bias)), above));
+}
+
+// Only NaN differs from itself.
+Status is_nan(NodeTranslation& node) {
+  Composer c(node.builder());
+  return c.finish(node, c.unary("not", c.binary("equal", node.input(0), node.input(0))));
+}
+
+Status is_infinite(NodeTranslation& node) {
+  const bool positive = node.integer("detect_positive", 1) != 0, negative = node.integer("detect_negative", 1) != 0;
+  Composer c(node.builder());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const ValueIndex x = node.input(0);
+  if (positive && negative) {
+    return c.finish(node, c.binary("equal", c.unary("abs", x), c.like(x, kInfinity)));
+  }
+  const ValueIndex looked_for = c.like(x, positive ? kInfinity : -kInfinity);
+  const ValueIndex found = c.binary("equal", x, looked_for);
+  return c.finish(node, positive || negative ? found : c.binary("and", found, c.scalar(DataType::kBool, 0)));
+}
+
 // x / (1 + |x|)
 Status softsign(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(const ValueIndex magnitude, node.builder().unary("abs", node.input(0)));
@@ -164,30 +251,16 @@ Status mish(NodeTranslation& node) {
   return node.finish(node.builder().binary("mul", node.input(0), gate));
 }
 
-Result<DataType> cast_target(int64_t to) {
-  // TensorProto.DataType, by number.
-  static constexpr std::array<std::pair<int64_t, DataType>, 13> kTypes{{{1, DataType::kFloat32},
-                                                                        {2, DataType::kUint8},
-                                                                        {3, DataType::kInt8},
-                                                                        {4, DataType::kUint16},
-                                                                        {5, DataType::kInt16},
-                                                                        {6, DataType::kInt32},
-                                                                        {7, DataType::kInt64},
-                                                                        {9, DataType::kBool},
-                                                                        {10, DataType::kFloat16},
-                                                                        {11, DataType::kFloat64},
-                                                                        {12, DataType::kUint32},
-                                                                        {13, DataType::kUint64},
-                                                                        {16, DataType::kBfloat16}}};
-  for (const auto& [number, type] : kTypes) {
-    if (number == to) return type;
-  }
-  return Status::unimplemented("casting to ONNX element type " + std::to_string(to) + " is not supported");
+Status cast(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const DataType type, element_type(node.integer("to", 0)));
+  return node.finish(node.builder().cast(node.input(0), type));
 }
 
-Status cast(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const DataType type, cast_target(node.integer("to", 0)));
-  return node.finish(node.builder().cast(node.input(0), type));
+Status bit_cast(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const DataType type, element_type(node.integer("to", 0)));
+  if (size_of(type) != size_of(node.value(0).type)) return Status::invalid_argument("the types differ in size");
+  Composer c(node.builder());
+  return c.finish(node, c.reinterpret(node.input(0), type));
 }
 
 Status cast_like(NodeTranslation& node) { return node.finish(node.builder().cast(node.input(0), node.value(1).type)); }
@@ -215,6 +288,28 @@ constexpr OnnxOperator kOperators[] = {
     {"Softplus", 1, 1, unary},
     {"Sin", 1, 1, unary},
     {"Cos", 1, 1, unary},
+    {"Tan", 1, 1, unary},
+    {"Asin", 1, 1, unary},
+    {"Acos", 1, 1, unary},
+    {"Atan", 1, 1, unary},
+    {"Sinh", 1, 1, unary},
+    {"Cosh", 1, 1, unary},
+    {"Asinh", 1, 1, unary},
+    {"Acosh", 1, 1, unary},
+    {"Atanh", 1, 1, unary},
+    {"BitwiseAnd", 2, 2, binary},
+    {"BitwiseOr", 2, 2, binary},
+    {"BitwiseXor", 2, 2, binary},
+    {"BitwiseNot", 1, 1, bitwise_not},
+    {"BitShift", 2, 2, bit_shift},
+    {"BitCast", 1, 1, bit_cast},
+    {"IsNaN", 1, 1, is_nan},
+    {"IsInf", 1, 1, is_infinite},
+    {"Swish", 1, 1, swish},
+    {"SwiGLU", 2, 2, gated_swish},
+    {"Celu", 1, 1, celu},
+    {"ThresholdedRelu", 1, 1, thresholded_relu},
+    {"Shrink", 1, 1, shrink},
     {"Add", 2, 2, binary},
     {"Sub", 2, 2, binary},
     {"Mul", 2, 2, binary},
@@ -235,7 +330,7 @@ constexpr OnnxOperator kOperators[] = {
     {"Pow", 2, 2, power},
     {"Mod", 2, 2, modulo},
     {"Identity", 1, 1, identity},
-    {"Dropout", 1, 3, identity},
+    {"Dropout", 1, 3, dropout},
     {"Clip", 1, 3, clip},
     {"LeakyRelu", 1, 1, leaky_relu},
     {"Elu", 1, 1, elu},

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "compiler/operators/composer.h"
 #include "compiler/operators/onnx_operator.h"
 
 namespace foliot {
@@ -38,13 +39,32 @@ Result<ValueIndex> normalized_parameter(GraphBuilder& builder, ValueIndex parame
   return builder.expand(parameter, shape);
 }
 
+std::vector<int64_t> dimensions_from(int64_t first, int64_t rank) {
+  std::vector<int64_t> dimensions;
+  for (int64_t i = first; i < rank; ++i) dimensions.push_back(i);
+  return dimensions;
+}
+
+// The outputs beside the result of LayerNormalization: the mean, and one by the
+// standard deviation.
+Status add_statistics(NodeTranslation& node, int64_t axis) {
+  if (!node.wants_output(1) && !node.wants_output(2)) return {};
+  Composer c(node.builder());
+  const std::vector<int64_t> axes = dimensions_from(axis, node.rank(0));
+  const ValueIndex x = node.input(0);
+  const ValueIndex mean = c.reduce("mean", x, axes);
+  const ValueIndex difference = c.sub(x, mean);
+  const ValueIndex variance = c.reduce("mean", c.mul(difference, difference), axes);
+  const ValueIndex deviation = c.unary("sqrt", c.linear(variance, 1, node.real("epsilon", 1e-5)));
+  FOLIOT_RETURN_IF_ERROR(c.finish(node, mean, 1));
+  return c.finish(node, c.unary("reciprocal", deviation), 2);
+}
+
 Status layer_normalization(NodeTranslation& node) {
-  if (node.wants_output(1) || node.wants_output(2)) {
-    return Status::unimplemented("the mean and deviation outputs are not supported");
-  }
   GraphBuilder& builder = node.builder();
   const Shape shape = node.shape(0);
   FOLIOT_ASSIGN_OR_RETURN(const int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
+  FOLIOT_RETURN_IF_ERROR(add_statistics(node, axis));
   const Shape normalized(shape.begin() + axis, shape.end());
   FOLIOT_ASSIGN_OR_RETURN(const ValueIndex scale, normalized_parameter(builder, node.input(1), normalized));
   ValueIndex bias = node.input(2);
@@ -70,6 +90,62 @@ Status instance_normalization(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(const ValueIndex scaled,
                           builder.emit(OperatorKind::kAffine, {normalized, node.input(1), node.input(2)}, {}));
   return node.finish(builder.reshape(scaled, shape));
+}
+
+// x / sqrt(mean(x^2) + epsilon) * scale
+Status root_mean_square_normalization(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
+  const DataType type = node.value(0).type;
+  Composer c(node.builder());
+  const ValueIndex x = c.cast(node.input(0), type == DataType::kFloat64 ? type : DataType::kFloat32);
+  const ValueIndex squares = c.reduce("mean", c.mul(x, x), dimensions_from(axis, node.rank(0)));
+  const ValueIndex root = c.unary("sqrt", c.linear(squares, 1, node.real("epsilon", 1e-5)));
+  const ValueIndex normalized = c.cast(c.div(x, root), node.value(1).type);
+  return c.finish(node, c.mul(normalized, node.input(1)));
+}
+
+// Groups of channels, each normalised by itself. Scale and bias are those of
+// channels, and until opset 21 those of groups.
+Status group_normalization(NodeTranslation& node) {
+  const Shape shape = node.shape(0);
+  const int64_t groups = node.integer("num_groups", 0);
+  if (shape.size() < 2 || groups < 1 || shape[0] < 1 || shape[1] % groups != 0) {
+    return Status::invalid_argument(fmt::format("{} groups do not divide {}", groups, to_string(shape)));
+  }
+  Composer c(node.builder());
+  const ValueIndex flat =
+      c.reshape(node.input(0), {shape[0], groups, static_cast<int64_t>(element_count(shape)) / (shape[0] * groups)});
+  Attributes attributes;
+  attributes.set("axis", int64_t{2});
+  attributes.set("epsilon", node.real("epsilon", 1e-5));
+  const ValueIndex normalized = c.emit(OperatorKind::kLayerNorm, {flat}, std::move(attributes));
+  const auto parameter = [&](size_t i) {
+    const int64_t count = node.shape(i).empty() ? 0 : node.shape(i)[0];
+    if (count != groups || groups == shape[1]) return node.input(i);
+    return c.reshape(c.expand(c.reshape(node.input(i), {groups, 1}), {groups, shape[1] / groups}), {shape[1]});
+  };
+  return c.finish(node, c.emit(OperatorKind::kAffine, {c.reshape(normalized, shape), parameter(1), parameter(2)}, {}));
+}
+
+// (x - mean) / (deviation + tiny)
+Status mean_variance_normalization(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, node.axes(node.integers("axes", {0, 2, 3}), node.rank(0)));
+  Composer c(node.builder());
+  const ValueIndex difference = c.sub(node.input(0), c.reduce("mean", node.input(0), axes));
+  const ValueIndex variance = c.reduce("mean", c.mul(difference, difference), axes);
+  return c.finish(node, c.div(difference, c.linear(c.unary("sqrt", variance), 1, 1e-9)));
+}
+
+// Divided by the 1- or 2-norm along one dimension; where that is zero, zero.
+Status norm_normalization(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
+  const int64_t p = node.integer("p", 2);
+  if (p != 1 && p != 2) return Status::invalid_argument(fmt::format("p is {}, neither 1 nor 2", p));
+  Composer c(node.builder());
+  const ValueIndex x = node.input(0);
+  const ValueIndex norm = c.reduce(p == 1 ? "l1" : "l2", x, {axis});
+  const ValueIndex nothing = c.binary("equal", norm, c.like(norm, 0));
+  return c.finish(node, c.div(x, c.where(nothing, c.like(norm, 1), norm)));
 }
 
 Status local_response_normalization(NodeTranslation& node) {
@@ -111,6 +187,10 @@ constexpr OnnxOperator kOperators[] = {
     {"BatchNormalization", 5, 5, batch_normalization},
     {"LayerNormalization", 2, 3, layer_normalization},
     {"InstanceNormalization", 3, 3, instance_normalization},
+    {"RMSNormalization", 2, 2, root_mean_square_normalization},
+    {"GroupNormalization", 3, 3, group_normalization},
+    {"MeanVarianceNormalization", 1, 1, mean_variance_normalization},
+    {"LpNormalization", 1, 1, norm_normalization},
     {"LRN", 1, 1, local_response_normalization},
     {"Softmax", 1, 1, softmax},
     {"LogSoftmax", 1, 1, softmax},

@@ -5,12 +5,38 @@ namespace foliot {
 const OnnxOperator* find_onnx_operator(std::string_view name) {
   for (const auto& family :
        {elementwise_operators(), convolution_operators(), matrix_operators(), normalization_operators(),
-        reduction_operators(), shape_operators(), movement_operators(), resize_operators()}) {
+        reduction_operators(), shape_operators(), movement_operators(), resize_operators(), indexing_operators(),
+        loss_operators(), quantization_operators(), attention_operators(), recurrent_operators(), signal_operators(),
+        sampling_operators(), einsum_operators()}) {
     for (const OnnxOperator& candidate : family) {
       if (candidate.name == name) return &candidate;
     }
   }
   return nullptr;
+}
+
+std::string_view refusal_of_onnx_operator(std::string_view name) {
+  struct Refusal {
+    std::string_view reason;
+    std::initializer_list<std::string_view> names;
+  };
+  static const Refusal kRefusals[] = {
+      {"what runs would depend on the data, but a program's order is fixed", {"If", "Loop"}},
+      {"the shape of its result depends on the data, but a program's shapes are fixed",
+       {"Compress", "NonMaxSuppression", "NonZero", "Unique"}},
+      {"its result is random",
+       {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}},
+      {"it works on sequences, optionals, strings or files, and only tensors of numbers can be served",
+       {"ConcatFromSequence", "ImageDecoder", "Optional", "OptionalGetElement", "OptionalHasElement", "RegexFullMatch",
+        "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
+        "SequenceMap", "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit"}},
+  };
+  for (const Refusal& refusal : kRefusals) {
+    for (std::string_view candidate : refusal.names) {
+      if (candidate == name) return refusal.reason;
+    }
+  }
+  return {};
 }
 
 }  // namespace foliot

@@ -34,8 +34,20 @@ std::span<const OnnxOperator> shape_operators();
 std::span<const OnnxOperator> movement_operators();
 std::span<const OnnxOperator> resize_operators();
 
+std::span<const OnnxOperator> indexing_operators();
+std::span<const OnnxOperator> loss_operators();
+std::span<const OnnxOperator> quantization_operators();
+std::span<const OnnxOperator> attention_operators();
+std::span<const OnnxOperator> recurrent_operators();
+std::span<const OnnxOperator> signal_operators();
+std::span<const OnnxOperator> sampling_operators();
+std::span<const OnnxOperator> einsum_operators();
+
 // Of ONNX's own domain; nullptr if there is none of that name.
 const OnnxOperator* find_onnx_operator(std::string_view name);
+
+// Why an operator cannot be served, whatever the model; empty if it could be.
+std::string_view refusal_of_onnx_operator(std::string_view name);
 
 }  // namespace foliot
 

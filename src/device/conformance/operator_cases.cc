@@ -243,6 +243,13 @@ void add_matmuls(Cases& cases) {
                                          kFloat, {combination("add", 3)});
     graph.output(graph.node(Kind::kSoftmax, {scores}, {2, 3, 6, 6}, {{"axis", integer(3)}, {"log", integer(0)}}));
   });
+  for (const DataType type : {DataType::kInt32, DataType::kInt64, DataType::kFloat64}) {
+    const std::string suffix = "_" + std::string(to_string(type));
+    cases.node("matmul" + suffix, Kind::kMatMul, {{2, 1, 3, 4}, {2, 4, 5}}, {2, 2, 3, 5},
+               {{"transpose_a", integer(0)}, {"transpose_b", integer(0)}, {"alpha", 1.0}}, {-9, 9}, type, type);
+    cases.node("matmul_transposed" + suffix, Kind::kMatMul, {{4, 3}, {5, 4}}, {3, 5},
+               {{"transpose_a", integer(1)}, {"transpose_b", integer(1)}, {"alpha", 1.0}}, {-9, 9}, type, type);
+  }
   cases.add("matmul_residual", [](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 4, 16});
     const AttributeList plain{{"transpose_a", integer(0)}, {"transpose_b", integer(0)}, {"alpha", 1.0}};
@@ -283,13 +290,21 @@ void add_pools(Cases& cases) {
 }
 
 void add_elementwise(Cases& cases) {
-  for (const char* function : {"relu", "sigmoid", "tanh", "erf", "exp", "neg", "abs", "floor", "ceil", "round", "sign",
-                               "gelu", "gelu_tanh", "softplus", "hard_swish", "sin", "cos"})
+  for (const char* function :
+       {"relu", "sigmoid",   "tanh",     "erf",        "exp", "neg", "abs",  "floor", "ceil", "round", "sign",
+        "gelu", "gelu_tanh", "softplus", "hard_swish", "sin", "cos", "atan", "sinh",  "cosh", "asinh"})
     cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
                {-4, 4});
   for (const char* function : {"log", "sqrt", "reciprocal"})
     cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
                {0.1, 9});
+  for (const char* function : {"tan", "asin", "acos", "atanh"})
+    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
+               {-0.9, 0.9});
+  cases.node("unary_acosh", Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text("acosh")}}, {1.1, 9});
+  for (const char* function : {"tanh", "erf", "floor", "atan"})
+    cases.node(std::string("unary_") + function + "_FP64", Kind::kUnary, {{6}}, {6}, {{"function", text(function)}},
+               {-3, 3}, DataType::kFloat64, DataType::kFloat64);
   for (const auto& [function, alpha, beta] :
        {std::tuple("clip", -0.5, 0.75), std::tuple("leaky_relu", 0.1, 0.0), std::tuple("elu", 1.5, 0.0),
         std::tuple("hard_sigmoid", 0.2, 0.5), std::tuple("linear", 3.0, -2.0)})
@@ -320,7 +335,13 @@ void add_binary(Cases& cases) {
       cases.node(std::string("binary_") + function + "_" + name, Kind::kBinary, {a, b}, y,
                  {{"function", text(function)}}, {0.5, 2});
   cases.node("binary_pow", Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text("pow")}}, {0.5, 3});
-  cases.node("binary_mod", Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text("mod")}}, {-3, 3});
+  for (const char* function : {"mod", "fmod"})
+    cases.node(std::string("binary_") + function, Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text(function)}},
+               {-3, 3});
+  for (const char* function : {"bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"})
+    for (const DataType type : {DataType::kUint8, DataType::kInt32, DataType::kUint16, DataType::kInt64})
+      cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
+                 {4, 5}, {{"function", text(function)}}, {0, 4}, type, type);
   cases.node("binary_prelu_negative", Kind::kBinary, {{2, 4, 5}, {4, 1}}, {2, 4, 5}, {{"function", text("prelu")}},
              {-1, 1});
   for (const char* function : {"equal", "less", "less_or_equal", "greater", "greater_or_equal"})
@@ -330,8 +351,8 @@ void add_binary(Cases& cases) {
   for (const char* function : {"and", "or", "xor", "equal"})
     cases.node(std::string("binary_") + function + "_BOOL", Kind::kBinary, {{4, 5}, {5}}, {4, 5},
                {{"function", text(function)}}, {0, 1}, DataType::kBool, DataType::kBool);
-  for (const char* function : {"add", "sub", "mul", "div", "mod", "min", "max"})
-    for (const DataType type : {DataType::kInt64, DataType::kInt32, DataType::kFloat64})
+  for (const char* function : {"add", "sub", "mul", "div", "mod", "fmod", "min", "max"})
+    for (const DataType type : {DataType::kInt64, DataType::kInt32, DataType::kInt16, DataType::kFloat64})
       cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
                  {4, 5}, {{"function", text(function)}}, {-5, 5}, type, type);
   cases.add("binary_post_operations", [](CaseGraphBuilder& graph, Random&) {
@@ -427,6 +448,7 @@ void add_movements(Cases& cases) {
           },
           range);
   }
+  cases.node("reinterpret", Kind::kReshape, {{2, 3}}, {3, 2}, {}, {-9, 9}, DataType::kInt32, DataType::kUint32);
   cases.node("pad_value", Kind::kPad, {{2, 3}}, {4, 6},
              {{"pads", Ints{1, 2, 1, 1}}, {"mode", text("constant")}, {"value", 2.5}});
   for (const DataType from : {kFloat, DataType::kInt64, DataType::kInt32, DataType::kBool, DataType::kUint8})
@@ -444,6 +466,43 @@ void add_movements(Cases& cases) {
               }
             },
             {-100, 100});
+}
+
+void add_along_dimension(Cases& cases) {
+  const auto add_indexed = [&](const std::string& name, DataType type, const auto& build) {
+    cases.add(name + "_" + std::string(to_string(type)),
+              [=](CaseGraphBuilder& graph, Random&) {
+                const ValueIndex x = graph.input({3, 5, 2}, type);
+                const ValueIndex indices = graph.constant(
+                    {.type = DataType::kInt64, .shape = {2, 3, 2}, .values = {0, 4, -1, 2, 3, 1, 2, 2, 2, 0, -5, 4}});
+                graph.output(build(graph, x, indices));
+              },
+              {-3, 3});
+  };
+  for (const DataType type : {kFloat, DataType::kInt64, DataType::kInt8}) {
+    add_indexed("gather_elements", type, [=](CaseGraphBuilder& graph, ValueIndex x, ValueIndex indices) {
+      return graph.node(Kind::kGatherElements, {x, indices}, {2, 3, 2}, {{"axis", integer(1)}}, type);
+    });
+    for (const char* reduction : {"none", "add", "mul", "min", "max"})
+      add_indexed(std::string("scatter_elements_") + reduction, type,
+                  [=](CaseGraphBuilder& graph, ValueIndex x, ValueIndex indices) {
+                    const ValueIndex updates = graph.input({2, 3, 2}, type);
+                    return graph.node(Kind::kScatterElements, {x, indices, updates}, {3, 5, 2},
+                                      {{"axis", integer(1)}, {"reduction", text(reduction)}}, type);
+                  });
+    const std::string suffix = "_" + std::string(to_string(type));
+    for (int64_t largest : {0, 1})
+      cases.node("top_" + std::to_string(largest) + suffix, Kind::kTopK, {{3, 8, 2}}, {3, 4, 2},
+                 {{"axis", integer(1)}, {"largest", largest}}, {-3, 3}, type, DataType::kInt64);
+    for (const char* function : {"sum", "prod"})
+      for (int64_t exclusive : {0, 1})
+        for (int64_t reverse : {0, 1})
+          cases.node(
+              std::string("cumulative_") + function + std::to_string(exclusive) + std::to_string(reverse) + suffix,
+              Kind::kCumulative, {{3, 4, 2}}, {3, 4, 2},
+              {{"function", text(function)}, {"axis", integer(1)}, {"exclusive", exclusive}, {"reverse", reverse}},
+              {-2, 2}, type, type);
+  }
 }
 
 void add_resizes(Cases& cases) {
@@ -476,6 +535,7 @@ std::vector<OperatorCase> operator_cases() {
   add_normalizations(cases);
   add_reductions(cases);
   add_movements(cases);
+  add_along_dimension(cases);
   add_resizes(cases);
   return cases.take();
 }

@@ -74,6 +74,15 @@ double unary(std::string_view function, double x, double alpha, double beta) {
   if (function == "hard_swish") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
   if (function == "sin") return std::sin(x);
   if (function == "cos") return std::cos(x);
+  if (function == "tan") return std::tan(x);
+  if (function == "asin") return std::asin(x);
+  if (function == "acos") return std::acos(x);
+  if (function == "atan") return std::atan(x);
+  if (function == "sinh") return std::sinh(x);
+  if (function == "cosh") return std::cosh(x);
+  if (function == "asinh") return std::asinh(x);
+  if (function == "acosh") return std::acosh(x);
+  if (function == "atanh") return std::atanh(x);
   if (function == "clip") return std::min(std::max(x, alpha), beta);
   if (function == "leaky_relu") return x < 0 ? alpha * x : x;
   if (function == "elu") return x < 0 ? alpha * std::expm1(x) : x;
@@ -90,7 +99,14 @@ double binary(std::string_view function, double a, double b, bool floating) {
   if (function == "mul") return a * b;
   if (function == "div") return floating ? a / b : b == 0 ? 0 : std::trunc(a / b);
   if (function == "pow") return std::pow(a, b);
-  if (function == "mod") return floating ? std::fmod(a, b) : b == 0 ? 0 : a - b * std::floor(a / b);
+  if (function == "mod") return !floating && b == 0 ? 0 : a - b * std::floor(a / b);
+  if (function == "fmod") return !floating && b == 0 ? 0 : std::fmod(a, b);
+  if (function == "shift_left") return a * std::exp2(b);
+  if (function == "shift_right") return std::floor(a / std::exp2(b));
+  const auto left = static_cast<int64_t>(a), right = static_cast<int64_t>(b);
+  if (function == "bit_and") return static_cast<double>(left & right);
+  if (function == "bit_or") return static_cast<double>(left | right);
+  if (function == "bit_xor") return static_cast<double>(left ^ right);
   if (function == "min") return std::min(a, b);
   if (function == "max") return std::max(a, b);
   if (function == "equal") return a == b;
@@ -353,6 +369,73 @@ void gather(const Node& node, const Arguments& in, Array& y) {
   });
 }
 
+// The index with another position along `axis`, counted from the end if negative.
+Shape moved(Shape index, int64_t axis, double position, const Shape& shape) {
+  const auto d = static_cast<size_t>(axis);
+  index[d] = static_cast<int64_t>(position) + (position < 0 ? shape[d] : 0);
+  return index;
+}
+
+double combined(const std::string& how, double old, double update) {
+  if (how == "add") return old + update;
+  if (how == "mul") return old * update;
+  if (how == "min") return std::min(old, update);
+  if (how == "max") return std::max(old, update);
+  return update;
+}
+
+void gather_elements(const Node& node, const Arguments& in, Array& y) {
+  fill(y, [&](const Shape& index) {
+    return at(*in[0], moved(index, node.attributes.integer("axis"), at(*in[1], index), in[0]->shape));
+  });
+}
+
+void scatter_elements(const Node& node, const Arguments& in, Array& y) {
+  y.values = in[0]->values;
+  const Shape strides = strides_of(y.shape);
+  for_each(in[1]->shape, [&](const Shape& index) {
+    const Shape to = moved(index, node.attributes.integer("axis"), at(*in[1], index), y.shape);
+    int64_t offset = 0;
+    for (size_t d = 0; d < to.size(); ++d) offset += to[d] * strides[d];
+    double& element = y.values[static_cast<size_t>(offset)];
+    element = combined(node.attributes.text("reduction"), element, at(*in[2], index));
+  });
+}
+
+// How many elements of the line come before one says its rank.
+void top_k(const Node& node, const Arguments& in, Array& y) {
+  const int64_t axis = node.attributes.integer("axis");
+  const double sign = node.attributes.integer("largest") != 0 ? 1 : -1;
+  fill(y, [&](const Shape& index) {
+    const std::vector<double> elements = line(*in[0], index, axis);
+    for (size_t i = 0; i < elements.size(); ++i) {
+      int64_t before = 0;
+      for (size_t j = 0; j < elements.size(); ++j)
+        before += sign * elements[j] > sign * elements[i] || (elements[j] == elements[i] && j < i);
+      if (before == index[static_cast<size_t>(axis)]) return static_cast<double>(i);
+    }
+    FOLIOT_CHECK(false);
+  });
+}
+
+void cumulative(const Node& node, const Arguments& in, Array& y) {
+  const Attributes& attributes = node.attributes;
+  const int64_t axis = attributes.integer("axis");
+  const bool sum = attributes.text("function") == "sum", reverse = attributes.integer("reverse") != 0;
+  const bool exclusive = attributes.integer("exclusive") != 0;
+  fill(y, [&](const Shape& index) {
+    const std::vector<double> elements = line(*in[0], index, axis);
+    const int64_t own = index[static_cast<size_t>(axis)];
+    double result = sum ? 0 : 1;
+    for (int64_t i = 0; i < static_cast<int64_t>(elements.size()); ++i) {
+      const bool counts = (reverse ? i > own : i < own) || (i == own && !exclusive);
+      const double element = elements[static_cast<size_t>(i)];
+      if (counts) result = sum ? result + element : result * element;
+    }
+    return result;
+  });
+}
+
 double cast(double x, DataType to) {
   if (is_floating(to)) return x;
   if (to == DataType::kBool) return x != 0;
@@ -443,8 +526,12 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kSlice:
     case OperatorKind::kTranspose:
     case OperatorKind::kExpand: return move(node, in, y);
-    case OperatorKind::kReshape: y.values = in[0]->values; return;
+    case OperatorKind::kReshape: y.values = from_bytes(y.type, y.shape, to_bytes(*in[0])).values; return;
     case OperatorKind::kGather: return gather(node, in, y);
+    case OperatorKind::kGatherElements: return gather_elements(node, in, y);
+    case OperatorKind::kScatterElements: return scatter_elements(node, in, y);
+    case OperatorKind::kTopK: return top_k(node, in, y);
+    case OperatorKind::kCumulative: return cumulative(node, in, y);
     case OperatorKind::kCast: return fill(y, [&](const Shape& index) { return cast(at(*in[0], index), y.type); });
     case OperatorKind::kWhere:
       return fill(y,

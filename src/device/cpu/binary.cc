@@ -54,16 +54,38 @@ T quotient(T x, T y) {
   return static_cast<T>(x / y);
 }
 
-// Floating point: C's fmod. Integers: the sign of the divisor, as in Python.
+// With the sign of the dividend, as in C.
+template <typename T>
+T remainder(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::fmod(x, y);
+  } else {
+    if (y == T(0) || (std::is_signed_v<T> && y == static_cast<T>(-1))) return T(0);
+    return static_cast<T>(x % y);
+  }
+}
+
+// With the sign of the divisor, as in Python.
 template <typename T>
 T modulo(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::fmod(x, y);
-  else {
-    if (y == T(0) || (std::is_signed_v<T> && y == static_cast<T>(-1))) return T(0);
-    const T rest = static_cast<T>(x % y);
-    return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
-  }
+  const T rest = remainder(x, y);
+  return rest != T(0) && (rest < T(0)) != (y < T(0)) ? static_cast<T>(rest + y) : rest;
+}
+
+// By more than the type has bits (which a negative number stands for, too),
+// nothing but what is filled in is left: zeros, and from the left the sign.
+template <typename T>
+T shift_left(T x, T bits) {
+  using Bits = std::make_unsigned_t<T>;
+  const auto count = static_cast<Bits>(bits);
+  return count < 8 * sizeof(T) ? static_cast<T>(uint64_t{static_cast<Bits>(x)} << count) : T(0);
+}
+
+template <typename T>
+T shift_right(T x, T bits) {
+  const auto count = static_cast<std::make_unsigned_t<T>>(bits);
+  if (count >= 8 * sizeof(T)) return x < T(0) ? static_cast<T>(-1) : T(0);
+  return static_cast<T>(x >> count);
 }
 
 template <typename T>
@@ -88,6 +110,12 @@ FOLIOT_BINARY(Multiply, wrapping<T>(std::multiplies<>(), x, y));
 FOLIOT_BINARY(Divide, quotient(x, y));
 FOLIOT_BINARY(Power, power(x, y));
 FOLIOT_BINARY(Modulo, modulo(x, y));
+FOLIOT_BINARY(Remainder, remainder(x, y));
+FOLIOT_BINARY(BitAnd, static_cast<T>(x& y));
+FOLIOT_BINARY(BitOr, static_cast<T>(x | y));
+FOLIOT_BINARY(BitXor, static_cast<T>(x ^ y));
+FOLIOT_BINARY(ShiftLeft, shift_left(x, y));
+FOLIOT_BINARY(ShiftRight, shift_right(x, y));
 FOLIOT_BINARY(Minimum, y < x ? y : x);
 FOLIOT_BINARY(Maximum, x < y ? y : x);
 FOLIOT_BINARY(ParametricRelu, x < T(0) ? wrapping<T>(std::multiplies<>(), x, y) : x);
@@ -109,9 +137,20 @@ Loop arithmetic_loop(std::string_view name) {
   if (name == "div") return loop<T, T, Divide>;
   if (name == "pow") return loop<T, T, Power>;
   if (name == "mod") return loop<T, T, Modulo>;
+  if (name == "fmod") return loop<T, T, Remainder>;
   if (name == "min") return loop<T, T, Minimum>;
   if (name == "max") return loop<T, T, Maximum>;
   if (name == "prelu") return loop<T, T, ParametricRelu>;
+  return nullptr;
+}
+
+template <typename T>
+Loop bitwise_loop(std::string_view name) {
+  if (name == "bit_and") return loop<T, T, BitAnd>;
+  if (name == "bit_or") return loop<T, T, BitOr>;
+  if (name == "bit_xor") return loop<T, T, BitXor>;
+  if (name == "shift_left") return loop<T, T, ShiftLeft>;
+  if (name == "shift_right") return loop<T, T, ShiftRight>;
   return nullptr;
 }
 
@@ -128,6 +167,9 @@ Loop find_loop(std::string_view name) {
     if (name == "less_or_equal") return loop<T, bool, LessOrEqual>;
     if (name == "greater") return loop<T, bool, Greater>;
     if (name == "greater_or_equal") return loop<T, bool, GreaterOrEqual>;
+    if constexpr (std::is_integral_v<T>) {
+      if (const Loop found = bitwise_loop<T>(name)) return found;
+    }
     return arithmetic_loop<T>(name);
   }
   return nullptr;

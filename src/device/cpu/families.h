@@ -37,6 +37,7 @@ Result<PrimitiveRecipe> describe_convolution(const OperatorView& view);
 
 Result<bool> lower_matmul(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_matmul(const OperatorView& view);
+Result<std::unique_ptr<Kernel>> make_matmul(const OperatorView& view);
 
 Result<bool> lower_pooling(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_pooling(const OperatorView& view);
@@ -85,6 +86,18 @@ Result<std::unique_ptr<Kernel>> make_copy(const OperatorView& view);
 
 Result<bool> lower_gather(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_gather(const OperatorView& view);
+
+Result<bool> lower_gather_elements(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_gather_elements(const OperatorView& view);
+
+Result<bool> lower_scatter_elements(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_scatter_elements(const OperatorView& view);
+
+Result<bool> lower_top_k(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_top_k(const OperatorView& view);
+
+Result<bool> lower_cumulative(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_cumulative(const OperatorView& view);
 
 Result<bool> lower_cast(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_cast(const OperatorView& view);

@@ -2,6 +2,9 @@
 // where the operands allow it.
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
+#include "device/cpu/parallel.h"
+#include "device/cpu/strided_loop.h"
+#include "device/cpu/typed.h"
 
 namespace foliot {
 namespace {
@@ -94,9 +97,88 @@ bool acceptable(const Descriptor& right, const Descriptor& given) {
   return right == given || (is_storable(right) && (!is_dense(right) || is_dense(given)));
 }
 
+// Plain loops, for types that oneDNN does not multiply. Integers wrap.
+template <typename T>
+class ProductKernel : public Kernel {
+ public:
+  explicit ProductKernel(const OperatorView& view)
+      : a_(view.input_index(0)), b_(view.input_index(1)), to_(view.output_index()) {
+    const Geometry geometry =
+        geometry_of(view.attributes(), view.input(0).shape, view.input(1).shape, view.output().shape, false);
+    const size_t rank = geometry.result.size();
+    rows_ = geometry.result[rank - 2];
+    columns_ = geometry.result[rank - 1];
+    depth_ = geometry.left[rank - 1];
+    a_row_ = geometry.left_strides[rank - 2], a_step_ = geometry.left_strides[rank - 1];
+    b_step_ = geometry.right_strides[rank - 2], b_column_ = geometry.right_strides[rank - 1];
+    const Shape batch(geometry.result.begin(), geometry.result.end() - 2);
+    const auto steps = [&](const Shape& shape, const Shape& strides) {
+      Shape result;
+      for (size_t d = 0; d < batch.size(); ++d) result.push_back(shape[d] == 1 ? 0 : strides[d]);
+      return result;
+    };
+    const StridedLoop<2> loop(
+        batch, {steps(geometry.left, geometry.left_strides), steps(geometry.right, geometry.right_strides)});
+    const auto& stride = loop.inner_strides();
+    loop.run_serially([&](const auto& offsets, int64_t count) {
+      for (int64_t i = 0; i < count; ++i)
+        products_.emplace_back(offsets[0] + i * stride[0], offsets[1] + i * stride[1]);
+    });
+  }
+
+  Status run(Addresses addresses) override {
+    const T* a = reinterpret_cast<const T*>(addresses[a_]);
+    const T* b = reinterpret_cast<const T*>(addresses[b_]);
+    T* to = reinterpret_cast<T*>(addresses[to_]);
+    const auto count = static_cast<int64_t>(products_.size()) * rows_;
+    parallel_for(count, count * columns_ * depth_, [&](int64_t i) {
+      const auto& [left, right] = products_[static_cast<size_t>(i / rows_)];
+      multiply_row(a + left + i % rows_ * a_row_, b + right, to + i * columns_);
+    });
+    return Status();
+  }
+
+ private:
+  using Sum = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+
+  void multiply_row(const T* a, const T* b, T* to) const {
+    for (int64_t column = 0; column < columns_; ++column) {
+      Sum sum = 0;
+      for (int64_t k = 0; k < depth_; ++k)
+        sum += static_cast<Sum>(a[k * a_step_]) * static_cast<Sum>(b[k * b_step_ + column * b_column_]);
+      to[column] = static_cast<T>(sum);
+    }
+  }
+
+  TensorIndex a_, b_, to_;
+  int64_t rows_, columns_, depth_, a_row_, a_step_, b_step_, b_column_;
+  std::vector<std::pair<int64_t, int64_t>> products_;  // where each pair of matrices begins, in elements
+};
+
+// Calls visit(std::type_identity<T>()) for the types that have no primitive.
+template <typename Visit>
+Status visit_product_type(DataType type, const Visit& visit) {
+  switch (type) {
+    case DataType::kInt32: return visit(std::type_identity<int32_t>());
+    case DataType::kInt64: return visit(std::type_identity<int64_t>());
+    case DataType::kFloat64: return visit(std::type_identity<double>());
+    default: return Status::unimplemented(fmt::format("does not multiply matrices of {}", to_string(type)));
+  }
+}
+
+Result<bool> lower_own_product(const Node& node, GraphLowering& lowering) {
+  if (!node.post_operations.empty()) return false;
+  FOLIOT_RETURN_IF_ERROR(visit_product_type(lowering.value(node.outputs[0]).type, [](auto) { return Status(); }));
+  if (node.attributes.real("alpha") != 1 || GraphLowering::has(node, 2))
+    return Status::unimplemented("multiplies and adds in one step in FP32 only");
+  FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:matmul"));
+  return true;
+}
+
 }  // namespace
 
 Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
+  if (lowering.value(node.outputs[0]).type != DataType::kFloat32) return lower_own_product(node, lowering);
   FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
   const Shape& shape = lowering.shape(node.outputs[0]);
   bool may_merge = true;
@@ -169,6 +251,15 @@ Result<PrimitiveRecipe> describe_matmul(const OperatorView& view) {
   recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
   attributes.add_arguments(view, recipe);
   return recipe;
+}
+
+Result<std::unique_ptr<Kernel>> make_matmul(const OperatorView& view) {
+  std::unique_ptr<Kernel> kernel;
+  FOLIOT_RETURN_IF_ERROR(visit_product_type(view.output().type, [&]<typename T>(std::type_identity<T>) {
+    kernel = std::make_unique<ProductKernel<T>>(view);
+    return Status();
+  }));
+  return kernel;
 }
 
 }  // namespace foliot

@@ -62,6 +62,12 @@ const std::vector<KindRule>& kind_rules() {
       {OperatorKind::kTranspose, 1, {{"permutation", kIntegers}}},
       {OperatorKind::kReshape, 1, {}},
       {OperatorKind::kGather, 2, {{"axis", kInteger}}},
+      {OperatorKind::kGatherElements, 2, {{"axis", kInteger}}},
+      {OperatorKind::kScatterElements, 3, {{"axis", kInteger}, {"reduction", kText}}},
+      {OperatorKind::kTopK, 1, {{"axis", kInteger}, {"largest", kInteger}}},
+      {OperatorKind::kCumulative,
+       1,
+       {{"function", kText}, {"axis", kInteger}, {"exclusive", kInteger}, {"reverse", kInteger}}},
       {OperatorKind::kCast, 1, {}},
       {OperatorKind::kWhere, 3, {}},
       {OperatorKind::kExpand, 1, {}},
@@ -172,18 +178,29 @@ uint64_t elements_but(const Shape& shape, int64_t axis) {
   return element_count(rest);
 }
 
+// Whether every index of `inner` is one of `outer`, dimension `axis` not looked at.
+bool fits_but(const Shape& inner, const Shape& outer, int64_t axis) {
+  if (inner.size() != outer.size()) return false;
+  for (size_t d = 0; d < inner.size(); ++d)
+    if (static_cast<int64_t>(d) != axis && inner[d] > outer[d]) return false;
+  return true;
+}
+
 // Foliot's own kernels trust the shapes that they are made for; oneDNN checks
 // its own. Whether the output's shape follows from the inputs', so that no
 // kernel reads or writes beyond a tensor.
 bool shapes_agree(const Operator& operation, const Plan& plan) {
   const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
+  const auto type = [&](size_t i) { return plan.tensors[operation.inputs[i]].type; };
   const Shape& result = plan.tensors[operation.outputs[0]].shape;
+  const DataType result_type = plan.tensors[operation.outputs[0]].type;
   switch (operation.kind) {
     case OperatorKind::kUnary:
     case OperatorKind::kCast:
     case OperatorKind::kLayerNorm:
-    case OperatorKind::kReshape:
     case OperatorKind::kReorder: return element_count(shape(0)) == element_count(result);
+    case OperatorKind::kReshape:
+      return element_count(shape(0)) == element_count(result) && size_of(type(0)) == size_of(result_type);
     case OperatorKind::kSoftmax: return shape(0) == result && is_axis(operation, result);
     case OperatorKind::kLrn: return shape(0) == result && result.size() >= 2;
     case OperatorKind::kBinary:
@@ -206,6 +223,17 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
       return is_axis(operation, shape(0)) &&
              elements_but(shape(0), operation.attributes.integer("axis")) * element_count(shape(1)) ==
                  element_count(result);
+    case OperatorKind::kGatherElements:
+      return is_axis(operation, result) && type(1) == DataType::kInt64 && type(0) == result_type &&
+             shape(1) == result && fits_but(result, shape(0), operation.attributes.integer("axis"));
+    case OperatorKind::kScatterElements:
+      return is_axis(operation, result) && type(1) == DataType::kInt64 && type(0) == result_type &&
+             type(2) == result_type && shape(0) == result && shape(1) == shape(2) &&
+             fits_but(shape(1), result, operation.attributes.integer("axis"));
+    case OperatorKind::kTopK:
+      return is_axis(operation, result) && result_type == DataType::kInt64 &&
+             fits_but(shape(0), result, operation.attributes.integer("axis")) && fits_but(result, shape(0), -1);
+    case OperatorKind::kCumulative: return is_axis(operation, result) && shape(0) == result && type(0) == result_type;
     case OperatorKind::kArgReduce:
       return is_axis(operation, shape(0)) &&
              elements_but(shape(0), operation.attributes.integer("axis")) == element_count(result);

@@ -22,7 +22,11 @@ Status visit_type(DataType type, const Visit& visit) {
     case DataType::kFloat64: return visit(std::type_identity<double>());
     case DataType::kInt64: return visit(std::type_identity<int64_t>());
     case DataType::kInt32: return visit(std::type_identity<int32_t>());
+    case DataType::kInt16: return visit(std::type_identity<int16_t>());
     case DataType::kInt8: return visit(std::type_identity<int8_t>());
+    case DataType::kUint64: return visit(std::type_identity<uint64_t>());
+    case DataType::kUint32: return visit(std::type_identity<uint32_t>());
+    case DataType::kUint16: return visit(std::type_identity<uint16_t>());
     case DataType::kUint8: return visit(std::type_identity<uint8_t>());
     case DataType::kBool: return visit(std::type_identity<bool>());
     default: return Status::unimplemented(fmt::format("does not work on {}; cast it before", to_string(type)));

@@ -1,0 +1,88 @@
+// Composer: writes the graph of an ONNX operator that simpler ones make up, as
+// one writes its formula:
+//
+//   Composer c(node.builder());
+//   const ValueIndex gate = c.unary("sigmoid", x);
+//   return c.finish(node, c.mul(x, gate));
+//
+// The first call that fails is remembered and told by status(); it and all later
+// ones give kNoValue, which later calls take without complaint.
+#ifndef FOLIOT_COMPILER_OPERATORS_COMPOSER_H_
+#define FOLIOT_COMPILER_OPERATORS_COMPOSER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/operators/node_translation.h"
+
+namespace foliot {
+
+class Composer {
+ public:
+  // `builder` must outlive it.
+  explicit Composer(GraphBuilder& builder) : builder_(builder) {}
+
+  const Status& status() const { return status_; }
+  // Sets the node's output, unless a call failed.
+  Status finish(NodeTranslation& node, ValueIndex result, size_t output = 0);
+
+  // After an error: a shape of sixteen ones, so that any of its dimensions can be looked at.
+  Shape shape(ValueIndex x) const;
+  DataType type(ValueIndex x) const;
+  int64_t rank(ValueIndex x) const { return static_cast<int64_t>(shape(x).size()); }
+
+  ValueIndex constant(Constant constant);
+  ValueIndex integers(const std::vector<int64_t>& values, Shape shape);
+  ValueIndex scalar(DataType type, double value) { return constant(make_scalar(type, value)); }
+  // A scalar of x's type.
+  ValueIndex like(ValueIndex x, double value) { return scalar(type(x), value); }
+  // 0, 1, ..., count - 1 along dimension `axis` of `rank`; the others are 1.
+  ValueIndex positions(int64_t count, size_t axis = 0, size_t rank = 1);
+
+  ValueIndex unary(std::string function, ValueIndex x, double alpha = 0, double beta = 0);
+  ValueIndex binary(std::string function, ValueIndex a, ValueIndex b);
+  ValueIndex add(ValueIndex a, ValueIndex b) { return binary("add", a, b); }
+  ValueIndex sub(ValueIndex a, ValueIndex b) { return binary("sub", a, b); }
+  ValueIndex mul(ValueIndex a, ValueIndex b) { return binary("mul", a, b); }
+  ValueIndex div(ValueIndex a, ValueIndex b) { return binary("div", a, b); }
+  // alpha * x + beta
+  ValueIndex linear(ValueIndex x, double alpha, double beta = 0) { return unary("linear", x, alpha, beta); }
+  ValueIndex where(ValueIndex condition, ValueIndex a, ValueIndex b);
+  ValueIndex cast(ValueIndex x, DataType type);
+  // The bits of x as another type of the same size.
+  ValueIndex reinterpret(ValueIndex x, DataType type);
+
+  ValueIndex reshape(ValueIndex x, Shape shape);
+  ValueIndex transpose(ValueIndex x, std::vector<int64_t> permutation);
+  ValueIndex expand(ValueIndex x, Shape shape);
+  ValueIndex concat(std::vector<ValueIndex> parts, int64_t axis);
+  // `count` positions of dimension `axis` from `start` on.
+  ValueIndex slice(ValueIndex x, int64_t axis, int64_t start, int64_t count, int64_t step = 1);
+  // Begins and ends of every dimension, of zeros or the bits of `value`.
+  ValueIndex pad(ValueIndex x, std::vector<int64_t> pads, double value = 0);
+  ValueIndex gather(ValueIndex x, ValueIndex indices, int64_t axis);
+  ValueIndex gather_elements(ValueIndex x, ValueIndex indices, int64_t axis);
+  ValueIndex scatter_elements(ValueIndex x, ValueIndex indices, ValueIndex updates, int64_t axis,
+                              std::string reduction = "none");
+
+  // `axes` in any order; kept as dimensions of 1 with `keep`.
+  ValueIndex reduce(std::string function, ValueIndex x, std::vector<int64_t> axes, bool keep = true);
+  ValueIndex arg_max(ValueIndex x, int64_t axis, bool keep = true);
+  ValueIndex cumulative(std::string function, ValueIndex x, int64_t axis, bool exclusive, bool reverse);
+  ValueIndex matmul(ValueIndex a, ValueIndex b, bool transpose_a = false, bool transpose_b = false, double alpha = 1);
+  ValueIndex softmax(ValueIndex x, int64_t axis, bool log = false);
+  ValueIndex emit(OperatorKind kind, std::vector<ValueIndex> inputs, Attributes attributes,
+                  std::optional<ValueType> type = std::nullopt);
+
+ private:
+  ValueIndex keep(Result<ValueIndex> result);
+  bool failed() const { return !status_.ok(); }
+
+  GraphBuilder& builder_;
+  Status status_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_OPERATORS_COMPOSER_H_

@@ -1,0 +1,19 @@
+// What operators that convolve have in common.
+#ifndef FOLIOT_COMPILER_OPERATORS_CONVOLUTION_H_
+#define FOLIOT_COMPILER_OPERATORS_CONVOLUTION_H_
+
+#include <cstddef>
+
+#include "base/status.h"
+#include "compiler/operators/node_translation.h"
+#include "device/operator.h"
+
+namespace foliot {
+
+// The attributes of a kConvolution from the node's own, which has its input at
+// position `x` and its weights at position `w`. Errors where they do not fit.
+Result<Attributes> convolution_attributes(NodeTranslation& node, size_t x, size_t w);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_OPERATORS_CONVOLUTION_H_

@@ -1,0 +1,216 @@
+// Quantisation, by the arithmetic that defines it.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "compiler/operators/composer.h"
+#include "compiler/operators/convolution.h"
+#include "compiler/operators/element_type.h"
+#include "compiler/operators/onnx_operator.h"
+
+namespace foliot {
+namespace {
+
+struct Range {
+  double low, high;
+};
+
+Result<Range> range_of(DataType type) {
+  switch (type) {
+    case DataType::kUint8: return Range{0, 255};
+    case DataType::kInt8: return Range{-128, 127};
+    case DataType::kUint16: return Range{0, 65535};
+    case DataType::kInt16: return Range{-32768, 32767};
+    default: return Status::unimplemented(fmt::format("nothing is quantised to {}", to_string(type)));
+  }
+}
+
+// A scale or zero point, of a whole tensor, of each entry of dimension `axis`, or
+// of each block of `block` entries of it, brought to a shape that broadcasts to `shape`.
+ValueIndex spread(Composer& c, ValueIndex parameter, const Shape& shape, int64_t axis, int64_t block) {
+  const Shape own = c.shape(parameter);
+  const auto dimension = static_cast<size_t>(axis);
+  if (element_count(own) == 1) return c.reshape(parameter, {});
+  if (own.size() == 1) {
+    Shape seen(shape.size(), 1);
+    seen[dimension] = own[0];
+    return c.reshape(parameter, seen);
+  }
+  if (block < 1) return parameter;
+  Shape apart = own, repeated = own, joined = own;
+  apart.insert(apart.begin() + axis + 1, 1);
+  repeated.insert(repeated.begin() + axis + 1, block);
+  joined[dimension] *= block;
+  const ValueIndex whole = c.reshape(c.expand(c.reshape(parameter, apart), repeated), joined);
+  return c.slice(whole, axis, 0, std::min(shape[dimension], joined[dimension]));
+}
+
+// (x - zero point) * scale, all in float32.
+ValueIndex dequantized(Composer& c, ValueIndex x, ValueIndex scale, ValueIndex zero_point) {
+  ValueIndex wide = c.cast(x, DataType::kFloat32);
+  if (zero_point != kNoValue) wide = c.sub(wide, c.cast(zero_point, DataType::kFloat32));
+  return c.mul(wide, c.cast(scale, DataType::kFloat32));
+}
+
+// round(x / scale) + zero point, kept within the type.
+ValueIndex quantized(Composer& c, ValueIndex x, ValueIndex scale, ValueIndex zero_point, DataType type, Range range) {
+  ValueIndex steps = c.unary("round", c.div(c.cast(x, DataType::kFloat32), c.cast(scale, DataType::kFloat32)));
+  if (zero_point != kNoValue) steps = c.add(steps, c.cast(zero_point, DataType::kFloat32));
+  return c.cast(c.unary("clip", steps, range.low, range.high), type);
+}
+
+// Parameters, not quite as they stand: `otherwise` for a missing zero point.
+struct Granularity {
+  ValueIndex scale, zero_point;
+};
+
+Result<Granularity> read_granularity(NodeTranslation& node, Composer& c) {
+  const Shape shape = node.shape(0);
+  int64_t axis = 0;
+  if (element_count(node.shape(1)) != 1) {
+    FOLIOT_ASSIGN_OR_RETURN(axis, node.axis(node.integer("axis", 1), node.rank(0)));
+  }
+  const int64_t block = node.integer("block_size", 0);
+  Granularity result{.scale = spread(c, node.input(1), shape, axis, block), .zero_point = kNoValue};
+  if (node.has_input(2)) result.zero_point = spread(c, node.input(2), shape, axis, block);
+  FOLIOT_RETURN_IF_ERROR(c.status());
+  FOLIOT_ASSIGN_OR_RETURN(const Shape wide, broadcast(c.shape(result.scale), shape));
+  if (wide != shape) return Status::invalid_argument("the scale does not fit the input");
+  return result;
+}
+
+Status quantize_linear(NodeTranslation& node) {
+  DataType type = node.has_input(2) ? node.value(2).type : DataType::kUint8;
+  if (const int64_t number = node.integer("output_dtype", 0); number != 0) {
+    FOLIOT_ASSIGN_OR_RETURN(type, element_type(number));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const Range range, range_of(type));
+  Composer c(node.builder());
+  FOLIOT_ASSIGN_OR_RETURN(const Granularity by, read_granularity(node, c));
+  return c.finish(node, quantized(c, node.input(0), by.scale, by.zero_point, type, range));
+}
+
+Status dequantize_linear(NodeTranslation& node) {
+  DataType type = node.value(1).type;
+  if (const int64_t number = node.integer("output_dtype", 0); number != 0) {
+    FOLIOT_ASSIGN_OR_RETURN(type, element_type(number));
+  }
+  Composer c(node.builder());
+  FOLIOT_ASSIGN_OR_RETURN(const Granularity by, read_granularity(node, c));
+  return c.finish(node, c.cast(dequantized(c, node.input(0), by.scale, by.zero_point), type));
+}
+
+// To uint8, with the scale that the input's range (which includes 0) asks for.
+Status dynamic_quantize_linear(NodeTranslation& node) {
+  Composer c(node.builder());
+  const ValueIndex x = node.input(0);
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < node.rank(0); ++i) all.push_back(i);
+  const ValueIndex zero = c.like(x, 0);
+  const ValueIndex high = c.binary("max", c.reduce("max", x, all, false), zero);
+  const ValueIndex low = c.binary("min", c.reduce("min", x, all, false), zero);
+  const ValueIndex scale = c.linear(c.sub(high, low), 1.0 / 255);
+  const ValueIndex offset = c.unary("round", c.unary("clip", c.unary("neg", c.div(low, scale)), 0, 255));
+  const ValueIndex zero_point = c.cast(offset, DataType::kUint8);
+  FOLIOT_RETURN_IF_ERROR(c.finish(node, scale, 1));
+  FOLIOT_RETURN_IF_ERROR(c.finish(node, zero_point, 2));
+  return c.finish(node, quantized(c, x, scale, zero_point, DataType::kUint8, {0, 255}));
+}
+
+// A parameter per row of a matrix (or per matrix), as a column.
+ValueIndex per_row(Composer& c, ValueIndex parameter) {
+  const Shape shape = c.shape(parameter);
+  if (element_count(shape) == 1) return c.reshape(parameter, {});
+  return shape.size() == 1 ? c.reshape(parameter, {shape[0], 1}) : parameter;
+}
+
+ValueIndex per_column(Composer& c, ValueIndex parameter) {
+  return element_count(c.shape(parameter)) == 1 ? c.reshape(parameter, {}) : parameter;
+}
+
+Status quantized_product(NodeTranslation& node) {
+  if (node.rank(0) < 2 || node.rank(3) < 2) return Status::unimplemented("operands are no matrices");
+  const DataType type = node.value(7).type;
+  FOLIOT_ASSIGN_OR_RETURN(const Range range, range_of(type));
+  Composer c(node.builder());
+  const ValueIndex a = dequantized(c, node.input(0), per_row(c, node.input(1)), per_row(c, node.input(2)));
+  const ValueIndex b = dequantized(c, node.input(3), per_column(c, node.input(4)), per_column(c, node.input(5)));
+  return c.finish(node,
+                  quantized(c, c.matmul(a, b), per_row(c, node.input(6)), per_row(c, node.input(7)), type, range));
+}
+
+// As integers, without their zero point.
+ValueIndex centred(Composer& c, ValueIndex x, ValueIndex zero_point) {
+  const ValueIndex wide = c.cast(x, DataType::kInt32);
+  return zero_point == kNoValue ? wide : c.sub(wide, c.cast(zero_point, DataType::kInt32));
+}
+
+Status integer_product(NodeTranslation& node) {
+  if (node.rank(0) < 2 || node.rank(1) < 2) return Status::unimplemented("operands are no matrices");
+  Composer c(node.builder());
+  const ValueIndex a_zero = node.has_input(2) ? per_row(c, node.input(2)) : kNoValue;
+  const ValueIndex b_zero = node.has_input(3) ? per_column(c, node.input(3)) : kNoValue;
+  return c.finish(node, c.matmul(centred(c, node.input(0), a_zero), centred(c, node.input(1), b_zero)));
+}
+
+// A parameter per output channel of weights [M, C, k..].
+ValueIndex per_channel(Composer& c, ValueIndex parameter, int64_t rank) {
+  const Shape shape = c.shape(parameter);
+  if (element_count(shape) == 1) return c.reshape(parameter, {});
+  Shape seen(static_cast<size_t>(rank), 1);
+  seen[0] = shape[0];
+  return c.reshape(parameter, seen);
+}
+
+Status quantized_convolution(NodeTranslation& node) {
+  const DataType type = node.value(7).type;
+  FOLIOT_ASSIGN_OR_RETURN(const Range range, range_of(type));
+  FOLIOT_ASSIGN_OR_RETURN(Attributes attributes, convolution_attributes(node, 0, 3));
+  Composer c(node.builder());
+  const int64_t rank = node.rank(3);
+  const ValueIndex x = dequantized(c, node.input(0), node.input(1), node.input(2));
+  const ValueIndex w =
+      dequantized(c, node.input(3), per_channel(c, node.input(4), rank), per_channel(c, node.input(5), rank));
+  std::vector<ValueIndex> inputs{x, w};
+  if (node.has_input(8)) {
+    const ValueIndex scale = c.mul(c.reshape(node.input(1), {}), node.input(4));
+    inputs.push_back(c.mul(c.cast(node.input(8), DataType::kFloat32), scale));
+  }
+  const ValueIndex y = c.emit(OperatorKind::kConvolution, std::move(inputs), std::move(attributes));
+  return c.finish(node, quantized(c, y, node.input(6), node.input(7), type, range));
+}
+
+// Sums of fewer products than this are exact in float32: each is below 2^16.
+constexpr uint64_t kExactProducts = 256;
+
+Status integer_convolution(NodeTranslation& node) {
+  const Shape weights = node.shape(1);
+  FOLIOT_ASSIGN_OR_RETURN(Attributes attributes, convolution_attributes(node, 0, 1));
+  if (element_count(Shape(weights.begin() + 1, weights.end())) > kExactProducts) {
+    return Status::unimplemented(fmt::format("weights {} are too large to be summed up exactly", to_string(weights)));
+  }
+  Composer c(node.builder());
+  const auto exact = [&](size_t i, ValueIndex zero) {
+    return c.cast(centred(c, node.input(i), zero), DataType::kFloat32);
+  };
+  const ValueIndex x = exact(0, node.input(2));
+  const ValueIndex w = exact(1, node.has_input(3) ? per_channel(c, node.input(3), node.rank(1)) : kNoValue);
+  return c.finish(node, c.cast(c.emit(OperatorKind::kConvolution, {x, w}, std::move(attributes)), DataType::kInt32));
+}
+
+constexpr OnnxOperator kOperators[] = {
+    {"QuantizeLinear", 2, 3, quantize_linear},
+    {"DequantizeLinear", 2, 3, dequantize_linear},
+    {"DynamicQuantizeLinear", 1, 1, dynamic_quantize_linear},
+    {"QLinearMatMul", 8, 8, quantized_product},
+    {"MatMulInteger", 2, 4, integer_product},
+    {"QLinearConv", 8, 9, quantized_convolution},
+    {"ConvInteger", 2, 4, integer_convolution},
+};
+
+}  // namespace
+
+std::span<const OnnxOperator> quantization_operators() { return kOperators; }
+
+}  // namespace foliot
