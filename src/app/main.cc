@@ -8,9 +8,11 @@
 
 #include "app/bench_command.h"
 #include "app/compile_command.h"
+#include "app/explain_command.h"
 #include "app/flags.h"
 #include "app/models_command.h"
 #include "app/serve_command.h"
+#include "app/trace_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
@@ -29,6 +31,8 @@ int main(int argc, char** argv) {
   foliot::add_compile_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
+  foliot::add_explain_command(app, exit_code);
+  foliot::add_trace_command(app, exit_code);
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     arguments = foliot::expand_config_file(app, std::move(arguments));

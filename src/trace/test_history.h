@@ -4,14 +4,20 @@
 #ifndef FOLIOT_TRACE_TEST_HISTORY_H_
 #define FOLIOT_TRACE_TEST_HISTORY_H_
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "trace/log.h"
+#include "trace/log_writer.h"
 #include "trace/recorder.h"
 
 namespace foliot {
@@ -55,16 +61,8 @@ class History {
     open_[id] = request;
     recorder_.on_request(request, at(arrival));
   }
-  void served(uint64_t id, uint64_t action, int64_t finished) {
-    Completion completion = completion_of(id, finished);
-    const auto& [sent, outcome] = done_.at(action);
-    completion.batch_size = sent.batch_size;
-    completion.exec_start = outcome.start;
-    completion.exec_duration = outcome.duration;
-    completion.input_duration = outcome.input_duration;
-    completion.output_duration = outcome.output_duration;
-    recorder_.on_completion(completion, at(finished));
-  }
+  void served(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kNone); }
+  void late(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kLate); }
   void refused(uint64_t id, Refusal reason, int64_t now, int64_t earliest_completion = 0) {
     Completion completion = completion_of(id, now);
     completion.refusal = reason;
@@ -109,6 +107,17 @@ class History {
     recorder_.on_model(ModelInfo{.id = kCold, .name = "cold", .pages = 2});
   }
 
+  void answered(uint64_t id, uint64_t action, int64_t finished, Refusal refusal) {
+    Completion completion = completion_of(id, finished);
+    const auto& [sent, outcome] = done_.at(action);
+    completion.refusal = refusal;
+    completion.batch_size = sent.batch_size;
+    completion.exec_start = outcome.start;
+    completion.exec_duration = outcome.duration;
+    completion.input_duration = outcome.input_duration;
+    completion.output_duration = outcome.output_duration;
+    recorder_.on_completion(completion, at(finished));
+  }
   Completion completion_of(uint64_t id, int64_t finished) const {
     const Request& request = open_.at(id);
     return {.id = request.id,
@@ -156,6 +165,19 @@ class History {
   std::map<uint64_t, Action> sent_;
   std::map<uint64_t, std::pair<Action, Outcome>> done_;
 };
+
+// What is read back of a history that was written to a log.
+inline Log log_of(const History& history) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("foliot_history_" + std::to_string(getpid()));
+  {
+    auto writer = LogWriter::open({.folder = folder});
+    FOLIOT_CHECK(writer.ok());
+    history.copy_to(**writer);
+  }
+  auto log = Log::read(folder);
+  std::filesystem::remove_all(folder);
+  return std::move(log).value();
+}
 
 }  // namespace foliot
 

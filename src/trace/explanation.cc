@@ -1,0 +1,261 @@
+#include "trace/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace foliot {
+namespace {
+
+std::string milliseconds(Duration duration) { return fmt::format("{:.2f} ms", duration.to_milliseconds()); }
+
+// `one` as it is, or the number and `many`: "1 request was", "no requests were".
+std::string counted(uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return std::string(one);
+  return count == 0 ? fmt::format("no {}", many) : fmt::format("{} {}", count, many);
+}
+
+// "'a'", "'a' and 'b'", "'a', 'b' and 'c'".
+std::string listed(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += fmt::format("'{}'", names[i]);
+  }
+  return text;
+}
+
+// "0.40 ms longer than expected".
+std::string against_expected(Duration measured, Duration expected) {
+  const Duration error = measured - expected;
+  if (error == Duration()) return "as expected";
+  return fmt::format("{} {} than expected", milliseconds(error < Duration() ? -error : error),
+                     error < Duration() ? "shorter" : "longer");
+}
+
+class Explainer {
+ public:
+  Explainer(const Log& log, const RequestRecord& request)
+      : log_(log), request_(request), action_(request.action ? log.action(*request.action) : nullptr) {}
+
+  std::string explain() {
+    say_headline();
+    text_ += "\n\n";
+    say_arrival();
+    say_load();
+    say_returns();
+    if (request_.action) say_batch();
+    if (request_.exec_start.is_infinite()) {
+      say_what_kept_it();
+    } else {
+      say_what_was_before_it();
+      say_exec();
+    }
+    if (!request_.served()) say_refusal();
+    if (!request_.exec_start.is_infinite()) say_where_the_time_went();
+    return std::move(text_);
+  }
+
+ private:
+  template <typename... Arguments>
+  void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
+  }
+  // "+1.50 ms", from the arrival.
+  std::string when(TimePoint time) const {
+    return fmt::format("{:+.2f} ms", (time - request_.arrival).to_milliseconds());
+  }
+
+  void say_headline() {
+    say("Request {} of model '{}' ", request_.id.value(), request_.model);
+    if (request_.served()) {
+      say("was answered after {}", milliseconds(request_.latency()));
+    } else if (request_.refusal == Refusal::kLate) {
+      say("was answered too late, after {}", milliseconds(request_.latency()));
+    } else {
+      say("was refused after {} ({})", milliseconds(request_.latency()), to_string(request_.refusal));
+    }
+    if (!request_.slo) {
+      say("; it had no deadline.");
+    } else if (request_.departure <= request_.deadline) {
+      say(", {} before its deadline of {}.", milliseconds(request_.deadline - request_.departure),
+          milliseconds(*request_.slo));
+    } else {
+      say(", {} after its deadline of {}.", milliseconds(request_.departure - request_.deadline),
+          milliseconds(*request_.slo));
+    }
+  }
+
+  void say_arrival() {
+    say("It arrived {:.6f} s into the log, when {} queued. ", (request_.arrival - TimePoint()).to_seconds(),
+        counted(request_.queue_length, "1 other request was", "other requests were"));
+    say("{}\n", request_.cold_start ? "Its model was not loaded: a cold start." : "Its model was loaded.");
+  }
+
+  void say_load() {
+    if (!request_.load) {
+      if (request_.cold_start && !request_.action) say("No LOAD of its model was under way.\n");
+      return;
+    }
+    const ActionRecord* load = log_.action(*request_.load);
+    if (load == nullptr) {
+      say("It waited for LOAD {} of its model, of which the log has no outcome.\n", request_.load->value());
+      return;
+    }
+    if (!load->done()) {
+      say("LOAD {} of its model, sent to device {} at {}, came to nothing: {}.\n", load->id.value(),
+          load->device.value(), when(load->sent), to_string(load->status));
+      return;
+    }
+    say("It waited for LOAD {} of its model to device {}, which was sent at {} and ran from {} to {}: {}, {}",
+        load->id.value(), load->device.value(), when(load->sent), when(load->start), when(load->end),
+        milliseconds(load->duration), against_expected(load->duration, load->expected_duration));
+    const std::vector<std::string_view> evicted = evicted_for(*load);
+    if (!evicted.empty()) say("; it evicted {}", listed(evicted));
+    say(".\n");
+  }
+
+  // UNLOADs that were sent to the same device at the same instant, just before it.
+  std::vector<std::string_view> evicted_for(const ActionRecord& load) const {
+    std::vector<std::string_view> names;
+    for (auto i = &load - log_.actions().data(); i > 0; --i) {
+      const ActionRecord& before = log_.actions()[static_cast<size_t>(i - 1)];
+      if (before.type != ActionType::kUnload || before.device != load.device || before.sent != load.sent) break;
+      names.push_back(before.model);
+    }
+    return names;
+  }
+
+  void say_returns() {
+    if (request_.returns == 0) return;
+    for (const ActionRecord& action : log_.actions()) {
+      const auto* end = action.requests.data() + action.rows;
+      if (action.done() || std::find(action.requests.data(), end, request_.id) == end) continue;
+      say("INFER {} was to carry it on device {}, and was refused at {} ({}): EXEC was expected at {} and had to begin "
+          "by {}. It went back into the queue.\n",
+          action.id.value(), action.device.value(), when(action.start), to_string(action.status),
+          when(action.expected_start), when(action.latest));
+    }
+  }
+
+  void say_batch() {
+    if (action_ == nullptr) {
+      say("INFER {} carried it; the log has no outcome of that.\n", request_.action->value());
+      return;
+    }
+    const std::string company =
+        action_->rows == 1 ? "it alone" : "it and " + counted(action_->rows - 1, "1 other", "others");
+    say("At {} INFER {} was sent to device {}, with {} in a batch of size {}; {} behind in the queue.\n",
+        when(action_->sent), action_->id.value(), action_->device.value(), company, action_->batch_size,
+        counted(action_->queue_length, "1 request stayed", "requests stayed"));
+  }
+
+  struct Work {
+    uint64_t batches = 0;
+    uint64_t of_its_model = 0;
+    Duration time;
+  };
+  // What devices (or the one given) executed between two instants.
+  Work work_between(TimePoint begin, TimePoint end, std::optional<DeviceId> device) const {
+    Work work;
+    for (const ActionRecord& action : log_.actions()) {
+      if (action.type != ActionType::kInfer || !action.done() || (device && action.device != *device)) continue;
+      const Duration overlap = std::min(action.end, end) - std::max(action.start, begin);
+      if (overlap <= Duration() || &action == action_) continue;
+      ++work.batches;
+      if (action.model == request_.model) ++work.of_its_model;
+      work.time += overlap;
+    }
+    return work;
+  }
+
+  static std::string of_its_model(const Work& work) {
+    return work.of_its_model == 0 ? "none of its model" : fmt::format("{} of its model", work.of_its_model);
+  }
+
+  void say_what_was_before_it() {
+    const Work work = work_between(request_.arrival, request_.exec_start, request_.device);
+    if (work.batches == 0) return;
+    say("Until its EXEC began the device executed {}, {}, for {}.\n",
+        counted(work.batches, "1 other batch", "other batches"), of_its_model(work), milliseconds(work.time));
+  }
+
+  void say_what_kept_it() {
+    const Work work = work_between(request_.arrival, request_.departure, std::nullopt);
+    if (work.batches == 0) return;
+    say("In that time {} executed, {}, for {} in all.\n", counted(work.batches, "1 batch was", "batches were"),
+        of_its_model(work), milliseconds(work.time));
+  }
+
+  void say_exec() {
+    say("EXEC began at {}", when(request_.exec_start));
+    if (action_ == nullptr) {
+      say(" and took {}.\n", milliseconds(request_.exec_duration));
+      return;
+    }
+    const Duration error = request_.exec_start - action_->expected_start;
+    say(" ({} {} than expected) and took {}: {} were predicted, so it was {}.\n",
+        milliseconds(error < Duration() ? -error : error), error < Duration() ? "earlier" : "later",
+        milliseconds(request_.exec_duration), milliseconds(action_->expected_duration),
+        against_expected(request_.exec_duration, action_->expected_duration));
+  }
+
+  void say_refusal() {
+    switch (request_.refusal) {
+      case Refusal::kUnmeetable:
+        say("It was refused because even alone on an idle device it would have missed its deadline");
+        break;
+      case Refusal::kOverload:
+        say("It was refused because what was queued before it left no time for it, or a queue was full");
+        break;
+      case Refusal::kExpired: say("It was refused because its time ran out while it waited"); break;
+      case Refusal::kLate: say("Its answer came after its deadline, and counts as none"); break;
+      case Refusal::kWorkerLost: say("It was refused because the worker failed or kept refusing its action"); break;
+      case Refusal::kUnloaded: say("It was refused because its model was removed"); break;
+      case Refusal::kCancelled: say("It was given up because its client went away"); break;
+      case Refusal::kDraining: say("It was refused because the server was shutting down"); break;
+      case Refusal::kNone: break;
+    }
+    if (request_.earliest_completion.is_infinite() || request_.refusal == Refusal::kLate) {
+      say(".\n");
+      return;
+    }
+    say(": its answer was predicted for {} at the earliest", when(request_.earliest_completion));
+    if (request_.earliest_completion > request_.deadline) {
+      say(", {} after its deadline", milliseconds(request_.earliest_completion - request_.deadline));
+    }
+    say(".\n");
+  }
+
+  void say_where_the_time_went() {
+    const TimePoint sent = action_ != nullptr ? action_->sent : request_.exec_start;
+    const TimePoint exec_end = action_ != nullptr ? action_->end : request_.exec_start + request_.exec_duration;
+    say("\nWhere the time went:\n");
+    say_part(sent - request_.arrival, "queued, before it was sent to a device" + share_of_load(sent));
+    if (action_ != nullptr) say_part(request_.exec_start - sent, "on the device, until EXEC began");
+    say_part(exec_end - request_.exec_start, "EXEC");
+    say_part(request_.departure - exec_end, "OUTPUT");
+    say_part(request_.latency(), "in all");
+  }
+  std::string share_of_load(TimePoint sent) const {
+    const ActionRecord* load = request_.load ? log_.action(*request_.load) : nullptr;
+    if (load == nullptr) return "";
+    const Duration share = std::min(load->end, sent) - std::max(load->start, request_.arrival);
+    return share > Duration() ? fmt::format("; {} of it while its model was loaded", milliseconds(share)) : "";
+  }
+  void say_part(Duration duration, std::string_view what) { say("  {:>12}  {}\n", milliseconds(duration), what); }
+
+  const Log& log_;
+  const RequestRecord& request_;
+  const ActionRecord* action_;  // null: none carried it, or the log lacks it
+  std::string text_;
+};
+
+}  // namespace
+
+std::string explain(const Log& log, const RequestRecord& request) { return Explainer(log, request).explain(); }
+
+}  // namespace foliot

@@ -1,0 +1,115 @@
+#include "trace/explanation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "trace/test_history.h"
+
+namespace foliot {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::string explain_in(const History& history, uint64_t request) {
+  const Log log = log_of(history);
+  return explain(log, *log.request(RequestId(request)));
+}
+
+TEST(Explanation, OfAColdRequestInABatch) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(3, kWarm, 9, 60);
+  history.request(1, kCold, 10, 60);
+  history.request(2, kCold, 10, 60);
+  history.infer(2, kWarm, {3}, 10, 12, 15);
+  history.served(3, 2, 15);
+  history.unload(3, kWarm, 16);
+  history.load(4, kCold, 16, 17, 29);
+  history.infer(5, kCold, {1, 2}, 29, 30, 44);
+  history.served(1, 5, 44);
+  history.served(2, 5, 44);
+  EXPECT_EQ(explain_in(history, 1),
+            "Request 1 of model 'cold' was answered after 34.00 ms, 16.00 ms before its deadline of 50.00 ms.\n\n"
+            "It arrived 0.010000 s into the log, when 1 other request was queued. Its model was not loaded: a cold "
+            "start.\n"
+            "It waited for LOAD 4 of its model to device 0, which was sent at +6.00 ms and ran from +7.00 ms to "
+            "+19.00 ms: 12.00 ms, 2.00 ms longer than expected; it evicted 'warm'.\n"
+            "At +19.00 ms INFER 5 was sent to device 0, with it and 1 other in a batch of size 2; no requests stayed "
+            "behind in the queue.\n"
+            "Until its EXEC began the device executed 1 other batch, none of its model, for 3.00 ms.\n"
+            "EXEC began at +20.00 ms (1.00 ms later than expected) and took 14.00 ms: 10.00 ms were predicted, so it "
+            "was 4.00 ms longer than expected.\n\n"
+            "Where the time went:\n"
+            "      19.00 ms  queued, before it was sent to a device; 12.00 ms of it while its model was loaded\n"
+            "       1.00 ms  on the device, until EXEC began\n"
+            "      14.00 ms  EXEC\n"
+            "       0.00 ms  OUTPUT\n"
+            "      34.00 ms  in all\n");
+}
+
+TEST(Explanation, OfARefusalSaysWhyAndWhatWasPredicted) {
+  History history;
+  history.request(1, kWarm, 10, 20);
+  history.refused(1, Refusal::kUnmeetable, 10, 35);
+  const std::string text = explain_in(history, 1);
+  EXPECT_THAT(text, StartsWith("Request 1 of model 'warm' was refused after 0.00 ms (unmeetable), 10.00 ms before its "
+                               "deadline of 10.00 ms.\n"));
+  EXPECT_THAT(text, HasSubstr("No LOAD of its model was under way."));
+  EXPECT_THAT(text,
+              HasSubstr("It was refused because even alone on an idle device it would have missed its deadline: "
+                        "its answer was predicted for +25.00 ms at the earliest, 15.00 ms after its deadline.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Where the time went")));
+}
+
+TEST(Explanation, OfOneThatExpiredSaysWhatRanInstead) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(1, kWarm, 10, 20);
+  history.request(2, kWarm, 10, 20);
+  history.infer(2, kWarm, {2}, 10, 10, 22);
+  history.served(2, 2, 22);
+  history.refused(1, Refusal::kExpired, 20);
+  const std::string text = explain_in(history, 1);
+  EXPECT_THAT(text, HasSubstr("In that time 1 batch was executed, 1 of its model, for 10.00 ms in all.\n"));
+  EXPECT_THAT(text, HasSubstr("It was refused because its time ran out while it waited.\n"));
+}
+
+TEST(Explanation, OfALoadThatDidNotEndInTime) {
+  History history;
+  history.request(1, kCold, 10, 20);
+  history.send_load(7, kCold, 11);
+  history.refused(1, Refusal::kExpired, 20);
+  EXPECT_THAT(explain_in(history, 1), HasSubstr("It waited for LOAD 7 of its model, of which the log has no outcome."));
+}
+
+TEST(Explanation, OfOneWhoseActionTheWorkerRefused) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(1, kWarm, 10, 90);
+  history.infer_refused(2, kWarm, {1}, 11, OutcomeStatus::kTooLate, 45);
+  history.infer(3, kWarm, {1}, 46, 46, 56);
+  history.served(1, 3, 56);
+  EXPECT_THAT(explain_in(history, 1),
+              HasSubstr("INFER 2 was to carry it on device 0, and was refused at +35.00 ms (too late): EXEC was "
+                        "expected at +1.00 ms and had to begin by +31.00 ms. It went back into the queue.\n"));
+}
+
+TEST(Explanation, OfALateAnswer) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(1, kWarm, 10, 20);
+  history.infer(2, kWarm, {1}, 10, 10, 25);
+  history.late(1, 2, 25);
+  const std::string text = explain_in(history, 1);
+  EXPECT_THAT(text, StartsWith("Request 1 of model 'warm' was answered too late, after 15.00 ms, 5.00 ms after its "
+                               "deadline of 10.00 ms.\n"));
+  EXPECT_THAT(text, HasSubstr("Its answer came after its deadline, and counts as none.\n"));
+  EXPECT_THAT(text, HasSubstr("15.00 ms  EXEC\n"));
+}
+
+}  // namespace
+}  // namespace foliot
