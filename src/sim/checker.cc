@@ -24,19 +24,17 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
     case ActionType::kLoad:
       FOLIOT_CHECK(!loaded);
       loaded = true;
+      pages_loaded_[action.device] += pages_of_.at(action.model);
       ++loads_;
       break;
     case ActionType::kUnload:
       FOLIOT_CHECK(loaded);
       loaded = false;
+      pages_loaded_[action.device] -= pages_of_.at(action.model);
       break;
     case ActionType::kInfer: ++execs_; break;
   }
-  uint64_t pages = 0;
-  for (const auto& [key, is_loaded] : loaded_) {
-    if (is_loaded && key.first == action.device) pages += pages_of_.at(key.second);
-  }
-  FOLIOT_CHECK(pages <= pages_total_.at(action.device));
+  FOLIOT_CHECK(pages_loaded_[action.device] <= pages_total_.at(action.device));
 }
 
 void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {

@@ -40,6 +40,7 @@ class Checker : public Observer {
   std::map<std::pair<DeviceId, std::string>, TimePoint> busy_until_;
   std::map<ModelId, uint32_t> pages_of_;
   std::map<std::pair<DeviceId, ModelId>, bool> loaded_;  // by outcomes
+  std::map<DeviceId, uint64_t> pages_loaded_;
   std::map<DeviceId, uint32_t> pages_total_;
   std::map<Refusal, uint64_t> refused_;
   uint64_t requests_ = 0;
