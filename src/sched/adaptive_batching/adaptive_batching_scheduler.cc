@@ -24,7 +24,10 @@ class AdaptiveBatchingRule : public BatchingRule {
   Batch choose(const LaneView& lane, TimePoint start) const override {
     const size_t first = lane.first_meetable(start);
     if (first == lane.queue.size()) return {};
-    return densest_batch(lane, first, limit_of(lane));
+    const Batch batch = densest_batch(lane, first, limit_of(lane));
+    // Who would be late in it is passed over, as long as anybody would not.
+    const size_t in_time = lane.queue.first_due_from(start + lane.exec(batch.batch_index));
+    return in_time < lane.queue.size() ? densest_batch(lane, in_time, limit_of(lane)) : batch;
   }
 
   void on_model_added(const ModelInfo& model) override {

@@ -4,13 +4,14 @@
 // additive increase until a batch takes longer than the latency objective, then a
 // tenth less; or quantile regression of latency over batch size. A queue that is
 // shorter than the limit waits for `batch_delay` for more (delayed batching). What
-// waits is served in the order of arrival, without a look at single deadlines.
+// waits is served in the order of arrival.
 //
 // As its users would set it up: the objective of an EXEC is half of the shortest
 // SLO seen of late, since a request may first have to wait for the batch before
 // its own; a model without SLOs grows to its largest batch. Limits become compiled
-// sizes. A request that can no longer be met is refused; Clipper answers it with a
-// default at its deadline, which is the same to whoever counts answers.
+// sizes. A request that can no longer be met is refused, and one that would be
+// late in the batch at hand is passed over; Clipper answers it with a default at
+// its deadline, which is the same to whoever counts answers.
 #ifndef FOLIOT_SCHED_ADAPTIVE_BATCHING_ADAPTIVE_BATCHING_SCHEDULER_H_
 #define FOLIOT_SCHED_ADAPTIVE_BATCHING_ADAPTIVE_BATCHING_SCHEDULER_H_
 

@@ -20,9 +20,18 @@ class DynamicBatchingRule : public BatchingRule {
 
   Batch choose(const LaneView& lane, TimePoint start) const override {
     const size_t first = lane.first_meetable(start);
-    const size_t available = lane.queue.size() - first;
-    if (available == 0) return {};
+    if (first == lane.queue.size()) return {};
+    const Batch batch = form(lane, first);
+    // The timeout of those who would be late in it.
+    const size_t in_time = lane.queue.first_due_from(start + lane.exec(batch.batch_index));
+    return in_time < lane.queue.size() ? form(lane, in_time) : batch;
+  }
+
+ private:
+  // The largest preferred size that is filled; if none is, all there are.
+  Batch form(const LaneView& lane, size_t first) const {
     const std::vector<uint32_t>& sizes = lane.model.batch_sizes;
+    const size_t available = lane.queue.size() - first;
     for (auto index = static_cast<uint32_t>(sizes.size()); index-- > 0;) {
       if (sizes[index] < smallest_preferred(lane.model)) break;
       if (sizes[index] <= available) return {first, sizes[index], index};
@@ -31,7 +40,6 @@ class DynamicBatchingRule : public BatchingRule {
     return {first, static_cast<uint32_t>(available), static_cast<uint32_t>(fits - sizes.begin())};
   }
 
- private:
   uint32_t smallest_preferred(const ModelInfo& model) const {
     const auto found = std::lower_bound(model.batch_sizes.begin(), model.batch_sizes.end(), options_.preferred_from);
     return found == model.batch_sizes.end() ? model.batch_size_max() : *found;

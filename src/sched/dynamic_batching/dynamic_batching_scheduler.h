@@ -5,8 +5,9 @@
 // Models take turns in the order in which their first requests came.
 //
 // As its users would set it up: preferred sizes are the compiled ones from 4 on (a
-// model that has none: its largest), the delay 1 ms, and a queue timeout that
-// rejects what can no longer be met.
+// model that has none: its largest), the delay 1 ms, and a queue timeout with which
+// a request is not put into a batch that it would be late in, and is refused when
+// it can no longer be met.
 #ifndef FOLIOT_SCHED_DYNAMIC_BATCHING_DYNAMIC_BATCHING_SCHEDULER_H_
 #define FOLIOT_SCHED_DYNAMIC_BATCHING_DYNAMIC_BATCHING_SCHEDULER_H_
 
