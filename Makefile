@@ -115,6 +115,10 @@ figures: build python ## Measure the figures that Foliot promises: overload, man
 bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/serve.py
 
+.PHONY: bench-loadgen
+bench-loadgen: build python ## MLPerf LoadGen, scenario Server, against a small ResNet-50: its verdict
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/loadgen.py
+
 bench-%: build ## The microbenchmark of src/**/%_bench.cc
 	@cmake --build build/release --target $*_bench
 	@build/release/bin/$*_bench
