@@ -6,11 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "app/compile_report.h"
 #include "app/progress_bar.h"
 #include "base/units.h"
 #include "compiler/compiler.h"
@@ -26,7 +28,9 @@ struct CompileCommandOptions {
   std::filesystem::path output;
   std::vector<uint32_t> batch_sizes;
   uint32_t threads = 1;
+  uint32_t profile_runs = CompileOptions().profile_runs;
   bool report = false;
+  std::filesystem::path report_json;
 };
 
 void print_summary(const Program& program, const std::filesystem::path& output) {
@@ -41,17 +45,15 @@ void print_summary(const Program& program, const std::filesystem::path& output) 
   }
 }
 
-void print_report(const Program& program) {
-  for (const Plan& plan : program.plans) {
-    fmt::print("\nbatch {}, bucket {}: {} operators, workspace {}, inputs {}, outputs {}\n", plan.batch_size,
-               plan.bucket, plan.operators.size(), format_bytes(plan.workspace_bytes), format_bytes(plan.input_bytes),
-               format_bytes(plan.output_bytes));
-    for (size_t i = 0; i < plan.operators.size(); ++i) {
-      const Operator& op = plan.operators[i];
-      const Tensor& output = plan.tensors[op.outputs.front()];
-      fmt::print("  {:4} {:20} {:24} {:28} {}\n", i, to_string(op.kind), to_string(output.shape), op.kernel, op.name);
-    }
-  }
+// On a device of its own: the compiler has used up the one that it had.
+Status write_report(const CompiledProgram& compiled, const CompileCommandOptions& options) {
+  const auto device = make_cpu_device({.threads = options.threads});
+  FOLIOT_ASSIGN_OR_RETURN(const CompileReport report, measure_operators(compiled.program, compiled.weights, *device));
+  if (options.report) fmt::print("{}", report_text(compiled.program, report));
+  if (options.report_json.empty()) return {};
+  std::ofstream file(options.report_json);
+  file << report_json(compiled.program, report) << std::flush;
+  return file ? Status() : Status::internal(fmt::format("cannot write {}", options.report_json.string()));
 }
 
 int run(const CompileCommandOptions& options) {
@@ -63,6 +65,7 @@ int run(const CompileCommandOptions& options) {
   if (!config.ok()) return fail(config.status());
   CompileOptions compile_options = config->compile;
   if (!options.batch_sizes.empty()) compile_options.batch_sizes = options.batch_sizes;
+  compile_options.profile_runs = options.profile_runs;
 
   const auto device = make_cpu_device({.threads = options.threads});
   ProgressBar bar;
@@ -77,8 +80,9 @@ int run(const CompileCommandOptions& options) {
     return fail(status);
   }
   print_summary(compiled->program, output);
-  if (options.report) print_report(compiled->program);
-  return 0;
+  if (!options.report && options.report_json.empty()) return 0;
+  const Status status = write_report(*compiled, options);
+  return status.ok() ? 0 : fail(status);
 }
 
 }  // namespace
@@ -97,7 +101,13 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   command->add_option("--threads", options->threads, "threads of one EXEC")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--report", options->report, "list every operator with its shape and kernel");
+  command->add_option("--profile-runs", options->profile_runs, "runs of each batch size that make the first profile")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command->add_flag(
+      "--report", options->report,
+      "list every operator with its time, layout and kernel, and the workspace against the least possible");
+  command->add_option("--report-json", options->report_json, "write the report to this file");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

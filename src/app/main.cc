@@ -11,6 +11,7 @@
 #include "app/explain_command.h"
 #include "app/flags.h"
 #include "app/models_command.h"
+#include "app/run_command.h"
 #include "app/serve_command.h"
 #include "app/trace_command.h"
 
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   foliot::add_serve_command(app, exit_code);
   foliot::add_compile_command(app, exit_code);
+  foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
   foliot::add_explain_command(app, exit_code);

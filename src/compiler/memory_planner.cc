@@ -137,4 +137,15 @@ void plan_memory(Plan& plan) {
   place_aliases(plan);
 }
 
+uint64_t workspace_bytes_min(const Plan& plan) {
+  const std::vector<Lifetime> lifetimes = find_lifetimes(plan);
+  std::vector<uint64_t> alive(plan.operators.size());
+  for (TensorIndex i = 0; i < plan.tensors.size(); ++i) {
+    const Tensor& tensor = plan.tensors[i];
+    if (tensor.alias_of != kNoTensor || tensor.place != Place::kWorkspace || !lifetimes[i].is_used()) continue;
+    for (size_t at = lifetimes[i].first; at <= lifetimes[i].last; ++at) alive[at] += aligned(tensor.bytes);
+  }
+  return alive.empty() ? 0 : *std::ranges::max_element(alive);
+}
+
 }  // namespace foliot

@@ -4,6 +4,8 @@
 #ifndef FOLIOT_COMPILER_MEMORY_PLANNER_H_
 #define FOLIOT_COMPILER_MEMORY_PLANNER_H_
 
+#include <cstdint>
+
 #include "device/plan.h"
 
 namespace foliot {
@@ -15,6 +17,9 @@ namespace foliot {
 // tensor of their own and lie within it; each output is a tensor of its own in
 // Place::kOutput.
 void plan_memory(Plan& plan);
+
+// What no planner can go below: the largest sum of what is alive at once.
+uint64_t workspace_bytes_min(const Plan& plan);
 
 }  // namespace foliot
 

@@ -47,6 +47,7 @@ TEST(MemoryPlannerTest, ReusesMemoryAlongAChain) {
   Plan plan = make_chain({1024, 1024, 1024, 1024, 1024});
   plan_memory(plan);
   EXPECT_EQ(plan.workspace_bytes, 2048u);
+  EXPECT_EQ(workspace_bytes_min(plan), 2048u);
   EXPECT_EQ(plan.input_bytes, 128u);
   EXPECT_EQ(plan.output_bytes, 128u);
 }
@@ -95,6 +96,7 @@ TEST(MemoryPlannerTest, NeverOverlapsWhatIsAliveTogether) {
       add_operator(plan, inputs, output, scratchpad);
     }
     plan_memory(plan);
+    EXPECT_GE(plan.workspace_bytes, workspace_bytes_min(plan));
     std::vector<std::pair<size_t, size_t>> alive(plan.tensors.size(), {1000, 0});
     for (size_t i = 0; i < plan.operators.size(); ++i) {
       const auto touch = [&](TensorIndex t) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <ctime>
 #include <numeric>
+#include <utility>
 
 namespace foliot {
 namespace {
@@ -37,18 +38,23 @@ class BorrowedWeights final : public WeightsSource {
 
 Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(Device& device, const Program& program,
                                                              std::span<const std::byte> weights) {
+  return create(device, program, std::make_shared<BorrowedWeights>(weights));
+}
+
+Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(Device& device, const Program& program,
+                                                             std::shared_ptr<WeightsSource> weights) {
   std::unique_ptr<ProgramRunner> runner(new ProgramRunner(device, round_up(program.input_bytes(), 4096)));
-  FOLIOT_RETURN_IF_ERROR(runner->start(program, weights));
+  FOLIOT_RETURN_IF_ERROR(runner->start(program, std::move(weights)));
   return runner;
 }
 
-Status ProgramRunner::start(const Program& program, std::span<const std::byte> weights) {
+Status ProgramRunner::start(const Program& program, std::shared_ptr<WeightsSource> weights) {
   const uint32_t pages = program.pages(program.page_bytes);
   FOLIOT_RETURN_IF_ERROR(device_.allocate({.page_bytes = program.page_bytes,
                                            .page_count = pages,
                                            .io_cache_bytes = output_offset_ + round_up(program.output_bytes(), 4096),
                                            .workspace_bytes = program.workspace_bytes()}));
-  FOLIOT_ASSIGN_OR_RETURN(executable_, device_.preload(program.plans, std::make_shared<BorrowedWeights>(weights)));
+  FOLIOT_ASSIGN_OR_RETURN(executable_, device_.preload(program.plans, std::move(weights)));
   std::vector<PageIndex> indices(pages);
   std::iota(indices.begin(), indices.end(), PageIndex{0});
   // The first LOAD also meets memory that was never touched.
@@ -61,12 +67,16 @@ Status ProgramRunner::start(const Program& program, std::span<const std::byte> w
 }
 
 Result<Duration> ProgramRunner::run(size_t plan, std::span<const std::byte> input, std::span<std::byte> output) {
-  device_.copy_to_io(0, input);
-  const Duration before = since_start();
-  FOLIOT_RETURN_IF_ERROR(executable_->run(static_cast<uint32_t>(plan), {}, 0, output_offset_));
-  const Duration duration = since_start() - before;
-  device_.copy_from_io(output_offset_, output);
+  put_input(input);
+  FOLIOT_ASSIGN_OR_RETURN(const Duration duration, run_range(plan, {}));
+  get_output(output);
   return duration;
+}
+
+Result<Duration> ProgramRunner::run_range(size_t plan, OperatorRange range) {
+  const Duration before = since_start();
+  FOLIOT_RETURN_IF_ERROR(executable_->run(static_cast<uint32_t>(plan), range, 0, output_offset_));
+  return since_start() - before;
 }
 
 }  // namespace foliot

@@ -1,5 +1,5 @@
-// ProgramRunner: a program on its device while it is being compiled, to measure
-// and to check it.
+// ProgramRunner: a program alone on its device, to measure it, to check it, or to
+// run it once.
 //
 // Threading: one thread.
 #ifndef FOLIOT_COMPILER_PROGRAM_RUNNER_H_
@@ -23,6 +23,8 @@ class ProgramRunner {
   // and `device` must outlive the runner.
   static Result<std::unique_ptr<ProgramRunner>> create(Device& device, const Program& program,
                                                        std::span<const std::byte> weights);
+  static Result<std::unique_ptr<ProgramRunner>> create(Device& device, const Program& program,
+                                                       std::shared_ptr<WeightsSource> weights);
 
   // How long LOAD took.
   Duration load_duration() const { return load_duration_; }
@@ -31,9 +33,14 @@ class ProgramRunner {
   // REQUIRES: as many bytes as the plan's blocks have.
   Result<Duration> run(size_t plan, std::span<const std::byte> input, std::span<std::byte> output);
 
+  // The same in its parts; a range continues from what those before it left.
+  void put_input(std::span<const std::byte> input) { device_.copy_to_io(0, input); }
+  Result<Duration> run_range(size_t plan, OperatorRange range);
+  void get_output(std::span<std::byte> output) { device_.copy_from_io(output_offset_, output); }
+
  private:
   ProgramRunner(Device& device, uint64_t output_offset) : device_(device), output_offset_(output_offset) {}
-  Status start(const Program& program, std::span<const std::byte> weights);
+  Status start(const Program& program, std::shared_ptr<WeightsSource> weights);
 
   Device& device_;
   uint64_t output_offset_;

@@ -1,0 +1,193 @@
+#include "app/compile_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/units.h"
+#include "compiler/memory_planner.h"
+#include "compiler/program_runner.h"
+#include "device/cpu/layout_name.h"
+#include "frontend/json_text.h"
+
+namespace foliot {
+namespace {
+
+// Runs of each plan: so many, or fewer where they take longer than this.
+constexpr size_t kRunsMax = 5;
+constexpr Duration kTimeMax = Duration::milliseconds(500);
+
+Duration median(std::vector<Duration> durations) {
+  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+  std::ranges::nth_element(durations, middle);
+  return *middle;
+}
+
+// "add+relu"; empty: nothing was fused into it.
+std::string fused_into(const Operator& step) {
+  std::string text;
+  for (const PostOperation& post : step.post_operations) {
+    if (!text.empty()) text += '+';
+    text += post.function;
+  }
+  return text;
+}
+
+const Tensor& output_of(const Plan& plan, const Operator& step) { return plan.tensors[step.outputs.front()]; }
+
+std::string layout_of(const Plan& plan, const Operator& step) { return layout_name(output_of(plan, step).layout); }
+
+std::string bucket_name(const Bucket& bucket) {
+  std::string name;
+  for (const auto& [dimension, size] : bucket.dimensions) name += fmt::format(", {} {}", dimension, size);
+  return name;
+}
+
+double percent(Duration part, Duration whole) {
+  return whole > Duration() ? 100 * part.to_seconds() / whole.to_seconds() : 0;
+}
+
+Duration sum(const std::vector<Duration>& durations) {
+  Duration total;
+  for (Duration duration : durations) total += duration;
+  return total;
+}
+
+std::string headline(const Program& program, const Plan& plan, const PlanReport& report) {
+  const uint64_t least = report.workspace_bytes_min;
+  const double above =
+      least > 0 ? 100 * (static_cast<double>(plan.workspace_bytes) / static_cast<double>(least) - 1) : 0;
+  return fmt::format(
+      "batch {}{}: {} operators, {}; workspace {}, {:.1f} % above the least possible, {}; inputs {}, outputs {}\n",
+      plan.batch_size, bucket_name(program.buckets[plan.bucket]), plan.operators.size(),
+      format_duration(report.duration), format_bytes(plan.workspace_bytes), above, format_bytes(least),
+      format_bytes(plan.input_bytes), format_bytes(plan.output_bytes));
+}
+
+std::string operator_table(const Plan& plan, const PlanReport& report) {
+  const Duration total = sum(report.operators);
+  std::string text = fmt::format("{:>5} {:>9} {:>6}  {:<20} {:<18} {:<20} {:<10} {:<28} {}\n", "#", "us", "%",
+                                 "operator", "fused into it", "output", "layout", "kernel", "name");
+  for (size_t i = 0; i < plan.operators.size(); ++i) {
+    const Operator& step = plan.operators[i];
+    text += fmt::format("{:>5} {:>9.1f} {:>6.1f}  {:<20} {:<18} {:<20} {:<10} {:<28} {}\n", i,
+                        report.operators[i].to_microseconds(), percent(report.operators[i], total),
+                        to_string(step.kind), fused_into(step), to_string(output_of(plan, step).shape),
+                        layout_of(plan, step), step.kernel, step.name);
+  }
+  return text;
+}
+
+// Operators that are alike, the most expensive first.
+std::string kind_table(const Plan& plan, const PlanReport& report) {
+  struct Kind {
+    std::string name;
+    size_t count = 0;
+    Duration duration;
+  };
+  std::map<std::string, Kind> by_name;
+  for (size_t i = 0; i < plan.operators.size(); ++i) {
+    const std::string fused = fused_into(plan.operators[i]);
+    const std::string name = fmt::format("{}{}{}", to_string(plan.operators[i].kind), fused.empty() ? "" : "+", fused);
+    Kind& kind = by_name[name];
+    kind.name = name;
+    ++kind.count;
+    kind.duration += report.operators[i];
+  }
+  std::vector<Kind> kinds;
+  for (auto& [name, kind] : by_name) kinds.push_back(std::move(kind));
+  std::ranges::stable_sort(kinds, std::greater(), &Kind::duration);
+  const Duration total = sum(report.operators);
+  std::string text = fmt::format("{:>5} {:>9} {:>6}  {}\n", "count", "us", "%", "operator");
+  for (const Kind& kind : kinds) {
+    text += fmt::format("{:>5} {:>9.1f} {:>6.1f}  {}\n", kind.count, kind.duration.to_microseconds(),
+                        percent(kind.duration, total), kind.name);
+  }
+  return text;
+}
+
+std::string quoted(std::string_view text) {
+  std::string json;
+  append_json_string(json, text);
+  return json;
+}
+
+std::string operator_json(const Plan& plan, const Operator& step, Duration duration) {
+  std::string shape;
+  append_json_shape(shape, output_of(plan, step).shape);
+  return fmt::format(
+      R"({{"operator": {}, "name": {}, "fused": {}, "shape": {}, "layout": {}, "kernel": {}, "microseconds": {:.1f}}})",
+      quoted(to_string(step.kind)), quoted(step.name), quoted(fused_into(step)), shape, quoted(layout_of(plan, step)),
+      quoted(step.kernel), duration.to_microseconds());
+}
+
+std::string plan_json(const Program& program, const Plan& plan, const PlanReport& report) {
+  std::string dimensions;
+  for (const auto& [name, size] : program.buckets[plan.bucket].dimensions) {
+    dimensions += fmt::format("{}{}: {}", dimensions.empty() ? "" : ", ", quoted(name), size);
+  }
+  std::string json = fmt::format(
+      R"({{"batch_size": {}, "dimensions": {{{}}}, "microseconds": {:.1f}, "workspace_bytes": {}, )"
+      R"("workspace_bytes_min": {}, "operators": [)",
+      plan.batch_size, dimensions, report.duration.to_microseconds(), plan.workspace_bytes, report.workspace_bytes_min);
+  for (size_t i = 0; i < plan.operators.size(); ++i) {
+    json += fmt::format("{}\n    {}", i == 0 ? "" : ",", operator_json(plan, plan.operators[i], report.operators[i]));
+  }
+  return json + "]}";
+}
+
+Result<PlanReport> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner) {
+  PlanReport report;
+  report.workspace_bytes_min = workspace_bytes_min(plan);
+  runner.put_input(std::vector<std::byte>(plan.input_bytes));
+  std::vector<Duration> wholes;
+  std::vector<std::vector<Duration>> operators(plan.operators.size());
+  while (wholes.empty() || (wholes.size() < kRunsMax && sum(wholes) < kTimeMax)) {
+    FOLIOT_ASSIGN_OR_RETURN(const Duration whole, runner.run_range(position, {}));
+    wholes.push_back(whole);
+    for (uint32_t i = 0; i < plan.operators.size(); ++i) {
+      FOLIOT_ASSIGN_OR_RETURN(const Duration duration, runner.run_range(position, {.first = i, .last = i + 1}));
+      operators[i].push_back(duration);
+    }
+  }
+  report.duration = median(std::move(wholes));
+  std::ranges::transform(operators, std::back_inserter(report.operators), median);
+  return report;
+}
+
+}  // namespace
+
+Result<CompileReport> measure_operators(const Program& program, std::span<const std::byte> weights, Device& device) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner, ProgramRunner::create(device, program, weights));
+  CompileReport report;
+  for (size_t i = 0; i < program.plans.size(); ++i) {
+    FOLIOT_ASSIGN_OR_RETURN(PlanReport plan, measure_plan(program.plans[i], i, *runner));
+    report.push_back(std::move(plan));
+  }
+  return report;
+}
+
+std::string report_text(const Program& program, const CompileReport& report) {
+  std::string text;
+  for (size_t i = 0; i < program.plans.size(); ++i) {
+    const Plan& plan = program.plans[i];
+    text += fmt::format("\n{}\n{}\n{}", headline(program, plan, report[i]), operator_table(plan, report[i]),
+                        kind_table(plan, report[i]));
+  }
+  return text;
+}
+
+std::string report_json(const Program& program, const CompileReport& report) {
+  std::string json = fmt::format(R"({{"weights_bytes": {}, "workspace_bytes": {}, "plans": [)", program.weights_bytes,
+                                 program.workspace_bytes());
+  for (size_t i = 0; i < program.plans.size(); ++i) {
+    json += fmt::format("{}\n  {}", i == 0 ? "" : ",", plan_json(program, program.plans[i], report[i]));
+  }
+  return json + "]}\n";
+}
+
+}  // namespace foliot

@@ -1,0 +1,39 @@
+// CompileReport: what became of a model, operator by operator: kernel, layout,
+// what was fused into it and how long it takes; and how much workspace a plan
+// has against the least that any could have.
+#ifndef FOLIOT_APP_COMPILE_REPORT_H_
+#define FOLIOT_APP_COMPILE_REPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "device/device.h"
+#include "program/program.h"
+
+namespace foliot {
+
+struct PlanReport {
+  uint64_t workspace_bytes_min = 0;  // the largest set of tensors alive at once
+  Duration duration;                 // of the whole plan
+  std::vector<Duration> operators;   // of each operator, run by itself
+};
+
+// By position in Program::plans.
+using CompileReport = std::vector<PlanReport>;
+
+// Runs every operator of every plan a few times on zeros and takes medians.
+// `device` must be fresh, and of the fingerprint that `program` was made for.
+Result<CompileReport> measure_operators(const Program& program, std::span<const std::byte> weights, Device& device);
+
+// A table of operators for each plan, and what takes the time.
+std::string report_text(const Program& program, const CompileReport& report);
+std::string report_json(const Program& program, const CompileReport& report);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_COMPILE_REPORT_H_
