@@ -111,6 +111,15 @@ soak: build python ## Mixed traffic with trouble for SOAK_SECONDS=600; nothing m
 figures: build python ## Measure the figures that Foliot promises: overload, many models, restart
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/figures/all.py
 
+.PHONY: zoo
+zoo: build python ## Every network of tools/models at every batch size against onnxruntime (an hour)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/zoo_check.py --json out/zoo.json $(ZOO)
+
+.PHONY: bench-runtime
+bench-runtime: build python ## Foliot's runtime beside onnxruntime: medians, tails, starts (an hour; FLAGS=--quick: minutes)
+	@cmake --build build/release --target runtime_runner
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/runtime.py $(FLAGS)
+
 .PHONY: bench-serve
 bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/serve.py

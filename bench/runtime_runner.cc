@@ -1,0 +1,163 @@
+// runtime_runner PACKAGE THREADS: executes a compiled program and does nothing
+// else, told what by lines of its standard input, so that bench/runtime.py can
+// take turns with another runtime. Every answer is one line; durations are in
+// nanoseconds.
+//
+//   (at the start)               ready OPEN ALLOCATE PRELOAD LOAD
+//   input PLAN INPUT FILE        ok: reads the raw elements of an input
+//   run PLAN COUNT               the duration of each of COUNT runs
+//   loop ITERATIONS COUNT        the same of a loop of pure arithmetic
+//   output PLAN OUTPUT FILE      ok: writes the raw elements of an output
+#include <time.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "device/cpu/cpu_device.h"
+#include "program/package.h"
+
+namespace foliot {
+namespace {
+
+int64_t now_nanoseconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+[[noreturn]] void fail(const std::string& message) {
+  std::cerr << "runtime_runner: " << message << '\n';
+  std::exit(1);
+}
+
+void require(const Status& status) {
+  if (!status.ok()) fail(status.message());
+}
+
+class Runner {
+ public:
+  Runner(const std::string& package, uint32_t threads) {
+    const int64_t start = now_nanoseconds();
+    auto opened = open_package(package, WeightsTier::kMemory);
+    require(opened.status());
+    package_ = *opened;
+    const int64_t open = now_nanoseconds();
+    device_ = make_cpu_device({.threads = threads});
+    const Program& program = *package_.program;
+    const uint32_t pages = program.pages(program.page_bytes);
+    output_offset_ = (program.input_bytes() + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+    require(device_->allocate({.page_bytes = program.page_bytes,
+                               .page_count = pages,
+                               .io_cache_bytes = output_offset_ + program.output_bytes(),
+                               .workspace_bytes = program.workspace_bytes()}));
+    const int64_t allocate = now_nanoseconds();
+    auto executable = device_->preload(program.plans, package_.weights);
+    require(executable.status());
+    executable_ = std::move(*executable);
+    const int64_t preload = now_nanoseconds();
+    std::vector<PageIndex> indices(pages);
+    std::iota(indices.begin(), indices.end(), PageIndex{0});
+    require(executable_->load(indices));
+    const int64_t load = now_nanoseconds();
+    std::cout << "ready " << open - start << ' ' << allocate - open << ' ' << preload - allocate << ' '
+              << load - preload << std::endl;
+  }
+
+  void obey(const std::string& line) {
+    std::istringstream words(line);
+    std::string command;
+    words >> command;
+    if (command == "loop") {
+      uint64_t iterations = 0;
+      size_t count = 0;
+      words >> iterations >> count;
+      return loop(iterations, count);
+    }
+    uint32_t plan = 0;
+    size_t number = 0;
+    std::string file;
+    words >> plan >> number >> file;
+    if (words.bad() || plan >= package_.program->plans.size()) fail("cannot obey '" + line + "'");
+    if (command == "run") {
+      run(plan, number);
+    } else if (command == "input") {
+      read_input(package_.program->plans[plan], number, file);
+    } else if (command == "output") {
+      write_output(package_.program->plans[plan], number, file);
+    } else {
+      fail("cannot obey '" + line + "'");
+    }
+  }
+
+ private:
+  void read_input(const Plan& plan, size_t number, const std::string& path) {
+    const Tensor& tensor = plan.tensors[plan.inputs.at(number)];
+    std::vector<char> bytes(tensor.bytes);
+    std::ifstream file(path, std::ios::binary);
+    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.peek() != EOF) {
+      fail(path + " does not hold the input");
+    }
+    device_->copy_to_io(tensor.offset, std::as_bytes(std::span(bytes)));
+    std::cout << "ok" << std::endl;
+  }
+
+  void write_output(const Plan& plan, size_t number, const std::string& path) {
+    const Tensor& tensor = plan.tensors[plan.outputs.at(number)];
+    std::vector<char> bytes(tensor.bytes);
+    device_->copy_from_io(output_offset_ + tensor.offset, std::as_writable_bytes(std::span(bytes)));
+    std::ofstream file(path, std::ios::binary);
+    if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) fail("cannot write " + path);
+    std::cout << "ok" << std::endl;
+  }
+
+  void run(uint32_t plan, size_t count) {
+    std::vector<int64_t> durations(count);
+    for (int64_t& duration : durations) {
+      const int64_t start = now_nanoseconds();
+      require(executable_->run(plan, {}, 0, output_offset_));
+      duration = now_nanoseconds() - start;
+    }
+    print(durations);
+  }
+
+  // Touches no memory and makes no call: what varies is the machine's doing.
+  static void loop(uint64_t iterations, size_t count) {
+    std::vector<int64_t> durations(count);
+    static volatile uint64_t sink;
+    for (int64_t& duration : durations) {
+      const int64_t start = now_nanoseconds();
+      uint64_t state = 1;
+      for (uint64_t i = 0; i < iterations; ++i) state = state * 6364136223846793005u + 1442695040888963407u;
+      sink = state;
+      duration = now_nanoseconds() - start;
+    }
+    print(durations);
+  }
+
+  static void print(const std::vector<int64_t>& durations) {
+    for (int64_t duration : durations) std::cout << duration << ' ';
+    std::cout << std::endl;
+  }
+
+  Package package_;
+  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<Executable> executable_;
+  uint64_t output_offset_ = 0;
+};
+
+}  // namespace
+}  // namespace foliot
+
+int main(int argc, char** argv) {
+  if (argc != 3) foliot::fail("write runtime_runner PACKAGE THREADS");
+  foliot::Runner runner(argv[1], static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+  for (std::string line; std::getline(std::cin, line);) runner.obey(line);
+}
