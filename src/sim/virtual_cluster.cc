@@ -16,6 +16,7 @@ struct VirtualCluster::Node : public OutcomeSink {
         output(owner.loop_, device, watch()),
         worker({.page_count = owner.options_.pages_per_device,
                 .io_cache_bytes = uint64_t{64} << 20,
+                .models_max = owner.options_.models_max,
                 .infers_in_flight_max = 2 * owner.options_.controller.infers_outstanding_max},
                device, *this, {load, input, exec, output}) {
     const auto executors = worker.executors();

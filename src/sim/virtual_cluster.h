@@ -23,6 +23,7 @@ struct VirtualClusterOptions {
   uint64_t seed = 1;
   uint32_t devices = 1;
   uint32_t pages_per_device = 64;
+  uint32_t models_max = 16384;  // ids are below
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

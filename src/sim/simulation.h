@@ -1,0 +1,57 @@
+// Simulation: one policy under one workload, in virtual time: the controller and
+// the worker logic that run in production, over simulated devices and links, with
+// checkers that stop the program at the first broken promise.
+//
+// The same options, workload and seed give the same report, but for how long it took.
+#ifndef FOLIOT_SIM_SIMULATION_H_
+#define FOLIOT_SIM_SIMULATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "controller/controller.h"
+#include "sim/simulated_device.h"
+#include "sim/simulation_report.h"
+#include "workload/profile_table.h"
+#include "workload/workload.h"
+
+namespace foliot {
+
+struct SimulationOptions {
+  std::string policy;  // what the report calls it
+  Controller::SchedulerFactory make_scheduler;
+  ControllerOptions controller;
+
+  uint32_t devices = 1;
+  uint64_t page_bytes = uint64_t{16} << 20;
+  uint64_t page_cache_bytes = 21'500'000'000;  // of each device
+  NoiseOptions noise;
+  // A message between controller and worker takes `link` plus an exponential
+  // `link_jitter`; messages of one link stay in order.
+  Duration link = Duration::microseconds(50);
+  Duration link_jitter = Duration::microseconds(20);
+
+  uint64_t seed = 1;
+  // Requests come for so long; then the run goes on until all are answered.
+  Duration duration = Duration::seconds(60);
+  Duration warm_up;  // at the beginning, left out of the report
+  // Before the first request, as many models as fit are loaded: one best-effort
+  // request each, so by the policy's own means.
+  bool preload = false;
+  Duration interval = Duration::seconds(1);  // of the series
+};
+
+// Called once per interval of simulated time.
+using SimulationProgress = std::function<void(Duration simulated)>;
+
+// Errors: kInvalidArgument naming what is wrong with options or workload, a
+// profile that `profiles` lacks, a model that no device could hold.
+Result<SimulationReport> simulate(const SimulationOptions& options, const Workload& workload,
+                                  const ProfileTable& profiles, const SimulationProgress& progress = {});
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_SIMULATION_H_

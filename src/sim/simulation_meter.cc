@@ -1,0 +1,189 @@
+#include "sim/simulation_meter.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+void record(PredictionError& error, Duration expected, Duration measured) {
+  if (expected >= measured) {
+    error.over.record(expected - measured);
+  } else {
+    error.under.record(measured - expected);
+  }
+}
+
+}  // namespace
+
+SimulationMeter::SimulationMeter(const SimulationMeterOptions& options, const Workload& workload,
+                                 const Cluster& cluster)
+    : options_(options), group_of_model_(workload.group_of_models()), cluster_(cluster) {
+  report_.devices = options.devices;
+  report_.warm_up = options.warm_up;
+  report_.measured = options.duration - options.warm_up;
+  report_.interval = options.interval;
+  report_.all.name = "all";
+  for (const ModelGroup& group : workload.groups) report_.groups.emplace_back().name = group.name;
+  live_groups_.resize(workload.groups.size());
+  asked_in_.resize(group_of_model_.size());
+  cold_in_.resize(group_of_model_.size());
+}
+
+void SimulationMeter::begin(TimePoint begin) {
+  begin_ = begin;
+  measured_begin_ = begin + options_.warm_up;
+  measured_end_ = begin + options_.duration;
+  report_.execs = report_.loads = report_.unloads = report_.actions_refused = 0;
+}
+
+void SimulationMeter::on_request(const Request& request, TimePoint now) {
+  if (now < begin_) return;
+  const uint32_t model = request.model.value();
+  const uint32_t group = group_of_model_[model];
+  const auto interval = static_cast<uint32_t>(report_.series.size() + 1);
+  ++live_.offered;
+  ++live_groups_[group].offered;
+  if (std::exchange(asked_in_[model], interval) != interval) ++asked_models_;
+  ++report_.requests;
+  if (!counts(now)) return;
+  ++report_.all.offered;
+  ++report_.groups[group].offered;
+}
+
+void SimulationMeter::on_action(const Action& action, TimePoint now) {
+  if (action.type != ActionType::kInfer || !counts(now)) return;
+  // The action is in the device's timeline already.
+  expected_completions_.emplace(action.id, cluster_.device(action.device).exec_available(now));
+}
+
+void SimulationMeter::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
+  if (now < begin_) return;
+  if (!outcome.done()) {
+    for (const BatchRows::Row& row : action.rows) returned_.insert(row.request);
+    expected_completions_.erase(action.id);
+    if (counts(now)) ++report_.actions_refused;
+    return;
+  }
+  record_busy(outcome, action.rows.size());
+  if (!counts(now)) {
+    expected_completions_.erase(action.id);
+    return;
+  }
+  switch (action.type) {
+    case ActionType::kLoad: ++report_.loads; break;
+    case ActionType::kUnload: ++report_.unloads; return;
+    case ActionType::kInfer:
+      ++report_.execs;
+      ++report_.batch_sizes[action.rows.size()];
+      break;
+  }
+  record_errors(action, outcome);
+}
+
+void SimulationMeter::record_errors(const Action& action, const Outcome& outcome) {
+  if (action.type == ActionType::kLoad) return record(report_.load_duration, action.expected, outcome.duration);
+  record(report_.infer_duration, action.expected, outcome.duration);
+  const auto expected = expected_completions_.find(action.id);
+  if (expected == expected_completions_.end()) return;
+  record(report_.infer_completion, expected->second - begin_, outcome.end - begin_);
+  expected_completions_.erase(expected);
+}
+
+Duration SimulationMeter::within_measured(TimePoint start, TimePoint end) const {
+  return std::max(std::min(end, measured_end_) - std::max(start, measured_begin_), Duration());
+}
+
+void SimulationMeter::record_busy(const Outcome& outcome, uint32_t rows) {
+  if (outcome.type == ActionType::kUnload) return;
+  const bool exec = outcome.type == ActionType::kInfer;
+  (exec ? report_.exec_time : report_.load_time) += within_measured(outcome.start, outcome.end);
+  TimePoint from = std::max(outcome.start, begin_);
+  const auto index_of = [&](TimePoint at) {
+    return static_cast<size_t>((at - begin_).nanoseconds() / options_.interval.nanoseconds());
+  };
+  const size_t last = index_of(outcome.end);
+  if (busy_.size() <= last) busy_.resize(last + 1);
+  for (size_t i = index_of(from); i <= last; ++i) {
+    const TimePoint until = std::min(outcome.end, begin_ + options_.interval * static_cast<int64_t>(i + 1));
+    (exec ? busy_[i].exec : busy_[i].load) += until - from;
+    from = until;
+  }
+  busy_[last].execs += exec ? 1 : 0;
+  busy_[last].rows += rows;
+  busy_[last].loads += exec ? 0 : 1;
+}
+
+void SimulationMeter::on_completion(const Completion& completion, TimePoint /*now*/) {
+  if (completion.arrival < begin_) return;
+  const uint32_t model = completion.model.value();
+  const uint32_t group = group_of_model_[model];
+  tally(live_, completion);
+  tally(live_groups_[group], completion);
+  const auto interval = static_cast<uint32_t>(report_.series.size() + 1);
+  if (completion.cold_start && std::exchange(cold_in_[model], interval) != interval) ++cold_models_;
+  const bool returned = !returned_.empty() && returned_.erase(completion.id) > 0;
+  if (!counts(completion.arrival)) return;
+  const bool mispredicted = !completion.served() && (returned || completion.refusal == Refusal::kLate);
+  tally(report_.all, completion, mispredicted);
+  tally(report_.groups[group], completion, mispredicted);
+}
+
+void SimulationMeter::tally(RequestTally& to, const Completion& completion, bool mispredicted) {
+  if (completion.batch_size > 0) {
+    to.latency.record(completion.finished - completion.arrival);
+    if (completion.cold_start) ++to.cold_starts;
+  }
+  if (completion.served()) {
+    ++to.good;
+  } else {
+    ++to.missed[completion.refusal];
+    if (mispredicted) ++to.mispredicted;
+  }
+}
+
+void SimulationMeter::tally(Live& to, const Completion& completion) {
+  ++(completion.served() ? to.good : to.missed);
+  if (completion.batch_size == 0) return;
+  to.latency.record(completion.finished - completion.arrival);
+  if (completion.cold_start) ++to.cold_starts;
+}
+
+IntervalTally SimulationMeter::take(Live& live) {
+  const IntervalTally result{.offered = live.offered,
+                             .good = live.good,
+                             .missed = live.missed,
+                             .cold_starts = live.cold_starts,
+                             .latency_p50 = live.latency.quantile(0.5),
+                             .latency_p99 = live.latency.quantile(0.99),
+                             .latency_max = live.latency.max()};
+  live = Live();
+  return result;
+}
+
+void SimulationMeter::end_interval() {
+  SimulationInterval row{.begin = options_.interval * static_cast<int64_t>(report_.series.size()),
+                         .all = take(live_),
+                         .active_models = std::exchange(asked_models_, 0),
+                         .cold_models = std::exchange(cold_models_, 0)};
+  for (Live& live : live_groups_) row.groups.push_back(take(live));
+  report_.series.push_back(std::move(row));
+}
+
+SimulationReport SimulationMeter::finish() {
+  end_interval();
+  const double device_seconds = options_.interval.to_seconds() * options_.devices;
+  busy_.resize(report_.series.size());
+  for (size_t i = 0; i < busy_.size(); ++i) {
+    SimulationInterval& row = report_.series[i];
+    row.loads = busy_[i].loads;
+    row.device_busy = busy_[i].exec.to_seconds() / device_seconds;
+    row.load_busy = busy_[i].load.to_seconds() / device_seconds;
+    if (busy_[i].execs > 0) {
+      row.batch_size_mean = static_cast<double>(busy_[i].rows) / static_cast<double>(busy_[i].execs);
+    }
+  }
+  return std::move(report_);
+}
+
+}  // namespace foliot

@@ -1,0 +1,109 @@
+// SimulationReport: what came of one policy under one workload. Refused counts as
+// missed; latency counts from arrival. Warm-up is left out of everything but the
+// series.
+#ifndef FOLIOT_SIM_SIMULATION_REPORT_H_
+#define FOLIOT_SIM_SIMULATION_REPORT_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/histogram.h"
+#include "base/time.h"
+#include "core/action.h"
+#include "core/request.h"
+
+namespace foliot {
+
+// What came of requests: of all, or of one group of models.
+struct RequestTally {
+  std::string name;
+  uint64_t offered = 0;
+  uint64_t good = 0;  // answered by their deadline; of best effort: answered
+  // The rest: late ones among them, by Refusal.
+  std::map<Refusal, uint64_t> missed;
+  // Of the missed: those that were planned to be in time, and were not, because an
+  // action took or waited longer than predicted.
+  uint64_t mispredicted = 0;
+  uint64_t cold_starts = 0;  // answered, and not loaded anywhere when they came
+  Histogram latency;         // of the answered, in time and late
+
+  uint64_t missed_total() const { return offered - good; }
+  // 1 if nothing was offered.
+  double attainment() const { return offered == 0 ? 1 : static_cast<double>(good) / static_cast<double>(offered); }
+};
+
+// Latency and counts of one group within one interval.
+struct IntervalTally {
+  uint64_t offered = 0;  // that came in it
+  uint64_t good = 0;     // that were answered in it, by their deadline
+  uint64_t missed = 0;   // that were refused or answered late in it
+  uint64_t cold_starts = 0;
+  Duration latency_p50, latency_p99, latency_max;  // of those answered in it
+};
+
+// One row of the time series.
+struct SimulationInterval {
+  Duration begin;  // since the beginning of the run; its length is SimulationReport::interval
+  IntervalTally all;
+  std::vector<IntervalTally> groups;  // by group
+  uint64_t loads = 0;                 // LOADs that ended in it
+  uint32_t active_models = 0;         // models that were asked for
+  uint32_t cold_models = 0;           // models with at least one cold start
+  double batch_size_mean = 0;         // rows per EXEC
+  double device_busy = 0;             // share of all devices' time in EXEC
+  double load_busy = 0;               // share of all devices' time in LOAD
+};
+
+// Expected against measured: durations or completions of one kind of action.
+struct PredictionError {
+  Histogram over;   // expected longer than it was, by so much
+  Histogram under;  // the other way round
+};
+
+struct SimulationReport {
+  std::string policy;
+  uint64_t seed = 0;
+  uint32_t devices = 0;
+  Duration warm_up;
+  Duration measured;   // duration less warm_up: what rates are per second of
+  Duration simulated;  // until the last answer
+  Duration real;       // that it took; set by the caller, who has a clock
+  Duration interval;
+
+  RequestTally all;
+  std::vector<RequestTally> groups;  // by group of the workload
+  std::vector<SimulationInterval> series;
+
+  PredictionError infer_duration, load_duration;
+  PredictionError infer_completion;  // when it would be over, seen when it was sent
+  // batch_sizes[n]: EXECs with n rows.
+  std::array<uint64_t, kBatchSizeMax + 1> batch_sizes{};
+  uint64_t execs = 0;
+  uint64_t loads = 0;
+  uint64_t unloads = 0;
+  uint64_t actions_refused = 0;  // by workers
+  Duration exec_time;            // of all devices together
+  Duration load_time;
+
+  uint64_t requests = 0;  // in all, warm-up included
+  uint64_t events = 0;
+  // Of all that happened: equal runs have equal hashes.
+  uint64_t event_hash = 0;
+  uint64_t proposals_rejected = 0;
+
+  double offered_rate() const { return static_cast<double>(all.offered) / measured.to_seconds(); }
+  double goodput() const { return static_cast<double>(all.good) / measured.to_seconds(); }
+  double batch_size_mean() const;
+  // Share of all devices' time in EXEC.
+  double device_busy() const { return exec_time.to_seconds() / (measured.to_seconds() * devices); }
+  double requests_per_real_second() const {
+    return real > Duration() ? static_cast<double>(requests) / real.to_seconds() : 0;
+  }
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_SIMULATION_REPORT_H_

@@ -1,0 +1,81 @@
+// Workload: which models are asked for, by whom, how often and by when: groups of
+// models, and streams of requests to them. The same workload drives the simulator
+// and a load generator; workload_file.h reads one from TOML, workload_arrivals.h
+// plays it.
+//
+// Models are numbered from 0 in the order of the groups.
+#ifndef FOLIOT_WORKLOAD_WORKLOAD_H_
+#define FOLIOT_WORKLOAD_WORKLOAD_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "workload/arrivals.h"
+#include "workload/function_trace.h"
+
+namespace foliot {
+
+// Copies of one model that share everything but their weights.
+struct ModelGroup {
+  std::string name;
+  std::string profile;          // name in a ProfileTable
+  uint32_t count = 1;           // of copies: NAME if 1, else NAME_0, NAME_1, ...
+  std::optional<Duration> slo;  // of requests whose stream says nothing; nullopt: best effort
+  double weight = 1;            // ModelInfo::weight
+};
+
+// Requests to some of the groups. Exactly one of these brings them:
+//   concurrency > 0: a closed loop; so many users per model, who each wait for
+//                    their answer, then for `think_time`, and ask again;
+//   trace:           function f asks model f modulo the number of models;
+//   else:            an open loop; `arrivals`.
+struct Stream {
+  std::string name;
+  std::vector<std::string> models;  // names of groups; empty: all
+  // Of the whole stream.
+  ArrivalOptions arrivals{};
+  // Every model has a process of its own, and its share of the rate by popularity;
+  // else one process draws a model for each request.
+  bool per_model = false;
+  double zipf = 0;  // popularity: model i in proportion to 1 / (i + 1)^zipf; 0: uniform
+  uint32_t concurrency = 0;
+  // A user whose request is refused at once would ask again for ever in the same
+  // instant: never zero.
+  Duration think_time = Duration::milliseconds(1);
+  std::shared_ptr<const FunctionTrace> trace;  // shared by all runs of the workload
+  // Overrides the groups' SLO; best_effort: none at all.
+  std::optional<Duration> slo;
+  bool best_effort = false;
+  // Since the beginning of the run; `stop` is the first instant without requests.
+  Duration start;
+  Duration stop = Duration::max();
+  // Models become active one by one, the first at once (Clockwork, Figure 6); the
+  // rate is that of all active ones together. Zero: all at once.
+  Duration activate_every;
+};
+
+struct Workload {
+  std::vector<ModelGroup> groups;
+  std::vector<Stream> streams;
+
+  uint32_t models() const;
+  // The first model of a group.
+  uint32_t first_model(size_t group) const;
+  // groups[group_of_models()[model]].
+  std::vector<uint32_t> group_of_models() const;
+  std::vector<std::string> model_names() const;
+  // The models that a stream asks, in the order of its popularity.
+  std::vector<uint32_t> models_of(const Stream& stream) const;
+
+  // Errors: kInvalidArgument naming group or stream and what is wrong.
+  Status check() const;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_WORKLOAD_WORKLOAD_H_
