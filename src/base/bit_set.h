@@ -1,6 +1,7 @@
-// BitSet: a growing set of small integers, for questions such as "which devices
-// that hold this model are free" that must cost the same for ten and for ten
-// thousand of them.
+// BitSet: a growing set of small integers, for questions such as "which of the
+// models that wait does this device hold" that must cost about the same for ten
+// models and for ten thousand. A summary says which words are not empty, so that
+// a sparse set is walked in the time of its members.
 //
 // Threading: not thread-safe; one owner.
 #ifndef FOLIOT_BASE_BIT_SET_H_
@@ -18,51 +19,79 @@ namespace foliot {
 class BitSet {
  public:
   void insert(uint32_t member) {
-    if (member / 64 >= words_.size()) words_.resize(member / 64 + 1);
-    uint64_t& word = words_[member / 64];
-    size_ += (word >> (member % 64) & 1) ^ 1;
-    word |= uint64_t{1} << (member % 64);
+    const size_t index = member / 64;
+    if (index >= words_.size()) {
+      words_.resize(index + 1);
+      summary_.resize(index / 64 + 1);
+    }
+    size_ += contains(member) ? 0 : 1;
+    words_[index] |= bit(member);
+    summary_[index / 64] |= bit(index);
   }
   void erase(uint32_t member) {
     if (!contains(member)) return;
-    words_[member / 64] &= ~(uint64_t{1} << (member % 64));
+    const size_t index = member / 64;
+    words_[index] &= ~bit(member);
+    if (words_[index] == 0) summary_[index / 64] &= ~bit(index);
     --size_;
   }
-  bool contains(uint32_t member) const {
-    return member / 64 < words_.size() && (words_[member / 64] >> (member % 64) & 1) != 0;
-  }
   void clear() {
-    if (size_ == 0) return;
-    std::fill(words_.begin(), words_.end(), 0);
+    for_each_word([this](size_t index) { words_[index] = 0; });
+    std::fill(summary_.begin(), summary_.end(), 0);
     size_ = 0;
+  }
+  bool contains(uint32_t member) const {
+    return member / 64 < words_.size() && (words_[member / 64] & bit(member)) != 0;
   }
   uint32_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // In ascending order. `visit` may change the set; what it inserts into the
-  // word under way is not seen.
+  // In ascending order. The set must not change under it.
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (size_t i = 0; i < words_.size(); ++i) visit_word(i, words_[i], visit);
+    for_each_word([&](size_t index) { visit_word(index, words_[index], visit); });
   }
   // The members that `other` has too.
   template <typename Visit>
   void for_each_common(const BitSet& other, Visit visit) const {
-    const size_t words = std::min(words_.size(), other.words_.size());
-    for (size_t i = 0; i < words; ++i) visit_word(i, words_[i] & other.words_[i], visit);
+    const size_t count = std::min(summary_.size(), other.summary_.size());
+    for (size_t i = 0; i < count; ++i) {
+      for (uint64_t left = summary_[i] & other.summary_[i]; left != 0; left &= left - 1) {
+        const size_t index = i * 64 + lowest(left);
+        visit_word(index, words_[index] & other.words_[index], visit);
+      }
+    }
   }
   // The smallest member that `other` has too.
   std::optional<uint32_t> first_common(const BitSet& other) const {
-    const size_t words = std::min(words_.size(), other.words_.size());
-    for (size_t i = 0; i < words; ++i) {
-      if (const uint64_t common = words_[i] & other.words_[i]) return member(i, common);
+    const size_t count = std::min(summary_.size(), other.summary_.size());
+    for (size_t i = 0; i < count; ++i) {
+      for (uint64_t left = summary_[i] & other.summary_[i]; left != 0; left &= left - 1) {
+        const size_t index = i * 64 + lowest(left);
+        if (const uint64_t common = words_[index] & other.words_[index]) return member(index, common);
+      }
+    }
+    return std::nullopt;
+  }
+  // The smallest member that is at least `from`.
+  std::optional<uint32_t> next(uint32_t from) const {
+    for (size_t index = from / 64; index < words_.size(); ++index) {
+      const uint64_t mask = index == from / 64 ? ~uint64_t{0} << (from % 64) : ~uint64_t{0};
+      if (const uint64_t left = words_[index] & mask) return member(index, left);
     }
     return std::nullopt;
   }
 
  private:
-  static uint32_t member(size_t word_index, uint64_t word) {
-    return static_cast<uint32_t>(word_index * 64) + static_cast<uint32_t>(std::countr_zero(word));
+  static uint64_t bit(size_t position) { return uint64_t{1} << (position % 64); }
+  static size_t lowest(uint64_t word) { return static_cast<size_t>(std::countr_zero(word)); }
+  static uint32_t member(size_t index, uint64_t word) { return static_cast<uint32_t>(index * 64 + lowest(word)); }
+
+  template <typename Visit>
+  void for_each_word(Visit visit) const {
+    for (size_t i = 0; i < summary_.size(); ++i) {
+      for (uint64_t left = summary_[i]; left != 0; left &= left - 1) visit(i * 64 + lowest(left));
+    }
   }
   template <typename Visit>
   static void visit_word(size_t index, uint64_t word, Visit& visit) {
@@ -70,6 +99,7 @@ class BitSet {
   }
 
   std::vector<uint64_t> words_;
+  std::vector<uint64_t> summary_;  // bit i: words_[i] is not zero
   uint32_t size_ = 0;
 };
 

@@ -19,6 +19,10 @@ TEST(BitSetTest, KeepsWhatWasInserted) {
   for (const uint32_t member : {700u, 3u, 64u, 3u}) set.insert(member);
   EXPECT_EQ(members(set), (std::vector<uint32_t>{3, 64, 700}));
   EXPECT_EQ(set.size(), 3u);
+  EXPECT_EQ(set.next(0), 3u);
+  EXPECT_EQ(set.next(4), 64u);
+  EXPECT_EQ(set.next(700), 700u);
+  EXPECT_EQ(set.next(701), std::nullopt);
   set.erase(64);
   set.erase(64);
   set.erase(100'000);

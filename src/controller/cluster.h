@@ -17,6 +17,7 @@ namespace foliot {
 struct Cluster {
   std::vector<DeviceModel> devices;                      // by DeviceId
   std::vector<std::shared_ptr<const ModelInfo>> models;  // by ModelId; null where removed
+  std::vector<uint32_t> copies;                          // by ModelId: devices that hold it, loaded
   Estimator estimator;
   // Time from the end of EXEC to the answer at the client, and safety: a request
   // is planned to be over this long before its deadline.

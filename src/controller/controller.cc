@@ -60,6 +60,7 @@ void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now
   FOLIOT_CHECK(id <= cluster_.models.size() && !cluster_.has_model(model->id));
   if (id == cluster_.models.size()) {
     cluster_.models.emplace_back();
+    cluster_.copies.push_back(0);
     removing_.push_back(false);
   }
   cluster_.estimator.add_model(*model);
@@ -114,11 +115,9 @@ void Controller::on_request(const Request& request, TimePoint now) {
       return refuse_new(request, decision.refusal, decision.earliest_completion, now);
     }
   }
-  const bool warm = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    return device.residency(request.model) == Residency::kLoaded;
-  });
+  const bool cold = cluster_.copies[request.model.value()] == 0;
   Tracked& tracked =
-      requests_.emplace(request.id, Tracked{.request = request, .ticket = {}, .cold_start = !warm}).first->second;
+      requests_.emplace(request.id, Tracked{.request = request, .ticket = {}, .cold_start = cold}).first->second;
   enqueue(tracked, now);
 }
 
@@ -194,6 +193,7 @@ Verdict Controller::unload(DeviceId device, ModelId model) {
                       .latest = TimePoint::infinite_future(),
                       .expected = Duration()};
   cluster_.devices[device.value()].sent_unload(model, cluster_.model(model).pages);
+  --cluster_.copies[model.value()];
   send(action);
   observe_pages(device);
   return Verdict::kAccepted;
@@ -249,7 +249,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
   const auto found = requests_.find(request);
   if (found == requests_.end() || !found->second.queued) return reject(Verdict::kUnknown);
-  if (reason == Refusal::kExpired) doubt_if_idle(found->second.request);
+  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(found->second.request);
   complete_refused(request, reason, earliest_completion, turn_now_);
   return Verdict::kAccepted;
 }
@@ -257,6 +257,7 @@ Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest
 // What expires while a device that holds its model has nothing to do was only
 // ever kept back by its estimate.
 void Controller::doubt_if_idle(const Request& request) {
+  if (cluster_.copies[request.model.value()] == 0) return;
   const bool idle = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
     return device.residency(request.model) == Residency::kLoaded && device.infers_outstanding() == 0;
   });
@@ -284,6 +285,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
     case ActionType::kUnload:
       if (!outcome.done()) {
         cluster_.devices[action.device.value()].unload_refused(action.model, cluster_.model(action.model).pages);
+        ++cluster_.copies[action.model.value()];
       }
       break;
     case ActionType::kInfer: {
@@ -305,7 +307,9 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
 void Controller::load_over(const Action& action, const Outcome& outcome) {
   cluster_.devices[action.device.value()].load_over(action.id, action.model, cluster_.model(action.model).pages,
                                                     outcome.done(), outcome.end);
-  if (outcome.done()) cluster_.estimator.record_load(action.device, action.model, outcome.duration);
+  if (!outcome.done()) return;
+  ++cluster_.copies[action.model.value()];
+  cluster_.estimator.record_load(action.device, action.model, outcome.duration);
 }
 
 void Controller::infer_over(const Action& action, const Outcome& outcome, TimePoint now) {
@@ -355,7 +359,7 @@ void Controller::give_back(Tracked& tracked, TimePoint now) {
 void Controller::enqueue(Tracked& tracked, TimePoint now) {
   tracked.queued = true;
   ++queued_;
-  tracked.ticket = admission_.enqueued(tracked.request, now);
+  if (options_.early_refusal) tracked.ticket = admission_.enqueued(tracked.request, now);
   scheduler_->on_request(tracked.request, now);
 }
 
@@ -363,7 +367,7 @@ void Controller::dequeue(Tracked& tracked) {
   FOLIOT_CHECK(tracked.queued && queued_ > 0);
   tracked.queued = false;
   --queued_;
-  admission_.dequeued(tracked.request, tracked.ticket);
+  if (options_.early_refusal) admission_.dequeued(tracked.request, tracked.ticket);
 }
 
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {

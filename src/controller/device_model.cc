@@ -39,17 +39,18 @@ void Timeline::remove(ActionId id, TimePoint end) {
 
 const DeviceModel::State& DeviceModel::state(ModelId model) const {
   static const State kAbsent;
-  return model.value() < models_.size() ? models_[model.value()] : kAbsent;
+  const auto found = models_.find(model);
+  return found == models_.end() ? kAbsent : found->second;
 }
 
-DeviceModel::State& DeviceModel::state(ModelId model) {
-  if (model.value() >= models_.size()) models_.resize(model.value() + 1);
-  return models_[model.value()];
+void DeviceModel::forget_if_gone(ModelId model) {
+  const State& s = state(model);
+  if (s.residency == Residency::kAbsent && s.infers == 0) models_.erase(model);
 }
 
 void DeviceModel::sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected,
                             TimePoint now) {
-  State& s = state(model);
+  State& s = models_[model];
   FOLIOT_CHECK(s.residency == Residency::kAbsent && pages <= free_pages());
   free_pages_ -= pages;
   load_.add(id, earliest, expected, now);
@@ -59,15 +60,15 @@ void DeviceModel::sent_load(ActionId id, ModelId model, uint32_t pages, TimePoin
 }
 
 void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
-  State& s = state(model);
+  State& s = models_[model];
   FOLIOT_CHECK(s.residency == Residency::kLoaded && s.infers == 0);
-  s.residency = Residency::kAbsent;
   free_pages_ += pages;
   FOLIOT_CHECK(free_pages_ <= page_count_);
+  models_.erase(model);
 }
 
 void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Duration expected, TimePoint now) {
-  State& s = state(model);
+  State& s = models_[model];
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
   ++s.infers;
   s.last_used = now;
@@ -75,27 +76,29 @@ void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Dur
 }
 
 void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {
-  State& s = state(model);
+  State& s = models_[model];
   FOLIOT_CHECK(s.residency == Residency::kLoading);
   load_.remove(id, end);
   s.residency = loaded ? Residency::kLoaded : Residency::kAbsent;
   s.loaded_at = end;
   s.last_used = std::max(s.last_used, end);
   if (!loaded) free_pages_ += pages;
+  forget_if_gone(model);
 }
 
 void DeviceModel::unload_refused(ModelId model, uint32_t pages) {
-  State& s = state(model);
+  State& s = models_[model];
   FOLIOT_CHECK(s.residency == Residency::kAbsent);
   s.residency = Residency::kLoaded;
   free_pages_ -= pages;
 }
 
 void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end) {
-  State& s = state(model);
+  State& s = models_[model];
   FOLIOT_CHECK(s.infers > 0);
   --s.infers;
   exec_.remove(id, end);
+  forget_if_gone(model);
 }
 
 }  // namespace foliot

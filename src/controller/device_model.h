@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
@@ -56,7 +57,7 @@ class DeviceModel {
   uint32_t loads_outstanding() const { return load_.size(); }
   TimePoint exec_available(TimePoint now) const { return exec_.available(now); }
   TimePoint load_available(TimePoint now) const { return load_.available(now); }
-  // When the model was last loaded or given work to do; for LRU.
+  // When a model that is there was last loaded or given work to do; for LRU.
   TimePoint last_used(ModelId model) const { return state(model).last_used; }
 
   // Each takes in an action that is about to be sent. REQUIRES: the device can
@@ -80,13 +81,13 @@ class DeviceModel {
     TimePoint last_used;
   };
   const State& state(ModelId model) const;
-  State& state(ModelId model);
+  void forget_if_gone(ModelId model);
 
   DeviceId id_;
   uint32_t page_count_;
   // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.
   int64_t free_pages_;
-  std::vector<State> models_;
+  std::unordered_map<ModelId, State> models_;  // those that are there or have INFERs outstanding
   Timeline exec_;
   Timeline load_;
 };

@@ -20,21 +20,38 @@ void RollingProfile::doubt(TimePoint now) {
   estimate_ = estimate_ * 3 / 4;
 }
 
-void Estimator::add_device() {
-  auto& profiles = profiles_.emplace_back();
-  for (const ModelInfo& model : models_) profiles.push_back(seed(model));
-}
+void Estimator::add_device() { positions_.emplace_back(); }
 
 void Estimator::add_model(const ModelInfo& model) {
   const uint32_t id = model.id.value();
-  FOLIOT_CHECK(id <= models_.size());
-  if (id == models_.size()) {
-    models_.push_back(model);
-    for (auto& profiles : profiles_) profiles.push_back(seed(model));
-  } else {
-    models_[id] = model;
-    for (auto& profiles : profiles_) profiles[id] = seed(model);
+  FOLIOT_CHECK(id <= seeds_.size());
+  if (id == seeds_.size()) seeds_.emplace_back();
+  seeds_[id] = seed(model);
+  for (auto& positions : positions_) {
+    if (id >= positions.size() || positions[id] == 0) continue;
+    unused_.push_back(positions[id] - 1);
+    positions[id] = 0;
   }
+}
+
+const Estimator::ModelProfiles& Estimator::at(DeviceId device, ModelId model) const {
+  const std::vector<uint32_t>& positions = positions_[device.value()];
+  const uint32_t position = model.value() < positions.size() ? positions[model.value()] : 0;
+  return position == 0 ? seeds_[model.value()] : measured_[position - 1];
+}
+
+Estimator::ModelProfiles& Estimator::own(DeviceId device, ModelId model) {
+  std::vector<uint32_t>& positions = positions_[device.value()];
+  if (model.value() >= positions.size()) positions.resize(seeds_.size());
+  uint32_t& position = positions[model.value()];
+  if (position != 0) return measured_[position - 1];
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<uint32_t>(measured_.size()));
+    measured_.emplace_back();
+  }
+  position = unused_.back() + 1;
+  unused_.pop_back();
+  return measured_[position - 1] = seeds_[model.value()];
 }
 
 Duration Estimator::load(DeviceId device, ModelId model) const { return at(device, model).load.estimate(); }
@@ -45,20 +62,20 @@ Duration Estimator::exec(DeviceId device, ModelId model, BucketId bucket, uint32
 }
 
 void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
-  at(device, model).load.record(measured);
+  own(device, model).load.record(measured);
 }
 
 void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured) {
-  ModelProfiles& profiles = at(device, model);
+  ModelProfiles& profiles = own(device, model);
   profiles.exec[bucket.value() * profiles.sizes.size() + batch_index].record(measured);
   profiles.update_estimates(bucket);
 }
 
 void Estimator::doubt_exec(ModelId model, BucketId bucket, TimePoint now) {
-  for (auto& profiles : profiles_) {
-    ModelProfiles& of_model = profiles[model.value()];
-    of_model.exec[bucket.value() * of_model.sizes.size()].doubt(now);
-    of_model.update_estimates(bucket);
+  for (uint32_t device = 0; device < positions_.size(); ++device) {
+    ModelProfiles& profiles = own(DeviceId(device), model);
+    profiles.exec[bucket.value() * profiles.sizes.size()].doubt(now);
+    profiles.update_estimates(bucket);
   }
 }
 

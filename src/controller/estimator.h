@@ -70,11 +70,15 @@ class Estimator {
     void update_estimates(BucketId bucket);
   };
   static ModelProfiles seed(const ModelInfo& model);
-  const ModelProfiles& at(DeviceId device, ModelId model) const { return profiles_[device.value()][model.value()]; }
-  ModelProfiles& at(DeviceId device, ModelId model) { return profiles_[device.value()][model.value()]; }
+  const ModelProfiles& at(DeviceId device, ModelId model) const;
+  // For writing: a device has profiles of its own from its first measurement on.
+  ModelProfiles& own(DeviceId device, ModelId model);
 
-  std::vector<ModelInfo> models_;  // what a device that joins later is seeded from
-  std::vector<std::vector<ModelProfiles>> profiles_;
+  std::vector<ModelProfiles> seeds_;  // by model
+  // By device and model: position in measured_ plus 1; 0 where nothing was measured.
+  std::vector<std::vector<uint32_t>> positions_;
+  std::vector<ModelProfiles> measured_;
+  std::vector<uint32_t> unused_;  // positions in measured_
 };
 
 }  // namespace foliot

@@ -124,6 +124,7 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
 // The densest batch of requests without a deadline that takes no longer.
 std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longest) const {
   std::optional<Batch> best;
+  if (longest <= Duration()) return best;
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
     const std::vector<uint32_t>& sizes = board_.cluster().model(ModelId(id)).batch_sizes;

@@ -7,48 +7,80 @@ namespace foliot::foliot_policy {
 void Board::on_model_added(const ModelInfo& model) {
   if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
   models_[model.id.value()] = ModelState{.lanes = std::vector<Lane>(model.buckets.size()), .weight = model.weight};
+  absent_.insert(model.id.value());
 }
 
 void Board::on_devices() { loaded_.resize(cluster_.devices.size()); }
 
-void Board::set_loaded(DeviceId device, ModelId model, bool loaded) {
+void Board::on_model_removed(ModelId model) {
+  for (BitSet& models : loaded_) models.erase(model.value());
+  models_[model.value()].holders.clear();
+  absent_.erase(model.value());
+}
+
+void Board::load_sent(ModelId id) {
+  ++model(id).loading;
+  placement_changed(id);
+}
+
+void Board::load_over(DeviceId device, ModelId id, bool loaded) {
+  --model(id).loading;
+  set_loaded(device, id, loaded);
+}
+
+void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
   if (loaded) {
-    loaded_[device.value()].insert(model.value());
-    models_[model.value()].holders.insert(device.value());
+    loaded_[device.value()].insert(id.value());
+    model(id).holders.insert(device.value());
   } else {
-    loaded_[device.value()].erase(model.value());
-    models_[model.value()].holders.erase(device.value());
+    loaded_[device.value()].erase(id.value());
+    model(id).holders.erase(device.value());
+  }
+  placement_changed(id);
+}
+
+void Board::placement_changed(ModelId id) {
+  if (model(id).holders.empty() && model(id).loading == 0) {
+    absent_.insert(id.value());
+  } else {
+    absent_.erase(id.value());
   }
 }
 
 void Board::add(const Request& request, TimePoint now) {
   ModelState& state = model(request.model);
   state.lanes[request.bucket.value()].add(request);
+  ++state.queued;
+  waiting_.insert(request.model.value());
   state.rate.record(now);
-  if (!request.best_effort()) state.slo = request.deadline - request.arrival;
-  changed(request.model);
+  if (request.best_effort()) {
+    ++best_effort_;
+  } else {
+    state.slo = request.deadline - request.arrival;
+  }
 }
 
 void Board::remove(const Request& request) {
-  model(request.model).lanes[request.bucket.value()].remove(request);
-  changed(request.model);
+  Lane& lane = model(request.model).lanes[request.bucket.value()];
+  const size_t size = lane.size();
+  const size_t best_effort = lane.size() - lane.with_deadline();
+  lane.remove(request);
+  lane_shrank(request.model, lane, size, best_effort);
 }
 
 void Board::erase(ModelId id, BucketId bucket, size_t position, size_t count) {
-  model(id).lanes[bucket.value()].erase(position, count);
-  changed(id);
+  Lane& lane = model(id).lanes[bucket.value()];
+  const size_t size = lane.size();
+  const size_t best_effort = lane.size() - lane.with_deadline();
+  lane.erase(position, count);
+  lane_shrank(id, lane, size, best_effort);
 }
 
-void Board::changed(ModelId id) {
+void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t best_effort_before) {
   ModelState& state = model(id);
-  size_t queued = 0;
-  for (const Lane& lane : state.lanes) queued += lane.size();
-  state.queued = static_cast<uint32_t>(queued);
-  if (queued > 0) {
-    waiting_.insert(id.value());
-  } else {
-    waiting_.erase(id.value());
-  }
+  state.queued -= static_cast<uint32_t>(size_before - lane.size());
+  best_effort_ -= best_effort_before - (lane.size() - lane.with_deadline());
+  if (state.queued == 0) waiting_.erase(id.value());
 }
 
 Duration Board::work(DeviceId device, ModelId id) const {

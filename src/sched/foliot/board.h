@@ -23,6 +23,7 @@ struct ModelState {
   ArrivalRate rate;
   Duration slo = Duration::max();  // of the last request that had a deadline
   double weight = 1;
+  bool touched = false;  // has changed since the last decision
   // When its first request is looked at, to be refused if there is no time left.
   TimePoint expiry = TimePoint::infinite_future();
 };
@@ -37,11 +38,17 @@ class Board {
   uint32_t model_count() const { return static_cast<uint32_t>(models_.size()); }
   // Models with queued requests, and the models that a device holds.
   const BitSet& waiting() const { return waiting_; }
+  // Models that no device holds or is loading.
+  const BitSet& absent() const { return absent_; }
+  bool best_effort_waits() const { return best_effort_ > 0; }
   const BitSet& loaded(DeviceId device) const { return loaded_[device.value()]; }
 
   void on_model_added(const ModelInfo& model);
   // Follows the devices that the cluster has by now.
   void on_devices();
+  void on_model_removed(ModelId model);
+  void load_sent(ModelId model);
+  void load_over(DeviceId device, ModelId model, bool loaded);
   void set_loaded(DeviceId device, ModelId model, bool loaded);
   void add(const Request& request, TimePoint now);
   void remove(const Request& request);
@@ -58,12 +65,15 @@ class Board {
   Duration backlog(DeviceId device, TimePoint now) const;
 
  private:
-  void changed(ModelId model);
+  void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
+  void placement_changed(ModelId model);
 
   const Cluster& cluster_;
   std::vector<ModelState> models_;
   std::vector<BitSet> loaded_;  // by device
   BitSet waiting_;
+  BitSet absent_;
+  uint64_t best_effort_ = 0;  // requests without a deadline that are queued
 };
 
 }  // namespace foliot::foliot_policy

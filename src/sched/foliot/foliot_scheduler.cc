@@ -34,10 +34,9 @@ void FoliotScheduler::on_outcome(const Action& action, const Outcome& outcome, T
       busy_.emplace(cluster_.device(action.device).exec_available(now) - options_.lookahead, device);
       break;
     case ActionType::kLoad:
-      --board_.model(action.model).loading;
       loads_.on_load_over(action.device, now);
-      if (outcome.done()) board_.set_loaded(action.device, action.model, true);
-      if (free_.contains(device)) due_.insert(device);
+      board_.load_over(action.device, action.model, outcome.done());
+      if (free_.contains(device)) due_.push_back(action.device);
       touch(action.model);
       break;
     case ActionType::kUnload: board_.set_loaded(action.device, action.model, !outcome.done()); break;
@@ -51,12 +50,14 @@ void FoliotScheduler::on_model_added(const ModelInfo& model, TimePoint /*now*/) 
 
 void FoliotScheduler::on_model_removed(ModelId model, TimePoint /*now*/) {
   loads_.on_model_removed(model);
-  for (const DeviceModel& device : cluster_.devices) {
-    if (device.id().value() < devices_) board_.set_loaded(device.id(), model, false);
-  }
+  board_.on_model_removed(model);
 }
 
-void FoliotScheduler::touch(ModelId model) { touched_.insert(model.value()); }
+void FoliotScheduler::touch(ModelId model) {
+  ModelState& state = board_.model(model);
+  if (std::exchange(state.touched, true)) return;
+  touched_.push_back(model);
+}
 
 // ---- Decisions ----
 
@@ -79,26 +80,27 @@ void FoliotScheduler::free_devices(TimePoint now) {
     busy_.pop();
     if (cluster_.devices[device].exec_available(now) - options_.lookahead > now) continue;
     free_.insert(device);
-    due_.insert(device);
+    due_.push_back(DeviceId(device));
   }
 }
 
 void FoliotScheduler::run_batches(TimePoint now, Dispatcher& dispatcher) {
-  due_.for_each([&](uint32_t device) {
-    while (free_.contains(device) && run_batch(DeviceId(device), now, dispatcher)) {
+  for (const DeviceId device : due_) {
+    while (free_.contains(device.value()) && run_batch(device, now, dispatcher)) {
     }
-  });
+  }
   due_.clear();
   // Of the free devices that hold a model with new requests, the first takes them:
-  // what can be done by few devices leaves the others free.
-  touched_.for_each([&](uint32_t id) {
-    const ModelState& state = board_.model(ModelId(id));
+  // what few devices can do leaves the others free.
+  for (const ModelId model : touched_) {
+    ModelState& state = board_.model(model);
+    state.touched = false;
     while (state.queued > 0) {
       const auto device = state.holders.first_common(free_);
       if (!device || !run_batch(DeviceId(*device), now, dispatcher)) break;
     }
-    if (state.queued > 0 && state.holders.empty() && state.loading == 0) loads_.on_cold(ModelId(id), now);
-  });
+    if (state.queued > 0 && board_.absent().contains(model.value())) loads_.on_cold(model, now);
+  }
   touched_.clear();
 }
 
@@ -128,6 +130,7 @@ bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& disp
 // Best effort must not be in the way of what may come: half of the time that the
 // most urgent of the device's models leaves.
 Duration FoliotScheduler::best_effort_max(DeviceId device, TimePoint now) {
+  if (!board_.best_effort_waits()) return Duration();
   BestEffortLimit& limit = best_effort_limits_[device.value()];
   if (now < limit.until) return limit.exec;
   limit = {now + kBestEffortInterval, Duration::max()};

@@ -74,11 +74,11 @@ class FoliotScheduler : public Scheduler {
 
   uint32_t devices_ = 0;
   std::vector<BestEffortLimit> best_effort_limits_;
-  BitSet free_;                  // devices with less than `lookahead` to do
-  BitSet due_;                   // of those, the ones for which something has changed
-  BitSet touched_;               // models with new requests or a new holder
-  Earliest<uint32_t> busy_;      // when the other devices will be free
-  Earliest<uint32_t> expiries_;  // when a model's first request may have to be refused
+  BitSet free_;                   // devices with less than `lookahead` to do
+  std::vector<DeviceId> due_;     // of those, the ones for which something has changed
+  std::vector<ModelId> touched_;  // models with new requests or a new holder
+  Earliest<uint32_t> busy_;       // when the other devices will be free
+  Earliest<uint32_t> expiries_;   // when a model's first request may have to be refused
 };
 
 std::unique_ptr<Scheduler> make_foliot_scheduler(const Cluster& cluster, const FoliotOptions& options = {});

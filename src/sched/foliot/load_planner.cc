@@ -12,7 +12,10 @@ constexpr Duration kLookahead = Duration::milliseconds(2);
 // How late a LOAD may begin; nothing breaks when it is late, it only helps less.
 constexpr Duration kLoadSlack = Duration::milliseconds(100);
 constexpr Duration kBusyInterval = Duration::milliseconds(5);
-constexpr Duration kPrefetchInterval = Duration::milliseconds(100);
+constexpr Duration kPrefetchInterval = Duration::milliseconds(5);
+// So many models are looked at each time, and so many of the best remembered.
+constexpr uint32_t kPrefetchLookMax = 256;
+constexpr size_t kPrefetchesMax = 64;
 // More devices than this are not compared for one LOAD.
 constexpr uint32_t kDevicesComparedMax = 32;
 constexpr double kAnyValue = std::numeric_limits<double>::infinity();
@@ -56,7 +59,10 @@ TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
 
 void LoadPlanner::free_devices(TimePoint now) {
   const auto count = static_cast<uint32_t>(board_.cluster().devices.size());
-  for (; devices_ < count; ++devices_) free_.insert(devices_);
+  for (; devices_ < count; ++devices_) {
+    free_.insert(devices_);
+    roomy_.insert(devices_);
+  }
   while (!busy_.empty() && busy_.top().first <= now) {
     const uint32_t device = busy_.top().second;
     busy_.pop();
@@ -106,27 +112,36 @@ bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& di
 
 // Where there is room, and then where there is the least to do.
 bool LoadPlanner::load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher) {
-  std::optional<DeviceId> best;
-  std::pair<bool, Duration> best_cost;
-  uint32_t compared = 0;
-  free_.for_each([&](uint32_t id) {
-    const DeviceId device(id);
-    if (compared == kDevicesComparedMax || board_.cluster().placed(device, wanted.model)) return;
-    if (served_by_load(device, wanted.model, now) == 0) return;
-    ++compared;
-    const DeviceModel& facts = board_.cluster().device(device);
-    const Duration backlog = board_.backlog(device, now);
-    if (backlog > wanted.backlog_max) return;
-    const std::pair cost(facts.free_pages() < board_.cluster().model(wanted.model).pages,
-                         backlog + (facts.load_available(now) - now));
-    if (!best || cost < best_cost) {
-      best = device;
-      best_cost = cost;
-    }
-  });
+  std::optional<DeviceId> best = least_busy(wanted, &roomy_, now);
+  if (!best) best = least_busy(wanted, nullptr, now);
   if (!best || !load(*best, wanted.model, kAnyValue, now, dispatcher)) return false;
   load_wait_ = load_wait_ * 63 / 64 + (now - wanted.since) / 64;
   return true;
+}
+
+// Of the free devices (that `among` has too), from where the last search ended.
+std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, const BitSet* among, TimePoint now) {
+  std::optional<DeviceId> best;
+  Duration least;
+  const uint32_t pages = board_.cluster().model(wanted.model).pages;
+  uint32_t compared = 0;
+  uint32_t passed = 0;
+  for (uint32_t id = device_cursor_; compared < kDevicesComparedMax && passed < devices_; ++passed, ++id) {
+    if (id >= devices_) id = 0;
+    const DeviceId device(id);
+    if (!free_.contains(id) || (among != nullptr && !among->contains(id))) continue;
+    const DeviceModel& facts = board_.cluster().device(device);
+    if ((among != nullptr && facts.free_pages() < pages) || facts.residency(wanted.model) != Residency::kAbsent)
+      continue;
+    ++compared;
+    const Duration backlog = board_.backlog(device, now) + (facts.load_available(now) - now);
+    if (backlog > wanted.backlog_max || (best && backlog >= least)) continue;
+    if (served_by_load(device, wanted.model, now) == 0) continue;
+    best = device;
+    least = backlog;
+    if (compared == kDevicesComparedMax) device_cursor_ = id + 1;
+  }
+  return best;
 }
 
 uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now) const {
@@ -153,7 +168,8 @@ bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max,
   if (!make_room(device, board_.cluster().model(model).pages, victims_value_max, now, dispatcher)) return false;
   const Window window{now, facts.load_available(now) + kLoadSlack};
   if (dispatcher.load(device, model, window) != Verdict::kAccepted) return false;
-  ++board_.model(model).loading;
+  board_.load_sent(model);
+  note_room(device);
   never_loaded_.erase(model.value());
   const TimePoint next = facts.load_available(now) - kLookahead;
   if (next > now) {
@@ -242,47 +258,60 @@ void LoadPlanner::look_for_busy_models(TimePoint now) {
   });
 }
 
+// Some models each time, so that no decision takes long.
 void LoadPlanner::look_for_prefetches(TimePoint now) {
   next_prefetch_look_ = now + kPrefetchInterval;
   rates_changed_ = false;
-  prefetches_.clear();
   if (board_.cluster().devices.empty()) return;
   const DeviceId any = board_.cluster().devices.front().id();
-  for (const auto& model : board_.cluster().models) {
-    if (model == nullptr) continue;
-    const ModelState& state = board_.model(model->id);
-    if (!state.rate.seen() || !state.holders.empty() || state.loading > 0) continue;
-    if (miss_probability(any, model->id) < kMissProbabilityMin) continue;
-    prefetches_.push_back({keep_value(any, model->id, now) * model->pages, model->id});
+  std::optional<uint32_t> id = board_.absent().next(prefetch_cursor_);
+  for (uint32_t looked = 0; id && looked < kPrefetchLookMax; ++looked) {
+    const ModelId model(*id);
+    std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
+    if (board_.model(model).rate.seen() && miss_probability(any, model) >= kMissProbabilityMin) {
+      prefetches_.push_back({keep_value(any, model, now) * board_.cluster().model(model).pages, model});
+    }
+    prefetch_cursor_ = *id + 1;
+    id = board_.absent().next(prefetch_cursor_);
   }
+  if (!id) prefetch_cursor_ = 0;
   std::sort(prefetches_.begin(), prefetches_.end(), [](const Prefetch& a, const Prefetch& b) {
     return std::pair(a.value, b.model) < std::pair(b.value, a.model);
   });
+  if (prefetches_.size() > kPrefetchesMax) {
+    prefetches_.erase(prefetches_.begin(), prefetches_.end() - static_cast<std::ptrdiff_t>(kPrefetchesMax));
+  }
 }
 
 void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
-  std::vector<uint32_t> idle;
-  free_.for_each([&](uint32_t device) {
-    if (board_.cluster().devices[device].loads_outstanding() == 0) idle.push_back(device);
-  });
-  for (const uint32_t id : idle) {
-    const DeviceId device(id);
+  for (auto id = free_.next(0); id && !(prefetches_.empty() && (never_loaded_.empty() || roomy_.empty()));
+       id = free_.next(*id + 1)) {
+    const DeviceId device(*id);
+    if (board_.cluster().device(device).loads_outstanding() > 0) continue;
     bool loaded = false;
     while (!loaded && !prefetches_.empty()) {
       const Prefetch next = prefetches_.back();
       prefetches_.pop_back();
-      const ModelState& state = board_.model(next.model);
-      if (!state.holders.empty() || state.loading > 0) continue;
-      loaded = load(device, next.model, next.value / 2, now, dispatcher);
+      loaded =
+          board_.absent().contains(next.model.value()) && load(device, next.model, next.value / 2, now, dispatcher);
     }
-    if (loaded) continue;
-    std::optional<ModelId> filler;
-    never_loaded_.for_each([&](uint32_t model) {
-      if (!filler && board_.cluster().model(ModelId(model)).pages <= board_.cluster().device(device).free_pages()) {
-        filler = ModelId(model);
-      }
-    });
-    if (filler) load(device, *filler, 0, now, dispatcher);
+    if (!loaded) fill_free_pages(device, now, dispatcher);
+  }
+}
+
+// With the first model that was never loaded; where it does not fit, none is.
+void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  const auto id = never_loaded_.next(0);
+  if (id && board_.cluster().model(ModelId(*id)).pages <= board_.cluster().device(device).free_pages()) {
+    load(device, ModelId(*id), 0, now, dispatcher);
+  }
+}
+
+void LoadPlanner::note_room(DeviceId device) {
+  if (board_.cluster().device(device).free_pages() > 0) {
+    roomy_.insert(device.value());
+  } else {
+    roomy_.erase(device.value());
   }
 }
 

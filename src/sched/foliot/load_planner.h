@@ -61,9 +61,11 @@ class LoadPlanner {
   bool spare_copy(DeviceId device, ModelId model, TimePoint now) const;
 
   void free_devices(TimePoint now);
+  void note_room(DeviceId device);
   void load_wanted(TimePoint now, Dispatcher& dispatcher);
   bool load_best_model(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   bool load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher);
+  std::optional<DeviceId> least_busy(const Wanted& wanted, const BitSet* among, TimePoint now);
   // Requests that one batch could still serve, were the model loaded next.
   uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
   bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
@@ -72,10 +74,12 @@ class LoadPlanner {
   void look_for_busy_models(TimePoint now);
   void look_for_prefetches(TimePoint now);
   void prefetch(TimePoint now, Dispatcher& dispatcher);
+  void fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher);
 
   Board& board_;
   std::vector<Wanted> wanted_;
   std::vector<Prefetch> prefetches_;  // the most valuable last
+  uint32_t prefetch_cursor_ = 0;      // models from here on are looked at next
   BitSet never_loaded_;
   Duration load_wait_ = Duration::milliseconds(5);  // mean, from wanted to sent
   TimePoint next_busy_look_;
@@ -83,6 +87,8 @@ class LoadPlanner {
   bool rates_changed_ = false;  // since the last look
   // Devices that take another LOAD now, and when the others will.
   BitSet free_;
+  uint32_t device_cursor_ = 0;  // where the next comparison of devices begins
+  BitSet roomy_;                // devices that have free pages
   uint32_t devices_ = 0;
   std::priority_queue<std::pair<TimePoint, uint32_t>, std::vector<std::pair<TimePoint, uint32_t>>, std::greater<>>
       busy_;
