@@ -1,0 +1,18 @@
+#include "transport/clock_offset.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foliot {
+
+void ClockOffset::add(TimePoint sent, TimePoint host_time, TimePoint received) {
+  FOLIOT_CHECK(received >= sent);
+  const Duration round_trip = received - sent;
+  last_[samples_++ % kWindow] = {host_time - (sent + round_trip / 2), round_trip};
+  const auto end = last_.begin() + std::min(samples_, kWindow);
+  best_ = *std::min_element(last_.begin(), end,
+                            [](const Sample& a, const Sample& b) { return a.round_trip < b.round_trip; });
+}
+
+}  // namespace foliot

@@ -1,0 +1,62 @@
+// Codec: messages as frames, and back.
+//
+// A frame is its length in four bytes (of what follows them), a byte that says
+// which message it is, and the message's fields, packed in the order in which they
+// are declared. docs/ARCHITECTURE.md says why they are laid by hand.
+#ifndef FOLIOT_TRANSPORT_CODEC_H_
+#define FOLIOT_TRANSPORT_CODEC_H_
+
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "core/action.h"
+#include "core/request.h"
+#include "transport/message.h"
+#include "transport/wire.h"
+
+namespace foliot {
+
+inline constexpr size_t kFrameLengthBytes = 4;
+
+// A received frame; `body` is valid until the call that it was passed to returns.
+struct Frame {
+  MessageType type = MessageType::kGoodbye;
+  std::span<const std::byte> body;
+};
+
+// Each appends one frame to `bytes`.
+void encode(const Goodbye& message, WireBytes& bytes);
+void encode(const Ping& message, WireBytes& bytes);
+void encode(const Pong& message, WireBytes& bytes);
+void encode(const Registration& message, WireBytes& bytes);
+void encode(const Welcome& message, WireBytes& bytes);
+void encode(const Action& message, WireBytes& bytes);
+void encode(const Outcome& message, WireBytes& bytes);
+void encode(const Models& message, WireBytes& bytes);
+void encode(const Request& message, WireBytes& bytes);
+void encode(const Cancel& message, WireBytes& bytes);
+void encode(const Completion& message, WireBytes& bytes);
+void encode(const StatisticsRequest& message, WireBytes& bytes);
+void encode(const Statistics& message, WireBytes& bytes);
+
+// Each reads the body of a frame of its type. Errors: kInvalidArgument if it is not
+// exactly one such message with every field in its range. Lists are limited by
+// what the frame holds, so memory is bounded by the frame's size.
+Status decode(const Frame& frame, Goodbye& message);
+Status decode(const Frame& frame, Ping& message);
+Status decode(const Frame& frame, Pong& message);
+Status decode(const Frame& frame, Registration& message);
+Status decode(const Frame& frame, Welcome& message);
+Status decode(const Frame& frame, Action& message);
+Status decode(const Frame& frame, Outcome& message);
+Status decode(const Frame& frame, Models& message);
+Status decode(const Frame& frame, Request& message);
+Status decode(const Frame& frame, Cancel& message);
+Status decode(const Frame& frame, Completion& message);
+Status decode(const Frame& frame, StatisticsRequest& message);
+Status decode(const Frame& frame, Statistics& message);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRANSPORT_CODEC_H_

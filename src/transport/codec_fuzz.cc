@@ -1,0 +1,80 @@
+// Whatever a peer sends, a connection hands on messages that say the same again, or
+// ends with a reason.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/check.h"
+#include "transport/connection.h"
+
+namespace foliot {
+namespace {
+
+template <typename Message>
+Status read_twice(const Frame& frame) {
+  Message message;
+  FOLIOT_RETURN_IF_ERROR(decode(frame, message));
+  WireBytes bytes;
+  encode(message, bytes);
+  Message again;
+  FOLIOT_CHECK(decode({frame.type, std::span(bytes).subspan(kFrameLengthBytes + 1)}, again).ok());
+  return Status();
+}
+
+class Listener : public Conversation {
+ public:
+  Status on_frame(const Frame& frame, TimePoint /*now*/) override {
+    switch (frame.type) {
+      case MessageType::kGoodbye: return read_twice<Goodbye>(frame);
+      case MessageType::kPing: return read_twice<Ping>(frame);
+      case MessageType::kPong: return read_twice<Pong>(frame);
+      case MessageType::kRegistration: return read_twice<Registration>(frame);
+      case MessageType::kWelcome: return read_twice<Welcome>(frame);
+      case MessageType::kAction: return read_twice<Action>(frame);
+      case MessageType::kOutcome: return read_twice<Outcome>(frame);
+      case MessageType::kModels: return read_twice<Models>(frame);
+      case MessageType::kRequest: return read_twice<Request>(frame);
+      case MessageType::kCancel: return read_twice<Cancel>(frame);
+      case MessageType::kCompletion: return read_twice<Completion>(frame);
+      case MessageType::kStatisticsRequest: return read_twice<StatisticsRequest>(frame);
+      case MessageType::kStatistics: return read_twice<Statistics>(frame);
+    }
+    FOLIOT_CHECK(false);
+  }
+  void on_close(const Status& /*reason*/, TimePoint /*now*/) override {}
+};
+
+class Open : public Host, public ConnectionDriver {
+ public:
+  Result<std::unique_ptr<Conversation>> on_open(Connection&, Role, TimePoint) override {
+    return std::unique_ptr<Conversation>(std::make_unique<Listener>());
+  }
+  void on_no_greeting(const std::string&, const Status&) override {}
+  void on_unsent(Connection&) override {}
+};
+
+}  // namespace
+}  // namespace foliot
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  foliot::Open open;
+  foliot::ConnectionOptions options;
+  options.frame_bytes_max = 1 << 16;
+  foliot::Connection connection(options, "fuzzer", open, open);
+  // The greeting is as it should be in all but the runs that begin otherwise.
+  if (size > 0 && data[0] != 'F') {
+    foliot::WireBytes greeting{std::byte{'F'}, std::byte{'O'}, std::byte{'L'}, std::byte{'T'},
+                               std::byte{1},   std::byte{0},   std::byte{1},   std::byte{0}};
+    std::copy(greeting.begin(), greeting.end(), connection.space().begin());
+    if (!connection.received(greeting.size(), {}).ok()) return 0;
+  }
+  while (size > 0) {
+    const auto space = connection.space();
+    const size_t piece = std::min(space.size(), size);
+    std::copy_n(reinterpret_cast<const std::byte*>(data), piece, space.begin());
+    if (!connection.received(piece, {}).ok()) break;
+    data += piece;
+    size -= piece;
+  }
+  return 0;
+}

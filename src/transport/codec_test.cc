@@ -1,0 +1,198 @@
+#include "transport/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace foliot {
+namespace {
+
+TimePoint at(int64_t ns) { return TimePoint::from_nanoseconds(ns); }
+Duration ns(int64_t n) { return Duration::nanoseconds(n); }
+
+ModelInfo model() {
+  return {.id = ModelId(7),
+          .name = "bert",
+          .version = "3",
+          .batch_sizes = {1, 2, 8},
+          .batching = true,
+          .inputs = {{.name = "ids", .type = DataType::kInt64, .shape = {-1}, .dimension_names = {"sequence"}}},
+          .outputs = {{.name = "logits", .shape = {2}}},
+          .buckets = {{.dimensions = {{"sequence", 64}}, .seed_exec = {ns(1), ns(2), ns(3)}},
+                      {.dimensions = {{"sequence", 128}}, .seed_exec = {ns(4), ns(5), ns(6)}}},
+          .pages = 9,
+          .seed_load = ns(77),
+          .default_slo = ns(100),
+          .weight = 2.5};
+}
+
+Action infer(uint32_t rows) {
+  Action action{.id = ActionId(1),
+                .type = ActionType::kInfer,
+                .device = DeviceId(2),
+                .model = ModelId(3),
+                .earliest = at(4),
+                .latest = TimePoint::infinite_future(),
+                .expected = ns(6),
+                .bucket = BucketId(7),
+                .batch_size = 64};
+  for (uint32_t i = 0; i < rows; ++i) action.rows.add({RequestId(100 + i), PayloadHandle(200 + i)});
+  return action;
+}
+
+Completion completion() {
+  return {.id = RequestId(1),
+          .model = ModelId(2),
+          .payload = PayloadHandle(3),
+          .refusal = Refusal::kLate,
+          .detail = "too late by far",
+          .arrival = at(4),
+          .deadline = at(5),
+          .finished = at(6),
+          .earliest_completion = at(7),
+          .batch_size = 8,
+          .cold_start = true,
+          .exec_start = at(9),
+          .input_duration = ns(10),
+          .exec_duration = ns(11),
+          .output_duration = ns(12)};
+}
+
+Frame frame_of(const WireBytes& bytes) {
+  uint32_t length;
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  EXPECT_EQ(length + kFrameLengthBytes, bytes.size());
+  return {static_cast<MessageType>(bytes[kFrameLengthBytes]), std::span(bytes).subspan(kFrameLengthBytes + 1)};
+}
+
+// A message is what it was once it says the same again, byte by byte. Cut short or
+// drawn out anywhere, it is nothing.
+template <typename Message>
+void check_round_trip(const Message& message, MessageType type) {
+  SCOPED_TRACE(to_string(type));
+  WireBytes bytes;
+  encode(message, bytes);
+  const Frame frame = frame_of(bytes);
+  EXPECT_EQ(frame.type, type);
+  Message decoded;
+  ASSERT_TRUE(decode(frame, decoded).ok());
+  WireBytes again;
+  encode(decoded, again);
+  EXPECT_EQ(again, bytes);
+
+  for (size_t size = 0; size < frame.body.size(); ++size) {
+    Message cut;
+    EXPECT_EQ(decode({type, frame.body.first(size)}, cut).code(), StatusCode::kInvalidArgument) << size;
+  }
+  bytes.push_back(std::byte{0});
+  Message longer;
+  const Status status = decode({type, std::span(bytes).subspan(kFrameLengthBytes + 1)}, longer);
+  EXPECT_NE(status.message().find("1 bytes too many"), std::string::npos) << status.message();
+}
+
+TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
+  check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
+  check_round_trip(Ping{at(1)}, MessageType::kPing);
+  check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
+  check_round_trip(Registration{"one", {3, 4}, {model(), model()}}, MessageType::kRegistration);
+  check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
+  check_round_trip(infer(0), MessageType::kAction);
+  check_round_trip(infer(kBatchSizeMax), MessageType::kAction);
+  check_round_trip(Outcome{.action = ActionId(1),
+                           .type = ActionType::kLoad,
+                           .device = DeviceId(2),
+                           .model = ModelId(3),
+                           .status = OutcomeStatus::kFailed,
+                           .start = at(4),
+                           .end = at(5),
+                           .duration = ns(6),
+                           .input_duration = ns(7),
+                           .output_duration = ns(8),
+                           .output_end = at(9)},
+                   MessageType::kOutcome);
+  check_round_trip(Models{{model()}}, MessageType::kModels);
+  check_round_trip(Request{.id = RequestId(1),
+                           .model = ModelId(2),
+                           .bucket = BucketId(3),
+                           .payload = PayloadHandle(4),
+                           .arrival = at(5),
+                           .deadline = at(6)},
+                   MessageType::kRequest);
+  check_round_trip(Cancel{RequestId(1)}, MessageType::kCancel);
+  check_round_trip(completion(), MessageType::kCompletion);
+  check_round_trip(StatisticsRequest{}, MessageType::kStatisticsRequest);
+  check_round_trip(Statistics{.elapsed = ns(1),
+                              .devices = 2,
+                              .requests = 3,
+                              .served = 4,
+                              .actions = 5,
+                              .decisions = 6,
+                              .decision_p50 = ns(7),
+                              .decision_p99 = ns(8),
+                              .decision_p999 = ns(9),
+                              .decision_max = ns(10),
+                              .processor_time = ns(11)},
+                   MessageType::kStatistics);
+}
+
+TEST(CodecTest, FieldsArriveWhereTheyLeft) {
+  WireBytes bytes;
+  encode(infer(2), bytes);
+  Action action;
+  ASSERT_TRUE(decode(frame_of(bytes), action).ok());
+  EXPECT_EQ(action.device, DeviceId(2));
+  EXPECT_TRUE(action.latest.is_infinite());
+  EXPECT_EQ(action.rows[1].request, RequestId(101));
+  EXPECT_EQ(action.rows[1].payload, PayloadHandle(201));
+  bytes.clear();
+  encode(Models{{model()}}, bytes);
+  Models models;
+  ASSERT_TRUE(decode(frame_of(bytes), models).ok());
+  EXPECT_EQ(models.models[0].buckets[1].dimensions.at("sequence"), 128);
+  EXPECT_EQ(models.models[0].default_slo, ns(100));
+  EXPECT_EQ(models.models[0].inputs[0].dimension_names[0], "sequence");
+}
+
+template <typename Message>
+bool accepted(const Message& message) {
+  WireBytes bytes;
+  encode(message, bytes);
+  Message decoded;
+  return decode(frame_of(bytes), decoded).ok();
+}
+
+TEST(CodecTest, RefusesWhatIsOutOfRange) {
+  EXPECT_FALSE(accepted(Outcome{.status = static_cast<OutcomeStatus>(200)}));
+  EXPECT_FALSE(accepted(Action{.type = static_cast<ActionType>(3)}));
+  EXPECT_FALSE(accepted(Completion{.refusal = static_cast<Refusal>(99)}));
+  EXPECT_FALSE(accepted(Request{.deadline = at(INT64_MAX - 1)}));
+  EXPECT_TRUE(accepted(Request{.deadline = TimePoint::infinite_future()}));
+}
+
+TEST(CodecTest, RefusesAModelThatCannotBe) {
+  const auto accepted_with = [](auto change) {
+    ModelInfo changed = model();
+    change(changed);
+    return accepted(Models{{changed}});
+  };
+  EXPECT_TRUE(accepted_with([](ModelInfo&) {}));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.name.clear(); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_sizes = {1, 8, 2}; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_sizes = {1, 2, 65}; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets.clear(); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets[1].seed_exec.pop_back(); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.pages = 0; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.weight = 0; }));
+}
+
+// Four billion models in nine bytes.
+TEST(CodecTest, ANumberThatWasMadeUpReservesNothing) {
+  WireBytes bytes;
+  WireWriter(bytes).put(UINT32_MAX);
+  Models models;
+  EXPECT_FALSE(decode({MessageType::kModels, bytes}, models).ok());
+  EXPECT_TRUE(models.models.empty());
+}
+
+}  // namespace
+}  // namespace foliot

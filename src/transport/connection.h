@@ -1,0 +1,132 @@
+// Connection: one end of a link as a state machine over bytes. It greets, cuts what
+// arrives into frames, and gathers what is sent until somebody takes it. It knows
+// no sockets: transport/link_loop.h drives it over TCP, and a test or a simulator
+// can carry the bytes itself.
+//
+//   peer's bytes -> space(), received() -> Conversation::on_frame()
+//   send()       -> unsent(), sent()    -> peer's bytes
+//
+// Greeting: each side first sends eight bytes (magic, version, role), so that two
+// versions can at least say that they do not understand each other. Until the
+// peer's greeting has come nothing else is looked at.
+//
+// Limits: a frame of more than `frame_bytes_max` and a peer that lets more than
+// `unsent_bytes_max` pile up end the connection. Memory for received bytes grows
+// with the frames, up to the limit.
+//
+// Threading: belongs to one thread.
+#ifndef FOLIOT_TRANSPORT_CONNECTION_H_
+#define FOLIOT_TRANSPORT_CONNECTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "transport/codec.h"
+#include "transport/message.h"
+#include "transport/wire.h"
+
+namespace foliot {
+
+class Connection;
+
+// What one side says and hears on one connection, once both have greeted.
+class Conversation {
+ public:
+  virtual ~Conversation() = default;
+  // An error ends the connection; the peer is told its message.
+  virtual Status on_frame(const Frame& frame, TimePoint now) = 0;
+  // The connection is over; nothing can be sent any more, and the conversation is
+  // destroyed after this.
+  virtual void on_close(const Status& reason, TimePoint now) = 0;
+};
+
+// Whoever has connections. None of the calls may block.
+class Host {
+ public:
+  virtual ~Host() = default;
+  // The peer has greeted. Errors: it is not wanted here.
+  virtual Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) = 0;
+  // A connection ended before on_open().
+  virtual void on_no_greeting(const std::string& peer, const Status& reason) = 0;
+};
+
+// Told when there is something to take from unsent().
+class ConnectionDriver {
+ public:
+  virtual ~ConnectionDriver() = default;
+  virtual void on_unsent(Connection& connection) = 0;
+};
+
+struct ConnectionOptions {
+  Role role = Role::kController;  // of this side
+  size_t frame_bytes_max = size_t{16} << 20;
+  size_t unsent_bytes_max = size_t{64} << 20;
+};
+
+class Connection {
+ public:
+  // `host` and `driver` outlive the connection; `peer` names it in errors.
+  Connection(const ConnectionOptions& options, std::string peer, Host& host, ConnectionDriver& driver);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  const std::string& peer() const { return peer_; }
+
+  // ---- For the conversation ----
+
+  // Appends a frame to what is unsent. A peer that lets too much pile up is
+  // closed at the end of the turn.
+  template <typename Message>
+  void send(const Message& message) {
+    const bool first = unsent_.empty();
+    encode(message, unsent_);
+    if (first) driver_.on_unsent(*this);
+  }
+  size_t unsent_bytes() const { return unsent_.size() - sent_; }
+
+  // ---- For the driver ----
+
+  // Where the next bytes from the peer belong; never empty. Valid until received().
+  std::span<std::byte> space();
+  // So many of them have come. Errors: the connection must be closed, for this
+  // reason.
+  Status received(size_t bytes, TimePoint now);
+
+  std::span<const std::byte> unsent() const { return std::span(unsent_).subspan(sent_); }
+  void sent(size_t bytes);
+  // Errors: kResourceExhausted if the peer does not take what it is sent.
+  Status check_unsent() const;
+
+  // Ends the conversation. Unless the peer closed first, it is told why: unsent()
+  // then holds the rest.
+  void close(const Status& reason, bool tell_peer, TimePoint now);
+
+ private:
+  Status open(TimePoint now);
+  Status handle_frames(TimePoint now);
+
+  const ConnectionOptions options_;
+  const std::string peer_;
+  Host& host_;
+  ConnectionDriver& driver_;
+  std::unique_ptr<Conversation> conversation_;  // once the peer has greeted
+  bool closed_ = false;
+
+  WireBytes received_;  // [begin_, end_) has not been handled yet
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  // Payloads, when they travel, will be gathered beside it, not copied into it.
+  WireBytes unsent_;
+  size_t sent_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRANSPORT_CONNECTION_H_

@@ -1,0 +1,265 @@
+#include "transport/link_loop.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio.hpp>
+#include <chrono>
+#include <csignal>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "platform/clock.h"
+
+namespace foliot {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+struct Address {
+  std::string host;
+  std::string port;
+};
+
+Result<Address> parse_address(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  Address address;
+  if (colon != std::string::npos) {
+    address = {text.substr(0, colon), text.substr(colon + 1)};
+    if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']') {
+      address.host = address.host.substr(1, address.host.size() - 2);  // IPv6
+    }
+  }
+  const bool digits = !address.port.empty() && address.port.size() <= 5 &&
+                      address.port.find_first_not_of("0123456789") == std::string::npos;
+  if (address.host.empty() || !digits || std::stoul(address.port) > 65535) {
+    return Status::invalid_argument(fmt::format("'{}' is not an address: write HOST:PORT, as 127.0.0.1:8100", text));
+  }
+  return address;
+}
+
+// steady_clock is CLOCK_MONOTONIC, as monotonic_now().
+std::chrono::steady_clock::time_point to_steady(TimePoint instant) {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(instant.nanoseconds()));
+}
+
+}  // namespace
+
+class LinkLoop::Loop : private ConnectionDriver {
+ public:
+  Loop(const LinkLoopOptions& options, LinkHost& host)
+      : options_(options), host_(host), acceptor_(context_), timer_(context_), signals_(context_) {}
+  ~Loop() override { close_all(); }
+
+  Result<uint16_t> listen(const std::string& address);
+  Status connect(const std::string& address);
+  void run();
+  void stop() {
+    asio::post(context_, [this] { stopping_ = true; });
+  }
+  size_t connections() const { return links_.size(); }
+
+ private:
+  // A socket and its connection. Shared, because an operation of asio that was
+  // cancelled still reports to it after it was closed.
+  struct Link {
+    Link(tcp::socket socket_of_peer, const ConnectionOptions& options, std::string peer, Loop& loop)
+        : socket(std::move(socket_of_peer)), connection(options, std::move(peer), loop.host_, loop) {}
+    tcp::socket socket;
+    Connection connection;
+    bool has_unsent = true;
+    bool waits_to_write = false;
+    bool closed = false;
+  };
+  using LinkPointer = std::shared_ptr<Link>;
+
+  Result<tcp::resolver::results_type> resolve(const std::string& address, tcp::resolver::flags flags);
+  void accept();
+  Status add(tcp::socket socket);
+  void read(const LinkPointer& link);
+  void flush_all();
+  void flush(const LinkPointer& link);
+  void close(const LinkPointer& link, const Status& reason, bool tell_peer);
+  void close_all();
+  void end_turn();
+  void on_unsent(Connection& connection) override;
+
+  const LinkLoopOptions options_;
+  LinkHost& host_;
+  asio::io_context context_{1};  // one thread
+  tcp::acceptor acceptor_;
+  asio::steady_timer timer_;
+  asio::signal_set signals_;
+  TimePoint timer_at_ = TimePoint::infinite_future();
+  std::unordered_map<const Connection*, LinkPointer> links_;
+  std::vector<LinkPointer> unsent_;  // links with has_unsent
+  bool stopping_ = false;
+};
+
+Result<tcp::resolver::results_type> LinkLoop::Loop::resolve(const std::string& text, tcp::resolver::flags flags) {
+  FOLIOT_ASSIGN_OR_RETURN(const Address address, parse_address(text));
+  error_code error;
+  const auto found =
+      tcp::resolver(context_).resolve(address.host, address.port, flags | tcp::resolver::numeric_service, error);
+  if (error) return Status::invalid_argument(fmt::format("'{}': {}", text, error.message()));
+  return found;
+}
+
+Result<uint16_t> LinkLoop::Loop::listen(const std::string& address) {
+  FOLIOT_ASSIGN_OR_RETURN(const auto endpoints, resolve(address, tcp::resolver::passive));
+  const tcp::endpoint endpoint = endpoints.begin()->endpoint();
+  error_code error;
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (error == asio::error::address_in_use) {
+    return Status::already_exists(fmt::format("{}: the port is in use", address));
+  }
+  if (error) return Status::invalid_argument(fmt::format("cannot listen on {}: {}", address, error.message()));
+  accept();
+  return acceptor_.local_endpoint(error).port();
+}
+
+void LinkLoop::Loop::accept() {
+  acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    // What cannot be taken is closed by its destructor; the peer may try again.
+    if (!error && links_.size() < options_.connections_max) static_cast<void>(add(std::move(socket)).ok());
+    accept();
+  });
+}
+
+Status LinkLoop::Loop::connect(const std::string& address) {
+  FOLIOT_ASSIGN_OR_RETURN(const auto endpoints, resolve(address, tcp::resolver::flags()));
+  tcp::socket socket(context_);
+  error_code error;
+  asio::connect(socket, endpoints, error);
+  if (!error) return add(std::move(socket)).with_context(address);
+  return Status::unavailable(fmt::format("cannot connect to {}: {}", address, error.message()));
+}
+
+Status LinkLoop::Loop::add(tcp::socket socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (!error) socket.set_option(tcp::no_delay(true), error);
+  if (!error) socket.non_blocking(true, error);
+  if (error) return Status::unavailable(error.message());
+  auto link = std::make_shared<Link>(std::move(socket), options_.connection,
+                                     fmt::format("{}:{}", peer.address().to_string(), peer.port()), *this);
+  links_.emplace(&link->connection, link);
+  unsent_.push_back(link);
+  read(link);
+  return Status();
+}
+
+void LinkLoop::Loop::read(const LinkPointer& link) {
+  const std::span<std::byte> space = link->connection.space();
+  link->socket.async_read_some(
+      asio::buffer(space.data(), space.size()), [this, link](const error_code& error, size_t bytes) {
+        if (link->closed) return;
+        if (error) {
+          const bool ended = error == asio::error::eof;
+          return close(link, Status::unavailable(ended ? "the peer closed the connection" : error.message()), false);
+        }
+        if (const Status status = link->connection.received(bytes, monotonic_now()); !status.ok()) {
+          return close(link, status, true);
+        }
+        read(link);
+      });
+}
+
+void LinkLoop::Loop::on_unsent(Connection& connection) {
+  const LinkPointer& link = links_.at(&connection);
+  if (link->has_unsent) return;
+  link->has_unsent = true;
+  unsent_.push_back(link);
+}
+
+void LinkLoop::Loop::flush_all() {
+  for (const LinkPointer& link : std::exchange(unsent_, {})) {
+    link->has_unsent = false;
+    if (!link->closed) flush(link);
+  }
+}
+
+// As much as the socket takes; the rest when it takes more.
+void LinkLoop::Loop::flush(const LinkPointer& link) {
+  if (const Status status = link->connection.check_unsent(); !status.ok()) return close(link, status, true);
+  while (!link->waits_to_write && link->connection.unsent_bytes() > 0) {
+    const std::span<const std::byte> unsent = link->connection.unsent();
+    error_code error;
+    const size_t bytes = link->socket.write_some(asio::buffer(unsent.data(), unsent.size()), error);
+    link->connection.sent(bytes);
+    if (error == asio::error::would_block) {
+      link->waits_to_write = true;
+      link->socket.async_wait(tcp::socket::wait_write, [this, link](const error_code& /*shown by the next write*/) {
+        link->waits_to_write = false;
+        if (!link->closed) flush(link);
+      });
+    } else if (error) {
+      return close(link, Status::unavailable(error.message()), false);
+    }
+  }
+}
+
+void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool tell_peer) {
+  link->connection.close(reason, tell_peer, monotonic_now());
+  link->closed = true;
+  error_code ignored;  // the link is over in any case
+  const std::span<const std::byte> rest = link->connection.unsent();
+  if (tell_peer) link->socket.write_some(asio::buffer(rest.data(), rest.size()), ignored);
+  link->socket.shutdown(tcp::socket::shutdown_send, ignored);
+  link->socket.close(ignored);
+  links_.erase(&link->connection);
+}
+
+void LinkLoop::Loop::close_all() {
+  while (!links_.empty()) close(LinkPointer(links_.begin()->second), Status::unavailable("it is stopping"), true);
+}
+
+void LinkLoop::Loop::run() {
+  if (options_.stop_on_signals) {
+    error_code error;
+    for (const int signal : {SIGINT, SIGTERM}) {
+      signals_.add(signal, error);
+      FOLIOT_CHECK(!error);
+    }
+    signals_.async_wait([this](const error_code& failed, int) { stopping_ = stopping_ || !failed; });
+  }
+  const auto work = asio::make_work_guard(context_);
+  while (!stopping_) {
+    end_turn();
+    context_.run_one();
+    for (uint32_t reads = 1; reads < options_.reads_per_turn_max && context_.poll_one() > 0; ++reads) {
+    }
+  }
+  end_turn();
+  close_all();
+}
+
+void LinkLoop::Loop::end_turn() {
+  const TimePoint wake = host_.on_turn_end(monotonic_now());
+  flush_all();
+  // An alarm that comes too soon only costs a turn; moving it costs a system call.
+  if (wake >= timer_at_) return;
+  timer_at_ = wake;
+  timer_.expires_at(to_steady(wake));
+  timer_.async_wait([this](const error_code& error) {
+    if (!error) timer_at_ = TimePoint::infinite_future();
+  });
+}
+
+LinkLoop::LinkLoop(const LinkLoopOptions& options, LinkHost& host) : loop_(std::make_unique<Loop>(options, host)) {}
+LinkLoop::~LinkLoop() = default;
+
+Result<uint16_t> LinkLoop::listen(const std::string& address) { return loop_->listen(address); }
+Status LinkLoop::connect(const std::string& address) { return loop_->connect(address); }
+void LinkLoop::run() { loop_->run(); }
+void LinkLoop::stop() { loop_->stop(); }
+size_t LinkLoop::connections() const { return loop_->connections(); }
+
+}  // namespace foliot

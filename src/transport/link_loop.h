@@ -1,0 +1,68 @@
+// LinkLoop: connections over TCP, and whatever they feed, on one thread. Socket
+// readiness, incoming bytes and one timer are one loop; hundreds of connections
+// cost one thread.
+//
+// The loop works in turns: it reads the sockets that are ready, a bounded number of
+// them, handing frames to their conversations; ends the turn; and writes what was
+// sent meanwhile, one system call for each connection. Then it sleeps until there
+// is something to read or the instant that the turn's end named.
+//
+// Threading: stop() from any thread; all else belongs to the thread that calls
+// run(), which is also the one that calls the host.
+#ifndef FOLIOT_TRANSPORT_LINK_LOOP_H_
+#define FOLIOT_TRANSPORT_LINK_LOOP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "transport/connection.h"
+
+namespace foliot {
+
+class LinkHost : public Host {
+ public:
+  // Ends a turn, even one without frames. Returns when the next turn begins at the
+  // latest.
+  virtual TimePoint on_turn_end(TimePoint now) = 0;
+};
+
+struct LinkLoopOptions {
+  ConnectionOptions connection;
+  // A turn ends after so many reads though more sockets may be ready, so that a
+  // flood cannot hold up the timer.
+  uint32_t reads_per_turn_max = 64;
+  uint32_t connections_max = 4096;  // accepted; one more is closed at once
+  // End run() on SIGINT or SIGTERM.
+  bool stop_on_signals = false;
+};
+
+class LinkLoop {
+ public:
+  // `host` outlives the loop.
+  LinkLoop(const LinkLoopOptions& options, LinkHost& host);
+  ~LinkLoop();
+
+  // Addresses are HOST:PORT. Returns the port, which the system chooses where it is
+  // 0. Errors: kInvalidArgument, kAlreadyExists if the port is in use.
+  Result<uint16_t> listen(const std::string& address);
+  // Blocks until there is a connection. Errors: kInvalidArgument, kUnavailable if
+  // nobody listens there.
+  Status connect(const std::string& address);
+
+  // Returns after stop(); connections are then closed.
+  void run();
+  void stop();
+
+  size_t connections() const;
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRANSPORT_LINK_LOOP_H_
