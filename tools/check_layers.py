@@ -25,12 +25,13 @@ ROOMS = {
     "worker": ["program", "device", "core"],
     "controller": ["core"],
     "sched/*": ["controller", "core"],
-    "transport": ["core"],
+    "transport": ["core", "platform"],
     "frontend": ["core"],
     "repository": ["compiler", "program", "device", "core", "platform", "config"],
     "workload": ["core", "config"],
     "client": ["workload", "core", "platform"],
     "sim": ["controller", "worker", "workload", "program", "device", "core"],
+    "emulation": ["sim", "workload", "worker", "program", "device", "core"],
     "app": ["*"],
 }
 
