@@ -40,8 +40,14 @@ Duration ClockworkScheduler::fastest(LaneKey key) const {
 
 void ClockworkScheduler::on_request(const Request& request, TimePoint now) {
   const LaneKey key{request.model, request.bucket};
-  lane(key).queue.add(request);
-  update_lane(key, now);
+  LaneState& state = lane(key);
+  state.queue.add(request);
+  const bool at_the_end = state.queue.size() > 1 && state.queue[state.queue.size() - 1].id == request.id;
+  if (at_the_end && state.placed_on == residents_.holders(request.model)) {
+    fill_slots(key, now);
+  } else {
+    update_lane(key, now);
+  }
   update_demand(request.model, now);
 }
 
@@ -97,6 +103,18 @@ void ClockworkScheduler::update_lane(LaneKey key, TimePoint now) {
     if (!state.queue.empty()) agenda_.work_for(device);
   }
   update_expiry(key);
+}
+
+// Who joins a lane at its end may fill a batch, and changes no strategy that stands.
+void ClockworkScheduler::fill_slots(LaneKey key, TimePoint now) {
+  LaneState& state = lane(key);
+  for (const DeviceId device : state.placed_on) {
+    const Slots& slots = state.slots[device.value()];
+    for (uint32_t b = 0; b < slots.size(); ++b) {
+      if (!slots[b]) update_strategy(device, key, b, now);
+    }
+    agenda_.work_for(device);
+  }
 }
 
 // Brings the one strategy of a lane, batch size and device into agreement with

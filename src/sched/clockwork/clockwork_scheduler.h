@@ -73,6 +73,7 @@ class ClockworkScheduler : public Scheduler {
   Duration fastest(LaneKey key) const;
 
   void update_lane(LaneKey key, TimePoint now);
+  void fill_slots(LaneKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
   void update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start);
   void update_expiry(LaneKey key);
