@@ -41,6 +41,13 @@ class TestDispatcher : public Dispatcher {
     return *model;
   }
 
+  // One row's EXEC takes this long on every device.
+  void set_exec(ModelId model, Duration exec) {
+    for (const DeviceModel& device : cluster_.devices) {
+      cluster_.estimator.record_exec(device.id(), model, BucketId(0), 0, exec);
+    }
+  }
+
   Verdict load(DeviceId device, ModelId model, Window window) override {
     if (cluster_.placed(device, model)) return Verdict::kAlreadyPlaced;
     const uint32_t pages = cluster_.model(model).pages;
@@ -78,15 +85,17 @@ class TestDispatcher : public Dispatcher {
     return Verdict::kAccepted;
   }
 
-  // The last action is over; returns it.
-  const Action& finish() {
-    const Action& action = actions.back();
+  void finish(const Action& action) {
     if (action.type == ActionType::kLoad) {
       at(action.device).load_over(action.id, action.model, cluster_.model(action.model).pages, true, now);
     } else if (action.type == ActionType::kInfer) {
       at(action.device).infer_over(action.id, action.model, now);
     }
-    return action;
+  }
+  // The last action is over; returns it.
+  const Action& finish() {
+    finish(actions.back());
+    return actions.back();
   }
   // The worker refused the last action, an UNLOAD; returns it.
   const Action& refuse_unload() {

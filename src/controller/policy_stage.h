@@ -1,0 +1,95 @@
+// PolicyStage: for tests of one policy: it is told facts by hand and shows what it
+// proposes. The models of TestDispatcher: LOAD takes 8 ms; EXEC of 1, 2 and 4 rows
+// takes 2, 3 and 5 ms.
+#ifndef FOLIOT_CONTROLLER_POLICY_STAGE_H_
+#define FOLIOT_CONTROLLER_POLICY_STAGE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "controller/test_dispatcher.h"
+
+namespace foliot {
+
+class PolicyStage {
+ public:
+  using Factory = std::function<std::unique_ptr<Scheduler>(const Cluster&)>;
+  explicit PolicyStage(const Factory& make, uint32_t devices = 1, uint32_t pages_per_device = 8)
+      : dispatcher_(devices, pages_per_device), scheduler_(make(dispatcher_.cluster())) {}
+
+  static TimePoint at(double ms) { return TimePoint() + Duration::from_milliseconds(ms); }
+
+  // A model of one page, with the next id; loaded on these devices.
+  ModelId add_model(const std::vector<uint32_t>& loaded_on = {0}) {
+    const ModelInfo& model = dispatcher_.add_model(models_++, 1);
+    scheduler_->on_model_added(model, at(0));
+    for (const uint32_t device : loaded_on) {
+      dispatcher_.load(DeviceId(device), model.id, {});
+      over(dispatcher_.finish(), Duration());
+    }
+    dispatcher_.actions.clear();
+    return model.id;
+  }
+
+  // One row's EXEC of the model takes this long on every device.
+  void set_exec(ModelId model, Duration exec) { dispatcher_.set_exec(model, exec); }
+
+  // A request that comes at `arrival` and is due at `deadline` (ms; below zero: best effort).
+  RequestId request(ModelId model, double arrival, double deadline) {
+    const Request request{.id = RequestId(next_request_++),
+                          .model = model,
+                          .arrival = at(arrival),
+                          .deadline = deadline < 0 ? TimePoint::infinite_future() : at(deadline)};
+    scheduler_->on_request(request, request.arrival);
+    return request.id;
+  }
+
+  // Lets the policy decide at this time; returns the actions that it sent.
+  std::vector<Action> plan(double when) {
+    dispatcher_.now = at(when);
+    dispatcher_.actions.clear();
+    dispatcher_.refused.clear();
+    wake_ = scheduler_->plan(at(when), dispatcher_);
+    return dispatcher_.actions;
+  }
+  // When it wanted to be woken after the last plan(), in ms.
+  double wake() const { return (wake_ - TimePoint()).to_milliseconds(); }
+  const std::vector<RequestId>& refused() const { return dispatcher_.refused; }
+
+  // An action is over at `when`, after `duration`.
+  void finish(const Action& action, double when, Duration duration) {
+    dispatcher_.now = at(when);
+    dispatcher_.finish(action);
+    over(action, duration);
+  }
+
+  // The ids of a batch's requests.
+  static std::vector<RequestId> rows(const Action& action) {
+    std::vector<RequestId> ids;
+    for (const BatchRows::Row& row : action.rows) ids.push_back(row.request);
+    return ids;
+  }
+
+ private:
+  void over(const Action& action, Duration duration) {
+    const Outcome outcome{.action = action.id,
+                          .type = action.type,
+                          .device = action.device,
+                          .model = action.model,
+                          .end = dispatcher_.now,
+                          .duration = duration};
+    scheduler_->on_outcome(action, outcome, dispatcher_.now);
+  }
+
+  TestDispatcher dispatcher_;
+  std::unique_ptr<Scheduler> scheduler_;
+  TimePoint wake_;
+  uint32_t models_ = 0;
+  uint64_t next_request_ = 1;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_POLICY_STAGE_H_
