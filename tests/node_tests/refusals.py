@@ -1,43 +1,28 @@
-"""What Foliot refuses on purpose, and how the refusal is told from a failure: a
-program has static shapes and a fixed order of operators on tensors."""
+"""What Foliot refuses on purpose, told by what its compiler says: a program has
+static shapes, a fixed order of operators, and tensors of numbers."""
 
 import re
 
-import onnx
-
-NOT_A_TENSOR = "sequences, optionals, maps and strings are no tensors"
-CONTROL_FLOW = "If, Loop and Scan run what data decides"
+NOT_A_TENSOR = "sequences, optionals, strings and files are no tensors of numbers"
+CONTROL_FLOW = "If and Loop run what the data decides"
 DATA_DEPENDENT = "the shape of the result depends on the data"
 RANDOM = "the result is random"
 TRAINING = "training"
-ELEMENT_TYPE = "element types that the Open Inference Protocol cannot carry"
-OTHER_DOMAIN = "operators outside ONNX's own domain"
+ELEMENT_TYPE = "element types that the Open Inference Protocol does not have (floats of 4 and 8 bits, integers of 2 and 4)"
 
-OPERATORS = {
-    **dict.fromkeys(["If", "Loop", "Scan"], CONTROL_FLOW),
-    **dict.fromkeys(["Compress", "NonMaxSuppression", "NonZero", "Unique"], DATA_DEPENDENT),
-    **dict.fromkeys(["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-                     "RandomUniformLike"], RANDOM),
-    **dict.fromkeys(["Adagrad", "Adam", "Gradient", "Momentum"], TRAINING),
-    **dict.fromkeys(["ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit",
-                     "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
-                     "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence", "ConcatFromSequence"],
-                    NOT_A_TENSOR),
-}  # fmt: skip
-
-# Element types that a tensor of the protocol can have.
-SERVED_TYPES = {
-    getattr(onnx.TensorProto, name)
-    for name in ["BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FLOAT16",
-                 "BFLOAT16", "FLOAT", "DOUBLE"]
-}  # fmt: skip
-
-MESSAGES = []
-
-
-def of_model(model):
-    """The reason for which this model is refused whatever the compiler says, or None."""
-    return None
+# Numbers of TensorProto.DataType: 8 is STRING, 14 and 15 are complex, 17 to 20
+# and 23 to 27 are small floats, 21, 22 and 25, 26 small integers.
+MESSAGES = [
+    (r"operator '\w+' cannot be served: what runs would depend", CONTROL_FLOW),
+    (r"operator '\w+' cannot be served: the shape of its result", DATA_DEPENDENT),
+    (r"operator '\w+' cannot be served: its result is random", RANDOM),
+    (r"operator '\w+' cannot be served: it works on sequences", NOT_A_TENSOR),
+    (r"operator '\w+' cannot be served: it trains", TRAINING),
+    (r"training_mode is not supported", TRAINING),
+    (r"is not a tensor; only tensors can be served", NOT_A_TENSOR),
+    (r"ONNX element type (0|8) is not supported", NOT_A_TENSOR),
+    (r"ONNX element type (14|15|17|18|19|20|21|22|23|24|25|26) is not supported", ELEMENT_TYPE),
+]
 
 
 def of_message(message):

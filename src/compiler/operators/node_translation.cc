@@ -54,6 +54,10 @@ std::string NodeTranslation::text(std::string_view name, std::string otherwise) 
   return attribute(name, std::move(otherwise));
 }
 
+std::vector<std::string> NodeTranslation::texts(std::string_view name, std::vector<std::string> otherwise) {
+  return attribute(name, std::move(otherwise));
+}
+
 std::vector<int64_t> NodeTranslation::integers(std::string_view name, std::vector<int64_t> otherwise) {
   return attribute(name, std::move(otherwise));
 }

@@ -52,6 +52,7 @@ class NodeTranslation {
   int64_t integer(std::string_view name, int64_t otherwise);
   double real(std::string_view name, double otherwise);
   std::string text(std::string_view name, std::string otherwise);
+  std::vector<std::string> texts(std::string_view name, std::vector<std::string> otherwise = {});
   std::vector<int64_t> integers(std::string_view name, std::vector<int64_t> otherwise = {});
   std::vector<float> reals(std::string_view name, std::vector<float> otherwise = {});
   Result<Constant> tensor(std::string_view name) const;

@@ -250,6 +250,12 @@ void add_matmuls(Cases& cases) {
     cases.node("matmul_transposed" + suffix, Kind::kMatMul, {{4, 3}, {5, 4}}, {3, 5},
                {{"transpose_a", integer(1)}, {"transpose_b", integer(1)}, {"alpha", 1.0}}, {-9, 9}, type, type);
   }
+  cases.add("capped_scores", [](CaseGraphBuilder& graph, Random&) {
+    const ValueIndex q = graph.input({2, 3, 4, 8}), k = graph.input({2, 3, 6, 8});
+    graph.output(graph.node(Kind::kMatMul, {q, k}, {2, 3, 4, 6},
+                            {{"transpose_a", integer(0)}, {"transpose_b", integer(1)}, {"alpha", 0.35}}, kFloat,
+                            {activation("linear", 0.5, 0), activation("tanh"), activation("linear", 2, 0)}));
+  });
   cases.add("matmul_residual", [](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 4, 16});
     const AttributeList plain{{"transpose_a", integer(0)}, {"transpose_b", integer(0)}, {"alpha", 1.0}};

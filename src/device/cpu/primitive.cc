@@ -68,12 +68,12 @@ struct EltwiseRow {
 
 const std::map<std::string, EltwiseRow, std::less<>>& eltwise_rows() {
   using enum dnnl::algorithm;
+  // Without the logarithm: oneDNN's is not zero at one.
   static const std::map<std::string, EltwiseRow, std::less<>> rows{
       {"relu", {eltwise_relu}},
       {"sigmoid", {eltwise_logistic}},
       {"tanh", {eltwise_tanh}},
       {"exp", {eltwise_exp}},
-      {"log", {eltwise_log}},
       {"sqrt", {eltwise_sqrt}},
       {"neg", {eltwise_linear, 0, -1}},
       {"abs", {eltwise_abs}},
@@ -91,6 +91,24 @@ const std::map<std::string, EltwiseRow, std::less<>>& eltwise_rows() {
   return rows;
 }
 
+// oneDNN 2.6 gives all functions of one kind the parameters of the first.
+bool has_other_parameters(const dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha, float beta) {
+  for (int i = 0; i < operations.len(); ++i) {
+    if (operations.kind(i) != dnnl::primitive::kind::eltwise) continue;
+    float scale = 0, its_alpha = 0, its_beta = 0;
+    dnnl::algorithm its_algorithm{};
+    operations.get_params_eltwise(i, scale, its_algorithm, its_alpha, its_beta);
+    if (its_algorithm == algorithm && (its_alpha != alpha || its_beta != beta)) return true;
+  }
+  return false;
+}
+
+bool append_eltwise(dnnl::algorithm algorithm, float alpha, float beta, dnnl::post_ops& operations) {
+  if (has_other_parameters(operations, algorithm, alpha, beta)) return false;
+  operations.append_eltwise(1.f, algorithm, alpha, beta);
+  return true;
+}
+
 }  // namespace
 
 bool is_reference(const dnnl::primitive_desc_base& descriptor) {
@@ -99,17 +117,15 @@ bool is_reference(const dnnl::primitive_desc_base& descriptor) {
 
 bool append_activation(const std::string& function, double alpha, double beta, dnnl::post_ops& operations) {
   if (function == "hard_sigmoid") {
-    operations.append_eltwise(1.f, dnnl::algorithm::eltwise_linear, static_cast<float>(alpha),
-                              static_cast<float>(beta));
-    operations.append_eltwise(1.f, dnnl::algorithm::eltwise_clip, 0.f, 1.f);
-    return true;
+    return append_eltwise(dnnl::algorithm::eltwise_linear, static_cast<float>(alpha), static_cast<float>(beta),
+                          operations) &&
+           append_eltwise(dnnl::algorithm::eltwise_clip, 0.f, 1.f, operations);
   }
   const auto found = eltwise_rows().find(function);
   if (found == eltwise_rows().end()) return false;
   const EltwiseRow& row = found->second;
-  operations.append_eltwise(1.f, row.algorithm, row.parameters > 0 ? static_cast<float>(alpha) : row.alpha,
-                            row.parameters > 1 ? static_cast<float>(beta) : row.beta);
-  return true;
+  return append_eltwise(row.algorithm, row.parameters > 0 ? static_cast<float>(alpha) : row.alpha,
+                        row.parameters > 1 ? static_cast<float>(beta) : row.beta, operations);
 }
 
 std::optional<dnnl::algorithm> binary_algorithm(const std::string& function) {
