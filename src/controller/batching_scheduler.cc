@@ -139,10 +139,12 @@ void BatchingScheduler::update_want(ModelId model) {
   for (uint16_t bucket = 0; bucket < lanes_[model.value()].size(); ++bucket) {
     const LaneState& state = lanes_[model.value()][bucket];
     if (state.queue.empty()) continue;
-    const TimePoint order = state.queue[0].order;
-    const Duration work = state.fastest * static_cast<int64_t>(state.queue.size());
-    want = want ? OnDemandLoading::Want{std::min(want->order, order), want->work + work}
-                : OnDemandLoading::Want{order, work};
+    const Lane::Entry& last = state.queue[state.queue.size() - 1];
+    const Duration cold = cluster_.estimator.load(cluster_.devices.front().id(), model) + state.fastest;
+    if (!want) want = {TimePoint::infinite_future(), Duration(), TimePoint()};
+    want->order = std::min(want->order, state.queue[0].order);
+    want->work += state.fastest * static_cast<int64_t>(state.queue.size());
+    want->helped_until = std::max(want->helped_until, last.deadline - cold);
   }
   loads_.set_want(model, want);
 }

@@ -55,16 +55,20 @@ void OnDemandLoading::update(ModelId model) {
 }
 
 TimePoint OnDemandLoading::plan(TimePoint now, Dispatcher& dispatcher) {
-  if (now >= retry_) load_absent(now, dispatcher);
+  if (now >= retry_) load_absent(true, now, dispatcher);
+  if (now >= retry_) load_absent(false, now, dispatcher);
   if (now >= retry_) replicate(now, dispatcher);
   return retry_ > now ? retry_ : TimePoint::infinite_future();
 }
 
-void OnDemandLoading::load_absent(TimePoint now, Dispatcher& dispatcher) {
+void OnDemandLoading::load_absent(bool helped, TimePoint now, Dispatcher& dispatcher) {
   for (auto next = absent_.begin(); next != absent_.end();) {
+    const TimePoint earliest = earliest_load(now);
+    if (earliest.is_infinite()) return;
     const auto [order, model] = *next++;
+    if (helped != (state(model).want->helped_until >= earliest)) continue;
     const std::vector<DeviceId> devices = targets(model, now);
-    if (devices.empty()) continue;
+    if (devices.empty()) continue;  // larger than those that are free
     const auto comes_later = [this, first = order](ModelId other) {
       const std::optional<Want>& want = state(other).want;
       return !want || want->order > first;
@@ -76,6 +80,14 @@ void OnDemandLoading::load_absent(TimePoint now, Dispatcher& dispatcher) {
     retry_ = now + kRetryInterval;
     return;
   }
+}
+
+TimePoint OnDemandLoading::earliest_load(TimePoint now) const {
+  TimePoint earliest = TimePoint::infinite_future();
+  for (const DeviceModel& device : cluster_.devices) {
+    if (device.loads_outstanding() < kLoadsOutstandingMax) earliest = std::min(earliest, device.load_available(now));
+  }
+  return earliest;
 }
 
 void OnDemandLoading::replicate(TimePoint now, Dispatcher& dispatcher) {

@@ -1,11 +1,11 @@
 // OnDemandLoading: the LOAD side of policies whose own subject is the order of
 // requests and the size of batches.
 //
-// A model that requests wait for and that no device holds is loaded, the one whose
-// first request comes first before the others, onto the device that can begin
-// soonest. Room is made by evicting the least recently used that nobody waits
-// for, or whose first request comes later. A model that keeps its devices busy for
-// longer than a LOAD takes is also loaded onto a device that has nothing to do.
+// A model that requests wait for and that no device holds is loaded onto the device
+// that can begin soonest: those first that a LOAD can still help some request of,
+// and of these the one whose first request comes first. Room is made by evicting the least recently used that nobody
+// waits for, or whose first request comes later. A model that keeps its devices busy for longer than a LOAD takes is
+// also loaded onto a device that has nothing to do.
 #ifndef FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
 #define FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
 
@@ -30,6 +30,8 @@ class OnDemandLoading {
   struct Want {
     TimePoint order;  // of the first request that waits; the smallest goes first
     Duration work;    // EXEC of all that wait
+    // A LOAD that begins by then helps at least one of them.
+    TimePoint helped_until = TimePoint::infinite_future();
     auto operator<=>(const Want&) const = default;
   };
   // What waits for the model has changed; nullopt: nothing does.
@@ -50,8 +52,11 @@ class OnDemandLoading {
 
   State& state(ModelId model);
   void update(ModelId model);
-  void load_absent(TimePoint now, Dispatcher& dispatcher);
+  // Those that a LOAD can help, or those that it cannot.
+  void load_absent(bool helped, TimePoint now, Dispatcher& dispatcher);
   void replicate(TimePoint now, Dispatcher& dispatcher);
+  // When a LOAD could begin at the earliest; infinite where none can be sent.
+  TimePoint earliest_load(TimePoint now) const;
   // The devices that could load the model now, best first.
   std::vector<DeviceId> targets(ModelId model, TimePoint now) const;
   bool load(DeviceId device, ModelId model, const Residents::MayGo& may_go, TimePoint now, Dispatcher& dispatcher);
