@@ -83,12 +83,14 @@ void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t
   if (state.queued == 0) waiting_.erase(id.value());
 }
 
-Duration Board::work(DeviceId device, ModelId id) const {
+Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
   const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
   Duration total;
   const ModelState& state = model(id);
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-    auto rows = static_cast<uint32_t>(state.lanes[bucket].with_deadline());
+    const Lane& lane = state.lanes[bucket];
+    auto rows = static_cast<uint32_t>(
+        deadline.is_infinite() ? lane.with_deadline() : lane.first_due_from(deadline + Duration::nanoseconds(1)));
     for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
       const Duration exec = cluster_.estimator.exec(device, id, BucketId(bucket), static_cast<uint32_t>(i));
       total += exec * static_cast<int64_t>(rows / sizes[i]);
@@ -98,10 +100,10 @@ Duration Board::work(DeviceId device, ModelId id) const {
   return total;
 }
 
-Duration Board::backlog(DeviceId device, TimePoint now) const {
+Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
   Duration total = cluster_.device(device).exec_available(now) - now;
   waiting_.for_each_common(loaded_[device.value()], [&](uint32_t id) {
-    total += work(device, ModelId(id)) / std::max<int64_t>(models_[id].holders.size(), 1);
+    total += work(device, ModelId(id), deadline) / std::max<int64_t>(models_[id].holders.size(), 1);
   });
   return total;
 }

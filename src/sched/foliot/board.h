@@ -59,10 +59,15 @@ class Board {
   Duration answer_time(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
     return cluster_.estimator.exec(device, model, bucket, batch_index) + cluster_.deadline_margin;
   }
-  // EXEC of all that is queued for the model, in full batches.
-  Duration work(DeviceId device, ModelId model) const;
-  // What the device has before it: what was sent, and its share of what waits.
-  Duration backlog(DeviceId device, TimePoint now) const;
+  // EXEC of what is queued for the model and due until `deadline`, in full batches.
+  Duration work(DeviceId device, ModelId model, TimePoint deadline) const;
+  // What the device has before it: what was sent, and its share of what waits with
+  // a deadline.
+  Duration backlog(DeviceId device, TimePoint now) const {
+    return backlog_until(device, TimePoint::infinite_future(), now);
+  }
+  // The same of what is due until `deadline`.
+  Duration backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const;
 
  private:
   void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);

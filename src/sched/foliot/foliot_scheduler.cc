@@ -10,6 +10,8 @@ namespace {
 constexpr Duration kBestEffortInterval = Duration::milliseconds(100);
 // Models asked for less often, per second, are not made room for.
 constexpr double kRateMin = 0.1;
+// After a request has waited in vain, others are refused on arrival for so long.
+constexpr Duration kOverloadMemory = Duration::seconds(1);
 
 }  // namespace
 
@@ -99,6 +101,7 @@ void FoliotScheduler::run_batches(TimePoint now, Dispatcher& dispatcher) {
       const auto device = state.holders.first_common(free_);
       if (!device || !run_batch(DeviceId(*device), now, dispatcher)) break;
     }
+    if (state.queued > 0) refuse_hopeless(model, now, dispatcher);
     if (state.queued > 0 && board_.absent().contains(model.value())) loads_.on_cold(model, now);
   }
   touched_.clear();
@@ -144,14 +147,20 @@ Duration FoliotScheduler::best_effort_max(DeviceId device, TimePoint now) {
 
 // ---- Refusals ----
 
+// A model that is nowhere has to be loaded first.
+Duration FoliotScheduler::shortest_answer(ModelId model, BucketId bucket) const {
+  const DeviceId any = cluster_.devices.front().id();
+  const Duration answer = board_.answer_time(any, model, bucket, 0);
+  return board_.absent().contains(model.value()) ? answer + cluster_.estimator.load(any, model) : answer;
+}
+
 TimePoint FoliotScheduler::expiry(ModelId id) const {
   const ModelState& state = board_.model(id);
   TimePoint first = TimePoint::infinite_future();
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
     if (lane.with_deadline() == 0 || cluster_.devices.empty()) continue;
-    const DeviceId any = cluster_.devices.front().id();
-    first = std::min(first, lane[0].deadline - board_.answer_time(any, id, BucketId(bucket), 0));
+    first = std::min(first, lane[0].deadline - shortest_answer(id, BucketId(bucket)));
   }
   return first;
 }
@@ -178,14 +187,55 @@ void FoliotScheduler::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
 
 void FoliotScheduler::refuse_expired(ModelId id, TimePoint now, Dispatcher& dispatcher) {
   ModelState& state = board_.model(id);
-  const DeviceId any = cluster_.devices.front().id();
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
-    const Duration duration = board_.answer_time(any, id, BucketId(bucket), 0);
+    const Duration duration = shortest_answer(id, BucketId(bucket));
     const size_t expired = lane.first_due_from(now + duration);
     for (size_t i = 0; i < expired; ++i) dispatcher.refuse(lane[i].id, Refusal::kExpired, now + duration);
-    if (expired > 0) board_.erase(id, BucketId(bucket), 0, expired);
+    if (expired == 0) continue;
+    board_.erase(id, BucketId(bucket), 0, expired);
+    overloaded_until_ = now + kOverloadMemory;
   }
+}
+
+// Refuses at once what would wait in vain.
+void FoliotScheduler::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dispatcher) {
+  const bool absent = board_.absent().contains(id.value());
+  if (!absent && now >= overloaded_until_) return;
+  const auto buckets = static_cast<uint16_t>(board_.model(id).lanes.size());
+  for (uint16_t b = 0; b < buckets; ++b) {
+    const BucketId bucket(b);
+    const Lane& lane = board_.model(id).lanes[b];
+    while (lane.with_deadline() > 0) {
+      const size_t last = lane.with_deadline() - 1;
+      const Outlook out = outlook(id, bucket, now);
+      if (!out.hopeless) break;
+      dispatcher.refuse(lane[last].id, absent ? Refusal::kUnmeetable : Refusal::kOverload, out.answer);
+      board_.erase(id, bucket, last, 1);
+    }
+  }
+}
+
+FoliotScheduler::Outlook FoliotScheduler::outlook(ModelId id, BucketId bucket, TimePoint now) const {
+  const ModelState& state = board_.model(id);
+  const Lane& lane = state.lanes[bucket.value()];
+  const TimePoint deadline = lane[lane.with_deadline() - 1].deadline;
+  const Duration time = deadline - now - cluster_.deadline_margin;
+  Outlook out;
+  if (board_.absent().contains(id.value())) {
+    out.answer = now + shortest_answer(id, bucket);
+    out.hopeless = out.answer > deadline;
+    return out;
+  }
+  out.hopeless = !state.holders.empty();
+  state.holders.for_each([&](uint32_t device) {
+    const Duration all = board_.backlog_until(DeviceId(device), deadline, now);
+    const Duration own = board_.work(DeviceId(device), id, deadline) / state.holders.size();
+    out.answer = std::min(out.answer, now + all + cluster_.deadline_margin);
+    out.hopeless =
+        out.hopeless && (own > time.scaled(options_.overcommit_own) || all > time.scaled(options_.overcommit_all));
+  });
+  return out;
 }
 
 std::unique_ptr<Scheduler> make_foliot_scheduler(const Cluster& cluster, const FoliotOptions& options) {

@@ -30,6 +30,12 @@ struct FoliotOptions {
   // A device is given its next EXEC when it has less than this left to do: the way
   // there and back, and the error of prediction.
   Duration lookahead = Duration::milliseconds(1);
+  // Under overload a request is refused on arrival if the requests of its own model
+  // (of all models) before it take so many times the time that it has. Above 1,
+  // since the best batches are chosen from what waits; what is left of it is
+  // refused when its time is over.
+  double overcommit_own = 1.25;
+  double overcommit_all = 3;
 };
 
 class FoliotScheduler : public Scheduler {
@@ -47,11 +53,20 @@ class FoliotScheduler : public Scheduler {
   template <typename T>
   using Earliest = std::priority_queue<std::pair<TimePoint, T>, std::vector<std::pair<TimePoint, T>>, std::greater<>>;
 
+  Duration shortest_answer(ModelId model, BucketId bucket) const;
   // The last instant at which the first request of a model could be begun.
   TimePoint expiry(ModelId model) const;
   void note_expiry(ModelId model);
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
   void refuse_expired(ModelId model, TimePoint now, Dispatcher& dispatcher);
+  void refuse_hopeless(ModelId model, TimePoint now, Dispatcher& dispatcher);
+  // Whether the last request of the lane has too much before it on every device;
+  // when it could be answered, were it served last.
+  struct Outlook {
+    bool hopeless = true;
+    TimePoint answer = TimePoint::infinite_future();
+  };
+  Outlook outlook(ModelId model, BucketId bucket, TimePoint now) const;
 
   void free_devices(TimePoint now);
   void touch(ModelId model);
@@ -73,6 +88,7 @@ class FoliotScheduler : public Scheduler {
   };
 
   uint32_t devices_ = 0;
+  TimePoint overloaded_until_;
   std::vector<BestEffortLimit> best_effort_limits_;
   BitSet free_;                   // devices with less than `lookahead` to do
   std::vector<DeviceId> due_;     // of those, the ones for which something has changed
