@@ -33,5 +33,5 @@ SMALL = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_model(name, tmp_path):
-    check = check_model(name, tmp_path / name, batch_sizes=(1, 4), **SMALL[name])
+    check = check_model(name, tmp_path / name, batch_sizes=(1, 2), **SMALL[name])
     assert not check.failure

@@ -19,7 +19,7 @@ namespace {
 
 // Runs of each plan: so many, or fewer where they take longer than this.
 constexpr size_t kRunsMax = 5;
-constexpr Duration kTimeMax = Duration::milliseconds(500);
+constexpr Duration kTimeMax = Duration::milliseconds(200);
 
 Duration median(std::vector<Duration> durations) {
   const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);

@@ -10,6 +10,10 @@
 namespace foliot {
 namespace {
 
+// Tries to do better than the first placement. They cost little: milliseconds for
+// hundreds of tensors.
+constexpr int kImprovementsMax = 50;
+
 uint64_t aligned(uint64_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
 
 // The tensor whose storage this one shares in the end.
@@ -72,7 +76,36 @@ uint64_t best_fit(std::vector<Placed> placed, uint64_t bytes) {
   return best_gap == std::numeric_limits<uint64_t>::max() ? end : best;
 }
 
-// Largest first: they are the hardest to place.
+// A place for every tensor of the workspace.
+struct Placement {
+  std::vector<uint64_t> offsets;  // by tensor
+  uint64_t bytes = 0;
+  size_t highest = 0;  // position in the order of a tensor that ends there
+};
+
+Placement place_in_order(const Plan& plan, const std::vector<Lifetime>& lifetimes,
+                         const std::vector<TensorIndex>& order) {
+  Placement placement{.offsets = std::vector<uint64_t>(plan.tensors.size()), .bytes = 0, .highest = 0};
+  for (size_t i = 0; i < order.size(); ++i) {
+    std::vector<Placed> neighbours;
+    for (size_t j = 0; j < i; ++j) {
+      if (!lifetimes[order[j]].overlaps(lifetimes[order[i]])) continue;
+      const uint64_t begin = placement.offsets[order[j]];
+      neighbours.push_back({begin, begin + aligned(plan.tensors[order[j]].bytes)});
+    }
+    const uint64_t bytes = aligned(plan.tensors[order[i]].bytes);
+    const uint64_t offset = best_fit(std::move(neighbours), bytes);
+    placement.offsets[order[i]] = offset;
+    if (offset + bytes > placement.bytes) {
+      placement.bytes = offset + bytes;
+      placement.highest = i;
+    }
+  }
+  return placement;
+}
+
+// Largest first, since they are the hardest to place. Where that leaves more than
+// the least, what sticks out at the end is placed before all others, and so on.
 uint64_t place_workspace(Plan& plan) {
   const std::vector<Lifetime> lifetimes = find_lifetimes(plan);
   std::vector<TensorIndex> order;
@@ -82,24 +115,17 @@ uint64_t place_workspace(Plan& plan) {
   }
   std::ranges::stable_sort(order, std::greater(), [&](TensorIndex i) { return plan.tensors[i].bytes; });
 
-  uint64_t total = 0;
-  std::vector<TensorIndex> done;
-  for (TensorIndex index : order) {
-    Tensor& tensor = plan.tensors[index];
-    tensor.offset = 0;
-    if (lifetimes[index].is_used()) {
-      std::vector<Placed> neighbours;
-      for (TensorIndex other : done) {
-        if (!lifetimes[other].overlaps(lifetimes[index])) continue;
-        const uint64_t begin = plan.tensors[other].offset;
-        neighbours.push_back({begin, begin + aligned(plan.tensors[other].bytes)});
-      }
-      tensor.offset = best_fit(std::move(neighbours), tensor.bytes);
-      done.push_back(index);
-    }
-    total = std::max(total, tensor.offset + aligned(tensor.bytes));
+  const uint64_t least = workspace_bytes_min(plan);
+  Placement current = place_in_order(plan, lifetimes, order);
+  Placement best = current;
+  for (int i = 0; i < kImprovementsMax && best.bytes > least; ++i) {
+    const auto highest = order.begin() + static_cast<std::ptrdiff_t>(current.highest);
+    std::rotate(order.begin(), highest, highest + 1);
+    current = place_in_order(plan, lifetimes, order);
+    if (current.bytes < best.bytes) best = current;
   }
-  return total;
+  for (TensorIndex index : order) plan.tensors[index].offset = best.offsets[index];
+  return best.bytes;
 }
 
 // One behind the other; returns the size of the block.

@@ -82,6 +82,30 @@ TEST(MemoryPlannerTest, KeepsAScratchpadForItsOperatorOnly) {
   EXPECT_EQ(plan.tensors[plan.operators[0].scratchpad].offset, plan.tensors[plan.operators[3].scratchpad].offset);
 }
 
+// Largest first puts one of 320 bytes upon the other, and the first of 192 at the
+// bottom; between those too little is left for the second.
+TEST(MemoryPlannerTest, ImprovesOnLargestFirst) {
+  struct Part {
+    uint64_t bytes;
+    size_t first;
+    size_t last;
+  };
+  const std::vector<Part> parts{{320, 4, 4}, {192, 0, 1}, {320, 2, 4}, {192, 0, 2}};
+  Plan plan;
+  plan.outputs = {add_tensor(plan, 64, Place::kOutput)};
+  for (const Part& part : parts) add_tensor(plan, part.bytes);
+  for (size_t i = 0; i < 5; ++i) {
+    std::vector<TensorIndex> alive;
+    for (size_t j = 0; j < parts.size(); ++j) {
+      if (parts[j].first <= i && i <= parts[j].last) alive.push_back(static_cast<TensorIndex>(j + 1));
+    }
+    add_operator(plan, alive, plan.outputs[0]);
+  }
+  plan_memory(plan);
+  EXPECT_EQ(workspace_bytes_min(plan), 640u);
+  EXPECT_EQ(plan.workspace_bytes, 640u);
+}
+
 // Whatever the graph, tensors that are alive together lie apart.
 TEST(MemoryPlannerTest, NeverOverlapsWhatIsAliveTogether) {
   Random random(7);
