@@ -12,60 +12,6 @@ namespace {
 constexpr uint32_t kModelsMax = 1'000'000;
 constexpr uint32_t kConcurrencyMax = 65'536;
 
-Status check_groups(const std::vector<ModelGroup>& groups) {
-  std::set<std::string> names;
-  uint64_t models = 0;
-  for (const ModelGroup& group : groups) {
-    const auto wrong = [&](std::string_view what) {
-      return Status::invalid_argument(fmt::format("models '{}': {}", group.name, what));
-    };
-    if (group.name.empty()) return Status::invalid_argument("models without a name");
-    if (!names.insert(group.name).second) return wrong("the name is given twice");
-    if (group.count == 0) return wrong("count must be above 0");
-    if (group.slo && *group.slo <= Duration()) return wrong("slo must be above 0");
-    if (!(std::isfinite(group.weight) && group.weight > 0)) return wrong("weight must be above 0");
-    models += group.count;
-  }
-  if (models == 0) return Status::invalid_argument("no models: [[models]] is missing");
-  if (models > kModelsMax) return Status::invalid_argument(fmt::format("more than {} models", kModelsMax));
-  return Status();
-}
-
-Status check_stream(const Workload& workload, const Stream& stream) {
-  const auto wrong = [&](std::string_view what) {
-    return Status::invalid_argument(fmt::format("stream '{}': {}", stream.name, what));
-  };
-  for (const std::string& name : stream.models) {
-    const bool known = std::any_of(workload.groups.begin(), workload.groups.end(),
-                                   [&](const ModelGroup& group) { return group.name == name; });
-    if (!known) return wrong(fmt::format("models '{}' do not exist", name));
-  }
-  if (!(std::isfinite(stream.zipf) && stream.zipf >= 0)) return wrong("zipf must not be negative");
-  if (stream.slo && *stream.slo <= Duration()) return wrong("slo must be above 0");
-  if (stream.slo && stream.best_effort) return wrong("slo and best_effort exclude each other");
-  if (stream.start < Duration()) return wrong("start must not be negative");
-  if (stream.stop <= stream.start) return wrong("stop must come after start");
-  if (stream.activate_every < Duration()) return wrong("activate_every must not be negative");
-  const bool ramp = stream.activate_every > Duration();
-  if (stream.concurrency > 0) {
-    if (stream.trace != nullptr) return wrong("concurrency and a trace exclude each other");
-    if (stream.concurrency > kConcurrencyMax) return wrong(fmt::format("concurrency goes up to {}", kConcurrencyMax));
-    if (stream.think_time <= Duration()) return wrong("think_time must be above 0");
-    return Status();
-  }
-  if (stream.trace != nullptr) {
-    return ramp ? wrong("activate_every and a trace exclude each other") : Status();
-  }
-  if (ramp && (stream.per_model || stream.zipf > 0)) {
-    return wrong("activate_every needs one process and uniform popularity");
-  }
-  if (stream.per_model && stream.arrivals.kind == ArrivalKind::kReplay) {
-    return wrong("a trace of instants is of one process: per_model does not go with it");
-  }
-  const auto arrivals = make_arrivals(stream.arrivals);
-  return arrivals.ok() ? Status() : wrong(arrivals.status().message());
-}
-
 }  // namespace
 
 uint32_t Workload::models() const { return first_model(groups.size()); }
@@ -103,10 +49,64 @@ std::vector<uint32_t> Workload::models_of(const Stream& stream) const {
   return models;
 }
 
+Status Workload::check_groups() const {
+  std::set<std::string> names;
+  uint64_t count = 0;
+  for (const ModelGroup& group : groups) {
+    const auto wrong = [&](std::string_view what) {
+      return Status::invalid_argument(fmt::format("models '{}': {}", group.name, what));
+    };
+    if (group.name.empty()) return Status::invalid_argument("models without a name");
+    if (!names.insert(group.name).second) return wrong("the name is given twice");
+    if (group.count == 0) return wrong("count must be above 0");
+    if (group.slo && *group.slo <= Duration()) return wrong("slo must be above 0");
+    if (!(std::isfinite(group.weight) && group.weight > 0)) return wrong("weight must be above 0");
+    count += group.count;
+  }
+  if (count > kModelsMax) return Status::invalid_argument(fmt::format("more than {} models", kModelsMax));
+  return Status();
+}
+
+Status Workload::check_stream(const Stream& stream) const {
+  const auto wrong = [&](std::string_view what) {
+    return Status::invalid_argument(fmt::format("stream '{}': {}", stream.name, what));
+  };
+  for (const std::string& name : stream.models) {
+    const bool known =
+        std::any_of(groups.begin(), groups.end(), [&](const ModelGroup& group) { return group.name == name; });
+    if (!known) return wrong(fmt::format("models '{}' do not exist", name));
+  }
+  if (!(std::isfinite(stream.zipf) && stream.zipf >= 0)) return wrong("zipf must not be negative");
+  if (stream.slo && *stream.slo <= Duration()) return wrong("slo must be above 0");
+  if (stream.slo && stream.best_effort) return wrong("slo and best_effort exclude each other");
+  if (stream.start < Duration()) return wrong("start must not be negative");
+  if (stream.stop <= stream.start) return wrong("stop must come after start");
+  if (stream.activate_every < Duration()) return wrong("activate_every must not be negative");
+  const bool ramp = stream.activate_every > Duration();
+  if (stream.concurrency > 0) {
+    if (stream.trace != nullptr) return wrong("concurrency and a trace exclude each other");
+    if (stream.concurrency > kConcurrencyMax) return wrong(fmt::format("concurrency goes up to {}", kConcurrencyMax));
+    if (stream.think_time <= Duration()) return wrong("think_time must be above 0");
+    return Status();
+  }
+  if (stream.trace != nullptr) {
+    return ramp ? wrong("activate_every and a trace exclude each other") : Status();
+  }
+  if (ramp && (stream.per_model || stream.zipf > 0)) {
+    return wrong("activate_every needs one process and uniform popularity");
+  }
+  if (stream.per_model && stream.arrivals.kind == ArrivalKind::kReplay) {
+    return wrong("a trace of instants is of one process: per_model does not go with it");
+  }
+  const auto arrivals = make_arrivals(stream.arrivals);
+  return arrivals.ok() ? Status() : wrong(arrivals.status().message());
+}
+
 Status Workload::check() const {
-  FOLIOT_RETURN_IF_ERROR(check_groups(groups));
+  if (groups.empty()) return Status::invalid_argument("no models: [[models]] is missing");
+  FOLIOT_RETURN_IF_ERROR(check_groups());
   if (streams.empty()) return Status::invalid_argument("no requests: [[streams]] is missing");
-  for (const Stream& stream : streams) FOLIOT_RETURN_IF_ERROR(check_stream(*this, stream));
+  for (const Stream& stream : streams) FOLIOT_RETURN_IF_ERROR(check_stream(stream));
   return Status();
 }
 

@@ -74,6 +74,8 @@ struct Workload {
 
   // Errors: kInvalidArgument naming group or stream and what is wrong.
   Status check() const;
+  Status check_groups() const;
+  Status check_stream(const Stream& stream) const;
 };
 
 }  // namespace foliot

@@ -1,0 +1,30 @@
+// The declarative form of workloads, in TOML: [[profiles]], [[models]] and
+// [[streams]] (docs/WORKLOADS.md). A file may hold more than that: whoever reads
+// it asks the same reader for the rest, and finishes it.
+#ifndef FOLIOT_WORKLOAD_WORKLOAD_FILE_H_
+#define FOLIOT_WORKLOAD_WORKLOAD_FILE_H_
+
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "config/toml_reader.h"
+#include "workload/profile_table.h"
+#include "workload/workload.h"
+
+namespace foliot {
+
+// Reads the profile of a compiled package; its name is given.
+using PackageProfileReader = std::function<Result<ModelProfile>(const std::string& path)>;
+
+// The V100 table and what [[profiles]] adds to it. Paths are relative to the file.
+// Errors: kInvalidArgument naming file, line and key.
+Result<ProfileTable> read_profiles(TomlReader& file, const PackageProfileReader& read_package);
+
+// [[models]] and [[streams]]. Errors: kInvalidArgument naming file, line and key;
+// those of traces name the trace's line.
+Result<Workload> read_workload(TomlReader& file);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_WORKLOAD_WORKLOAD_FILE_H_
