@@ -107,7 +107,8 @@ enum class OperatorKind : uint16_t {
   kCumulative,
   // X -> Y[N,C,d'..]. mode: "nearest" "linear"; coordinates: "half_pixel"
   // "align_corners" "asymmetric" "pytorch_half_pixel"; nearest: "round_prefer_floor"
-  // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X.
+  // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X,
+  // which times the extent need not be whole: it is then cut for Y only.
   kResize,
   // X -> Y, same logical tensor in another layout. Made by a device's lowering
   // only, never by the compiler.

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
+#include "compiler/operators/composer.h"
 #include "compiler/operators/onnx_operator.h"
 
 namespace foliot {
@@ -83,43 +86,221 @@ Result<Shape> read_target(NodeTranslation& node, Operands operands, std::vector<
 
 Status check_choice(std::string_view what, const std::string& value, std::span<const std::string_view> choices) {
   if (std::ranges::find(choices, value) != choices.end()) return {};
-  return Status::unimplemented(fmt::format("{} '{}' is not supported", what, value));
+  return Status::invalid_argument(fmt::format("{} is '{}'", what, value));
+}
+
+// How the positions of the result are found in the input, and what is read there.
+struct Rule {
+  std::string mode, coordinates, nearest;
+  bool antialias = false, exclude_outside = false;
+  double cubic_a = -0.75;
+};
+
+Result<Rule> read_rule(NodeTranslation& node, bool old) {
+  static constexpr std::array<std::string_view, 3> kModes{"nearest", "linear", "cubic"};
+  static constexpr std::array<std::string_view, 6> kCoordinates{
+      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"};
+  static constexpr std::array<std::string_view, 4> kNearest{"round_prefer_floor", "floor", "ceil", "round_prefer_ceil"};
+  Rule rule;
+  rule.mode = node.text("mode", "nearest");
+  rule.coordinates = old ? "asymmetric" : node.text("coordinate_transformation_mode", "half_pixel");
+  rule.nearest = old ? "floor" : node.text("nearest_mode", "round_prefer_floor");
+  rule.antialias = node.integer("antialias", 0) != 0;
+  rule.exclude_outside = node.integer("exclude_outside", 0) != 0;
+  rule.cubic_a = node.real("cubic_coeff_a", -0.75);
+  FOLIOT_RETURN_IF_ERROR(check_choice("mode", rule.mode, kModes));
+  FOLIOT_RETURN_IF_ERROR(check_choice("coordinate_transformation_mode", rule.coordinates, kCoordinates));
+  FOLIOT_RETURN_IF_ERROR(check_choice("nearest_mode", rule.nearest, kNearest));
+  return rule;
+}
+
+// One dimension that is resized.
+struct Dimension {
+  int64_t from, to;
+  double scale;
+  double first = 0, last = 1;  // of tf_crop_and_resize: the part that is read, as shares
+};
+
+double source_position(const Rule& rule, const Dimension& d, int64_t position) {
+  const auto x = static_cast<double>(position);
+  const double ends = static_cast<double>(d.from - 1);
+  const double resized = static_cast<double>(d.from) * d.scale;  // before it was cut to a whole number
+  if (rule.coordinates == "asymmetric") return x / d.scale;
+  if (rule.coordinates == "align_corners") return resized == 1 ? 0 : x * ends / (resized - 1);
+  if (rule.coordinates == "pytorch_half_pixel" && d.to == 1) return 0;
+  if (rule.coordinates == "tf_crop_and_resize") {
+    const double part = (d.last - d.first) * ends;
+    return d.first * ends + (d.to == 1 ? part / 2 : x * part / static_cast<double>(d.to - 1));
+  }
+  const double half_pixel = (x + 0.5) / d.scale - 0.5;
+  if (rule.coordinates != "half_pixel_symmetric") return half_pixel;
+  // The middles of both meet, whatever was cut off.
+  return half_pixel + static_cast<double>(d.from) / 2 * (1 - static_cast<double>(d.to) / resized);
+}
+
+int64_t nearest_of(const std::string& rounding, double x) {
+  if (rounding == "floor") return static_cast<int64_t>(std::floor(x));
+  if (rounding == "ceil") return static_cast<int64_t>(std::ceil(x));
+  return static_cast<int64_t>(rounding == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5));
+}
+
+// What an input at this distance weighs.
+double weight_at(const Rule& rule, double distance) {
+  const double d = std::fabs(distance);
+  if (rule.mode == "linear") return std::max(1 - d, 0.0);
+  const double a = rule.cubic_a;
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((d - 5) * d + 8) * d * a - 4 * a : 0;
+}
+
+// The weights of all inputs for one position of the result. Beyond the ends the
+// last input stands for what is missing, unless it is left out.
+std::vector<double> weights_of(const Rule& rule, const Dimension& d, int64_t position) {
+  std::vector<double> weights(static_cast<size_t>(d.from), 0);
+  const double x = source_position(rule, d, position);
+  const auto clamped = [&](int64_t i) { return static_cast<size_t>(std::clamp<int64_t>(i, 0, d.from - 1)); };
+  if (rule.mode == "nearest") {
+    weights[clamped(nearest_of(rule.nearest, x))] = 1;
+    return weights;
+  }
+  const double narrowing = rule.antialias ? std::min(d.scale, 1.0) : 1;
+  const double reach = (rule.mode == "linear" ? 1 : 2) / narrowing;
+  double total = 0;
+  for (auto i = static_cast<int64_t>(std::floor(x - reach)); i <= static_cast<int64_t>(std::ceil(x + reach)); ++i) {
+    const bool outside = i < 0 || i >= d.from;
+    if (outside && rule.exclude_outside) continue;
+    const double weight = weight_at(rule, (static_cast<double>(i) - x) * narrowing);
+    weights[clamped(i)] += weight;
+    total += weight;
+  }
+  for (double& weight : weights) weight /= total;
+  return weights;
+}
+
+bool is_cropped(const Rule& rule, const Dimension& d, int64_t position) {
+  const double x = source_position(rule, d, position);
+  return rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(d.from - 1));
+}
+
+// Resizes one dimension by a product with a matrix of weights, or by choosing.
+ValueIndex resize_dimension(Composer& c, ValueIndex x, const Rule& rule, const Dimension& d, int64_t axis,
+                            double outside) {
+  const auto rank = static_cast<size_t>(c.rank(x));
+  std::vector<int64_t> chosen, inside;
+  std::vector<double> matrix(static_cast<size_t>(d.from * d.to));
+  for (int64_t position = 0; position < d.to; ++position) {
+    const std::vector<double> weights = weights_of(rule, d, position);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      matrix[i * static_cast<size_t>(d.to) + static_cast<size_t>(position)] = weights[i];
+    }
+    chosen.push_back(std::ranges::max_element(weights) - weights.begin());
+    inside.push_back(!is_cropped(rule, d, position));
+  }
+  if (rule.mode == "nearest") {
+    x = c.gather(x, c.integers(chosen, {d.to}), axis);
+  } else {
+    std::vector<int64_t> permutation(rank);
+    std::iota(permutation.begin(), permutation.end(), 0);
+    std::swap(permutation[static_cast<size_t>(axis)], permutation.back());
+    const ValueIndex weights = c.constant(from_doubles(c.type(x), {d.from, d.to}, matrix));
+    const ValueIndex turned = c.transpose(x, permutation);
+    Shape shape = c.shape(turned);
+    const ValueIndex product = c.matmul(rank == 1 ? c.reshape(turned, {1, d.from}) : turned, weights);
+    shape.back() = d.to;
+    x = c.transpose(c.reshape(product, shape), permutation);
+  }
+  if (std::ranges::find(inside, 0) == inside.end()) return x;
+  Shape mask(rank, 1);
+  mask[static_cast<size_t>(axis)] = d.to;
+  return c.where(c.constant(from_integers(DataType::kBool, mask, inside)), x, c.like(x, outside));
+}
+
+// Whether the device has it in one operator.
+bool is_plain(NodeTranslation& node, const Rule& rule, const Shape& target) {
+  const Shape shape = node.shape(0);
+  return shape.size() >= 3 && shape[0] == target[0] && shape[1] == target[1] && rule.mode != "cubic" &&
+         !rule.antialias && !rule.exclude_outside && is_floating(node.value(0).type) &&
+         rule.coordinates != "half_pixel_symmetric" && rule.coordinates != "tf_crop_and_resize";
+}
+
+Status resize_by_dimension(NodeTranslation& node, const Rule& rule, const Shape& target,
+                           const std::vector<double>& scales) {
+  constexpr double kWeightsMax = 1 << 26;
+  const Shape shape = node.shape(0);
+  if (rule.mode != "nearest" && !is_floating(node.value(0).type)) {
+    return Status::unimplemented(fmt::format("mode '{}' is supported for floats only", rule.mode));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_axes(node));
+  const bool crops = rule.coordinates == "tf_crop_and_resize";
+  std::vector<double> roi;
+  if (crops) {
+    FOLIOT_ASSIGN_OR_RETURN(const Constant constant, node.constant(1, "'roi'"));
+    roi = to_doubles(constant);
+    if (roi.size() != 2 * (axes.empty() ? shape.size() : axes.size()))
+      return Status::invalid_argument("'roi' does not fit");
+  }
+  Composer c(node.builder());
+  ValueIndex x = node.input(0);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    Dimension d{.from = shape[i], .to = target[i], .scale = scales[i]};
+    const auto named = std::ranges::find(axes, static_cast<int64_t>(i));
+    if (crops && (axes.empty() || named != axes.end())) {
+      const size_t at = axes.empty() ? i : static_cast<size_t>(named - axes.begin());
+      d.first = roi[at];
+      d.last = roi[roi.size() / 2 + at];
+    }
+    if (d.from == d.to && d.scale == 1 && d.first == 0 && d.last == 1) continue;
+    if (d.from < 1 || static_cast<double>(d.from) * static_cast<double>(d.to) > kWeightsMax) {
+      return Status::unimplemented(fmt::format("resizing {} to {} in this mode is too large", d.from, d.to));
+    }
+    x = resize_dimension(c, x, rule, d, static_cast<int64_t>(i), node.real("extrapolation_value", 0));
+  }
+  return c.finish(node, x);
+}
+
+// All scaled alike, so that the result fits into the sizes, or covers them.
+Status keep_aspect_ratio(NodeTranslation& node, const Shape& shape, Shape* target, std::vector<double>* scales) {
+  const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
+  if (policy == "stretch") return {};
+  if (policy != "not_larger" && policy != "not_smaller") {
+    return Status::invalid_argument("keep_aspect_ratio_policy is '" + policy + "'");
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_axes(node));
+  const auto is_scaled = [&](size_t i) {
+    return axes.empty() || std::ranges::find(axes, static_cast<int64_t>(i)) != axes.end();
+  };
+  double scale = policy == "not_larger" ? std::numeric_limits<double>::infinity() : 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!is_scaled(i)) continue;
+    scale = policy == "not_larger" ? std::min(scale, (*scales)[i]) : std::max(scale, (*scales)[i]);
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!is_scaled(i)) continue;
+    (*scales)[i] = scale;
+    (*target)[i] = static_cast<int64_t>(std::floor(static_cast<double>(shape[i]) * scale + 0.5));
+  }
+  return {};
 }
 
 Status resize(NodeTranslation& node) {
   const bool upsample = node.type() == "Upsample";
   const bool old = upsample || node.opset() < 11;
-  if (node.rank(0) < 3) return Status::invalid_argument("the input has no spatial dimension");
-  const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
-  if (policy != "stretch" || node.integer("antialias", 0) != 0) {
-    return Status::unimplemented("keep_aspect_ratio_policy and antialias are not supported");
-  }
-  const std::string mode = node.text("mode", "nearest");
-  const std::string coordinates = old ? "asymmetric" : node.text("coordinate_transformation_mode", "half_pixel");
-  const std::string nearest = old ? "floor" : node.text("nearest_mode", "round_prefer_floor");
-  static constexpr std::array<std::string_view, 2> kModes{"nearest", "linear"};
-  static constexpr std::array<std::string_view, 4> kCoordinates{"half_pixel", "align_corners", "asymmetric",
-                                                                "pytorch_half_pixel"};
-  static constexpr std::array<std::string_view, 4> kNearest{"round_prefer_floor", "floor", "ceil", "round_prefer_ceil"};
-  FOLIOT_RETURN_IF_ERROR(check_choice("mode", mode, kModes));
-  FOLIOT_RETURN_IF_ERROR(check_choice("coordinate_transformation_mode", coordinates, kCoordinates));
-  FOLIOT_RETURN_IF_ERROR(check_choice("nearest_mode", nearest, kNearest));
-
+  FOLIOT_ASSIGN_OR_RETURN(const Rule rule, read_rule(node, old));
   std::vector<double> scales;
   const Operands operands = old ? Operands{.scales = 1, .sizes = 4} : Operands{.scales = 2, .sizes = 3};
   FOLIOT_ASSIGN_OR_RETURN(Shape target, read_target(node, operands, &scales));
   const Shape shape = node.shape(0);
-  if (target[0] != shape[0] || target[1] != shape[1]) {
-    return Status::unimplemented("resizing the batch or the channels is not supported");
-  }
-  if (target == shape) {
+  if (has_elements(node, operands.sizes)) FOLIOT_RETURN_IF_ERROR(keep_aspect_ratio(node, shape, &target, &scales));
+  const bool whole = std::ranges::all_of(scales, [](double scale) { return scale == 1; });
+  if (target == shape && whole && rule.coordinates != "tf_crop_and_resize") {
     node.set_output(0, node.input(0));
     return {};
   }
+  if (!is_plain(node, rule, target)) return resize_by_dimension(node, rule, target, scales);
   Attributes attributes;
-  attributes.set("mode", mode);
-  attributes.set("coordinates", coordinates);
-  attributes.set("nearest", nearest);
+  attributes.set("mode", rule.mode);
+  attributes.set("coordinates", rule.coordinates);
+  attributes.set("nearest", rule.nearest);
   attributes.set("scales", std::move(scales));
   return node.finish(node.builder().emit(OperatorKind::kResize, {node.input(0)}, std::move(attributes),
                                          ValueType{node.value(0).type, std::move(target)}));

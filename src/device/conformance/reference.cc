@@ -461,8 +461,8 @@ double resize_position(const Node& node, size_t d, int64_t position, int64_t fro
   const std::string& coordinates = node.attributes.text("coordinates");
   const double scale = node.attributes.reals("scales")[d], x = static_cast<double>(position);
   if (coordinates == "asymmetric") return x / scale;
-  if (coordinates == "align_corners")
-    return to == 1 ? 0 : x * static_cast<double>(from - 1) / static_cast<double>(to - 1);
+  const double resized = static_cast<double>(from) * scale;
+  if (coordinates == "align_corners") return resized == 1 ? 0 : x * static_cast<double>(from - 1) / (resized - 1);
   if (coordinates == "pytorch_half_pixel" && to == 1) return 0;
   return (x + 0.5) / scale - 0.5;
 }

@@ -22,8 +22,9 @@ struct Rule {
 
 double source_position(const Rule& rule, int64_t position, double scale, int64_t from, int64_t to) {
   const auto x = static_cast<double>(position);
+  const double resized = static_cast<double>(from) * scale;
   if (rule.coordinates == "align_corners")
-    return to == 1 ? 0.0 : x * static_cast<double>(from - 1) / static_cast<double>(to - 1);
+    return resized == 1 ? 0.0 : x * static_cast<double>(from - 1) / (resized - 1);
   if (rule.coordinates == "asymmetric") return x / scale;
   if (rule.coordinates == "pytorch_half_pixel" && to == 1) return 0.0;
   return (x + 0.5) / scale - 0.5;
