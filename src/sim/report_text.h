@@ -1,0 +1,26 @@
+// What people and programs read of simulations: a table over policies, JSON, and
+// the series as CSV.
+#ifndef FOLIOT_SIM_REPORT_TEXT_H_
+#define FOLIOT_SIM_REPORT_TEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "sim/fluid_bound.h"
+#include "sim/simulation_report.h"
+
+namespace foliot {
+
+// A line per policy; then what was missed and why, and prediction errors. The
+// bound is left out where it is null.
+std::string report_table(const std::vector<SimulationReport>& reports, const FluidBound* bound);
+
+// All of one report but its series.
+std::string report_json(const SimulationReport& report, const FluidBound* bound);
+
+// A line per interval; columns of a group bear its name.
+std::string series_csv(const SimulationReport& report);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_REPORT_TEXT_H_
