@@ -71,15 +71,14 @@ void LoadPlanner::allocate(ModelId model) {
 
 TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
   if (priorities_.empty()) return TimePoint::infinite_future();
-  if (now >= retry_) {
-    for (const DeviceId id : free_devices(now)) {
-      const DeviceModel& device = cluster_.device(id);
-      while (device.load_available(now) < now + lookahead_ && load_one(device, now, dispatcher)) {
-      }
-      if (device.load_available(now) < now + lookahead_) continue;
-      free_.erase(id);
-      agenda_.busy(id, device.load_available(now) - lookahead_);
+  if (now < retry_) return retry_;
+  for (const DeviceId id : free_devices(now)) {
+    const DeviceModel& device = cluster_.device(id);
+    while (device.load_available(now) < now + lookahead_ && load_one(device, now, dispatcher)) {
     }
+    if (device.load_available(now) < now + lookahead_) continue;
+    free_.erase(id);
+    agenda_.busy(id, device.load_available(now) - lookahead_);
   }
   if (priorities_.empty()) return TimePoint::infinite_future();
   return std::min(agenda_.wake(), retry_ > now ? retry_ : TimePoint::infinite_future());
