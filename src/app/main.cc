@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "app/bench_command.h"
+#include "app/bench_controller_command.h"
 #include "app/compile_command.h"
+#include "app/controller_command.h"
 #include "app/explain_command.h"
 #include "app/flags.h"
 #include "app/models_command.h"
 #include "app/run_command.h"
 #include "app/serve_command.h"
 #include "app/trace_command.h"
+#include "app/worker_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
@@ -35,6 +38,9 @@ int main(int argc, char** argv) {
   foliot::add_bench_command(app, exit_code);
   foliot::add_explain_command(app, exit_code);
   foliot::add_trace_command(app, exit_code);
+  foliot::add_controller_command(app, exit_code);
+  foliot::add_worker_command(app, exit_code);
+  foliot::add_bench_controller_command(app, exit_code);
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     arguments = foliot::expand_config_file(app, std::move(arguments));

@@ -122,7 +122,7 @@ void Connection::close(const Status& reason, bool tell_peer, TimePoint now) {
   FOLIOT_CHECK(!closed_);
   closed_ = true;
   if (!conversation_) return host_.on_no_greeting(peer_, reason);
-  if (tell_peer) encode(Goodbye{reason.message()}, unsent_);
+  if (tell_peer) encode(Goodbye{reason.ok() ? "it has stopped" : reason.message()}, unsent_);
   conversation_->on_close(reason, now);
   conversation_.reset();
 }

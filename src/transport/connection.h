@@ -43,7 +43,7 @@ class Conversation {
   // An error ends the connection; the peer is told its message.
   virtual Status on_frame(const Frame& frame, TimePoint now) = 0;
   // The connection is over; nothing can be sent any more, and the conversation is
-  // destroyed after this.
+  // destroyed after this. `reason` is ok if this side has stopped.
   virtual void on_close(const Status& reason, TimePoint now) = 0;
 };
 

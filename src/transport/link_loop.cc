@@ -218,7 +218,7 @@ void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool t
 }
 
 void LinkLoop::Loop::close_all() {
-  while (!links_.empty()) close(LinkPointer(links_.begin()->second), Status::unavailable("it is stopping"), true);
+  while (!links_.empty()) close(LinkPointer(links_.begin()->second), Status(), true);
 }
 
 void LinkLoop::Loop::run() {

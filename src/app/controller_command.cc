@@ -1,0 +1,65 @@
+#include "app/controller_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "app/controller_service.h"
+#include "app/flags.h"
+#include "app/schedulers.h"
+#include "platform/clock.h"
+#include "transport/link_loop.h"
+
+namespace foliot {
+namespace {
+
+struct ControllerFlags {
+  std::string listen = "127.0.0.1:8100";
+  std::string scheduler = "clockwork";
+  ControllerOptions controller;
+};
+
+Status run(const ControllerFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(flags.scheduler));
+  ControllerOptions options = flags.controller;
+  options.early_refusal = policy.early_refusal;
+  ControllerService service(options, policy.make, monotonic_now,
+                            [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  LinkLoop loop({.connection = {.role = Role::kController}, .stop_on_signals = true}, service);
+  FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
+  fmt::print("ready: port {}, scheduler {}\n", port, flags.scheduler);
+  std::fflush(stdout);
+  loop.run();
+  return Status();
+}
+
+}  // namespace
+
+void add_controller_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("controller", "Decide for workers that connect over TCP");
+  command->footer(
+      "Workers bring their models; clients ask for them over the same port.\n\n"
+      "  foliot controller --listen 0.0.0.0:8100\n"
+      "  foliot worker --emulate resnet50:15 --count 10 --controller localhost:8100\n"
+      "  foliot bench-controller localhost:8100 --rate 5000 --deadline 100ms\n\n"
+      "There is no authentication: listen where only friends can reach.");
+  auto flags = std::make_shared<ControllerFlags>();
+  command->add_option("--listen", flags->listen, "HOST:PORT to listen on; port 0 for any that is free")
+      ->capture_default_str();
+  command->add_option("--scheduler", flags->scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
+      ->capture_default_str();
+  command->add_option("--queued-max", flags->controller.queued_max, "requests waiting; more are refused as overload")
+      ->capture_default_str();
+  add_duration_flag(*command, "deadline-margin", flags->controller.deadline_margin,
+                    "plan each answer to be ready this long before its deadline");
+  command->callback([flags, &exit_code] {
+    const Status status = run(*flags);
+    if (!status.ok()) fmt::print(stderr, "foliot controller: {}\n", status.message());
+    exit_code = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace foliot

@@ -1,0 +1,326 @@
+// The parts of a cluster together: over loopback TCP as they run, and on bytes
+// carried by hand where a peer misbehaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "app/controller_service.h"
+#include "app/request_load.h"
+#include "app/schedulers.h"
+#include "app/worker_service.h"
+#include "emulation/emulated_models.h"
+#include "platform/clock.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kPageBytes = uint64_t{16} << 20;
+
+WorkerServiceOptions workers(const std::string& models) {
+  return {.page_count = 100, .models = *parse_emulated_models(models, kPageBytes)};
+}
+
+// A controller on a thread of its own.
+class RunningController {
+ public:
+  RunningController()
+      : service_({.early_refusal = false}, find_policy("clockwork")->make, monotonic_now,
+                 [this](const std::string& line) { log.push_back(line); }),
+        loop_({}, service_) {
+    port_ = loop_.listen("127.0.0.1:0").value();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~RunningController() { stop(); }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    loop_.stop();
+    thread_.join();
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  std::vector<std::string> log;  // to be read after stop()
+
+ private:
+  ControllerService service_;
+  LinkLoop loop_;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+// Workers on a thread of their own, taken in when the constructor returns.
+class RunningWorkers {
+ public:
+  RunningWorkers(const std::string& address, uint32_t count, const std::string& models)
+      : service_(workers(models), {.on_ready = [this](size_t now) { ready_ = now; },
+                                   .on_lost = [this](const Status& status) { lost = status; }}),
+        loop_({.connection = {.role = Role::kWorker}}, service_) {
+    for (uint32_t i = 0; i < count; ++i) EXPECT_TRUE(loop_.connect(address).ok());
+    thread_ = std::thread([this] { loop_.run(); });
+    while (ready_ < count) std::this_thread::yield();
+  }
+  ~RunningWorkers() { stop(); }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    loop_.stop();
+    thread_.join();
+  }
+
+  Status lost;  // to be read after stop()
+
+ private:
+  std::atomic<size_t> ready_{0};
+  WorkerService service_;
+  LinkLoop loop_;
+  std::thread thread_;
+};
+
+Result<RequestLoadResult> load(const std::string& address, const RequestLoadOptions& options) {
+  std::function<void()> stop;
+  RequestLoad load(options, [&] { stop(); });
+  LinkLoop loop({.connection = {.role = Role::kClient}}, load);
+  stop = [&] { loop.stop(); };
+  FOLIOT_RETURN_IF_ERROR(loop.connect(address));
+  loop.run();
+  return load.result();
+}
+
+RequestLoadOptions short_load(double rate) {
+  return {.arrivals = {.rate = rate},
+          .deadline = Duration::seconds(5),
+          .warm_up = Duration::milliseconds(50),
+          .duration = Duration::milliseconds(200)};
+}
+
+TEST(LinksTest, EveryRequestIsAnsweredOverTcp) {
+  RunningController controller;
+  RunningWorkers workers(controller.address(), 3, "resnet18:4");
+  const auto result = load(controller.address(), short_load(1000));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const LoadTally& total = result->load.total();
+  EXPECT_GT(total.sent, 50u);
+  EXPECT_EQ(total.good + total.late + total.refused, total.sent);
+  EXPECT_GT(total.good, 0u);
+  EXPECT_EQ(result->controller.devices, 3u);
+  EXPECT_GT(result->controller.actions, 0u);
+  EXPECT_GT(result->controller.decisions, 0u);
+  workers.stop();
+  controller.stop();
+  EXPECT_TRUE(workers.lost.ok()) << workers.lost.message();
+}
+
+TEST(LinksTest, WhatALostWorkerHadIsAnsweredToo) {
+  RunningController controller;
+  auto workers = std::make_unique<RunningWorkers>(controller.address(), 1, "resnet18");
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    workers->stop();
+  });
+  const auto result = load(controller.address(), short_load(1000));
+  killer.join();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->load.total().failed, 0u);  // refused, not forgotten
+  controller.stop();
+  EXPECT_THAT(controller.log, ::testing::Contains(HasSubstr("worker 'worker-0' at 127.0.0.1:")));
+}
+
+TEST(LinksTest, AllWorkersMustBringTheSameModels) {
+  RunningController controller;
+  RunningWorkers first(controller.address(), 1, "resnet18");
+  Status lost;
+  std::function<void()> stop;
+  WorkerService service(workers("resnet50"), {.on_ready = [](size_t) { ADD_FAILURE(); },
+                                              .on_lost =
+                                                  [&](const Status& status) {
+                                                    lost = status;
+                                                    stop();
+                                                  }});
+  LinkLoop loop({.connection = {.role = Role::kWorker}}, service);
+  stop = [&] { loop.stop(); };
+  ASSERT_TRUE(loop.connect(controller.address()).ok());
+  loop.run();
+  EXPECT_THAT(lost.message(), HasSubstr("'resnet50' is not what the first brought as 'resnet18'"));
+}
+
+TEST(LinksTest, SaysThatNobodyIsThere) {
+  EXPECT_THAT(load("127.0.0.1:1", short_load(1)).status().message(), HasSubstr("cannot connect to 127.0.0.1:1"));
+  EXPECT_THAT(load("nowhere", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
+  EXPECT_THAT(load("127.0.0.1:99999", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
+}
+
+TEST(LinksTest, APortIsListenedOnByOne) {
+  RunningController controller;
+  ControllerService service({}, find_policy("clockwork")->make, monotonic_now, [](const std::string&) {});
+  LinkLoop loop({}, service);
+  EXPECT_EQ(loop.listen(controller.address()).status().code(), StatusCode::kAlreadyExists);
+}
+
+// ---- Peers that misbehave, without sockets ----
+
+TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+
+class NoDriver : public ConnectionDriver {
+ public:
+  void on_unsent(Connection&) override {}
+};
+
+// A peer of the controller whose bytes the test writes.
+class Peer {
+ public:
+  Peer(ControllerService& service, Role role) : connection_({}, "peer", service, driver_) {
+    WireBytes greeting;
+    WireWriter writer(greeting);
+    writer.put(uint32_t{0x544c4f46});
+    writer.put(kWireVersion);
+    writer.put(role);
+    writer.put(uint8_t{0});
+    EXPECT_TRUE(hear(greeting).ok());
+    said();
+  }
+
+  template <typename Message>
+  Status say(const Message& message) {
+    WireBytes bytes;
+    encode(message, bytes);
+    return hear(bytes);
+  }
+  // The last frame that the controller has sent, as a Message.
+  template <typename Message>
+  Message last() {
+    const WireBytes bytes = said();
+    size_t begin = 0;
+    Frame frame;
+    while (begin < bytes.size()) {
+      uint32_t length;
+      std::memcpy(&length, bytes.data() + begin, sizeof(length));
+      frame = {static_cast<MessageType>(bytes[begin + kFrameLengthBytes]),
+               std::span(bytes).subspan(begin + kFrameLengthBytes + 1, length - 1)};
+      begin += kFrameLengthBytes + length;
+    }
+    Message message;
+    EXPECT_TRUE(decode(frame, message).ok());
+    return message;
+  }
+  void close() { connection_.close(Status::unavailable("gone"), false, now); }
+
+  TimePoint now = at_ms(1);
+
+ private:
+  Status hear(const WireBytes& bytes) {
+    for (size_t done = 0; done < bytes.size();) {
+      const auto space = connection_.space();
+      const size_t piece = std::min(space.size(), bytes.size() - done);
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(done), piece, space.begin());
+      done += piece;
+      FOLIOT_RETURN_IF_ERROR(connection_.received(piece, now));
+    }
+    return Status();
+  }
+  WireBytes said() {
+    const WireBytes bytes(connection_.unsent().begin(), connection_.unsent().end());
+    connection_.sent(bytes.size());
+    return bytes;
+  }
+
+  NoDriver driver_;
+  Connection connection_;
+};
+
+class ControllerServiceTest : public ::testing::Test {
+ protected:
+  ControllerServiceTest() {
+    const std::vector<ModelInfo> models = *parse_emulated_models("resnet18", kPageBytes);
+    EXPECT_TRUE(worker_.say(Registration{"w", {10}, models}).ok());
+    EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
+  }
+  Request request(uint64_t id) {
+    return {.id = RequestId(id), .model = ModelId(0), .arrival = at_ms(1), .deadline = at_ms(1000)};
+  }
+  // The action that the controller sends in this turn.
+  Action next_action() {
+    service_.on_turn_end(at_ms(1));
+    return worker_.last<Action>();
+  }
+
+  ControllerService service_{
+      {.early_refusal = false}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {}};
+  Peer worker_{service_, Role::kWorker};
+  Peer client_{service_, Role::kClient};
+};
+
+TEST_F(ControllerServiceTest, AnOutcomeMustBeOfAnActionOfItsOwn) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  const Action action = next_action();
+  Outcome outcome{.action = action.id, .type = action.type, .device = action.device, .model = action.model};
+  Outcome other = outcome;
+  other.action = ActionId(77);
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("action 77 was not given to device 0"));
+  other = outcome;
+  other.device = DeviceId(5);
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("device 5 is not its own"));
+  other = outcome;
+  other.type = ActionType::kInfer;
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("was not given"));
+  EXPECT_TRUE(worker_.say(outcome).ok());
+  EXPECT_THAT(worker_.say(outcome).message(), HasSubstr("was not given"));  // not twice
+}
+
+TEST_F(ControllerServiceTest, RequestIdsMustGrow) {
+  EXPECT_TRUE(client_.say(request(5)).ok());
+  EXPECT_THAT(client_.say(request(5)).message(), HasSubstr("ids must grow"));
+  EXPECT_THAT(client_.say(request(UINT64_MAX)).message(), HasSubstr("ids must grow"));
+}
+
+TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
+  Peer other(service_, Role::kClient);
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  ASSERT_TRUE(other.say(request(1)).ok());
+  ASSERT_TRUE(other.say(Cancel{RequestId(1)}).ok());
+  EXPECT_EQ(other.last<Completion>().refusal, Refusal::kCancelled);
+  EXPECT_EQ(service_.controller().queued(), 1u);
+}
+
+TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheConversation) {
+  EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("a OUTCOME has no place here"));
+  EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("a REQUEST has no place here"));
+  EXPECT_THAT(worker_.say(Registration{"w", {10}, {}}).message(), HasSubstr("registers once"));
+  Peer empty(service_, Role::kWorker);
+  EXPECT_THAT(empty.say(Registration{"w", {}, {}}).message(), HasSubstr("1 to 64 devices"));
+  EXPECT_THAT(empty.say(Registration{"w", {1}, {}}).message(), HasSubstr("1 to 16384 models"));
+}
+
+TEST_F(ControllerServiceTest, WhatALostWorkerHadHasFailed) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  next_action();
+  worker_.close();
+  // The LOAD has failed; what is sent to the lost worker from now on fails, too.
+  for (int i = 0; i < 10 && service_.controller().queued() > 0; ++i) service_.on_turn_end(at_ms(1 + i));
+  service_.on_turn_end(at_ms(2000));
+  EXPECT_EQ(service_.controller().queued(), 0u);
+  EXPECT_FALSE(client_.last<Completion>().served());
+}
+
+TEST_F(ControllerServiceTest, AnswersToAClientThatIsGoneAreDropped) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  client_.close();
+  Peer next(service_, Role::kClient);  // gets another place while the request is in flight
+  ASSERT_TRUE(next.say(request(1)).ok());
+  service_.on_turn_end(at_ms(3000));
+  EXPECT_EQ(next.last<Completion>().refusal, Refusal::kExpired);
+}
+
+TEST_F(ControllerServiceTest, TellsTheTime) {
+  ASSERT_TRUE(client_.say(Ping{at_ms(-5)}).ok());
+  const Pong pong = client_.last<Pong>();
+  EXPECT_EQ(pong.ping_sent, at_ms(-5));
+  EXPECT_EQ(pong.host_time, at_ms(1));
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,41 @@
+// GuestClock: keeps the host's clock known on a guest's connection: a few pings at
+// the beginning, then one a second.
+//
+// Threading: belongs to its connection's thread.
+#ifndef FOLIOT_TRANSPORT_GUEST_CLOCK_H_
+#define FOLIOT_TRANSPORT_GUEST_CLOCK_H_
+
+#include "base/status.h"
+#include "base/time.h"
+#include "transport/clock_offset.h"
+#include "transport/connection.h"
+
+namespace foliot {
+
+class GuestClock {
+ public:
+  explicit GuestClock(Connection& connection) : connection_(connection) {}
+
+  void start(TimePoint now) { ping(now); }
+  // Errors: the pong answers no ping of ours.
+  Status on_pong(const Pong& pong, TimePoint now);
+  // To be called when next_ping() has come, at the latest.
+  void keep(TimePoint now);
+  TimePoint next_ping() const { return next_ping_; }
+
+  // Enough pings have come back for times to be exchanged.
+  bool ready() const { return offset_.samples() >= ClockOffset::kWindow; }
+  const ClockOffset& offset() const { return offset_; }
+
+ private:
+  void ping(TimePoint now);
+
+  Connection& connection_;
+  ClockOffset offset_;
+  TimePoint next_ping_ = TimePoint::infinite_future();
+  TimePoint ping_sent_ = TimePoint::infinite_future();  // infinite: none is under way
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRANSPORT_GUEST_CLOCK_H_

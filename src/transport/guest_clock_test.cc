@@ -1,0 +1,50 @@
+#include "transport/guest_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace foliot {
+namespace {
+
+class Nobody : public Host, public ConnectionDriver {
+ public:
+  Result<std::unique_ptr<Conversation>> on_open(Connection&, Role, TimePoint) override {
+    return Status::unavailable("nobody");
+  }
+  void on_no_greeting(const std::string&, const Status&) override {}
+  void on_unsent(Connection&) override {}
+};
+
+TimePoint at_us(int64_t us) { return TimePoint() + Duration::microseconds(us); }
+
+TEST(GuestClockTest, PingsUntilItKnowsAndThenNowAndThen) {
+  Nobody nobody;
+  Connection connection({}, "peer", nobody, nobody);
+  connection.sent(connection.unsent_bytes());
+  GuestClock clock(connection);
+  clock.start(at_us(0));
+  for (uint32_t i = 0; i < ClockOffset::kWindow; ++i) {
+    EXPECT_FALSE(clock.ready());
+    EXPECT_GT(connection.unsent_bytes(), 0u);
+    connection.sent(connection.unsent_bytes());
+    ASSERT_TRUE(clock.on_pong({at_us(i * 10), at_us(i * 10 + 1005)}, at_us((i + 1) * 10)).ok());
+  }
+  EXPECT_TRUE(clock.ready());
+  EXPECT_EQ(clock.offset().offset(), Duration::milliseconds(1));
+  EXPECT_EQ(connection.unsent_bytes(), 0u);
+  clock.keep(clock.next_ping() - Duration::nanoseconds(1));
+  EXPECT_EQ(connection.unsent_bytes(), 0u);
+  clock.keep(clock.next_ping());
+  EXPECT_GT(connection.unsent_bytes(), 0u);
+}
+
+TEST(GuestClockTest, RefusesAnAnswerToNothing) {
+  Nobody nobody;
+  Connection connection({}, "peer", nobody, nobody);
+  GuestClock clock(connection);
+  EXPECT_FALSE(clock.on_pong({at_us(0), at_us(0)}, at_us(1)).ok());
+  clock.start(at_us(5));
+  EXPECT_FALSE(clock.on_pong({at_us(4), at_us(0)}, at_us(6)).ok());
+}
+
+}  // namespace
+}  // namespace foliot
