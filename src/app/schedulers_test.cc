@@ -30,6 +30,8 @@ struct Profile {
 };
 const Profile kResNet50{"resnet50", 7, 8.33, {2.61, 3.78, 5.61, 9.13, 15.67}};
 const Profile kResNet18{"resnet18", 3, 3.81, {1.27, 1.86, 2.73, 4.06, 7.02}};
+// So short that the lookahead of most policies is more actions than a device takes.
+const Profile kTiny{"tiny", 1, 0.2, {0.05, 0.06, 0.08, 0.12, 0.2}};
 const Profile kDenseNet169{"densenet169", 4, 4.50, {5.18, 6.29, 8.57, 12.82, 21.85}};
 
 std::shared_ptr<ModelInfo> make_model(uint32_t id, const Profile& profile, uint16_t buckets = 1) {
@@ -227,6 +229,38 @@ TEST_P(SchedulersTest, RemovesAModelUnderTraffic) {
   EXPECT_GT(run.cluster().checker().refused(Refusal::kUnloaded), 100u);
   EXPECT_GT(run.served(1), 0u);
   EXPECT_GT(run.served(2), 100u);
+}
+
+TEST_P(SchedulersTest, SendsNoMoreThanADeviceTakes) {
+  Simulation run(GetParam(), {.profiles = {kTiny}, .models = 40, .pages = 10, .rate = 30'000, .requests = 30'000});
+  run.finish();
+  EXPECT_GT(run.attainment(), 0.2);
+}
+
+// Whatever comes together by chance: what finish() sees to holds.
+TEST_P(SchedulersTest, KeepsItsPromisesInWorkloadsDrawnAtRandom) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const std::vector<Duration> slos{Duration::milliseconds(5), Duration::milliseconds(20), Duration::milliseconds(100),
+                                     Duration::seconds(1), Duration::max()};
+    Workload workload{.profiles = {kResNet50, kTiny, kResNet18, kDenseNet169},
+                      .models = static_cast<uint32_t>(2 + random.below(30)),
+                      .devices = static_cast<uint32_t>(1 + random.below(4)),
+                      .pages = static_cast<uint32_t>(7 + random.below(60)),
+                      .buckets = static_cast<uint16_t>(1 + random.below(3)),
+                      .rate = 30 * std::pow(2, random.uniform() * 8),
+                      .slos = {slos[random.below(5)], slos[random.below(5)]},
+                      .skew = 2 * random.uniform(),
+                      .requests = 1500,
+                      .cancelled = 0.2 * random.uniform(),
+                      .removed_at = random.below(1500),
+                      .seed = seed};
+    workload.noise.outlier_probability = 0.01 * random.uniform();
+    workload.noise.outlier_factor = 1 + 30 * random.uniform();
+    workload.noise.exec_drift = 0.001 * random.uniform();
+    Simulation(GetParam(), workload).finish();
+  }
 }
 
 TEST_P(SchedulersTest, DrainsUnderOverload) {
