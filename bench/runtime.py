@@ -121,8 +121,8 @@ class OnnxruntimeSide:
 
 def measure(foliot, position, reference, plan):
     """{side: durations}, in turns. The loop is made about as long as a run."""
-    single = np.median(foliot.run(position, 3))
-    iterations = max(1, int(1_000_000 * single / foliot.loop(1_000_000, 3)[-1]))
+    single = min(foliot.run(position, 5))
+    iterations = max(1, int(1_000_000 * single / min(foliot.loop(1_000_000, 5))))
     count = max(1, int(plan.seconds / plan.rounds / single))
     reference.run(2)
     turns = {"foliot": lambda: foliot.run(position, count), "onnxruntime": lambda: reference.run(count),

@@ -26,7 +26,7 @@ struct PlanReport {
 // By position in Program::plans.
 using CompileReport = std::vector<PlanReport>;
 
-// Runs every operator of every plan a few times on zeros and takes medians.
+// Runs every operator of every plan a few times on zeros and takes the shortest.
 // `device` must be fresh, and of the fingerprint that `program` was made for.
 Result<CompileReport> measure_operators(const Program& program, std::span<const std::byte> weights, Device& device);
 
