@@ -21,7 +21,7 @@ struct ServerOptions {
   std::filesystem::path cache;  // empty: <repository>/.foliot
   FrontendOptions frontend;
   ControllerOptions controller;
-  std::string scheduler = "clockwork";
+  std::string scheduler = "foliot";
   ModelConfig model_defaults;
   WeightsTier weights_tier = WeightsTier::kMemory;
   uint32_t threads = 1;  // of one EXEC

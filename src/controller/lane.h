@@ -47,6 +47,8 @@ class Lane {
   // Position of the first request with at least this deadline; size() if none.
   // In the order of deadlines, all behind it have that too.
   size_t first_due_from(TimePoint deadline) const;
+  // In the order of deadlines: how many have one; those without follow them.
+  size_t with_deadline() const { return first_due_from(TimePoint::infinite_future()); }
   // Removes `count` requests from `position` on.
   void erase(size_t position, size_t count);
 

@@ -33,8 +33,10 @@ class PolicyStage {
     return model.id;
   }
 
-  // One row's EXEC of the model takes this long on every device.
-  void set_exec(ModelId model, Duration exec) { dispatcher_.set_exec(model, exec); }
+  // EXEC of this batch size (by default of one row) takes so long on every device.
+  void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0) {
+    dispatcher_.set_exec(model, exec, batch_index);
+  }
 
   // A request that comes at `arrival` and is due at `deadline` (ms; below zero: best effort).
   RequestId request(ModelId model, double arrival, double deadline) {

@@ -41,10 +41,10 @@ class TestDispatcher : public Dispatcher {
     return *model;
   }
 
-  // One row's EXEC takes this long on every device.
-  void set_exec(ModelId model, Duration exec) {
+  // EXEC of this batch size (by default of one row) takes so long on every device.
+  void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0) {
     for (const DeviceModel& device : cluster_.devices) {
-      cluster_.estimator.record_exec(device.id(), model, BucketId(0), 0, exec);
+      cluster_.estimator.record_exec(device.id(), model, BucketId(0), batch_index, exec);
     }
   }
 

@@ -13,15 +13,17 @@ constexpr double kRateMin = 1e-3;
 
 }  // namespace
 
+// A counter foretells a rate that falls as it forgets: after a gap, level * decay,
+// and so many arrivals within it as that has area.
 void ArrivalRate::record(TimePoint arrival) {
   const double gap = seen_ ? std::max((arrival - last_).to_seconds(), 0.0) : 0;
   for (size_t i = 0; i < kMemorySeconds.size(); ++i) {
+    const double decay = std::exp(-gap / kMemorySeconds[i]);
     if (seen_) {
-      const double rate = std::max(level_[i], kRateMin);
-      likelihood_[i] = likelihood_[i] * kKept + std::log(rate) - rate * gap;
-      level_[i] *= std::exp(-gap / kMemorySeconds[i]);
+      const double foretold = level_[i] * kMemorySeconds[i] * (1 - decay);
+      likelihood_[i] = likelihood_[i] * kKept + std::log(std::max(level_[i] * decay, kRateMin)) - foretold;
     }
-    level_[i] += 1 / kMemorySeconds[i];
+    level_[i] = level_[i] * decay + 1 / kMemorySeconds[i];
   }
   last_ = arrival;
   seen_ = true;
@@ -30,15 +32,19 @@ void ArrivalRate::record(TimePoint arrival) {
 double ArrivalRate::at(TimePoint now) const {
   if (!seen_) return 0;
   const double gap = std::max((now - last_).to_seconds(), 0.0);
+  std::array<double, 3> decay{};
   std::array<double, 3> likelihood{};
-  for (size_t i = 0; i < likelihood.size(); ++i) likelihood[i] = likelihood_[i] - level_[i] * gap;
+  for (size_t i = 0; i < decay.size(); ++i) {
+    decay[i] = std::exp(-gap / kMemorySeconds[i]);
+    likelihood[i] = likelihood_[i] - level_[i] * kMemorySeconds[i] * (1 - decay[i]);
+  }
   const double best = *std::max_element(likelihood.begin(), likelihood.end());
   double total = 0;
   double sum = 0;
-  for (size_t i = 0; i < likelihood.size(); ++i) {
+  for (size_t i = 0; i < decay.size(); ++i) {
     const double weight = std::exp(likelihood[i] - best);
     total += weight;
-    sum += weight * level_[i] * std::exp(-gap / kMemorySeconds[i]);
+    sum += weight * level_[i] * decay[i];
   }
   return sum / total;
 }

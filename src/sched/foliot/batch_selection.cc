@@ -22,13 +22,13 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
   const Duration wanted = drop_what_is_too_much(start);
   for (size_t i = 0; i < batches_.size(); ++i) {
     if (dropped_[i]) continue;
-    if (const auto filler = best_effort(device, std::min(best_effort_max, batches_[i].latest - start - wanted))) {
+    if (const auto filler = best_effort(device, batches_[i].latest - start - wanted, best_effort_max)) {
       return filler;
     }
     fill_up(batches_[i]);
     return batches_[i];
   }
-  return best_effort(device, best_effort_max);
+  return best_effort(device, Duration::max(), best_effort_max);
 }
 
 // ---- Batches ----
@@ -121,10 +121,9 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
   return total;
 }
 
-// The densest batch of requests without a deadline that takes no longer.
-std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longest) const {
+std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longest, Duration several_rows_max) const {
   std::optional<Batch> best;
-  if (longest <= Duration()) return best;
+  if (!board_.best_effort_waits() || longest <= Duration()) return best;
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
     const std::vector<uint32_t>& sizes = board_.cluster().model(ModelId(id)).batch_sizes;
@@ -134,7 +133,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longe
       const size_t queued = lane.size() - first;
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
         const Duration exec = board_.cluster().estimator.exec(device, ModelId(id), BucketId(bucket), i);
-        if (exec > longest) break;
+        if (exec > longest || (i > 0 && exec > several_rows_max)) break;
         const size_t rows = std::min<size_t>(queued, sizes[i]);
         const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());
         if (best && density <= best->density) continue;

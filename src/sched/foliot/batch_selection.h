@@ -38,8 +38,8 @@ class BatchSelection {
   explicit BatchSelection(const Board& board) : board_(board) {}
 
   // What to start on the device at `start`; nullopt if nothing can be met.
-  // `best_effort_max`: the longest EXEC of best effort that may be in the way of
-  // requests with a deadline that are yet to come.
+  // `best_effort_max`: the longest EXEC of several rows without a deadline that may
+  // be in the way of requests that are yet to come; one row may always.
   std::optional<Batch> choose(DeviceId device, TimePoint start, Duration best_effort_max);
 
  private:
@@ -49,7 +49,9 @@ class BatchSelection {
   bool worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t rows) const;
   // Drops what cannot be met beside the rest; the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);
-  std::optional<Batch> best_effort(DeviceId device, Duration longest) const;
+  // The densest batch of requests without a deadline that takes no longer than this,
+  // and, if it has several rows, than that.
+  std::optional<Batch> best_effort(DeviceId device, Duration longest, Duration several_rows_max) const;
   void fill_up(Batch& batch) const;
 
   const Board& board_;

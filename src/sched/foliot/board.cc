@@ -10,11 +10,10 @@ void Board::on_model_added(const ModelInfo& model) {
   absent_.insert(model.id.value());
 }
 
-void Board::on_devices() { loaded_.resize(cluster_.devices.size()); }
-
 void Board::on_model_removed(ModelId model) {
   for (BitSet& models : loaded_) models.erase(model.value());
   models_[model.value()].holders.clear();
+  models_[model.value()].served = false;
   absent_.erase(model.value());
 }
 
@@ -24,12 +23,14 @@ void Board::load_sent(ModelId id) {
 }
 
 void Board::load_over(DeviceId device, ModelId id, bool loaded) {
-  --model(id).loading;
+  ModelState& state = model(id);
+  state.loading -= std::min<uint32_t>(state.loading, 1);
   set_loaded(device, id, loaded);
 }
 
 void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
-  if (loaded) {
+  loaded_.resize(std::max<size_t>(loaded_.size(), device.value() + 1));
+  if (loaded && model(id).served) {
     loaded_[device.value()].insert(id.value());
     model(id).holders.insert(device.value());
   } else {
@@ -40,7 +41,7 @@ void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
 }
 
 void Board::placement_changed(ModelId id) {
-  if (model(id).holders.empty() && model(id).loading == 0) {
+  if (model(id).served && model(id).holders.empty() && model(id).loading == 0) {
     absent_.insert(id.value());
   } else {
     absent_.erase(id.value());
@@ -102,7 +103,7 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
 
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
   Duration total = cluster_.device(device).exec_available(now) - now;
-  waiting_.for_each_common(loaded_[device.value()], [&](uint32_t id) {
+  waiting_.for_each_common(loaded(device), [&](uint32_t id) {
     total += work(device, ModelId(id), deadline) / std::max<int64_t>(models_[id].holders.size(), 1);
   });
   return total;

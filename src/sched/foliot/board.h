@@ -10,13 +10,14 @@
 #include "base/bit_set.h"
 #include "base/time.h"
 #include "controller/cluster.h"
+#include "controller/lane.h"
 #include "sched/foliot/arrival_rate.h"
-#include "sched/foliot/lane.h"
 
 namespace foliot::foliot_policy {
 
 struct ModelState {
   std::vector<Lane> lanes;  // by bucket
+  bool served = true;  // false once it is removed, though a device may hold it still
   uint32_t queued = 0;
   BitSet holders;        // devices that hold it, loaded
   uint32_t loading = 0;  // devices that are loading it
@@ -36,16 +37,17 @@ class Board {
   ModelState& model(ModelId id) { return models_[id.value()]; }
   const ModelState& model(ModelId id) const { return models_[id.value()]; }
   uint32_t model_count() const { return static_cast<uint32_t>(models_.size()); }
-  // Models with queued requests, and the models that a device holds.
+  // Models with queued requests.
   const BitSet& waiting() const { return waiting_; }
   // Models that no device holds or is loading.
   const BitSet& absent() const { return absent_; }
   bool best_effort_waits() const { return best_effort_ > 0; }
-  const BitSet& loaded(DeviceId device) const { return loaded_[device.value()]; }
+  const BitSet& loaded(DeviceId device) const {
+    static const BitSet kNone;
+    return device.value() < loaded_.size() ? loaded_[device.value()] : kNone;
+  }
 
   void on_model_added(const ModelInfo& model);
-  // Follows the devices that the cluster has by now.
-  void on_devices();
   void on_model_removed(ModelId model);
   void load_sent(ModelId model);
   void load_over(DeviceId device, ModelId model, bool loaded);

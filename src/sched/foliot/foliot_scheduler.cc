@@ -64,7 +64,6 @@ void FoliotScheduler::touch(ModelId model) {
 // ---- Decisions ----
 
 TimePoint FoliotScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
-  board_.on_devices();
   free_devices(now);
   refuse_expired(now, dispatcher);
   run_batches(now, dispatcher);

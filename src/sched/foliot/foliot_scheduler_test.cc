@@ -1,0 +1,244 @@
+#include "sched/foliot/foliot_scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "controller/policy_stage.h"
+
+namespace foliot::foliot_policy {
+namespace {
+
+PolicyStage make_stage(uint32_t devices = 1, uint32_t pages_per_device = 8) {
+  return PolicyStage([](const Cluster& cluster) { return make_foliot_scheduler(cluster); }, devices, pages_per_device);
+}
+
+std::vector<Action> of_type(const std::vector<Action>& actions, ActionType type) {
+  std::vector<Action> found;
+  std::copy_if(actions.begin(), actions.end(), std::back_inserter(found),
+               [&](const Action& action) { return action.type == type; });
+  return found;
+}
+
+// ---- Batches ----
+
+TEST(FoliotSchedulerTest, TheEarliestDeadlineGoesFirstWhenAllCanBeMet) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const ModelId b = stage.add_model();
+  stage.request(a, 0, 60);
+  stage.request(a, 0, 60);
+  const RequestId urgent = stage.request(b, 0, 30);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
+}
+
+// One row takes 2 ms, four take 5: after either the other would be late.
+TEST(FoliotSchedulerTest, WhenNotAllCanBeMetTimeGoesToTheLargestBatch) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const ModelId b = stage.add_model();
+  stage.request(a, 0, 3);
+  for (int i = 0; i < 4; ++i) stage.request(b, 0, 6);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, b);
+  EXPECT_EQ(sent[0].rows.size(), 4u);
+}
+
+TEST(FoliotSchedulerTest, WeightDecidesWhatGivesWay) {
+  TestDispatcher dispatcher(1, 8);
+  // A heavier model of the same kind wins against four rows of the other.
+  ModelInfo heavy = dispatcher.add_model(0, 1);
+  heavy.weight = 10;
+  const ModelInfo& light = dispatcher.add_model(1, 1);
+  const auto scheduler = make_foliot_scheduler(dispatcher.cluster());
+  scheduler->on_model_added(heavy, TimePoint());
+  scheduler->on_model_added(light, TimePoint());
+  for (const ModelId model : {heavy.id, light.id}) {
+    dispatcher.load(DeviceId(0), model, {});
+    const Action action = dispatcher.finish();
+    scheduler->on_outcome(action, {.action = action.id, .type = action.type, .device = action.device, .model = model},
+                          TimePoint());
+  }
+  dispatcher.actions.clear();
+  const auto request = [&](uint64_t id, ModelId model, double deadline) {
+    scheduler->on_request({.id = RequestId(id), .model = model, .deadline = PolicyStage::at(deadline)}, TimePoint());
+  };
+  request(1, heavy.id, 3);
+  for (uint64_t id = 2; id <= 5; ++id) request(id, light.id, 6);
+  scheduler->plan(TimePoint(), dispatcher);
+  ASSERT_EQ(dispatcher.actions.size(), 1u);
+  EXPECT_EQ(dispatcher.actions[0].model, heavy.id);
+}
+
+// The head has no time for a batch of four; the four behind it have.
+TEST(FoliotSchedulerTest, ALateHeadDoesNotKeepABatchSmall) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const RequestId head = stage.request(a, 0, 3);
+  for (int i = 0; i < 4; ++i) stage.request(a, 0, 6);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rows.size(), 4u);
+  const std::vector<RequestId> rows = PolicyStage::rows(sent[0]);
+  EXPECT_EQ(std::count(rows.begin(), rows.end(), head), 0);
+}
+
+TEST(FoliotSchedulerTest, ABatchIsNotFilledWhereThatServesThemFaster) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  stage.set_exec(a, Duration::milliseconds(4), 1);  // of two rows; four take 5 ms
+  for (int i = 0; i < 3; ++i) stage.request(a, 0, 50);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].batch_size, 4u);
+  EXPECT_EQ(sent[0].rows.size(), 3u);
+}
+
+TEST(FoliotSchedulerTest, BestEffortFillsWhatWouldBePadding) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  stage.set_exec(a, Duration::milliseconds(4), 1);
+  for (int i = 0; i < 3; ++i) stage.request(a, 0, 6);
+  const RequestId filler = stage.request(a, 0, -1);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(PolicyStage::rows(sent[0]).back(), filler);
+}
+
+TEST(FoliotSchedulerTest, BestEffortRunsOnlyWhereNothingHasToWaitForIt) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const ModelId b = stage.add_model();
+  stage.request(b, 0, -1);
+  stage.request(a, 0, 3.5);  // 2 ms of EXEC: best effort would take its time
+  auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, a);
+  stage.finish(sent[0], 2, Duration::milliseconds(2));
+  sent = stage.plan(2);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, b);
+}
+
+TEST(FoliotSchedulerTest, ADeviceIsNotCommittedFurtherThanItsLookahead) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  for (int i = 0; i < 8; ++i) stage.request(a, 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);
+  EXPECT_DOUBLE_EQ(stage.wake(), 4);  // four rows take 5 ms, and 1 ms is looked ahead
+  EXPECT_TRUE(stage.plan(3.9).empty());
+  EXPECT_EQ(stage.plan(4).size(), 1u);
+}
+
+TEST(FoliotSchedulerTest, WhatFewDevicesCanDoLeavesTheOthersFree) {
+  PolicyStage stage = make_stage(3);
+  const ModelId a = stage.add_model({0, 1, 2});
+  for (double t = 0; t < 40; t += 10) {
+    stage.request(a, t, t + 50);
+    const auto sent = stage.plan(t);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].device, DeviceId(0));
+    stage.finish(sent[0], t + 2, Duration::milliseconds(2));
+  }
+}
+
+// ---- LOADs ----
+
+TEST(FoliotSchedulerTest, LoadsWhatSavesTheMostRequests) {
+  PolicyStage stage = make_stage();
+  const ModelId busy = stage.add_model({});
+  const ModelId few = stage.add_model({});
+  const ModelId many = stage.add_model({});
+  stage.request(busy, 0, 100);
+  ASSERT_EQ(of_type(stage.plan(0), ActionType::kLoad).size(), 1u);  // the executor is busy for 8 ms
+  stage.request(few, 1, 101);
+  for (int i = 0; i < 4; ++i) stage.request(many, 1, 101);
+  EXPECT_TRUE(stage.plan(1).empty());
+  const auto sent = of_type(stage.plan(6.5), ActionType::kLoad);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, many);
+}
+
+TEST(FoliotSchedulerTest, EvictsWhatIsAskedForTheLeast) {
+  PolicyStage stage = make_stage(1, 2);
+  const ModelId rare = stage.add_model();
+  const ModelId often = stage.add_model();
+  const ModelId cold = stage.add_model({});
+  double now = 0;
+  for (; now < 2000; now += 20) {
+    stage.request(now == 0 ? rare : often, now, now + 30);
+    for (const Action& action : of_type(stage.plan(now), ActionType::kInfer)) {
+      stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+  }
+  stage.request(cold, now, now + 30);
+  const auto sent = stage.plan(now);
+  const auto unloads = of_type(sent, ActionType::kUnload);
+  ASSERT_EQ(unloads.size(), 1u);
+  EXPECT_EQ(unloads[0].model, rare);
+  ASSERT_EQ(of_type(sent, ActionType::kLoad).size(), 1u);
+}
+
+TEST(FoliotSchedulerTest, RefusesAtOnceWhatCannotBeLoadedInTime) {
+  PolicyStage stage = make_stage(1, 1);
+  stage.add_model();
+  const ModelId cold = stage.add_model({});
+  const RequestId hopeless = stage.request(cold, 0, 9);  // LOAD 8 ms, EXEC 2 ms
+  stage.plan(0);
+  EXPECT_EQ(stage.refused(), std::vector{hopeless});
+}
+
+// A model that can never be served cold is fetched once it is asked for.
+TEST(FoliotSchedulerTest, FetchesBeforehandWhatCannotBeServedCold) {
+  PolicyStage stage = make_stage(1, 1);
+  stage.add_model();  // never asked for
+  const ModelId cold = stage.add_model({});
+  for (double now = 0; now < 20; now += 4) {
+    stage.request(cold, now, now + 9);
+    if (!of_type(stage.plan(now), ActionType::kLoad).empty()) return;
+  }
+  FAIL() << "it was never loaded";
+}
+
+TEST(FoliotSchedulerTest, FillsFreePagesWhenThereIsNothingElseToLoad) {
+  PolicyStage stage = make_stage();
+  stage.add_model({});
+  EXPECT_EQ(of_type(stage.plan(0), ActionType::kLoad).size(), 1u);
+}
+
+TEST(FoliotSchedulerTest, LoadsASecondCopyWhenTheHolderIsBusy) {
+  PolicyStage stage = make_stage(2, 1);
+  const ModelId a = stage.add_model({0});
+  for (int i = 0; i < 60; ++i) stage.request(a, 0, 100);  // 75 ms of EXEC
+  const auto loads = of_type(stage.plan(0), ActionType::kLoad);
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].device, DeviceId(1));
+}
+
+// ---- Refusals ----
+
+TEST(FoliotSchedulerTest, RefusesWhatHasNoTimeLeft) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const RequestId late = stage.request(a, 0, 1.5);
+  stage.plan(0);
+  EXPECT_EQ(stage.refused(), std::vector{late});
+}
+
+// Once a request has waited in vain, those that would are refused on arrival.
+TEST(FoliotSchedulerTest, UnderOverloadRefusesOnArrival) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  stage.request(a, 0, 1.5);
+  stage.plan(0);
+  for (int i = 0; i < 40; ++i) stage.request(a, 1, 21);  // 16 rows in 20 ms
+  stage.plan(1);
+  EXPECT_GT(stage.refused().size(), 10u);
+  EXPECT_LT(stage.refused().size(), 24u);
+}
+
+}  // namespace
+}  // namespace foliot::foliot_policy
