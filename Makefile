@@ -96,6 +96,10 @@ determinism: build build-clang ## The same seeds give the same events, built by 
 	@diff <(build/release/bin/sim_test | grep -o 'event hash.*') <(build/clang/bin/sim_test | grep -o 'event hash.*')
 	@echo "g++ and clang: identical event hashes"
 
+.PHONY: node-tests
+node-tests: build python ## The node tests of ONNX; writes docs/OPERATORS.md (they are part of `make test`, too)
+	@$(PYTHON) tests/node_tests/node_tests.py --runner build/release/bin/node_test_runner --verbose --write docs/OPERATORS.md
+
 ##@ Longer
 
 .PHONY: fuzz

@@ -116,10 +116,7 @@ class Compilation {
   // All batch sizes if the model can be batched, else its own.
   Status make_graphs(const OnnxModel& model) {
     std::vector<uint32_t> sizes = options_.batch_sizes;
-    if (dimensions_.batching) {
-      if (dimensions_.own_batch_size > kBatchSizeMax) {
-        return Status::unimplemented(fmt::format("a batch size of {} is too large", dimensions_.own_batch_size));
-      }
+    if (dimensions_.batching && dimensions_.own_batch_size <= kBatchSizeMax) {
       // The size that the model was written for is what the others are checked against.
       if (!std::ranges::binary_search(sizes, own_batch_size())) {
         sizes.insert(std::ranges::upper_bound(sizes, own_batch_size()), own_batch_size());

@@ -9,6 +9,7 @@
 #include <onnx/onnx_pb.h>
 #pragma GCC diagnostic pop
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <set>
@@ -250,6 +251,12 @@ Result<OnnxValueInfo> convert_value_info(const onnx::ValueInfoProto& info) {
   return result;
 }
 
+// A model of other domains' operators only may leave ONNX's own out.
+bool needs_own_opset(const onnx::ModelProto& proto) {
+  const auto is_own = [](const auto& item) { return normalized_domain(item.domain()).empty(); };
+  return std::ranges::any_of(proto.opset_import(), is_own) || std::ranges::any_of(proto.graph().node(), is_own);
+}
+
 Status read_opsets(const onnx::ModelProto& proto, OnnxModel* model) {
   for (const auto& opset : proto.opset_import()) {
     const std::string domain = normalized_domain(opset.domain());
@@ -259,7 +266,7 @@ Status read_opsets(const onnx::ModelProto& proto, OnnxModel* model) {
       model->opsets[domain] = opset.version();
     }
   }
-  if (model->opset < kOpsetMin) {
+  if (model->opset < kOpsetMin && needs_own_opset(proto)) {
     return Status::unimplemented(
         fmt::format("it uses opset {}; opset {} or later is needed: convert it with "
                     "onnx.version_converter",

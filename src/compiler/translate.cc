@@ -86,7 +86,7 @@ class Translator {
   Result<const OnnxOperator*> find_operator(const OnnxNode& node) const {
     const OnnxOperator* found = node.domain.empty() ? find_onnx_operator(node.type) : nullptr;
     if (found != nullptr) return found;
-    const std::string_view refusal = node.domain.empty() ? refusal_of_onnx_operator(node.type) : std::string_view();
+    const std::string_view refusal = refusal_of_onnx_operator(node.type, node.domain);
     if (!refusal.empty()) {
       return Status::unimplemented(fmt::format("operator '{}' cannot be served: {}", node.type, refusal));
     }

@@ -120,7 +120,8 @@ def attempt(process, folder, model, values):
     for i, array in enumerate(arrays):
         (folder / f"input_{i}.bin").write_bytes(b"" if array is None else array.tobytes())
     batch = arrays[0].shape[0] if arrays and arrays[0] is not None and arrays[0].ndim > 0 else 1
-    status, *rest = process.run(folder, max(batch, 1))
+    # Rows beyond 4096 are compiled as one.
+    status, *rest = process.run(folder, batch if 1 <= batch <= 4096 else 1)
     if status != "ok":
         return None, rest[0]
     outputs = []

@@ -1,4 +1,49 @@
-"""The table docs/OPERATORS.md."""
+"""docs/OPERATORS.md: what became of the node tests, operator by operator."""
+
+import collections
+import re
+
+import onnx
+
+TYPES = {
+    "float": "float32", "double": "float64", "float16": "float16", "bfloat16": "bfloat16", "bool": "bool",
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+
+INTRODUCTION = """\
+# Operators
+
+What Foliot's compiler makes of ONNX's operators, measured by the node tests of
+`onnx.backend.test` ({version}): every case goes through the whole compiler and
+runs on the CPU device. `make node-tests` runs them and writes this file.
+
+**{summary}**
+
+- *passes*: every output has the expected type and shape and is within the case's own tolerance.
+- *refused*: on purpose, for a reason below; the compiler says it, and names the node.
+- *fails*: everything else, a missing operator included.
+
+A served model's shapes are known when it is compiled. Many cases hand in as
+inputs what a model has as constants: the shape of a Reshape, the axes of a
+reduction. An input that a shape depends on, without which the compiler refuses
+the model, is therefore made an initializer, and so is an input without elements.
+That is so in {bound} of the cases that pass; all others run on inputs alone.
+
+## How types are computed
+
+| type | how |
+|---|---|
+| float32 | as it is |
+| float16, bfloat16 | in float32: operands are cast before each operator and results after it; operators that follow one another are not rounded in between |
+| float64 | as it is where only elements are compared, combined or moved, and in matrix products; in float32 in convolutions, pooling, normalisation, softmax and resizing |
+| integers, bool | as they are; convolutions of integers in float32, where that is exact; matrix products of integers by plain loops (`foliot compile --report` shows `foliot:matmul`) |
+| quantised (QuantizeLinear, QLinearConv, ...) | by the arithmetic that defines them, in float32 |
+
+## Refused on purpose
+
+| reason | cases | operators |
+|---|---|---|
+"""
 
 
 def summary(counts):
@@ -10,5 +55,51 @@ def summary(counts):
     )
 
 
+def refusals(outcomes):
+    reasons = collections.defaultdict(list)
+    for outcome in outcomes:
+        if outcome.verdict == "refused":
+            reasons[outcome.reason].append(outcome.operator)
+    for reason, operators in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        yield f"| {reason} | {len(operators)} | {', '.join(sorted(set(operators)))} |"
+
+
+def spans(opsets):
+    return ", ".join(str(opset) for opset in sorted(opsets))
+
+
+def without_paths(message):
+    """What the compiler said, without the file that it said it of."""
+    return re.sub(r"^\S*/model\.onnx: ", "", message).replace("|", "\\|")
+
+
+def table(outcomes):
+    operators = collections.defaultdict(list)
+    for outcome in outcomes:
+        operators[(outcome.domain, outcome.operator)].append(outcome)
+    for (domain, operator), cases in sorted(operators.items()):
+        counts = collections.Counter(case.verdict for case in cases)
+        types = {kind for case in cases if case.verdict == "pass" for kind in case.types if kind in TYPES}
+        name = f"{domain}.{operator}" if domain else operator
+        yield (
+            f"| {name} | {spans({case.opset for case in cases})} | "
+            f"{', '.join(TYPES[kind] for kind in TYPES if kind in types)} | "
+            f"{counts['pass'] or ''} | {counts['refused'] or ''} | {counts['fail'] or ''} |"
+        )
+
+
+def failures(outcomes):
+    for outcome in outcomes:
+        if outcome.verdict == "fail":
+            yield f"| {outcome.operator} | `{outcome.name}` | {without_paths(outcome.reason)} |"
+
+
 def document(outcomes):
-    return ""
+    counts = collections.Counter(outcome.verdict for outcome in outcomes)
+    bound = sum(outcome.verdict == "pass" and bool(outcome.bound) for outcome in outcomes)
+    lines = [INTRODUCTION.format(version=f"onnx {onnx.__version__}", summary=summary(counts), bound=bound) + "\n".join(
+        refusals(outcomes))]
+    lines += ["", "## Operator by operator", "", "Opsets and types are those of the cases, types those of the cases that pass.", "",
+              "| operator | opset | types | passes | refused | fails |", "|---|---|---|---|---|---|", *table(outcomes)]
+    lines += ["", "## What fails", "", "| operator | case | why |", "|---|---|---|", *failures(outcomes), ""]
+    return "\n".join(lines)

@@ -244,11 +244,14 @@ Status softsign(NodeTranslation& node) {
   return node.finish(node.builder().binary("div", node.input(0), divisor));
 }
 
-// x * tanh(softplus(x))
+// x * tanh(softplus(x)), which with e = exp(x) is x * e(e + 2) / (e(e + 2) + 2):
+// exact where softplus is tiny. Beyond 20 the fraction is 1.
 Status mish(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex inner, node.builder().unary("softplus", node.input(0)));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex gate, node.builder().unary("tanh", inner));
-  return node.finish(node.builder().binary("mul", node.input(0), gate));
+  Composer c(node.builder());
+  const ValueIndex x = node.input(0);
+  const ValueIndex e = c.unary("exp", c.binary("min", x, c.like(x, 20)));
+  const ValueIndex w = c.mul(e, c.linear(e, 1, 2));
+  return c.finish(node, c.mul(x, c.div(w, c.linear(w, 1, 2))));
 }
 
 Status cast(NodeTranslation& node) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/operators/composer.h"
 #include "compiler/operators/onnx_operator.h"
 
 namespace foliot {
@@ -266,39 +267,76 @@ Result<std::vector<int64_t>> read_pads(NodeTranslation& node) {
   return spread;
 }
 
+// The value of constant padding, 0 if nothing says it.
+Result<double> padding_value(NodeTranslation& node) {
+  if (!node.has_input(2)) return node.real("value", 0);
+  FOLIOT_ASSIGN_OR_RETURN(const Constant constant, node.constant(2, "the padding's value"));
+  if (element_count(constant.shape) != 1) return Status::invalid_argument("the padding's value is not a scalar");
+  return to_doubles(constant)[0];
+}
+
+// Negative pads cut off, those that remain add.
+Result<ValueIndex> cut_negative(NodeTranslation& node, std::vector<int64_t>* pads) {
+  Shape shape = node.shape(0);
+  const size_t rank = shape.size();
+  std::vector<int64_t> starts(rank, 0);
+  for (size_t i = 0; i < rank; ++i) {
+    for (int64_t added : {(*pads)[i], (*pads)[rank + i]}) {
+      if (added > int64_t{1} << 31 || added < -(int64_t{1} << 31))
+        return Status::invalid_argument("pads are impossible");
+    }
+    starts[i] = std::max<int64_t>(-(*pads)[i], 0);
+    shape[i] = shape[i] - starts[i] - std::max<int64_t>(-(*pads)[rank + i], 0);
+    if (shape[i] < 0) return Status::invalid_argument("negative pads cut off more than there is");
+    (*pads)[i] = std::max<int64_t>((*pads)[i], 0);
+    (*pads)[rank + i] = std::max<int64_t>((*pads)[rank + i], 0);
+  }
+  return slice_of(node.builder(), node.input(0), std::move(starts), std::vector<int64_t>(rank, 1), std::move(shape));
+}
+
+// The input goes on from its other end.
+Status pad_by_wrapping(NodeTranslation& node, ValueIndex x, const std::vector<int64_t>& pads) {
+  Composer c(node.builder());
+  const Shape shape = c.shape(x);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const int64_t begin = pads[i], extent = shape[i];
+    if (begin == 0 && pads[shape.size() + i] == 0) continue;
+    if (extent == 0) return Status::invalid_argument("nothing can be wrapped around");
+    std::vector<int64_t> at;
+    for (int64_t k = -begin; k < extent + pads[shape.size() + i]; ++k) at.push_back((k % extent + extent) % extent);
+    x = c.gather(x, c.integers(at, {static_cast<int64_t>(at.size())}), static_cast<int64_t>(i));
+  }
+  return c.finish(node, x);
+}
+
 Status pad(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(std::vector<int64_t> pads, read_pads(node));
   const std::string mode = node.text("mode", "constant");
-  if (mode != "constant" && mode != "edge" && mode != "reflect") {
-    return Status::unimplemented("mode '" + mode + "' is not supported");
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") {
+    return Status::invalid_argument("mode is '" + mode + "'");
   }
-  double value = node.real("value", 0);
-  if (node.has_input(2)) {
-    FOLIOT_ASSIGN_OR_RETURN(const Constant constant, node.constant(2, "the padding's value"));
-    if (element_count(constant.shape) != 1) return Status::invalid_argument("the padding's value is not a scalar");
-    value = to_doubles(constant)[0];
-  }
-  Shape shape = node.shape(0);
+  FOLIOT_ASSIGN_OR_RETURN(const double value, padding_value(node));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex x, cut_negative(node, &pads));
+  if (mode == "wrap") return pad_by_wrapping(node, x, pads);
+  const Shape source = node.builder().value(x).shape;
+  Shape shape = source;
   const size_t rank = shape.size();
   for (size_t i = 0; i < rank; ++i) {
     for (int64_t added : {pads[i], pads[rank + i]}) {
-      if (added < 0) return Status::unimplemented("negative pads are not supported");
-      if (added > int64_t{1} << 31) return Status::invalid_argument("pads are impossible");
-      const bool too_far =
-          (mode == "reflect" && added >= node.shape(0)[i]) || (mode == "edge" && node.shape(0)[i] == 0);
+      const bool too_far = (mode == "reflect" && added >= source[i]) || (mode == "edge" && source[i] == 0);
       if (added > 0 && too_far) return Status::invalid_argument("pads reach beyond the input");
       shape[i] += added;
     }
   }
-  if (shape == node.shape(0)) {
-    node.set_output(0, node.input(0));
+  if (shape == source) {
+    node.set_output(0, x);
     return {};
   }
   Attributes attributes;
   attributes.set("pads", std::move(pads));
   attributes.set("mode", mode);
   attributes.set("value", value);
-  return node.finish(node.builder().emit(OperatorKind::kPad, {node.input(0)}, std::move(attributes),
+  return node.finish(node.builder().emit(OperatorKind::kPad, {x}, std::move(attributes),
                                          ValueType{node.value(0).type, std::move(shape)}));
 }
 

@@ -15,7 +15,9 @@ const OnnxOperator* find_onnx_operator(std::string_view name) {
   return nullptr;
 }
 
-std::string_view refusal_of_onnx_operator(std::string_view name) {
+std::string_view refusal_of_onnx_operator(std::string_view name, std::string_view domain) {
+  if (domain == "ai.onnx.preview.training") return "it trains, and only inference is served";
+  if (!domain.empty()) return {};
   struct Refusal {
     std::string_view reason;
     std::initializer_list<std::string_view> names;

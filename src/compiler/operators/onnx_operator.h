@@ -47,7 +47,7 @@ std::span<const OnnxOperator> einsum_operators();
 const OnnxOperator* find_onnx_operator(std::string_view name);
 
 // Why an operator cannot be served, whatever the model; empty if it could be.
-std::string_view refusal_of_onnx_operator(std::string_view name);
+std::string_view refusal_of_onnx_operator(std::string_view name, std::string_view domain);
 
 }  // namespace foliot
 

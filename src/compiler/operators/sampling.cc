@@ -18,6 +18,7 @@ struct SamplingRule {
   std::string mode = "linear";    // "nearest" "linear" "cubic"
   std::string padding = "zeros";  // "zeros" "border" "reflection"
   bool align_corners = true;      // about which ends is reflected: the outer pixels' centres or edges
+  std::string combine = "add";    // of the weighted pixels; "max" for RoiAlign
 };
 
 // One of the pixels along a dimension that a position is made of.
@@ -104,7 +105,7 @@ ValueIndex sampled(Composer& c, ValueIndex x, const std::vector<ValueIndex>& pos
     if (tap.weight != kNoValue) {
       value = c.mul(value, c.cast(c.reshape(tap.weight, {rows, 1, count}), c.type(x)));
     }
-    sum = sum == kNoValue ? value : c.add(sum, value);
+    sum = sum == kNoValue ? value : c.binary(rule.combine, sum, value);
   }
   return sum;
 }
@@ -223,7 +224,9 @@ Status region_of_interest_align(NodeTranslation& node) {
   const ValueIndex y = c.reshape(c.expand(c.reshape(places(1, height), {regions, all[1], 1}), all), {regions, count});
   const ValueIndex across =
       c.reshape(c.expand(c.reshape(places(0, width), {regions, 1, all[2]}), all), {regions, count});
-  ValueIndex values = sampled(c, images, {y, across}, {.mode = "linear", .padding = "border"});
+  // ONNX defines the maximum as that of the weighted pixels, not of their sums.
+  const SamplingRule rule{.mode = "linear", .padding = "border", .combine = mode == "avg" ? "add" : "max"};
+  ValueIndex values = sampled(c, images, {y, across}, rule);
   // A sample more than a pixel outside is zero.
   const auto near = [&](ValueIndex at, int64_t extent) {
     return c.binary("and", c.binary("greater_or_equal", at, c.like(at, -1)),

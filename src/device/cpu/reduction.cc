@@ -80,9 +80,11 @@ class ReduceKernel : public Kernel {
     const auto magnitudes = [](A a, A x) { return a + (x < 0 ? -x : x); };
     const auto larger = [](A a, A x) { return a < x ? x : a; };
     const auto smaller = [](A a, A x) { return x < a ? x : a; };
+    // What is beyond all elements, and what the reduction of none gives.
+    using Limits = std::numeric_limits<T>;
     const A lowest =
-        std::is_floating_point_v<T> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
-    const A highest = std::is_floating_point_v<T> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+        std::is_floating_point_v<T> ? -std::numeric_limits<A>::infinity() : static_cast<A>(Limits::lowest());
+    const A highest = std::is_floating_point_v<T> ? std::numeric_limits<A>::infinity() : static_cast<A>(Limits::max());
     switch (function_) {
       case Function::kMean: return static_cast<T>(folded(from, 0, sum) / static_cast<A>(std::max<int64_t>(count_, 1)));
       case Function::kSum: return static_cast<T>(folded(from, 0, sum));
