@@ -15,6 +15,7 @@
 #include "app/models_command.h"
 #include "app/run_command.h"
 #include "app/serve_command.h"
+#include "app/simulate_command.h"
 #include "app/trace_command.h"
 #include "app/worker_command.h"
 
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
+  foliot::add_simulate_command(app, exit_code);
   foliot::add_explain_command(app, exit_code);
   foliot::add_trace_command(app, exit_code);
   foliot::add_controller_command(app, exit_code);

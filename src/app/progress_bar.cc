@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace foliot {
 namespace {
@@ -13,20 +14,20 @@ constexpr size_t kWidth = 30;
 
 }  // namespace
 
-ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) == 1) {}
+ProgressBar::ProgressBar(std::string verb) : verb_(std::move(verb)), terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void ProgressBar::show(std::string_view what, std::string_view step, double share) {
   if (!terminal_) {
     // Only that it began: logs need no steps.
     if (last_ == what) return;
     last_ = what;
-    fmt::print(stderr, "compiling {}\n", what);
+    fmt::print(stderr, "{} {}\n", verb_, what);
     return;
   }
   const auto filled = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kWidth);
   std::string bar(kWidth, '.');
   std::fill_n(bar.begin(), filled, '#');
-  fmt::print(stderr, "\r\033[Kcompiling {} [{}] {:3.0f} % {}", what, bar, share * 100, step);
+  fmt::print(stderr, "\r\033[K{} {} [{}] {:3.0f} % {}", verb_, what, bar, share * 100, step);
   std::fflush(stderr);
   shown_ = true;
 }

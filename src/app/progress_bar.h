@@ -10,7 +10,8 @@ namespace foliot {
 
 class ProgressBar {
  public:
-  ProgressBar();
+  // `verb`: what is done to what is shown, "compiling".
+  explicit ProgressBar(std::string verb = "compiling");
   ~ProgressBar() { clear(); }
 
   // `share` in [0, 1].
@@ -19,6 +20,8 @@ class ProgressBar {
   void clear();
 
  private:
+  const std::string verb_;
+  const std::string doing_;
   bool terminal_;
   bool shown_ = false;
   std::string last_;

@@ -1,0 +1,131 @@
+#include "app/simulate_command.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/flags.h"
+#include "app/progress_bar.h"
+#include "app/schedulers.h"
+#include "app/simulation_file.h"
+#include "platform/clock.h"
+#include "sim/report_text.h"
+#include "sim/simulation.h"
+
+namespace foliot {
+namespace {
+
+const char* const kFooter =
+    R"(The controller, the policies and the workers' queueing logic are the ones that serve; devices, links and time are
+simulated, so hours pass in seconds and a seed reproduces a run exactly. Refused requests count as missed.
+
+  foliot simulate examples/simulate/resnets.toml
+  foliot simulate examples/simulate/starved.toml --scheduler foliot,clockwork --output out
+  foliot simulate examples/simulate/resnets.toml --scheduler all --duration 10s
+
+With --output DIR, DIR/POLICY.json holds each report and DIR/POLICY.csv its series, a line per interval.
+docs/SIMULATE.md explains experiment files.)";
+
+struct SimulateFlags {
+  std::string experiment;
+  std::vector<std::string> policies;
+  std::optional<uint64_t> seed;
+  std::optional<Duration> duration;
+  std::string output;
+};
+
+Status write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? Status() : Status::internal(fmt::format("cannot write '{}'", path.string()));
+}
+
+Status write_reports(const std::string& folder, const std::vector<SimulationReport>& reports, const FluidBound* bound) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Status::internal(fmt::format("cannot make the folder '{}': {}", folder, error.message()));
+  for (const SimulationReport& report : reports) {
+    const std::filesystem::path path = std::filesystem::path(folder) / report.policy;
+    FOLIOT_RETURN_IF_ERROR(write_file(path.string() + ".json", report_json(report, bound)));
+    FOLIOT_RETURN_IF_ERROR(write_file(path.string() + ".csv", series_csv(report)));
+  }
+  return Status();
+}
+
+Status apply(const SimulateFlags& flags, SimulationFile& file) {
+  if (flags.seed) file.options.seed = *flags.seed;
+  if (flags.duration) file.options.duration = *flags.duration;
+  if (file.options.warm_up >= file.options.duration) {
+    return Status::invalid_argument("--duration must be longer than the experiment's warm_up");
+  }
+  if (flags.policies == std::vector<std::string>{"all"}) {
+    file.policies = policy_names();
+  } else if (!flags.policies.empty()) {
+    file.policies = flags.policies;
+  }
+  for (const std::string& name : file.policies) FOLIOT_RETURN_IF_ERROR(find_policy(name).status());
+  return Status();
+}
+
+Result<SimulationReport> run_policy(const SimulationFile& file, const std::string& name, ProgressBar& bar) {
+  const Policy policy = *find_policy(name);
+  SimulationOptions options = file.options;
+  options.policy = policy.name;
+  options.make_scheduler = policy.make;
+  options.controller.early_refusal = policy.early_refusal;
+  const TimePoint start = monotonic_now();
+  auto report = simulate(options, file.workload, file.profiles, [&](Duration simulated) {
+    const double ratio = simulated.to_seconds() / (monotonic_now() - start).to_seconds();
+    bar.show(name, fmt::format("{:.0f} s, {:.0f} x real time", simulated.to_seconds(), ratio),
+             simulated.to_seconds() / options.duration.to_seconds());
+  });
+  bar.clear();
+  if (report.ok()) report->real = monotonic_now() - start;
+  return report;
+}
+
+Status run(const SimulateFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(SimulationFile file, read_simulation_file(flags.experiment));
+  FOLIOT_RETURN_IF_ERROR(apply(flags, file));
+  std::optional<FluidBound> bound;
+  ProgressBar bar("simulating");
+  std::vector<SimulationReport> reports;
+  for (const std::string& name : file.policies) {
+    FOLIOT_ASSIGN_OR_RETURN(SimulationReport report, run_policy(file, name, bar));
+    reports.push_back(std::move(report));
+  }
+  const std::vector<FluidFlow> flows = fluid_flows(file.workload, file.profiles);
+  if (!flows.empty()) bound = fluid_bound(flows, file.options.devices);
+  const FluidBound* shown = bound ? &*bound : nullptr;
+  fmt::print("{}", report_table(reports, shown));
+  return flags.output.empty() ? Status() : write_reports(flags.output, reports, shown);
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<SimulateFlags>();
+  CLI::App& command = *app.add_subcommand("simulate", "Play a workload against policies, in virtual time");
+  command.footer(kFooter);
+  command.add_option("experiment", flags->experiment, "TOML file")->required()->type_name("EXPERIMENT.toml");
+  command.add_option("--scheduler", flags->policies, "Policies, instead of the experiment's; or all")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("NAME[,NAME...]");
+  command.add_option("--seed", flags->seed, "Instead of the experiment's");
+  add_duration_flag(command, "duration", flags->duration, "Instead of the experiment's", "the experiment's");
+  command.add_option("--output", flags->output, "Write reports and series into this folder")->type_name("DIR");
+  command.callback([flags, &exit_code] {
+    const Status status = run(*flags);
+    if (!status.ok()) fmt::print(stderr, "foliot simulate: {}\n", status.message());
+    exit_code = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace foliot

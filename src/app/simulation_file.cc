@@ -1,0 +1,80 @@
+#include "app/simulation_file.h"
+
+#include <fmt/format.h>
+
+#include "app/schedulers.h"
+#include "config/toml_file.h"
+#include "config/toml_reader.h"
+#include "program/package.h"
+#include "workload/workload_file.h"
+
+namespace foliot {
+namespace {
+
+Result<ModelProfile> read_package_profile(const std::string& path) {
+  FOLIOT_ASSIGN_OR_RETURN(const Package package, open_package(path, WeightsTier::kDisk));
+  const Program& program = *package.program;
+  return ModelProfile{.name = path,
+                      .input_bytes = program.input_bytes(),
+                      .output_bytes = program.output_bytes(),
+                      .weights_bytes = program.weights_bytes,
+                      .load = program.seed_load,
+                      .batch_sizes = program.batch_sizes,
+                      .exec = program.buckets.front().seed_exec};
+}
+
+Status read_cluster(TomlReader& reader, SimulationOptions& options) {
+  reader.whole("devices", options.devices, 1, 100'000);
+  reader.bytes("page_size", options.page_bytes);
+  reader.bytes("page_cache", options.page_cache_bytes);
+  reader.duration("link", options.link);
+  reader.duration("link_jitter", options.link_jitter);
+  reader.duration("deadline_margin", options.controller.deadline_margin);
+  reader.whole("queued_max", options.controller.queued_max, 1);
+  reader.whole("infers_outstanding_max", options.controller.infers_outstanding_max, 1, 4096);
+  reader.whole("loads_outstanding_max", options.controller.loads_outstanding_max, 1, 4096);
+  if (options.page_bytes == 0) reader.fail("page_size", "must be above 0");
+  return reader.finish();
+}
+
+Status read_noise(TomlReader& reader, NoiseOptions& noise) {
+  reader.share("exec_deviation", noise.exec_deviation);
+  reader.share("load_deviation", noise.load_deviation);
+  reader.share("outlier_probability", noise.outlier_probability);
+  reader.positive("outlier_factor", noise.outlier_factor);
+  reader.not_negative("exec_drift", noise.exec_drift);
+  reader.positive("exec_drift_max", noise.exec_drift_max);
+  reader.duration("copy", noise.copy);
+  return reader.finish();
+}
+
+void read_run(TomlReader& reader, SimulationFile& to) {
+  reader.texts("schedulers", to.policies);
+  reader.whole("seed", to.options.seed);
+  reader.positive("duration", to.options.duration);
+  reader.duration("warm_up", to.options.warm_up);
+  reader.positive("interval", to.options.interval);
+  reader.flag("preload", to.options.preload);
+  if (to.options.warm_up >= to.options.duration) reader.fail("warm_up", "must be shorter than duration");
+  for (const std::string& name : to.policies) {
+    const auto policy = find_policy(name);
+    if (!policy.ok()) reader.fail("schedulers", "are wrong: " + policy.status().message());
+  }
+}
+
+}  // namespace
+
+Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
+  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(file));
+  TomlReader reader(table, file.string());
+  SimulationFile result;
+  read_run(reader, result);
+  if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result.options));
+  if (auto noise = reader.table("noise")) FOLIOT_RETURN_IF_ERROR(read_noise(*noise, result.options.noise));
+  FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
+  FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader));
+  FOLIOT_RETURN_IF_ERROR(reader.finish());
+  return result;
+}
+
+}  // namespace foliot
