@@ -56,7 +56,6 @@ Status write_json(const RequestLoadResult& result, const std::string& path) {
 }
 
 Status run(const BenchControllerFlags& flags) {
-  FOLIOT_RETURN_IF_ERROR(make_arrivals(flags.load.arrivals).status());
   std::function<void()> stop;
   RequestLoad load(flags.load, [&] { stop(); });
   LinkLoop loop({.connection = {.role = Role::kClient}, .stop_on_signals = true}, load);
@@ -78,13 +77,15 @@ void add_bench_controller_command(CLI::App& app, int& exit_code) {
       "  foliot bench-controller localhost:8100 --rate 50000 --deadline 100ms");
   auto flags = std::make_shared<BenchControllerFlags>();
   command->add_option("controller", flags->controller, "HOST:PORT of the controller")->required();
-  command->add_option("-r,--rate", flags->load.arrivals.rate, "requests per second")->capture_default_str();
+  command->add_option("-r,--rate", flags->load.rate, "requests per second")
+      ->capture_default_str()
+      ->check(CLI::Range(1e-3, 1e9));
   command->add_option("--zipf", flags->load.zipf, "popularity of the models: exponent of Zipf's law, 0 is uniform")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   add_duration_flag(*command, "deadline", flags->load.deadline, "of each request", "100 ms");
   add_duration_flag(*command, "duration", flags->load.duration, "how long to measure");
-  add_duration_flag(*command, "warmup", flags->load.warm_up, "sent before, and not counted");
+  add_duration_flag(*command, "warmup", flags->load.warm_up, "at the beginning, not counted, while the rate grows");
   command->add_option("--seed", flags->load.seed, "of arrivals and choice of models")->capture_default_str();
   command->add_option("--json", flags->json, "write the report as JSON to this file")->type_name("FILE");
   command->callback([flags, &exit_code] {

@@ -92,7 +92,7 @@ Result<RequestLoadResult> load(const std::string& address, const RequestLoadOpti
 }
 
 RequestLoadOptions short_load(double rate) {
-  return {.arrivals = {.rate = rate},
+  return {.rate = rate,
           .deadline = Duration::seconds(5),
           .warm_up = Duration::milliseconds(50),
           .duration = Duration::milliseconds(200)};

@@ -20,6 +20,9 @@ constexpr size_t kUnsentBytesMax = size_t{4} << 20;
 // How long after its deadline, or after it was sent if it has none, an answer is
 // waited for.
 constexpr Duration kPatience = Duration::seconds(3);
+// The load grows from this share of it during the first half of the warm-up: what
+// is asked of cold devices at once is still in the queues much later.
+constexpr double kFirstShare = 0.1;
 
 }  // namespace
 
@@ -96,7 +99,11 @@ RequestLoad::RequestLoad(const RequestLoadOptions& options, std::function<void()
     : options_(options),
       on_end_(std::move(on_end)),
       random_(options.seed),
-      arrivals_(make_arrivals(options.arrivals).value()) {}
+      arrivals_(make_arrivals({.kind = ArrivalKind::kRamp,
+                               .rate = options.rate * kFirstShare,
+                               .ramp_rate = options.rate,
+                               .ramp_length = options.warm_up / 2})
+                    .value()) {}
 RequestLoad::~RequestLoad() = default;
 
 Result<std::unique_ptr<Conversation>> RequestLoad::on_open(Connection& connection, Role peer, TimePoint now) {

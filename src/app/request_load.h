@@ -1,6 +1,6 @@
 // RequestLoad: load for a controller's request link: requests without inputs, due
-// when an arrival process says, whatever the controller does. Latency counts from
-// the instant a request was due until its answer was here.
+// by a Poisson process, whatever the controller does. Latency counts from the
+// instant a request was due until its answer was here.
 //
 // Threading: belongs to the loop that drives it.
 #ifndef FOLIOT_APP_REQUEST_LOAD_H_
@@ -23,10 +23,10 @@
 namespace foliot {
 
 struct RequestLoadOptions {
-  ArrivalOptions arrivals;
-  double zipf = 0;  // popularity of the models; 0: uniform
+  double rate = 1000;  // requests per second, above 0
+  double zipf = 0;     // popularity of the models; 0: uniform
   std::optional<Duration> deadline = Duration::milliseconds(100);
-  Duration warm_up = Duration::seconds(2);  // sent before, and not counted
+  Duration warm_up = Duration::seconds(2);  // at the beginning, not counted; the rate grows
   Duration duration = Duration::seconds(5);
   uint64_t seed = 1;
 };
@@ -39,7 +39,6 @@ struct RequestLoadResult {
 class RequestLoad : public LinkHost {
  public:
   // `on_end` is called once, when there is a result or the link has failed.
-  // REQUIRES: make_arrivals(options.arrivals) succeeds.
   RequestLoad(const RequestLoadOptions& options, std::function<void()> on_end);
   ~RequestLoad() override;
 
