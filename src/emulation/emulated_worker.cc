@@ -57,7 +57,7 @@ void EmulatedExecutor::poll() {
     running_ = true;
     start_ = clock_.now();
     status_ = executor_->perform();
-    clock_.at(start_ + device_.duration(executor_->name(), *step.action), *this, ++ticket_);
+    clock_.at(start_ + device_.duration(executor_->name(), *step.action, start_), *this, ++ticket_);
   } else if (!step.wake.is_infinite()) {
     clock_.at(step.wake, *this, ++ticket_);
   }

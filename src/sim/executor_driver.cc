@@ -16,7 +16,7 @@ void ExecutorDriver::poll() {
   if (step.run) {
     running_ = true;
     const TimePoint start = loop_.now();
-    const TimePoint end = start + device_.duration(executor_->name(), *step.action);
+    const TimePoint end = start + device_.duration(executor_->name(), *step.action, start);
     const Status status = executor_->perform();
     loop_.at(end, [this, action = *step.action, start, status] {
       running_ = false;

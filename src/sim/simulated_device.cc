@@ -1,6 +1,7 @@
 #include "sim/simulated_device.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -12,7 +13,7 @@ void SimulatedDevice::add_model(std::shared_ptr<const ModelInfo> model) {
   models_[id] = std::move(model);
 }
 
-Duration SimulatedDevice::duration(std::string_view executor, const Action& action) {
+Duration SimulatedDevice::duration(std::string_view executor, const Action& action, TimePoint now) {
   if (executor == "input" || executor == "output") {
     return noise_.copy * static_cast<int64_t>(action.rows.size());
   }
@@ -23,7 +24,25 @@ Duration SimulatedDevice::duration(std::string_view executor, const Action& acti
   const auto index = std::find(sizes.begin(), sizes.end(), action.batch_size) - sizes.begin();
   drift_ = std::min(drift_ * (1 + noise_.exec_drift), noise_.exec_drift_max);
   const Duration seed = model.buckets[action.bucket.value()].seed_exec[static_cast<size_t>(index)];
+  if (!noise_.exec_speeds.empty()) return at_measured_speed(seed.scaled(drift_), now);
   return noisy(seed.scaled(drift_), noise_.exec_deviation);
+}
+
+// As much work as `duration` at full speed, with the device as fast as it was then.
+Duration SimulatedDevice::at_measured_speed(Duration duration, TimePoint now) const {
+  const auto& speeds = noise_.exec_speeds;
+  const Duration start = now - TimePoint();
+  Duration at = start;
+  auto next = std::upper_bound(speeds.begin(), speeds.end(), start,
+                               [](Duration time, const DeviceSpeed& speed) { return time < speed.from; });
+  double speed = next == speeds.begin() ? 1 : std::prev(next)->speed;
+  for (; next != speeds.end(); speed = next->speed, ++next) {
+    const Duration done = (next->from - at).scaled(speed);
+    if (done >= duration) break;
+    duration -= done;
+    at = next->from;
+  }
+  return at + duration.scaled(1 / speed) - start;
 }
 
 Duration SimulatedDevice::noisy(Duration duration, double deviation) {

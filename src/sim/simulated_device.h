@@ -19,6 +19,13 @@
 
 namespace foliot {
 
+// From `from`, counted from the start of virtual time, until the next: the share of the
+// speed that profiles tell at which a device executes.
+struct DeviceSpeed {
+  Duration from;
+  double speed = 1;  // above 0
+};
+
 struct NoiseOptions {
   // Standard deviation of EXEC and LOAD, as a share of the duration.
   double exec_deviation = 0.003;
@@ -30,6 +37,9 @@ struct NoiseOptions {
   // before, until it takes so many times as long as the first.
   double exec_drift = 0;
   double exec_drift_max = 2;
+  // Ascending; what a real device was seen to do, stalls included. Where there are
+  // any, they take the place of exec_deviation and outliers.
+  std::vector<DeviceSpeed> exec_speeds{};
   // INPUT and OUTPUT of one row.
   Duration copy = Duration::microseconds(20);
 };
@@ -40,8 +50,8 @@ class SimulatedDevice : public Engine {
 
   void add_model(std::shared_ptr<const ModelInfo> model);
 
-  // How long this piece of work of this executor takes.
-  Duration duration(std::string_view executor, const Action& action);
+  // How long this piece of work of this executor takes when it begins at `now`.
+  Duration duration(std::string_view executor, const Action& action, TimePoint now);
 
   Status load(ModelId model, std::span<const PageIndex> pages) override;
   void unload(ModelId model) override;
@@ -51,6 +61,7 @@ class SimulatedDevice : public Engine {
 
  private:
   Duration noisy(Duration duration, double deviation);
+  Duration at_measured_speed(Duration duration, TimePoint now) const;
 
   NoiseOptions noise_;
   Random random_;

@@ -87,6 +87,7 @@ class Simulation {
                 .interval = options.interval},
                workload, cluster_.controller().cluster()) {
     cluster_.controller().add_observer(meter_);
+    if (options.observer != nullptr) cluster_.controller().add_observer(*options.observer);
     for (auto& model : models) cluster_.add_model(std::move(model));
   }
 

@@ -42,6 +42,9 @@ struct SimulationOptions {
   // request each, so by the policy's own means.
   bool preload = false;
   Duration interval = Duration::seconds(1);  // of the series
+  // Sees all that the controller does, preloading included; outlives the run. A log
+  // is one (trace/recorder.h).
+  Observer* observer = nullptr;
 };
 
 // Called once per interval of simulated time.

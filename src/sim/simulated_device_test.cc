@@ -1,0 +1,38 @@
+#include "sim/simulated_device.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace foliot {
+namespace {
+
+// How long an EXEC of 10 ms takes that begins `start` ms after the start of time.
+Duration exec_at(std::vector<DeviceSpeed> speeds, int64_t start) {
+  SimulatedDevice device({.exec_deviation = 0, .exec_speeds = std::move(speeds)}, 1);
+  auto model = std::make_shared<ModelInfo>();
+  model->buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(10)}}};
+  device.add_model(model);
+  return device.duration("exec", Action{.type = ActionType::kInfer, .batch_size = 1},
+                         TimePoint() + Duration::milliseconds(start));
+}
+
+std::vector<DeviceSpeed> stall() {
+  return {{Duration::milliseconds(100), 1}, {Duration::milliseconds(105), 0.25}, {Duration::milliseconds(125), 2}};
+}
+
+TEST(SimulatedDevice, WithoutMeasuredSpeedsTakesWhatTheProfileSays) {
+  EXPECT_EQ(exec_at({}, 50), Duration::milliseconds(10));
+}
+
+TEST(SimulatedDevice, ExecutesAtTheSpeedThatWasMeasuredThen) {
+  EXPECT_EQ(exec_at(stall(), 90), Duration::milliseconds(10));         // all before the stall
+  EXPECT_EQ(exec_at(stall(), 100), Duration::milliseconds(25));        // 5 at once, 5 within the stall
+  EXPECT_EQ(exec_at(stall(), 121), Duration::from_milliseconds(8.5));  // 1 within it, 9 at twice the speed
+  EXPECT_EQ(exec_at(stall(), 200), Duration::milliseconds(5));
+}
+
+}  // namespace
+}  // namespace foliot
