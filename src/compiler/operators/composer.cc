@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace foliot {
+namespace {
+
+constexpr const char* kTooFewDimensions = "an operand has another number of dimensions than this operator needs";
+
+}  // namespace
 
 Status Composer::finish(NodeTranslation& node, ValueIndex result, size_t output) {
   if (!failed() && output < node.output_count()) node.set_output(output, result);
@@ -15,6 +20,11 @@ ValueIndex Composer::keep(Result<ValueIndex> result) {
   if (result.ok()) return *result;
   status_ = result.status();
   return kNoValue;
+}
+
+bool Composer::has_dimension(ValueIndex x, int64_t axis) {
+  if (!failed() && (axis < 0 || axis >= rank(x))) status_ = Status::invalid_argument(kTooFewDimensions);
+  return !failed();
 }
 
 Shape Composer::shape(ValueIndex x) const { return failed() ? Shape(16, 1) : builder_.value(x).shape; }
@@ -60,23 +70,35 @@ ValueIndex Composer::reshape(ValueIndex x, Shape shape) {
 }
 
 ValueIndex Composer::transpose(ValueIndex x, std::vector<int64_t> permutation) {
+  if (!failed() && permutation.size() != shape(x).size()) status_ = Status::invalid_argument(kTooFewDimensions);
   return failed() ? kNoValue : keep(builder_.transpose(x, std::move(permutation)));
 }
 
 ValueIndex Composer::expand(ValueIndex x, Shape shape) {
-  return failed() ? kNoValue : keep(builder_.expand(x, std::move(shape)));
+  if (failed()) return kNoValue;
+  const Result<Shape> wide = broadcast(builder_.value(x).shape, shape);
+  if (wide.ok() && *wide == shape) return keep(builder_.expand(x, std::move(shape)));
+  return keep(Status::invalid_argument("'" + builder_.value(x).name + "' of shape " +
+                                       to_string(builder_.value(x).shape) + " cannot be expanded to " +
+                                       to_string(shape)));
 }
 
 ValueIndex Composer::concat(std::vector<ValueIndex> parts, int64_t axis) {
   if (parts.size() == 1) return parts[0];
+  if (!has_dimension(parts[0], axis)) return kNoValue;
   Attributes attributes;
   attributes.set("axis", axis);
   return emit(OperatorKind::kConcat, std::move(parts), std::move(attributes));
 }
 
 ValueIndex Composer::slice(ValueIndex x, int64_t axis, int64_t start, int64_t count, int64_t step) {
+  if (!has_dimension(x, axis)) return kNoValue;
   Shape extents = shape(x);
   const auto dimension = static_cast<size_t>(axis);
+  const int64_t last = start + (count - 1) * step;
+  if (count < 0 || (count > 0 && (std::min(start, last) < 0 || std::max(start, last) >= extents[dimension]))) {
+    return keep(Status::invalid_argument("a part of '" + builder_.value(x).name + "' lies beyond its end"));
+  }
   if (extents[dimension] == count && step == 1) return x;
   std::vector<int64_t> starts(extents.size(), 0), steps(extents.size(), 1);
   starts[dimension] = start;
@@ -91,6 +113,7 @@ ValueIndex Composer::slice(ValueIndex x, int64_t axis, int64_t start, int64_t co
 ValueIndex Composer::pad(ValueIndex x, std::vector<int64_t> pads, double value) {
   Shape extents = shape(x);
   if (failed() || std::ranges::all_of(pads, [](int64_t p) { return p == 0; })) return failed() ? kNoValue : x;
+  if (pads.size() != 2 * extents.size()) return keep(Status::invalid_argument(kTooFewDimensions));
   for (size_t i = 0; i < extents.size(); ++i) extents[i] += pads[i] + pads[extents.size() + i];
   Attributes attributes;
   attributes.set("pads", std::move(pads));
@@ -100,12 +123,14 @@ ValueIndex Composer::pad(ValueIndex x, std::vector<int64_t> pads, double value) 
 }
 
 ValueIndex Composer::gather(ValueIndex x, ValueIndex indices, int64_t axis) {
+  if (!has_dimension(x, axis)) return kNoValue;
   Attributes attributes;
   attributes.set("axis", axis);
   return emit(OperatorKind::kGather, {x, indices}, std::move(attributes));
 }
 
 ValueIndex Composer::gather_elements(ValueIndex x, ValueIndex indices, int64_t axis) {
+  if (!has_dimension(x, axis)) return kNoValue;
   Attributes attributes;
   attributes.set("axis", axis);
   return emit(OperatorKind::kGatherElements, {x, cast(indices, DataType::kInt64)}, std::move(attributes));
@@ -113,6 +138,7 @@ ValueIndex Composer::gather_elements(ValueIndex x, ValueIndex indices, int64_t a
 
 ValueIndex Composer::scatter_elements(ValueIndex x, ValueIndex indices, ValueIndex updates, int64_t axis,
                                       std::string reduction) {
+  if (!has_dimension(x, axis)) return kNoValue;
   Attributes attributes;
   attributes.set("axis", axis);
   attributes.set("reduction", std::move(reduction));
@@ -121,6 +147,7 @@ ValueIndex Composer::scatter_elements(ValueIndex x, ValueIndex indices, ValueInd
 
 ValueIndex Composer::reduce(std::string function, ValueIndex x, std::vector<int64_t> axes, bool keep) {
   std::ranges::sort(axes);
+  if (!axes.empty() && !has_dimension(x, axes.back())) return kNoValue;
   Attributes attributes;
   attributes.set("function", std::move(function));
   attributes.set("axes", std::move(axes));
@@ -129,6 +156,7 @@ ValueIndex Composer::reduce(std::string function, ValueIndex x, std::vector<int6
 }
 
 ValueIndex Composer::arg_max(ValueIndex x, int64_t axis, bool keep) {
+  if (!has_dimension(x, axis)) return kNoValue;
   Attributes attributes;
   attributes.set("axis", axis);
   attributes.set("keep_dims", int64_t{keep});
@@ -155,6 +183,7 @@ ValueIndex Composer::matmul(ValueIndex a, ValueIndex b, bool transpose_a, bool t
 }
 
 ValueIndex Composer::softmax(ValueIndex x, int64_t axis, bool log) {
+  if (!has_dimension(x, axis)) return kNoValue;
   Attributes attributes;
   attributes.set("axis", axis);
   attributes.set("log", int64_t{log});

@@ -5,6 +5,8 @@
 //   const ValueIndex gate = c.unary("sigmoid", x);
 //   return c.finish(node, c.mul(x, gate));
 //
+// Operands may have any shape: what does not fit is an error, not a bug.
+//
 // The first call that fails is remembered and told by status(); it and all later
 // ones give kNoValue, which later calls take without complaint.
 #ifndef FOLIOT_COMPILER_OPERATORS_COMPOSER_H_
@@ -77,6 +79,9 @@ class Composer {
 
  private:
   ValueIndex keep(Result<ValueIndex> result);
+  // Whether x has this dimension; if not, that is an error. Models come from
+  // outside, so operands may be of any shape.
+  bool has_dimension(ValueIndex x, int64_t axis);
   bool failed() const { return !status_.ok(); }
 
   GraphBuilder& builder_;
