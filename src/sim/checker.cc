@@ -4,69 +4,78 @@
 
 namespace foliot {
 
+Checker::DeviceState& Checker::device(DeviceId id) {
+  if (id.value() >= devices_.size()) devices_.resize(id.value() + 1);
+  return devices_[id.value()];
+}
+
+void Checker::on_model(const ModelInfo& model) {
+  if (model.id.value() >= pages_of_.size()) pages_of_.resize(model.id.value() + 1);
+  pages_of_[model.id.value()] = model.pages;
+}
+
 void Checker::on_request(const Request& request, TimePoint /*now*/) {
   ++requests_;
-  FOLIOT_CHECK(open_.emplace(request.id, request.deadline).second);
+  FOLIOT_CHECK(open_.insert(request.id.value(), request.deadline));
 }
 
 void Checker::on_action(const Action& action, TimePoint now) {
-  FOLIOT_CHECK(actions_.emplace(action.id, true).second);
+  FOLIOT_CHECK(actions_.insert(action.id.value(), 0));
   FOLIOT_CHECK(action.earliest <= action.latest && now <= action.latest);
-  for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(open_.contains(row.request));
+  for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(open_.find(row.request.value()) != nullptr);
 }
 
 void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
-  FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id) == 1);
+  FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id.value()));
   if (!outcome.done()) return;
   FOLIOT_CHECK(outcome.start >= action.earliest && outcome.start <= action.latest && outcome.end >= outcome.start);
-  bool& loaded = loaded_[{action.device, action.model}];
   switch (action.type) {
     case ActionType::kLoad:
-      FOLIOT_CHECK(!loaded);
-      loaded = true;
-      pages_loaded_[action.device] += pages_of_.at(action.model);
+      set_loaded(device(action.device), action.model, true);
       ++loads_;
       break;
-    case ActionType::kUnload:
-      FOLIOT_CHECK(loaded);
-      loaded = false;
-      pages_loaded_[action.device] -= pages_of_.at(action.model);
-      break;
+    case ActionType::kUnload: set_loaded(device(action.device), action.model, false); break;
     case ActionType::kInfer: ++execs_; break;
   }
-  FOLIOT_CHECK(pages_loaded_[action.device] <= pages_total_.at(action.device));
+}
+
+// Each model is loaded and unloaded in turn, and all together fit.
+void Checker::set_loaded(DeviceState& device, ModelId model, bool loaded) {
+  if (model.value() >= device.loaded.size()) device.loaded.resize(model.value() + 1);
+  FOLIOT_CHECK(device.loaded[model.value()] != loaded);
+  device.loaded[model.value()] = loaded;
+  const uint32_t pages = pages_of_.at(model.value());
+  FOLIOT_CHECK(loaded || device.pages >= pages);
+  device.pages = loaded ? device.pages + pages : device.pages - pages;
+  FOLIOT_CHECK(device.pages <= device.pages_total);
 }
 
 void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
-  const auto found = open_.find(completion.id);
-  FOLIOT_CHECK(found != open_.end());
+  const TimePoint* deadline = open_.find(completion.id.value());
+  FOLIOT_CHECK(deadline != nullptr);
   if (completion.served()) {
-    FOLIOT_CHECK(completion.finished <= found->second);
+    FOLIOT_CHECK(completion.finished <= *deadline);
     ++served_;
   } else {
-    ++refused_[completion.refusal];
+    ++refused_[static_cast<size_t>(completion.refusal)];
   }
-  open_.erase(found);
+  open_.erase(completion.id.value());
 }
 
-void Checker::on_pages(DeviceId device, uint32_t used, uint32_t total) {
+void Checker::on_pages(DeviceId id, uint32_t used, uint32_t total) {
   FOLIOT_CHECK(used <= total);
-  pages_total_[device] = total;
+  device(id).pages_total = total;
 }
 
-void Checker::on_work(const char* executor, const Action& action, TimePoint start, TimePoint end) {
-  const std::string name(executor);
-  TimePoint& busy_until = busy_until_[{action.device, name}];
+void Checker::on_work(ExecutorKind executor, const Action& action, TimePoint start, TimePoint end) {
+  TimePoint& busy_until = device(action.device).busy_until[static_cast<size_t>(executor)];
   FOLIOT_CHECK(start >= busy_until && end >= start);
   busy_until = end;
-  if (name == "load" || name == "exec") FOLIOT_CHECK(start >= action.earliest && start <= action.latest);
+  if (executor == ExecutorKind::kLoad || executor == ExecutorKind::kExec) {
+    FOLIOT_CHECK(start >= action.earliest && start <= action.latest);
+  }
 }
 
 void Checker::check_finished() const { FOLIOT_CHECK(open_.empty() && actions_.empty()); }
-
-uint64_t Checker::refused(Refusal reason) const {
-  const auto found = refused_.find(reason);
-  return found == refused_.end() ? 0 : found->second;
-}
 
 }  // namespace foliot

@@ -1,48 +1,60 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
 // every request is answered exactly once; no answer after its deadline counts as
 // good; executors do one thing at a time, inside its window; pages balance.
+//
+// Each event costs it the same, however many requests, models and devices there are.
 #ifndef FOLIOT_SIM_CHECKER_H_
 #define FOLIOT_SIM_CHECKER_H_
 
+#include <array>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <unordered_map>
-#include <utility>
+#include <vector>
 
 #include "core/observer.h"
+#include "sim/flat_map.h"
 
 namespace foliot {
 
+// The executors of a device.
+enum class ExecutorKind : uint8_t { kLoad, kInput, kExec, kOutput };
+inline constexpr size_t kExecutorKinds = 4;
+
 class Checker : public Observer {
  public:
-  void on_model(const ModelInfo& model) override { pages_of_[model.id] = model.pages; }
+  void on_model(const ModelInfo& model) override;
   void on_request(const Request& request, TimePoint now) override;
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
   // From the executors' drivers.
-  void on_work(const char* executor, const Action& action, TimePoint start, TimePoint end);
+  void on_work(ExecutorKind executor, const Action& action, TimePoint start, TimePoint end);
 
   // At the end of a run: nothing is left open.
   void check_finished() const;
 
   uint64_t requests() const { return requests_; }
   uint64_t served() const { return served_; }
-  uint64_t refused(Refusal reason) const;
+  uint64_t refused(Refusal reason) const { return refused_[static_cast<size_t>(reason)]; }
   uint64_t loads() const { return loads_; }
   uint64_t execs() const { return execs_; }
 
  private:
-  std::unordered_map<RequestId, TimePoint> open_;  // -> deadline
-  std::unordered_map<ActionId, bool> actions_;     // without an outcome
-  std::map<std::pair<DeviceId, std::string>, TimePoint> busy_until_;
-  std::map<ModelId, uint32_t> pages_of_;
-  std::map<std::pair<DeviceId, ModelId>, bool> loaded_;  // by outcomes
-  std::map<DeviceId, uint64_t> pages_loaded_;
-  std::map<DeviceId, uint32_t> pages_total_;
-  std::map<Refusal, uint64_t> refused_;
+  static constexpr size_t kRefusals = static_cast<size_t>(Refusal::kDraining) + 1;
+  struct DeviceState {
+    std::array<TimePoint, kExecutorKinds> busy_until{};
+    std::vector<bool> loaded;  // by ModelId, as outcomes say
+    uint64_t pages = 0;        // of the loaded models
+    uint32_t pages_total = 0;
+  };
+  DeviceState& device(DeviceId id);
+  void set_loaded(DeviceState& device, ModelId model, bool loaded);
+
+  FlatMap<TimePoint> open_;   // RequestId -> deadline
+  FlatMap<uint8_t> actions_;  // ActionId, of those without an outcome
+  std::vector<DeviceState> devices_;
+  std::vector<uint32_t> pages_of_;  // by ModelId
+  std::array<uint64_t, kRefusals> refused_{};
   uint64_t requests_ = 0;
   uint64_t served_ = 0;
   uint64_t loads_ = 0;

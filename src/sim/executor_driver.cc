@@ -15,20 +15,23 @@ void ExecutorDriver::poll() {
   const Executor::Step step = executor_->poll(loop_.now());
   if (step.run) {
     running_ = true;
-    const TimePoint start = loop_.now();
-    const TimePoint end = start + device_.duration(executor_->name(), *step.action, start);
-    const Status status = executor_->perform();
-    loop_.at(end, [this, action = *step.action, start, status] {
-      running_ = false;
-      watch_(executor_->name(), action, start, loop_.now());
-      executor_->finish(start, loop_.now(), status);
-      wake();
-    });
+    action_ = step.action;
+    start_ = loop_.now();
+    const Duration duration = device_.duration(executor_->name(), *action_, start_);
+    status_ = executor_->perform();
+    loop_.at(start_ + duration, [this] { finish(); });
   } else if (!step.wake.is_infinite()) {
     loop_.at(step.wake, [this, wait = wait_] {
       if (wait == wait_) wake();
     });
   }
+}
+
+void ExecutorDriver::finish() {
+  running_ = false;
+  checker_.on_work(kind_, *action_, start_, loop_.now());
+  executor_->finish(start_, loop_.now(), status_);
+  wake();
 }
 
 }  // namespace foliot

@@ -4,8 +4,8 @@
 #define FOLIOT_SIM_EXECUTOR_DRIVER_H_
 
 #include <cstdint>
-#include <functional>
 
+#include "sim/checker.h"
 #include "sim/simulated_device.h"
 #include "sim/virtual_loop.h"
 #include "worker/executor.h"
@@ -14,12 +14,9 @@ namespace foliot {
 
 class ExecutorDriver : public Waker {
  public:
-  // Called when a piece of work is over: the executor's name, the action, when it
-  // began and ended.
-  using Watch = std::function<void(const char*, const Action&, TimePoint, TimePoint)>;
-
-  ExecutorDriver(VirtualLoop& loop, SimulatedDevice& device, Watch watch)
-      : loop_(loop), device_(device), watch_(std::move(watch)) {}
+  // The checker is told of each piece of work that is over.
+  ExecutorDriver(VirtualLoop& loop, SimulatedDevice& device, Checker& checker, ExecutorKind kind)
+      : loop_(loop), device_(device), checker_(checker), kind_(kind) {}
   // Before the first wake().
   void set_executor(Executor& executor) { executor_ = &executor; }
 
@@ -27,14 +24,20 @@ class ExecutorDriver : public Waker {
 
  private:
   void poll();
+  void finish();
 
   VirtualLoop& loop_;
   SimulatedDevice& device_;
-  Watch watch_;
+  Checker& checker_;
+  const ExecutorKind kind_;
   Executor* executor_ = nullptr;
   bool running_ = false;
   bool poll_scheduled_ = false;
   uint64_t wait_ = 0;  // counts waits: an alarm of an earlier one is ignored
+  // The piece that is running.
+  const Action* action_ = nullptr;
+  TimePoint start_;
+  Status status_;
 };
 
 }  // namespace foliot

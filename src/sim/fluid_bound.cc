@@ -82,14 +82,16 @@ double fluid_batch(const FluidFlow& flow) {
   if (flow.slo == Duration::max()) return largest;
   const double slo = seconds(flow.slo);
   if (seconds(flow.profile->exec.front()) > slo) return 0;
-  // 1 + rate * (SLO - L(b)) falls with b, and b rises: they meet once.
-  double low = 1, high = largest;
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = (low + high) / 2;
-    const double allowed = 1 + flow.rate * (slo - seconds(batch_duration(*flow.profile, middle)));
-    (allowed >= middle ? low : high) = middle;
+  // Within each piece, L(b) = L(from) + slope * (b - from): solved as it is.
+  const auto& sizes = flow.profile->batch_sizes;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+    const double from = sizes[i];
+    const double duration = seconds(flow.profile->exec[i]);
+    const double slope = (seconds(flow.profile->exec[i + 1]) - duration) / (sizes[i + 1] - from);
+    const double batch = (1 + flow.rate * (slo - duration + slope * from)) / (1 + flow.rate * slope);
+    if (batch <= sizes[i + 1]) return std::max(batch, from);
   }
-  return low;
+  return largest;
 }
 
 FluidBound fluid_bound(const std::vector<FluidFlow>& flows, uint32_t devices) {

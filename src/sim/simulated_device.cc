@@ -54,24 +54,30 @@ Duration SimulatedDevice::noisy(Duration duration, double deviation) {
 }
 
 Status SimulatedDevice::load(ModelId model, std::span<const PageIndex> pages) {
-  FOLIOT_CHECK(!loaded_.contains(model));
-  FOLIOT_CHECK(pages.size() == models_[model.value()]->pages);
-  for (const PageIndex page : pages) FOLIOT_CHECK(pages_in_use_.insert(page).second);
-  loaded_[model].assign(pages.begin(), pages.end());
+  if (model.value() >= loaded_.size()) loaded_.resize(model.value() + 1);
+  std::vector<PageIndex>& held = loaded_[model.value()];
+  FOLIOT_CHECK(held.empty() && !pages.empty() && pages.size() == models_[model.value()]->pages);
+  for (const PageIndex page : pages) use_page(page, true);
+  held.assign(pages.begin(), pages.end());
   return Status();
 }
 
 void SimulatedDevice::unload(ModelId model) {
-  const auto found = loaded_.find(model);
-  FOLIOT_CHECK(found != loaded_.end());
-  for (const PageIndex page : found->second) pages_in_use_.erase(page);
-  loaded_.erase(found);
+  FOLIOT_CHECK(is_loaded(model));
+  for (const PageIndex page : loaded_[model.value()]) use_page(page, false);
+  loaded_[model.value()].clear();
+}
+
+void SimulatedDevice::use_page(PageIndex page, bool use) {
+  if (page >= pages_in_use_.size()) pages_in_use_.resize(page + 1);
+  FOLIOT_CHECK(pages_in_use_[page] != use);
+  pages_in_use_[page] = use;
 }
 
 void SimulatedDevice::input(const InferWork& /*work*/) {}
 
 Status SimulatedDevice::exec(const InferWork& work) {
-  FOLIOT_CHECK(loaded_.contains(work.action.model));
+  FOLIOT_CHECK(is_loaded(work.action.model));
   return Status();
 }
 

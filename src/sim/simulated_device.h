@@ -6,9 +6,7 @@
 #define FOLIOT_SIM_SIMULATED_DEVICE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -60,6 +58,8 @@ class SimulatedDevice : public Engine {
   void output(const InferWork& work) override;
 
  private:
+  bool is_loaded(ModelId model) const { return model.value() < loaded_.size() && !loaded_[model.value()].empty(); }
+  void use_page(PageIndex page, bool use);
   Duration noisy(Duration duration, double deviation);
   Duration at_measured_speed(Duration duration, TimePoint now) const;
 
@@ -67,8 +67,8 @@ class SimulatedDevice : public Engine {
   Random random_;
   double drift_ = 1;
   std::vector<std::shared_ptr<const ModelInfo>> models_;
-  std::map<ModelId, std::vector<PageIndex>> loaded_;
-  std::set<PageIndex> pages_in_use_;
+  std::vector<std::vector<PageIndex>> loaded_;  // by ModelId; empty: not loaded
+  std::vector<bool> pages_in_use_;              // by PageIndex
 };
 
 }  // namespace foliot

@@ -54,20 +54,20 @@ void SimulationMeter::on_request(const Request& request, TimePoint now) {
 void SimulationMeter::on_action(const Action& action, TimePoint now) {
   if (action.type != ActionType::kInfer || !counts(now)) return;
   // The action is in the device's timeline already.
-  expected_completions_.emplace(action.id, cluster_.device(action.device).exec_available(now));
+  expected_completions_.insert(action.id.value(), cluster_.device(action.device).exec_available(now));
 }
 
 void SimulationMeter::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   if (now < begin_) return;
   if (!outcome.done()) {
-    for (const BatchRows::Row& row : action.rows) returned_.insert(row.request);
-    expected_completions_.erase(action.id);
+    for (const BatchRows::Row& row : action.rows) returned_.insert(row.request.value(), 0);
+    expected_completions_.erase(action.id.value());
     if (counts(now)) ++report_.actions_refused;
     return;
   }
   record_busy(outcome, action.rows.size());
   if (!counts(now)) {
-    expected_completions_.erase(action.id);
+    expected_completions_.erase(action.id.value());
     return;
   }
   switch (action.type) {
@@ -84,10 +84,10 @@ void SimulationMeter::on_outcome(const Action& action, const Outcome& outcome, T
 void SimulationMeter::record_errors(const Action& action, const Outcome& outcome) {
   if (action.type == ActionType::kLoad) return record(report_.load_duration, action.expected, outcome.duration);
   record(report_.infer_duration, action.expected, outcome.duration);
-  const auto expected = expected_completions_.find(action.id);
-  if (expected == expected_completions_.end()) return;
-  record(report_.infer_completion, expected->second - begin_, outcome.end - begin_);
-  expected_completions_.erase(expected);
+  const TimePoint* expected = expected_completions_.find(action.id.value());
+  if (expected == nullptr) return;
+  record(report_.infer_completion, *expected - begin_, outcome.end - begin_);
+  expected_completions_.erase(action.id.value());
 }
 
 Duration SimulationMeter::within_measured(TimePoint start, TimePoint end) const {
@@ -122,7 +122,7 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint /*no
   tally(live_groups_[group], completion);
   const auto interval = static_cast<uint32_t>(report_.series.size() + 1);
   if (completion.cold_start && std::exchange(cold_in_[model], interval) != interval) ++cold_models_;
-  const bool returned = !returned_.empty() && returned_.erase(completion.id) > 0;
+  const bool returned = !returned_.empty() && returned_.erase(completion.id.value());
   if (!counts(completion.arrival)) return;
   const bool mispredicted = !completion.served() && (returned || completion.refusal == Refusal::kLate);
   tally(report_.all, completion, mispredicted);

@@ -5,13 +5,12 @@
 #define FOLIOT_SIM_SIMULATION_METER_H_
 
 #include <cstdint>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/histogram.h"
 #include "controller/cluster.h"
 #include "core/observer.h"
+#include "sim/flat_map.h"
 #include "sim/simulation_report.h"
 #include "workload/workload.h"
 
@@ -84,8 +83,8 @@ class SimulationMeter : public Observer {
   uint32_t asked_models_ = 0;
   uint32_t cold_models_ = 0;
   // Requests that an action which a worker refused was to answer.
-  std::unordered_set<RequestId> returned_;
-  std::unordered_map<ActionId, TimePoint> expected_completions_;
+  FlatMap<uint8_t> returned_;
+  FlatMap<TimePoint> expected_completions_;  // by ActionId
 };
 
 }  // namespace foliot

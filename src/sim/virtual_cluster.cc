@@ -1,6 +1,7 @@
 #include "sim/virtual_cluster.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace foliot {
 
@@ -10,10 +11,10 @@ struct VirtualCluster::Node : public OutcomeSink {
       : cluster(owner),
         id(device_id),
         device(owner.options_.noise, owner.random_.next()),
-        load(owner.loop_, device, watch()),
-        input(owner.loop_, device, watch()),
-        exec(owner.loop_, device, watch()),
-        output(owner.loop_, device, watch()),
+        load(owner.loop_, device, owner.checker_, ExecutorKind::kLoad),
+        input(owner.loop_, device, owner.checker_, ExecutorKind::kInput),
+        exec(owner.loop_, device, owner.checker_, ExecutorKind::kExec),
+        output(owner.loop_, device, owner.checker_, ExecutorKind::kOutput),
         worker({.page_count = owner.options_.pages_per_device,
                 .io_cache_bytes = uint64_t{64} << 20,
                 .models_max = owner.options_.models_max,
@@ -26,21 +27,21 @@ struct VirtualCluster::Node : public OutcomeSink {
     output.set_executor(*executors[3]);
   }
 
-  ExecutorDriver::Watch watch() {
-    return [this](const char* name, const Action& action, TimePoint start, TimePoint end) {
-      cluster.checker_.on_work(name, action, start, end);
-    };
-  }
-
   void deliver(const Action& action) {
     to_worker = std::max(to_worker, cluster.loop_.now() + cluster.link_delay());
-    cluster.loop_.at(to_worker, [this, action] { worker.send(action); });
+    actions.push_back(action);
+    cluster.loop_.at(to_worker, [this] {
+      worker.send(actions.front());
+      actions.pop_front();
+    });
   }
 
   void report(const Outcome& outcome) override {
     to_controller = std::max(to_controller, cluster.loop_.now() + cluster.link_delay());
-    cluster.loop_.at(to_controller, [this, outcome] {
-      cluster.controller_.on_outcome(outcome, cluster.loop_.now());
+    outcomes.push_back(outcome);
+    cluster.loop_.at(to_controller, [this] {
+      cluster.controller_.on_outcome(outcomes.front(), cluster.loop_.now());
+      outcomes.pop_front();
       cluster.schedule_turn();
     });
   }
@@ -53,6 +54,10 @@ struct VirtualCluster::Node : public OutcomeSink {
   ExecutorDriver exec;
   ExecutorDriver output;
   Worker worker;
+  // What is on the link's way in each direction, in order, and when the last of it
+  // arrives.
+  std::deque<Action> actions;
+  std::deque<Outcome> outcomes;
   TimePoint to_worker;
   TimePoint to_controller;
 };

@@ -4,10 +4,12 @@
 #ifndef FOLIOT_SIM_VIRTUAL_LOOP_H_
 #define FOLIOT_SIM_VIRTUAL_LOOP_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <queue>
-#include <utility>
+#include <new>
+#include <type_traits>
 #include <vector>
 
 #include "base/check.h"
@@ -19,21 +21,33 @@ class VirtualLoop {
  public:
   TimePoint now() const { return now_; }
 
-  // REQUIRES: when >= now().
-  void at(TimePoint when, std::function<void()> event) {
+  // Calls `event` at `when`. It is kept in place, without allocation, so it must be
+  // small and trivial: a lambda over pointers and numbers. REQUIRES: when >= now().
+  template <typename Event>
+  void at(TimePoint when, const Event& event) {
+    static_assert(sizeof(Event) <= kEventBytesMax && alignof(Event) <= alignof(std::max_align_t));
+    static_assert(std::is_trivially_copyable_v<Event> && std::is_trivially_destructible_v<Event>);
     FOLIOT_CHECK(when >= now_);
-    events_.push({when, next_sequence_++, std::move(event)});
+    const uint32_t slot = take_slot();
+    new (slots_[slot].bytes) Event(event);
+    slots_[slot].call = [](std::byte* bytes) { (*std::launder(reinterpret_cast<Event*>(bytes)))(); };
+    due_.push_back({when, next_sequence_++, slot});
+    std::push_heap(due_.begin(), due_.end(), std::greater<>());
   }
 
   // Runs events up to and including `end`; returns how many. now() is then `end`,
   // or, if `end` is infinite, the time of the last event.
   uint64_t run_until(TimePoint end) {
     uint64_t handled = 0;
-    while (!events_.empty() && events_.top().when <= end) {
-      auto event = std::move(const_cast<Event&>(events_.top()).event);  // popped next; top() is const only
-      now_ = events_.top().when;
-      events_.pop();
-      event();
+    while (!due_.empty() && due_.front().when <= end) {
+      const Due due = due_.front();
+      std::pop_heap(due_.begin(), due_.end(), std::greater<>());
+      due_.pop_back();
+      now_ = due.when;
+      // The event may schedule others, and so move the slots.
+      Slot slot = slots_[due.slot];
+      free_.push_back(due.slot);
+      slot.call(slot.bytes);
       ++handled;
     }
     if (!end.is_infinite()) now_ = end;
@@ -41,18 +55,35 @@ class VirtualLoop {
   }
 
  private:
-  struct Event {
+  static constexpr size_t kEventBytesMax = 48;
+  struct Slot {
+    alignas(std::max_align_t) std::byte bytes[kEventBytesMax];
+    void (*call)(std::byte*);
+  };
+  struct Due {
     TimePoint when;
     uint64_t sequence;
-    std::function<void()> event;
-    bool operator>(const Event& other) const {
-      return std::pair(when, sequence) > std::pair(other.when, other.sequence);
+    uint32_t slot;
+    bool operator>(const Due& other) const {
+      return when != other.when ? when > other.when : sequence > other.sequence;
     }
   };
 
+  uint32_t take_slot() {
+    if (free_.empty()) {
+      slots_.emplace_back();
+      return static_cast<uint32_t>(slots_.size() - 1);
+    }
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+
   TimePoint now_;
   uint64_t next_sequence_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Due> due_;  // a heap
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;
 };
 
 }  // namespace foliot

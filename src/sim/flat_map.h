@@ -1,0 +1,88 @@
+// FlatMap: an unordered map from 64-bit keys to small values, in one block of memory:
+// a simulation looks up every request and action several times.
+//
+// Open addressing with linear probing; erasing moves what follows back, so nothing
+// is left behind. Not to be iterated over: its order means nothing.
+#ifndef FOLIOT_SIM_FLAT_MAP_H_
+#define FOLIOT_SIM_FLAT_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace foliot {
+
+template <typename Value>
+class FlatMap {
+ public:
+  FlatMap() : slots_(kSlotsMin) {}
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  // False, and nothing changes, if the key is there.
+  bool insert(uint64_t key, Value value) {
+    if (2 * (size_ + 1) > slots_.size()) grow();
+    const size_t at = place(key);
+    if (slots_[at].used) return false;
+    slots_[at] = {key, true, std::move(value)};
+    ++size_;
+    return true;
+  }
+
+  // nullptr if absent; holds until the next insert() or erase().
+  const Value* find(uint64_t key) const {
+    const Slot& slot = slots_[place(key)];
+    return slot.used ? &slot.value : nullptr;
+  }
+
+  bool erase(uint64_t key) {
+    size_t hole = place(key);
+    if (!slots_[hole].used) return false;
+    slots_[hole].used = false;
+    --size_;
+    for (size_t at = next(hole); slots_[at].used; at = next(at)) {
+      // What would be found without the hole may stay; the rest moves into it.
+      const size_t distance_from_home = (at - home(slots_[at].key)) & (slots_.size() - 1);
+      const size_t distance_from_hole = (at - hole) & (slots_.size() - 1);
+      if (distance_from_home < distance_from_hole) continue;
+      slots_[hole] = std::move(slots_[at]);
+      slots_[at].used = false;
+      hole = at;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kSlotsMin = 64;  // a power of two, as every size
+  struct Slot {
+    uint64_t key = 0;
+    bool used = false;
+    Value value{};
+  };
+
+  // Keys are mostly consecutive numbers: spread them.
+  size_t home(uint64_t key) const { return (key * 0x9e3779b97f4a7c15U >> 20) & (slots_.size() - 1); }
+  size_t next(size_t at) const { return (at + 1) & (slots_.size() - 1); }
+  // Where the key is, or would be put.
+  size_t place(uint64_t key) const {
+    size_t at = home(key);
+    while (slots_[at].used && slots_[at].key != key) at = next(at);
+    return at;
+  }
+  void grow() {
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    for (Slot& slot : old) {
+      if (slot.used) slots_[place(slot.key)] = std::move(slot);
+    }
+  }
+
+  std::vector<Slot> slots_;
+  size_t size_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_FLAT_MAP_H_

@@ -1,0 +1,33 @@
+#include "sim/flat_map.h"
+
+#include <gtest/gtest.h>
+
+#include <unordered_map>
+
+#include "base/random.h"
+
+namespace foliot {
+namespace {
+
+TEST(FlatMapTest, DoesAsAMapDoes) {
+  FlatMap<uint32_t> map;
+  std::unordered_map<uint64_t, uint32_t> model;
+  Random random(1);
+  for (int i = 0; i < 200'000; ++i) {
+    const uint64_t key = random.below(random.below(2) == 0 ? 300 : 3000);
+    const auto value = static_cast<uint32_t>(random.below(1000));
+    if (random.below(5) < 2) {
+      EXPECT_EQ(map.insert(key, value), model.emplace(key, value).second);
+    } else if (random.below(2) == 0) {
+      EXPECT_EQ(map.erase(key), model.erase(key) == 1);
+    }
+    const auto found = model.find(key);
+    const uint32_t* value_found = map.find(key);
+    ASSERT_EQ(value_found != nullptr, found != model.end());
+    EXPECT_TRUE(value_found == nullptr || *value_found == found->second);
+    ASSERT_EQ(map.size(), model.size());
+  }
+}
+
+}  // namespace
+}  // namespace foliot
