@@ -57,7 +57,7 @@ void OnDemandLoading::update(ModelId model) {
 TimePoint OnDemandLoading::plan(TimePoint now, Dispatcher& dispatcher) {
   if (now >= retry_) load_absent(true, now, dispatcher);
   if (now >= retry_) load_absent(false, now, dispatcher);
-  if (now >= retry_) replicate(now, dispatcher);
+  if (now >= next_copy_) replicate(now, dispatcher);
   return retry_ > now ? retry_ : TimePoint::infinite_future();
 }
 
@@ -101,7 +101,7 @@ void OnDemandLoading::replicate(TimePoint now, Dispatcher& dispatcher) {
       if (cluster_.device(device).infers_outstanding() > 0 || cluster_.device(device).loads_outstanding() > 0) continue;
       if (load(device, model, unwanted, now, dispatcher)) return;
     }
-    retry_ = now + kRetryInterval;
+    next_copy_ = now + kRetryInterval;
     return;
   }
 }

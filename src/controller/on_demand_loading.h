@@ -67,6 +67,7 @@ class OnDemandLoading {
   std::set<std::pair<TimePoint, ModelId>> absent_;   // wanted, and neither loaded nor loading anywhere
   std::set<std::pair<Duration, ModelId>> backlogs_;  // wanted and loaded: work for each copy
   TimePoint retry_;                                  // where no room could be made, not before this
+  TimePoint next_copy_;                              // where no device was free for a copy, not before this
 };
 
 }  // namespace foliot
