@@ -24,6 +24,7 @@ std::shared_ptr<const ModelInfo> make_info(const ModelFolder& folder, const Prog
   info->pages = program.pages(page_bytes);
   info->seed_load = program.seed_load;
   info->default_slo = folder.config.default_slo;
+  info->weight = folder.config.weight;
   return info;
 }
 

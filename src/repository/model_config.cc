@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <vector>
 
 #include "base/units.h"
@@ -30,10 +32,11 @@ class Reader {
     if (key == "name") return read_text(key, value, config_.name.emplace());
     if (key == "batch_dimension") return read_text(key, value, config_.compile.batch_dimension);
     if (key == "default_slo") return read_default_slo(value);
+    if (key == "weight") return read_weight(value);
     if (key == "batch_sizes") return read_batch_sizes(value);
     if (key == "buckets") return read_buckets(value);
-    return error(value, fmt::format("unknown key '{}'; known are name, default_slo, batch_sizes, batch_dimension, "
-                                    "and the table [buckets]",
+    return error(value, fmt::format("unknown key '{}'; known are name, default_slo, weight, batch_sizes, "
+                                    "batch_dimension, and the table [buckets]",
                                     key));
   }
 
@@ -51,6 +54,15 @@ class Reader {
     if (!slo.ok()) return error(value, "'default_slo': " + slo.status().message());
     if (*slo <= Duration()) return error(value, "'default_slo' must be more than zero");
     config_.default_slo = *slo;
+    return Status();
+  }
+
+  Status read_weight(const toml::node& value) {
+    const std::optional<double> weight = value.value<double>();
+    if (!weight || !std::isfinite(*weight) || *weight <= 0) {
+      return error(value, "'weight' must be a number above 0: what one answer is worth against one of another model");
+    }
+    config_.weight = *weight;
     return Status();
   }
 
