@@ -38,8 +38,14 @@ Status read_cluster(TomlReader& reader, SimulationOptions& options) {
 }
 
 Status read_noise(TomlReader& reader, NoiseOptions& noise) {
+  std::string like;
+  reader.text("like", like);
+  if (like == "clockwork") noise = NoiseOptions::clockwork();
+  if (!like.empty() && like != "clockwork") reader.fail("like", "must be \"clockwork\", or absent");
   reader.share("exec_deviation", noise.exec_deviation);
   reader.share("load_deviation", noise.load_deviation);
+  reader.duration("exec_jitter", noise.exec_jitter);
+  reader.duration("load_jitter", noise.load_jitter);
   reader.share("outlier_probability", noise.outlier_probability);
   reader.positive("outlier_factor", noise.outlier_factor);
   reader.not_negative("exec_drift", noise.exec_drift);

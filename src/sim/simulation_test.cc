@@ -98,6 +98,20 @@ TEST(SimulationTest, ASeedGivesTheSameRunAndAnotherSeedAnother) {
   EXPECT_NE(first.event_hash, run(options, workload).event_hash);
 }
 
+// Clockwork, section 6.5: p99 of over- and underprediction.
+TEST(SimulationTest, ClockworksNoiseGivesClockworksPredictionErrors) {
+  SimulationOptions options = clockwork_options();
+  options.noise = NoiseOptions::clockwork();
+  options.page_cache_bytes = uint64_t{16 * 7 * 10} << 20;
+  options.duration = Duration::seconds(200);
+  const SimulationReport report = run(options, resnets(30, 100));
+  const auto p99 = [](const Histogram& histogram) { return histogram.quantile(0.99).to_microseconds(); };
+  EXPECT_NEAR(p99(report.infer_duration.over), 144, 20);
+  EXPECT_NEAR(p99(report.infer_duration.under), 55, 11);
+  EXPECT_NEAR(p99(report.load_duration.over), 431, 60);
+  EXPECT_NEAR(p99(report.load_duration.under), 348, 60);
+}
+
 TEST(SimulationTest, WhatCannotBeRunIsNamed) {
   const auto message = [](const SimulationOptions& options, const Workload& workload) {
     return simulate(options, workload, ProfileTable::v100()).status().message();
