@@ -139,7 +139,7 @@ class ProductKernel : public Kernel {
   }
 
  private:
-  using Sum = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+  using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
   void multiply_row(const T* a, const T* b, T* to) const {
     for (int64_t column = 0; column < columns_; ++column) {
