@@ -1,8 +1,9 @@
 #include "compiler/memory_planner.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -10,9 +11,8 @@
 namespace foliot {
 namespace {
 
-// Tries to do better than the first placement. They cost little: milliseconds for
-// hundreds of tensors.
-constexpr int kImprovementsMax = 50;
+// Of each order. One costs milliseconds for a thousand tensors.
+constexpr int kAttemptsMax = 20;
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
 
@@ -36,6 +36,7 @@ struct Lifetime {
     last = std::max(last, position);
   }
   bool is_used() const { return first <= last; }
+  size_t length() const { return is_used() ? last - first + 1 : 0; }
   bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
 };
 
@@ -104,27 +105,41 @@ Placement place_in_order(const Plan& plan, const std::vector<Lifetime>& lifetime
   return placement;
 }
 
-// Largest first, since they are the hardest to place. Where that leaves more than
-// the least, what sticks out at the end is placed before all others, and so on.
-uint64_t place_workspace(Plan& plan) {
-  const std::vector<Lifetime> lifetimes = find_lifetimes(plan);
-  std::vector<TensorIndex> order;
+// Orders in which placing does well: largest first, since they are the hardest to
+// place; longest-lived first, which suits many small tensors beside few lasting
+// ones; and as they come to life.
+std::vector<std::vector<TensorIndex>> placing_orders(const Plan& plan, const std::vector<Lifetime>& lifetimes) {
+  std::vector<TensorIndex> by_size;
   for (TensorIndex i = 0; i < plan.tensors.size(); ++i) {
     const Tensor& tensor = plan.tensors[i];
-    if (tensor.alias_of == kNoTensor && tensor.place == Place::kWorkspace) order.push_back(i);
+    if (tensor.alias_of == kNoTensor && tensor.place == Place::kWorkspace) by_size.push_back(i);
   }
-  std::ranges::stable_sort(order, std::greater(), [&](TensorIndex i) { return plan.tensors[i].bytes; });
+  std::ranges::stable_sort(by_size, std::greater(), [&](TensorIndex i) { return plan.tensors[i].bytes; });
+  std::vector<TensorIndex> by_length = by_size;
+  std::ranges::stable_sort(by_length, std::greater(), [&](TensorIndex i) { return lifetimes[i].length(); });
+  std::vector<TensorIndex> by_birth = by_length;
+  std::ranges::stable_sort(by_birth, {}, [&](TensorIndex i) { return lifetimes[i].first; });
+  return {std::move(by_size), std::move(by_length), std::move(by_birth)};
+}
 
+// Where an order leaves more than the least, what sticks out at the end is placed
+// before all others, and so on.
+uint64_t place_workspace(Plan& plan) {
+  const std::vector<Lifetime> lifetimes = find_lifetimes(plan);
   const uint64_t least = workspace_bytes_min(plan);
-  Placement current = place_in_order(plan, lifetimes, order);
-  Placement best = current;
-  for (int i = 0; i < kImprovementsMax && best.bytes > least; ++i) {
-    const auto highest = order.begin() + static_cast<std::ptrdiff_t>(current.highest);
-    std::rotate(order.begin(), highest, highest + 1);
-    current = place_in_order(plan, lifetimes, order);
-    if (current.bytes < best.bytes) best = current;
+  Placement best{.offsets = {}, .bytes = std::numeric_limits<uint64_t>::max()};
+  for (std::vector<TensorIndex>& order : placing_orders(plan, lifetimes)) {
+    for (int i = 0; i < kAttemptsMax && best.bytes > least; ++i) {
+      Placement placement = place_in_order(plan, lifetimes, order);
+      const auto highest = order.begin() + static_cast<std::ptrdiff_t>(placement.highest);
+      if (placement.bytes < best.bytes) best = std::move(placement);
+      if (!order.empty()) std::rotate(order.begin(), highest, highest + 1);
+    }
   }
-  for (TensorIndex index : order) plan.tensors[index].offset = best.offsets[index];
+  for (TensorIndex i = 0; i < plan.tensors.size(); ++i) {
+    Tensor& tensor = plan.tensors[i];
+    if (tensor.alias_of == kNoTensor && tensor.place == Place::kWorkspace) tensor.offset = best.offsets[i];
+  }
   return best.bytes;
 }
 
