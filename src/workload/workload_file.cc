@@ -197,7 +197,7 @@ Result<Workload> read_workload(TomlReader& file) {
     FOLIOT_RETURN_IF_ERROR(workload.check_groups().with_context(reader.where()));
   }
   for (TomlReader& reader : file.tables("streams")) {
-    FOLIOT_ASSIGN_OR_RETURN(workload.streams.emplace_back(), read_stream(reader, workload.streams.size()));
+    FOLIOT_ASSIGN_OR_RETURN(workload.streams.emplace_back(), read_stream(reader, workload.streams.size() + 1));
     FOLIOT_RETURN_IF_ERROR(workload.check_stream(workload.streams.back()).with_context(reader.where()));
   }
   FOLIOT_RETURN_IF_ERROR(workload.check().with_context(file.file()));
