@@ -33,7 +33,7 @@ struct LinkLoopOptions {
   ConnectionOptions connection;
   // A turn ends after so many reads though more sockets may be ready, so that a
   // flood cannot hold up the timer.
-  uint32_t reads_per_turn_max = 64;
+  uint32_t reads_per_turn_max = 16;
   uint32_t connections_max = 4096;  // accepted; one more is closed at once
   // End run() on SIGINT or SIGTERM.
   bool stop_on_signals = false;
