@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Measures what one controller carries over TCP (Clockwork, section 6.6, Figure 11).
+
+For each number of emulated workers it starts a controller and the workers, offers
+Poisson load at several shares of what the devices could do, and takes the highest
+goodput as the peak; then it measures, with a controller that has just started, how
+long decisions take at half of the peak. All processes share this machine.
+
+Prints a table and writes it as CSV.
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+SHARES = (0.85, 0.95, 1.05)
+# At most so many requests per second does one device of the V100 table run, in batches of 16.
+CAPACITY = {"resnet18": 16 / 7.02e-3, "resnet50": 16 / 15.67e-3}
+# Time for the answer to travel where more processes than cores compete.
+MARGIN = "10ms"
+
+
+class Process:
+    """A running part of the cluster, ready; stopped when the block ends."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(
+            [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.ready = self.process.stdout.readline()
+        if not self.ready.startswith("ready"):
+            sys.exit(f"{' '.join(map(str, command))}: it did not start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+
+def measure(options, workers, rate):
+    """One run of load against a fresh controller and fresh workers."""
+    controller = [options.foliot, "controller", "--listen", "127.0.0.1:0", "--scheduler", options.scheduler]
+    with Process(*controller, "--deadline-margin", MARGIN) as running, tempfile.NamedTemporaryFile() as report:
+        address = "127.0.0.1:" + re.search(r"port (\d+)", running.ready)[1]
+        models = f"{options.profile}:{options.models}"
+        with Process(options.foliot, "worker", "--emulate", models, "--count", workers, "--controller", address):
+            load = [options.foliot, "bench-controller", address, "--rate", rate, "--deadline", options.deadline]
+            load += ["--warmup", "2s", "--duration", options.duration, "--json", report.name]
+            subprocess.run([str(part) for part in load], check=True, stdout=subprocess.DEVNULL)
+        return json.load(report)
+
+
+def peak_and_half(options, workers):
+    """A row of the table."""
+    rates = [round(share * workers * CAPACITY[options.profile]) for share in SHARES]
+    runs = [measure(options, workers, rate) for rate in rates]
+    best = max(runs, key=lambda run: run["load"]["goodput_per_second"])
+    half = measure(options, workers, round(best["load"]["goodput_per_second"] / 2))
+    decision = half["controller"]["decision_microseconds"]
+    return {
+        "workers": workers,
+        "peak_goodput": round(best["load"]["goodput_per_second"]),
+        "attainment_at_peak": round(best["load"]["attainment"], 4),
+        "controller_core_share": best["controller"]["processor_share"],
+        "device_limit": round(workers * CAPACITY[options.profile]),
+        "half_goodput": round(half["load"]["goodput_per_second"]),
+        "half_decision_p50_us": decision["p50"],
+        "half_decision_p99_us": decision["p99"],
+        "half_decision_p999_us": decision["p99.9"],
+    }
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--foliot", type=pathlib.Path, default=root / "build/release/bin/foliot")
+    parser.add_argument("--workers", type=int, nargs="+", default=list(range(10, 151, 10)))
+    parser.add_argument("--scheduler", default="foliot")
+    parser.add_argument("--profile", choices=CAPACITY, default="resnet18")
+    parser.add_argument("--models", type=int, default=15, help="models of that profile")
+    parser.add_argument("--deadline", default="100ms")
+    parser.add_argument("--duration", default="4s", help="of each run, after 2 s of warm-up")
+    parser.add_argument("--csv", type=pathlib.Path, default=root / "out/scalability.csv")
+    options = parser.parse_args()
+
+    options.csv.parent.mkdir(parents=True, exist_ok=True)
+    commit = subprocess.run(["git", "-C", root, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    print(f"commit {commit.stdout.strip()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start")
+    with options.csv.open("w", newline="") as file:
+        table = None
+        for workers in options.workers:
+            row = peak_and_half(options, workers)
+            if table is None:
+                table = csv.DictWriter(file, row.keys())
+                table.writeheader()
+                print("  ".join(row))
+            table.writerow(row)
+            file.flush()
+            print("  ".join(f"{value:>{len(name)}}" for name, value in row.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
