@@ -1,0 +1,82 @@
+"""Controller, emulated workers and load as processes of their own, and what they
+say when something is wrong."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+FOLIOT = os.environ.get("FOLIOT", "build/release/bin/foliot")
+
+
+def foliot(*arguments, timeout=30):
+    return subprocess.run([FOLIOT, *arguments], capture_output=True, text=True, timeout=timeout)
+
+
+@pytest.fixture(name="controller")
+def running_controller():
+    """The address of a controller, and its process."""
+    with subprocess.Popen(
+        [FOLIOT, "controller", "--listen", "127.0.0.1:0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        port = int(re.search(r"port (\d+)", process.stdout.readline())[1])
+        yield f"127.0.0.1:{port}", process
+        process.send_signal(signal.SIGINT)
+
+
+def test_requests_are_served_by_emulated_workers(controller):
+    address, _ = controller
+    command = [FOLIOT, "worker", "--emulate", "resnet18:3", "--count", "4", "--controller", address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as workers:
+        assert workers.stdout.readline() == "ready: 4 workers\n"
+        load = foliot("bench-controller", address, "--rate", "500", "--deadline", "2s", "--duration", "1s")
+        workers.send_signal(signal.SIGINT)
+    assert load.returncode == 0, load.stderr
+    assert "controller   4 devices" in load.stdout
+    assert workers.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["worker", "--emulate", "resnet51"], "there is no profile 'resnet51'; there are: densenet169"),
+        (["worker", "--emulate", "resnet50:none"], "write PROFILE:COPIES"),
+        (["worker", "--emulate", "no/such.csv"], "no/such.csv"),
+        (["worker", "--emulate", "resnet50", "--controller", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1"),
+        (["worker", "--emulate", "resnet50", "--controller", "here"], "write HOST:PORT"),
+        (["bench-controller", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1"),
+        (["controller", "--scheduler", "best"], "there is no scheduler 'best'; there are:"),
+        (["controller", "--listen", "127.0.0.1:66000"], "write HOST:PORT"),
+    ],
+)
+def test_says_what_is_wrong(arguments, complaint):
+    result = foliot(*arguments)
+    assert result.returncode == 1
+    assert complaint in result.stderr
+
+
+def test_another_version_and_strangers_are_not_let_in(controller):
+    address, process = controller
+    host, port = address.split(":")
+    greetings = {
+        struct.pack("<IHBB", 0x544C4F46, 999, 1, 0): "it speaks version 999",
+        b"GET / HTTP/1.1\r\n\r\n": "not Foliot's protocol",
+        struct.pack("<IHBB", 0x544C4F46, 1, 1, 0) + struct.pack("<I", 2**31): "a frame of 2147483648 bytes",
+    }
+    for greeting, complaint in greetings.items():
+        with socket.create_connection((host, int(port))) as peer:
+            peer.sendall(greeting)
+            peer.settimeout(10)
+            while peer.recv(4096):  # until the controller closes
+                pass
+        assert complaint in process.stderr.readline()
+    time.sleep(0.1)
+    assert process.poll() is None
