@@ -75,10 +75,11 @@ Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
   TomlReader reader(table, file.string());
   SimulationFile result;
   read_run(reader, result);
+  if (!reader.ok()) return reader.finish();
   if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result.options));
   if (auto noise = reader.table("noise")) FOLIOT_RETURN_IF_ERROR(read_noise(*noise, result.options.noise));
   FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
-  FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader));
+  FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader, &result.profiles));
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   return result;
 }

@@ -60,12 +60,16 @@ Status add_profiles(TomlReader& reader, const PackageProfileReader& read_package
   return reader.finish();
 }
 
-Result<ModelGroup> read_group(TomlReader& reader) {
+Result<ModelGroup> read_group(TomlReader& reader, const ProfileTable* profiles) {
   ModelGroup group;
   reader.text("profile", group.profile);
-  if (group.profile.empty()) reader.fail("needs a 'profile'");
   group.name = group.profile;
   reader.text("name", group.name);
+  if (profiles != nullptr && !reader.has("profile")) reader.fail("needs a 'profile'");
+  if (profiles != nullptr && profiles->find(group.profile) == nullptr) {
+    reader.fail("profile", fmt::format("is none of {}", profiles->names()));
+  }
+  if (group.name.empty()) reader.fail("needs a 'name'");
   reader.whole("count", group.count, 1, 1'000'000);
   reader.positive("slo", group.slo);
   reader.positive("weight", group.weight);
@@ -190,10 +194,10 @@ Result<ProfileTable> read_profiles(TomlReader& file, const PackageProfileReader&
   return table;
 }
 
-Result<Workload> read_workload(TomlReader& file) {
+Result<Workload> read_workload(TomlReader& file, const ProfileTable* profiles) {
   Workload workload;
   for (TomlReader& reader : file.tables("models")) {
-    FOLIOT_ASSIGN_OR_RETURN(workload.groups.emplace_back(), read_group(reader));
+    FOLIOT_ASSIGN_OR_RETURN(workload.groups.emplace_back(), read_group(reader, profiles));
     FOLIOT_RETURN_IF_ERROR(workload.check_groups().with_context(reader.where()));
   }
   for (TomlReader& reader : file.tables("streams")) {

@@ -21,9 +21,10 @@ using PackageProfileReader = std::function<Result<ModelProfile>(const std::strin
 // Errors: kInvalidArgument naming file, line and key.
 Result<ProfileTable> read_profiles(TomlReader& file, const PackageProfileReader& read_package);
 
-// [[models]] and [[streams]]. Errors: kInvalidArgument naming file, line and key;
-// those of traces name the trace's line.
-Result<Workload> read_workload(TomlReader& file);
+// [[models]] and [[streams]]. Models must have one of `profiles`; where that is null,
+// as for a load generator, a name will do. Errors: kInvalidArgument naming file, line
+// and key; those of traces name the trace's line.
+Result<Workload> read_workload(TomlReader& file, const ProfileTable* profiles);
 
 }  // namespace foliot
 

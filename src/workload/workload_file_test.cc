@@ -25,7 +25,7 @@ Result<File> read(const std::string& text) {
   TomlReader reader(table, "a.toml");
   File file;
   FOLIOT_ASSIGN_OR_RETURN(file.profiles, read_profiles(reader, no_package));
-  FOLIOT_ASSIGN_OR_RETURN(file.workload, read_workload(reader));
+  FOLIOT_ASSIGN_OR_RETURN(file.workload, read_workload(reader, &file.profiles));
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   return file;
 }
@@ -114,6 +114,7 @@ TEST(WorkloadFileTest, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(stream("start = '3s'\nstop = '2s'"), HasSubstr("a.toml:3: stream 's': stop must come after start"));
   EXPECT_THAT(error_of(kModel), HasSubstr("[[streams]] is missing"));
   EXPECT_THAT(error_of("[[streams]]\n"), HasSubstr("[[models]] is missing"));
+  EXPECT_THAT(error_of("[[models]]\nprofile = 'resnet51'"), HasSubstr("a.toml:2: 'profile' is none of densenet169"));
   EXPECT_THAT(error_of("[[models]]\ncount = 2"), HasSubstr("a.toml:1: needs a 'profile'"));
   EXPECT_THAT(error_of("[[models]]\nprofile = 'resnet50'\ncount = 0"), HasSubstr("a.toml:3: 'count' must be a whole"));
   EXPECT_THAT(error_of(std::string(kModel) + kModel),

@@ -1,0 +1,111 @@
+"""`foliot simulate`: what it prints and writes, that a seed reproduces a run, and
+that whatever is wrong with an experiment is named by file, line and key."""
+
+import csv
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from foliot_tools.server import foliot_binary
+
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples/simulate"
+EXPERIMENT = """
+duration = "4s"
+warm_up = "1s"
+schedulers = ["clockwork", "edf"]
+[cluster]
+devices = 2
+[[models]]
+profile = "resnet50"
+count = 3
+slo = "50ms"
+[[models]]
+profile = "resnet18"
+slo = "25ms"
+[[streams]]
+rate = 500
+"""
+
+
+def simulate(*arguments):
+    return subprocess.run([foliot_binary(), "simulate", *map(str, arguments)],
+                          capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    """experiment(text) writes an experiment file."""
+
+    def write(text):
+        path = tmp_path / "experiment.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def hashes(output):
+    return re.findall(r"events ([0-9a-f]{16})", output)
+
+
+def test_prints_a_line_per_policy_and_the_bound(experiment):
+    result = simulate(experiment(EXPERIMENT))
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == ["clockwork", "edf"]
+    assert lines[3].startswith("fluid bound")
+
+
+def test_a_seed_reproduces_a_run(experiment):
+    path = experiment(EXPERIMENT)
+    first, second, other = simulate(path), simulate(path), simulate(path, "--seed", 2)
+    assert hashes(first.stdout) == hashes(second.stdout)
+    assert len(hashes(first.stdout)) == 2
+    assert not set(hashes(first.stdout)) & set(hashes(other.stdout))
+
+
+def test_writes_reports_and_series(experiment, tmp_path):
+    out = tmp_path / "out"
+    result = simulate(experiment(EXPERIMENT), "--scheduler", "fcfs", "--duration", "3s", "--output", out)
+    assert result.returncode == 0, result.stderr
+    report = json.loads((out / "fcfs.json").read_text(encoding="utf-8"))
+    everything = report["all"]
+    assert everything["offered"] == everything["good"] + sum(everything["missed"].values())
+    assert report["measured_seconds"] == 2
+    assert [group["name"] for group in report["groups"]] == ["resnet50", "resnet18"]
+    with open(out / "fcfs.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3
+    assert sum(int(row["offered"]) for row in rows) == report["requests"]
+    assert sum(int(row["resnet18.offered"]) for row in rows) < report["requests"]
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_examples_run(example):
+    # No longer than the longest warm-up, so that all of them are quick.
+    result = simulate(example, "--scheduler", "clockwork", "--duration", "21s")
+    assert result.returncode == 0, result.stderr
+
+
+def change(old, new):
+    assert old in EXPERIMENT
+    return EXPERIMENT.replace(old, new)
+
+
+@pytest.mark.parametrize("text, message", [
+    (change("rate = 500", "rate = -500"), "experiment.toml:15: 'rate' must be above 0"),
+    (change("devices = 2", "device = 2"), "experiment.toml:6: unknown key 'device'; known here are"),
+    (change("devices = 2", "devices = 0"), "experiment.toml:6: 'devices' must be a whole number from 1"),
+    (change("profile = \"resnet50\"", "profile = \"resnet51\""), "experiment.toml:8: 'profile' is none of densenet169"),
+    (change("schedulers = [\"clockwork\", \"edf\"]", "schedulers = \"best\""), "experiment.toml:4: 'schedulers'"),
+    (change("warm_up = \"1s\"", "warm_up = \"9s\""), "experiment.toml:3: 'warm_up' must be shorter than duration"),
+    (change("rate = 500", "trace = {kind = \"azure-2019\", files = [\"gone.csv\"]}"), "gone.csv"),
+    ("duration = ", "experiment.toml:1:"),
+])
+def test_errors_name_file_line_and_key(experiment, text, message):
+    result = simulate(experiment(text))
+    assert result.returncode != 0
+    assert message in result.stderr
