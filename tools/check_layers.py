@@ -24,7 +24,9 @@ ROOMS = {
     "compiler": ["program", "device", "core"],
     "worker": ["program", "device", "core"],
     "controller": ["core"],
-    "sched/*": ["controller", "core"],
+    "policy": ["controller", "core"],
+    "sched": ["sched/*", "controller", "core"],
+    "sched/*": ["policy", "controller", "core"],
     "transport": ["core", "platform"],
     "frontend": ["core"],
     "repository": ["compiler", "program", "device", "core", "platform", "config"],
@@ -61,7 +63,7 @@ LIBRARIES = {
 
 # State machines take time as an argument, run on the caller's thread and draw
 # from the Random passed to them.
-STATE_MACHINES = ["core", "controller", "sched/*", "worker"]
+STATE_MACHINES = ["core", "controller", "policy", "sched/*", "worker"]
 FORBIDDEN = re.compile(
     r"\b(steady|system|high_resolution)_clock\b|\bclock_gettime\b|\bgettimeofday\b|\bsleep_(for|until)\b"
     r"|\bu?sleep\(|\bnanosleep\b|\bstd::j?thread\b|\bstd::async\b|\brandom_device\b|\bmt19937\b|\bs?rand\("

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "controller/batching_scheduler.h"
+#include "policy/batching_scheduler.h"
 
 namespace foliot::adaptive_batching {
 namespace {

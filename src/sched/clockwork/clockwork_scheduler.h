@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "controller/agenda.h"
-#include "controller/lane.h"
-#include "controller/residents.h"
 #include "controller/scheduler.h"
+#include "policy/agenda.h"
+#include "policy/lane.h"
+#include "policy/residents.h"
 #include "sched/clockwork/load_planner.h"
 
 namespace foliot::clockwork {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/time.h"
-#include "controller/agenda.h"
-#include "controller/residents.h"
 #include "controller/scheduler.h"
+#include "policy/agenda.h"
+#include "policy/residents.h"
 
 namespace foliot::clockwork {
 

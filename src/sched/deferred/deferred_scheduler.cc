@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "controller/batching_scheduler.h"
+#include "policy/batching_scheduler.h"
 
 namespace foliot::deferred {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "controller/batching_scheduler.h"
+#include "policy/batching_scheduler.h"
 
 namespace foliot::dynamic_batching {
 namespace {

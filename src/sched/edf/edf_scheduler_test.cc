@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "controller/policy_stage.h"
+#include "policy/policy_stage.h"
 
 namespace foliot::edf {
 namespace {

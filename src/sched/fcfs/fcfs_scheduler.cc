@@ -1,6 +1,6 @@
 #include "sched/fcfs/fcfs_scheduler.h"
 
-#include "controller/batching_scheduler.h"
+#include "policy/batching_scheduler.h"
 
 namespace foliot::fcfs {
 namespace {

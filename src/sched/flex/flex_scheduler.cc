@@ -1,6 +1,6 @@
 #include "sched/flex/flex_scheduler.h"
 
-#include "controller/batching_scheduler.h"
+#include "policy/batching_scheduler.h"
 
 namespace foliot::flex {
 namespace {

@@ -10,14 +10,14 @@
 #include "base/bit_set.h"
 #include "base/time.h"
 #include "controller/cluster.h"
-#include "controller/lane.h"
+#include "policy/lane.h"
 #include "sched/foliot/arrival_rate.h"
 
 namespace foliot::foliot_policy {
 
 struct ModelState {
   std::vector<Lane> lanes;  // by bucket
-  bool served = true;  // false once it is removed, though a device may hold it still
+  bool served = true;       // false once it is removed, though a device may hold it still
   uint32_t queued = 0;
   BitSet holders;        // devices that hold it, loaded
   uint32_t loading = 0;  // devices that are loading it

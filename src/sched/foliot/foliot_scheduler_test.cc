@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "controller/policy_stage.h"
+#include "policy/policy_stage.h"
 
 namespace foliot::foliot_policy {
 namespace {

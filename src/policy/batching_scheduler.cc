@@ -1,4 +1,4 @@
-#include "controller/batching_scheduler.h"
+#include "policy/batching_scheduler.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // TestDispatcher: for tests of what policies are made of: a Cluster, and a
 // Dispatcher that accepts what the Cluster allows and remembers the last action.
-#ifndef FOLIOT_CONTROLLER_TEST_DISPATCHER_H_
-#define FOLIOT_CONTROLLER_TEST_DISPATCHER_H_
+#ifndef FOLIOT_POLICY_TEST_DISPATCHER_H_
+#define FOLIOT_POLICY_TEST_DISPATCHER_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -130,4 +130,4 @@ class TestDispatcher : public Dispatcher {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_TEST_DISPATCHER_H_
+#endif  // FOLIOT_POLICY_TEST_DISPATCHER_H_

@@ -1,8 +1,8 @@
 // Agenda: which devices have to be looked at in this turn, so that a policy does
 // not look at all of them. A device is looked at when it has become free, when
 // something about it changed, or when there is work for it and it is not busy.
-#ifndef FOLIOT_CONTROLLER_AGENDA_H_
-#define FOLIOT_CONTROLLER_AGENDA_H_
+#ifndef FOLIOT_POLICY_AGENDA_H_
+#define FOLIOT_POLICY_AGENDA_H_
 
 #include <optional>
 #include <set>
@@ -38,4 +38,4 @@ class Agenda {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_AGENDA_H_
+#endif  // FOLIOT_POLICY_AGENDA_H_

@@ -1,8 +1,8 @@
-#include "controller/residents.h"
+#include "policy/residents.h"
 
 #include <gtest/gtest.h>
 
-#include "controller/test_dispatcher.h"
+#include "policy/test_dispatcher.h"
 
 namespace foliot {
 namespace {

@@ -1,4 +1,4 @@
-#include "controller/on_demand_loading.h"
+#include "policy/on_demand_loading.h"
 
 #include <algorithm>
 #include <tuple>

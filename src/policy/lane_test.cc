@@ -1,4 +1,4 @@
-#include "controller/lane.h"
+#include "policy/lane.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "controller/on_demand_loading.h"
+#include "policy/on_demand_loading.h"
 
 #include <gtest/gtest.h>
 
-#include "controller/test_dispatcher.h"
+#include "policy/test_dispatcher.h"
 
 namespace foliot {
 namespace {

@@ -5,8 +5,8 @@
 // dropped once a batch of that size would miss their deadline. Ordered by
 // deadline, each of those queues is a suffix of one: the batch queue of size b at
 // time s is what has a deadline of at least s + L(b).
-#ifndef FOLIOT_CONTROLLER_LANE_H_
-#define FOLIOT_CONTROLLER_LANE_H_
+#ifndef FOLIOT_POLICY_LANE_H_
+#define FOLIOT_POLICY_LANE_H_
 
 #include <compare>
 #include <cstdint>
@@ -61,4 +61,4 @@ class Lane {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_LANE_H_
+#endif  // FOLIOT_POLICY_LANE_H_

@@ -1,4 +1,4 @@
-#include "controller/residents.h"
+#include "policy/residents.h"
 
 #include <algorithm>
 

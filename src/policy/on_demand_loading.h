@@ -6,8 +6,8 @@
 // and of these the one whose first request comes first. Room is made by evicting the least recently used that nobody
 // waits for, or whose first request comes later. A model that keeps its devices busy for longer than a LOAD takes is
 // also loaded onto a device that has nothing to do.
-#ifndef FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
-#define FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
+#ifndef FOLIOT_POLICY_ON_DEMAND_LOADING_H_
+#define FOLIOT_POLICY_ON_DEMAND_LOADING_H_
 
 #include <compare>
 #include <cstdint>
@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/time.h"
-#include "controller/residents.h"
 #include "controller/scheduler.h"
+#include "policy/residents.h"
 
 namespace foliot {
 
@@ -72,4 +72,4 @@ class OnDemandLoading {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_ON_DEMAND_LOADING_H_
+#endif  // FOLIOT_POLICY_ON_DEMAND_LOADING_H_

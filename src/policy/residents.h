@@ -1,8 +1,8 @@
 // Residents: which devices hold a model, and what a device could do without,
 // least recently used first; kept so that neither question takes a look at all
 // models or all devices.
-#ifndef FOLIOT_CONTROLLER_RESIDENTS_H_
-#define FOLIOT_CONTROLLER_RESIDENTS_H_
+#ifndef FOLIOT_POLICY_RESIDENTS_H_
+#define FOLIOT_POLICY_RESIDENTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -48,4 +48,4 @@ class Residents {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_RESIDENTS_H_
+#endif  // FOLIOT_POLICY_RESIDENTS_H_

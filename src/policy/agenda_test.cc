@@ -1,4 +1,4 @@
-#include "controller/agenda.h"
+#include "policy/agenda.h"
 
 #include <gtest/gtest.h>
 

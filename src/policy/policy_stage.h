@@ -1,15 +1,15 @@
 // PolicyStage: for tests of one policy: it is told facts by hand and shows what it
 // proposes. The models of TestDispatcher: LOAD takes 8 ms; EXEC of 1, 2 and 4 rows
 // takes 2, 3 and 5 ms.
-#ifndef FOLIOT_CONTROLLER_POLICY_STAGE_H_
-#define FOLIOT_CONTROLLER_POLICY_STAGE_H_
+#ifndef FOLIOT_POLICY_POLICY_STAGE_H_
+#define FOLIOT_POLICY_POLICY_STAGE_H_
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "controller/test_dispatcher.h"
+#include "policy/test_dispatcher.h"
 
 namespace foliot {
 
@@ -94,4 +94,4 @@ class PolicyStage {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_POLICY_STAGE_H_
+#endif  // FOLIOT_POLICY_POLICY_STAGE_H_

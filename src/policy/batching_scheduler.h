@@ -1,13 +1,13 @@
 // BatchingScheduler: what the policies that people know have in common: a queue
-// for each model and bucket; LOADs on demand (controller/on_demand_loading.h);
+// for each model and bucket; LOADs on demand (policy/on_demand_loading.h);
 // query drop, that is a request that can no longer be met is refused. What makes
 // each of them what it is, is its BatchingRule: when a queue is ready, which of
 // the ready ones comes first, and what goes in its next batch.
 //
 // Each device is kept `lookahead` ahead with work, no more than hides the way to
 // the worker and back.
-#ifndef FOLIOT_CONTROLLER_BATCHING_SCHEDULER_H_
-#define FOLIOT_CONTROLLER_BATCHING_SCHEDULER_H_
+#ifndef FOLIOT_POLICY_BATCHING_SCHEDULER_H_
+#define FOLIOT_POLICY_BATCHING_SCHEDULER_H_
 
 #include <compare>
 #include <cstdint>
@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "base/time.h"
-#include "controller/agenda.h"
-#include "controller/lane.h"
-#include "controller/on_demand_loading.h"
-#include "controller/residents.h"
 #include "controller/scheduler.h"
+#include "policy/agenda.h"
+#include "policy/lane.h"
+#include "policy/on_demand_loading.h"
+#include "policy/residents.h"
 
 namespace foliot {
 
@@ -146,4 +146,4 @@ class BatchingScheduler : public Scheduler {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_BATCHING_SCHEDULER_H_
+#endif  // FOLIOT_POLICY_BATCHING_SCHEDULER_H_
