@@ -15,6 +15,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // [batch, length, heads * size] as [batch, heads, length, size].
 ValueIndex split_heads(Composer& c, ValueIndex x, int64_t heads) {
+  c.require(c.shape(x).size() >= 3 && c.shape(x)[2] % heads == 0, "an operand has no such heads");
   const Shape shape = c.shape(x);
   return c.transpose(c.reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
 }
@@ -27,6 +28,7 @@ ValueIndex join_heads(Composer& c, ValueIndex x) {
 // [batch, heads, ..] with every head `times` times in a row.
 ValueIndex repeat_heads(Composer& c, ValueIndex x, int64_t times) {
   if (times == 1) return x;
+  c.require(c.shape(x).size() >= 4, "an operand has no heads");
   const Shape shape = c.shape(x);
   const ValueIndex apart = c.reshape(x, {shape[0], shape[1], 1, shape[2], shape[3]});
   const ValueIndex repeated = c.expand(apart, {shape[0], shape[1], times, shape[2], shape[3]});

@@ -11,6 +11,10 @@ constexpr const char* kTooFewDimensions = "an operand has another number of dime
 
 }  // namespace
 
+void Composer::require(bool condition, const char* otherwise) {
+  if (!failed() && !condition) status_ = Status::invalid_argument(otherwise);
+}
+
 Status Composer::finish(NodeTranslation& node, ValueIndex result, size_t output) {
   if (!failed() && output < node.output_count()) node.set_output(output, result);
   return status_;
@@ -23,7 +27,7 @@ ValueIndex Composer::keep(Result<ValueIndex> result) {
 }
 
 bool Composer::has_dimension(ValueIndex x, int64_t axis) {
-  if (!failed() && (axis < 0 || axis >= rank(x))) status_ = Status::invalid_argument(kTooFewDimensions);
+  require(axis >= 0 && axis < rank(x), kTooFewDimensions);
   return !failed();
 }
 
@@ -70,7 +74,7 @@ ValueIndex Composer::reshape(ValueIndex x, Shape shape) {
 }
 
 ValueIndex Composer::transpose(ValueIndex x, std::vector<int64_t> permutation) {
-  if (!failed() && permutation.size() != shape(x).size()) status_ = Status::invalid_argument(kTooFewDimensions);
+  require(failed() || permutation.size() == shape(x).size(), kTooFewDimensions);
   return failed() ? kNoValue : keep(builder_.transpose(x, std::move(permutation)));
 }
 

@@ -26,6 +26,8 @@ class Composer {
   explicit Composer(GraphBuilder& builder) : builder_(builder) {}
 
   const Status& status() const { return status_; }
+  // An error unless the condition holds.
+  void require(bool condition, const char* otherwise);
   // Sets the node's output, unless a call failed.
   Status finish(NodeTranslation& node, ValueIndex result, size_t output = 0);
 

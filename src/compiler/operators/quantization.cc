@@ -37,7 +37,7 @@ ValueIndex spread(Composer& c, ValueIndex parameter, const Shape& shape, int64_t
     seen[dimension] = own[0];
     return c.reshape(parameter, seen);
   }
-  if (block < 1) return parameter;
+  if (block < 1 || own.size() != shape.size()) return parameter;
   Shape apart = own, repeated = own, joined = own;
   apart.insert(apart.begin() + axis + 1, 1);
   repeated.insert(repeated.begin() + axis + 1, block);

@@ -236,6 +236,9 @@ Status resize_by_dimension(NodeTranslation& node, const Rule& rule, const Shape&
   if (crops) {
     FOLIOT_ASSIGN_OR_RETURN(const Constant constant, node.constant(1, "'roi'"));
     roi = to_doubles(constant);
+    if (!std::ranges::all_of(roi, [](double share) { return std::fabs(share) < 1 << 20; })) {
+      return Status::invalid_argument("'roi' is impossible");
+    }
     if (roi.size() != 2 * (axes.empty() ? shape.size() : axes.size()))
       return Status::invalid_argument("'roi' does not fit");
   }

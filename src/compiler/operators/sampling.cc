@@ -204,6 +204,7 @@ Status region_of_interest_align(NodeTranslation& node) {
     return Status::invalid_argument("the regions or the output's size are impossible");
   }
   const int64_t regions = node.shape(1)[0];
+  if (node.shape(2) != Shape{regions}) return Status::invalid_argument("batch_indices do not fit the regions");
   const double scale = node.real("spatial_scale", 1), shift = half_pixel ? -0.5 : 0;
   Composer c(node.builder());
   const ValueIndex images = c.gather(node.input(0), node.input(2), 0);
@@ -293,6 +294,11 @@ Result<std::vector<int64_t>> block_positions(NodeTranslation& node, const Shape&
                             window_extent(image[d], block[d], strides[d], dilations[d], pads[d] + pads[rank + d]));
     blocks.push_back(count);
   }
+  const Shape columns = node.shape(0);
+  const auto taps = static_cast<int64_t>(element_count(block));
+  if (columns.size() != 3 || columns[1] % taps != 0 || columns[2] != static_cast<int64_t>(element_count(blocks))) {
+    return Status::invalid_argument(fmt::format("columns {} do not fit the image", to_string(columns)));
+  }
   std::vector<int64_t> positions;
   for (uint64_t i = 0; i < element_count(block) * element_count(blocks); ++i) {
     uint64_t step = i / element_count(blocks), at = i % element_count(blocks);
@@ -323,9 +329,6 @@ Status columns_to_image(NodeTranslation& node) {
   std::ranges::replace(positions, -1, pixels);
   const Shape x = node.shape(0);
   const auto count = static_cast<int64_t>(positions.size());
-  if (x.size() != 3 || taps < 1 || x[1] % taps != 0 || x[2] * taps != count) {
-    return Status::invalid_argument(fmt::format("columns {} do not fit the image", to_string(x)));
-  }
   const int64_t channels = x[1] / taps;
   Composer c(node.builder());
   const ValueIndex nothing = c.expand(c.like(node.input(0), 0), {x[0], channels, pixels + 1});

@@ -2,6 +2,7 @@
 // around them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -184,7 +185,8 @@ Status window(NodeTranslation& node) {
   double a0 = 0.5, a1 = 0.5, a2 = 0;
   if (node.type() == "HammingWindow") a0 = 25.0 / 46, a1 = 21.0 / 46;
   if (node.type() == "BlackmanWindow") a0 = 0.42, a1 = 0.5, a2 = 0.08;
-  const double period = static_cast<double>(node.integer("periodic", 1) != 0 ? *size : *size - 1);
+  const int64_t last = node.integer("periodic", 1) != 0 ? *size : *size - 1;
+  const auto period = static_cast<double>(std::max<int64_t>(last, 1));
   std::vector<double> values;
   for (int64_t n = 0; n < *size; ++n) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(n) / period;
