@@ -10,6 +10,7 @@
 #include "app/bench_controller_command.h"
 #include "app/compile_command.h"
 #include "app/controller_command.h"
+#include "app/experiment_command.h"
 #include "app/explain_command.h"
 #include "app/flags.h"
 #include "app/models_command.h"
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
   foliot::add_models_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
   foliot::add_simulate_command(app, exit_code);
+  foliot::add_experiment_command(app, exit_code);
   foliot::add_explain_command(app, exit_code);
   foliot::add_trace_command(app, exit_code);
   foliot::add_controller_command(app, exit_code);
