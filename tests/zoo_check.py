@@ -19,6 +19,10 @@ from figure import machine  # noqa: E402
 HEADER = "| model | error | workspace / least | seconds | |\n|---|---|---|---|---|"
 
 
+def warning(check):
+    return f"; on reference kernels: {', '.join(check.slow)}" if check.slow else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="models, e.g. resnet50_v1b (default: all)")
@@ -35,7 +39,7 @@ def main():
             check = check_model(name, pathlib.Path(folder) / name, arguments.batch_sizes, arguments.threads)
             checks.append(check)
             print(f"| {name} | {check.error:.1e} | {check.workspace_ratio:.3f} | {check.seconds:.0f} | "
-                  f"{check.failure or 'ok'} |", flush=True)
+                  f"{check.failure or 'ok'}{warning(check)} |", flush=True)
             if arguments.json:
                 arguments.json.write_text(json.dumps([dataclasses.asdict(check) for check in checks], indent=1))
     failed = [check.name for check in checks if check.failure]

@@ -36,7 +36,7 @@ class ModelCheck:
     error: float = 0.0  # the largest relative one
     spread: float = float("inf")  # the smallest relative difference between two rows
     workspace_ratio: float = 0.0  # the largest of all plans
-    references: int = 0  # operators that fell back to a reference kernel
+    slow: list = dataclasses.field(default_factory=list)  # operators on reference kernels, a warning
     seconds: float = 0.0
 
 
@@ -60,7 +60,6 @@ def check_model(name, folder, batch_sizes=BATCH_SIZES, threads=1, **changes):
             compare(check, network, session, package, batch_sizes, threads, dimensions)
         require(check.error <= RELATIVE_ERROR_MAX, f"relative error {check.error:.1e}")
         require(check.spread >= SPREAD_MIN, f"rows differ by {check.spread:.1e} only: the comparison proves nothing")
-        require(check.references == 0, f"{check.references} operators run on reference kernels")
         require(check.workspace_ratio <= WORKSPACE_RATIO_MAX,
                 f"workspace {check.workspace_ratio:.2f} of the least possible")
     except Failed as failure:
@@ -105,7 +104,8 @@ def check_report(check, report, batch_sizes):
     plans = report["plans"]
     require({plan["batch_size"] for plan in plans} == set(batch_sizes), "not compiled for all batch sizes")
     check.workspace_ratio = max(plan["workspace_bytes"] / max(plan["workspace_bytes_min"], 1) for plan in plans)
-    check.references = sum("ref" in operator["kernel"] for operator in plans[0]["operators"])
+    check.slow = sorted({operator["name"] for plan in plans for operator in plan["operators"]
+                         if operator["kernel"].startswith("ref")})
 
 
 def open_session(model):
