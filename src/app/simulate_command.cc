@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/flags.h"
@@ -16,6 +17,8 @@
 #include "platform/clock.h"
 #include "sim/report_text.h"
 #include "sim/simulation.h"
+#include "trace/log_writer.h"
+#include "trace/recorder.h"
 
 namespace foliot {
 namespace {
@@ -37,6 +40,7 @@ struct SimulateFlags {
   std::optional<uint64_t> seed;
   std::optional<Duration> duration;
   std::string output;
+  std::filesystem::path log;
 };
 
 Status write_file(const std::filesystem::path& path, const std::string& text) {
@@ -73,12 +77,18 @@ Status apply(const SimulateFlags& flags, SimulationFile& file) {
   return Status();
 }
 
-Result<SimulationReport> run_policy(const SimulationFile& file, const std::string& name, ProgressBar& bar) {
+Result<SimulationReport> run_policy(const SimulationFile& file, const std::string& name,
+                                    const std::filesystem::path& log, ProgressBar& bar) {
   const Policy policy = *find_policy(name);
   SimulationOptions options = file.options;
   options.policy = policy.name;
   options.make_scheduler = policy.make;
   options.controller.early_refusal = policy.early_refusal;
+  std::optional<Recorder> recorder;
+  if (!log.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(auto writer, LogWriter::open({.folder = log / name}));
+    options.observer = &recorder.emplace(std::move(writer));
+  }
   const TimePoint start = monotonic_now();
   auto report = simulate(options, file.workload, file.profiles, [&](Duration simulated) {
     const double ratio = simulated.to_seconds() / (monotonic_now() - start).to_seconds();
@@ -97,7 +107,7 @@ Status run(const SimulateFlags& flags) {
   ProgressBar bar("simulating");
   std::vector<SimulationReport> reports;
   for (const std::string& name : file.policies) {
-    FOLIOT_ASSIGN_OR_RETURN(SimulationReport report, run_policy(file, name, bar));
+    FOLIOT_ASSIGN_OR_RETURN(SimulationReport report, run_policy(file, name, flags.log, bar));
     reports.push_back(std::move(report));
   }
   const std::vector<FluidFlow> flows = fluid_flows(file.workload, file.profiles);
@@ -121,6 +131,8 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   command.add_option("--seed", flags->seed, "Instead of the experiment's");
   add_duration_flag(command, "duration", flags->duration, "Instead of the experiment's", "the experiment's");
   command.add_option("--output", flags->output, "Write reports and series into this folder")->type_name("DIR");
+  command.add_option("--log", flags->log, "Keep a record of every request and action, for explain: in FOLDER/POLICY")
+      ->type_name("FOLDER");
   command.callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot simulate: {}\n", status.message());

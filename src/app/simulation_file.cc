@@ -6,6 +6,7 @@
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 #include "program/package.h"
+#include "sim/device_speeds.h"
 #include "workload/workload_file.h"
 
 namespace foliot {
@@ -51,6 +52,13 @@ Status read_noise(TomlReader& reader, NoiseOptions& noise) {
   reader.not_negative("exec_drift", noise.exec_drift);
   reader.positive("exec_drift_max", noise.exec_drift_max);
   reader.duration("copy", noise.copy);
+  std::string speeds;
+  reader.text("exec_speeds", speeds);
+  if (!speeds.empty()) {
+    auto read = read_device_speeds((std::filesystem::path(reader.file()).parent_path() / speeds).string());
+    if (!read.ok()) reader.fail("exec_speeds", "are wrong: " + read.status().message());
+    if (read.ok()) noise.exec_speeds = *std::move(read);
+  }
   return reader.finish();
 }
 

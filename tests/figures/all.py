@@ -6,7 +6,8 @@ import sys
 import many_models
 import overload
 import restart
+import simulation
 from figure import print_figures
 
 if __name__ == "__main__":
-    sys.exit(print_figures([*restart.measure(), *many_models.measure(), *overload.measure()]))
+    sys.exit(print_figures([*restart.measure(), *many_models.measure(), *overload.measure(), *simulation.measure()]))

@@ -1,0 +1,23 @@
+// Reads how fast a real device was, for NoiseOptions::exec_speeds.
+#ifndef FOLIOT_SIM_DEVICE_SPEEDS_H_
+#define FOLIOT_SIM_DEVICE_SPEEDS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "sim/simulated_device.h"
+
+namespace foliot {
+
+// One "SECONDS SPEED" per line, seconds ascending; empty lines and those that begin
+// with # do not count. Errors: kInvalidArgument naming the line.
+Result<std::vector<DeviceSpeed>> parse_device_speeds(std::string_view text);
+
+// The same from a file. Errors name it; also kNotFound.
+Result<std::vector<DeviceSpeed>> read_device_speeds(const std::string& path);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_DEVICE_SPEEDS_H_
