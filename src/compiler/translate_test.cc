@@ -50,6 +50,59 @@ TEST(TranslateTest, NamesTheOperatorThatIsUnknown) {
   }
 }
 
+TEST(TranslateTest, SaysWhyAnOperatorCannotBeServed) {
+  TestModel model;
+  model.input("x", {fixed(4)}).output("y", DataType::kInt64).node("NonZero", {"x"}, "y");
+  const auto graph = translated(model, {{4}});
+  ASSERT_FALSE(graph.ok());
+  EXPECT_NE(graph.status().message().find("depends on the data"), std::string::npos) << graph.status().message();
+}
+
+// Operators that follow one another are not rounded in between.
+TEST(TranslateTest, ComputesNarrowFloatsInFloat32) {
+  for (const DataType type : {DataType::kFloat16, DataType::kBfloat16}) {
+    TestModel model;
+    model.input("x", {fixed(4)}, type).output("y", type);
+    model.node("Relu", {"x"}, "a").node("Sigmoid", {"a"}, "b").node("Mul", {"a", "b"}, "y");
+    const Graph graph = must(translated(model, {{4}}));
+    ASSERT_EQ(graph.nodes.size(), 5u);
+    EXPECT_EQ(graph.nodes.front().kind, OperatorKind::kCast);
+    EXPECT_EQ(graph.nodes.back().kind, OperatorKind::kCast);
+    EXPECT_EQ(graph.values[graph.outputs[0]].type, type);
+  }
+}
+
+TEST(TranslateTest, RefusesOperandsOfTheWrongRank) {
+  struct Case {
+    const char* type;
+    std::vector<Shape> operands;
+    std::map<std::string, OnnxAttribute, std::less<>> attributes;
+  };
+  const std::map<std::string, OnnxAttribute, std::less<>> one_head{
+      {"q_num_heads", int64_t{1}}, {"kv_num_heads", int64_t{1}}, {"update_rule", std::string("delta")}};
+  const Case cases[] = {
+      {"NegativeLogLikelihoodLoss", {{3, 5}, {3}, {}}, {}},
+      {"LinearAttention", {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}, {2, 1, 8, 8}, {2, 4, 8}, {2, 4}}, one_head},
+      {"GridSample", {{1, 1, 3}, {1, 3, 3, 2}}, {}},
+      {"RoiAlign", {{1, 1, 3, 3}, {2, 4}, {}}, {{"sampling_ratio", int64_t{2}}}},
+      {"RotaryEmbedding", {{2, 3}, {3, 2}, {3, 2}}, {}},
+      {"LSTM", {{2, 3}, {1, 4, 3}, {1, 4, 1}}, {}},
+  };
+  for (const Case& wrong : cases) {
+    TestModel model(23);
+    std::vector<std::string> names;
+    for (const Shape& shape : wrong.operands) {
+      names.push_back("x" + std::to_string(names.size()));
+      std::vector<OnnxDimension> dimensions;
+      for (int64_t extent : shape) dimensions.push_back(fixed(extent));
+      const bool labels = std::string(wrong.type) == "NegativeLogLikelihoodLoss" && names.size() == 2;
+      model.input(names.back(), dimensions, labels ? DataType::kInt64 : DataType::kFloat32);
+    }
+    model.output("y").node(wrong.type, names, "y", wrong.attributes);
+    EXPECT_FALSE(translated(model, wrong.operands).ok()) << wrong.type;
+  }
+}
+
 TEST(TranslateTest, LooksOnlyAtNodesThatAreNeeded) {
   TestModel model;
   model.input("x", {fixed(1)}).output("y").node("FancyThing", {"x"}, "unused").node("Relu", {"x"}, "y");
