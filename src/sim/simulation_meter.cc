@@ -34,7 +34,6 @@ void SimulationMeter::begin(TimePoint begin) {
   begin_ = begin;
   measured_begin_ = begin + options_.warm_up;
   measured_end_ = begin + options_.duration;
-  report_.execs = report_.loads = report_.unloads = report_.actions_refused = 0;
 }
 
 void SimulationMeter::on_request(const Request& request, TimePoint now) {
