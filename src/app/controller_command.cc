@@ -18,7 +18,7 @@ namespace {
 
 struct ControllerFlags {
   std::string listen = "127.0.0.1:8100";
-  std::string scheduler = "clockwork";
+  std::string scheduler = "foliot";
   ControllerOptions controller;
 };
 
