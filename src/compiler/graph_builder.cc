@@ -97,6 +97,8 @@ Result<ValueIndex> GraphBuilder::emit_computed(OperatorKind kind, std::vector<Va
     FOLIOT_ASSIGN_OR_RETURN(type, infer(kind, operands, attributes));
   }
   FOLIOT_RETURN_IF_ERROR(check_shape(type->type, type->shape));
+  // What has no elements needs no operator, and devices need not think of it.
+  if (element_count(type->shape) == 0) return add_constant(make_constant(type->type, type->shape, {}));
   if (auto constant = fold(kind, inputs, attributes, *type)) return add_constant(std::move(*constant));
   const ValueIndex output = add_value(std::move(*type));
   Node node;

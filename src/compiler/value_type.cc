@@ -88,6 +88,7 @@ Result<ValueType> infer_matmul(Inputs inputs, const Attributes& attributes) {
   if (left.back() != right[right.size() - 2]) {
     return wrong("matrices {} and {} cannot be multiplied", to_string(left), to_string(right));
   }
+  if (left.back() == 0) return Status::unimplemented("matrices without elements are not multiplied");
   const int64_t rows = left[left.size() - 2];
   left.resize(left.size() - 2);
   right.resize(right.size() - 2);

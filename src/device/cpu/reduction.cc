@@ -190,7 +190,7 @@ Result<bool> lower_reduce(const Node& node, GraphLowering& lowering) {
     return Status::unimplemented(fmt::format("no reduction '{}'", node.attributes.text("function")));
   FOLIOT_RETURN_IF_ERROR(visit_type(type, [](auto) { return Status(); }));
   const Shape& shape = lowering.shape(node.inputs[0]);
-  if (type == DataType::kFloat32 && is_global_average(node, shape))
+  if (type == DataType::kFloat32 && element_count(shape) > 0 && is_global_average(node, shape))
     return lower_pooling(global_average(node, shape), lowering);
   FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:reduce"));
   return true;
