@@ -200,7 +200,8 @@ Status region_of_interest_align(NodeTranslation& node) {
                                     node.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
   if (mode != "avg" && mode != "max") return Status::invalid_argument("mode is '" + mode + "'");
   if (ratio < 1) return Status::unimplemented("with sampling_ratio 0 the number of samples depends on the data");
-  if (node.rank(1) != 2 || node.shape(1)[1] != 4 || height < 1 || width < 1 || ratio > 64) {
+  if (node.rank(1) != 2 || node.shape(1)[1] != 4 || std::min(height, width) < 1 || std::max(height, width) > 4096 ||
+      ratio > 64) {
     return Status::invalid_argument("the regions or the output's size are impossible");
   }
   const int64_t regions = node.shape(1)[0];
