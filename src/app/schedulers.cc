@@ -59,6 +59,11 @@ const std::vector<Policy>& policies() {
        .summary = "Foliot's own: batches weighed against each other, LOADs by what they save",
        .make = [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster); },
        .early_refusal = false},
+      {.name = "foliot_consolidating",
+       .summary = "foliot, with as few devices at work as the deadlines allow",
+       .make =
+           [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster, {.consolidate = true}); },
+       .early_refusal = false},
       {.name = "sjf",
        .summary = "shortest job first, one request at a time, with query drop",
        .make = [](const Cluster& cluster) { return sjf::make_sjf_scheduler(cluster); },

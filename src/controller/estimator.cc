@@ -6,11 +6,13 @@
 
 namespace foliot {
 
-void RollingProfile::record(Duration measured) {
+bool RollingProfile::record(Duration measured) {
+  const Duration before = estimate_;
   last_[next_] = measured;
   next_ = (next_ + 1) % kWindow;
   count_ = std::min(count_ + 1, kWindow);
   estimate_ = *std::max_element(last_.begin(), last_.begin() + count_);
+  return estimate_ != before;
 }
 
 void RollingProfile::doubt(TimePoint now) {
@@ -67,8 +69,9 @@ void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
 
 void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured) {
   ModelProfiles& profiles = own(device, model);
-  profiles.exec[bucket.value() * profiles.sizes.size() + batch_index].record(measured);
-  profiles.update_estimates(bucket);
+  if (profiles.exec[bucket.value() * profiles.sizes.size() + batch_index].record(measured)) {
+    profiles.update_estimates(bucket);
+  }
 }
 
 void Estimator::doubt_exec(ModelId model, BucketId bucket, TimePoint now) {

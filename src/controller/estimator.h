@@ -31,7 +31,8 @@ class RollingProfile {
   static constexpr uint32_t kWindow = 10;
   explicit RollingProfile(Duration seed = Duration()) : estimate_(seed) {}
 
-  void record(Duration measured);
+  // True if the estimate has changed.
+  bool record(Duration measured);
   // Forgets what was measured and takes a quarter off the estimate; once in
   // kDoubtInterval, however often it is called.
   void doubt(TimePoint now);

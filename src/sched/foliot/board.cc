@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace foliot::foliot_policy {
+namespace {
+
+// Of more devices than these, the backlogs are much alike when it matters.
+constexpr uint32_t kHoldersMax = 8;
+
+}  // namespace
 
 void Board::on_model_added(const ModelInfo& model) {
   if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
@@ -99,6 +105,16 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
     }
   }
   return total;
+}
+
+Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) const {
+  const BitSet& holders = model(id).holders;
+  Duration least = Duration::max();
+  uint32_t looked = 0;
+  for (auto device = holders.next(0); device && looked < kHoldersMax; device = holders.next(*device + 1), ++looked) {
+    least = std::min(least, backlog_until(DeviceId(*device), deadline, now));
+  }
+  return least;
 }
 
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {

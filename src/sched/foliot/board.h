@@ -63,6 +63,9 @@ class Board {
   }
   // EXEC of what is queued for the model and due until `deadline`, in full batches.
   Duration work(DeviceId device, ModelId model, TimePoint deadline) const;
+  // The least that any device that holds the model has before it and is due until
+  // `deadline`; of many holders some are looked at. REQUIRES: it has one.
+  Duration least_backlog(ModelId model, TimePoint deadline, TimePoint now) const;
   // What the device has before it: what was sent, and its share of what waits with
   // a deadline.
   Duration backlog(DeviceId device, TimePoint now) const {

@@ -16,13 +16,19 @@ constexpr Duration kOverloadMemory = Duration::seconds(1);
 }  // namespace
 
 FoliotScheduler::FoliotScheduler(const Cluster& cluster, const FoliotOptions& options)
-    : cluster_(cluster), options_(options), board_(cluster), selection_(board_), loads_(board_) {}
+    : cluster_(cluster),
+      options_(options),
+      board_(cluster),
+      selection_(board_),
+      pool_(board_, options.consolidate),
+      loads_(board_, pool_) {}
 
 // ---- Facts ----
 
 void FoliotScheduler::on_request(const Request& request, TimePoint now) {
   board_.add(request, now);
   loads_.on_request();
+  pool_.on_request(request.model, now);
   touch(request.model);
   note_expiry(request.model);
 }
@@ -52,6 +58,7 @@ void FoliotScheduler::on_model_added(const ModelInfo& model, TimePoint /*now*/) 
 
 void FoliotScheduler::on_model_removed(ModelId model, TimePoint /*now*/) {
   loads_.on_model_removed(model);
+  pool_.on_model_removed(model);
   board_.on_model_removed(model);
 }
 
@@ -69,6 +76,7 @@ TimePoint FoliotScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
   run_batches(now, dispatcher);
   TimePoint wake = loads_.plan(now, dispatcher);
   if (!busy_.empty() && !board_.waiting().empty()) wake = std::min(wake, busy_.top().first);
+  if (!spills_.empty()) wake = std::min(wake, spills_.top().first);
   if (!expiries_.empty()) wake = std::min(wake, expiries_.top().first + Duration::microseconds(1));
   return std::max(wake, now + Duration::microseconds(1));
 }
@@ -86,24 +94,57 @@ void FoliotScheduler::free_devices(TimePoint now) {
 }
 
 void FoliotScheduler::run_batches(TimePoint now, Dispatcher& dispatcher) {
+  pool_.refresh(now);
+  for (; !spills_.empty() && spills_.top().first <= now; spills_.pop()) touch(ModelId(spills_.top().second));
   for (const DeviceId device : due_) {
+    if (!pool_.contains(device)) {
+      board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t model) { touch(ModelId(model)); });
+      continue;
+    }
     while (free_.contains(device.value()) && run_batch(device, now, dispatcher)) {
     }
   }
   due_.clear();
-  // Of the free devices that hold a model with new requests, the first takes them:
-  // what few devices can do leaves the others free.
   for (const ModelId model : touched_) {
     ModelState& state = board_.model(model);
     state.touched = false;
     while (state.queued > 0) {
-      const auto device = state.holders.first_common(free_);
-      if (!device || !run_batch(DeviceId(*device), now, dispatcher)) break;
+      const auto device = device_for(model, now);
+      if (!device || !run_batch(*device, now, dispatcher)) break;
     }
     if (state.queued > 0) refuse_hopeless(model, now, dispatcher);
     if (state.queued > 0 && board_.absent().contains(model.value())) loads_.on_cold(model, now);
   }
   touched_.clear();
+}
+
+std::optional<DeviceId> FoliotScheduler::device_for(ModelId id, TimePoint now) {
+  const BitSet& holders = board_.model(id).holders;
+  const auto first_free = holders.first_common(free_);
+  if (!first_free) return std::nullopt;
+  const DeviceId device(*first_free);
+  if (pool_.contains(device) || !pool_.contains(DeviceId(*holders.next(0)))) return device;
+  const TimePoint spill = spill_time(device, id);
+  if (spill <= now) return device;
+  if (!spill.is_infinite()) spills_.emplace(spill, id.value());
+  return std::nullopt;
+}
+
+TimePoint FoliotScheduler::spill_time(DeviceId device, ModelId id) const {
+  const ModelState& state = board_.model(id);
+  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  TimePoint first = TimePoint::infinite_future();
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    const size_t rows = lane.with_deadline();
+    if (rows == 0) continue;
+    uint32_t index = 0;
+    while (index + 1 < sizes.size() && sizes[index] < rows + 1) ++index;
+    if (rows >= sizes.back()) return TimePoint();  // a full batch need not wait
+    first = std::min(first,
+                     lane[0].deadline - board_.answer_time(device, id, BucketId(bucket), index) - options_.lookahead);
+  }
+  return first;
 }
 
 bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
@@ -226,14 +267,11 @@ FoliotScheduler::Outlook FoliotScheduler::outlook(ModelId id, BucketId bucket, T
     out.hopeless = out.answer > deadline;
     return out;
   }
-  out.hopeless = !state.holders.empty();
-  state.holders.for_each([&](uint32_t device) {
-    const Duration all = board_.backlog_until(DeviceId(device), deadline, now);
-    const Duration own = board_.work(DeviceId(device), id, deadline) / state.holders.size();
-    out.answer = std::min(out.answer, now + all + cluster_.deadline_margin);
-    out.hopeless =
-        out.hopeless && (own > time.scaled(options_.overcommit_own) || all > time.scaled(options_.overcommit_all));
-  });
+  if (state.holders.empty()) return out;
+  const Duration all = board_.least_backlog(id, deadline, now);
+  const Duration own = board_.work(DeviceId(*state.holders.next(0)), id, deadline) / state.holders.size();
+  out.answer = now + all + cluster_.deadline_margin;
+  out.hopeless = own > time.scaled(options_.overcommit_own) || all > time.scaled(options_.overcommit_all);
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "sched/foliot/batch_selection.h"
 #include "sched/foliot/board.h"
 #include "sched/foliot/load_planner.h"
+#include "sched/foliot/pool.h"
 
 namespace foliot::foliot_policy {
 
@@ -36,6 +38,9 @@ struct FoliotOptions {
   // refused when its time is over.
   double overcommit_own = 1.25;
   double overcommit_all = 3;
+  // Leave as many devices idle as the load allows, at the price of latency: requests
+  // wait for a device of the pool (pool.h) as long as their deadline lets them.
+  bool consolidate = false;
 };
 
 class FoliotScheduler : public Scheduler {
@@ -63,7 +68,7 @@ class FoliotScheduler : public Scheduler {
   // Whether the last request of the lane has too much before it on every device;
   // when it could be answered, were it served last.
   struct Outlook {
-    bool hopeless = true;
+    bool hopeless = false;
     TimePoint answer = TimePoint::infinite_future();
   };
   Outlook outlook(ModelId model, BucketId bucket, TimePoint now) const;
@@ -71,6 +76,12 @@ class FoliotScheduler : public Scheduler {
   void free_devices(TimePoint now);
   void touch(ModelId model);
   void run_batches(TimePoint now, Dispatcher& dispatcher);
+  // The device that is to run the model next: free, and in the pool unless it is
+  // time to spill.
+  std::optional<DeviceId> device_for(ModelId model, TimePoint now);
+  // When the first request of a model may go to a spare device: the last moment at
+  // which its batch could begin with one more row in it.
+  TimePoint spill_time(DeviceId device, ModelId model) const;
   // False if there is nothing for the device to do now.
   bool run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   Duration best_effort_max(DeviceId device, TimePoint now);
@@ -79,6 +90,7 @@ class FoliotScheduler : public Scheduler {
   FoliotOptions options_;
   Board board_;
   BatchSelection selection_;
+  Pool pool_;
   LoadPlanner loads_;
 
   // The longest EXEC of best effort on a device.
@@ -94,6 +106,7 @@ class FoliotScheduler : public Scheduler {
   std::vector<DeviceId> due_;     // of those, the ones for which something has changed
   std::vector<ModelId> touched_;  // models with new requests or a new holder
   Earliest<uint32_t> busy_;       // when the other devices will be free
+  Earliest<uint32_t> spills_;     // when a model may go to a spare device
   Earliest<uint32_t> expiries_;   // when a model's first request may have to be refused
 };
 

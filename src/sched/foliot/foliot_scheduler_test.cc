@@ -145,6 +145,22 @@ TEST(FoliotSchedulerTest, WhatFewDevicesCanDoLeavesTheOthersFree) {
   }
 }
 
+TEST(FoliotSchedulerTest, ConsolidatingLeavesADeviceIdleUntilARequestWouldBeLate) {
+  PolicyStage stage([](const Cluster& cluster) { return make_foliot_scheduler(cluster, {.consolidate = true}); }, 2);
+  const ModelId a = stage.add_model({0, 1});
+  const ModelId b = stage.add_model({0, 1});
+  stage.request(a, 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);  // on the one device of the pool; the other could take more
+  stage.set_exec(a, Duration::milliseconds(40));
+  stage.request(a, 0, 100);
+  ASSERT_TRUE(stage.plan(0).empty());
+  const RequestId urgent = stage.request(b, 0, 5);
+  EXPECT_TRUE(stage.plan(0).empty());
+  const auto sent = stage.plan(stage.wake());
+  ASSERT_FALSE(sent.empty());
+  EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
+}
+
 // ---- LOADs ----
 
 TEST(FoliotSchedulerTest, LoadsWhatSavesTheMostRequests) {

@@ -18,12 +18,15 @@ constexpr uint32_t kPrefetchLookMax = 256;
 constexpr size_t kPrefetchesMax = 64;
 // More devices than this are not compared for one LOAD.
 constexpr uint32_t kDevicesComparedMax = 32;
+constexpr uint32_t kHoldersComparedMax = 4;
 constexpr double kAnyValue = std::numeric_limits<double>::infinity();
 // A LOAD costs others something, whether or not a request misses its deadline by
 // it: in requests, for a LOAD of 8 ms.
 constexpr double kLoadCost = 0.02 / 8e-3;
 constexpr double kMissProbabilityMin = 0.05;
 constexpr double kSpareCopyFactor = 0.1;
+// What a copy in the pool is worth for a model that only spare devices hold.
+constexpr double kMoveFactor = 0.25;
 
 }  // namespace
 
@@ -110,17 +113,18 @@ bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& di
   return true;
 }
 
-// Where there is room, and then where there is the least to do.
+// In the pool, where there is room, and then where there is the least to do.
 bool LoadPlanner::load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher) {
-  std::optional<DeviceId> best = least_busy(wanted, &roomy_, now);
-  if (!best) best = least_busy(wanted, nullptr, now);
+  std::optional<DeviceId> best = least_busy(wanted, {.room = true, .pool = true}, now);
+  if (!best && wanted.factor == 1) best = least_busy(wanted, {.room = true}, now);
+  if (!best) best = least_busy(wanted, {.pool = wanted.factor < 1}, now);
   if (!best || !load(*best, wanted.model, kAnyValue, now, dispatcher)) return false;
   load_wait_ = load_wait_ * 63 / 64 + (now - wanted.since) / 64;
   return true;
 }
 
-// Of the free devices (that `among` has too), from where the last search ended.
-std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, const BitSet* among, TimePoint now) {
+// Of the free devices that have these properties, from where the last search ended.
+std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, Need need, TimePoint now) {
   std::optional<DeviceId> best;
   Duration least;
   const uint32_t pages = board_.cluster().model(wanted.model).pages;
@@ -129,10 +133,10 @@ std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, const BitS
   for (uint32_t id = device_cursor_; compared < kDevicesComparedMax && passed < devices_; ++passed, ++id) {
     if (id >= devices_) id = 0;
     const DeviceId device(id);
-    if (!free_.contains(id) || (among != nullptr && !among->contains(id))) continue;
+    if (!free_.contains(id) || (need.room && !roomy_.contains(id)) || (need.pool && !pool_.contains(device))) continue;
     const DeviceModel& facts = board_.cluster().device(device);
-    if ((among != nullptr && facts.free_pages() < pages) || facts.residency(wanted.model) != Residency::kAbsent)
-      continue;
+    if (need.room && facts.free_pages() < pages) continue;
+    if (facts.residency(wanted.model) != Residency::kAbsent) continue;
     ++compared;
     const Duration backlog = board_.backlog(device, now) + (facts.load_available(now) - now);
     if (backlog > wanted.backlog_max || (best && backlog >= least)) continue;
@@ -230,10 +234,14 @@ double LoadPlanner::miss_probability(DeviceId device, ModelId id) const {
 bool LoadPlanner::spare_copy(DeviceId device, ModelId id, TimePoint now) const {
   const ModelState& state = board_.model(id);
   if (state.holders.size() < 2 || state.slo == Duration::max()) return false;
+  uint32_t looked = 0;
   bool spare = false;
-  state.holders.for_each([&](uint32_t other) {
-    spare = spare || (other != device.value() && board_.backlog(DeviceId(other), now) * 4 < state.slo);
-  });
+  for (auto other = state.holders.next(0); other && looked < kHoldersComparedMax && !spare;
+       other = state.holders.next(*other + 1)) {
+    if (*other == device.value()) continue;
+    ++looked;
+    spare = board_.backlog(DeviceId(*other), now) * 4 < state.slo;
+  }
   return spare;
 }
 
@@ -245,13 +253,14 @@ void LoadPlanner::look_for_busy_models(TimePoint now) {
   next_busy_look_ = now + kBusyInterval;
   std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.factor < 1; });
   if (free_.empty() || board_.cluster().devices.size() < 2) return;
-  std::vector<Duration> backlogs;
-  for (uint32_t device = 0; device < devices_; ++device) backlogs.push_back(board_.backlog(DeviceId(device), now));
   board_.waiting().for_each([&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
     if (state.holders.empty() || state.loading > 0 || state.slo == Duration::max()) return;
-    Duration least = Duration::max();
-    state.holders.for_each([&](uint32_t device) { least = std::min(least, backlogs[device]); });
+    if (!pool_.contains(DeviceId(*state.holders.next(0)))) {
+      wanted_.push_back({.model = ModelId(id), .since = now, .factor = kMoveFactor});
+      return;
+    }
+    const Duration least = board_.least_backlog(ModelId(id), TimePoint::infinite_future(), now);
     if (least * 2 < state.slo) return;
     const double share = std::min(1.0, least.to_seconds() / state.slo.to_seconds());
     wanted_.push_back({.model = ModelId(id), .since = now, .factor = 0.5 * share, .backlog_max = least / 2});
@@ -301,6 +310,7 @@ void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
 
 // With the first model that was never loaded; where it does not fit, none is.
 void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  if (!pool_.contains(device)) return;
   const auto id = never_loaded_.next(0);
   if (id && board_.cluster().model(ModelId(*id)).pages <= board_.cluster().device(device).free_pages()) {
     load(device, ModelId(*id), 0, now, dispatcher);

@@ -20,12 +20,13 @@
 #include "base/bit_set.h"
 #include "controller/scheduler.h"
 #include "sched/foliot/board.h"
+#include "sched/foliot/pool.h"
 
 namespace foliot::foliot_policy {
 
 class LoadPlanner {
  public:
-  explicit LoadPlanner(Board& board) : board_(board) {}
+  LoadPlanner(Board& board, const Pool& pool) : board_(board), pool_(pool) {}
 
   void on_model_added(ModelId model);
   void on_model_removed(ModelId model);
@@ -65,7 +66,11 @@ class LoadPlanner {
   void load_wanted(TimePoint now, Dispatcher& dispatcher);
   bool load_best_model(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   bool load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher);
-  std::optional<DeviceId> least_busy(const Wanted& wanted, const BitSet* among, TimePoint now);
+  struct Need {
+    bool room = false;
+    bool pool = false;
+  };
+  std::optional<DeviceId> least_busy(const Wanted& wanted, Need need, TimePoint now);
   // Requests that one batch could still serve, were the model loaded next.
   uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
   bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
@@ -77,6 +82,7 @@ class LoadPlanner {
   void fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher);
 
   Board& board_;
+  const Pool& pool_;
   std::vector<Wanted> wanted_;
   std::vector<Prefetch> prefetches_;  // the most valuable last
   uint32_t prefetch_cursor_ = 0;      // models from here on are looked at next
