@@ -115,6 +115,10 @@ soak: build python ## Mixed traffic with trouble for SOAK_SECONDS=600; nothing m
 figures: build python ## Measure the figures that Foliot promises: overload, many models, restart
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/figures/all.py
 
+.PHONY: experiments
+experiments: build python ## The Clockwork paper's experiments in virtual time, drawn, into docs/EXPERIMENTS.md (20 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/experiments.py $(FLAGS)
+
 .PHONY: zoo
 zoo: build python ## Every network of tools/models at every batch size against onnxruntime (an hour)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/zoo_check.py --json out/zoo.json $(ZOO)

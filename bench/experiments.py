@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Runs the experiments of `foliot experiment`, draws them, and writes what was found
+into docs/EXPERIMENTS.md, between the marks of each experiment."""
+
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import sys
+
+from foliot_tools.plot_experiment import distinct, plot_experiment, select
+from foliot_tools.server import ROOT, foliot_binary
+
+sys.path.insert(0, str(ROOT / "tests/figures"))
+from figure import machine, say  # noqa: E402
+
+NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload")
+DOCUMENT = ROOT / "docs/EXPERIMENTS.md"
+PICTURES = ROOT / "docs/experiments"
+
+
+def run(name, output, flags):
+    """Runs one experiment; what ran where is kept beside its data."""
+    say(f"{name} begins")
+    subprocess.run([foliot_binary(), "experiment", name, "--output", output, *flags], check=True,
+                   stdout=subprocess.DEVNULL)
+    command = " ".join(["foliot experiment", name, *flags])
+    (output / f"{name}.run.json").write_text(json.dumps({"machine": machine(), "command": command}))
+    say(f"{name} is done")
+
+
+def table(head, lines):
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)
+
+
+def pivot(rows, columns, value, corner="policy"):
+    """A line per policy and a column per distinct columns(row); the best in bold."""
+    heads = list(dict.fromkeys(columns(row) for row in rows))
+    values = {(row["policy"], columns(row)): value(row) for row in rows}
+    best = {head: max(number for (_, column), number in values.items() if column == head) for head in heads}
+
+    def cell(policy, head):
+        number = values[policy, head]
+        text = f"{number:,.0f}" if best[head] > 100 else f"{number:.1f}"
+        return f"**{text}**" if number == best[head] else text
+
+    lines = [[policy, *(cell(policy, head) for head in heads)] for policy in distinct(rows, "policy")]
+    return table([corner, *heads], lines)
+
+
+def with_bound(rows, columns, value, bound):
+    """The same with the fluid bound as the last line; `bound` is of a row."""
+    text = pivot(rows, columns, value)
+    bounds = {columns(row): bound(row) for row in rows}
+    cells = [f"{number:,.0f}" if number > 100 else f"{number:.1f}" for number in bounds.values()]
+    return text + "\n| " + " | ".join(["fluid bound", *cells]) + " |"
+
+
+def percent(row):
+    return row["attainment"] * 100
+
+
+def percent_bound(row):
+    return min(100, row["bound"] / row["offered_rate"] * 100)
+
+
+def tables_of(name, tables):
+    """The tables of one experiment: pairs of a title and Markdown."""
+    rows = select(tables["results"], group="all")
+    if name == "figure_5":
+        yield "Goodput, r/s", with_bound(rows, lambda row: f"SLO {row['slo_ms']} ms", lambda row: row["goodput"],
+                                         lambda row: row["bound"])
+    if name == "figure_6":
+        shown = [row for row in tables["active_models"]
+                 if row["active_models"] in (10, 60, 180, 420, 900, 1200, 1800, 2400, 3600)]
+        yield ("Attainment, %, up to so many active models",
+               with_bound(shown, lambda row: f"{row['active_models']:,}", percent, lambda row: row["bound"] * 100))
+    if name == "figure_7":
+        shown = [row for row in rows if row["slo_ms"] in (4.35, 6.53, 9.79, 14.68, 22.02, 33.03, 74.32)]
+        for rate in distinct(shown, "rate"):
+            yield (f"Satisfaction, %, {rate:,} r/s",
+                   with_bound(select(shown, rate=rate), lambda row: f"N {row['models']}, {row['slo_ms']:.1f} ms",
+                              percent, percent_bound))
+    if name == "figure_8":
+        for group, what, value in (("sensitive", "Satisfaction with an SLO, %", percent),
+                                   ("batch", "Goodput without an SLO, r/s", lambda row: row["goodput"])):
+            shown = [row for row in select(tables["results"], group=group)
+                     if row["slo_ms"] in (9.79, 14.68, 22.02, 74.32)]
+            if shown:
+                yield what, pivot(shown, lambda row: f"{row['scenario']}, {row['slo_ms']:.1f} ms", value)
+    if name == "figure_9":
+        yield "Requests", table(
+            ["policy", "offered", "missed", "expired", "overload", "unmeetable", "late", "mispredicted", "cold starts"],
+            [[row["policy"], f"{row['offered']:,}", f"{round(row['offered'] * (1 - row['attainment'])):,}",
+              *(f"{row[key]:,}" for key in ("missed_expired", "missed_overload", "missed_unmeetable", "missed_late",
+                                            "mispredicted", "cold_starts"))] for row in rows])
+        quantiles = ("p50", "p99", "p99.9", "p99.99", "max")
+        yield "Errors of prediction, us", table(
+            ["policy", "of", "predicted too", "count", *quantiles],
+            [[row["policy"], row["what"], {"over": "long", "under": "short"}[row["direction"]], f"{row['count']:,}",
+              *(f"{row[f'us_{quantile}']:,.0f}" for quantile in quantiles)] for row in tables["errors"]])
+    if name == "memory_starved":
+        def cell(row):
+            return f"{row['models']}, {row['pages_for']}, {row['slo_ms']} ms"
+        for models in distinct(rows, "models"):
+            yield ("Attainment, %, at 1,800 r/s (models, pages for, SLO)",
+                   with_bound(select(rows, models=models), cell, percent, percent_bound))
+        for models in distinct(rows, "models"):
+            yield ("Highest rate with 99 % attainment, r/s",
+                   with_bound(select(tables["capacity"], models=models), cell, lambda row: row["rate"],
+                              lambda row: row["bound"]))
+    if name == "overload":
+        yield "Attainment, %", with_bound(rows, lambda row: row["shape"], percent, percent_bound)
+
+
+def section(name, output):
+    """What stands between the marks of one experiment."""
+    data = json.loads((output / f"{name}.json").read_text())
+    ran = json.loads((output / f"{name}.run.json").read_text())
+    pictures = plot_experiment(output / f"{name}.json", PICTURES)
+    text = f"`{ran['command']}`: {data['real_seconds']:.0f} s on {ran['machine']}\n\n"
+    text += table(["figure", "paper", "goal", "here"],
+                  [[finding[key] for key in ("what", "paper", "goal", "here")] for finding in data["findings"]])
+    for title, markdown in tables_of(name, data["tables"]):
+        text += f"\n\n{title}:\n\n{markdown}"
+    for picture in pictures:
+        text += f"\n\n![{picture.stem}]({picture.relative_to(DOCUMENT.parent)})"
+    return text
+
+
+def update_document(name, output):
+    """Replaces the text between the marks of one experiment."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    document = DOCUMENT.read_text()
+    before, rest = document.split(begin)
+    _, after = rest.split(end)
+    DOCUMENT.write_text(f"{before}{begin}\n{section(name, output)}\n{end}{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help=f"[{' '.join(NAMES)}]")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "out/experiments", metavar="DIR")
+    parser.add_argument("--jobs", type=int, default=2, help="experiments at a time [2]")
+    parser.add_argument("--quick", action="store_true", help="see that they run; leaves the document alone")
+    parser.add_argument("--only-document", action="store_true", help="draw and write what was found before")
+    arguments = parser.parse_args()
+    if not arguments.only_document:
+        flags = ["--quick"] if arguments.quick else []
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as jobs:
+            list(jobs.map(lambda name: run(name, arguments.output, flags), arguments.names))
+    for name in arguments.names:
+        if arguments.quick:
+            plot_experiment(arguments.output / f"{name}.json", arguments.output)
+        else:
+            update_document(name, arguments.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Draws what `foliot experiment` wrote, in the axes of the Clockwork paper.
+
+    python -m foliot_tools.plot_experiment out/experiments/figure_5.json --output out
+"""
+
+import argparse
+import json
+import pathlib
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+# The two that are compared stand out; the baselines are thin.
+STRONG = {"foliot": ("tab:red", "-"), "clockwork": ("tab:blue", "-")}
+WEAK = {
+    "adaptive_batching": ("tab:olive", "-"),
+    "adaptive_batching_quantile": ("tab:olive", ":"),
+    "deferred": ("tab:green", "-"),
+    "dynamic_batching": ("tab:brown", "-"),
+    "edf": ("tab:orange", "-"),
+    "fcfs": ("tab:gray", "-"),
+    "flex": ("tab:purple", "-"),
+    "foliot_consolidating": ("lightcoral", "--"),
+    "sjf": ("tab:pink", "-"),
+}
+BOUND = {"color": "black", "linestyle": "--", "linewidth": 1, "label": "fluid bound"}
+
+
+def looks_of(policy):
+    """Color and kind of line; those of a policy that is not known here are dull."""
+    return {**WEAK, **STRONG}.get(policy, ("silver", "-."))
+
+
+def style(policy):
+    color, line = looks_of(policy)
+    width = 2 if policy in STRONG else 1
+    return {"color": color, "linestyle": line, "linewidth": width, "zorder": 2 + width, "label": policy}
+
+
+def select(rows, **where):
+    return [row for row in rows if all(row[key] == value for key, value in where.items())]
+
+
+def distinct(rows, key):
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def curve(axes, rows, x, y, **looks):
+    axes.plot([row[x] for row in rows], [row[y] for row in rows], **looks)
+
+
+def curves(axes, rows, x, y, bound=None):
+    """A curve per policy, and the bound, which is the same for all."""
+    for policy in distinct(rows, "policy"):
+        curve(axes, select(rows, policy=policy), x, y, **style(policy))
+    if bound:
+        bounded = [row for row in select(rows, policy=rows[0]["policy"]) if row[bound] is not None]
+        curve(axes, bounded, x, bound, **BOUND)
+
+
+def log_axis(axes, ticks):
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+
+
+def legend(figure, axes):
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=6, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
+
+
+QUANTILES = {"p1": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99.9": 0.999,
+             "p99.99": 0.9999}
+
+
+def figure_5(tables):
+    results = tables["results"]
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5))
+    curves(left, results, "slo_ms", "goodput", "bound")
+    log_axis(left, distinct(results, "slo_ms"))
+    left.set(xlabel="SLO, ms", ylabel="goodput, r/s", title="goodput")
+    for row in select(results, slo_ms=100):
+        latencies = [row[f"latency_ms_{name}"] for name in QUANTILES]
+        right.plot(latencies, [1 / (1 - share) for share in QUANTILES.values()], **style(row["policy"]))
+    right.axvline(100, color="black", linewidth=0.5)
+    right.set_yscale("log")
+    right.set_yticks([1, 10, 100, 1000, 10000], ["0", "90", "99", "99.9", "99.99"])
+    right.set(xlabel="latency of the answered, ms", ylabel="share, %", title="latency at SLO 100 ms")
+    legend(figure, left)
+    return {"figure_5": figure}
+
+
+def minutes_since_major(row, before=300):
+    return (row["begin_s"] - before) / 60
+
+
+def figure_6(tables):
+    figure, panels = pyplot.subplots(5, 1, figsize=(9, 12), sharex=False)
+    curves(panels[0], tables["active_models"], "active_models", "attainment", "bound")
+    panels[0].set(xlabel="active models", ylabel="attainment", title="all requests", ylim=(0, 1))
+    panels[0].set_xscale("log")
+    for policy in [policy for policy in STRONG if select(tables["series"], policy=policy)]:
+        for group, line in (("minor", ":"), ("major", "-")):
+            rows = select(tables["series"], policy=policy, group=group)
+            minutes = [minutes_since_major(row) for row in rows]
+            looks = {**style(policy), "linestyle": line, "linewidth": 1, "label": f"{policy}, {group}"}
+            panels[1].plot(minutes, [row["goodput"] for row in rows], **looks)
+            panels[2].plot(minutes, [row["latency_ms_max"] for row in rows], **looks)
+            panels[3].plot(minutes, [row["cold_start_rate"] for row in rows], **looks)
+        rows = select(tables["series"], policy=policy, group="all")
+        minutes = [minutes_since_major(row) for row in rows]
+        for column, line, name in (("device_busy", "-", "EXEC"), ("load_busy", ":", "LOAD")):
+            looks = {**style(policy), "linestyle": line, "linewidth": 1, "label": f"{policy}, {name}"}
+            panels[4].plot(minutes, [row[column] for row in rows], **looks)
+    for axes, name in zip(panels[1:], ("goodput, r/s", "longest latency, ms", "cold starts, r/s", "busy")):
+        axes.set(xlabel="minutes since the major workload began", ylabel=name)
+        axes.legend(fontsize=7, ncol=4)
+    panels[0].legend(fontsize=7, ncol=4)
+    figure.tight_layout()
+    return {"figure_6": figure}
+
+
+def figure_7(tables):
+    results = tables["results"]
+    for row in results:
+        row["bound_share"] = row["bound"] / row["offered_rate"]
+    counts, rates = distinct(results, "models"), distinct(results, "rate")
+    figure, grid = pyplot.subplots(len(counts), len(rates), figsize=(12, 6), sharey=True, squeeze=False)
+    for line, models in zip(grid, counts):
+        for axes, rate in zip(line, rates):
+            curves(axes, select(results, models=models, rate=rate), "slo_ms", "attainment", "bound_share")
+            log_axis(axes, [2.9, 6.5, 14.7, 33, 74])
+            axes.set(xlabel="SLO, ms", ylabel="workload satisfaction", title=f"N={models}, R={rate} r/s")
+    legend(figure, grid[0][0])
+    return {"figure_7": figure}
+
+
+def figure_8(tables):
+    results = tables["results"]
+    scenarios = distinct(results, "scenario")
+    figure, grid = pyplot.subplots(2, len(scenarios), figsize=(12, 6.5), sharey="row", squeeze=False)
+    for column, scenario in enumerate(scenarios):
+        rows = select(results, scenario=scenario)
+        sensitive = select(rows, group="sensitive") or select(rows, group="all")
+        for row in sensitive:
+            row["bound_share"] = row["bound"] / 1200
+        curves(grid[0][column], sensitive, "slo_ms", "attainment", "bound_share")
+        grid[0][column].set(title=scenario, ylabel="satisfaction with an SLO")
+        if batch := select(rows, group="batch"):
+            curves(grid[1][column], batch, "slo_ms", "goodput", "bound")
+        grid[1][column].set(ylabel="goodput without an SLO, r/s")
+        for axes in (grid[0][column], grid[1][column]):
+            log_axis(axes, [2.9, 6.5, 14.7, 33, 74])
+            axes.set_xlabel("SLO, ms")
+    legend(figure, grid[0][0])
+    return {"figure_8": figure}
+
+
+def figure_9(tables):
+    figure, panels = pyplot.subplots(5, 1, figsize=(9, 11), sharex=True)
+    for policy in distinct(tables["series"], "policy"):
+        rows = select(tables["series"], policy=policy, group="all")
+        minutes = [row["begin_s"] / 60 for row in rows]
+
+        def draw(axes, column, line="-", name=""):
+            looks = {**style(policy), "linestyle": line, "linewidth": 1, "label": policy + name}
+            axes.plot(minutes, [row[column] for row in rows], **looks)
+
+        draw(panels[0], "goodput")
+        for column, line in (("latency_ms_p50", ":"), ("latency_ms_p99", "-"), ("latency_ms_max", "--")):
+            draw(panels[1], column, line, f", {column[11:]}")
+        draw(panels[2], "batch_size_mean")
+        draw(panels[3], "cold_models")
+        draw(panels[4], "cold_start_rate")
+    panels[0].plot(minutes, [row["offered_rate"] for row in rows], color="black", linewidth=0.5, label="offered")
+    bound = tables["results"][0]["bound"]
+    panels[0].axhline(bound, **BOUND)
+    for axes, name in zip(panels, ("goodput, r/s", "latency, ms", "mean batch", "models with cold starts",
+                                   "cold starts, r/s")):
+        axes.set_ylabel(name)
+        axes.legend(fontsize=7, ncol=4)
+    panels[-1].set_xlabel("minutes")
+    figure.tight_layout()
+    return {"figure_9": figure, "figure_10": figure_10(tables["errors"])}
+
+
+def figure_10(errors):
+    kinds = distinct(errors, "what")
+    figure, grid = pyplot.subplots(1, len(kinds), figsize=(12, 4), sharey=True)
+    names = ["p50", "p90", "p99", "p99.9", "p99.99"]
+    for axes, what in zip(grid, kinds):
+        for row in select(errors, what=what):
+            looks = style(row["policy"])
+            line = "-" if row["direction"] == "over" else ":"
+            label = f"{row['policy']}, predicted too {'long' if row['direction'] == 'over' else 'short'}"
+            axes.plot([row[f"us_{name}"] for name in names], range(len(names)),
+                      **{**looks, "linestyle": line, "label": label})
+        axes.set_xscale("log")
+        axes.set(xlabel="error, us", title=what)
+        axes.set_yticks(range(len(names)), names)
+    grid[0].legend(fontsize=7)
+    figure.tight_layout()
+    return figure
+
+
+def memory_starved(tables):
+    results, capacity = tables["results"], tables["capacity"]
+    cells = distinct([{"key": (row["models"], row["pages_for"])} for row in results], "key")
+    figure, grid = pyplot.subplots(2, len(cells), figsize=(3.3 * len(cells), 6.5), sharey="row", squeeze=False)
+    for column, (models, pages) in enumerate(cells):
+        rows = select(results, models=models, pages_for=pages, group="all")
+        for row in rows:
+            row["bound_share"] = row["bound"] / row["offered_rate"]
+        curves(grid[0][column], rows, "slo_ms", "attainment", "bound_share")
+        grid[0][column].set(title=f"{models}, pages for {pages}", ylabel="attainment at 1,800 r/s")
+        curves(grid[1][column], select(capacity, models=models, pages_for=pages), "slo_ms", "rate", "bound")
+        grid[1][column].set(ylabel="rate with 99 % attainment, r/s")
+        for axes in (grid[0][column], grid[1][column]):
+            log_axis(axes, [25, 50, 100, 250])
+            axes.set_xlabel("SLO, ms")
+    legend(figure, grid[0][0])
+    return {"memory_starved": figure}
+
+
+def overload(tables):
+    rows = select(tables["results"], group="all")
+    shapes, policies = distinct(rows, "shape"), distinct(rows, "policy")
+    figure, axes = pyplot.subplots(figsize=(11, 4.5))
+    width = 0.8 / len(policies)
+    for i, policy in enumerate(policies):
+        color, _ = looks_of(policy)
+        chosen = select(rows, policy=policy)
+        axes.bar([j + (i - len(policies) / 2 + 0.5) * width for j in range(len(chosen))],
+                 [row["attainment"] for row in chosen], width, color=color, label=policy,
+                 alpha=0.5 if policy.endswith("quantile") else 1)
+    for j, shape in enumerate(shapes):
+        row = select(rows, shape=shape)[0]
+        bound = min(1, row["bound"] / row["offered_rate"])
+        axes.plot([j - 0.42, j + 0.42], [bound, bound], **{**BOUND, "label": BOUND["label"] if j == 0 else None})
+    axes.set_xticks(range(len(shapes)), shapes)
+    axes.set(ylabel="attainment", ylim=(0, 1))
+    legend(figure, axes)
+    return {"overload": figure}
+
+
+PLOTS = {plot.__name__: plot for plot in (figure_5, figure_6, figure_7, figure_8, figure_9, memory_starved, overload)}
+
+
+def plot_experiment(path, folder):
+    """Draws one experiment; returns the paths of its pictures."""
+    data = json.loads(pathlib.Path(path).read_text())
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = []
+    for name, figure in PLOTS[data["experiment"]](data["tables"]).items():
+        pictures.append(folder / f"{name}.png")
+        figure.savefig(pictures[-1], dpi=80)
+        pyplot.close(figure)
+    return pictures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="+", type=pathlib.Path, metavar="NAME.json")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("out"), metavar="DIR")
+    arguments = parser.parse_args()
+    for path in arguments.data:
+        for picture in plot_experiment(path, arguments.output):
+            print(picture)
+
+
+if __name__ == "__main__":
+    main()
