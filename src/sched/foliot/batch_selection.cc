@@ -10,6 +10,8 @@ namespace {
 // first are.
 constexpr size_t kBatchesMax = 64;
 constexpr size_t kBatchesPerLaneMax = 8;
+// Of so many batches of best effort one goes to the request that has waited longest.
+constexpr uint64_t kOldestEvery = 8;
 
 }  // namespace
 
@@ -22,13 +24,13 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
   const Duration wanted = drop_what_is_too_much(start);
   for (size_t i = 0; i < batches_.size(); ++i) {
     if (dropped_[i]) continue;
-    if (const auto filler = best_effort(device, batches_[i].latest - start - wanted, best_effort_max)) {
-      return filler;
-    }
+    const std::optional<Batch> filler = best_effort(device, best_effort_max);
+    if (filler && filler->cost <= batches_[i].latest - start - wanted) return taken(*filler);
     fill_up(batches_[i]);
     return batches_[i];
   }
-  return best_effort(device, Duration::max(), best_effort_max);
+  const std::optional<Batch> rest = best_effort(device, best_effort_max);
+  return rest ? std::optional(taken(*rest)) : std::nullopt;
 }
 
 // ---- Batches ----
@@ -121,9 +123,15 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
   return total;
 }
 
-std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longest, Duration several_rows_max) const {
+// Some turns go to whoever has waited longest, so that nobody waits forever.
+bool BatchSelection::best_effort_goes_before(double density, RequestId head, const Batch& other) const {
+  if (best_effort_batches_ % kOldestEvery == 0) return std::pair(other.head, density) > std::pair(head, other.density);
+  return std::pair(density, other.head) > std::pair(other.density, head);
+}
+
+std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration several_rows_max) const {
   std::optional<Batch> best;
-  if (!board_.best_effort_waits() || longest <= Duration()) return best;
+  if (!board_.best_effort_waits()) return best;
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
     const std::vector<uint32_t>& sizes = board_.cluster().model(ModelId(id)).batch_sizes;
@@ -133,10 +141,10 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longe
       const size_t queued = lane.size() - first;
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
         const Duration exec = board_.cluster().estimator.exec(device, ModelId(id), BucketId(bucket), i);
-        if (exec > longest || (i > 0 && exec > several_rows_max)) break;
+        if (i > 0 && exec > several_rows_max) break;
         const size_t rows = std::min<size_t>(queued, sizes[i]);
         const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());
-        if (best && density <= best->density) continue;
+        if (best && !best_effort_goes_before(density, lane[first].id, *best)) continue;
         best = Batch{.latest = TimePoint::infinite_future(),
                      .cost = exec,
                      .density = density,
@@ -144,11 +152,18 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration longe
                      .bucket = BucketId(bucket),
                      .batch_index = i,
                      .first = static_cast<uint32_t>(first),
-                     .rows = static_cast<uint32_t>(rows)};
+                     .rows = static_cast<uint32_t>(rows),
+                     .head = lane[first].id};
       }
     }
   });
   return best;
+}
+
+// It is run: the next one to choose is another.
+const Batch& BatchSelection::taken(const Batch& best_effort) {
+  ++best_effort_batches_;
+  return best_effort;
 }
 
 // Rows that would be padding anyway go to the requests that follow.

@@ -31,6 +31,7 @@ struct Batch {
   uint32_t batch_index = 0;
   uint32_t first = 0;
   uint32_t rows = 0;
+  RequestId head;  // of best effort: the first of them
 };
 
 class BatchSelection {
@@ -49,15 +50,18 @@ class BatchSelection {
   bool worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t rows) const;
   // Drops what cannot be met beside the rest; the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);
-  // The densest batch of requests without a deadline that takes no longer than this,
-  // and, if it has several rows, than that.
-  std::optional<Batch> best_effort(DeviceId device, Duration longest, Duration several_rows_max) const;
+  // The densest batch of requests without a deadline; of several rows only if it
+  // takes no longer than this.
+  std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
+  const Batch& taken(const Batch& best_effort);
+  bool best_effort_goes_before(double density, RequestId head, const Batch& other) const;
   void fill_up(Batch& batch) const;
 
   const Board& board_;
   std::vector<Batch> batches_;
   std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
-  std::vector<bool> dropped_;   // by position in batches_
+  uint64_t best_effort_batches_ = 0;
+  std::vector<bool> dropped_;  // by position in batches_
 };
 
 }  // namespace foliot::foliot_policy

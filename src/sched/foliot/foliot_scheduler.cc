@@ -170,8 +170,8 @@ bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& disp
   return true;
 }
 
-// Best effort must not be in the way of what may come: half of the time that the
-// most urgent of the device's models leaves.
+// Best effort must not be in the way of what may come: what arrives for a model
+// while it runs must still be met by one batch.
 Duration FoliotScheduler::best_effort_max(DeviceId device, TimePoint now) {
   if (!board_.best_effort_waits()) return Duration();
   BestEffortLimit& limit = best_effort_limits_[device.value()];
@@ -179,8 +179,15 @@ Duration FoliotScheduler::best_effort_max(DeviceId device, TimePoint now) {
   limit = {now + kBestEffortInterval, Duration::max()};
   board_.loaded(device).for_each([&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
-    if (state.slo == Duration::max() || state.rate.at(now) < kRateMin) return;
-    limit.exec = std::min(limit.exec, (state.slo - board_.answer_time(device, ModelId(id), BucketId(0), 0)) / 2);
+    const double rate = state.rate.at(now) / std::max(1u, state.holders.size());
+    if (state.slo == Duration::max() || rate < kRateMin) return;
+    const std::vector<uint32_t>& sizes = cluster_.model(ModelId(id)).batch_sizes;
+    Duration longest;
+    for (uint32_t i = 0; i < sizes.size(); ++i) {
+      const Duration slack = state.slo - board_.answer_time(device, ModelId(id), BucketId(0), i) - options_.lookahead;
+      longest = std::max(longest, std::min(slack, Duration::from_seconds(sizes[i] / rate)));
+    }
+    limit.exec = std::min(limit.exec, longest);
   });
   return limit.exec;
 }

@@ -52,7 +52,7 @@ TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
   if (now >= next_busy_look_) look_for_busy_models(now);
   if (rates_changed_ && now >= next_prefetch_look_) look_for_prefetches(now);
   if (!wanted_.empty()) load_wanted(now, dispatcher);
-  if (!prefetches_.empty() || !never_loaded_.empty()) prefetch(now, dispatcher);
+  if (!prefetches_.empty() || !roomy_.empty()) prefetch(now, dispatcher);
 
   TimePoint wake = rates_changed_ ? next_prefetch_look_ : TimePoint::infinite_future();
   if (!board_.waiting().empty()) wake = std::min(wake, next_busy_look_);
@@ -293,8 +293,7 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
 }
 
 void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
-  for (auto id = free_.next(0); id && !(prefetches_.empty() && (never_loaded_.empty() || roomy_.empty()));
-       id = free_.next(*id + 1)) {
+  for (auto id = free_.next(0); id && !(prefetches_.empty() && roomy_.empty()); id = free_.next(*id + 1)) {
     const DeviceId device(*id);
     if (board_.cluster().device(device).loads_outstanding() > 0) continue;
     bool loaded = false;
@@ -304,17 +303,26 @@ void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
       loaded =
           board_.absent().contains(next.model.value()) && load(device, next.model, next.value / 2, now, dispatcher);
     }
-    if (!loaded) fill_free_pages(device, now, dispatcher);
+    if (!loaded && roomy_.contains(*id) && pool_.contains(device)) fill_free_pages(device, now, dispatcher);
   }
 }
 
-// With the first model that was never loaded; where it does not fit, none is.
+// With the first model that was never loaded, and then with another copy of the
+// one that most requests wait for.
 void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
-  if (!pool_.contains(device)) return;
-  const auto id = never_loaded_.next(0);
-  if (id && board_.cluster().model(ModelId(*id)).pages <= board_.cluster().device(device).free_pages()) {
-    load(device, ModelId(*id), 0, now, dispatcher);
+  const uint32_t room = board_.cluster().device(device).free_pages();
+  std::optional<uint32_t> filler = never_loaded_.next(0);
+  if (!filler) {
+    uint32_t most = 0;
+    board_.waiting().for_each([&](uint32_t id) {
+      const ModelState& state = board_.model(ModelId(id));
+      if (state.loading > 0 || state.queued <= most || state.holders.contains(device.value())) return;
+      filler = id;
+      most = state.queued;
+    });
   }
+  if (!filler || board_.cluster().model(ModelId(*filler)).pages > room) return;
+  load(device, ModelId(*filler), 0, now, dispatcher);
 }
 
 void LoadPlanner::note_room(DeviceId device) {
