@@ -43,7 +43,6 @@ GoodputBounds bounds(const Scenario& scenario, const Workload& workload) {
   return {{"all", result["all"] + batch}, {"sensitive", result["all"]}, {"batch", batch}};
 }
 
-// The longest of the paper's SLOs, and 15 ms, below which the paper sees more refused.
 void find(ExperimentRun& run, const Scenario& scenario, double slo_ms) {
   const auto text = [&](const std::string& policy) {
     ResultTable::Row cell{{"scenario", scenario.name}, {"slo_ms", slo_ms}};
