@@ -53,8 +53,9 @@ def pivot(rows, columns, value, corner="policy"):
 def with_bound(rows, columns, value, bound):
     """The same with the fluid bound as the last line; `bound` is of a row."""
     text = pivot(rows, columns, value)
-    bounds = {columns(row): bound(row) for row in rows}
-    cells = [f"{number:,.0f}" if number > 100 else f"{number:.1f}" for number in bounds.values()]
+    bounds = {columns(row): bound(row) if row["bound"] is not None else None for row in rows}
+    cells = ["-" if number is None else f"{number:,.0f}" if number > 100 else f"{number:.1f}"
+             for number in bounds.values()]
     return text + "\n| " + " | ".join(["fluid bound", *cells]) + " |"
 
 

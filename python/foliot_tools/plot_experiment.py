@@ -238,6 +238,8 @@ def overload(tables):
                  alpha=0.5 if policy.endswith("quantile") else 1)
     for j, shape in enumerate(shapes):
         row = select(rows, shape=shape)[0]
+        if row["bound"] is None:
+            continue
         bound = min(1, row["bound"] / row["offered_rate"])
         axes.plot([j - 0.42, j + 0.42], [bound, bound], **{**BOUND, "label": BOUND["label"] if j == 0 else None})
     axes.set_xticks(range(len(shapes)), shapes)

@@ -120,7 +120,7 @@ Status run_figure_6(ExperimentRun& run) {
     FOLIOT_ASSIGN_OR_RETURN(const SimulationReport report, run.measure(policy, setting, workload, {}, {}));
     run.add_series(workload, report);
     add_attainment(run, sizes, report);
-    find_figures(run, sizes, report);
+    if (policy.name == "foliot" || policy.name == "clockwork") find_figures(run, sizes, report);
   }
   find_attainment(run);
   return Status();
