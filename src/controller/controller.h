@@ -32,7 +32,7 @@ struct ControllerOptions {
   // Actions of each kind that one device has outstanding.
   uint32_t infers_outstanding_max = 32;
   uint32_t loads_outstanding_max = 64;
-  Duration deadline_margin = Duration::milliseconds(2);
+  Duration deadline_margin = Duration::milliseconds(3);
   // Refuse on arrival what is predicted to miss its deadline.
   bool early_refusal = true;
   // How often a request may come back from a worker that refused its action.

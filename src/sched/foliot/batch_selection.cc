@@ -15,11 +15,12 @@ constexpr uint64_t kOldestEvery = 8;
 
 }  // namespace
 
-std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Duration best_effort_max) {
+std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Duration best_effort_max,
+                                            Duration caution) {
   batches_.clear();
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const auto buckets = static_cast<uint16_t>(board_.model(ModelId(id)).lanes.size());
-    for (uint16_t bucket = 0; bucket < buckets; ++bucket) cut(device, ModelId(id), BucketId(bucket), start);
+    for (uint16_t bucket = 0; bucket < buckets; ++bucket) cut(device, ModelId(id), BucketId(bucket), start, caution);
   });
   const Duration wanted = drop_what_is_too_much(start);
   for (size_t i = 0; i < batches_.size(); ++i) {
@@ -37,13 +38,15 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
 
 // From the largest size down: a large batch begins behind the requests that have
 // no time for it, which are left to smaller ones.
-void BatchSelection::cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start) {
+void BatchSelection::cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start, Duration caution) {
   const Lane& lane = board_.model(model).lanes[bucket.value()];
   const size_t before = batches_.size();
   size_t end = lane.with_deadline();
   for (size_t i = board_.cluster().model(model).batch_sizes.size(); i-- > 0 && end > 0;) {
     const auto index = static_cast<uint32_t>(i);
-    const size_t begin = lane.first_due_from(start + board_.answer_time(device, model, bucket, index));
+    const TimePoint answer = start + board_.answer_time(device, model, bucket, index);
+    size_t begin = lane.first_due_from(answer + caution);
+    if (end < begin + board_.cluster().model(model).batch_sizes[i]) begin = lane.first_due_from(answer);
     if (begin >= end || !worth_running(device, model, bucket, index, end - begin)) continue;
     cut_range(device, model, bucket, begin, end, index);
     if (batches_.size() - before >= kBatchesPerLaneMax) return;

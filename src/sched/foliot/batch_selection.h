@@ -41,10 +41,12 @@ class BatchSelection {
   // What to start on the device at `start`; nullopt if nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
   // be in the way of requests that are yet to come; one row may always.
-  std::optional<Batch> choose(DeviceId device, TimePoint start, Duration best_effort_max);
+  // `caution`: requests that could only just be met are passed over where a batch
+  // can be filled without them; for when some cannot be met anyway.
+  std::optional<Batch> choose(DeviceId device, TimePoint start, Duration best_effort_max, Duration caution);
 
  private:
-  void cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start);
+  void cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start, Duration caution);
   void cut_range(DeviceId device, ModelId model, BucketId bucket, size_t begin, size_t end, uint32_t batch_index_max);
   void add(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t first, size_t rows);
   bool worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t rows) const;

@@ -150,7 +150,8 @@ TimePoint FoliotScheduler::spill_time(DeviceId device, ModelId id) const {
 bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& facts = cluster_.device(device);
   const TimePoint start = facts.exec_available(now);
-  const std::optional<Batch> batch = selection_.choose(device, start, best_effort_max(device, now));
+  const std::optional<Batch> batch = selection_.choose(device, start, best_effort_max(device, now),
+                                                       now < overloaded_until_ ? cluster_.deadline_margin : Duration());
   if (!batch) return false;
   const Lane& lane = board_.model(batch->model).lanes[batch->bucket.value()];
   std::array<RequestId, kBatchSizeMax> requests;
