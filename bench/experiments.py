@@ -41,10 +41,12 @@ def pivot(rows, columns, value, corner="policy"):
     values = {(row["policy"], columns(row)): value(row) for row in rows}
     best = {head: max(number for (_, column), number in values.items() if column == head) for head in heads}
 
+    def text(number, head):
+        return f"{number:,.0f}" if best[head] > 100 else f"{number:.1f}"
+
     def cell(policy, head):
-        number = values[policy, head]
-        text = f"{number:,.0f}" if best[head] > 100 else f"{number:.1f}"
-        return f"**{text}**" if number == best[head] else text
+        shown = text(values[policy, head], head)
+        return f"**{shown}**" if shown == text(best[head], head) else shown
 
     lines = [[policy, *(cell(policy, head) for head in heads)] for policy in distinct(rows, "policy")]
     return table([corner, *heads], lines)
@@ -79,7 +81,7 @@ def tables_of(name, tables):
         yield ("Attainment, %, up to so many active models",
                with_bound(shown, lambda row: f"{row['active_models']:,}", percent, lambda row: row["bound"] * 100))
     if name == "figure_7":
-        shown = [row for row in rows if row["slo_ms"] in (4.35, 6.53, 9.79, 14.68, 22.02, 33.03, 74.32)]
+        shown = [row for row in rows if row["slo_ms"] in (6.53, 9.79, 14.68, 22.02)]
         for rate in distinct(shown, "rate"):
             yield (f"Satisfaction, %, {rate:,} r/s",
                    with_bound(select(shown, rate=rate), lambda row: f"N {row['models']}, {row['slo_ms']:.1f} ms",
