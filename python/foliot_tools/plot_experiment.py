@@ -198,8 +198,8 @@ def figure_10(errors):
             label = f"{row['policy']}, predicted too {'long' if row['direction'] == 'over' else 'short'}"
             axes.plot([row[f"us_{name}"] for name in names], range(len(names)),
                       **{**looks, "linestyle": line, "label": label})
-        axes.set_xscale("log")
-        axes.set(xlabel="error, us", title=what)
+        log_axis(axes, [10, 100, 1000])
+        axes.set(xlabel="error, us", title=what, xlim=(10, 5000))
         axes.set_yticks(range(len(names)), names)
     grid[0].legend(fontsize=7)
     figure.tight_layout()
