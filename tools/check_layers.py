@@ -40,11 +40,11 @@ ROOMS = {
 # Room -> what its tests may include besides.
 TESTS = {
     "compiler": ["device/cpu"],
-    "controller": ["sched/clockwork"],
+    "controller": [],
     "program": ["device/cpu"],
     "repository": ["device/cpu"],
     "sched/*": ["sim", "workload", "worker", "program", "device"],
-    "sim": ["sched/clockwork", "workload", "device/cpu"],
+    "sim": ["sched/*", "policy", "workload", "device/cpu"],
     "worker": ["device/cpu", "platform"],
 }
 

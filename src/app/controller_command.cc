@@ -24,9 +24,7 @@ struct ControllerFlags {
 
 Status run(const ControllerFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(flags.scheduler));
-  ControllerOptions options = flags.controller;
-  options.early_refusal = policy.early_refusal;
-  ControllerService service(options, policy.make, monotonic_now,
+  ControllerService service(flags.controller, policy.make, monotonic_now,
                             [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   LinkLoop loop({.connection = {.role = Role::kController}, .stop_on_signals = true}, service);
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));

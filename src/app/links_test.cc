@@ -29,7 +29,7 @@ WorkerServiceOptions workers(const std::string& models) {
 class RunningController {
  public:
   RunningController()
-      : service_({.early_refusal = false}, find_policy("clockwork")->make, monotonic_now,
+      : service_({}, find_policy("clockwork")->make, monotonic_now,
                  [this](const std::string& line) { log.push_back(line); }),
         loop_({}, service_) {
     port_ = loop_.listen("127.0.0.1:0").value();
@@ -249,7 +249,7 @@ class ControllerServiceTest : public ::testing::Test {
   }
 
   ControllerService service_{
-      {.early_refusal = false}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {}};
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {}};
   Peer worker_{service_, Role::kWorker};
   Peer client_{service_, Role::kClient};
 };

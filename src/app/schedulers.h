@@ -14,9 +14,6 @@ struct Policy {
   std::string name;
   std::string summary;  // one line, for people
   Controller::SchedulerFactory make;
-  // Whether the controller refuses on arrival what it predicts to be late
-  // (ControllerOptions::early_refusal), or leaves that to the policy.
-  bool early_refusal = true;
 };
 
 // In the order of their names.

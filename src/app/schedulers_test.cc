@@ -78,7 +78,7 @@ class Simulation {
                   .devices = workload.devices,
                   .pages_per_device = workload.pages,
                   .noise = workload.noise,
-                  .controller = {.early_refusal = policy.early_refusal}},
+                  .controller = {}},
                  policy.make, [this](const Completion& completion) { on_completion(completion); }) {
     double total = 0;
     for (uint32_t id = 0; id < workload.models; ++id) {

@@ -132,9 +132,7 @@ Status Server::Parts::start(StartupReporter& reporter, const std::function<bool(
 // while models compile.
 Status Server::Parts::open_ports() {
   FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(options_.scheduler));
-  ControllerOptions controller = options_.controller;
-  controller.early_refusal = policy.early_refusal;
-  controller_ = std::make_unique<ControllerLoop>(controller, policy.make, actions_, completions_,
+  controller_ = std::make_unique<ControllerLoop>(options_.controller, policy.make, actions_, completions_,
                                                  options_.frontend.requests_in_flight_max);
   frontend_ = make_frontend(options_.frontend, catalog_, *controller_, repository_, monotonic_now);
   completions_.set_target(*frontend_);

@@ -83,7 +83,6 @@ Result<SimulationReport> run_policy(const SimulationFile& file, const std::strin
   SimulationOptions options = file.options;
   options.policy = policy.name;
   options.make_scheduler = policy.make;
-  options.controller.early_refusal = policy.early_refusal;
   std::optional<Recorder> recorder;
   if (!log.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(auto writer, LogWriter::open({.folder = log / name}));

@@ -38,7 +38,7 @@ std::string_view to_string(Verdict verdict) {
 
 Controller::Controller(const ControllerOptions& options, const SchedulerFactory& make_scheduler, ActionSink& actions,
                        CompletionSink& completions)
-    : options_(options), actions_(actions), completions_(completions), admission_(cluster_) {
+    : options_(options), actions_(actions), completions_(completions) {
   cluster_.deadline_margin = options.deadline_margin;
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
@@ -107,17 +107,8 @@ void Controller::on_request(const Request& request, TimePoint now) {
   if (queued_ >= options_.queued_max || cluster_.devices.empty()) {
     return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   }
-  if (options_.early_refusal) {
-    const Admission::Decision decision = admission_.decide(request, now);
-    if (decision.refusal != Refusal::kNone) {
-      if (decision.missed) scheduler_->on_missed(request.model, now);
-      if (decision.too_long) cluster_.estimator.doubt_exec(request.model, request.bucket, now);
-      return refuse_new(request, decision.refusal, decision.earliest_completion, now);
-    }
-  }
   const bool cold = cluster_.copies[request.model.value()] == 0;
-  Tracked& tracked =
-      requests_.emplace(request.id, Tracked{.request = request, .ticket = {}, .cold_start = cold}).first->second;
+  Tracked& tracked = requests_.emplace(request.id, Tracked{.request = request, .cold_start = cold}).first->second;
   enqueue(tracked, now);
 }
 
@@ -359,7 +350,6 @@ void Controller::give_back(Tracked& tracked, TimePoint now) {
 void Controller::enqueue(Tracked& tracked, TimePoint now) {
   tracked.queued = true;
   ++queued_;
-  if (options_.early_refusal) tracked.ticket = admission_.enqueued(tracked.request, now);
   scheduler_->on_request(tracked.request, now);
 }
 
@@ -367,7 +357,6 @@ void Controller::dequeue(Tracked& tracked) {
   FOLIOT_CHECK(tracked.queued && queued_ > 0);
   tracked.queued = false;
   --queued_;
-  if (options_.early_refusal) admission_.dequeued(tracked.request, tracked.ticket);
 }
 
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "base/time.h"
-#include "controller/admission.h"
 #include "controller/cluster.h"
 #include "controller/scheduler.h"
 #include "core/observer.h"
@@ -33,8 +32,6 @@ struct ControllerOptions {
   uint32_t infers_outstanding_max = 32;
   uint32_t loads_outstanding_max = 64;
   Duration deadline_margin = Duration::milliseconds(3);
-  // Refuse on arrival what is predicted to miss its deadline.
-  bool early_refusal = true;
   // How often a request may come back from a worker that refused its action.
   uint32_t returns_max = 3;
 };
@@ -78,7 +75,6 @@ class Controller : private Dispatcher {
  private:
   struct Tracked {
     Request request;
-    Backlog::Ticket ticket;
     bool queued = true;
     bool cold_start = false;
     uint32_t returns = 0;
@@ -118,7 +114,6 @@ class Controller : private Dispatcher {
   CompletionSink& completions_;
   std::vector<Observer*> observers_;
   Cluster cluster_;
-  Admission admission_;
   std::unique_ptr<Scheduler> scheduler_;
 
   std::unordered_map<RequestId, Tracked> requests_;

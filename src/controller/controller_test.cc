@@ -21,14 +21,12 @@ class ScriptedScheduler : public Scheduler {
   void on_outcome(const Action&, const Outcome&, TimePoint) override {}
   void on_model_added(const ModelInfo&, TimePoint) override {}
   void on_model_removed(ModelId, TimePoint) override {}
-  void on_missed(ModelId, TimePoint) override { ++missed; }
   TimePoint plan(TimePoint, Dispatcher& dispatcher) override {
     if (script) std::exchange(script, nullptr)(dispatcher);
     return TimePoint::infinite_future();
   }
   Script script;
   std::deque<RequestId> queued;
-  int missed = 0;
 };
 
 class Sink : public ActionSink, public CompletionSink {
@@ -191,14 +189,6 @@ TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {
   EXPECT_EQ(sink_.completions.size(), 1u);
   outcome(OutcomeStatus::kDone, at(50));
   EXPECT_TRUE(completion(1).served());
-}
-
-TEST_F(ControllerTest, RefusesEarlyAndSaysWhen) {
-  request(1, 0, at(8));  // LOAD 5 + EXEC 2 + margin 2
-  EXPECT_EQ(completion(1).refusal, Refusal::kUnmeetable);
-  EXPECT_EQ(completion(1).earliest_completion, at(9));
-  EXPECT_EQ(scheduler_->missed, 1);
-  EXPECT_TRUE(scheduler_->queued.empty());
 }
 
 TEST_F(ControllerTest, BoundsItsQueue) {

@@ -76,8 +76,6 @@ class Scheduler {
   virtual void on_model_added(const ModelInfo& model, TimePoint now) = 0;
   // None of its requests is queued any more.
   virtual void on_model_removed(ModelId model, TimePoint now) = 0;
-  // A request was refused on arrival only because its model is loaded nowhere.
-  virtual void on_missed(ModelId /*model*/, TimePoint /*now*/) {}
 
   // Decides, after one or more facts or when it asked to be woken. Returns when
   // it wants to be called at the latest, whatever happens before.

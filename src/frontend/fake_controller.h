@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/catalog.h"
@@ -237,14 +238,21 @@ inline void compute_whole(PayloadStore& payloads, const Request& request) {
   for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] == std::byte{0} ? std::byte{1} : std::byte{0};
 }
 
+// Answers from another thread, as a real one does.
 class FakeRepository : public ModelRepository {
  public:
+  ~FakeRepository() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
   void load(const std::string& name, std::function<void(Status)> done) override {
-    std::thread([name, done] {
-      done(name == "absent" ? Status::not_found("no model 'absent' in the repository") : Status::ok_status());
-    }).detach();
+    threads_.emplace_back([absent = name == "absent", done = std::move(done)] {
+      done(absent ? Status::not_found("no model 'absent' in the repository") : Status::ok_status());
+    });
   }
   void unload(const std::string&, std::function<void(Status)> done) override { done(Status::ok_status()); }
+
+ private:
+  std::vector<std::thread> threads_;
 };
 
 // A front end on free ports with the three models and a fake controller behind it.

@@ -46,7 +46,7 @@ std::shared_ptr<ModelInfo> resnet50(uint32_t id) {
 class Bench : private ActionSink, private CompletionSink {
  public:
   Bench(const Controller::SchedulerFactory& make, uint32_t devices, uint32_t models, double rate)
-      : models_(models), rate_(rate), busy_(devices), controller_({.early_refusal = false}, make, *this, *this) {
+      : models_(models), rate_(rate), busy_(devices), controller_({}, make, *this, *this) {
     const uint32_t pages = (models + devices - 1) / devices * kPagesPerModel;
     for (uint32_t i = 0; i < devices; ++i) controller_.add_device(pages, now_);
     for (uint32_t i = 0; i < models; ++i) controller_.add_model(resnet50(i), now_);

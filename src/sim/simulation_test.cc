@@ -10,7 +10,7 @@ namespace {
 SimulationOptions clockwork_options() {
   return {.policy = "clockwork",
           .make_scheduler = [](const Cluster& cluster) { return clockwork::make_clockwork_scheduler(cluster); },
-          .controller = {.early_refusal = false},
+          .controller = {},
           .duration = Duration::seconds(10)};
 }
 

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sched/clockwork/clockwork_scheduler.h"
+#include "sched/foliot/foliot_scheduler.h"
 #include "sim/virtual_cluster.h"
 
 namespace foliot {
 namespace {
 
-Controller::SchedulerFactory clockwork_policy() {
-  return [](const Cluster& cluster) { return clockwork::make_clockwork_scheduler(cluster); };
+Controller::SchedulerFactory policy() {
+  return [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster); };
 }
 
 // ResNet-50 on a V100 (Clockwork, Table 1).
@@ -62,7 +62,7 @@ class Run {
                   .pages_per_device = scenario.pages,
                   .noise = scenario.noise,
                   .controller = {}},
-                 clockwork_policy(), [this](const Completion& completion) { on_completion(completion); }) {
+                 policy(), [this](const Completion& completion) { on_completion(completion); }) {
     double total = 0;
     for (uint32_t id = 0; id < scenario.models; ++id) {
       cluster_.add_model(resnet50(id));
@@ -149,9 +149,9 @@ TEST(WholeSystemTest, SwapsModelsThroughAPageCacheThatHoldsAFewOfThem) {
 
 TEST(WholeSystemTest, KeepsItsGoodputAtThreeTimesItsCapacity) {
   // Batches of 16 in 15.67 ms: 1,021 requests/s at the very most.
-  const Result result = run({.models = 5, .rate = 3000, .requests = 300'000});
+  const Result result = run({.models = 1, .rate = 3000, .requests = 300'000});
   const double goodput = static_cast<double>(result.served) / result.virtual_time.to_seconds();
-  EXPECT_GT(goodput, 0.85 * 1021);
+  EXPECT_GT(goodput, 0.95 * 1021);
   EXPECT_EQ(result.late, 0u);
   EXPECT_GT(result.overload, result.expired);
 }
@@ -204,7 +204,7 @@ TEST(WholeSystemTest, SameSeedGivesTheSameRunAndAnotherSeedAnother) {
 
 TEST(WholeSystemTest, RemovesModelsUnderTraffic) {
   VirtualLoop loop;
-  VirtualCluster cluster(loop, {.pages_per_device = 7 * 4, .controller = {}}, clockwork_policy());
+  VirtualCluster cluster(loop, {.pages_per_device = 7 * 4, .controller = {}}, policy());
   for (uint32_t id = 0; id < 4; ++id) cluster.add_model(resnet50(id));
   uint64_t next = 1;
   for (int step = 0; step < 2000; ++step) {

@@ -62,7 +62,6 @@ Result<SimulationReport> ExperimentRun::simulate(const Policy& policy, Simulatio
   setting.policy = policy.name;
   setting.make_scheduler = policy.make;
   setting.controller.deadline_margin = Duration::milliseconds(1);
-  setting.controller.early_refusal = policy.early_refusal;
   setting.seed = options_.seed;
   if (options_.duration) {
     setting.warm_up = setting.warm_up.scaled(options_.duration->to_seconds() / setting.duration.to_seconds());

@@ -54,17 +54,18 @@ void Board::placement_changed(ModelId id) {
   }
 }
 
-void Board::add(const Request& request, TimePoint now) {
+void Board::note_arrival(const Request& request, TimePoint now) {
+  ModelState& state = model(request.model);
+  state.rate.record(now);
+  if (!request.best_effort()) state.slo = request.deadline - request.arrival;
+}
+
+void Board::add(const Request& request) {
   ModelState& state = model(request.model);
   state.lanes[request.bucket.value()].add(request);
   ++state.queued;
   waiting_.insert(request.model.value());
-  state.rate.record(now);
-  if (request.best_effort()) {
-    ++best_effort_;
-  } else {
-    state.slo = request.deadline - request.arrival;
-  }
+  if (request.best_effort()) ++best_effort_;
 }
 
 void Board::remove(const Request& request) {

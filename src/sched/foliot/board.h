@@ -52,7 +52,9 @@ class Board {
   void load_sent(ModelId model);
   void load_over(DeviceId device, ModelId model, bool loaded);
   void set_loaded(DeviceId device, ModelId model, bool loaded);
-  void add(const Request& request, TimePoint now);
+  // A request has come, whether or not it is queued.
+  void note_arrival(const Request& request, TimePoint now);
+  void add(const Request& request);
   void remove(const Request& request);
   // Removes `count` requests of a lane from `position` on.
   void erase(ModelId model, BucketId bucket, size_t position, size_t count);

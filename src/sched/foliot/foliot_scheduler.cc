@@ -26,14 +26,22 @@ FoliotScheduler::FoliotScheduler(const Cluster& cluster, const FoliotOptions& op
 // ---- Facts ----
 
 void FoliotScheduler::on_request(const Request& request, TimePoint now) {
-  board_.add(request, now);
+  board_.note_arrival(request, now);
   loads_.on_request();
   pool_.on_request(request.model, now);
+  if (now + shortest_answer(request.model, request.bucket) > request.deadline) {
+    unmeetable_.push_back(request);
+    return;
+  }
+  board_.add(request);
   touch(request.model);
   note_expiry(request.model);
 }
 
-void FoliotScheduler::on_withdrawn(const Request& request, TimePoint /*now*/) { board_.remove(request); }
+void FoliotScheduler::on_withdrawn(const Request& request, TimePoint /*now*/) {
+  const auto same = [&](const Request& other) { return other.id == request.id; };
+  if (std::erase_if(unmeetable_, same) == 0) board_.remove(request);
+}
 
 void FoliotScheduler::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   const uint32_t device = action.device.value();
@@ -72,6 +80,7 @@ void FoliotScheduler::touch(ModelId model) {
 
 TimePoint FoliotScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
   free_devices(now);
+  refuse_unmeetable(now, dispatcher);
   refuse_expired(now, dispatcher);
   run_batches(now, dispatcher);
   TimePoint wake = loads_.plan(now, dispatcher);
@@ -195,6 +204,13 @@ Duration FoliotScheduler::best_effort_max(DeviceId device, TimePoint now) {
 
 // ---- Refusals ----
 
+void FoliotScheduler::refuse_unmeetable(TimePoint now, Dispatcher& dispatcher) {
+  for (const Request& request : unmeetable_) {
+    dispatcher.refuse(request.id, Refusal::kUnmeetable, now + shortest_answer(request.model, request.bucket));
+  }
+  unmeetable_.clear();
+}
+
 // A model that is nowhere has to be loaded first.
 Duration FoliotScheduler::shortest_answer(ModelId model, BucketId bucket) const {
   const DeviceId any = cluster_.devices.front().id();
@@ -248,8 +264,7 @@ void FoliotScheduler::refuse_expired(ModelId id, TimePoint now, Dispatcher& disp
 
 // Refuses at once what would wait in vain.
 void FoliotScheduler::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dispatcher) {
-  const bool absent = board_.absent().contains(id.value());
-  if (!absent && now >= overloaded_until_) return;
+  if (now >= overloaded_until_ || board_.model(id).holders.empty()) return;
   const auto buckets = static_cast<uint16_t>(board_.model(id).lanes.size());
   for (uint16_t b = 0; b < buckets; ++b) {
     const BucketId bucket(b);
@@ -258,7 +273,7 @@ void FoliotScheduler::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dis
       const size_t last = lane.with_deadline() - 1;
       const Outlook out = outlook(id, bucket, now);
       if (!out.hopeless) break;
-      dispatcher.refuse(lane[last].id, absent ? Refusal::kUnmeetable : Refusal::kOverload, out.answer);
+      dispatcher.refuse(lane[last].id, Refusal::kOverload, out.answer);
       board_.erase(id, bucket, last, 1);
     }
   }
@@ -270,12 +285,6 @@ FoliotScheduler::Outlook FoliotScheduler::outlook(ModelId id, BucketId bucket, T
   const TimePoint deadline = lane[lane.with_deadline() - 1].deadline;
   const Duration time = deadline - now - cluster_.deadline_margin;
   Outlook out;
-  if (board_.absent().contains(id.value())) {
-    out.answer = now + shortest_answer(id, bucket);
-    out.hopeless = out.answer > deadline;
-    return out;
-  }
-  if (state.holders.empty()) return out;
   const Duration all = board_.least_backlog(id, deadline, now);
   const Duration own = board_.work(DeviceId(*state.holders.next(0)), id, deadline) / state.holders.size();
   out.answer = now + all + cluster_.deadline_margin;

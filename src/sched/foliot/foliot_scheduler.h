@@ -62,6 +62,7 @@ class FoliotScheduler : public Scheduler {
   // The last instant at which the first request of a model could be begun.
   TimePoint expiry(ModelId model) const;
   void note_expiry(ModelId model);
+  void refuse_unmeetable(TimePoint now, Dispatcher& dispatcher);
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
   void refuse_expired(ModelId model, TimePoint now, Dispatcher& dispatcher);
   void refuse_hopeless(ModelId model, TimePoint now, Dispatcher& dispatcher);
@@ -102,12 +103,13 @@ class FoliotScheduler : public Scheduler {
   uint32_t devices_ = 0;
   TimePoint overloaded_until_;
   std::vector<BestEffortLimit> best_effort_limits_;
-  BitSet free_;                   // devices with less than `lookahead` to do
-  std::vector<DeviceId> due_;     // of those, the ones for which something has changed
-  std::vector<ModelId> touched_;  // models with new requests or a new holder
-  Earliest<uint32_t> busy_;       // when the other devices will be free
-  Earliest<uint32_t> spills_;     // when a model may go to a spare device
-  Earliest<uint32_t> expiries_;   // when a model's first request may have to be refused
+  BitSet free_;                      // devices with less than `lookahead` to do
+  std::vector<Request> unmeetable_;  // on arrival; to be refused
+  std::vector<DeviceId> due_;        // of those, the ones for which something has changed
+  std::vector<ModelId> touched_;     // models with new requests or a new holder
+  Earliest<uint32_t> busy_;          // when the other devices will be free
+  Earliest<uint32_t> spills_;        // when a model may go to a spare device
+  Earliest<uint32_t> expiries_;      // when a model's first request may have to be refused
 };
 
 std::unique_ptr<Scheduler> make_foliot_scheduler(const Cluster& cluster, const FoliotOptions& options = {});

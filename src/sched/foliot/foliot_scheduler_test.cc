@@ -248,12 +248,15 @@ TEST(FoliotSchedulerTest, RefusesWhatHasNoTimeLeft) {
 TEST(FoliotSchedulerTest, UnderOverloadRefusesOnArrival) {
   PolicyStage stage = make_stage();
   const ModelId a = stage.add_model();
-  stage.request(a, 0, 1.5);
-  stage.plan(0);
-  for (int i = 0; i < 40; ++i) stage.request(a, 1, 21);  // 16 rows in 20 ms
-  stage.plan(1);
-  EXPECT_GT(stage.refused().size(), 10u);
-  EXPECT_LT(stage.refused().size(), 24u);
+  for (int i = 0; i < 4; ++i) stage.request(a, 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);  // until 5 ms
+  stage.request(a, 0, 3);
+  stage.plan(1.5);
+  ASSERT_EQ(stage.refused().size(), 1u);
+  for (int i = 0; i < 40; ++i) stage.request(a, 2, 22);  // time for 12 rows
+  stage.plan(2);
+  EXPECT_GT(stage.refused().size(), 15u);
+  EXPECT_LT(stage.refused().size(), 28u);
 }
 
 }  // namespace
