@@ -248,8 +248,7 @@ class ControllerServiceTest : public ::testing::Test {
     return worker_.last<Action>();
   }
 
-  ControllerService service_{
-      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {}};
+  ControllerService service_{{}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {}};
   Peer worker_{service_, Role::kWorker};
   Peer client_{service_, Role::kClient};
 };
