@@ -58,7 +58,7 @@ def test_what_the_table_allows_passes(src):
         ("core/a.cc", "#include <grpcpp/grpcpp.h>\n", "includes grpcpp/grpcpp.h"),
         ("worker/a.cc", '#include "package.pb.h"\n', "includes package.pb.h"),
         ("controller/a.cc", "#include <boost/asio/io_context.hpp>\n", "includes boost/asio/io_context.hpp"),
-        ("compiler/a.cc", "#include <toml++/toml.h>\n", "only repository, app may"),
+        ("compiler/a.cc", "#include <toml++/toml.h>\n", "only config, repository, workload, app may"),
         ("controller/a.cc", "auto t = std::chrono::steady_clock::now();\n", "uses steady_clock"),
         ("worker/a.h", guarded("worker/a.h", "std::jthread thread_;\n"), "uses std::jthread"),
         ("sched/edf/edf.cc", "\nstd::this_thread::sleep_for(x);\n", "src/sched/edf/edf.cc:2: uses sleep_for"),
