@@ -86,10 +86,10 @@ test-asan: build-asan ## The unit tests under the address and undefined-behaviou
 	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress
 
 .PHONY: test-tsan
-test-tsan: build-tsan ## The threaded rooms under the thread sanitizer (not gRPC: its library is not built for it)
+test-tsan: build-tsan ## The threaded rooms under the thread sanitizer
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
 	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
-	  --tests-regex '^(base|platform|worker|frontend|app)/' --exclude-regex Grpc
+	  --tests-regex '^(base|platform|worker|trace|transport|frontend|app)/'
 
 .PHONY: determinism
 determinism: build build-clang ## The same seeds give the same events, built by g++ and by clang
