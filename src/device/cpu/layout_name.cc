@@ -23,9 +23,10 @@ char letter(int64_t dimension, char first) { return static_cast<char>(first + st
 // The form of the bytes is described in device/cpu/layout.h.
 std::string layout_name(const std::string& layout) {
   if (layout.empty()) return "dense";
+  if (layout.size() < 2 * sizeof(int64_t)) return "damaged";
   std::vector<int64_t> words(layout.size() / sizeof(int64_t));
   std::memcpy(words.data(), layout.data(), words.size() * sizeof(int64_t));
-  if (words.size() < 2 || words[0] < 0 || words[0] > kLettersMax || words[1] < 0 || words[1] > kLettersMax ||
+  if (words[0] < 0 || words[0] > kLettersMax || words[1] < 0 || words[1] > kLettersMax ||
       words.size() != static_cast<size_t>(2 + 3 * words[0] + 2 * words[1])) {
     return "damaged";
   }
