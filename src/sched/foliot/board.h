@@ -36,7 +36,6 @@ class Board {
   const Cluster& cluster() const { return cluster_; }
   ModelState& model(ModelId id) { return models_[id.value()]; }
   const ModelState& model(ModelId id) const { return models_[id.value()]; }
-  uint32_t model_count() const { return static_cast<uint32_t>(models_.size()); }
   // Models with queued requests.
   const BitSet& waiting() const { return waiting_; }
   // Models that no device holds or is loading.
