@@ -40,12 +40,13 @@ std::string to_text(const Statistics& controller) {
 std::string to_json(const Statistics& controller) {
   return fmt::format(
       "{{\"seconds\": {:.6f}, \"devices\": {}, \"requests\": {}, \"served\": {}, \"actions\": {}, \"decisions\": {}, "
-      "\"processor_share\": {:.4f}, \"decision_microseconds\": "
+      "\"processor_share\": {:.4f}, \"bytes_received\": {}, \"bytes_sent\": {}, \"decision_microseconds\": "
       "{{\"p50\": {:.2f}, \"p99\": {:.2f}, \"p99.9\": {:.2f}, \"max\": {:.2f}}}}}",
       controller.elapsed.to_seconds(), controller.devices, controller.requests, controller.served, controller.actions,
       controller.decisions, controller.processor_time.to_seconds() / controller.elapsed.to_seconds(),
-      controller.decision_p50.to_microseconds(), controller.decision_p99.to_microseconds(),
-      controller.decision_p999.to_microseconds(), controller.decision_max.to_microseconds());
+      controller.bytes_received, controller.bytes_sent, controller.decision_p50.to_microseconds(),
+      controller.decision_p99.to_microseconds(), controller.decision_p999.to_microseconds(),
+      controller.decision_max.to_microseconds());
 }
 
 Status write_json(const RequestLoadResult& result, const std::string& path) {

@@ -27,6 +27,7 @@ Status run(const ControllerFlags& flags) {
   ControllerService service(flags.controller, policy.make, monotonic_now,
                             [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   LinkLoop loop({.connection = {.role = Role::kController}, .stop_on_signals = true}, service);
+  service.set_traffic(loop.traffic());
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
   fmt::print("ready: port {}, scheduler {}\n", port, flags.scheduler);
   std::fflush(stdout);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "transport/client_ids.h"
 
 namespace foliot {
 namespace {
@@ -16,12 +17,6 @@ namespace {
 constexpr uint32_t kDevicesPerWorkerMax = 64;
 constexpr uint32_t kDevicesMax = 4096;
 constexpr uint32_t kModelsMax = 16384;
-
-// A request's id within the controller: the client's place and the client's own id,
-// which must grow, so that no two requests can have the same.
-constexpr uint32_t kClientIdBits = 48;
-constexpr uint64_t kClientIdMax = (uint64_t{1} << kClientIdBits) - 1;
-constexpr uint32_t kClientsMax = uint32_t{1} << (64 - kClientIdBits);
 
 Duration thread_processor_time() {
   timespec time{};
@@ -74,36 +69,40 @@ class ControllerService::WorkerConversation : public Conversation {
     }
   }
   void on_close(const Status& reason, TimePoint now) override {
-    service_.log_gone(fmt::format("worker '{}'", name_), connection_, reason);
+    service_.log_gone(fmt::format("worker '{}'", about_.name), connection_, reason);
     service_.on_worker_lost(*this, now);
   }
 
   void send(const Action& action) { connection_.send(action); }
-  const std::vector<DeviceId>& devices() const { return devices_; }
+  // No devices until it has registered.
+  const Workers::Worker& about() const { return about_; }
+  const std::vector<DeviceId>& devices() const { return about_.devices; }
 
  private:
   Status on_registration(const Frame& frame, TimePoint now) {
-    if (!devices_.empty()) return Status::invalid_argument("a worker registers once");
+    if (!devices().empty()) return Status::invalid_argument("a worker registers once");
     Registration registration;
     FOLIOT_RETURN_IF_ERROR(decode(frame, registration));
     FOLIOT_ASSIGN_OR_RETURN(const Welcome welcome, service_.register_worker(*this, registration, now));
-    name_ = registration.worker;
-    devices_ = welcome.devices;
+    about_ = {registration.worker, registration.data_address, welcome.devices};
     connection_.send(welcome);
+    service_.tell_workers();
     return Status();
   }
 
   ControllerService& service_;
   Connection& connection_;
-  std::string name_;
-  std::vector<DeviceId> devices_;  // empty until it has registered
+  Workers::Worker about_;
 };
 
 class ControllerService::ClientConversation : public Conversation {
  public:
   ClientConversation(ControllerService& service, Connection& connection) : service_(service), connection_(connection) {}
 
-  void set_place(uint32_t place) { place_ = place; }
+  void set_number(uint16_t number) {
+    number_ = number;
+    connection_.send(Admission{number});
+  }
   void send_models() {
     Models models;
     for (const auto& model : service_.controller_.cluster().models) {
@@ -111,6 +110,7 @@ class ControllerService::ClientConversation : public Conversation {
     }
     connection_.send(models);
   }
+  void send_workers() { connection_.send(service_.workers()); }
   void send(const Completion& completion) { connection_.send(completion); }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
@@ -131,32 +131,32 @@ class ControllerService::ClientConversation : public Conversation {
   // What it asked for runs on; the answers are dropped.
   void on_close(const Status& reason, TimePoint /*now*/) override {
     service_.log_gone("client", connection_, reason);
-    service_.clients_[place_].conversation = nullptr;
+    service_.clients_[number_].conversation = nullptr;
   }
 
  private:
   Status on_request(const Frame& frame, TimePoint now) {
     Request request;
     FOLIOT_RETURN_IF_ERROR(decode(frame, request));
-    if (request.id <= last_request_ || request.id.value() > kClientIdMax) {
+    if (request.id <= last_request_ || request.id.value() > kOwnIdMax) {
       return Status::invalid_argument(
           fmt::format("request {} after request {}: ids must grow", request.id.value(), last_request_.value()));
     }
     last_request_ = request.id;
-    service_.on_request(place_, request, now);
+    service_.on_request(number_, request, now);
     return Status();
   }
   Status on_cancel(const Frame& frame, TimePoint now) {
     Cancel cancel;
     FOLIOT_RETURN_IF_ERROR(decode(frame, cancel));
-    if (cancel.request.value() > kClientIdMax) return Status::invalid_argument("there is no such request");
-    service_.controller_.on_cancel(RequestId(uint64_t{place_} << kClientIdBits | cancel.request.value()), now);
+    if (cancel.request.value() > kOwnIdMax) return Status::invalid_argument("there is no such request");
+    service_.controller_.on_cancel(request_of(number_, cancel.request), now);
     return Status();
   }
 
   ControllerService& service_;
   Connection& connection_;
-  uint32_t place_ = 0;
+  uint16_t number_ = 0;
   RequestId last_request_;
 };
 
@@ -177,9 +177,10 @@ Result<std::unique_ptr<Conversation>> ControllerService::on_open(Connection& con
     case Role::kClient: break;
   }
   auto client = std::make_unique<ClientConversation>(*this, connection);
-  FOLIOT_ASSIGN_OR_RETURN(const uint32_t place, add_client(*client));
-  client->set_place(place);
+  FOLIOT_ASSIGN_OR_RETURN(const uint16_t number, add_client(*client));
+  client->set_number(number);
   client->send_models();
+  client->send_workers();
   return std::unique_ptr<Conversation>(std::move(client));
 }
 
@@ -211,7 +212,9 @@ Statistics ControllerService::take_statistics(TimePoint now) {
           .decision_p99 = counters.decisions.quantile(0.99),
           .decision_p999 = counters.decisions.quantile(0.999),
           .decision_max = counters.decisions.max(),
-          .processor_time = counters_.processor_time_before - counters.processor_time_before};
+          .processor_time = counters_.processor_time_before - counters.processor_time_before,
+          .bytes_received = traffic_ ? traffic_->received : 0,
+          .bytes_sent = traffic_ ? traffic_->sent : 0};
 }
 
 // ---- Workers ----
@@ -302,6 +305,23 @@ void ControllerService::on_worker_lost(WorkerConversation& worker, TimePoint now
     given_to_the_lost_.push_back(device);
   }
   fail_what_is_lost(now);
+  if (!worker.devices().empty()) tell_workers();
+}
+
+// Each once, at its first device.
+Workers ControllerService::workers() const {
+  Workers told;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const WorkerConversation* worker = devices_[i].worker;
+    if (worker != nullptr && worker->devices().front().value() == i) told.workers.push_back(worker->about());
+  }
+  return told;
+}
+
+void ControllerService::tell_workers() {
+  for (const Client& client : clients_) {
+    if (client.conversation != nullptr) client.conversation->send_workers();
+  }
 }
 
 // In the order of ids, so that the same events give the same completions.
@@ -328,31 +348,31 @@ void ControllerService::fail(ActionId id, const Outstanding& action, DeviceId de
 
 // ---- Clients ----
 
-Result<uint32_t> ControllerService::add_client(ClientConversation& client) {
+Result<uint16_t> ControllerService::add_client(ClientConversation& client) {
   const auto free = std::ranges::find_if(
       clients_, [](const Client& other) { return other.conversation == nullptr && other.in_flight == 0; });
-  const auto place = static_cast<uint32_t>(free - clients_.begin());
-  if (place == kClientsMax) return Status::resource_exhausted(fmt::format("{} clients are enough", kClientsMax));
+  const auto number = static_cast<size_t>(free - clients_.begin());
+  if (number == kClientsMax) return Status::resource_exhausted(fmt::format("{} clients are enough", kClientsMax));
   if (free == clients_.end()) clients_.emplace_back();
-  clients_[place].conversation = &client;
-  return place;
+  clients_[number].conversation = &client;
+  return static_cast<uint16_t>(number);
 }
 
-void ControllerService::on_request(uint32_t client, Request request, TimePoint now) {
+void ControllerService::on_request(uint16_t client, Request request, TimePoint now) {
   ++counters_.requests;
   ++clients_[client].in_flight;
-  request.id = RequestId(uint64_t{client} << kClientIdBits | request.id.value());
+  request.id = request_of(client, request.id);
   controller_.on_request(request, now);
 }
 
 void ControllerService::complete(const Completion& completion) {
   if (completion.served()) ++counters_.served;
-  Client& client = clients_[completion.id.value() >> kClientIdBits];
+  Client& client = clients_[client_of(completion.id)];
   FOLIOT_CHECK(client.in_flight > 0);
   --client.in_flight;
   if (client.conversation == nullptr) return;
   Completion answer = completion;
-  answer.id = RequestId(completion.id.value() & kClientIdMax);
+  answer.id = own_id(completion.id);
   client.conversation->send(answer);
 }
 

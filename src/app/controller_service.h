@@ -38,6 +38,8 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
 
   // Before the first event.
   Controller& controller() { return controller_; }
+  // What the statistics say of the sockets; outlives the service.
+  void set_traffic(const LinkTraffic& traffic) { traffic_ = &traffic; }
 
   Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
@@ -55,8 +57,8 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
     WorkerConversation* worker = nullptr;  // null: lost
     std::unordered_map<ActionId, Outstanding> outstanding;
   };
-  // The first of a client's numbers is its place in clients_, so that answers find
-  // back. A place is given to another client once it has no request in flight.
+  // A client's number (transport/client_ids.h) is its place in clients_. A place is given to another client once it has
+  // no request in flight.
   struct Client {
     ClientConversation* conversation = nullptr;  // null: it is gone
     uint64_t in_flight = 0;
@@ -81,8 +83,10 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   void on_worker_lost(WorkerConversation& worker, TimePoint now);
   void fail(ActionId id, const Outstanding& action, DeviceId device, TimePoint now);
   void fail_what_is_lost(TimePoint now);
-  Result<uint32_t> add_client(ClientConversation& client);
-  void on_request(uint32_t client, Request request, TimePoint now);
+  Workers workers() const;
+  void tell_workers();
+  Result<uint16_t> add_client(ClientConversation& client);
+  void on_request(uint16_t client, Request request, TimePoint now);
   Statistics take_statistics(TimePoint now);
 
   const ClockFunction clock_;
@@ -92,6 +96,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   std::vector<DeviceId> given_to_the_lost_;
   std::vector<Client> clients_;
   Counters counters_;
+  const LinkTraffic* traffic_ = nullptr;
 };
 
 }  // namespace foliot

@@ -236,7 +236,7 @@ class ControllerServiceTest : public ::testing::Test {
  protected:
   ControllerServiceTest() {
     const std::vector<ModelInfo> models = *parse_emulated_models("resnet18", kPageBytes);
-    EXPECT_TRUE(worker_.say(Registration{"w", {10}, models}).ok());
+    EXPECT_TRUE(worker_.say(Registration{"w", "host:1", {10}, models, {{}}}).ok());
     EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   }
   Request request(uint64_t id) {
@@ -288,10 +288,10 @@ TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
 TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheConversation) {
   EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("a OUTCOME has no place here"));
   EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("a REQUEST has no place here"));
-  EXPECT_THAT(worker_.say(Registration{"w", {10}, {}}).message(), HasSubstr("registers once"));
+  EXPECT_THAT(worker_.say(Registration{"w", "", {10}, {}, {{}}}).message(), HasSubstr("registers once"));
   Peer empty(service_, Role::kWorker);
-  EXPECT_THAT(empty.say(Registration{"w", {}, {}}).message(), HasSubstr("1 to 64 devices"));
-  EXPECT_THAT(empty.say(Registration{"w", {1}, {}}).message(), HasSubstr("1 to 16384 models"));
+  EXPECT_THAT(empty.say(Registration{"w", "", {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
+  EXPECT_THAT(empty.say(Registration{"w", "", {1}, {}, {{}}}).message(), HasSubstr("1 to 16384 models"));
 }
 
 TEST_F(ControllerServiceTest, WhatALostWorkerHadHasFailed) {
@@ -312,6 +312,20 @@ TEST_F(ControllerServiceTest, AnswersToAClientThatIsGoneAreDropped) {
   ASSERT_TRUE(next.say(request(1)).ok());
   service_.on_turn_end(at_ms(3000));
   EXPECT_EQ(next.last<Completion>().refusal, Refusal::kExpired);
+}
+
+TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndWhoAnswers) {
+  const auto workers = [&](Peer& client) { return client.last<Workers>().workers; };
+  Peer next(service_, Role::kWorker);
+  ASSERT_TRUE(
+      next.say(Registration{"x", "host:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}}).ok());
+  const auto told = workers(client_);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].data_address, "host:1");
+  EXPECT_EQ(told[1].name, "x");
+  EXPECT_THAT(told[1].devices, ElementsAre(DeviceId(1), DeviceId(2)));
+  worker_.close();
+  EXPECT_EQ(workers(client_).size(), 1u);
 }
 
 TEST_F(ControllerServiceTest, TellsTheTime) {

@@ -42,6 +42,8 @@ class RequestLoad::ControllerConversation : public Conversation {
       case MessageType::kPong: return on_pong(frame, now);
       case MessageType::kStatistics: return on_statistics(frame);
       case MessageType::kGoodbye: return on_goodbye(frame);
+      case MessageType::kAdmission: return read<Admission>(frame);
+      case MessageType::kWorkers: return read<Workers>(frame);
       default: return Status::invalid_argument(fmt::format("a {} has no place here", to_string(frame.type)));
     }
   }
@@ -51,6 +53,12 @@ class RequestLoad::ControllerConversation : public Conversation {
   }
 
  private:
+  // What only matters to clients that have inputs.
+  template <typename Message>
+  static Status read(const Frame& frame) {
+    Message message;
+    return decode(frame, message);
+  }
   Status on_completion(const Frame& frame, TimePoint now) {
     Completion completion;
     FOLIOT_RETURN_IF_ERROR(decode(frame, completion));

@@ -68,8 +68,10 @@ class WorkerService::ControllerConversation : public Conversation {
     if (registered_ || !host_clock_.ready()) return Status();
     registered_ = true;
     connection_.send(Registration{.worker = fmt::format("{}-{}", service_.options_.name, number_),
+                                  .data_address = {},
                                   .page_counts = {service_.options_.page_count},
-                                  .models = service_.options_.models});
+                                  .models = service_.options_.models,
+                                  .residents = {{}}});
     return Status();
   }
 

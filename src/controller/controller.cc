@@ -324,6 +324,8 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
   completion.input_duration = outcome.input_duration;
   completion.exec_duration = outcome.duration;
   completion.output_duration = outcome.output_duration;
+  completion.action = action.id;
+  completion.device = action.device;
   requests_.erase(id);
   complete(completion, now);
 }

@@ -15,6 +15,7 @@ std::string_view to_string(Refusal refusal) {
     case Refusal::kUnloaded: return "unloaded";
     case Refusal::kCancelled: return "cancelled";
     case Refusal::kDraining: return "draining";
+    case Refusal::kDisconnected: return "disconnected";
   }
   FOLIOT_CHECK(false);
 }

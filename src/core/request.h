@@ -29,17 +29,20 @@ struct Request {
 // Why a request was not answered with an inference.
 enum class Refusal : uint8_t {
   kNone,
-  kUnmeetable,  // even alone on an idle device it would miss its deadline
-  kOverload,    // what is queued before it leaves no time, or a queue is full
-  kExpired,     // its time ran out while it waited
-  kLate,        // it ran, and the answer came after the deadline
-  kWorkerLost,  // the device failed or refused the action that carried it
-  kUnloaded,    // its model was removed
-  kCancelled,   // the client went away
-  kDraining,    // the server is shutting down
+  kUnmeetable,    // even alone on an idle device it would miss its deadline
+  kOverload,      // what is queued before it leaves no time, or a queue is full
+  kExpired,       // its time ran out while it waited
+  kLate,          // it ran, and the answer came after the deadline
+  kWorkerLost,    // the device failed or refused the action that carried it
+  kUnloaded,      // its model was removed
+  kCancelled,     // the client went away
+  kDraining,      // the server is shutting down
+  kDisconnected,  // the connection to whoever decides was lost
 };
+inline constexpr Refusal kRefusalLast = Refusal::kDisconnected;
 
-// "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining".
+// "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
+// "disconnected".
 std::string_view to_string(Refusal refusal);
 
 // The one answer to a request.
@@ -63,6 +66,9 @@ struct Completion {
   Duration input_duration;
   Duration exec_duration;
   Duration output_duration;
+  // The action that answered it, and where: its outputs, and no others, count.
+  ActionId action;
+  DeviceId device;
 
   bool served() const { return refusal == Refusal::kNone; }
 };

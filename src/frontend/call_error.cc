@@ -39,6 +39,7 @@ Answer answer_of(Refusal refusal) {
     case Refusal::kUnmeetable:
     case Refusal::kWorkerLost:
     case Refusal::kUnloaded:
+    case Refusal::kDisconnected:
     case Refusal::kDraining: return {503, GrpcCode::kUnavailable};
     case Refusal::kNone: break;
   }

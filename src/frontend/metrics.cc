@@ -20,7 +20,7 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Boundaries = Histogram::BucketBoundaries;
 
-constexpr size_t kOutcomes = static_cast<size_t>(Refusal::kDraining) + 1;
+constexpr size_t kOutcomes = static_cast<size_t>(kRefusalLast) + 1;
 
 // 100 us to 10 s, ten buckets in each factor of ten.
 Boundaries latency_boundaries() {

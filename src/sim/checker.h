@@ -40,7 +40,7 @@ class Checker : public Observer {
   uint64_t execs() const { return execs_; }
 
  private:
-  static constexpr size_t kRefusals = static_cast<size_t>(Refusal::kDraining) + 1;
+  static constexpr size_t kRefusals = static_cast<size_t>(kRefusalLast) + 1;
   struct DeviceState {
     std::array<TimePoint, kExecutorKinds> busy_until{};
     std::vector<bool> loaded;  // by ModelId, as outcomes say

@@ -266,7 +266,7 @@ class FieldReader {
   }
   static bool get(std::string_view text, Refusal& into) {
     into = Refusal::kNone;
-    return text == "served" || (text != "none" && parse_name(text, Refusal::kDraining, into));
+    return text == "served" || (text != "none" && parse_name(text, kRefusalLast, into));
   }
   static bool get(std::string_view text, ActionType& into) { return parse_name(text, ActionType::kInfer, into); }
   static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, OutcomeStatus::kFailed, into); }

@@ -32,6 +32,13 @@ std::string_view to_string(MessageType type) {
     case MessageType::kCompletion: return "COMPLETION";
     case MessageType::kStatisticsRequest: return "STATISTICS_REQUEST";
     case MessageType::kStatistics: return "STATISTICS";
+    case MessageType::kLeave: return "LEAVE";
+    case MessageType::kAdmission: return "ADMISSION";
+    case MessageType::kWorkers: return "WORKERS";
+    case MessageType::kAttach: return "ATTACH";
+    case MessageType::kFetch: return "FETCH";
+    case MessageType::kInputs: return "INPUTS";
+    case MessageType::kOutputs: return "OUTPUTS";
   }
   FOLIOT_CHECK(false);
 }
@@ -185,9 +192,18 @@ void get(WireReader& reader, std::vector<ModelInfo>& models) {
   get_list(reader, models, kModelBytesMin, [&](ModelInfo& model) { get(reader, model); });
 }
 
+// Each device's residents are positions in the list of models, ascending.
+bool sound_residents(const Registration& message) {
+  return message.residents.size() == message.page_counts.size() &&
+         std::ranges::all_of(message.residents, [&](const std::vector<uint32_t>& models) {
+           return std::ranges::adjacent_find(models, std::greater_equal<>()) == models.end() &&
+                  (models.empty() || models.back() < message.models.size());
+         });
+}
+
 }  // namespace
 
-// ---- Both links ----
+// ---- All links ----
 
 void encode(const Goodbye& message, WireBytes& bytes) {
   FrameWriter(MessageType::kGoodbye, bytes).put(std::string_view(message.reason));
@@ -225,15 +241,21 @@ Status decode(const Frame& frame, Pong& message) {
 void encode(const Registration& message, WireBytes& bytes) {
   FrameWriter writer(MessageType::kRegistration, bytes);
   writer.put(std::string_view(message.worker));
+  writer.put(std::string_view(message.data_address));
   put_list(writer, message.page_counts);
   put(writer, message.models);
+  put_list(writer, message.residents, [&](const std::vector<uint32_t>& models) { put_list(writer, models); });
 }
 
 Status decode(const Frame& frame, Registration& message) {
   WireReader reader(frame.body);
   reader.get(message.worker);
+  reader.get(message.data_address);
   get_list(reader, message.page_counts, sizeof(uint32_t));
   get(reader, message.models);
+  get_list(reader, message.residents, sizeof(uint32_t),
+           [&](std::vector<uint32_t>& models) { get_list(reader, models, sizeof(uint32_t)); });
+  if (!reader.failed() && !sound_residents(message)) reader.fail();
   return finish(frame, reader);
 }
 
@@ -322,7 +344,21 @@ Status decode(const Frame& frame, Outcome& message) {
   return finish(frame, reader);
 }
 
+void encode(const Leave& /*empty*/, WireBytes& bytes) { FrameWriter writer(MessageType::kLeave, bytes); }
+
+Status decode(const Frame& frame, Leave& /*empty*/) { return finish(frame, WireReader(frame.body)); }
+
 // ---- Request link ----
+
+void encode(const Admission& message, WireBytes& bytes) {
+  FrameWriter(MessageType::kAdmission, bytes).put(message.client);
+}
+
+Status decode(const Frame& frame, Admission& message) {
+  WireReader reader(frame.body);
+  reader.get(message.client);
+  return finish(frame, reader);
+}
 
 void encode(const Models& message, WireBytes& bytes) {
   FrameWriter writer(MessageType::kModels, bytes);
@@ -332,6 +368,26 @@ void encode(const Models& message, WireBytes& bytes) {
 Status decode(const Frame& frame, Models& message) {
   WireReader reader(frame.body);
   get(reader, message.models);
+  return finish(frame, reader);
+}
+
+void encode(const Workers& message, WireBytes& bytes) {
+  FrameWriter writer(MessageType::kWorkers, bytes);
+  put_list(writer, message.workers, [&](const Workers::Worker& worker) {
+    writer.put(std::string_view(worker.name));
+    writer.put(std::string_view(worker.data_address));
+    put_list(writer, worker.devices);
+  });
+}
+
+Status decode(const Frame& frame, Workers& message) {
+  constexpr size_t kWorkerBytesMin = 3 * sizeof(uint32_t);
+  WireReader reader(frame.body);
+  get_list(reader, message.workers, kWorkerBytesMin, [&](Workers::Worker& worker) {
+    reader.get(worker.name);
+    reader.get(worker.data_address);
+    get_list(reader, worker.devices, sizeof(uint32_t));
+  });
   return finish(frame, reader);
 }
 
@@ -381,6 +437,8 @@ void encode(const Completion& message, WireBytes& bytes) {
   writer.put(message.input_duration);
   writer.put(message.exec_duration);
   writer.put(message.output_duration);
+  writer.put(message.action);
+  writer.put(message.device);
 }
 
 Status decode(const Frame& frame, Completion& message) {
@@ -388,7 +446,7 @@ Status decode(const Frame& frame, Completion& message) {
   reader.get(message.id);
   reader.get(message.model);
   reader.get(message.payload);
-  reader.get(message.refusal, Refusal::kDraining);
+  reader.get(message.refusal, kRefusalLast);
   reader.get(message.detail);
   reader.get(message.arrival);
   reader.get(message.deadline);
@@ -400,6 +458,8 @@ Status decode(const Frame& frame, Completion& message) {
   reader.get(message.input_duration);
   reader.get(message.exec_duration);
   reader.get(message.output_duration);
+  reader.get(message.action);
+  reader.get(message.device);
   return finish(frame, reader);
 }
 
@@ -422,6 +482,8 @@ void encode(const Statistics& message, WireBytes& bytes) {
   writer.put(message.decision_p999);
   writer.put(message.decision_max);
   writer.put(message.processor_time);
+  writer.put(message.bytes_received);
+  writer.put(message.bytes_sent);
 }
 
 Status decode(const Frame& frame, Statistics& message) {
@@ -437,6 +499,65 @@ Status decode(const Frame& frame, Statistics& message) {
   reader.get(message.decision_p999);
   reader.get(message.decision_max);
   reader.get(message.processor_time);
+  reader.get(message.bytes_received);
+  reader.get(message.bytes_sent);
+  return finish(frame, reader);
+}
+
+// ---- Data link ----
+
+void encode(const Attach& message, WireBytes& bytes) { FrameWriter(MessageType::kAttach, bytes).put(message.client); }
+
+Status decode(const Frame& frame, Attach& message) {
+  WireReader reader(frame.body);
+  reader.get(message.client);
+  return finish(frame, reader);
+}
+
+void encode(const Fetch& message, WireBytes& bytes) {
+  FrameWriter writer(MessageType::kFetch, bytes);
+  writer.put(message.action);
+  writer.put(message.request);
+  writer.put(message.payload);
+}
+
+Status decode(const Frame& frame, Fetch& message) {
+  WireReader reader(frame.body);
+  reader.get(message.action);
+  reader.get(message.request);
+  reader.get(message.payload);
+  return finish(frame, reader);
+}
+
+void encode(const Inputs& message, WireBytes& bytes) {
+  FrameWriter writer(MessageType::kInputs, bytes);
+  writer.put(message.action);
+  writer.put(message.request);
+  put_list(writer, message.tensors);
+}
+
+Status decode(const Frame& frame, Inputs& message) {
+  WireReader reader(frame.body);
+  reader.get(message.action);
+  reader.get(message.request);
+  get_list(reader, message.tensors, sizeof(uint64_t));
+  return finish(frame, reader);
+}
+
+void encode(const Outputs& message, WireBytes& bytes) {
+  FrameWriter writer(MessageType::kOutputs, bytes);
+  writer.put(message.action);
+  writer.put(message.request);
+  writer.put(message.payload);
+  put_list(writer, message.tensors);
+}
+
+Status decode(const Frame& frame, Outputs& message) {
+  WireReader reader(frame.body);
+  reader.get(message.action);
+  reader.get(message.request);
+  reader.get(message.payload);
+  get_list(reader, message.tensors, sizeof(uint64_t));
   return finish(frame, reader);
 }
 

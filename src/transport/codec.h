@@ -39,10 +39,17 @@ void encode(const Cancel& message, WireBytes& bytes);
 void encode(const Completion& message, WireBytes& bytes);
 void encode(const StatisticsRequest& message, WireBytes& bytes);
 void encode(const Statistics& message, WireBytes& bytes);
+void encode(const Leave& message, WireBytes& bytes);
+void encode(const Admission& message, WireBytes& bytes);
+void encode(const Workers& message, WireBytes& bytes);
+void encode(const Attach& message, WireBytes& bytes);
+void encode(const Fetch& message, WireBytes& bytes);
+void encode(const Inputs& message, WireBytes& bytes);
+void encode(const Outputs& message, WireBytes& bytes);
 
 // Each reads the body of a frame of its type. Errors: kInvalidArgument if it is not
 // exactly one such message with every field in its range. Lists are limited by
-// what the frame holds, so memory is bounded by the frame's size.
+// what the frame holds, so memory is bounded by the frame's size. Tensors stay in it.
 Status decode(const Frame& frame, Goodbye& message);
 Status decode(const Frame& frame, Ping& message);
 Status decode(const Frame& frame, Pong& message);
@@ -56,6 +63,13 @@ Status decode(const Frame& frame, Cancel& message);
 Status decode(const Frame& frame, Completion& message);
 Status decode(const Frame& frame, StatisticsRequest& message);
 Status decode(const Frame& frame, Statistics& message);
+Status decode(const Frame& frame, Leave& message);
+Status decode(const Frame& frame, Admission& message);
+Status decode(const Frame& frame, Workers& message);
+Status decode(const Frame& frame, Attach& message);
+Status decode(const Frame& frame, Fetch& message);
+Status decode(const Frame& frame, Inputs& message);
+Status decode(const Frame& frame, Outputs& message);
 
 }  // namespace foliot
 

@@ -38,6 +38,13 @@ class Listener : public Conversation {
       case MessageType::kCompletion: return read_twice<Completion>(frame);
       case MessageType::kStatisticsRequest: return read_twice<StatisticsRequest>(frame);
       case MessageType::kStatistics: return read_twice<Statistics>(frame);
+      case MessageType::kLeave: return read_twice<Leave>(frame);
+      case MessageType::kAdmission: return read_twice<Admission>(frame);
+      case MessageType::kWorkers: return read_twice<Workers>(frame);
+      case MessageType::kAttach: return read_twice<Attach>(frame);
+      case MessageType::kFetch: return read_twice<Fetch>(frame);
+      case MessageType::kInputs: return read_twice<Inputs>(frame);
+      case MessageType::kOutputs: return read_twice<Outputs>(frame);
     }
     FOLIOT_CHECK(false);
   }
@@ -63,8 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   foliot::Connection connection(options, "fuzzer", open, open);
   // The greeting is as it should be in all but the runs that begin otherwise.
   if (size > 0 && data[0] != 'F') {
-    foliot::WireBytes greeting{std::byte{'F'}, std::byte{'O'}, std::byte{'L'}, std::byte{'T'},
-                               std::byte{1},   std::byte{0},   std::byte{1},   std::byte{0}};
+    foliot::WireBytes greeting{std::byte{'F'},          std::byte{'O'}, std::byte{'L'}, std::byte{'T'},
+                               std::byte{kWireVersion}, std::byte{0},   std::byte{1},   std::byte{0}};
     std::copy(greeting.begin(), greeting.end(), connection.space().begin());
     if (!connection.received(greeting.size(), {}).ok()) return 0;
   }

@@ -55,7 +55,9 @@ Completion completion() {
           .exec_start = at(9),
           .input_duration = ns(10),
           .exec_duration = ns(11),
-          .output_duration = ns(12)};
+          .output_duration = ns(12),
+          .action = ActionId(13),
+          .device = DeviceId(14)};
 }
 
 Frame frame_of(const WireBytes& bytes) {
@@ -94,7 +96,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
   check_round_trip(Ping{at(1)}, MessageType::kPing);
   check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
-  check_round_trip(Registration{"one", {3, 4}, {model(), model()}}, MessageType::kRegistration);
+  check_round_trip(Registration{"one", "host:1", {3, 4}, {model(), model()}, {{0, 1}, {}}}, MessageType::kRegistration);
   check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
   check_round_trip(infer(0), MessageType::kAction);
   check_round_trip(infer(kBatchSizeMax), MessageType::kAction);
@@ -131,8 +133,19 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                               .decision_p99 = ns(8),
                               .decision_p999 = ns(9),
                               .decision_max = ns(10),
-                              .processor_time = ns(11)},
+                              .processor_time = ns(11),
+                              .bytes_received = 12,
+                              .bytes_sent = 13},
                    MessageType::kStatistics);
+  check_round_trip(Leave{}, MessageType::kLeave);
+  check_round_trip(Admission{7}, MessageType::kAdmission);
+  check_round_trip(Workers{{{"one", "host:1", {DeviceId(1), DeviceId(2)}}, {}}}, MessageType::kWorkers);
+  const std::vector<std::byte> bytes(5, std::byte{1});
+  const TensorBytes tensors{bytes, {}, bytes};
+  check_round_trip(Attach{7}, MessageType::kAttach);
+  check_round_trip(Fetch{ActionId(1), RequestId(2), PayloadHandle(3)}, MessageType::kFetch);
+  check_round_trip(Inputs{ActionId(1), RequestId(2), tensors}, MessageType::kInputs);
+  check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), tensors}, MessageType::kOutputs);
 }
 
 TEST(CodecTest, FieldsArriveWhereTheyLeft) {
@@ -167,6 +180,31 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Completion{.refusal = static_cast<Refusal>(99)}));
   EXPECT_FALSE(accepted(Request{.deadline = at(INT64_MAX - 1)}));
   EXPECT_TRUE(accepted(Request{.deadline = TimePoint::infinite_future()}));
+}
+
+TEST(CodecTest, RefusesResidentsThatCannotBe) {
+  const auto accepted_with = [](std::vector<std::vector<uint32_t>> residents) {
+    return accepted(Registration{"one", "", {3}, {model(), model()}, std::move(residents)});
+  };
+  EXPECT_TRUE(accepted_with({{}}));
+  EXPECT_TRUE(accepted_with({{0, 1}}));
+  EXPECT_FALSE(accepted_with({}));
+  EXPECT_FALSE(accepted_with({{0}, {1}}));
+  EXPECT_FALSE(accepted_with({{1, 0}}));
+  EXPECT_FALSE(accepted_with({{0, 0}}));
+  EXPECT_FALSE(accepted_with({{2}}));
+}
+
+// A tensor of more bytes than the frame has.
+TEST(CodecTest, ATensorLiesInItsFrame) {
+  WireBytes bytes;
+  WireWriter writer(bytes);
+  for (int i = 0; i < 2; ++i) writer.put(uint64_t{1});
+  writer.put(uint32_t{1});
+  writer.put(uint64_t{2});
+  writer.put(uint8_t{0});
+  Inputs inputs;
+  EXPECT_FALSE(decode({MessageType::kInputs, bytes}, inputs).ok());
 }
 
 TEST(CodecTest, RefusesAModelThatCannotBe) {

@@ -94,7 +94,7 @@ Status Connection::handle_frames(TimePoint now) {
     const std::span<const std::byte> content = std::span(received_).subspan(begin_ + kFrameLengthBytes, length);
     begin_ += kFrameLengthBytes + length;
     const auto type = static_cast<uint8_t>(content[0]);
-    if (type > static_cast<uint8_t>(MessageType::kStatistics)) {
+    if (type > static_cast<uint8_t>(kMessageTypeLast)) {
       return Status::invalid_argument(fmt::format("a frame of unknown type {}", type));
     }
     FOLIOT_RETURN_IF_ERROR(conversation_->on_frame({static_cast<MessageType>(type), content.subspan(1)}, now));

@@ -61,6 +61,7 @@ class LinkLoop::Loop : private ConnectionDriver {
     asio::post(context_, [this] { stopping_ = true; });
   }
   size_t connections() const { return links_.size(); }
+  const LinkTraffic& traffic() const { return traffic_; }
 
  private:
   // A socket and its connection. Shared, because an operation of asio that was
@@ -96,6 +97,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   TimePoint timer_at_ = TimePoint::infinite_future();
   std::unordered_map<const Connection*, LinkPointer> links_;
   std::vector<LinkPointer> unsent_;  // links with has_unsent
+  LinkTraffic traffic_;
   bool stopping_ = false;
 };
 
@@ -160,6 +162,7 @@ void LinkLoop::Loop::read(const LinkPointer& link) {
   const std::span<std::byte> space = link->connection.space();
   link->socket.async_read_some(
       asio::buffer(space.data(), space.size()), [this, link](const error_code& error, size_t bytes) {
+        traffic_.received += bytes;
         if (link->closed) return;
         if (error) {
           const bool ended = error == asio::error::eof;
@@ -193,6 +196,7 @@ void LinkLoop::Loop::flush(const LinkPointer& link) {
     const std::span<const std::byte> unsent = link->connection.unsent();
     error_code error;
     const size_t bytes = link->socket.write_some(asio::buffer(unsent.data(), unsent.size()), error);
+    traffic_.sent += bytes;
     link->connection.sent(bytes);
     if (error == asio::error::would_block) {
       link->waits_to_write = true;
@@ -261,5 +265,6 @@ Status LinkLoop::connect(const std::string& address) { return loop_->connect(add
 void LinkLoop::run() { loop_->run(); }
 void LinkLoop::stop() { loop_->stop(); }
 size_t LinkLoop::connections() const { return loop_->connections(); }
+const LinkTraffic& LinkLoop::traffic() const { return loop_->traffic(); }
 
 }  // namespace foliot

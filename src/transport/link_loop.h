@@ -29,6 +29,12 @@ class LinkHost : public Host {
   virtual TimePoint on_turn_end(TimePoint now) = 0;
 };
 
+// Bytes through all of a loop's sockets since it was made.
+struct LinkTraffic {
+  uint64_t received = 0;
+  uint64_t sent = 0;
+};
+
 struct LinkLoopOptions {
   ConnectionOptions connection;
   // A turn ends after so many reads though more sockets may be ready, so that a
@@ -57,6 +63,7 @@ class LinkLoop {
   void stop();
 
   size_t connections() const;
+  const LinkTraffic& traffic() const;
 
  private:
   class Loop;

@@ -4,17 +4,27 @@
 // domain on the wire, the host's clock; guests convert (transport/clock_offset.h).
 //
 //   action link, a worker and the controller:
-//     worker      Hello, Ping..., Registration,          Outcome...
-//     controller  Hello, Pong...,               Welcome, Action...
+//     worker      Ping..., Registration,          Outcome..., Leave
+//     controller  Pong...,               Welcome, Action...
 //   request link, a client (a front end, a load generator) and the controller:
-//     client      Hello, Ping...,         Request..., Cancel..., StatisticsRequest...
-//     controller  Hello, Models, Pong..., Completion...,         Statistics...
+//     client                             Ping..., Request..., Cancel..., StatisticsRequest...
+//     controller  Admission, Models..., Workers..., Pong..., Completion..., Statistics...
+//   data link, a client and a worker, past the controller:
+//     client      Attach, Ping..., Inputs...
+//     worker              Pong..., Fetch..., Outputs...
+//
+// A worker that is given an INFER fetches its rows' inputs from the clients whose
+// requests they are, and sends them the outputs before it reports the outcome. A
+// request's outputs count only once the controller has said which action answers
+// it: after a worker was given up, two of them may send some for one request.
 //
 // Either side may say Goodbye, with the reason, before it closes.
 #ifndef FOLIOT_TRANSPORT_MESSAGE_H_
 #define FOLIOT_TRANSPORT_MESSAGE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +36,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions do not talk to each other.
-inline constexpr uint16_t kWireVersion = 1;
+inline constexpr uint16_t kWireVersion = 2;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -46,7 +56,15 @@ enum class MessageType : uint8_t {
   kCompletion,
   kStatisticsRequest,
   kStatistics,
+  kLeave,
+  kAdmission,
+  kWorkers,
+  kAttach,
+  kFetch,
+  kInputs,
+  kOutputs,
 };
+inline constexpr MessageType kMessageTypeLast = MessageType::kOutputs;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -65,8 +83,12 @@ struct Pong {
 // What a worker brings.
 struct Registration {
   std::string worker;                 // its name, for people
+  std::string data_address;           // HOST:PORT where clients reach it; empty: it needs no inputs
   std::vector<uint32_t> page_counts;  // of each of its devices
   std::vector<ModelInfo> models;      // every device can run all of them; ids mean nothing yet
+  // Of each of its devices: the positions in `models`, ascending, of those that its
+  // pages hold. Nothing that it was told before is under way any more.
+  std::vector<std::vector<uint32_t>> residents;
 };
 
 // The names by which the controller will speak of it, in the same order.
@@ -75,9 +97,28 @@ struct Welcome {
   std::vector<ModelId> models;
 };
 
+// The worker finishes what it has been given; it is to be given no more.
+struct Leave {};
+
+// The number by which workers know the client: the top bits of its requests' ids
+// within the controller (transport/client_ids.h).
+struct Admission {
+  uint16_t client = 0;
+};
+
 // What can be asked for; sent at the beginning, and whenever it changes.
 struct Models {
   std::vector<ModelInfo> models;
+};
+
+// Who answers requests; sent at the beginning, and whenever it changes.
+struct Workers {
+  struct Worker {
+    std::string name;
+    std::string data_address;  // HOST:PORT; empty: it sends no outputs
+    std::vector<DeviceId> devices;
+  };
+  std::vector<Worker> workers;
 };
 
 struct Cancel {
@@ -100,6 +141,40 @@ struct Statistics {
   Duration decision_p999;
   Duration decision_max;
   Duration processor_time;  // of the controller's thread
+  // Through all of the controller's sockets, since it began.
+  uint64_t bytes_received = 0;
+  uint64_t bytes_sent = 0;
+};
+
+// The client with this number is at the other end, in place of whoever was before.
+struct Attach {
+  uint16_t client = 0;
+};
+
+// What a row's inputs or outputs are, one after another in the model's order, each
+// whole. Of a received message they lie in its frame.
+using TensorBytes = std::vector<std::span<const std::byte>>;
+
+// Asks for the inputs of a row. Ids are the client's own.
+struct Fetch {
+  ActionId action;
+  RequestId request;
+  PayloadHandle payload;
+};
+
+// No tensors: the request is over, nobody waits for its outputs.
+struct Inputs {
+  ActionId action;
+  RequestId request;
+  TensorBytes tensors;
+};
+
+// What an action made of a row. No tensors: nothing, its inputs did not come.
+struct Outputs {
+  ActionId action;
+  RequestId request;
+  PayloadHandle payload;
+  TensorBytes tensors;
 };
 
 }  // namespace foliot

@@ -47,11 +47,18 @@ class WireWriter {
     put(static_cast<uint32_t>(text.size()));
     append(text.data(), text.size());
   }
+  // A tensor's.
+  void put(std::span<const std::byte> tensor) {
+    put(static_cast<uint64_t>(tensor.size()));
+    append(tensor.data(), tensor.size());
+  }
 
  private:
   void append(const void* from, size_t size) {
-    const auto* begin = static_cast<const std::byte*>(from);
-    bytes_.insert(bytes_.end(), begin, begin + size);
+    if (size == 0) return;
+    const size_t at = bytes_.size();
+    bytes_.resize(at + size);
+    std::memcpy(bytes_.data() + at, from, size);
   }
 
   WireBytes& bytes_;
@@ -118,6 +125,15 @@ class WireReader {
     get(size);
     if (size > kWireTextBytesMax || size > bytes_.size()) return fail();
     text.assign(reinterpret_cast<const char*>(bytes_.data()), size);
+    bytes_ = bytes_.subspan(size);
+  }
+  // Views what is read.
+  void get(std::span<const std::byte>& tensor) {
+    uint64_t size;
+    get(size);
+    tensor = {};
+    if (size > bytes_.size()) return fail();
+    tensor = bytes_.first(size);
     bytes_ = bytes_.subspan(size);
   }
   // How many elements follow, of at least `bytes_each`; so that a number that was

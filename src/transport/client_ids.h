@@ -1,0 +1,26 @@
+// Request ids of many clients in one controller: the number that the controller
+// gave the client, above the id that the client gave the request. So ids of two
+// clients never meet, and everybody who sees one knows whose request it is.
+#ifndef FOLIOT_TRANSPORT_CLIENT_IDS_H_
+#define FOLIOT_TRANSPORT_CLIENT_IDS_H_
+
+#include <cstdint>
+
+#include "core/ids.h"
+
+namespace foliot {
+
+inline constexpr uint32_t kOwnIdBits = 48;
+inline constexpr uint64_t kOwnIdMax = (uint64_t{1} << kOwnIdBits) - 1;
+inline constexpr uint32_t kClientsMax = uint32_t{1} << (64 - kOwnIdBits);
+
+// REQUIRES: own.value() <= kOwnIdMax.
+constexpr RequestId request_of(uint16_t client, RequestId own) {
+  return RequestId(uint64_t{client} << kOwnIdBits | own.value());
+}
+constexpr uint16_t client_of(RequestId request) { return static_cast<uint16_t>(request.value() >> kOwnIdBits); }
+constexpr RequestId own_id(RequestId request) { return RequestId(request.value() & kOwnIdMax); }
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRANSPORT_CLIENT_IDS_H_
