@@ -142,6 +142,15 @@ TEST_F(CompilerTest, DoesNotBatchAModelThatMixesRows) {
   EXPECT_TRUE(check_program(result->program).ok()) << check_program(result->program).message();
 }
 
+TEST_F(CompilerTest, DoesNotBatchWhereABatchMakesRowsLonger) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(1), fixed(3), fixed(3)}).input("w", {fixed(1), fixed(1), fixed(2), fixed(2)});
+  model.output("y").node("Conv", {"x", "w"}, "y");
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(result->program.batching);
+}
+
 TEST_F(CompilerTest, DoesNotBatchAnOutputWithoutRows) {
   TestModel model;
   model.input("x", {fixed(2), fixed(3)}).output("y");

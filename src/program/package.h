@@ -22,8 +22,8 @@ namespace foliot {
 
 // Where LOAD finds the weights.
 enum class WeightsTier {
-  kMemory,  // read once when the package is opened
-  kDisk,    // read by every LOAD, with direct I/O where the file system can
+  kMemory,  // in memory, where the package's file is held from when it is opened
+  kDisk,    // on disk, from where every LOAD reads it (file_weights.h)
 };
 
 // Writes to a temporary file beside `path`, syncs and renames: a reader sees the
@@ -37,9 +37,11 @@ struct Package {
 };
 
 // Errors: kNotFound, kInvalidArgument (damaged, or written by another version of
-// Foliot). The weights' checksum is verified for kMemory, and for kDisk only if
-// `verify` is set.
-Result<Package> open_package(const std::filesystem::path& path, WeightsTier tier, bool verify = false);
+// Foliot), kResourceExhausted. Header and metadata are checked against their hashes
+// each time; the weights only if the file was written to since they were last found
+// whole (intact_mark.h). REQUIRES: nobody writes to the file while it is in use;
+// replacing it, as write_package() does, is fine.
+Result<Package> open_package(const std::filesystem::path& path, WeightsTier tier);
 
 }  // namespace foliot
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -99,9 +100,14 @@ class PackageTest : public testing::Test {
     std::ifstream file(path(), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  void set_content(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
+  // Files that are written in one tick of the kernel's clock have the same time.
+  void set_content(const std::string& bytes) {
+    std::ofstream(path(), std::ios::binary) << bytes;
+    std::filesystem::last_write_time(path(), std::filesystem::file_time_type(std::chrono::seconds(++writes_)));
+  }
 
   std::filesystem::path folder_;
+  int writes_ = 0;
 };
 
 class PackageTierTest : public PackageTest, public testing::WithParamInterface<WeightsTier> {};
@@ -175,12 +181,12 @@ TEST_P(PackageTierTest, RefusesTruncatedFiles) {
 TEST_F(PackageTest, RefusesEveryDamagedByte) {
   write();
   const std::string whole = content();
-  for (size_t at = 0; at < whole.size(); at += at < 64 ? 1 : 37) {
+  for (size_t at = 0; at < whole.size(); at += at < 64 ? 1 : 149) {
     // The padding after header and metadata carries nothing.
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
     set_content(damaged);
-    const auto package = open_package(path(), WeightsTier::kDisk, true);
+    const auto package = open_package(path(), WeightsTier::kDisk);
     if (package.ok()) {
       EXPECT_EQ(whole[at], 0);
       EXPECT_EQ(encode_metadata(*package->program), encode_metadata(make_program()));
@@ -188,6 +194,28 @@ TEST_F(PackageTest, RefusesEveryDamagedByte) {
       EXPECT_EQ(package.status().code(), StatusCode::kInvalidArgument);
     }
   }
+}
+
+TEST_P(PackageTierTest, TellsOfAFileCutShortWhileInUse) {
+  write();
+  const auto package = open_package(path(), GetParam());
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  std::filesystem::resize_file(path(), content().size() - 4096);
+  std::vector<std::byte> bytes(package->weights->bytes());
+  const Status status = package->weights->read(0, bytes);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("cut short"), std::string::npos) << status.message();
+}
+
+TEST_P(PackageTierTest, KeepsReadingAFileThatWasReplaced) {
+  write();
+  const auto package = open_package(path(), GetParam());
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  std::vector<std::byte> others(make_weights().size(), std::byte{1});
+  ASSERT_TRUE(write_package(path(), make_program(), others).ok());
+  std::vector<std::byte> bytes(package->weights->bytes());
+  ASSERT_TRUE(package->weights->read(0, bytes).ok());
+  EXPECT_EQ(bytes, make_weights());
 }
 
 TEST_F(PackageTest, RefusesAnotherVersion) {

@@ -65,7 +65,7 @@ class CpuExecutable : public Executable {
 
   Status load(std::span<const PageIndex> pages) override {
     FOLIOT_CHECK(!loaded_);
-    FOLIOT_RETURN_IF_ERROR(pages_.map(*memory_.page_cache, pages));
+    FOLIOT_RETURN_IF_ERROR(pages_.map(pages));
     if (weights_->bytes() > 0) {
       if (Status read = weights_->read(0, {pages_.data(), weights_->bytes()}); !read.ok()) {
         pages_.unmap();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/memory_lock.h"
 
 namespace foliot {
 namespace {
@@ -25,20 +25,23 @@ Status exhausted(uint64_t bytes, std::string_view what, int error) {
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// The limit on locked memory is lifted where this process may; where it may not,
-// mlock() fails and the caller goes on unlocked.
-bool lock_into_memory(void* address, uint64_t bytes) {
-  const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
-  setrlimit(RLIMIT_MEMLOCK, &unlimited);
-  return mlock(address, bytes) == 0;
-}
-
 // Touches every page now, so that no request does. Without enough memory the
 // kernel says so here instead of ending the process later.
 int populate(void* address, uint64_t bytes) { return madvise(address, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno; }
 
+// Addresses for `bytes` that start at a huge page.
+Result<Mapping> map_aligned(uint64_t bytes, int protection, int flags, std::string_view what) {
+  const uint64_t spacious = bytes + kHugePageBytes;
+  void* address = mmap(nullptr, spacious, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (address == MAP_FAILED) return exhausted(bytes, what, errno);
+  std::byte* start = static_cast<std::byte*>(address);
+  const uint64_t skip = round_up(reinterpret_cast<uint64_t>(start), kHugePageBytes) - reinterpret_cast<uint64_t>(start);
+  if (skip > 0) FOLIOT_CHECK(munmap(start, skip) == 0);
+  if (skip < kHugePageBytes) FOLIOT_CHECK(munmap(start + skip + bytes, kHugePageBytes - skip) == 0);
+  return Mapping(start + skip, bytes);
+}
+
 Status settle(const Mapping& mapping, std::string_view what, bool lock, bool& locked) {
-  madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);
   if (const int error = populate(mapping.data(), mapping.bytes()); error != 0)
     return exhausted(mapping.bytes(), what, error);
   if (lock && !lock_into_memory(mapping.data(), mapping.bytes())) locked = false;
@@ -58,10 +61,9 @@ void Mapping::swap(Mapping& other) noexcept {
 
 Result<Mapping> take_memory(uint64_t bytes, std::string_view what, bool lock, bool& locked) {
   if (bytes == 0) return Mapping();
-  const uint64_t rounded = round_up(bytes, kHugePageBytes);
-  void* address = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED) return exhausted(rounded, what, errno);
-  Mapping mapping(address, rounded);
+  FOLIOT_ASSIGN_OR_RETURN(Mapping mapping,
+                          map_aligned(round_up(bytes, kHugePageBytes), PROT_READ | PROT_WRITE, 0, what));
+  madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);
   FOLIOT_RETURN_IF_ERROR(settle(mapping, what, lock, locked));
   return mapping;
 }
@@ -69,54 +71,56 @@ Result<Mapping> take_memory(uint64_t bytes, std::string_view what, bool lock, bo
 Result<std::unique_ptr<PageMemory>> PageMemory::create(uint64_t page_bytes, uint32_t page_count, bool lock,
                                                        bool& locked) {
   constexpr std::string_view kWhat = "page cache";
-  const uint64_t bytes = page_bytes * page_count;
-  const int file = memfd_create("foliot page cache", MFD_CLOEXEC);
-  if (file < 0) return exhausted(bytes, kWhat, errno);
-  std::unique_ptr<PageMemory> cache(new PageMemory(page_bytes, page_count, file));
-  if (bytes == 0) return cache;
-  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) return exhausted(bytes, kWhat, errno);
-  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (address == MAP_FAILED) return exhausted(bytes, kWhat, errno);
-  cache->whole_ = Mapping(address, bytes);
-  FOLIOT_RETURN_IF_ERROR(settle(cache->whole_, kWhat, lock, locked));
+  std::unique_ptr<PageMemory> cache(new PageMemory(page_bytes, page_count));
+  if (page_count == 0) return cache;
+  FOLIOT_ASSIGN_OR_RETURN(cache->homes_, map_aligned(page_bytes * page_count, PROT_READ | PROT_WRITE, 0, kWhat));
+  // A huge page that two pages share would have to be split when one of them moves.
+  const bool whole = page_bytes % kHugePageBytes == 0;
+  madvise(cache->homes_.data(), cache->homes_.bytes(), whole ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  cache->locked_ = lock;
+  FOLIOT_RETURN_IF_ERROR(settle(cache->homes_, kWhat, lock, cache->locked_));
+  locked = locked && cache->locked_ == lock;
   return cache;
 }
 
-PageMemory::~PageMemory() { close(file_); }
-
-Result<PageTable> PageTable::reserve(const PageMemory& cache, uint64_t bytes) {
-  if (bytes == 0) return PageTable(Mapping());
-  // Aligned to huge pages, so that a page of the cache can be mapped with them.
-  const uint64_t rounded = round_up(bytes, cache.page_bytes());
-  const uint64_t spacious = rounded + kHugePageBytes;
-  void* address = mmap(nullptr, spacious, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) return exhausted(rounded, "addresses of a program's weights", errno);
-  std::byte* start = static_cast<std::byte*>(address);
-  const uint64_t skip = round_up(reinterpret_cast<uint64_t>(start), kHugePageBytes) - reinterpret_cast<uint64_t>(start);
-  if (skip > 0) FOLIOT_CHECK(munmap(start, skip) == 0);
-  if (skip < kHugePageBytes) FOLIOT_CHECK(munmap(start + skip + rounded, kHugePageBytes - skip) == 0);
-  return PageTable(Mapping(start + skip, rounded));
+// The origin keeps its addresses, empty, so that nobody else is given them. The
+// kernel counts locked memory twice when such a move takes it along.
+bool PageMemory::move(std::byte* from, std::byte* to) const {
+  if (locked_) munlock(from, page_bytes_);
+  constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  if (mremap(from, page_bytes_, page_bytes_, kFlags, to) == MAP_FAILED) return false;
+  if (locked_) mlock(to, page_bytes_);
+  return true;
 }
 
-Status PageTable::map(const PageMemory& cache, std::span<const PageIndex> pages) {
-  FOLIOT_CHECK(pages.size() * cache.page_bytes() == bytes());
+Result<PageTable> PageTable::reserve(const PageMemory& cache, uint64_t bytes) {
+  if (bytes == 0) return PageTable(cache, Mapping());
+  FOLIOT_ASSIGN_OR_RETURN(Mapping range, map_aligned(round_up(bytes, cache.page_bytes()), PROT_NONE, MAP_NORESERVE,
+                                                     "addresses of a program's weights"));
+  PageTable table(cache, std::move(range));
+  table.pages_.reserve(table.bytes() / cache.page_bytes());
+  return table;
+}
+
+Status PageTable::map(std::span<const PageIndex> pages) {
+  FOLIOT_CHECK(pages_.empty() && pages.size() * cache_->page_bytes() == bytes());
   for (size_t i = 0; i < pages.size(); ++i) {
-    FOLIOT_CHECK(pages[i] < cache.page_count());
-    const void* mapped =
-        mmap(data() + i * cache.page_bytes(), cache.page_bytes(), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_FIXED | MAP_POPULATE, cache.file_, static_cast<off_t>(pages[i] * cache.page_bytes()));
-    if (mapped == MAP_FAILED) {
+    FOLIOT_CHECK(pages[i] < cache_->page_count());
+    if (!cache_->move(cache_->home(pages[i]), address(i))) {
       const int error = errno;
       unmap();
       return Status::resource_exhausted(
           fmt::format("cannot map a page: {}; raise vm.max_map_count", std::strerror(error)));
     }
+    pages_.push_back(pages[i]);
   }
   return Status();
 }
 
 void PageTable::unmap() {
-  if (bytes() == 0) return;
+  if (pages_.empty()) return;
+  for (size_t i = 0; i < pages_.size(); ++i) FOLIOT_CHECK(cache_->move(address(i), cache_->home(pages_[i])));
+  pages_.clear();
   void* reserved = mmap(data(), bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   FOLIOT_CHECK(reserved != MAP_FAILED);
 }

@@ -19,11 +19,11 @@ TEST(PageTable, ShowsPagesInTheOrderGiven) {
   const auto cache = make_cache(4);
   PageTable table = PageTable::reserve(*cache, 2 * kPageBytes).value();
   const std::vector<PageIndex> order{3, 1}, turned{1, 3};
-  ASSERT_TRUE(table.map(*cache, order).ok());
+  ASSERT_TRUE(table.map(order).ok());
   std::memset(table.data(), 3, kPageBytes);
   std::memset(table.data() + kPageBytes, 1, kPageBytes);
   table.unmap();
-  ASSERT_TRUE(table.map(*cache, turned).ok());
+  ASSERT_TRUE(table.map(turned).ok());
   EXPECT_EQ(table.data()[0], std::byte{1});
   EXPECT_EQ(table.data()[2 * kPageBytes - 1], std::byte{3});
 }
@@ -33,9 +33,9 @@ TEST(PageTable, KeepsItsAddress) {
   PageTable table = PageTable::reserve(*cache, 1).value();
   const std::byte* address = table.data();
   const std::vector<PageIndex> first{0}, second{1};
-  ASSERT_TRUE(table.map(*cache, first).ok());
+  ASSERT_TRUE(table.map(first).ok());
   table.unmap();
-  ASSERT_TRUE(table.map(*cache, second).ok());
+  ASSERT_TRUE(table.map(second).ok());
   EXPECT_EQ(table.data(), address);
   EXPECT_EQ(table.bytes(), kPageBytes);
 }
@@ -46,16 +46,49 @@ TEST(PageTable, FaultsWithoutPages) {
   const auto touch = [&] { return static_cast<const volatile std::byte*>(table.data())[0]; };
   EXPECT_DEATH(touch(), "");
   const std::vector<PageIndex> pages{0};
-  ASSERT_TRUE(table.map(*cache, pages).ok());
+  ASSERT_TRUE(table.map(pages).ok());
   EXPECT_EQ(touch(), std::byte{0});
   table.unmap();
   EXPECT_DEATH(touch(), "");
 }
 
+TEST(PageTable, GivesItsPagesBackWhenItGoes) {
+  const auto cache = make_cache(1);
+  const std::vector<PageIndex> pages{0};
+  {
+    PageTable table = PageTable::reserve(*cache, kPageBytes).value();
+    ASSERT_TRUE(table.map(pages).ok());
+    table.data()[7] = std::byte{7};
+  }
+  PageTable next = PageTable::reserve(*cache, kPageBytes).value();
+  ASSERT_TRUE(next.map(pages).ok());
+  EXPECT_EQ(next.data()[7], std::byte{7});
+}
+
+// Pages of whole huge pages, of parts of one, and of an odd number of small pages.
+TEST(PageTable, MovesLockedPagesOfAnySize) {
+  for (const uint64_t page_bytes : {uint64_t{4} << 20, uint64_t{1} << 20, uint64_t{3} << 12}) {
+    bool locked = true;
+    const auto cache = PageMemory::create(page_bytes, 3, true, locked).value();
+    PageTable one = PageTable::reserve(*cache, 2 * page_bytes).value();
+    PageTable other = PageTable::reserve(*cache, page_bytes).value();
+    const std::vector<PageIndex> two{2, 0}, single{1};
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_TRUE(one.map(two).ok());
+      ASSERT_TRUE(other.map(single).ok());
+      std::memset(one.data(), 10 + round, one.bytes());
+      std::memset(other.data(), 20 + round, other.bytes());
+      EXPECT_EQ(one.data()[one.bytes() - 1], std::byte(10 + round));
+      other.unmap();
+      one.unmap();
+    }
+  }
+}
+
 TEST(PageTable, OfNothingNeedsNoPages) {
   const auto cache = make_cache(0);
   PageTable table = PageTable::reserve(*cache, 0).value();
-  EXPECT_TRUE(table.map(*cache, {}).ok());
+  EXPECT_TRUE(table.map({}).ok());
   table.unmap();
   EXPECT_EQ(table.bytes(), 0u);
 }

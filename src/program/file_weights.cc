@@ -1,0 +1,100 @@
+#include "program/file_weights.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/memory_lock.h"
+
+namespace foliot {
+namespace {
+
+class FileWeights : public WeightsSource {
+ public:
+  FileWeights(File file, WeightsRange range) : file_(std::move(file)), range_(std::move(range)) {}
+  uint64_t bytes() const final { return range_.bytes; }
+  Status read(uint64_t offset, std::span<std::byte> to) final {
+    FOLIOT_CHECK(offset <= bytes() && to.size() <= bytes() - offset);
+    const int error = read_from(range_.offset + offset, to);
+    if (error == ENODATA) return Status::internal(fmt::format("{} was cut short while in use", range_.path));
+    if (error != 0) return Status::internal(fmt::format("cannot read {}: {}", range_.path, std::strerror(error)));
+    return {};
+  }
+
+ protected:
+  // Like read_fully().
+  virtual int read_from(uint64_t offset, std::span<std::byte> to) { return read_fully(file_, offset, to); }
+  const File& file() const { return file_; }
+  const WeightsRange& range() const { return range_; }
+
+ private:
+  File file_;
+  WeightsRange range_;
+};
+
+class MemoryWeights final : public FileWeights {
+ public:
+  using FileWeights::FileWeights;
+  ~MemoryWeights() override {
+    if (resident_ != MAP_FAILED) ::munmap(resident_, range().bytes);
+  }
+
+  // The mapping is there to keep the file's pages in memory, not to be read.
+  Status settle() {
+    resident_ =
+        ::mmap(nullptr, range().bytes, PROT_READ, MAP_SHARED, file().descriptor(), static_cast<off_t>(range().offset));
+    if (resident_ == MAP_FAILED || ::madvise(resident_, range().bytes, MADV_POPULATE_READ) != 0) {
+      // EFAULT is the kernel's word for a file that cannot be read.
+      const int error = errno == EFAULT ? EIO : errno;
+      const std::string message = fmt::format("cannot bring {} bytes of weights of {} into memory: {}", range().bytes,
+                                              range().path, std::strerror(error));
+      return error == EIO ? Status::internal(message) : Status::resource_exhausted(message);
+    }
+    lock_into_memory(resident_, range().bytes);
+    return {};
+  }
+
+ private:
+  void* resident_ = MAP_FAILED;
+};
+
+class DiskWeights final : public FileWeights {
+ public:
+  // `direct` is closed if the file system does not do direct I/O.
+  DiskWeights(File file, File direct, WeightsRange range)
+      : FileWeights(std::move(file), std::move(range)), direct_(std::move(direct)) {}
+
+ protected:
+  int read_from(uint64_t offset, std::span<std::byte> to) override {
+    const bool aligned = offset % kBlockBytes == 0 && to.size() % kBlockBytes == 0 &&
+                         reinterpret_cast<uintptr_t>(to.data()) % kBlockBytes == 0;
+    int error = EINVAL;
+    if (direct_.is_open() && aligned) error = read_fully(direct_, offset, to);
+    // Some file systems accept O_DIRECT when opening and refuse it when reading.
+    return error == EINVAL ? FileWeights::read_from(offset, to) : error;
+  }
+
+ private:
+  File direct_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<WeightsSource>> weights_in_memory(File file, WeightsRange range) {
+  const bool empty = range.bytes == 0;
+  auto weights = std::make_shared<MemoryWeights>(std::move(file), std::move(range));
+  if (!empty) FOLIOT_RETURN_IF_ERROR(weights->settle());
+  return std::shared_ptr<WeightsSource>(std::move(weights));
+}
+
+std::shared_ptr<WeightsSource> weights_on_disk(File file, WeightsRange range) {
+  // The very file that was checked, though another may have taken its name meanwhile.
+  const std::string same = fmt::format("/proc/self/fd/{}", file.descriptor());
+  File direct(::open(same.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  return std::make_shared<DiskWeights>(std::move(file), std::move(direct), std::move(range));
+}
+
+}  // namespace foliot

@@ -1,0 +1,26 @@
+// A file's mark of having been found whole, so that its bytes need not be hashed
+// each time it is opened.
+//
+// The mark is an extended attribute that names the file's size and time of last
+// modification: whoever writes to the file, or copies it, makes the mark void.
+// What it cannot see is damage beneath the file system; `touch FILE` voids it.
+#ifndef FOLIOT_PROGRAM_INTACT_MARK_H_
+#define FOLIOT_PROGRAM_INTACT_MARK_H_
+
+#include <sys/stat.h>
+
+#include "program/file.h"
+
+namespace foliot {
+
+// `status` is the file's, taken before its bytes were written to or looked at for
+// the last time.
+bool is_marked_intact(const File& file, const struct stat& status);
+
+// Does nothing where the file system keeps no such attributes or this process may
+// not write to the file: then it will be hashed again.
+void mark_intact(const File& file, const struct stat& status);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PROGRAM_INTACT_MARK_H_
