@@ -35,6 +35,18 @@ class BitSet {
     if (words_[index] == 0) summary_[index / 64] &= ~bit(index);
     --size_;
   }
+  // Removes what `other` has.
+  void erase_all(const BitSet& other) {
+    const size_t count = std::min(summary_.size(), other.summary_.size());
+    for (size_t i = 0; i < count; ++i) {
+      for (uint64_t left = summary_[i] & other.summary_[i]; left != 0; left &= left - 1) {
+        const size_t index = i * 64 + lowest(left);
+        size_ -= static_cast<uint32_t>(std::popcount(words_[index] & other.words_[index]));
+        words_[index] &= ~other.words_[index];
+        if (words_[index] == 0) summary_[i] &= ~bit(index);
+      }
+    }
+  }
   void clear() {
     for_each_word([this](size_t index) { words_[index] = 0; });
     std::fill(summary_.begin(), summary_.end(), 0);

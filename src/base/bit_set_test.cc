@@ -46,5 +46,15 @@ TEST(BitSetTest, FindsWhatTwoHaveInCommon) {
   EXPECT_EQ(a.first_common(b), std::nullopt);
 }
 
+TEST(BitSetTest, LosesWhatAnotherHas) {
+  BitSet a;
+  BitSet b;
+  for (const uint32_t member : {1u, 65u, 66u, 1000u}) a.insert(member);
+  for (const uint32_t member : {1u, 2u, 66u, 5000u}) b.insert(member);
+  a.erase_all(b);
+  EXPECT_EQ(members(a), (std::vector<uint32_t>{65, 1000}));
+  EXPECT_EQ(a.size(), 2u);
+}
+
 }  // namespace
 }  // namespace foliot

@@ -39,18 +39,18 @@ void Timeline::remove(ActionId id, TimePoint end) {
 
 const DeviceModel::State& DeviceModel::state(ModelId model) const {
   static const State kAbsent;
-  const auto found = models_.find(model);
-  return found == models_.end() ? kAbsent : found->second;
+  const State* found = models_.find(model.value());
+  return found == nullptr ? kAbsent : *found;
 }
 
 void DeviceModel::forget_if_gone(ModelId model) {
-  const State& s = state(model);
-  if (s.residency == Residency::kAbsent && s.infers == 0) models_.erase(model);
+  const State& s = std::as_const(*this).state(model);
+  if (s.residency == Residency::kAbsent && s.infers == 0) models_.erase(model.value());
 }
 
 void DeviceModel::sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected,
                             TimePoint now) {
-  State& s = models_[model];
+  State& s = state(model);
   FOLIOT_CHECK(s.residency == Residency::kAbsent && pages <= free_pages());
   free_pages_ -= pages;
   load_.add(id, earliest, expected, now);
@@ -60,15 +60,15 @@ void DeviceModel::sent_load(ActionId id, ModelId model, uint32_t pages, TimePoin
 }
 
 void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
-  State& s = models_[model];
+  State& s = state(model);
   FOLIOT_CHECK(s.residency == Residency::kLoaded && s.infers == 0);
   free_pages_ += pages;
   FOLIOT_CHECK(free_pages_ <= page_count_);
-  models_.erase(model);
+  models_.erase(model.value());
 }
 
 void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Duration expected, TimePoint now) {
-  State& s = models_[model];
+  State& s = state(model);
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
   ++s.infers;
   s.last_used = now;
@@ -76,7 +76,7 @@ void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Dur
 }
 
 void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {
-  State& s = models_[model];
+  State& s = state(model);
   FOLIOT_CHECK(s.residency == Residency::kLoading);
   load_.remove(id, end);
   s.residency = loaded ? Residency::kLoaded : Residency::kAbsent;
@@ -87,14 +87,14 @@ void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loa
 }
 
 void DeviceModel::unload_refused(ModelId model, uint32_t pages) {
-  State& s = models_[model];
+  State& s = state(model);
   FOLIOT_CHECK(s.residency == Residency::kAbsent);
   s.residency = Residency::kLoaded;
   free_pages_ -= pages;
 }
 
 void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end) {
-  State& s = models_[model];
+  State& s = state(model);
   FOLIOT_CHECK(s.infers > 0);
   --s.infers;
   exec_.remove(id, end);

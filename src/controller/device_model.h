@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/time.h"
 #include "core/action.h"
 #include "core/ids.h"
@@ -81,13 +81,14 @@ class DeviceModel {
     TimePoint last_used;
   };
   const State& state(ModelId model) const;
+  State& state(ModelId model) { return models_[model.value()]; }
   void forget_if_gone(ModelId model);
 
   DeviceId id_;
   uint32_t page_count_;
   // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.
   int64_t free_pages_;
-  std::unordered_map<ModelId, State> models_;  // those that are there or have INFERs outstanding
+  FlatMap<State> models_;  // those that are there or have INFERs outstanding
   Timeline exec_;
   Timeline load_;
 };

@@ -22,45 +22,56 @@ void RollingProfile::doubt(TimePoint now) {
   estimate_ = estimate_ * 3 / 4;
 }
 
-void Estimator::add_device() { positions_.emplace_back(); }
+void Estimator::add_device() {
+  places_.emplace_back();
+  versions_.push_back(0);
+}
 
 void Estimator::add_model(const ModelInfo& model) {
   const uint32_t id = model.id.value();
   FOLIOT_CHECK(id <= seeds_.size());
   if (id == seeds_.size()) seeds_.emplace_back();
   seeds_[id] = seed(model);
-  for (auto& positions : positions_) {
-    if (id >= positions.size() || positions[id] == 0) continue;
-    unused_.push_back(positions[id] - 1);
-    positions[id] = 0;
+  for (auto& places : places_) {
+    if (id >= places.size() || places[id].estimates == nullptr) continue;
+    unused_.push_back(places[id].profiles);
+    places[id] = Place();
   }
 }
 
-const Estimator::ModelProfiles& Estimator::at(DeviceId device, ModelId model) const {
-  const std::vector<uint32_t>& positions = positions_[device.value()];
-  const uint32_t position = model.value() < positions.size() ? positions[model.value()] : 0;
-  return position == 0 ? seeds_[model.value()] : measured_[position - 1];
+const Estimator::Place& Estimator::place(DeviceId device, ModelId model) const {
+  static const Place kNone;
+  const std::vector<Place>& places = places_[device.value()];
+  return model.value() < places.size() ? places[model.value()] : kNone;
 }
 
 Estimator::ModelProfiles& Estimator::own(DeviceId device, ModelId model) {
-  std::vector<uint32_t>& positions = positions_[device.value()];
-  if (model.value() >= positions.size()) positions.resize(seeds_.size());
-  uint32_t& position = positions[model.value()];
-  if (position != 0) return measured_[position - 1];
+  std::vector<Place>& places = places_[device.value()];
+  if (model.value() >= places.size()) places.resize(seeds_.size());
+  Place& place = places[model.value()];
+  if (place.estimates != nullptr) return measured_[place.profiles];
   if (unused_.empty()) {
     unused_.push_back(static_cast<uint32_t>(measured_.size()));
     measured_.emplace_back();
   }
-  position = unused_.back() + 1;
+  place.profiles = unused_.back();
   unused_.pop_back();
-  return measured_[position - 1] = seeds_[model.value()];
+  ModelProfiles& profiles = measured_[place.profiles];
+  profiles = seeds_[model.value()];
+  place.estimates = profiles.estimates.data();
+  return profiles;
 }
 
-Duration Estimator::load(DeviceId device, ModelId model) const { return at(device, model).load.estimate(); }
+Duration Estimator::load(DeviceId device, ModelId model) const {
+  const Place& found = place(device, model);
+  return (found.estimates == nullptr ? seeds_[model.value()] : measured_[found.profiles]).load.estimate();
+}
 
 Duration Estimator::exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-  const ModelProfiles& profiles = at(device, model);
-  return profiles.estimates[bucket.value() * profiles.sizes.size() + batch_index];
+  const Duration* estimates = place(device, model).estimates;
+  const ModelProfiles& seed = seeds_[model.value()];
+  if (estimates == nullptr) estimates = seed.estimates.data();
+  return estimates[bucket.value() == 0 ? batch_index : bucket.value() * seed.sizes.size() + batch_index];
 }
 
 void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
@@ -71,14 +82,16 @@ void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uin
   ModelProfiles& profiles = own(device, model);
   if (profiles.exec[bucket.value() * profiles.sizes.size() + batch_index].record(measured)) {
     profiles.update_estimates(bucket);
+    ++versions_[device.value()];
   }
 }
 
 void Estimator::doubt_exec(ModelId model, BucketId bucket, TimePoint now) {
-  for (uint32_t device = 0; device < positions_.size(); ++device) {
+  for (uint32_t device = 0; device < places_.size(); ++device) {
     ModelProfiles& profiles = own(DeviceId(device), model);
     profiles.exec[bucket.value() * profiles.sizes.size()].doubt(now);
     profiles.update_estimates(bucket);
+    ++versions_[device];
   }
 }
 

@@ -49,6 +49,10 @@ class RollingProfile {
 
 class Estimator {
  public:
+  Estimator() = default;
+  Estimator(const Estimator&) = delete;
+  Estimator& operator=(const Estimator&) = delete;
+
   void add_device();
   // REQUIRES: ids are dense and in order; or those of a model removed before.
   void add_model(const ModelInfo& model);
@@ -56,6 +60,9 @@ class Estimator {
   Duration load(DeviceId device, ModelId model) const;
   // `batch_index`: position in ModelInfo::batch_sizes.
   Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const;
+
+  // Another number after every change of an EXEC estimate of the device.
+  uint64_t version(DeviceId device) const { return versions_[device.value()]; }
 
   void record_load(DeviceId device, ModelId model, Duration measured);
   void record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured);
@@ -70,14 +77,19 @@ class Estimator {
     std::vector<Duration> estimates;   // likewise: each within reach of its smaller size
     void update_estimates(BucketId bucket);
   };
+  // What holds for one device and model; what is read most, first.
+  struct Place {
+    const Duration* estimates = nullptr;  // its own; nullptr where nothing was measured
+    uint32_t profiles = 0;                // position in measured_
+  };
   static ModelProfiles seed(const ModelInfo& model);
-  const ModelProfiles& at(DeviceId device, ModelId model) const;
+  const Place& place(DeviceId device, ModelId model) const;
   // For writing: a device has profiles of its own from its first measurement on.
   ModelProfiles& own(DeviceId device, ModelId model);
 
-  std::vector<ModelProfiles> seeds_;  // by model
-  // By device and model: position in measured_ plus 1; 0 where nothing was measured.
-  std::vector<std::vector<uint32_t>> positions_;
+  std::vector<ModelProfiles> seeds_;        // by model
+  std::vector<std::vector<Place>> places_;  // by device and model
+  std::vector<uint64_t> versions_;          // by device
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_
 };

@@ -32,6 +32,8 @@ void Lane::remove(const Request& request) {
 }
 
 size_t Lane::first_due_from(TimePoint deadline) const {
+  if (entries_.empty() || entries_.front().deadline >= deadline) return 0;
+  if (order_ == Order::kDeadline && entries_.back().deadline < deadline) return entries_.size();
   const auto found = order_ == Order::kDeadline
                          ? std::lower_bound(entries_.begin(), entries_.end(), deadline,
                                             [](const Entry& entry, TimePoint d) { return entry.deadline < d; })

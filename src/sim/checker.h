@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/observer.h"
-#include "sim/flat_map.h"
+#include "base/flat_map.h"
 
 namespace foliot {
 

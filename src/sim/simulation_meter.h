@@ -10,7 +10,7 @@
 #include "base/histogram.h"
 #include "controller/cluster.h"
 #include "core/observer.h"
-#include "sim/flat_map.h"
+#include "base/flat_map.h"
 #include "sim/simulation_report.h"
 #include "workload/workload.h"
 

@@ -11,19 +11,31 @@ constexpr double kKept = 0.95;
 // Stands in for a rate of zero, whose logarithm is not finite: one in 1000 s.
 constexpr double kRateMin = 1e-3;
 
+// What is left of each counter after a gap: exp(-gap / memory), the shorter memories as
+// powers of the longest, which is 8 and 60 times theirs.
+std::array<double, 3> decay_after(double gap_seconds) {
+  const double of_120 = std::exp(-gap_seconds / 120);
+  const double two = of_120 * of_120;
+  const double four = two * two;
+  const double of_15 = four * four;
+  const double thirty_two = of_15 * of_15 * of_15 * of_15;
+  const double of_2 = thirty_two * of_15 * of_15 * of_15 * four;
+  return {of_2, of_15, of_120};
+}
+
 }  // namespace
 
 // A counter foretells a rate that falls as it forgets: after a gap, level * decay,
 // and so many arrivals within it as that has area.
 void ArrivalRate::record(TimePoint arrival) {
   const double gap = seen_ ? std::max((arrival - last_).to_seconds(), 0.0) : 0;
+  const std::array<double, 3> decay = decay_after(gap);
   for (size_t i = 0; i < kMemorySeconds.size(); ++i) {
-    const double decay = std::exp(-gap / kMemorySeconds[i]);
     if (seen_) {
-      const double foretold = level_[i] * kMemorySeconds[i] * (1 - decay);
-      likelihood_[i] = likelihood_[i] * kKept + std::log(std::max(level_[i] * decay, kRateMin)) - foretold;
+      const double foretold = level_[i] * kMemorySeconds[i] * (1 - decay[i]);
+      likelihood_[i] = likelihood_[i] * kKept + std::log(std::max(level_[i] * decay[i], kRateMin)) - foretold;
     }
-    level_[i] = level_[i] * decay + 1 / kMemorySeconds[i];
+    level_[i] = level_[i] * decay[i] + 1 / kMemorySeconds[i];
   }
   last_ = arrival;
   seen_ = true;
@@ -32,10 +44,9 @@ void ArrivalRate::record(TimePoint arrival) {
 double ArrivalRate::at(TimePoint now) const {
   if (!seen_) return 0;
   const double gap = std::max((now - last_).to_seconds(), 0.0);
-  std::array<double, 3> decay{};
+  const std::array<double, 3> decay = decay_after(gap);
   std::array<double, 3> likelihood{};
   for (size_t i = 0; i < decay.size(); ++i) {
-    decay[i] = std::exp(-gap / kMemorySeconds[i]);
     likelihood[i] = likelihood_[i] - level_[i] * kMemorySeconds[i] * (1 - decay[i]);
   }
   const double best = *std::max_element(likelihood.begin(), likelihood.end());

@@ -18,6 +18,7 @@ void Board::on_model_added(const ModelInfo& model) {
 
 void Board::on_model_removed(ModelId model) {
   for (BitSet& models : loaded_) models.erase(model.value());
+  work_changed(models_[model.value()]);
   models_[model.value()].holders.clear();
   models_[model.value()].served = false;
   absent_.erase(model.value());
@@ -36,6 +37,7 @@ void Board::load_over(DeviceId device, ModelId id, bool loaded) {
 
 void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
   loaded_.resize(std::max<size_t>(loaded_.size(), device.value() + 1));
+  work_changed(model(id));
   if (loaded && model(id).served) {
     loaded_[device.value()].insert(id.value());
     model(id).holders.insert(device.value());
@@ -43,6 +45,7 @@ void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
     loaded_[device.value()].erase(id.value());
     model(id).holders.erase(device.value());
   }
+  work_changed(model(id));
   placement_changed(id);
 }
 
@@ -66,6 +69,7 @@ void Board::add(const Request& request) {
   ++state.queued;
   waiting_.insert(request.model.value());
   if (request.best_effort()) ++best_effort_;
+  work_changed(state);
 }
 
 void Board::remove(const Request& request) {
@@ -89,6 +93,7 @@ void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t
   state.queued -= static_cast<uint32_t>(size_before - lane.size());
   best_effort_ -= best_effort_before - (lane.size() - lane.with_deadline());
   if (state.queued == 0) waiting_.erase(id.value());
+  work_changed(state);
 }
 
 Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
@@ -100,6 +105,7 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
     auto rows = static_cast<uint32_t>(
         deadline.is_infinite() ? lane.with_deadline() : lane.first_due_from(deadline + Duration::nanoseconds(1)));
     for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
+      if (rows < sizes[i]) continue;
       const Duration exec = cluster_.estimator.exec(device, id, BucketId(bucket), static_cast<uint32_t>(i));
       total += exec * static_cast<int64_t>(rows / sizes[i]);
       rows %= sizes[i];
@@ -118,8 +124,24 @@ Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) con
   return least;
 }
 
+Duration Board::backlog(DeviceId device, TimePoint now) const {
+  if (device.value() >= known_work_.size()) known_work_.resize(cluster_.devices.size());
+  KnownWork& known = known_work_[device.value()];
+  const uint64_t version = cluster_.estimator.version(device);
+  if (!known_.contains(device.value()) || known.estimates_version != version) {
+    known = {waiting_work(device, TimePoint::infinite_future()), version};
+    known_.insert(device.value());
+  }
+  return cluster_.device(device).exec_available(now) - now + known.waiting;
+}
+
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
-  Duration total = cluster_.device(device).exec_available(now) - now;
+  if (deadline.is_infinite()) return backlog(device, now);
+  return cluster_.device(device).exec_available(now) - now + waiting_work(device, deadline);
+}
+
+Duration Board::waiting_work(DeviceId device, TimePoint deadline) const {
+  Duration total;
   waiting_.for_each_common(loaded(device), [&](uint32_t id) {
     total += work(device, ModelId(id), deadline) / std::max<int64_t>(models_[id].holders.size(), 1);
   });

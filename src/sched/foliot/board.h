@@ -68,14 +68,22 @@ class Board {
   // `deadline`; of many holders some are looked at. REQUIRES: it has one.
   Duration least_backlog(ModelId model, TimePoint deadline, TimePoint now) const;
   // What the device has before it: what was sent, and its share of what waits with
-  // a deadline.
-  Duration backlog(DeviceId device, TimePoint now) const {
-    return backlog_until(device, TimePoint::infinite_future(), now);
-  }
+  // a deadline. Asked for again while nothing of that has changed, it costs little.
+  Duration backlog(DeviceId device, TimePoint now) const;
   // The same of what is due until `deadline`.
   Duration backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const;
 
  private:
+  // What waits on one device, as it was when the device's estimates had this version.
+  struct KnownWork {
+    Duration waiting;
+    uint64_t estimates_version = 0;
+  };
+
+  // The device's share of what waits and is due until `deadline`.
+  Duration waiting_work(DeviceId device, TimePoint deadline) const;
+  // What waits for the model, or where it is loaded, is about to change or has.
+  void work_changed(const ModelState& model) { known_.erase_all(model.holders); }
   void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
   void placement_changed(ModelId model);
 
@@ -85,6 +93,8 @@ class Board {
   BitSet waiting_;
   BitSet absent_;
   uint64_t best_effort_ = 0;  // requests without a deadline that are queued
+  mutable BitSet known_;      // devices whose known_work_ holds, if their estimates are the same
+  mutable std::vector<KnownWork> known_work_;
 };
 
 }  // namespace foliot::foliot_policy

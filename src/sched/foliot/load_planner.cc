@@ -13,6 +13,8 @@ constexpr Duration kLookahead = Duration::milliseconds(2);
 constexpr Duration kLoadSlack = Duration::milliseconds(100);
 constexpr Duration kBusyInterval = Duration::milliseconds(5);
 constexpr Duration kPrefetchInterval = Duration::milliseconds(5);
+// How long what could not be loaded waits for the next attempt, if nothing changes.
+constexpr Duration kRetryInterval = Duration::milliseconds(1);
 // So many models are looked at each time, and so many of the best remembered.
 constexpr uint32_t kPrefetchLookMax = 256;
 constexpr size_t kPrefetchesMax = 64;
@@ -40,19 +42,26 @@ void LoadPlanner::on_model_removed(ModelId model) {
 
 void LoadPlanner::on_cold(ModelId model, TimePoint now) {
   const auto same = [&](const Wanted& wanted) { return wanted.model == model; };
-  if (std::none_of(wanted_.begin(), wanted_.end(), same)) wanted_.push_back({.model = model, .since = now});
+  if (std::any_of(wanted_.begin(), wanted_.end(), same)) return;
+  wanted_.push_back({.model = model, .since = now});
+  changed_ = true;
 }
 
 void LoadPlanner::on_load_over(DeviceId device, TimePoint now) {
   busy_.emplace(board_.cluster().device(device).load_available(now) - kLookahead, device.value());
+  changed_ = true;
 }
 
 TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
   free_devices(now);
   if (now >= next_busy_look_) look_for_busy_models(now);
   if (rates_changed_ && now >= next_prefetch_look_) look_for_prefetches(now);
-  if (!wanted_.empty()) load_wanted(now, dispatcher);
-  if (!prefetches_.empty() || !roomy_.empty()) prefetch(now, dispatcher);
+  if (changed_ || now >= next_look_) {
+    changed_ = false;
+    next_look_ = now + kRetryInterval;
+    if (!wanted_.empty()) load_wanted(now, dispatcher);
+    if (!prefetches_.empty() || !roomy_.empty()) prefetch(now, dispatcher);
+  }
 
   TimePoint wake = rates_changed_ ? next_prefetch_look_ : TimePoint::infinite_future();
   if (!board_.waiting().empty()) wake = std::min(wake, next_busy_look_);
@@ -69,7 +78,9 @@ void LoadPlanner::free_devices(TimePoint now) {
   while (!busy_.empty() && busy_.top().first <= now) {
     const uint32_t device = busy_.top().second;
     busy_.pop();
-    if (board_.cluster().devices[device].load_available(now) - kLookahead <= now) free_.insert(device);
+    if (board_.cluster().devices[device].load_available(now) - kLookahead > now) continue;
+    free_.insert(device);
+    changed_ = true;
   }
 }
 
@@ -251,6 +262,7 @@ bool LoadPlanner::spare_copy(DeviceId device, ModelId id, TimePoint now) const {
 // half of its SLO.
 void LoadPlanner::look_for_busy_models(TimePoint now) {
   next_busy_look_ = now + kBusyInterval;
+  changed_ = true;
   std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.factor < 1; });
   if (free_.empty() || board_.cluster().devices.size() < 2) return;
   board_.waiting().for_each([&](uint32_t id) {
@@ -270,6 +282,7 @@ void LoadPlanner::look_for_busy_models(TimePoint now) {
 // Some models each time, so that no decision takes long.
 void LoadPlanner::look_for_prefetches(TimePoint now) {
   next_prefetch_look_ = now + kPrefetchInterval;
+  changed_ = true;
   rates_changed_ = false;
   if (board_.cluster().devices.empty()) return;
   const DeviceId any = board_.cluster().devices.front().id();

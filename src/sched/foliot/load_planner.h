@@ -90,6 +90,10 @@ class LoadPlanner {
   Duration load_wait_ = Duration::milliseconds(5);  // mean, from wanted to sent
   TimePoint next_busy_look_;
   TimePoint next_prefetch_look_;
+  // Whether something has changed that decides about LOADs; if not, they are looked
+  // at again, for what could not be loaded, only after a while.
+  bool changed_ = true;
+  TimePoint next_look_;
   bool rates_changed_ = false;  // since the last look
   // Devices that take another LOAD now, and when the others will.
   BitSet free_;

@@ -1,10 +1,12 @@
-// FlatMap: an unordered map from 64-bit keys to small values, in one block of memory:
-// a simulation looks up every request and action several times.
+// FlatMap: an unordered map from integers to small values, in one block of memory:
+// every request and every action is looked up several times.
 //
 // Open addressing with linear probing; erasing moves what follows back, so nothing
 // is left behind. Not to be iterated over: its order means nothing.
-#ifndef FOLIOT_SIM_FLAT_MAP_H_
-#define FOLIOT_SIM_FLAT_MAP_H_
+//
+// Threading: not thread-safe; one owner.
+#ifndef FOLIOT_BASE_FLAT_MAP_H_
+#define FOLIOT_BASE_FLAT_MAP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +33,14 @@ class FlatMap {
     return true;
   }
 
-  // nullptr if absent; holds until the next insert() or erase().
+  // The value of the key, a new one if there was none. What is returned holds until
+  // the next change of the map.
+  Value& operator[](uint64_t key) {
+    insert(key, {});
+    return slots_[place(key)].value;
+  }
+
+  // nullptr if absent; holds until the next change of the map.
   const Value* find(uint64_t key) const {
     const Slot& slot = slots_[place(key)];
     return slot.used ? &slot.value : nullptr;
@@ -85,4 +94,4 @@ class FlatMap {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_SIM_FLAT_MAP_H_
+#endif  // FOLIOT_BASE_FLAT_MAP_H_

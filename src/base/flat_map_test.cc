@@ -1,4 +1,4 @@
-#include "sim/flat_map.h"
+#include "base/flat_map.h"
 
 #include <gtest/gtest.h>
 
@@ -18,6 +18,8 @@ TEST(FlatMapTest, DoesAsAMapDoes) {
     const auto value = static_cast<uint32_t>(random.below(1000));
     if (random.below(5) < 2) {
       EXPECT_EQ(map.insert(key, value), model.emplace(key, value).second);
+    } else if (random.below(5) == 0) {
+      map[key] = model[key] = value;
     } else if (random.below(2) == 0) {
       EXPECT_EQ(map.erase(key), model.erase(key) == 1);
     }
