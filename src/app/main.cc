@@ -13,6 +13,7 @@
 #include "app/experiment_command.h"
 #include "app/explain_command.h"
 #include "app/flags.h"
+#include "app/keys_command.h"
 #include "app/models_command.h"
 #include "app/run_command.h"
 #include "app/serve_command.h"
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
   foliot::add_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
+  foliot::add_keys_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
   foliot::add_simulate_command(app, exit_code);
   foliot::add_experiment_command(app, exit_code);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "app/access_flags.h"
 #include "app/flags.h"
 #include "app/progress_bar.h"
 #include "app/schedulers.h"
@@ -60,16 +61,19 @@ class ConsoleReporter : public StartupReporter {
   ProgressBar bar_;
 };
 
-int serve(const ServerOptions& options) {
+int fail(const Status& status) {
+  fmt::print(stderr, "foliot serve: {}\n", status.message());
+  return 1;
+}
+
+int serve(ServerOptions options, const AccessFlags& access) {
+  if (const Status status = open_access(access, options.frontend); !status.ok()) return fail(status);
   StopSignals signals;
   ConsoleReporter reporter;
   Server server(options);
   const Status status = server.start(reporter, [&] { return signals.arrived(); });
   if (signals.arrived()) return 0;
-  if (!status.ok()) {
-    fmt::print(stderr, "foliot serve: {}\n", status.message());
-    return 1;
-  }
+  if (!status.ok()) return fail(status);
   fmt::print("ready: {}\n", server.description());
   std::fflush(stdout);
   signals.wait();
@@ -138,10 +142,12 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       "  foliot serve models --default-slo 50ms --page-cache 2GiB\n"
       "  curl localhost:8000/v2/health/ready");
   auto options = std::make_shared<ServerOptions>();
+  auto access = std::make_shared<AccessFlags>();
   options->threads = default_threads();
   command->add_option("repository", options->repository, "folder with a folder per model")->required();
   command->add_option("--cache", options->cache, "folder for compiled models")->default_str("REPOSITORY/.foliot");
   add_frontend_flags(*command, options->frontend);
+  add_access_flags(*command, *access, options->frontend);
   add_memory_flags(*command, *options);
   add_scheduling_flags(*command, *options);
   command->add_option("--threads", options->threads, "threads of one EXEC")
@@ -152,7 +158,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
           std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
       ->default_str("memory");
   add_log_flags(*command, *options);
-  command->callback([options, &exit_code] { exit_code = serve(*options); });
+  command->callback([options, access, &exit_code] { exit_code = serve(*options, *access); });
 }
 
 }  // namespace foliot

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "frontend/gate.h"
 #include "frontend/grpc_server.h"
 #include "frontend/http_api.h"
 #include "frontend/http_server.h"
@@ -21,7 +22,18 @@ constexpr uint32_t kMetricsConnectionsMax = 64;
 // delay inferences.
 class MetricsHandler : public HttpHandler {
  public:
-  explicit MetricsHandler(const Metrics& metrics) : metrics_(metrics) {}
+  MetricsHandler(const Metrics& metrics, const Gate& gate) : metrics_(metrics), gate_(gate) {}
+
+  std::optional<HttpResponse> on_header(const HttpExchange& exchange) override {
+    const auto error =
+        gate_.turn_away(exchange.header("Authorization"), Scope::kMetrics, exchange.peer(), exchange.target());
+    if (!error) return std::nullopt;
+    HttpResponse response;
+    response.status = error->http_status;
+    response.content_type = "text/plain; charset=utf-8";
+    response.body.push_back(error->message + "\n");
+    return response;
+  }
 
   void handle(HttpExchange& exchange) override {
     HttpResponse response;
@@ -41,6 +53,7 @@ class MetricsHandler : public HttpHandler {
 
  private:
   const Metrics& metrics_;
+  const Gate& gate_;
 };
 
 HttpServerOptions http_options(const FrontendOptions& options) {
@@ -51,40 +64,79 @@ HttpServerOptions http_options(const FrontendOptions& options) {
           .body_bytes_max = options.body_bytes_max,
           .header_bytes_max = options.header_bytes_max,
           .connections_max = options.connections_max,
-          .idle_timeout = options.idle_timeout};
+          .idle_timeout = options.idle_timeout,
+          .tls = options.tls};
+}
+
+HttpServerOptions admin_options(const FrontendOptions& options) {
+  HttpServerOptions admin = http_options(options);
+  admin.thread_name = "foliot-admin";
+  admin.address = options.admin_address;
+  admin.port = options.admin_port.value_or(0);
+  admin.port_flag = "--admin-port";
+  return admin;
 }
 
 HttpServerOptions metrics_options(const FrontendOptions& options) {
   return {.thread_name = "foliot-metrics",
-          .address = options.address,
+          .address = options.metrics_address.empty() ? options.address : options.metrics_address,
           .port = options.metrics_port,
           .port_flag = "--metrics-port",
           .body_bytes_max = kMetricsBodyBytesMax,
           .header_bytes_max = options.header_bytes_max,
           .connections_max = kMetricsConnectionsMax,
-          .idle_timeout = options.idle_timeout};
+          .idle_timeout = options.idle_timeout,
+          .tls = options.tls};
 }
 
 GrpcServerOptions grpc_options(const FrontendOptions& options) {
   return {.address = options.address,
           .port = options.grpc_port,
           .body_bytes_max = options.body_bytes_max,
-          .requests_in_flight_max = options.requests_in_flight_max};
+          .requests_in_flight_max = options.requests_in_flight_max,
+          .repository_api = !options.admin_port,
+          .tls = options.tls};
 }
+
+// An HTTP server and the part of the protocol that it serves, each on one thread.
+class HttpPort {
+ public:
+  HttpPort(const HttpServerOptions& http, HttpApiPart part, uint32_t rows_max, InferenceService& service,
+           ModelRepository& repository, const Gate& gate, const std::function<TimePoint()>& now)
+      : mailbox_(std::make_shared<Mailbox>(rows_max,
+                                           [this] { http_.post([mailbox = mailbox_.get()] { mailbox->deliver(); }); })),
+        api_(part, service, repository, gate, mailbox_),
+        http_(http, api_, now) {}
+
+  Status start() { return http_.start(); }
+  void stop() {
+    mailbox_->close();
+    http_.stop();
+  }
+  uint16_t port() const { return http_.port(); }
+
+ private:
+  std::shared_ptr<Mailbox> mailbox_;
+  HttpApi api_;
+  HttpServer http_;
+};
 
 class FrontendServer : public Frontend {
  public:
   FrontendServer(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now)
       : service_(options.requests_in_flight_max, catalog, requests, statistics_, metrics_, now),
-        http_mailbox_(
-            std::make_shared<Mailbox>(options.requests_in_flight_max,
-                                      [this] { http_.post([mailbox = http_mailbox_.get()] { mailbox->deliver(); }); })),
-        api_(service_, repository, http_mailbox_),
-        http_(http_options(options), api_, now),
-        metrics_handler_(metrics_),
+        gate_(options.keys, options.on_denial),
+        http_(http_options(options), options.admin_port ? HttpApiPart::kInference : HttpApiPart::kAll,
+              options.requests_in_flight_max, service_, repository, gate_, now),
+        metrics_handler_(metrics_, gate_),
         metrics_http_(metrics_options(options), metrics_handler_, now),
-        grpc_(grpc_options(options), service_, repository) {}
+        grpc_(grpc_options(options), service_, repository, gate_) {
+    if (options.admin_port) {
+      admin_ = std::make_unique<HttpPort>(admin_options(options), HttpApiPart::kRepository,
+                                          options.requests_in_flight_max, service_, repository, gate_, now);
+    }
+  }
 
   ~FrontendServer() override { stop(); }
 
@@ -92,20 +144,22 @@ class FrontendServer : public Frontend {
     Status status = http_.start();
     if (status.ok()) status = grpc_.start();
     if (status.ok()) status = metrics_http_.start();
+    if (status.ok() && admin_) status = admin_->start();
     if (!status.ok()) stop();
     return status;
   }
   void drain() override { service_.drain(); }
   uint64_t in_flight() const override { return service_.rows_in_flight(); }
   void stop() override {
-    http_mailbox_->close();
     http_.stop();
     grpc_.stop();
     metrics_http_.stop();
+    if (admin_) admin_->stop();
   }
   uint16_t http_port() const override { return http_.port(); }
   uint16_t grpc_port() const override { return grpc_.port(); }
   uint16_t metrics_port() const override { return metrics_http_.port(); }
+  std::optional<uint16_t> admin_port() const override { return admin_ ? std::optional(admin_->port()) : std::nullopt; }
 
   void complete(const Completion& completion) override { service_.complete(completion); }
   std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override {
@@ -126,12 +180,12 @@ class FrontendServer : public Frontend {
   Statistics statistics_;
   Metrics metrics_{statistics_};
   InferenceService service_;
-  std::shared_ptr<Mailbox> http_mailbox_;
-  HttpApi api_;
-  HttpServer http_;
+  const Gate gate_;
+  HttpPort http_;
   MetricsHandler metrics_handler_;
   HttpServer metrics_http_;
   GrpcServer grpc_;
+  std::unique_ptr<HttpPort> admin_;  // null: the repository API is with all else
 };
 
 }  // namespace

@@ -2,6 +2,11 @@
 // metrics. Decodes, stamps arrival, keeps inputs and outputs while a request is
 // in flight (PayloadStore), and turns completions into responses.
 //
+// Who may call what: with a key ring, calls need a key of the scope (access/scope.h)
+// that they ask for, but for health. The metrics and, over HTTP, the repository API
+// may have addresses of their own; the latter is then nowhere else. TLS covers all
+// of them.
+//
 // Threading: start() makes the threads; submit() of the RequestSink given to it
 // is called from them; complete() and the Observer's calls come from the
 // controller's loop, input() and output() from executors. stop() joins.
@@ -11,8 +16,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "access/key_ring.h"
+#include "access/tls.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "core/catalog.h"
@@ -27,11 +35,18 @@ struct FrontendOptions {
   uint16_t http_port = 8000;  // 0: any free one, see Frontend::http_port()
   uint16_t grpc_port = 8001;
   uint16_t metrics_port = 8002;
+  std::string metrics_address;         // empty: `address`
+  std::optional<uint16_t> admin_port;  // of the repository API; nullopt: with all else
+  std::string admin_address = "127.0.0.1";
   uint64_t body_bytes_max = uint64_t{64} << 20;
   uint32_t header_bytes_max = 64 << 10;
   uint32_t connections_max = 1024;
   uint32_t requests_in_flight_max = 16384;  // rows; more are refused as overload
   Duration idle_timeout = Duration::seconds(60);
+  std::optional<TlsIdentity> tls;
+  std::shared_ptr<const KeyRing> keys;  // null: whoever reaches a port may call
+  // Told of every call that was turned away, from any thread; must not block.
+  std::function<void(const std::string&)> on_denial = [](const std::string&) {};
 };
 
 class Frontend : public CompletionSink, public PayloadStore, public Observer {
@@ -49,6 +64,7 @@ class Frontend : public CompletionSink, public PayloadStore, public Observer {
   virtual uint16_t http_port() const = 0;
   virtual uint16_t grpc_port() const = 0;
   virtual uint16_t metrics_port() const = 0;
+  virtual std::optional<uint16_t> admin_port() const = 0;
 };
 
 // All references outlive the front end. `now` is the clock of the controller's

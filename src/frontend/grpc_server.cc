@@ -70,8 +70,10 @@ class Rpc {
 }  // namespace
 
 struct GrpcServer::State {
-  State(GrpcServerOptions given, InferenceService& given_service, ModelRepository& given_repository);
+  State(GrpcServerOptions given, InferenceService& given_service, ModelRepository& given_repository,
+        const Gate& given_gate);
 
+  std::shared_ptr<grpc::ServerCredentials> credentials() const;
   Status start();
   void run();
   void stop();
@@ -84,12 +86,13 @@ struct GrpcServer::State {
   }
   void remove(Rpc& rpc) { rpcs.erase(rpc.place); }
 
-  // Serves a method whose answer is there at once: handle(request, response).
+  // Serves a method whose answer is there at once, handle(request, response), to
+  // whose key has the scope; to everybody without one.
   template <typename Request, typename Response, typename Accept, typename Handle>
-  void serve(Accept accept, Handle handle);
+  void serve(Accept accept, Handle handle, std::optional<Scope> scope = Scope::kInfer);
   // Serves a method whose answer comes later: handle(request, finish).
   template <typename Request, typename Response, typename Accept, typename Handle>
-  void serve_later(Accept accept, Handle handle);
+  void serve_later(Accept accept, Handle handle, std::optional<Scope> scope);
   void serve_server_methods();
   void serve_model_methods();
   void serve_repository_methods();
@@ -101,6 +104,7 @@ struct GrpcServer::State {
   const GrpcServerOptions options;
   InferenceService& service;
   ModelRepository& repository;
+  const Gate& gate;
   int port = 0;
   // No operation may begin any more. Of the I/O thread.
   bool stopping = false;
@@ -118,6 +122,19 @@ struct GrpcServer::State {
 
 namespace {
 
+// Why the caller may not call; nothing if it may. No scope: everybody may.
+std::optional<grpc::Status> turned_away(const Gate& gate, const grpc::ServerContext& context,
+                                        std::optional<Scope> scope, std::string_view what) {
+  if (gate.open() || !scope) return std::nullopt;
+  const auto shown = context.client_metadata().find("authorization");
+  const std::string_view authorization = shown == context.client_metadata().end()
+                                             ? std::string_view()
+                                             : std::string_view(shown->second.data(), shown->second.size());
+  const auto error = gate.turn_away(authorization, *scope, context.peer(), what);
+  if (!error) return std::nullopt;
+  return to_grpc(*error);
+}
+
 // ---- Methods other than inference
 
 template <typename State, typename Request, typename Response>
@@ -128,6 +145,7 @@ class UnaryRpc final : public Rpc {
   struct Method {
     std::function<void(grpc::ServerContext*, Request*, Writer*, void*)> accept;
     std::function<void(const Request&, Response&, Finish)> handle;
+    std::optional<Scope> scope;
   };
 
   UnaryRpc(State& server, std::shared_ptr<const Method> method) : server_(server), method_(std::move(method)) {
@@ -138,9 +156,11 @@ class UnaryRpc final : public Rpc {
   void on_accepted(bool ok) {
     if (!ok || server_.stopping) return server_.remove(*this);
     server_.template add<UnaryRpc>(method_);
-    method_->handle(request_, response_, [this](const grpc::Status& status) {
+    const Finish finish = [this](const grpc::Status& status) {
       if (!server_.stopping) writer_.Finish(response_, status, static_cast<Event*>(&finished_));
-    });
+    };
+    const auto refusal = turned_away(server_.gate, context_, method_->scope, Request::descriptor()->name());
+    refusal ? finish(*refusal) : method_->handle(request_, response_, finish);
   }
   void on_finished(bool /*ok*/) { server_.remove(*this); }
 
@@ -219,6 +239,7 @@ class UnaryInferenceRpc final : public Rpc, public CallOwner {
   void on_accepted(bool ok) {
     if (!ok || server_.stopping) return server_.remove(*this);
     server_.template add<UnaryInferenceRpc>();
+    if (const auto refusal = turned_away(server_.gate, context_, Scope::kInfer, "ModelInfer")) return finish(*refusal);
     if (const auto error = inference_.start(server_.service, context_, *server_.mailbox, *this)) finish_with(*error);
   }
   void finish_with(const CallError& error) {
@@ -279,6 +300,11 @@ class StreamInferenceRpc final : public Rpc {
   void on_accepted(bool ok) {
     if (!ok || server_.stopping) return server_.remove(*this);
     server_.template add<StreamInferenceRpc>();
+    if (const auto refusal = turned_away(server_.gate, context_, Scope::kInfer, "ModelStreamInfer")) {
+      input_ended_ = finishing_ = true;
+      stream_.Finish(*refusal, static_cast<Event*>(&finished_tag_));
+      return;
+    }
     read();
   }
 
@@ -382,31 +408,35 @@ class StreamInferenceRpc final : public Rpc {
 
 // ---- The server
 
-GrpcServer::State::State(GrpcServerOptions given, InferenceService& given_service, ModelRepository& given_repository)
+GrpcServer::State::State(GrpcServerOptions given, InferenceService& given_service, ModelRepository& given_repository,
+                         const Gate& given_gate)
     : options(std::move(given)),
       service(given_service),
       repository(given_repository),
+      gate(given_gate),
       mailbox(std::make_shared<Mailbox>(options.requests_in_flight_max, [this] {
         // Long past, or gRPC would round it up to the next millisecond.
         mail_alarm.Set(queue.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), static_cast<Event*>(&mail_tag));
       })) {}
 
 template <typename Request, typename Response, typename Accept, typename Handle>
-void GrpcServer::State::serve_later(Accept accept, Handle handle) {
+void GrpcServer::State::serve_later(Accept accept, Handle handle, std::optional<Scope> scope) {
   using Unary = UnaryRpc<State, Request, Response>;
   auto method = std::make_shared<typename Unary::Method>();
   method->accept = [this, accept](grpc::ServerContext* context, Request* request, auto* writer, void* tag) {
     accept(context, request, writer, queue.get(), queue.get(), tag);
   };
   method->handle = handle;
+  method->scope = scope;
   add<Unary>(std::move(method));
 }
 
 template <typename Request, typename Response, typename Accept, typename Handle>
-void GrpcServer::State::serve(Accept accept, Handle handle) {
-  serve_later<Request, Response>(accept, [handle](const Request& request, Response& response, const auto& finish) {
+void GrpcServer::State::serve(Accept accept, Handle handle, std::optional<Scope> scope) {
+  const auto handle_and_finish = [handle](const Request& request, Response& response, const auto& finish) {
     finish(handle(request, response));
-  });
+  };
+  serve_later<Request, Response>(accept, handle_and_finish, scope);
 }
 
 // The generated name of the method that accepts calls of `method`.
@@ -415,14 +445,20 @@ void GrpcServer::State::serve(Accept accept, Handle handle) {
 
 void GrpcServer::State::serve_server_methods() {
   using namespace inference;  // NOLINT: the messages of the protocol
-  serve<ServerLiveRequest, ServerLiveResponse>(FOLIOT_ACCEPT(protocol, ServerLive), [](auto&, auto& response) {
-    response.set_live(true);
-    return grpc::Status::OK;
-  });
-  serve<ServerReadyRequest, ServerReadyResponse>(FOLIOT_ACCEPT(protocol, ServerReady), [this](auto&, auto& response) {
-    response.set_ready(service.ready());
-    return grpc::Status::OK;
-  });
+  serve<ServerLiveRequest, ServerLiveResponse>(
+      FOLIOT_ACCEPT(protocol, ServerLive),
+      [](auto&, auto& response) {
+        response.set_live(true);
+        return grpc::Status::OK;
+      },
+      std::nullopt);
+  serve<ServerReadyRequest, ServerReadyResponse>(
+      FOLIOT_ACCEPT(protocol, ServerReady),
+      [this](auto&, auto& response) {
+        response.set_ready(service.ready());
+        return grpc::Status::OK;
+      },
+      std::nullopt);
   serve<ServerMetadataRequest, ServerMetadataResponse>(FOLIOT_ACCEPT(protocol, ServerMetadata),
                                                        [](auto&, auto& response) {
                                                          response.set_name(std::string(kServerName));
@@ -467,9 +503,11 @@ void GrpcServer::State::serve_model_methods() {
 }
 
 void GrpcServer::State::serve_repository_methods() {
-  using namespace inference;  // NOLINT: the messages of the protocol
+  using namespace inference;            // NOLINT: the messages of the protocol
+  if (!options.repository_api) return;  // its calls end as UNIMPLEMENTED
   serve<RepositoryIndexRequest, RepositoryIndexResponse>(
-      FOLIOT_ACCEPT(protocol, RepositoryIndex), [this](auto& request, auto& response) {
+      FOLIOT_ACCEPT(protocol, RepositoryIndex),
+      [this](auto& request, auto& response) {
         for (const auto& [name, entry] : *service.catalog().snapshot()) {
           if (request.ready() && entry.state != ModelState::kReady) continue;
           auto* model = response.add_models();
@@ -479,7 +517,8 @@ void GrpcServer::State::serve_repository_methods() {
           model->set_reason(entry.reason);
         }
         return grpc::Status::OK;
-      });
+      },
+      Scope::kAdmin);
   // May end on any thread, and after the server; the mailbox brings the answer
   // to the I/O thread or drops it.
   const auto finish_by_mail = [this](const auto& finish) {
@@ -487,13 +526,17 @@ void GrpcServer::State::serve_repository_methods() {
         [mail = mailbox, finish](const Status& status) { mail->post([status, finish] { finish(to_grpc(status)); }); };
   };
   serve_later<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
-      FOLIOT_ACCEPT(protocol, RepositoryModelLoad), [this, finish_by_mail](auto& request, auto&, const auto& finish) {
+      FOLIOT_ACCEPT(protocol, RepositoryModelLoad),
+      [this, finish_by_mail](auto& request, auto&, const auto& finish) {
         repository.load(request.model_name(), finish_by_mail(finish));
-      });
+      },
+      Scope::kAdmin);
   serve_later<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
-      FOLIOT_ACCEPT(protocol, RepositoryModelUnload), [this, finish_by_mail](auto& request, auto&, const auto& finish) {
+      FOLIOT_ACCEPT(protocol, RepositoryModelUnload),
+      [this, finish_by_mail](auto& request, auto&, const auto& finish) {
         repository.unload(request.model_name(), finish_by_mail(finish));
-      });
+      },
+      Scope::kAdmin);
 }
 
 void GrpcServer::State::serve_unsupported_methods() {
@@ -522,25 +565,38 @@ void GrpcServer::State::serve_unsupported_methods() {
 
 void GrpcServer::State::serve_health() {
   using namespace grpc::health::v1;  // NOLINT: the messages of the protocol
-  serve<HealthCheckRequest, HealthCheckResponse>(FOLIOT_ACCEPT(health, Check), [this](auto& request, auto& response) {
-    bool serving = service.ready();
-    if (!request.service().empty() && request.service() != inference::GRPCInferenceService::service_full_name()) {
-      const auto model = service.find(request.service(), "");
-      if (model.status().code() == StatusCode::kNotFound) return to_grpc(model.status());
-      serving = model.ok();
-    }
-    response.set_status(serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING);
-    return grpc::Status::OK;
-  });
+  serve<HealthCheckRequest, HealthCheckResponse>(
+      FOLIOT_ACCEPT(health, Check),
+      [this](auto& request, auto& response) {
+        bool serving = service.ready();
+        if (!request.service().empty() && request.service() != inference::GRPCInferenceService::service_full_name()) {
+          const auto model = service.find(request.service(), "");
+          if (model.status().code() == StatusCode::kNotFound) return to_grpc(model.status());
+          serving = model.ok();
+        }
+        response.set_status(serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING);
+        return grpc::Status::OK;
+      },
+      std::nullopt);
 }
 
 #undef FOLIOT_ACCEPT
+
+std::shared_ptr<grpc::ServerCredentials> GrpcServer::State::credentials() const {
+  if (!options.tls) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions tls(options.tls->peer_authority.empty()
+                                            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = options.tls->peer_authority;
+  tls.pem_key_cert_pairs.push_back({options.tls->private_key, options.tls->certificate});
+  return grpc::SslServerCredentials(tls);
+}
 
 Status GrpcServer::State::start() {
   const bool ipv6 = options.address.find(':') != std::string::npos;
   const std::string host = ipv6 ? fmt::format("[{}]", options.address) : options.address;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(fmt::format("{}:{}", host, options.port), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(fmt::format("{}:{}", host, options.port), credentials(), &port);
   // By default gRPC lets two servers share a port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.requests_in_flight_max));
@@ -594,8 +650,9 @@ void GrpcServer::State::stop() {
   thread.join();
 }
 
-GrpcServer::GrpcServer(GrpcServerOptions options, InferenceService& service, ModelRepository& repository)
-    : state_(std::make_unique<State>(std::move(options), service, repository)) {}
+GrpcServer::GrpcServer(GrpcServerOptions options, InferenceService& service, ModelRepository& repository,
+                       const Gate& gate)
+    : state_(std::make_unique<State>(std::move(options), service, repository, gate)) {}
 
 GrpcServer::~GrpcServer() { stop(); }
 

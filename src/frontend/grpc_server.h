@@ -8,10 +8,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "access/tls.h"
 #include "base/status.h"
 #include "core/catalog.h"
+#include "frontend/gate.h"
 #include "frontend/inference_service.h"
 
 namespace foliot {
@@ -21,12 +24,14 @@ struct GrpcServerOptions {
   uint16_t port = 0;                    // 0: any free one
   uint64_t body_bytes_max = 0;          // of one message
   uint32_t requests_in_flight_max = 0;  // of the whole front end
+  bool repository_api = true;           // models can be listed, loaded and unloaded
+  std::optional<TlsIdentity> tls;
 };
 
 class GrpcServer {
  public:
   // All references outlive the server.
-  GrpcServer(GrpcServerOptions options, InferenceService& service, ModelRepository& repository);
+  GrpcServer(GrpcServerOptions options, InferenceService& service, ModelRepository& repository, const Gate& gate);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

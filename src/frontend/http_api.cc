@@ -35,6 +35,7 @@ HttpResponse error_response(const CallError& error) {
   response.status = error.http_status;
   if (error.retry_after)
     response.headers.emplace_back("Retry-After", std::to_string(retry_after_seconds(*error.retry_after)));
+  if (error.http_status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
 
@@ -97,6 +98,14 @@ std::vector<std::string> split_path(std::string_view target) {
     target.remove_prefix(slash == std::string_view::npos ? target.size() : slash + 1);
   }
   return parts;
+}
+
+bool is_health(const std::vector<std::string>& path) {
+  return path.size() >= 2 && path[0] == "v2" && path[1] == "health";
+}
+
+bool is_repository(const std::vector<std::string>& path) {
+  return path.size() >= 2 && path[0] == "v2" && path[1] == "repository";
 }
 
 // ---- Descriptions of models
@@ -258,11 +267,28 @@ class HttpRepositoryChange : public HttpPending {
 
 }  // namespace
 
-HttpApi::HttpApi(InferenceService& service, ModelRepository& repository, std::shared_ptr<Mailbox> mailbox)
-    : service_(service), repository_(repository), mailbox_(std::move(mailbox)) {}
+HttpApi::HttpApi(HttpApiPart part, InferenceService& service, ModelRepository& repository, const Gate& gate,
+                 std::shared_ptr<Mailbox> mailbox)
+    : part_(part), service_(service), repository_(repository), gate_(gate), mailbox_(std::move(mailbox)) {}
+
+std::optional<HttpResponse> HttpApi::on_header(const HttpExchange& exchange) {
+  if (gate_.open()) return std::nullopt;
+  const Path path = split_path(exchange.target());
+  if (is_health(path)) return std::nullopt;
+  const auto error =
+      gate_.turn_away(exchange.header("Authorization"), is_repository(path) ? Scope::kAdmin : Scope::kInfer,
+                      exchange.peer(), fmt::format("{} {}", exchange.method(), exchange.target()));
+  if (!error) return std::nullopt;
+  return error_response(*error);
+}
 
 void HttpApi::handle(HttpExchange& exchange) {
   const Path path = split_path(exchange.target());
+  const HttpApiPart wanted = is_repository(path) ? HttpApiPart::kRepository : HttpApiPart::kInference;
+  if (part_ != HttpApiPart::kAll && part_ != wanted && !is_health(path)) {
+    return exchange.respond(
+        error_response(Status::not_found(fmt::format("{} is served on another port", exchange.target()))));
+  }
   const bool known = !path.empty() && path[0] == "v2" &&
                      (route_server(exchange, path) || route_models(exchange, path) ||
                       route_repository(exchange, path) || route_shared_memory(exchange, path));

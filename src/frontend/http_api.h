@@ -1,13 +1,16 @@
 // HttpApi: the Open Inference Protocol v2 over HTTP: which path does what, and
-// how it is said in JSON.
+// how it is said in JSON. Which key may call what (access/scope.h): health is open to
+// everybody, the repository needs `admin`, all else `infer`.
 #ifndef FOLIOT_FRONTEND_HTTP_API_H_
 #define FOLIOT_FRONTEND_HTTP_API_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/catalog.h"
+#include "frontend/gate.h"
 #include "frontend/http_server.h"
 #include "frontend/inference_service.h"
 #include "frontend/json_request.h"
@@ -15,14 +18,20 @@
 
 namespace foliot {
 
+// Which part of the protocol is served: the repository API may have a port of its own.
+enum class HttpApiPart { kAll, kInference, kRepository };
+
 // Threading: the HTTP server's I/O thread.
 class HttpApi : public HttpHandler {
  public:
   // All references outlive this. `mailbox` is the HTTP server's thread's; shared
   // with loads and unloads that may end after the server.
-  HttpApi(InferenceService& service, ModelRepository& repository, std::shared_ptr<Mailbox> mailbox);
+  HttpApi(HttpApiPart part, InferenceService& service, ModelRepository& repository, const Gate& gate,
+          std::shared_ptr<Mailbox> mailbox);
 
   void handle(HttpExchange& exchange) override;
+  // Turns away whoever may not call this, before the body is read.
+  std::optional<HttpResponse> on_header(const HttpExchange& exchange) override;
 
  private:
   // The path's parts between slashes, decoded.
@@ -37,8 +46,10 @@ class HttpApi : public HttpHandler {
   void load_or_unload(HttpExchange& exchange, const std::string& model, bool load);
   std::string index_json(bool ready_only) const;
 
+  const HttpApiPart part_;
   InferenceService& service_;
   ModelRepository& repository_;
+  const Gate& gate_;
   const std::shared_ptr<Mailbox> mailbox_;
   JsonRequestDecoder decoder_;
 };

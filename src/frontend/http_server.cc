@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "frontend/call_error.h"
+#include "frontend/http_stream.h"
 #include "frontend/inflate.h"
 
 namespace foliot {
@@ -65,6 +66,7 @@ struct HttpServer::State {
   State(HttpServerOptions given, HttpHandler& given_handler, std::function<TimePoint()> given_now)
       : options(std::move(given)), handler(given_handler), now(std::move(given_now)) {}
 
+  Status prepare_tls();
   Status bind();
   void accept();
   void sweep();
@@ -74,6 +76,7 @@ struct HttpServer::State {
   HttpHandler& handler;
   const std::function<TimePoint()> now;
   net::io_context context{1};
+  std::optional<HttpStream::TlsContext> tls;
   std::unordered_set<std::shared_ptr<Session>> sessions;
   tcp::acceptor acceptor{context};
   net::steady_timer sweep_timer{context};
@@ -86,14 +89,10 @@ struct HttpServer::State {
 // response any more; held by its own handlers while an operation is under way.
 class HttpServer::Session final : public HttpExchange, public std::enable_shared_from_this<Session> {
  public:
-  Session(State& server, tcp::socket socket) : server_(server), socket_(std::move(socket)) {}
+  Session(State& server, tcp::socket socket)
+      : server_(server), stream_(std::move(socket), server.tls ? &*server.tls : nullptr) {}
 
-  void start() {
-    error_code ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
-    socket_.non_blocking(true, ignored);
-    read_header();
-  }
+  void start();
   void close_if_idle(TimePoint now) {
     const bool patient = phase_ == Phase::kHandling;
     if (!patient && now - last_progress_ > server_.options.idle_timeout) close();
@@ -105,6 +104,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
     return view(parser_->get()[boost::beast::string_view(name.data(), name.size())]);
   }
   std::string& body() override { return parser_->get().body(); }
+  std::string peer() const override;
   TimePoint arrival() const override { return arrival_; }
   void respond(HttpResponse response) override;
   void keep(std::unique_ptr<HttpPending> pending) override;
@@ -113,6 +113,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   enum class Phase { kReading, kHandling, kWriting, kLingering };
   using Parser = http::request_parser<http::string_body>;
 
+  void on_handshake(error_code error) { error ? close() : read_header(); }
   void read_header();
   void on_header(error_code error);
   void read_body();
@@ -133,7 +134,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   void progress() { last_progress_ = server_.now(); }
 
   State& server_;
-  tcp::socket socket_;
+  HttpStream stream_;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   Phase phase_ = Phase::kReading;
@@ -149,21 +150,35 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   std::array<char, 4096> discarded_;
 };
 
+void HttpServer::Session::start() {
+  error_code ignored;
+  stream_.socket().set_option(tcp::no_delay(true), ignored);
+  stream_.socket().non_blocking(true, ignored);
+  progress();
+  if (!stream_.is_tls()) return read_header();
+  stream_.async_handshake(then(&Session::on_handshake));
+}
+
 void HttpServer::Session::read_header() {
   phase_ = Phase::kReading;
   progress();
   parser_.emplace();
   parser_->header_limit(server_.options.header_bytes_max);
   parser_->body_limit(server_.options.body_bytes_max);
-  http::async_read_header(socket_, buffer_, *parser_, then(&Session::on_header));
+  http::async_read_header(stream_, buffer_, *parser_, then(&Session::on_header));
 }
 
 void HttpServer::Session::on_header(error_code error) {
   if (error) return fail(error);
   arrival_ = server_.now();
   progress();
+  if (auto response = server_.handler.on_header(*this)) {
+    phase_ = Phase::kHandling;
+    close_after_ = close_after_ || !parser_->is_done() || !parser_->get().keep_alive();
+    return respond(*std::move(response));
+  }
   if (boost::beast::iequals(parser_->get()[http::field::expect], "100-continue") && !parser_->is_done()) {
-    net::async_write(socket_, net::buffer(kContinue), [self = shared_from_this()](error_code failed, size_t) {
+    net::async_write(stream_, net::buffer(kContinue), [self = shared_from_this()](error_code failed, size_t) {
       failed ? self->fail(failed) : self->read_body();
     });
     return;
@@ -194,7 +209,7 @@ void HttpServer::Session::read_known_body() {
     body().resize(filled + taken);
     return read_known_body();
   }
-  socket_.async_read_some(to, [self = shared_from_this(), filled](error_code error, size_t bytes) {
+  stream_.async_read_some(to, [self = shared_from_this(), filled](error_code error, size_t bytes) {
     if (error) return self->close();
     self->progress();
     self->body().resize(filled + bytes);
@@ -204,7 +219,7 @@ void HttpServer::Session::read_known_body() {
 
 void HttpServer::Session::read_chunked_body() {
   if (parser_->is_done()) return on_body();
-  http::async_read_some(socket_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
+  http::async_read_some(stream_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
     if (error) return self->fail(error);
     self->progress();
     self->read_chunked_body();
@@ -248,12 +263,19 @@ void HttpServer::Session::keep(std::unique_ptr<HttpPending> pending) {
   watch();
 }
 
+std::string HttpServer::Session::peer() const {
+  error_code error;
+  const tcp::endpoint peer = stream_.socket().remote_endpoint(error);
+  return error ? "an address that is gone" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
+}
+
 // While a response is awaited nothing is read, so that a closed connection shows
-// as a socket that is readable and empty.
+// as a socket that is readable and empty. (With TLS, the notice before its end is in
+// the way: who is gone is then noticed when the answer is written.)
 void HttpServer::Session::watch() {
   if (watching_) return;
   watching_ = true;
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+  stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
     self->watching_ = false;
     if (!error) self->on_readable();
   });
@@ -263,7 +285,7 @@ void HttpServer::Session::on_readable() {
   if (phase_ != Phase::kHandling || pending_ == nullptr || closed_) return;
   char next;
   error_code error;
-  socket_.receive(net::buffer(&next, 1), tcp::socket::message_peek, error);
+  stream_.socket().receive(net::buffer(&next, 1), tcp::socket::message_peek, error);
   // A pipelined request hides the end of the stream behind it; its answer's
   // failure to be written will show it then.
   if (!error || error == net::error::would_block) return;
@@ -290,7 +312,7 @@ void HttpServer::Session::write() {
   pieces_.clear();
   pieces_.push_back(net::buffer(head_));
   for (const std::string& piece : response_.body) pieces_.push_back(net::buffer(piece));
-  net::async_write(socket_, pieces_, then(&Session::on_written));
+  net::async_write(stream_, pieces_, then(&Session::on_written));
 }
 
 void HttpServer::Session::on_written(error_code error) {
@@ -299,14 +321,14 @@ void HttpServer::Session::on_written(error_code error) {
   if (error || closed_) return close();
   if (!close_after_) return read_header();
   phase_ = Phase::kLingering;
-  socket_.shutdown(tcp::socket::shutdown_send, error);
+  stream_.socket().shutdown(tcp::socket::shutdown_send, error);
   linger();
 }
 
 // Closing while the client still sends would reset the connection, and could
 // take the response from it: read on, for a while, to nowhere.
 void HttpServer::Session::linger() {
-  socket_.async_read_some(net::buffer(discarded_), [self = shared_from_this()](error_code error, size_t) {
+  stream_.socket().async_read_some(net::buffer(discarded_), [self = shared_from_this()](error_code error, size_t) {
     error ? self->close() : self->linger();
   });
 }
@@ -315,10 +337,30 @@ void HttpServer::Session::close() {
   if (!closed_) {
     closed_ = true;
     error_code ignored;
-    socket_.close(ignored);
+    stream_.socket().close(ignored);
   }
   const bool owed = phase_ == Phase::kHandling && pending_ != nullptr;
   if (!owed) server_.sessions.erase(shared_from_this());
+}
+
+Status HttpServer::State::prepare_tls() {
+  if (!options.tls) return Status();
+  const TlsIdentity& identity = *options.tls;
+  tls.emplace(HttpStream::TlsContext::tls_server);
+  error_code error;
+  const auto use = [&](auto step) {
+    if (!error) step();
+  };
+  use([&] { tls->set_options(HttpStream::TlsContext::no_tlsv1 | HttpStream::TlsContext::no_tlsv1_1, error); });
+  use([&] { tls->use_certificate_chain(net::buffer(identity.certificate), error); });
+  use([&] { tls->use_private_key(net::buffer(identity.private_key), HttpStream::TlsContext::pem, error); });
+  // Needed for sessions to be resumed where certificates are asked for.
+  SSL_CTX_set_session_id_context(tls->native_handle(), reinterpret_cast<const unsigned char*>("foliot"), 6);
+  if (!identity.peer_authority.empty()) {
+    use([&] { tls->add_certificate_authority(net::buffer(identity.peer_authority), error); });
+    use([&] { tls->set_verify_mode(net::ssl::verify_peer | net::ssl::verify_fail_if_no_peer_cert, error); });
+  }
+  return error ? Status::invalid_argument(fmt::format("TLS: {}", error.message())) : Status();
 }
 
 Status HttpServer::State::bind() {
@@ -381,6 +423,7 @@ HttpServer::HttpServer(HttpServerOptions options, HttpHandler& handler, std::fun
 HttpServer::~HttpServer() { stop(); }
 
 Status HttpServer::start() {
+  FOLIOT_RETURN_IF_ERROR(state_->prepare_tls());
   FOLIOT_RETURN_IF_ERROR(state_->bind());
   state_->accept();
   state_->sweep();

@@ -1,5 +1,5 @@
-// HttpServer: HTTP/1.1 for one handler. Knows connections, limits and
-// compression, and nothing of what is served.
+// HttpServer: HTTP/1.1 for one handler, with TLS or without. Knows connections,
+// limits and compression, and nothing of what is served.
 //
 // One I/O thread runs everything: reading, the handler, writing. Each connection
 // has one request at a time; pipelined ones wait in the socket. Limits answer
@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "access/tls.h"
 #include "base/status.h"
 #include "base/time.h"
 
@@ -45,6 +47,8 @@ class HttpExchange {
   virtual std::string_view target() const = 0;
   // Empty if it was not sent.
   virtual std::string_view header(std::string_view name) const = 0;
+  // The client's address and port, for the log.
+  virtual std::string peer() const = 0;
   // Inflated. The bytes stay where they are until the response is written.
   virtual std::string& body() = 0;
   // When the request's header had been read.
@@ -63,6 +67,9 @@ class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
   virtual void handle(HttpExchange& exchange) = 0;
+  // The header has been read and the body has not: an answer here spares it, and
+  // ends the connection.
+  virtual std::optional<HttpResponse> on_header(const HttpExchange& /*exchange*/) { return std::nullopt; }
 };
 
 struct HttpServerOptions {
@@ -74,6 +81,7 @@ struct HttpServerOptions {
   uint32_t header_bytes_max = 0;
   uint32_t connections_max = 0;
   Duration idle_timeout;
+  std::optional<TlsIdentity> tls;
 };
 
 class HttpServer {
@@ -85,7 +93,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   // Errors: kAlreadyExists if the port is in use, kInvalidArgument for an
-  // address that is not this machine's.
+  // address that is not this machine's or a TLS identity that cannot be used.
   Status start();
   // Closes every connection and joins the thread.
   void stop();

@@ -1,0 +1,50 @@
+// KeyRing: the keys that a server lets in, from a TOML file that holds no secret:
+//
+//   [[keys]]
+//   name = "mobile-app"     # for the log
+//   scopes = ["infer"]      # infer, admin, metrics
+//   sha256 = "9f86d081..."  # of the key; `foliot keys new` writes all of this
+//
+// Threading: any; it does not change.
+#ifndef FOLIOT_ACCESS_KEY_RING_H_
+#define FOLIOT_ACCESS_KEY_RING_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "access/api_key.h"
+#include "access/scope.h"
+#include "base/status.h"
+
+namespace foliot {
+
+class KeyRing {
+ public:
+  enum class Verdict { kGranted, kUnknownKey, kWrongScope };
+  struct Decision {
+    Verdict verdict = Verdict::kUnknownKey;
+    std::string_view name;  // of the key, if it is known; as long as the ring lives
+  };
+
+  // Errors: kInvalidArgument naming file, line and key.
+  static Result<KeyRing> read(const std::filesystem::path& file);
+
+  // Looks at every key, so that the time says nothing of which one it was.
+  Decision decide(std::string_view key, Scope scope) const;
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    std::string name;
+    ScopeSet scopes;
+    KeyDigest digest;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_ACCESS_KEY_RING_H_

@@ -1,0 +1,23 @@
+#include "access/scope.h"
+
+#include "base/check.h"
+
+namespace foliot {
+
+std::string_view to_string(Scope scope) {
+  switch (scope) {
+    case Scope::kInfer: return "infer";
+    case Scope::kAdmin: return "admin";
+    case Scope::kMetrics: return "metrics";
+  }
+  FOLIOT_CHECK(false);
+}
+
+std::optional<Scope> scope_named(std::string_view name) {
+  for (const Scope scope : kScopes) {
+    if (name == to_string(scope)) return scope;
+  }
+  return std::nullopt;
+}
+
+}  // namespace foliot

@@ -1,0 +1,37 @@
+// Scope: what a key lets its holder do.
+#ifndef FOLIOT_ACCESS_SCOPE_H_
+#define FOLIOT_ACCESS_SCOPE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace foliot {
+
+enum class Scope : uint8_t {
+  kInfer,    // ask for inferences, and for what is served
+  kAdmin,    // list, load and unload models
+  kMetrics,  // read the metrics
+};
+
+inline constexpr std::array kScopes{Scope::kInfer, Scope::kAdmin, Scope::kMetrics};
+
+// "infer", "admin", "metrics".
+std::string_view to_string(Scope scope);
+std::optional<Scope> scope_named(std::string_view name);
+
+class ScopeSet {
+ public:
+  void add(Scope scope) { bits_ |= bit(scope); }
+  bool has(Scope scope) const { return (bits_ & bit(scope)) != 0; }
+  bool empty() const { return bits_ == 0; }
+
+ private:
+  static uint8_t bit(Scope scope) { return static_cast<uint8_t>(1u << static_cast<unsigned>(scope)); }
+  uint8_t bits_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_ACCESS_SCOPE_H_

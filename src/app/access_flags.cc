@@ -1,0 +1,44 @@
+#include "app/access_flags.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace foliot {
+
+void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& frontend) {
+  app.add_option("--metrics-address", frontend.metrics_address, "address of the metrics")
+      ->default_str("that of --address");
+  app.add_option("--admin-port", frontend.admin_port,
+                 "a port of its own for the repository API, over HTTP only, which then is nowhere else")
+      ->default_str("none: with all else");
+  app.add_option("--admin-address", frontend.admin_address, "address of --admin-port")->capture_default_str();
+  app.add_option("--keys", flags.keys, "API keys and their scopes, as `foliot keys new` writes them")
+      ->type_name("FILE")
+      ->default_str("none: who reaches a port may call");
+  app.add_option("--tls-certificate", flags.tls.certificate, "serve with TLS: certificate and chain, PEM")
+      ->type_name("FILE")
+      ->default_str("none: no TLS");
+  app.add_option("--tls-key", flags.tls.private_key, "its private key, PEM")->type_name("FILE");
+  app.add_option("--tls-client-ca", flags.tls.peer_authority,
+                 "clients must show a certificate that this authority signed, PEM")
+      ->type_name("FILE");
+}
+
+Status open_access(const AccessFlags& flags, FrontendOptions& frontend) {
+  if (!flags.tls.certificate.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(frontend.tls, read_tls_identity(flags.tls));
+  } else if (!flags.tls.private_key.empty() || !flags.tls.peer_authority.empty()) {
+    return Status::invalid_argument("--tls-key and --tls-client-ca need --tls-certificate");
+  }
+  if (!flags.keys.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(KeyRing keys, KeyRing::read(flags.keys));
+    frontend.keys = std::make_shared<const KeyRing>(std::move(keys));
+  }
+  // One call that writes it whole: lines of several threads do not mix.
+  frontend.on_denial = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  return Status();
+}
+
+}  // namespace foliot

@@ -1,0 +1,54 @@
+// HttpStream: a client's socket, with TLS around it or without, as the one kind of
+// stream that Beast and Asio need.
+//
+// Threading: its server's I/O thread.
+#ifndef FOLIOT_FRONTEND_HTTP_STREAM_H_
+#define FOLIOT_FRONTEND_HTTP_STREAM_H_
+
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+#include <optional>
+#include <utility>
+
+namespace foliot {
+
+class HttpStream {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  using TlsContext = boost::asio::ssl::context;
+  using executor_type = Socket::executor_type;
+
+  // `tls` null: plain; else it outlives this.
+  HttpStream(Socket socket, TlsContext* tls) : socket_(std::move(socket)) {
+    if (tls != nullptr) tls_.emplace(socket_, *tls);
+  }
+
+  bool is_tls() const { return tls_.has_value(); }
+  Socket& socket() { return socket_; }
+  const Socket& socket() const { return socket_; }
+  executor_type get_executor() { return socket_.get_executor(); }
+
+  // REQUIRES: is_tls().
+  template <typename Handler>
+  void async_handshake(Handler&& handler) {
+    tls_->async_handshake(boost::asio::ssl::stream_base::server, std::forward<Handler>(handler));
+  }
+  template <typename Buffers, typename Handler>
+  void async_read_some(const Buffers& buffers, Handler&& handler) {
+    tls_ ? tls_->async_read_some(buffers, std::forward<Handler>(handler))
+         : socket_.async_read_some(buffers, std::forward<Handler>(handler));
+  }
+  template <typename Buffers, typename Handler>
+  void async_write_some(const Buffers& buffers, Handler&& handler) {
+    tls_ ? tls_->async_write_some(buffers, std::forward<Handler>(handler))
+         : socket_.async_write_some(buffers, std::forward<Handler>(handler));
+  }
+
+ private:
+  Socket socket_;
+  std::optional<boost::asio::ssl::stream<Socket&>> tls_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_HTTP_STREAM_H_

@@ -1,0 +1,119 @@
+"""Keys as a user makes and uses them: `foliot keys new`, --keys, and what each
+client then has to send. TLS from files that openssl made."""
+
+import json
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+import tritonclient.grpc
+import tritonclient.http
+from tritonclient.utils import InferenceServerException
+
+from foliot_tools.server import ServerFailed, foliot_binary
+
+
+def new_key(keys, name, *scopes):
+    """Appends a new key to the file, as the help says, and returns the secret."""
+    flags = [flag for scope in scopes for flag in ("--scope", scope)]
+    made = subprocess.run([foliot_binary(), "keys", "new", name, *flags], capture_output=True, text=True, check=True)
+    with keys.open("a") as file:
+        file.write(made.stdout)
+    secret = made.stderr.splitlines()[-1]
+    assert secret not in made.stdout
+    return secret
+
+
+@pytest.fixture
+def keys(tmp_path):
+    return tmp_path / "keys.toml"
+
+
+def get(url, headers=None, context=None):
+    """(status, body) of a GET."""
+    request = urllib.request.Request(url, headers=headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=5, context=context) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def infer(client_module, client, headers):
+    tensor = client_module.InferInput("pixels", [1, 64], "FP32")
+    tensor.set_data_from_numpy(np.zeros((1, 64), np.float32))
+    return client.infer("dense", [tensor], headers=dict(headers)).as_numpy("probabilities")
+
+
+def test_clients_show_their_key(serve, small_models, tmp_path, keys):
+    client_key = new_key(keys, "app", "infer")
+    operator_key = new_key(keys, "operator", "admin", "metrics")
+    server = serve(small_models, keys=keys, cache=tmp_path / "cache")
+    header = {"authorization": f"Bearer {client_key}"}
+
+    http = tritonclient.http.InferenceServerClient(f"127.0.0.1:{server.http_port}")
+    grpc = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{server.grpc_port}")
+    for module, client in ((tritonclient.http, http), (tritonclient.grpc, grpc)):
+        assert client.is_server_ready()
+        assert infer(module, client, header).shape == (1, 10)
+        for wrong in ({}, {"authorization": "Bearer guessed"}, {"authorization": f"Bearer {operator_key}"}):
+            with pytest.raises(InferenceServerException):
+                infer(module, client, wrong)
+        with pytest.raises(InferenceServerException, match="admin"):
+            client.unload_model("dense", headers=header)
+        client.load_model("dense", headers={"authorization": f"Bearer {operator_key}"})
+
+    metrics = f"http://127.0.0.1:{server.metrics_port}/metrics"
+    assert get(metrics)[0] == 401
+    assert get(metrics, {"Authorization": f"Bearer {operator_key}"})[0] == 200
+    log = server.output()
+    assert "'operator'" in log and "no scope 'infer'" in log
+    assert client_key not in log and operator_key not in log and "guessed" not in log
+
+
+def certificate(folder, name):
+    """A self-signed certificate for 127.0.0.1, and its key."""
+    files = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    return files
+
+
+def test_mutual_tls(serve, small_models, tmp_path):
+    server_files, client_files = certificate(tmp_path, "server"), certificate(tmp_path, "client")
+    server = serve(small_models, cache=tmp_path / "cache", tls_certificate=server_files[0], tls_key=server_files[1],
+                   tls_client_ca=client_files[0])
+    url = f"https://127.0.0.1:{server.http_port}/v2"
+
+    def as_client(files):
+        context = ssl.create_default_context(cafile=server_files[0])
+        if files:
+            context.load_cert_chain(*files)
+        return context
+
+    status, body = get(url, context=as_client(client_files))
+    assert status == 200 and json.loads(body)["name"] == "foliot"
+    for files in (None, server_files):
+        with pytest.raises(OSError):
+            get(url, context=as_client(files))
+    with pytest.raises(OSError):
+        get(f"http://127.0.0.1:{server.http_port}/v2")
+    grpc = tritonclient.grpc.InferenceServerClient(
+        f"localhost:{server.grpc_port}", ssl=True, root_certificates=str(server_files[0]),
+        certificate_chain=str(client_files[0]), private_key=str(client_files[1]))
+    assert infer(tritonclient.grpc, grpc, {}).shape == (1, 10)
+
+
+@pytest.mark.parametrize(("flags", "complaint"), [
+    ({"keys": "nowhere.toml"}, "nowhere.toml"),
+    ({"tls_certificate": "nowhere.pem"}, "nowhere.pem: cannot read the certificate"),
+    ({"tls_key": "some.key"}, "need --tls-certificate"),
+])
+def test_wrong_files_are_named(serve, small_models, tmp_path, flags, complaint):
+    with pytest.raises(ServerFailed, match=complaint):
+        serve(small_models, cache=tmp_path / "cache", **flags)
