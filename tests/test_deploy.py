@@ -1,0 +1,47 @@
+"""What is shipped for operating Foliot is right: alerts, units, and the documents
+that name metrics."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RULES = ROOT / "deploy/prometheus/foliot.rules.yml"
+
+
+def run(*command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("arguments", [("check", RULES), ("test", RULES.with_suffix(".test.yml"))])
+def test_alerts(arguments):
+    done = run("tools/promtool", arguments[0], "rules", arguments[1])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def metric_names(text):
+    names = set(re.findall(r"\bfoliot_[a-z_]+", text))
+    return {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}
+
+
+def test_alerts_and_documents_name_metrics_that_exist(small_server):
+    """Those of which there is a series from the start on; a model's come with its requests."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{small_server.metrics_port}/metrics", timeout=5) as answer:
+        served = metric_names("\n".join(line for line in answer.read().decode().splitlines() if line.startswith("# TYPE")))
+    source = (ROOT / "src/frontend/metrics.cc").read_text()
+    known = served | metric_names(source)
+    for file in (RULES, ROOT / "docs/OPERATIONS.md"):
+        assert metric_names(file.read_text()) <= known, file
+    assert metric_names(source) <= metric_names((ROOT / "docs/OPERATIONS.md").read_text()), "every metric is explained"
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+@pytest.mark.parametrize("unit", sorted((ROOT / "deploy/systemd").glob("*.service")), ids=lambda unit: unit.name)
+def test_units(unit):
+    done = run("systemd-analyze", "verify", "--man=no", unit)
+    complaints = [line for line in done.stderr.splitlines() if unit.name in line and "not executable" not in line]
+    assert not complaints
