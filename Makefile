@@ -124,9 +124,14 @@ zoo: build python ## Every network of tools/models at every batch size against o
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/zoo_check.py --json out/zoo.json $(ZOO)
 
 .PHONY: bench-runtime
-bench-runtime: build python ## Foliot's runtime beside onnxruntime: medians, tails, starts (an hour; FLAGS=--quick: minutes)
+bench-runtime: build python ## Foliot's runtime beside onnxruntime: medians and tails (an hour; FLAGS=--quick: minutes)
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/runtime.py $(FLAGS)
+
+.PHONY: bench-start
+bench-start: build python ## How long ResNet-50 and BERT-base take to start, beside onnxruntime (minutes)
+	@cmake --build build/release --target runtime_runner
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/start.py $(FLAGS)
 
 .PHONY: bench-serve
 bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC
@@ -136,6 +141,6 @@ bench-serve: build python ## Latency and throughput of small models through HTTP
 bench-loadgen: build python ## MLPerf LoadGen, scenario Server, against a small ResNet-50: its verdict
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/loadgen.py
 
-bench-%: build ## The microbenchmark of src/**/%_bench.cc
+bench-%: build ## The benchmark of %_bench.cc, e.g. bench-load: LOAD beside memcpy and direct reads
 	@cmake --build build/release --target $*_bench
 	@build/release/bin/$*_bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Foliot's runtime beside onnxruntime: the same model, input and number of threads,
 taking turns on one machine; a loop of pure arithmetic beside both shows how much
-of the tail is the machine's own. Also how long each takes to start."""
+of the tail is the machine's own. bench/start.py compares how long they take to start."""
 
 import argparse
 import dataclasses
@@ -26,8 +26,6 @@ MODELS = {
     "efficientnet_b0": {}, "vgg16": {}, "unet": {}, "yolo_small": {}, "vit_b16": {}, "bert_base": {"sequence": 128},
     "dlrm": {},
 }
-STARTED = ("resnet50_v1b", "bert_base")
-STARTS = 5
 SIDES = ("foliot", "onnxruntime", "loop")
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 # The largest difference over the largest value, in float32.
@@ -193,41 +191,6 @@ def print_cell(cell):
     print("| " + " | ".join(map(str, columns)) + " |", flush=True)
 
 
-def starts_of(name, threads, folder):
-    """Milliseconds from nothing to the first answer, medians, in turns: a whole
-    process of Foliot's, what of it is opening, preparing and loading, and
-    onnxruntime's session with its first run."""
-    network = models.build(name, **MODELS[name])
-    model = models.write(network, folder / f"start_{name}/model.onnx")
-    package = folder / f"start_{name}.foliot"
-    compile_model(model, package, [1], threads)
-    inputs = network.examples(1, np.random.default_rng(7))
-    times = []
-    for _ in range(STARTS):
-        start = time.perf_counter()
-        with FoliotSide(package, threads) as foliot:
-            first = foliot.run(0, 1)[0]
-            process = time.perf_counter() - start
-        start = time.perf_counter()
-        reference = OnnxruntimeSide(model, threads)
-        reference.session.run(None, inputs)
-        times.append({"process": process, **foliot.start, "first_run": first, "session": reference.start,
-                      "session_and_run": time.perf_counter() - start})
-    return {"model": name, "threads": threads,
-            **{part: float(np.median([each[part] for each in times])) * 1e3 for part in times[0]}}
-
-
-def print_starts(starts):
-    print("\nStart to first answer, ms (median of "
-          f"{STARTS}; a model that joins a running server needs neither the process nor its memory)\n"
-          "| model | threads | Foliot's process | open package | take memory | make kernels | LOAD | first EXEC "
-          "| onnxruntime's session | and first run |\n|---|---|---|---|---|---|---|---|---|---|")
-    for start in starts:
-        parts = ("process", "open", "allocate", "preload", "load", "first_run", "session", "session_and_run")
-        print(f"| {start['model']} | {start['threads']} | " + " | ".join(f"{start[part]:.1f}" for part in parts) + " |",
-              flush=True)
-
-
 def plot(cells, path):
     """The ratio of medians of every cell: below 1 Foliot is faster."""
     import matplotlib
@@ -276,7 +239,7 @@ def main():
     arguments = parse_arguments()
     onnxruntime.set_default_logger_severity(3)
     plan = Plan(arguments.rounds, arguments.seconds)
-    cells, starts = [], []
+    cells = []
     quantiles = " / ".join(QUANTILES)
     print(f"ms, {quantiles}\n| model | batch | threads | Foliot | onnxruntime | arithmetic | ratio of medians "
           "| tail over arithmetic's |\n|---|---|---|---|---|---|---|---|")
@@ -288,13 +251,8 @@ def main():
                     print_cell(cell)
     ratios = [cell["ratio"] for cell in cells]
     print(f"\nratio of medians: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.3f}")
-    for threads in arguments.threads:
-        for name in set(STARTED) & set(arguments.models):
-            with tempfile.TemporaryDirectory(prefix="foliot-bench-") as folder:
-                starts.append(starts_of(name, threads, pathlib.Path(folder)))
-    print_starts(starts)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    result = {"machine": machine(), "onnxruntime": onnxruntime.__version__, "cells": cells, "starts": starts}
+    result = {"machine": machine(), "onnxruntime": onnxruntime.__version__, "cells": cells}
     (arguments.output / "runtime.json").write_text(json.dumps(result, indent=1))
     plot(cells, arguments.output / "runtime.png")
     print(f"\n{machine()}; onnxruntime {onnxruntime.__version__}; written to {arguments.output}")
