@@ -46,18 +46,21 @@ class MemoryWeights final : public FileWeights {
   Status settle() {
     resident_ =
         ::mmap(nullptr, range().bytes, PROT_READ, MAP_SHARED, file().descriptor(), static_cast<off_t>(range().offset));
-    if (resident_ == MAP_FAILED || ::madvise(resident_, range().bytes, MADV_POPULATE_READ) != 0) {
-      // EFAULT is the kernel's word for a file that cannot be read.
-      const int error = errno == EFAULT ? EIO : errno;
-      const std::string message = fmt::format("cannot bring {} bytes of weights of {} into memory: {}", range().bytes,
-                                              range().path, std::strerror(error));
-      return error == EIO ? Status::internal(message) : Status::resource_exhausted(message);
-    }
-    lock_into_memory(resident_, range().bytes);
+    if (resident_ == MAP_FAILED) return failure(errno);
+    if (lock_into_memory(resident_, range().bytes)) return {};
+    // Not allowed to lock, or the file cannot be read, which mlock() does not tell apart.
+    if (::madvise(resident_, range().bytes, MADV_POPULATE_READ) != 0) return failure(errno);
     return {};
   }
 
  private:
+  Status failure(int error) const {
+    const bool unreadable = error == EFAULT || error == EIO;  // the former is madvise()'s word for it
+    const std::string message = fmt::format("cannot bring {} bytes of weights of {} into memory: {}", range().bytes,
+                                            range().path, std::strerror(unreadable ? EIO : error));
+    return unreadable ? Status::internal(message) : Status::resource_exhausted(message);
+  }
+
   void* resident_ = MAP_FAILED;
 };
 
