@@ -1,6 +1,7 @@
 #include "device/cpu/cpu_device.h"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +18,6 @@
 #include "device/cpu/host_memory.h"
 #include "device/cpu/packing.h"
 #include "device/cpu/prepared_program.h"
-#include "device/cpu/threads.h"
 
 namespace foliot {
 namespace {
@@ -40,6 +40,11 @@ std::string_view name_of(dnnl::cpu_isa isa) {
     case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
     default: return "another";
   }
+}
+
+// OpenMP keeps the number of threads per calling thread.
+void use_threads(uint32_t threads) {
+  if (omp_get_max_threads() != static_cast<int>(threads)) omp_set_num_threads(static_cast<int>(threads));
 }
 
 struct Memory {
@@ -183,7 +188,7 @@ Result<std::shared_ptr<PreparedProgram>> OneDnnDevice::prepare(std::span<const P
   std::weak_ptr<PreparedProgram>& known = prepared_[key];
   if (std::shared_ptr<PreparedProgram> program = known.lock()) return program;
   FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program,
-                          PreparedProgram::prepare(plans, weights_bytes, options_.threads, engine_, stream_));
+                          PreparedProgram::prepare(plans, weights_bytes, engine_, stream_));
   known = program;
   return program;
 }

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "device/cpu/families.h"
 #include "device/cpu/plan_check.h"
-#include "device/cpu/threads.h"
 
 namespace foliot {
 namespace {
@@ -99,44 +96,23 @@ class PlanHash {
 
 }  // namespace
 
-Result<PreparedProgram::PreparedPlan> PreparedProgram::prepare(const Plan& plan, uint64_t weights_bytes,
-                                                               const dnnl::engine& engine, const dnnl::stream& stream) {
-  FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes));
-  PreparedPlan prepared;
-  for (const Tensor& tensor : plan.tensors) prepared.locations.push_back({tensor.place, tensor.offset});
-  prepared.addresses.resize(plan.tensors.size());
-  for (const Operator& operation : plan.operators) {
-    auto kernel = make_kernel(OperatorView(operation, plan.tensors, engine), stream);
-    if (!kernel.ok())
-      return kernel.status().with_context(
-          fmt::format("operator '{}' ({}, batch size {})", operation.name, to_string(operation.kind), plan.batch_size));
-    prepared.kernels.push_back(std::move(kernel).value());
-  }
-  return prepared;
-}
-
 Result<std::shared_ptr<PreparedProgram>> PreparedProgram::prepare(std::span<const Plan> plans, uint64_t weights_bytes,
-                                                                  uint32_t threads, const dnnl::engine& engine,
+                                                                  const dnnl::engine& engine,
                                                                   const dnnl::stream& stream) {
   auto program = std::make_shared<PreparedProgram>();
-  program->plans_.resize(plans.size());
-  std::vector<Status> statuses(plans.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    use_threads(threads);
-    for (size_t i = next++; i < plans.size(); i = next++) {
-      Result<PreparedPlan> prepared = prepare(plans[i], weights_bytes, engine, stream);
-      statuses[i] = prepared.status();
-      if (prepared.ok()) program->plans_[i] = std::move(prepared).value();
+  for (const Plan& plan : plans) {
+    FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes));
+    PreparedPlan& prepared = program->plans_.emplace_back();
+    for (const Tensor& tensor : plan.tensors) prepared.locations.push_back({tensor.place, tensor.offset});
+    prepared.addresses.resize(plan.tensors.size());
+    for (const Operator& operation : plan.operators) {
+      auto kernel = make_kernel(OperatorView(operation, plan.tensors, engine), stream);
+      if (!kernel.ok())
+        return kernel.status().with_context(fmt::format("operator '{}' ({}, batch size {})", operation.name,
+                                                        to_string(operation.kind), plan.batch_size));
+      prepared.kernels.push_back(std::move(kernel).value());
     }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    const size_t workers = std::min<size_t>(plans.size(), std::thread::hardware_concurrency());
-    for (size_t i = 1; i < workers; ++i) helpers.emplace_back(work);
-    work();
   }
-  for (const Status& status : statuses) FOLIOT_RETURN_IF_ERROR(status);
   return program;
 }
 

@@ -27,12 +27,9 @@ struct Bases {
 
 class PreparedProgram {
  public:
-  // Makes the kernels of several plans at a time, on as many threads as there are
-  // processors, for EXECs that use `threads`. Errors: kInvalidArgument if a plan is
-  // damaged.
+  // Errors: kInvalidArgument if a plan is damaged.
   static Result<std::shared_ptr<PreparedProgram>> prepare(std::span<const Plan> plans, uint64_t weights_bytes,
-                                                          uint32_t threads, const dnnl::engine& engine,
-                                                          const dnnl::stream& stream);
+                                                          const dnnl::engine& engine, const dnnl::stream& stream);
 
   // Threading: one thread at a time, over all programs that share it.
   Status run(uint32_t plan, OperatorRange range, const Bases& bases);
@@ -48,8 +45,6 @@ class PreparedProgram {
     std::vector<std::byte*> addresses;  // by tensor, as of the last run
     std::vector<std::unique_ptr<Kernel>> kernels;
   };
-  static Result<PreparedPlan> prepare(const Plan& plan, uint64_t weights_bytes, const dnnl::engine& engine,
-                                      const dnnl::stream& stream);
 
   std::vector<PreparedPlan> plans_;
 };
