@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -51,6 +52,16 @@ class MemoryWeights final : public FileWeights {
     // Not allowed to lock, or the file cannot be read, which mlock() does not tell apart.
     if (::madvise(resident_, range().bytes, MADV_POPULATE_READ) != 0) return failure(errno);
     return {};
+  }
+
+ protected:
+  int read_from(uint64_t offset, std::span<std::byte> to) override {
+    struct stat status {};
+    if (::fstat(file().descriptor(), &status) != 0) return errno;
+    if (static_cast<uint64_t>(status.st_size) < offset + to.size()) return ENODATA;
+    if (!to.empty())
+      std::memcpy(to.data(), static_cast<const std::byte*>(resident_) + (offset - range().offset), to.size());
+    return 0;
   }
 
  private:

@@ -10,8 +10,7 @@
 
 namespace foliot {
 
-// Both give an error from read(), never a crash, if the file shrinks while in use:
-// nothing is ever read through a mapping.
+// Both give an error from read() if the file has shrunk since it was opened.
 //
 // Where a package's weights lie; `path` is for messages only.
 struct WeightsRange {
@@ -20,10 +19,11 @@ struct WeightsRange {
   uint64_t bytes = 0;
 };
 
-// Held in memory: the kernel's own copy of the file, brought in now and locked, so
-// that opening copies nothing and programs that share a file share it in memory.
-// Where the limit forbids locking, the kernel may drop what it needs room for.
-// Errors: kInternal if the file cannot be read, kResourceExhausted.
+// Held in memory: the kernel's own copy of the file, brought in now, mapped and
+// locked, so that opening copies nothing and processes that share a file share it in
+// memory. Where the limit forbids locking, the kernel may drop what it needs room for.
+// Errors: kInternal if the file cannot be read, kResourceExhausted. A file that
+// shrinks during the milliseconds of a read() ends the process (SIGBUS).
 Result<std::shared_ptr<WeightsSource>> weights_in_memory(File file, WeightsRange range);
 
 // Left on disk: every LOAD reads past the kernel's copy with direct I/O, so its
