@@ -120,8 +120,8 @@ experiments: build python ## The Clockwork paper's experiments in virtual time, 
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/experiments.py $(FLAGS)
 
 .PHONY: zoo
-zoo: build python ## Every network of tools/models at every batch size against onnxruntime (an hour)
-	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/zoo_check.py --json out/zoo.json $(ZOO)
+zoo: build python ## Every network of tools/models at every batch size against onnxruntime (an hour; ZOO=--resume goes on)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/zoo_check.py $(ZOO)
 
 .PHONY: bench-runtime
 bench-runtime: build python ## Foliot's runtime beside onnxruntime: medians and tails (an hour; FLAGS=--quick: minutes)

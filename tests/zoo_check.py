@@ -2,7 +2,7 @@
 """Checks the networks of tools/models, all or those named, against onnxruntime:
 every batch size, every bucket, plans cut in two, and the planner's workspace
 against the least possible. Takes about an hour for all; results are kept as they
-come, and --resume goes on where an earlier run was stopped."""
+come: Ctrl-C stops, and --resume goes on from there."""
 
 import argparse
 import dataclasses
@@ -52,14 +52,17 @@ def write(path, results):
     partial.replace(path)
 
 
-def summary(results):
-    failed = [result.name for result in results if result.failure]
-    return (f"{len(results) - len(failed)} of {len(results)} pass"
+def summary(names, results):
+    passed = [name for name in names if name in results and not results[name].failure]
+    failed = [name for name in names if name in results and results[name].failure]
+    missing = [name for name in names if name not in results]
+    return (f"{len(passed)} of {len(names)} pass"
             + (f"; these do not: {', '.join(failed)}" if failed else "")
+            + (f"; these were not run: {', '.join(missing)}" if missing else "")
             + f". {datetime.date.today()}, {machine()}")
 
 
-def document(results):
+def document(names, results):
     return f"""# The zoo
 
 Every network of `tools/models`, with seeded random weights: compiled, run at batch sizes
@@ -69,9 +72,9 @@ differ by ten times as much, and the planned workspace is within a tenth of the 
 Written by `make zoo ZOO="--write docs/ZOO.md"`.
 
 {HEADER}
-{chr(10).join(map(row, results))}
+{chr(10).join(row(results[name]) for name in names if name in results)}
 
-{summary(results)}
+{summary(names, results)}
 """
 
 
@@ -93,6 +96,20 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def check_all(names, arguments, results):
+    """Adds to the results, and to their file."""
+    commit = machine().split("commit ")[-1].split()[0]
+    with tempfile.TemporaryDirectory(prefix="foliot-zoo-") as folder:
+        for done, name in enumerate(names):
+            progress(done, len(names), name)
+            check = check_model(name, pathlib.Path(folder) / name, arguments.batch_sizes, arguments.threads)
+            results[name] = Checked(**dataclasses.asdict(check), commit=commit, threads=arguments.threads,
+                                    batch_sizes=list(arguments.batch_sizes))
+            write(arguments.json, results.values())
+            progress(done + 1, len(names), name)
+            print(("\r\033[K" if sys.stderr.isatty() else "") + row(results[name]), flush=True)
+
+
 def main():
     arguments = parse_arguments()
     names = arguments.names or list(models.MODELS)
@@ -101,23 +118,16 @@ def main():
     passed = {name for name, result in results.items()
               if not result.failure and (result.threads, result.batch_sizes) == (arguments.threads, sizes)}
     todo = [name for name in names if not (arguments.resume and name in passed)]
-    commit = machine().split("commit ")[-1].split()[0]
     os.nice(19)
     print(HEADER)
-    with tempfile.TemporaryDirectory(prefix="foliot-zoo-") as folder:
-        for done, name in enumerate(todo):
-            progress(done, len(todo), name)
-            check = check_model(name, pathlib.Path(folder) / name, sizes, arguments.threads)
-            results[name] = Checked(**dataclasses.asdict(check), commit=commit, threads=arguments.threads,
-                                    batch_sizes=sizes)
-            write(arguments.json, results.values())
-            progress(done + 1, len(todo), name)
-            print(("\r\033[K" if sys.stderr.isatty() else "") + row(results[name]), flush=True)
-    chosen = [results[name] for name in names]
-    print(f"\n{summary(chosen)}")
+    try:
+        check_all(todo, arguments, results)
+    except KeyboardInterrupt:
+        print()
+    print(f"\n{summary(names, results)}")
     if arguments.write:
-        arguments.write.write_text(document(chosen))
-    return 1 if any(result.failure for result in chosen) else 0
+        arguments.write.write_text(document(names, results))
+    return 0 if all(name in results and not results[name].failure for name in names) else 1
 
 
 if __name__ == "__main__":
