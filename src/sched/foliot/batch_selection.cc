@@ -42,11 +42,13 @@ void BatchSelection::cut(DeviceId device, ModelId model, BucketId bucket, TimePo
   const Lane& lane = board_.model(model).lanes[bucket.value()];
   const size_t before = batches_.size();
   size_t end = lane.with_deadline();
-  for (size_t i = board_.cluster().model(model).batch_sizes.size(); i-- > 0 && end > 0;) {
+  const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+  for (size_t i = sizes.size(); i-- > 0 && end > 0;) {
+    if (i > 0 && sizes[i - 1] >= end) continue;  // one of the smaller ones will do
     const auto index = static_cast<uint32_t>(i);
     const TimePoint answer = start + board_.answer_time(device, model, bucket, index);
     size_t begin = lane.first_due_from(answer + caution);
-    if (end < begin + board_.cluster().model(model).batch_sizes[i]) begin = lane.first_due_from(answer);
+    if (end < begin + sizes[i]) begin = lane.first_due_from(answer);
     if (begin >= end || !worth_running(device, model, bucket, index, end - begin)) continue;
     cut_range(device, model, bucket, begin, end, index);
     if (batches_.size() - before >= kBatchesPerLaneMax) return;
@@ -105,8 +107,16 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
     std::nth_element(batches_.begin(), batches_.begin() + kBatchesMax, batches_.end(), sooner);
     batches_.resize(kBatchesMax);
   }
-  std::sort(batches_.begin(), batches_.end(), sooner);
   dropped_.assign(batches_.size(), false);
+  Duration all;
+  for (const Batch& batch : batches_) all += batch.cost;
+  const auto first = std::min_element(batches_.begin(), batches_.end(), sooner);
+  if (first == batches_.end() || start + all <= first->latest) {
+    // Mostly so: then nothing is dropped, and only the first of them matters.
+    if (first != batches_.end()) std::iter_swap(batches_.begin(), first);
+    return all;
+  }
+  std::sort(batches_.begin(), batches_.end(), sooner);
   kept_.clear();
   const auto denser = [&](uint32_t a, uint32_t b) {
     return std::pair(batches_[a].density, a) > std::pair(batches_[b].density, b);

@@ -50,7 +50,8 @@ class BatchSelection {
   void cut_range(DeviceId device, ModelId model, BucketId bucket, size_t begin, size_t end, uint32_t batch_index_max);
   void add(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t first, size_t rows);
   bool worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t rows) const;
-  // Drops what cannot be met beside the rest; the time that the rest takes.
+  // Drops what cannot be met beside the rest; the first of batches_ that was not
+  // dropped is then the one that has to start first. Returns the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);
   // The densest batch of requests without a deadline; of several rows only if it
   // takes no longer than this.

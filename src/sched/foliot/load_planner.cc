@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -172,6 +173,7 @@ uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now)
     for (uint32_t i = 0; i < sizes.size() && lane.size() > 0; ++i) {
       const size_t first = lane.first_due_from(start + board_.answer_time(device, id, BucketId(bucket), i));
       most = std::max(most, std::min<size_t>(sizes[i], lane.size() - first));
+      if (sizes[i] >= lane.size()) break;  // larger ones only take longer
     }
   }
   return static_cast<uint32_t>(most);
@@ -263,6 +265,7 @@ bool LoadPlanner::spare_copy(DeviceId device, ModelId id, TimePoint now) const {
 void LoadPlanner::look_for_busy_models(TimePoint now) {
   next_busy_look_ = now + kBusyInterval;
   changed_ = true;
+  copies_due_ = true;
   std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.factor < 1; });
   if (free_.empty() || board_.cluster().devices.size() < 2) return;
   board_.waiting().for_each([&](uint32_t id) {
@@ -306,6 +309,7 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
 }
 
 void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
+  const bool copies = std::exchange(copies_due_, false);
   for (auto id = free_.next(0); id && !(prefetches_.empty() && roomy_.empty()); id = free_.next(*id + 1)) {
     const DeviceId device(*id);
     if (board_.cluster().device(device).loads_outstanding() > 0) continue;
@@ -316,7 +320,8 @@ void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
       loaded =
           board_.absent().contains(next.model.value()) && load(device, next.model, next.value / 2, now, dispatcher);
     }
-    if (!loaded && roomy_.contains(*id) && pool_.contains(device)) fill_free_pages(device, now, dispatcher);
+    if (loaded || (never_loaded_.empty() && !copies)) continue;
+    if (roomy_.contains(*id) && pool_.contains(device)) fill_free_pages(device, now, dispatcher);
   }
 }
 

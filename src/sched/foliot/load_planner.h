@@ -94,6 +94,7 @@ class LoadPlanner {
   // at again, for what could not be loaded, only after a while.
   bool changed_ = true;
   TimePoint next_look_;
+  bool copies_due_ = false;     // free pages may be filled with further copies again
   bool rates_changed_ = false;  // since the last look
   // Devices that take another LOAD now, and when the others will.
   BitSet free_;
