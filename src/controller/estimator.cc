@@ -5,6 +5,13 @@
 #include "base/check.h"
 
 namespace foliot {
+namespace {
+
+constexpr Duration kDoubtInterval = Duration::milliseconds(500);
+// What one doubt takes off the floor, and what one measurement gives back of it.
+constexpr int64_t kFloorShare = 16;
+
+}  // namespace
 
 bool RollingProfile::record(Duration measured) {
   const Duration before = estimate_;
@@ -15,11 +22,10 @@ bool RollingProfile::record(Duration measured) {
   return estimate_ != before;
 }
 
-void RollingProfile::doubt(TimePoint now) {
-  if (now < next_doubt_) return;
-  next_doubt_ = now + kDoubtInterval;
+void RollingProfile::doubt(Duration floor) {
+  if (estimate_ <= floor) return;
   count_ = next_ = 0;
-  estimate_ = estimate_ * 3 / 4;
+  estimate_ = std::max(estimate_ * 3 / 4, floor);
 }
 
 void Estimator::add_device() {
@@ -30,8 +36,10 @@ void Estimator::add_device() {
 void Estimator::add_model(const ModelInfo& model) {
   const uint32_t id = model.id.value();
   FOLIOT_CHECK(id <= seeds_.size());
-  if (id == seeds_.size()) seeds_.emplace_back();
+  seeds_.resize(std::max<size_t>(seeds_.size(), id + 1));
   seeds_[id] = seed(model);
+  beliefs_.resize(seeds_.size());
+  beliefs_[id].assign(model.buckets.size(), Belief());
   for (auto& places : places_) {
     if (id >= places.size() || places[id].estimates == nullptr) continue;
     unused_.push_back(places[id].profiles);
@@ -80,17 +88,33 @@ void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
 
 void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured) {
   ModelProfiles& profiles = own(device, model);
-  if (profiles.exec[bucket.value() * profiles.sizes.size() + batch_index].record(measured)) {
+  const size_t first = bucket.value() * profiles.sizes.size();
+  if (batch_index == 0) {
+    Duration& floor = beliefs_[model.value()][bucket.value()].floor;
+    const Duration raised =
+        floor == Duration() ? seeds_[model.value()].exec[first].estimate() : floor + floor / kFloorShare;
+    floor = std::min(measured, raised);
+  }
+  if (profiles.exec[first + batch_index].record(measured)) {
     profiles.update_estimates(bucket);
     ++versions_[device.value()];
   }
 }
 
+// Of all devices: which of them a policy judged the request by is not known.
 void Estimator::doubt_exec(ModelId model, BucketId bucket, TimePoint now) {
-  for (uint32_t device = 0; device < places_.size(); ++device) {
-    ModelProfiles& profiles = own(DeviceId(device), model);
-    profiles.exec[bucket.value() * profiles.sizes.size()].doubt(now);
+  Belief& belief = beliefs_[model.value()][bucket.value()];
+  if (now < belief.next_doubt) return;
+  belief.next_doubt = now + kDoubtInterval;
+  belief.floor -= belief.floor / kFloorShare;
+  const auto doubt = [&](ModelProfiles& profiles) {
+    profiles.exec[bucket.value() * profiles.sizes.size()].doubt(belief.floor);
     profiles.update_estimates(bucket);
+  };
+  doubt(seeds_[model.value()]);
+  for (uint32_t device = 0; device < places_.size(); ++device) {
+    const Place& found = place(DeviceId(device), model);
+    if (found.estimates != nullptr) doubt(measured_[found.profiles]);
     ++versions_[device];
   }
 }

@@ -7,8 +7,10 @@
 //
 // An estimate that is too high would confirm itself: what is thought to take too
 // long is refused, never runs, and is never measured again. So a refusal on such
-// grounds is a reason to doubt() it; doubted often enough, it lets a request pass
-// that shows what is true. For the same reason a batch is never expected to take
+// grounds is a reason to doubt it; doubted often enough, it lets a request pass
+// that shows what is true. What has lately been measured on any device is doubted
+// less: mostly it is true, and the request came too late for other reasons. For the
+// same reason a batch is never expected to take
 // much longer than the next smaller size would for as many rows: after one slow
 // run of a large size, that size would not be used again.
 #ifndef FOLIOT_CONTROLLER_ESTIMATOR_H_
@@ -33,17 +35,15 @@ class RollingProfile {
 
   // True if the estimate has changed.
   bool record(Duration measured);
-  // Forgets what was measured and takes a quarter off the estimate; once in
-  // kDoubtInterval, however often it is called.
-  void doubt(TimePoint now);
+  // Forgets what was measured and takes a quarter off the estimate, or as much as
+  // leaves `floor`.
+  void doubt(Duration floor);
   Duration estimate() const { return estimate_; }
 
  private:
-  static constexpr Duration kDoubtInterval = Duration::milliseconds(500);
   std::array<Duration, kWindow> last_;
   uint32_t count_ = 0;
   uint32_t next_ = 0;
-  TimePoint next_doubt_;
   Duration estimate_;
 };
 
@@ -66,7 +66,8 @@ class Estimator {
 
   void record_load(DeviceId device, ModelId model, Duration measured);
   void record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured);
-  // A request was refused because one row's EXEC would take too long.
+  // A request was refused, perhaps only because one row's EXEC is thought to take
+  // too long. Counts once in half a second.
   void doubt_exec(ModelId model, BucketId bucket, TimePoint now);
 
  private:
@@ -82,14 +83,22 @@ class Estimator {
     const Duration* estimates = nullptr;  // its own; nullptr where nothing was measured
     uint32_t profiles = 0;                // position in measured_
   };
+  // What is known of EXEC of one row of a model and bucket, whatever the device.
+  struct Belief {
+    // Follows the shortest measurements; each doubt takes a little off. Zero where
+    // nothing was measured.
+    Duration floor;
+    TimePoint next_doubt;
+  };
   static ModelProfiles seed(const ModelInfo& model);
   const Place& place(DeviceId device, ModelId model) const;
   // For writing: a device has profiles of its own from its first measurement on.
   ModelProfiles& own(DeviceId device, ModelId model);
 
-  std::vector<ModelProfiles> seeds_;        // by model
-  std::vector<std::vector<Place>> places_;  // by device and model
-  std::vector<uint64_t> versions_;          // by device
+  std::vector<ModelProfiles> seeds_;          // by model
+  std::vector<std::vector<Belief>> beliefs_;  // by model and bucket
+  std::vector<std::vector<Place>> places_;    // by device and model
+  std::vector<uint64_t> versions_;            // by device
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_
 };

@@ -18,17 +18,61 @@ TEST(EstimatorTest, BeginsWithTheSeedAndFollowsTheLastTen) {
   EXPECT_EQ(profile.estimate(), Duration::milliseconds(3));
 }
 
-TEST(EstimatorTest, DoubtLowersAnEstimateThatNothingMeasuresAndAMeasurementSettlesIt) {
-  RollingProfile profile(Duration::milliseconds(1));
-  profile.record(Duration::milliseconds(400));
-  const TimePoint start = TimePoint() + Duration::seconds(1);
-  profile.doubt(start);
-  profile.doubt(start + Duration::milliseconds(499));
-  EXPECT_EQ(profile.estimate(), Duration::milliseconds(300));
-  profile.doubt(start + Duration::milliseconds(500));
-  EXPECT_EQ(profile.estimate(), Duration::milliseconds(225));
-  profile.record(Duration::milliseconds(30));
-  EXPECT_EQ(profile.estimate(), Duration::milliseconds(30));
+// An estimator of one model with one batch size, on two devices.
+class DoubtTest : public testing::Test {
+ protected:
+  DoubtTest() {
+    ModelInfo model;
+    model.batch_sizes = {1};
+    model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(400)}}};
+    estimator_.add_device();
+    estimator_.add_device();
+    estimator_.add_model(model);
+  }
+  void measure(uint32_t device, int64_t ms) {
+    estimator_.record_exec(DeviceId(device), ModelId(0), BucketId(0), 0, Duration::milliseconds(ms));
+  }
+  void doubt(int64_t at_ms) {
+    estimator_.doubt_exec(ModelId(0), BucketId(0), TimePoint() + Duration::milliseconds(at_ms));
+  }
+  double exec_ms(uint32_t device) const {
+    return estimator_.exec(DeviceId(device), ModelId(0), BucketId(0), 0).to_milliseconds();
+  }
+
+  Estimator estimator_;
+};
+
+TEST_F(DoubtTest, LowersAnEstimateThatNothingMeasuresAndAMeasurementSettlesIt) {
+  doubt(1000);
+  doubt(1499);
+  EXPECT_EQ(exec_ms(0), 300);
+  doubt(1500);
+  EXPECT_EQ(exec_ms(0), 225);
+  measure(0, 30);
+  EXPECT_EQ(exec_ms(0), 30);
+  EXPECT_EQ(exec_ms(1), 225);
+}
+
+TEST_F(DoubtTest, TakesLittleOffWhatWasMeasured) {
+  measure(0, 32);
+  doubt(1000);
+  EXPECT_EQ(exec_ms(0), 30);
+  EXPECT_EQ(exec_ms(1), 300);
+  measure(0, 32);
+  EXPECT_EQ(exec_ms(0), 32);
+}
+
+TEST_F(DoubtTest, BringsAStallBackToWhatWasMeasuredBefore) {
+  for (int i = 0; i < 5; ++i) measure(0, 32);
+  measure(0, 3000);
+  for (int i = 0; i < 30; ++i) doubt(1000 + 500 * i);
+  EXPECT_LT(exec_ms(0), 32);
+}
+
+TEST_F(DoubtTest, InTheEndDoubtsEvenWhatWasAlwaysMeasured) {
+  for (int i = 0; i < 10; ++i) measure(0, 300);
+  for (int i = 0; i < 60; ++i) doubt(1000 + 500 * i);
+  EXPECT_LT(exec_ms(0), 10);
 }
 
 TEST(EstimatorTest, ALargeBatchIsNeverExpectedToTakeMuchLongerThanItsRowsInSmallerOnes) {
