@@ -87,15 +87,22 @@ class BitSet {
   }
   // The smallest member that is at least `from`.
   std::optional<uint32_t> next(uint32_t from) const {
-    for (size_t index = from / 64; index < words_.size(); ++index) {
-      const uint64_t mask = index == from / 64 ? ~uint64_t{0} << (from % 64) : ~uint64_t{0};
-      if (const uint64_t left = words_[index] & mask) return member(index, left);
+    const size_t first = from / 64;
+    if (first >= words_.size()) return std::nullopt;
+    if (const uint64_t left = words_[first] & up_from(from)) return member(first, left);
+    for (size_t i = (first + 1) / 64; i < summary_.size(); ++i) {
+      const uint64_t mask = i == (first + 1) / 64 ? up_from(first + 1) : ~uint64_t{0};
+      const uint64_t left = summary_[i] & mask;
+      if (left == 0) continue;
+      const size_t index = i * 64 + lowest(left);
+      return member(index, words_[index]);
     }
     return std::nullopt;
   }
 
  private:
   static uint64_t bit(size_t position) { return uint64_t{1} << (position % 64); }
+  static uint64_t up_from(size_t position) { return ~uint64_t{0} << (position % 64); }
   static size_t lowest(uint64_t word) { return static_cast<size_t>(std::countr_zero(word)); }
   static uint32_t member(size_t index, uint64_t word) { return static_cast<uint32_t>(index * 64 + lowest(word)); }
 

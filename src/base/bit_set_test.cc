@@ -46,6 +46,16 @@ TEST(BitSetTest, FindsWhatTwoHaveInCommon) {
   EXPECT_EQ(a.first_common(b), std::nullopt);
 }
 
+TEST(BitSetTest, FindsTheNextAcrossWhatIsEmpty) {
+  BitSet set;
+  for (const uint32_t member : {63u, 64u, 4095u, 4096u, 9000u, 20'000u}) set.insert(member);
+  set.erase(9000);
+  std::vector<uint32_t> found;
+  for (auto member = set.next(0); member; member = set.next(*member + 1)) found.push_back(*member);
+  EXPECT_EQ(found, (std::vector<uint32_t>{63, 64, 4095, 4096, 20'000}));
+  EXPECT_EQ(set.next(20'001), std::nullopt);
+}
+
 TEST(BitSetTest, LosesWhatAnotherHas) {
   BitSet a;
   BitSet b;
