@@ -60,6 +60,7 @@ LIBRARIES = {
     r"simdjson.*": ["frontend", "client"],
     r"toml\+\+/.*|toml\.h.*": ["config", "repository", "workload", "app"],
     r"CLI/.*": ["app"],
+    r"seccomp\.h": ["platform"],
 }
 
 # State machines take time as an argument, run on the caller's thread and draw

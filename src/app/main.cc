@@ -9,6 +9,7 @@
 #include "app/bench_command.h"
 #include "app/bench_controller_command.h"
 #include "app/compile_command.h"
+#include "app/confined_compile_command.h"
 #include "app/controller_command.h"
 #include "app/experiment_command.h"
 #include "app/explain_command.h"
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   foliot::add_serve_command(app, exit_code);
   foliot::add_compile_command(app, exit_code);
+  foliot::add_confined_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
   foliot::add_keys_command(app, exit_code);

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <future>
+#include <utility>
 
 #include "base/units.h"
 
@@ -34,23 +33,33 @@ ModelHost::ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_coun
     : parts_(parts), page_bytes_(page_bytes), page_count_(page_count), models_max_(models_max) {}
 
 Status ModelHost::add(const ModelFolder& folder, const Package& package) {
-  FOLIOT_ASSIGN_OR_RETURN(const ModelId id, free_id());
+  if (serves(folder, package)) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(const ModelId id, take_id());
   Result<Served> started = start(folder, package, id);
+  std::lock_guard lock(mutex_);
   if (!started.ok()) {
-    retired_.push_back({id, {}});
+    free_ids_.push_back(id);
     return started.status().with_context(fmt::format("model '{}'", folder.name));
   }
-  const auto earlier = served_.find(folder.name);
-  if (earlier != served_.end()) retire(earlier->second);
-  served_[folder.name] = *started;
+  const auto [place, is_new] = served_.try_emplace(folder.name, *started);
+  if (!is_new) leave(std::exchange(place->second, *started), {});
   return Status();
 }
 
-Result<ModelId> ModelHost::free_id() {
-  const auto free = std::find_if(retired_.begin(), retired_.end(), [](const Served& s) { return s.info.expired(); });
-  if (free != retired_.end()) {
-    const ModelId id = free->id;
-    retired_.erase(free);
+bool ModelHost::serves(const ModelFolder& folder, const Package& package) {
+  std::lock_guard lock(mutex_);
+  const auto found = served_.find(folder.name);
+  if (found == served_.end() || found->second.program.lock() != package.program) return false;
+  const auto info = found->second.lease.lock();
+  return info != nullptr && info->version == folder.version && info->default_slo == folder.config.default_slo &&
+         info->weight == folder.config.weight;
+}
+
+Result<ModelId> ModelHost::take_id() {
+  std::lock_guard lock(mutex_);
+  if (!free_ids_.empty()) {
+    const ModelId id = free_ids_.back();
+    free_ids_.pop_back();
     return id;
   }
   if (next_id_ == models_max_) {
@@ -69,28 +78,62 @@ Result<ModelHost::Served> ModelHost::start(const ModelFolder& folder, const Pack
   FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(id, package));
   parts_.worker.add_model(worker_model(id, *package.program, page_bytes_));
   parts_.controller.add_model(info);
-  parts_.catalog.put({folder.name, folder.version, ModelState::kReady, {}, info});
-  return Served{id, info};
+  const std::shared_ptr<const ModelInfo> lease(info.get(), [info](const ModelInfo*) {});
+  parts_.catalog.put({folder.name, folder.version, ModelState::kReady, {}, lease});
+  return Served{id, lease, package.program};
 }
 
-Status ModelHost::remove(const std::string& name) {
+Status ModelHost::remove(const std::string& name, Gone gone) {
+  std::lock_guard lock(mutex_);
   const auto found = served_.find(name);
   if (found == served_.end()) return Status::not_found(fmt::format("there is no model '{}'", name));
   const auto entries = parts_.catalog.snapshot();
-  parts_.catalog.put({name, entries->at(name).version, ModelState::kUnavailable, "unloaded", nullptr});
-  const Served served = found->second;
+  parts_.catalog.put({name, entries->at(name).version, ModelState::kUnloading, {}, nullptr});
+  leave(found->second, std::move(gone));
   served_.erase(found);
-  retire(served);
   return Status();
 }
 
-void ModelHost::retire(Served served) {
-  std::promise<void> gone;
-  parts_.controller.remove_model(served.id, [&gone] { gone.set_value(); });
-  gone.get_future().wait();
-  parts_.worker.remove_model(served.id);
-  parts_.engine.remove_model(served.id);
-  retired_.push_back(std::move(served));
+void ModelHost::leave(Served served, Gone gone) {
+  Leaving& leaving = leaving_.emplace_back();
+  leaving.served = std::move(served);
+  leaving.gone = std::move(gone);
+}
+
+bool ModelHost::left(Leaving& leaving) {
+  if (!leaving.served.lease.expired()) return false;
+  if (!std::exchange(leaving.asked, true)) {
+    parts_.controller.remove_model(leaving.served.id, [&leaving] { leaving.forgotten = true; });
+  }
+  return leaving.forgotten;
+}
+
+bool ModelHost::sweep() {
+  std::list<Leaving> gone;
+  bool more = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto next = leaving_.begin(); next != leaving_.end();) {
+      const auto leaving = next++;
+      if (left(*leaving)) gone.splice(gone.end(), leaving_, leaving);
+    }
+    more = !leaving_.empty();
+  }
+  for (const Leaving& leaving : gone) {
+    parts_.worker.remove_model(leaving.served.id);
+    parts_.engine.remove_model(leaving.served.id);
+    if (leaving.gone) leaving.gone(Status());
+  }
+  std::lock_guard lock(mutex_);
+  for (const Leaving& leaving : gone) free_ids_.push_back(leaving.served.id);
+  return more;
+}
+
+void ModelHost::abandon() {
+  std::lock_guard lock(mutex_);
+  for (Leaving& leaving : leaving_) {
+    if (Gone gone = std::exchange(leaving.gone, {})) gone(Status::unavailable("the server is shutting down"));
+  }
 }
 
 }  // namespace foliot

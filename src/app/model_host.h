@@ -1,13 +1,20 @@
-// ModelHost: brings models into service and out of it: compiles, preloads on the
-// worker, tells the controller, and shows them in the catalog, in this order, and
-// the other way round.
+// ModelHost: brings models into service and out of it: preloads on the worker,
+// tells the controller, and shows them in the catalog, in this order, and the
+// other way round.
+//
+// A model that leaves is first taken out of the catalog. Requests that came
+// before are still served; when the last of them is answered it leaves the
+// controller, and then the worker. Nothing is refused because of an update.
 #ifndef FOLIOT_APP_MODEL_HOST_H_
 #define FOLIOT_APP_MODEL_HOST_H_
 
+#include <atomic>
+#include <functional>
+#include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "app/controller_loop.h"
@@ -19,13 +26,11 @@
 
 namespace foliot {
 
-// Threading: one thread at a time (the server's own while it starts, then that of
-// the repository's requests).
+// Threading: any; add() and remove() of one model at a time.
 class ModelHost {
  public:
   struct Parts {
     Catalog& catalog;
-    PackageStore& packages;
     DeviceEngine& engine;
     Worker& worker;
     ControllerLoop& controller;
@@ -34,29 +39,50 @@ class ModelHost {
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
 
   // Serves this model from now on, in place of an earlier one of that name, which
-  // is served until the new one is ready. Errors leave the earlier one in place.
+  // leaves; does nothing if that is the very same. Errors leave the earlier one in
+  // place.
   Status add(const ModelFolder& folder, const Package& package);
-  // Stops serving it; returns when nothing of it is left. Errors: kNotFound.
-  Status remove(const std::string& name);
+  using Gone = std::function<void(const Status&)>;
+  // Stops serving it. `gone` is called by sweep() when nothing of it is left.
+  // Errors: kNotFound, and `gone` is dropped.
+  Status remove(const std::string& name, Gone gone);
+
+  // Takes those that leave as far as they can go. True if any are left: call
+  // again soon.
+  bool sweep();
+  // Tells those that wait for a model to leave that they wait no longer.
+  void abandon();
 
  private:
+  // What the front end holds is a lease: when it expires, no request for the
+  // model is on its way or under way.
   struct Served {
     ModelId id;
-    std::weak_ptr<const ModelInfo> info;
+    std::weak_ptr<const ModelInfo> lease;
+    std::weak_ptr<const Program> program;
+  };
+  struct Leaving {
+    Served served;
+    Gone gone;
+    bool asked = false;  // the controller, to forget it
+    std::atomic<bool> forgotten{false};
   };
 
-  Result<ModelId> free_id();
+  bool serves(const ModelFolder& folder, const Package& package);
+  Result<ModelId> take_id();
   Result<Served> start(const ModelFolder& folder, const Package& package, ModelId id);
-  void retire(Served served);
+  void leave(Served served, Gone gone);
+  bool left(Leaving& leaving);
 
   Parts parts_;
   uint64_t page_bytes_;
   uint32_t page_count_;
   uint32_t models_max_;
+
+  std::mutex mutex_;  // guards all that follows
   std::map<std::string, Served> served_;
-  // Removed models. Their ids are free again once nobody holds their info any
-  // more, and so nobody can send a request in their name.
-  std::vector<Served> retired_;
+  std::list<Leaving> leaving_;
+  std::vector<ModelId> free_ids_;
   uint32_t next_id_ = 0;
 };
 

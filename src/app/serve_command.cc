@@ -14,6 +14,7 @@
 #include "app/progress_bar.h"
 #include "app/schedulers.h"
 #include "app/server.h"
+#include "platform/memory.h"
 
 namespace foliot {
 namespace {
@@ -122,6 +123,16 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
 }
 
+// Models that come, change and go while others are served.
+void add_repository_flags(CLI::App& app, ServerOptions& options) {
+  add_duration_flag(app, "watch", options.watch_interval,
+                    "look for models that were added, changed or removed this often", "never");
+  CompileLimits& limits = options.compile_limits;
+  limits.memory_bytes = total_memory_bytes();
+  add_bytes_flag(app, "compile-memory", limits.memory_bytes, "addresses that compiling one model may take");
+  add_duration_flag(app, "compile-time", limits.cpu_time, "CPU time that compiling one model may take");
+}
+
 void add_log_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--log", options.log.folder,
                  "keep a record of every request and action in this folder, for `foliot explain`")
@@ -157,6 +168,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
       ->default_str("memory");
+  add_repository_flags(*command, *options);
   add_log_flags(*command, *options);
   command->callback([options, access, &exit_code] { exit_code = serve(*options, *access); });
 }

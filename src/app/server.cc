@@ -1,15 +1,16 @@
 #include "app/server.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "app/confined_compile_command.h"
 #include "app/controller_loop.h"
 #include "app/executor_thread.h"
 #include "app/model_host.h"
@@ -20,6 +21,7 @@
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "platform/clock.h"
+#include "platform/memory.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "trace/background_writer.h"
@@ -41,10 +43,6 @@ struct Loaded {
   Package package;
 };
 
-uint64_t physical_memory_bytes() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 // What the options leave open follows from the models.
 DeviceMemory plan_memory(const ServerOptions& options, const std::vector<Loaded>& models) {
   uint64_t pages = 0;
@@ -57,11 +55,25 @@ DeviceMemory plan_memory(const ServerOptions& options, const std::vector<Loaded>
     workspace_bytes = std::max(workspace_bytes, program.workspace_bytes());
   }
   const uint64_t wanted = std::max(pages * options.page_bytes, kPageCacheBytesMin);
-  const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, physical_memory_bytes() / 2));
+  const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, total_memory_bytes() / 2));
   return {.page_bytes = options.page_bytes,
           .page_count = static_cast<uint32_t>(page_cache / options.page_bytes),
           .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_bytes * kBatchesInFlight, kIoCacheBytesMin)),
           .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kWorkspaceBytesMin))};
+}
+
+// Better than to be killed while the memory is touched. What else the server needs
+// is in use by now.
+Status check_memory(const DeviceMemory& memory) {
+  const uint64_t page_cache = memory.page_count * memory.page_bytes;
+  const uint64_t needed = page_cache + memory.io_cache_bytes + memory.workspace_bytes;
+  const std::optional<uint64_t> available = available_memory_bytes();
+  if (!available || needed <= *available) return {};
+  return Status::resource_exhausted(
+      fmt::format("page cache ({}), io cache ({}) and workspace ({}) need {}, and only {} of memory are available; "
+                  "choose a smaller --page-cache, or free memory",
+                  format_bytes(page_cache), format_bytes(memory.io_cache_bytes), format_bytes(memory.workspace_bytes),
+                  format_bytes(needed), format_bytes(*available)));
 }
 
 }  // namespace
@@ -70,9 +82,17 @@ class Server::Parts {
  public:
   explicit Parts(const ServerOptions& options)
       : options_(options),
+        compiler_(confined_compile_command(), options.compile_limits),
         packages_(options.cache.empty() ? options.repository / ".foliot" : options.cache, options.weights_tier,
-                  [this] { return make_device(); }),
-        repository_(options.repository, options.model_defaults) {}
+                  device_fingerprint(),
+                  [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
+                    return compiler_.compile({.model = model,
+                                              .options = compile_options,
+                                              .threads = options_.threads,
+                                              .background = catalog_.ready()},
+                                             output, watch);
+                  }),
+        repository_({options.repository, options.model_defaults, options.watch_interval}) {}
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   void stop();
@@ -80,6 +100,10 @@ class Server::Parts {
 
  private:
   std::unique_ptr<CpuDevice> make_device() const { return make_cpu_device({.threads = options_.threads}); }
+  std::string device_fingerprint() const {
+    const auto device = make_device();
+    return device->kind() + " " + device->fingerprint();
+  }
   Status open_ports();
   std::vector<Loaded> compile_all(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
                                   const std::function<bool()>& cancelled);
@@ -90,6 +114,7 @@ class Server::Parts {
 
   const ServerOptions options_;
   Catalog catalog_;
+  CompileProcess compiler_;
   PackageStore packages_;
   RepositoryService repository_;
   DeviceMemory memory_;
@@ -120,11 +145,14 @@ Status Server::Parts::start(StartupReporter& reporter, const std::function<bool(
   FOLIOT_RETURN_IF_ERROR(open_ports());
   const std::vector<Loaded> models = compile_all(folders, reporter, cancelled);
   if (cancelled()) return Status::unavailable("stopped while starting");
+  for (const std::string& what : compiler_.unconfined()) {
+    reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
+  }
   memory_ = plan_memory(options_, models);
   FOLIOT_RETURN_IF_ERROR(start_worker(reporter));
   add_all(models, reporter);
-  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_));
-  catalog_.set_complete();
+  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_, folders));
+  catalog_.set_ready();
   return Status();
 }
 
@@ -156,9 +184,10 @@ std::vector<Loaded> Server::Parts::compile_all(const std::vector<ModelFolder>& f
       report_broken(folder, folder.status, reporter);
       continue;
     }
-    Result<Package> package =
-        packages_.get(folder.model, folder.config.compile,
-                      [&](std::string_view step, double share) { reporter.on_compiling(folder.name, step, share); });
+    const CompileWatch watch{
+        [&](std::string_view step, double share) { reporter.on_compiling(folder.name, step, share); }, cancelled};
+    Result<Package> package = packages_.get(folder.model, folder.config.compile, watch);
+    if (cancelled()) break;
     if (package.ok()) {
       models.push_back({folder, *std::move(package)});
     } else {
@@ -169,6 +198,7 @@ std::vector<Loaded> Server::Parts::compile_all(const std::vector<ModelFolder>& f
 }
 
 Status Server::Parts::start_worker(StartupReporter& reporter) {
+  FOLIOT_RETURN_IF_ERROR(check_memory(memory_));
   device_ = make_device();
   FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
   if (!device_->memory_locked()) {
@@ -183,8 +213,8 @@ Status Server::Parts::start_worker(StartupReporter& reporter) {
                     .infers_in_flight_max = 2 * options_.controller.infers_outstanding_max},
       *engine_, *controller_, WorkerWakers{executors_[0], executors_[1], executors_[2], executors_[3]});
   actions_.set_target(*worker_);
-  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, packages_, *engine_, *worker_, *controller_},
-                                      options_.page_bytes, memory_.page_count, options_.models_max);
+  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, *engine_, *worker_, *controller_}, options_.page_bytes,
+                                      memory_.page_count, options_.models_max);
   controller_->controller().add_device(memory_.page_count, monotonic_now());
   FOLIOT_RETURN_IF_ERROR(controller_->start());
   for (size_t i = 0; i < executors_.size(); ++i) {

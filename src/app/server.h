@@ -29,7 +29,8 @@ class Server {
 
   // Opens the ports, compiles what is not compiled yet, takes all memory, and
   // serves. Models that cannot be served are reported and left out. Errors: what
-  // makes it impossible to serve at all. `cancelled` is asked between models.
+  // makes it impossible to serve at all. `cancelled` is asked several times a
+  // second, and stops a compilation at once.
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   // Answers what is in flight, refuses what is new, and ends all threads.
   // Calling it again does nothing.

@@ -11,6 +11,7 @@
 #include "controller/controller.h"
 #include "frontend/frontend.h"
 #include "program/package.h"
+#include "repository/compile_process.h"
 #include "repository/model_config.h"
 #include "trace/log_writer.h"
 
@@ -23,6 +24,8 @@ struct ServerOptions {
   ControllerOptions controller;
   std::string scheduler = "foliot";
   ModelConfig model_defaults;
+  CompileLimits compile_limits;
+  std::optional<Duration> watch_interval;  // how often to look for changes of the repository; nullopt: never
   WeightsTier weights_tier = WeightsTier::kMemory;
   uint32_t threads = 1;  // of one EXEC
   uint64_t page_bytes = uint64_t{16} << 20;

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <fstream>
+#include <vector>
+
 #include "base/check.h"
 
 namespace foliot {
@@ -29,6 +32,16 @@ StreamHash::~StreamHash() = default;
 
 void StreamHash::update(std::span<const std::byte> bytes) {
   FOLIOT_CHECK(XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size()) == XXH_OK);
+}
+
+Status StreamHash::update_from(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::vector<char> chunk(1 << 20);
+  while (stream) {
+    stream.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+    update(std::as_bytes(std::span(chunk)).first(static_cast<size_t>(stream.gcount())));
+  }
+  return stream.eof() ? Status() : Status::internal(fmt::format("cannot read {}", file.string()));
 }
 
 uint64_t StreamHash::digest64() const { return XXH3_128bits_digest(state_->xxh).low64; }

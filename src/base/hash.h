@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+
+#include "base/status.h"
 
 namespace foliot {
 
@@ -26,6 +29,8 @@ class StreamHash {
   StreamHash& operator=(const StreamHash&) = delete;
 
   void update(std::span<const std::byte> bytes);
+  // Errors: kInternal naming the file, if it cannot be read.
+  Status update_from(const std::filesystem::path& file);
   uint64_t digest64() const;
   std::string digest_hex() const;
 

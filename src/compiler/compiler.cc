@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -255,27 +254,20 @@ class Compilation {
   std::vector<std::byte> weights_;
 };
 
-Status hash_file(const std::filesystem::path& path, StreamHash* hash) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> chunk(1 << 20);
-  while (file) {
-    file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    hash->update(std::as_bytes(std::span(chunk)).first(static_cast<size_t>(file.gcount())));
-  }
-  return file.eof() ? Status() : Status::internal(fmt::format("cannot read {}", path.string()));
-}
-
 }  // namespace
+
+std::string compile_fingerprint(const CompileOptions& options) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", kCompilerVersion, options.batch_sizes, options.buckets,
+                     options.batch_dimension, options.page_bytes, options.profile_runs, options.workspace_bytes_max);
+}
 
 Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
                                 const Device& device) {
   FOLIOT_ASSIGN_OR_RETURN(const auto files, list_onnx_files(model));
   StreamHash hash;
-  for (const std::filesystem::path& file : files) FOLIOT_RETURN_IF_ERROR(hash_file(file, &hash));
+  for (const std::filesystem::path& file : files) FOLIOT_RETURN_IF_ERROR(hash.update_from(file));
   const std::string rest =
-      fmt::format("\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", kCompilerVersion, device.kind(), device.fingerprint(),
-                  options.batch_sizes, options.buckets, options.batch_dimension, options.page_bytes,
-                  options.profile_runs, options.workspace_bytes_max);
+      fmt::format("\n{}\n{}\n{}", compile_fingerprint(options), device.kind(), device.fingerprint());
   hash.update(std::as_bytes(std::span(rest)));
   return hash.digest_hex();
 }

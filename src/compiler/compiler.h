@@ -50,7 +50,11 @@ struct CompiledProgram {
 // of the whole is done, in [0, 1].
 using Progress = std::function<void(std::string_view step, double share)>;
 
-// The name under which a compiled program is kept: a hash of the model file
+// All that a program depends on beside the model and the device: the options and
+// this compiler's version.
+std::string compile_fingerprint(const CompileOptions& options);
+
+// What Program::content_hash says: a hash of the model file
 // (external data included), the options and the device's fingerprint.
 Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
                                 const Device& device);

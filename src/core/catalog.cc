@@ -1,7 +1,5 @@
 #include "core/catalog.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace foliot {
@@ -17,17 +15,25 @@ std::string_view to_string(ModelState state) {
 }
 
 void Catalog::put(CatalogEntry entry) {
-  std::lock_guard lock(mutex_);
-  auto next = std::make_shared<Entries>(*entries_);
-  (*next)[entry.name] = std::move(entry);
-  entries_ = std::move(next);
+  change([&](Entries& entries) { entries[entry.name] = std::move(entry); });
 }
 
 void Catalog::remove(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  auto next = std::make_shared<Entries>(*entries_);
-  if (const auto found = next->find(name); found != next->end()) next->erase(found);
-  entries_ = std::move(next);
+  change([&](Entries& entries) {
+    if (const auto found = entries.find(name); found != entries.end()) entries.erase(found);
+  });
+}
+
+void Catalog::change(const std::function<void(Entries&)>& by) {
+  std::lock_guard writer(writers_);
+  auto next = std::make_shared<Entries>(*snapshot());
+  by(*next);
+  std::shared_ptr<const Entries> last = std::move(next);
+  {
+    std::lock_guard lock(mutex_);
+    entries_.swap(last);
+  }
+  // What nobody reads any more is taken apart here, outside the readers' lock.
 }
 
 std::shared_ptr<const Catalog::Entries> Catalog::snapshot() const {
@@ -37,13 +43,12 @@ std::shared_ptr<const Catalog::Entries> Catalog::snapshot() const {
 
 bool Catalog::ready() const {
   std::lock_guard lock(mutex_);
-  return complete_ && std::none_of(entries_->begin(), entries_->end(),
-                                   [](const auto& entry) { return entry.second.state == ModelState::kLoading; });
+  return ready_;
 }
 
-void Catalog::set_complete() {
+void Catalog::set_ready() {
   std::lock_guard lock(mutex_);
-  complete_ = true;
+  ready_ = true;
 }
 
 }  // namespace foliot

@@ -23,13 +23,16 @@ struct CatalogEntry {
   std::string name;
   std::string version;
   ModelState state = ModelState::kUnavailable;
-  std::string reason;                     // why it is unavailable
+  // Why it is unavailable; of one that is ready: why another version is not served
+  // in its place.
+  std::string reason;
   std::shared_ptr<const ModelInfo> info;  // set when kReady
 };
 
 // Name -> entry. In this version one version per name is served.
 //
-// Threading: any thread. Readers take an immutable snapshot.
+// Threading: any thread. Readers take an immutable snapshot, and never wait for a
+// writer that makes the next one.
 class Catalog {
  public:
   using Entries = std::map<std::string, CatalogEntry, std::less<>>;
@@ -37,16 +40,19 @@ class Catalog {
   void put(CatalogEntry entry);
   void remove(std::string_view name);
   std::shared_ptr<const Entries> snapshot() const;
-  // True when at least one snapshot was put, and no entry is still kLoading,
-  // and set_complete() has been called: every model that should be served is
-  // compiled and profiled, or is known to be broken.
+  // True from set_ready() on: every model that should be served at the start is
+  // compiled and profiled, or is known to be broken. What is loaded later does not
+  // make a server unready.
   bool ready() const;
-  void set_complete();
+  void set_ready();
 
  private:
-  mutable std::mutex mutex_;
+  void change(const std::function<void(Entries&)>& by);
+
+  std::mutex writers_;        // held while the next snapshot is made
+  mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();
-  bool complete_ = false;
+  bool ready_ = false;
 };
 
 // Loads and unloads models at run time; calls may take as long as a compilation.

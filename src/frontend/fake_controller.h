@@ -264,7 +264,7 @@ class TestServer {
     add_model(doubling_model(ModelId(1)), compute_doubling);
     add_model(sequence_model(ModelId(2)), compute_sequence);
     add_model(whole_model(ModelId(3)), compute_whole);
-    catalog.set_complete();
+    catalog.set_ready();
     const Status status = frontend->start();
     FOLIOT_CHECK(status.ok());
     controller.start(*frontend);

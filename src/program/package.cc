@@ -157,14 +157,12 @@ Result<Package> open_checked(const std::filesystem::path& path, File file, Weigh
 
 }  // namespace
 
-Status write_package(const std::filesystem::path& path, const Program& program, std::span<const std::byte> weights) {
+Status write_package(const File& file, const Program& program, std::span<const std::byte> weights) {
   FOLIOT_CHECK(weights.size() == program.weights_bytes);
   const std::string metadata = encode_metadata(program);
   if (metadata.size() > kMetadataBytesMax) {
     return Status::resource_exhausted(
-        fmt::format("cannot write {}: {} bytes of metadata are too many; use fewer "
-                    "batch sizes or buckets",
-                    path.string(), metadata.size()));
+        fmt::format("{} bytes of metadata are too many; use fewer batch sizes or buckets", metadata.size()));
   }
   Header header;
   header.metadata_bytes = metadata.size();
@@ -179,15 +177,16 @@ Status write_package(const std::filesystem::path& path, const Program& program, 
   std::vector<std::byte> front(header.weights_offset);
   std::memcpy(front.data(), &header, sizeof(header));
   std::memcpy(front.data() + kBlockBytes, metadata.data(), metadata.size());
+  return write_fully(file, front) && write_fully(file, weights) ? Status() : write_failure("the package");
+}
 
+Status write_package(const std::filesystem::path& path, const Program& program, std::span<const std::byte> weights) {
   TemporaryFile temporary(path);
   if (!temporary.file().is_open()) return write_failure(path);
+  FOLIOT_RETURN_IF_ERROR(write_package(temporary.file(), program, weights).with_context(path.string()));
   const int descriptor = temporary.file().descriptor();
   struct stat status {};
-  if (!write_fully(temporary.file(), front) || !write_fully(temporary.file(), weights) ||
-      ::fchmod(descriptor, 0644) != 0 || ::fstat(descriptor, &status) != 0) {
-    return write_failure(path);
-  }
+  if (::fchmod(descriptor, 0644) != 0 || ::fstat(descriptor, &status) != 0) return write_failure(path);
   mark_intact(temporary.file(), status);
   if (::fsync(descriptor) != 0 || !temporary.rename_to(path) || !sync_folder(path.parent_path())) {
     return write_failure(path);

@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "device/device.h"
+#include "program/file.h"
 #include "program/program.h"
 
 namespace foliot {
@@ -30,6 +31,8 @@ enum class WeightsTier {
 // whole package or none. Errors: kResourceExhausted when the disk is full (and
 // nothing is left behind), kInternal otherwise; both name the path.
 Status write_package(const std::filesystem::path& path, const Program& program, std::span<const std::byte> weights);
+// The same into an empty file that somebody else has opened, will sync and name.
+Status write_package(const File& file, const Program& program, std::span<const std::byte> weights);
 
 struct Package {
   std::shared_ptr<const Program> program;

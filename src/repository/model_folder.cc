@@ -1,6 +1,7 @@
 #include "repository/model_folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -22,6 +23,25 @@ std::optional<uint64_t> parse_version(const std::string& text) {
 bool is_file(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
+}
+
+// What a client may call a model, in a path of HTTP too.
+Status check_name(const std::string& name) {
+  constexpr size_t kNameBytesMax = 255;
+  const bool plain = std::ranges::none_of(name, [](unsigned char c) { return c < ' ' || c == 0x7f || c == '/'; });
+  if (!name.empty() && name.size() <= kNameBytesMax && plain && name != "." && name != "..") return {};
+  return Status::invalid_argument(fmt::format(
+      "a model's name has 1 to {} bytes, no '/' and no control characters; give it another in its model.toml",
+      kNameBytesMax));
+}
+
+// A model must not be able to show files of this machine that are none of its own.
+Status check_inside(const fs::path& repository, const fs::path& model) {
+  std::error_code error;
+  const fs::path target = fs::canonical(model, error);
+  const fs::path relative = target.lexically_relative(fs::canonical(repository, error));
+  if (!error && !relative.empty() && *relative.begin() != "..") return {};
+  return Status::invalid_argument(fmt::format("{} leads out of the repository", model.string()));
 }
 
 Status find_model(const fs::path& folder, ModelFolder& model) {
@@ -49,15 +69,22 @@ Status find_model(const fs::path& folder, ModelFolder& model) {
   return Status();
 }
 
-ModelFolder read_folder(const fs::path& folder, const ModelConfig& defaults) {
-  ModelFolder model{.name = folder.filename().string(), .model = {}, .config = defaults, .status = {}};
-  Result<ModelConfig> config = read_model_config(folder / "model.toml", defaults);
-  if (config.ok()) {
-    model.config = *config;
-    model.name = config->name.value_or(model.name);
-  }
-  model.status = find_model(folder, model);
-  if (!config.ok()) model.status = config.status();
+Status read_model(const fs::path& repository, const ModelConfig& defaults, ModelFolder& model) {
+  const fs::path settings = model.folder / "model.toml";
+  FOLIOT_RETURN_IF_ERROR(check_inside(repository, model.folder));
+  if (is_file(settings)) FOLIOT_RETURN_IF_ERROR(check_inside(repository, settings));
+  FOLIOT_ASSIGN_OR_RETURN(model.config, read_model_config(settings, defaults));
+  const std::string name = model.config.name.value_or(model.name);
+  FOLIOT_RETURN_IF_ERROR(check_name(name).with_context(model.folder.string()));
+  model.name = name;
+  FOLIOT_RETURN_IF_ERROR(find_model(model.folder, model));
+  return check_inside(repository, model.model);
+}
+
+ModelFolder read_folder(const fs::path& repository, const fs::path& folder, const ModelConfig& defaults) {
+  ModelFolder model{
+      .name = folder.filename().string(), .folder = folder, .model = {}, .config = defaults, .status = {}};
+  model.status = read_model(repository, defaults, model);
   return model;
 }
 
@@ -71,7 +98,46 @@ void mark_duplicates(std::vector<ModelFolder>& models) {
   }
 }
 
+// Size and times of a file; all zero if it is not there.
+std::string file_signature(const fs::path& file) {
+  struct stat status {};
+  ::stat(file.c_str(), &status);
+  return fmt::format("{} {} {} {}.{} {}.{}\n", file.string(), status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+}
+
 }  // namespace
+
+Result<std::vector<fs::path>> list_model_files(const fs::path& model) {
+  constexpr size_t kFilesMax = 10'000;
+  std::error_code error;
+  if (!is_file(model)) return Status::not_found(fmt::format("there is no file {}", model.string()));
+  std::vector<fs::path> files{model};
+  const fs::path folder = model.parent_path().empty() ? "." : model.parent_path();
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with('.')) {
+      entry.disable_recursion_pending();
+    } else if (is_file(entry->path()) && name != "model.toml" && entry->path() != model) {
+      files.push_back(entry->path());
+    }
+    if (files.size() > kFilesMax) {
+      return Status::invalid_argument(
+          fmt::format("{} has more than {} files; keep only the model there", folder.string(), kFilesMax));
+    }
+  }
+  if (error) return Status::internal(fmt::format("cannot list {}: {}", folder.string(), error.message()));
+  std::sort(files.begin() + 1, files.end());
+  return files;
+}
+
+std::string signature_of(const ModelFolder& folder) {
+  std::string signature = folder.version + "\n" + file_signature(folder.folder / "model.toml");
+  const auto files = list_model_files(folder.model);
+  if (!files.ok()) return signature + files.status().message() + folder.status.message();
+  for (const fs::path& file : *files) signature += file_signature(file);
+  return signature;
+}
 
 Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, const ModelConfig& defaults) {
   std::error_code error;
@@ -83,9 +149,9 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
   std::vector<ModelFolder> models;
   for (const auto& entry : fs::directory_iterator(repository, error)) {
     if (!entry.is_directory() || entry.path().filename().string().starts_with('.')) continue;
-    models.push_back(read_folder(entry.path(), defaults));
+    models.push_back(read_folder(repository, entry.path(), defaults));
   }
-  if (error) return Status::invalid_argument(fmt::format("{}: {}", repository.string(), error.message()));
+  if (error) return Status::internal(fmt::format("{}: {}", repository.string(), error.message()));
   std::sort(models.begin(), models.end(), [](const ModelFolder& a, const ModelFolder& b) {
     return std::pair(a.name, a.model) < std::pair(b.name, b.model);
   });

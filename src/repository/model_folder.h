@@ -3,7 +3,8 @@
 // A repository is a folder with a folder per model, in either form:
 //   NAME/model.onnx                    version 1
 //   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
-// and optionally NAME/model.toml. Folders that begin with '.' are skipped.
+// and optionally NAME/model.toml. Folders that begin with '.' are skipped. What a
+// model is made of lies in the repository, wherever links lead.
 #ifndef FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 #define FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 
@@ -19,14 +20,25 @@ namespace foliot {
 struct ModelFolder {
   std::string name;
   std::string version = "1";
+  std::filesystem::path folder;
   std::filesystem::path model;  // the .onnx file
   ModelConfig config;
   Status status;  // not ok: why this model cannot be served
 };
 
 // All models, by name; broken ones with their status. Two of one name are both
-// broken. Errors: kNotFound if there is no such repository.
+// broken. Errors: kNotFound if there is no such repository, kInternal if it cannot
+// be read.
 Result<std::vector<ModelFolder>> scan_repository(const std::filesystem::path& repository, const ModelConfig& defaults);
+
+// All files of a model: the .onnx file first, then everything else in its folder
+// and below, but for model.toml and what begins with '.', by name. Errors: kNotFound
+// if there is no such file; kInvalidArgument if there are too many.
+Result<std::vector<std::filesystem::path>> list_model_files(const std::filesystem::path& model);
+
+// Differs whenever a file of the model or its model.toml was written, replaced,
+// added or removed, as far as sizes and times tell.
+std::string signature_of(const ModelFolder& folder);
 
 }  // namespace foliot
 

@@ -73,6 +73,61 @@ TEST_F(ModelFolderTest, TwoOfOneNameAreBothBroken) {
   for (const ModelFolder& model : models) EXPECT_THAT(model.status.message(), HasSubstr("two models of one name"));
 }
 
+TEST_F(ModelFolderTest, NothingLeadsOutOfTheRepository) {
+  std::string name = ::testing::TempDir() + "outsideXXXXXX";
+  const std::filesystem::path outside = mkdtemp(name.data());
+  std::filesystem::create_directories(outside / "1");
+  std::ofstream(outside / "1/model.onnx") << "x";
+  std::ofstream(outside / "model.toml") << "secret";
+  file("store/model.onnx");
+  file("settings/model.onnx");
+  std::filesystem::create_directories(root_ / "file/1");
+  std::filesystem::create_directories(root_ / "version");
+  std::filesystem::create_directories(root_ / "inside/1");
+  std::filesystem::create_symlink(outside, root_ / "folder");
+  std::filesystem::create_symlink(outside / "1", root_ / "version/1");
+  std::filesystem::create_symlink("../../" / outside.lexically_relative(root_.parent_path()) / "1/model.onnx",
+                                  root_ / "file/1/model.onnx");
+  std::filesystem::create_symlink(outside / "model.toml", root_ / "settings/model.toml");
+  std::filesystem::create_symlink("../../store/model.onnx", root_ / "inside/1/model.onnx");
+  for (const ModelFolder& model : scan()) {
+    if (model.name == "inside" || model.name == "store") {
+      EXPECT_TRUE(model.status.ok()) << model.status.message();
+    } else {
+      EXPECT_FALSE(model.status.ok()) << model.name;
+      EXPECT_THAT(model.status.message(), ::testing::AnyOf(HasSubstr("leads out of"), HasSubstr("no model.onnx")));
+      EXPECT_THAT(model.status.message(), ::testing::Not(HasSubstr("secret")));
+    }
+  }
+  std::filesystem::remove_all(outside);
+}
+
+TEST_F(ModelFolderTest, ANameMustBeOneThatClientsCanSay) {
+  for (const std::string& bad :
+       std::vector<std::string>{"../up", "..", "a/b", "a\\u0000b", "a\\nb", std::string(300, 'x')}) {
+    file("a/model.onnx");
+    file("a/model.toml", "name = \"" + bad + "\"");
+    const auto models = scan();
+    ASSERT_EQ(models.size(), 1u);
+    EXPECT_EQ(models[0].name, "a") << bad;
+    EXPECT_THAT(models[0].status.message(), HasSubstr("name")) << bad;
+  }
+}
+
+TEST_F(ModelFolderTest, AllThatLiesBesideTheModelIsPartOfIt) {
+  file("a/1/model.onnx");
+  file("a/1/weights.bin");
+  file("a/1/more/weights.bin");
+  file("a/1/.hidden");
+  file("a/1/.git/x");
+  file("a/model.toml", "");
+  const auto files = list_model_files(root_ / "a/1/model.onnx");
+  ASSERT_TRUE(files.ok());
+  EXPECT_THAT(*files, ::testing::ElementsAre(root_ / "a/1/model.onnx", root_ / "a/1/more/weights.bin",
+                                             root_ / "a/1/weights.bin"));
+  EXPECT_EQ(list_model_files(root_ / "a/2/model.onnx").status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(ModelFolderTest, AMissingRepositoryIsSaidWithWhatToDo) {
   const auto result = scan_repository(root_ / "absent", ModelConfig());
   EXPECT_EQ(result.status().code(), StatusCode::kNotFound);

@@ -1,35 +1,103 @@
 #include "repository/package_store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <span>
 #include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "platform/child_process.h"
+#include "repository/model_folder.h"
 
 namespace foliot {
+namespace {
 
-PackageStore::PackageStore(std::filesystem::path folder, WeightsTier tier, DeviceFactory make_device)
-    : folder_(std::move(folder)), tier_(tier), make_device_(std::move(make_device)) {}
+namespace fs = std::filesystem;
 
-std::filesystem::path PackageStore::file_of(const std::string& key) const { return folder_ / (key + ".foliot"); }
-
-Result<Package> PackageStore::get(const std::filesystem::path& model, const CompileOptions& options,
-                                  const Progress& progress) {
-  const std::unique_ptr<Device> device = make_device_();
-  FOLIOT_ASSIGN_OR_RETURN(const std::string key, compile_key(model, options, *device));
-  if (Result<Package> package = open(key); package.ok()) return package;
-
-  FOLIOT_ASSIGN_OR_RETURN(const CompiledProgram compiled, compile(model, options, *device, progress));
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  if (error) {
-    return Status::internal(
-        fmt::format("cannot make the folder for compiled models {}: {}; choose another with --cache", folder_.string(),
-                    error.message()));
+// A file beside the package, removed unless it becomes the package.
+class Draft {
+ public:
+  explicit Draft(const fs::path& package)
+      : package_(package), path_(package.string() + ".XXXXXX"), file_(::mkostemp(path_.data(), O_CLOEXEC)) {}
+  ~Draft() {
+    if (file_.is_open() && !published_) ::unlink(path_.c_str());
   }
-  FOLIOT_RETURN_IF_ERROR(write_package(file_of(key), compiled.program, compiled.weights));
-  return open(key);
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  const Descriptor& file() const { return file_; }
+  bool publish() {
+    published_ = ::fchmod(file_.number(), 0644) == 0 && ::fsync(file_.number()) == 0 &&
+                 ::rename(path_.c_str(), package_.c_str()) == 0;
+    return published_;
+  }
+
+ private:
+  const fs::path& package_;
+  std::string path_;
+  Descriptor file_;
+  bool published_ = false;
+};
+
+}  // namespace
+
+PackageStore::PackageStore(fs::path folder, WeightsTier tier, std::string device, Compile compile)
+    : folder_(std::move(folder)), tier_(tier), device_(std::move(device)), compile_(std::move(compile)) {}
+
+fs::path PackageStore::file_of(const std::string& key) const { return folder_ / (key + ".foliot"); }
+
+Result<std::string> PackageStore::key_of(const fs::path& model, const CompileOptions& options) const {
+  FOLIOT_ASSIGN_OR_RETURN(const auto files, list_model_files(model));
+  StreamHash hash;
+  for (const fs::path& file : files) {
+    const std::string name = file.lexically_relative(model.parent_path()).string();
+    hash.update(std::as_bytes(std::span(name.c_str(), name.size() + 1)));
+    FOLIOT_RETURN_IF_ERROR(hash.update_from(file));
+  }
+  const std::string rest = compile_fingerprint(options) + "\n" + device_;
+  hash.update(std::as_bytes(std::span(rest)));
+  return hash.digest_hex();
+}
+
+Result<Package> PackageStore::get(const fs::path& model, const CompileOptions& options, const CompileWatch& watch) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::string key, key_of(model, options));
+  if (Result<Package> package = open(key); package.ok()) return package;
+  FOLIOT_RETURN_IF_ERROR(compile_to(file_of(key), model, options, watch));
+  FOLIOT_ASSIGN_OR_RETURN(const std::string key_now, key_of(model, options));
+  if (key_now != key) {
+    fs::remove(file_of(key));
+    return Status::unavailable(fmt::format("{} changed while it was compiled; load it again", model.string()));
+  }
+  Result<Package> package = open(key);
+  if (!package.ok()) fs::remove(file_of(key));
+  return package;
+}
+
+Status PackageStore::compile_to(const fs::path& package, const fs::path& model, const CompileOptions& options,
+                                const CompileWatch& watch) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  Draft draft(package);
+  if (error || !draft.file().is_open()) {
+    const std::string reason = error ? error.message() : std::strerror(errno);
+    return Status::internal(
+        fmt::format("cannot write into the folder for compiled models {}: {}; choose another "
+                    "with --cache",
+                    folder_.string(), reason));
+  }
+  FOLIOT_RETURN_IF_ERROR(compile_(model, options, draft.file().number(), watch));
+  if (draft.publish()) return {};
+  return Status::internal(fmt::format("cannot write {}: {}", package.string(), std::strerror(errno)));
 }
 
 Result<Package> PackageStore::open(const std::string& key) {
+  std::erase_if(open_, [](const auto& entry) { return entry.second.program.expired(); });
   Open& shared = open_[key];
   if (Package package{shared.program.lock(), shared.weights.lock()}; package.program && package.weights) {
     return package;

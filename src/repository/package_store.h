@@ -12,28 +12,40 @@
 #include "base/status.h"
 #include "compiler/compiler.h"
 #include "program/package.h"
+#include "repository/compile_process.h"
 
 namespace foliot {
 
 // Threading: one thread at a time.
 class PackageStore {
  public:
-  using DeviceFactory = std::function<std::unique_ptr<Device>()>;
+  // Writes the package of this model into the open, empty file `output`.
+  using Compile = std::function<Status(const std::filesystem::path& model, const CompileOptions& options, int output,
+                                       const CompileWatch& watch)>;
 
-  // `folder` is made when the first package is written.
-  PackageStore(std::filesystem::path folder, WeightsTier tier, DeviceFactory make_device);
+  // `folder` is made when the first package is written. `device`: all that
+  // compiling depends on beside the model (Device::kind() and fingerprint()).
+  PackageStore(std::filesystem::path folder, WeightsTier tier, std::string device, Compile compile);
 
+  // The name of this model's package: a hash of the files that it is made of, of
+  // the options and of the device. Errors: kNotFound, kInternal.
+  Result<std::string> key_of(const std::filesystem::path& model, const CompileOptions& options) const;
   // The package of this model, compiled now if it is not there yet, or if what is
-  // there is damaged. Models with the same content share one in memory.
-  Result<Package> get(const std::filesystem::path& model, const CompileOptions& options, const Progress& progress = {});
+  // there is damaged. Models with the same content share one in memory. Errors:
+  // those of compiling; kUnavailable if its files changed meanwhile.
+  Result<Package> get(const std::filesystem::path& model, const CompileOptions& options,
+                      const CompileWatch& watch = {});
 
  private:
   std::filesystem::path file_of(const std::string& key) const;
   Result<Package> open(const std::string& key);
+  Status compile_to(const std::filesystem::path& package, const std::filesystem::path& model,
+                    const CompileOptions& options, const CompileWatch& watch);
 
   std::filesystem::path folder_;
   WeightsTier tier_;
-  DeviceFactory make_device_;
+  std::string device_;
+  Compile compile_;
   struct Open {
     std::weak_ptr<const Program> program;
     std::weak_ptr<WeightsSource> weights;

@@ -1,0 +1,212 @@
+// Models that come and go under the real loop, worker and executors, on a device
+// that computes nothing.
+#include "app/model_host.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "app/executor_thread.h"
+#include "app/relay.h"
+#include "app/schedulers.h"
+#include "platform/clock.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint32_t kPages = 4;
+constexpr uint32_t kModelsMax = 3;
+
+class IdleDevice : public Device {
+ public:
+  std::string kind() const override { return "idle"; }
+  std::string fingerprint() const override { return "1"; }
+  Result<LoweredProgram> lower(std::span<const Graph>) override { return Status::unimplemented("lower"); }
+  Status allocate(const DeviceMemory&) override { return Status(); }
+  Result<std::unique_ptr<Executable>> preload(std::span<const Plan>, std::shared_ptr<WeightsSource>) override {
+    return std::unique_ptr<Executable>(std::make_unique<IdleExecutable>(alive_));
+  }
+  void copy_to_io(uint64_t, std::span<const std::byte>) override {}
+  void copy_from_io(uint64_t, std::span<std::byte>) override {}
+  int alive() const { return alive_; }
+
+ private:
+  class IdleExecutable : public Executable {
+   public:
+    explicit IdleExecutable(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+    ~IdleExecutable() override { --alive_; }
+    Status load(std::span<const PageIndex>) override { return Status(); }
+    void unload() override {}
+    Status run(uint32_t, OperatorRange, uint64_t, uint64_t) override { return Status(); }
+
+   private:
+    std::atomic<int>& alive_;
+  };
+  std::atomic<int> alive_{0};
+};
+
+class OneRow : public PayloadStore {
+ public:
+  std::span<const std::byte> input(PayloadHandle, uint32_t) override { return row_; }
+  std::span<std::byte> output(PayloadHandle, uint32_t) override { return row_; }
+
+ private:
+  std::array<std::byte, 16> row_{};
+};
+
+class CountingSink : public CompletionSink {
+ public:
+  void complete(const Completion& completion) override { ++(completion.served() ? served_ : refused_); }
+  int served() const { return served_; }
+  int refused() const { return refused_; }
+
+ private:
+  std::atomic<int> served_{0};
+  std::atomic<int> refused_{0};
+};
+
+Package make_package(uint64_t weights_bytes = kPageBytes) {
+  Plan plan;
+  plan.tensors = {Tensor{.name = "x", .shape = {1, 4}, .bytes = 16, .place = Place::kInput},
+                  Tensor{.name = "y", .shape = {1, 4}, .bytes = 16, .place = Place::kOutput}};
+  plan.inputs = {0};
+  plan.outputs = {1};
+  plan.input_bytes = plan.output_bytes = 16;
+  auto program = std::make_shared<Program>();
+  program->batch_sizes = {1};
+  program->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(1)}}};
+  program->plans = {plan};
+  program->weights_bytes = weights_bytes;
+  return {program, nullptr};
+}
+
+class ModelHostTest : public testing::Test {
+ protected:
+  ModelHostTest()
+      : loop_({}, find_policy("foliot")->make, actions_, sink_, 1 << 10),
+        engine_(device_, payloads_, kModelsMax),
+        worker_({.page_count = kPages, .io_cache_bytes = 1 << 16, .models_max = kModelsMax}, engine_, loop_,
+                {threads_[0], threads_[1], threads_[2], threads_[3]}),
+        host_({catalog_, engine_, worker_, loop_}, kPageBytes, kPages, kModelsMax) {
+    actions_.set_target(worker_);
+    loop_.controller().add_device(kPages, monotonic_now());
+    EXPECT_TRUE(loop_.start().ok());
+    for (size_t i = 0; i < threads_.size(); ++i) EXPECT_TRUE(threads_[i].start(*worker_.executors()[i]).ok());
+  }
+  ~ModelHostTest() override {
+    loop_.stop();
+    for (ExecutorThread& thread : threads_) thread.stop();
+  }
+
+  Status add(const std::string& version, const Package& package = make_package()) {
+    ModelFolder folder;
+    folder.name = "model";
+    folder.version = version;
+    return host_.add(folder, package);
+  }
+  CatalogEntry entry() const { return catalog_.snapshot()->at("model"); }
+  void sweep_all() {
+    while (host_.sweep()) std::this_thread::yield();
+  }
+  void submit(ModelId model) {
+    loop_.submit({.id = RequestId(++requests_), .model = model, .arrival = monotonic_now()});
+  }
+  void wait_for_answers() {
+    while (sink_.served() + sink_.refused() < static_cast<int>(requests_)) std::this_thread::yield();
+  }
+
+  Catalog catalog_;
+  IdleDevice device_;
+  OneRow payloads_;
+  CountingSink sink_;
+  ActionRelay actions_;
+  ControllerLoop loop_;
+  std::array<ExecutorThread, 4> threads_;
+  DeviceEngine engine_;
+  Worker worker_;
+  ModelHost host_;
+  uint64_t requests_ = 0;
+};
+
+TEST_F(ModelHostTest, AThousandUpdatesGiveBackAllThatTheyTook) {
+  for (int version = 1; version <= 1000; ++version) {
+    ASSERT_TRUE(add(std::to_string(version)).ok()) << version;
+    submit(entry().info->id);
+    sweep_all();
+  }
+  wait_for_answers();
+  EXPECT_EQ(sink_.refused(), 0);
+  EXPECT_EQ(device_.alive(), 1);
+  EXPECT_EQ(entry().version, "1000");
+  EXPECT_LT(entry().info->id.value(), 2u);
+}
+
+TEST_F(ModelHostTest, WhoCameForTheOldVersionIsServedByIt) {
+  ASSERT_TRUE(add("1").ok());
+  std::shared_ptr<const ModelInfo> old = entry().info;
+  ASSERT_TRUE(add("2").ok());
+  EXPECT_EQ(entry().version, "2");
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(host_.sweep());
+  submit(old->id);
+  submit(entry().info->id);
+  wait_for_answers();
+  EXPECT_EQ(sink_.served(), 2);
+  EXPECT_EQ(device_.alive(), 2);
+  old = nullptr;
+  sweep_all();
+  EXPECT_EQ(device_.alive(), 1);
+}
+
+TEST_F(ModelHostTest, TheSameAgainChangesNothing) {
+  const Package package = make_package();
+  ASSERT_TRUE(add("1", package).ok());
+  const ModelId id = entry().info->id;
+  ASSERT_TRUE(add("1", package).ok());
+  EXPECT_EQ(entry().info->id, id);
+  ASSERT_TRUE(add("2", package).ok());
+  EXPECT_NE(entry().info->id, id);
+}
+
+TEST_F(ModelHostTest, ABadVersionLeavesTheOldOneInPlace) {
+  ASSERT_TRUE(add("1").ok());
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(add("2", make_package((kPages + 1) * kPageBytes)).code(), StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(entry().version, "1");
+  EXPECT_EQ(entry().state, ModelState::kReady);
+}
+
+TEST_F(ModelHostTest, RemovingEndsWhenTheLastAnswerIsGiven) {
+  ASSERT_TRUE(add("1").ok());
+  std::shared_ptr<const ModelInfo> lease = entry().info;
+  std::atomic<int> gone{0};
+  ASSERT_TRUE(host_.remove("model", [&](const Status& status) { gone += status.ok() ? 1 : 100; }).ok());
+  EXPECT_EQ(entry().state, ModelState::kUnloading);
+  EXPECT_EQ(host_.remove("model", {}).code(), StatusCode::kNotFound);
+  submit(lease->id);
+  wait_for_answers();
+  EXPECT_TRUE(host_.sweep());
+  EXPECT_EQ(gone, 0);
+  lease = nullptr;
+  sweep_all();
+  EXPECT_EQ(gone, 1);
+  EXPECT_EQ(sink_.served(), 1);
+  EXPECT_EQ(device_.alive(), 0);
+}
+
+TEST_F(ModelHostTest, WhoWaitsWhenItIsAbandonedIsTold) {
+  ASSERT_TRUE(add("1").ok());
+  const std::shared_ptr<const ModelInfo> lease = entry().info;
+  Status told;
+  ASSERT_TRUE(host_.remove("model", [&](const Status& status) { told = status; }).ok());
+  host_.abandon();
+  EXPECT_EQ(told.code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace foliot

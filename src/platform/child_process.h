@@ -1,0 +1,86 @@
+// ChildProcess: a program run in a process of its own, whose words and end the
+// parent hears.
+//
+// The child gets no descriptor but those named here, no blocked signal, a process
+// group of its own (an interrupt at the terminal is the parent's business), and
+// ends when the thread that started it ends. Starting copies none of the parent's
+// memory, so that a large server does not stop for it.
+#ifndef FOLIOT_PLATFORM_CHILD_PROCESS_H_
+#define FOLIOT_PLATFORM_CHILD_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace foliot {
+
+// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor();
+  bool is_open() const { return number_ >= 0; }
+  int number() const { return number_; }
+  void close() { *this = Descriptor(); }
+
+ private:
+  int number_ = -1;
+};
+
+struct ChildOptions {
+  std::vector<std::string> command;      // the program's path and its arguments
+  std::vector<std::string> environment;  // NAME=VALUE
+  std::string input{};                   // what it reads as its standard input
+  int output_file = -1;                  // becomes the child's descriptor 3
+  bool background = false;               // runs only where no other process wants to
+};
+
+// Threading: one thread.
+class ChildProcess {
+ public:
+  // Errors: kResourceExhausted if there can be no more processes or descriptors,
+  // kNotFound if the program cannot be run.
+  static Result<ChildProcess> start(const ChildOptions& options);
+
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&&) = delete;
+  // Kills it if it still runs.
+  ~ChildProcess();
+
+  // Waits, at most this long, until it says something or ends, and appends what
+  // it said to `said` (standard output) and `complained` (standard error), in
+  // pieces of at most 128 KiB. False when it has ended and all is read.
+  bool listen(Duration patience, std::string& said, std::string& complained);
+  void kill();
+
+  // How it ended. REQUIRES: listen() returned false.
+  bool succeeded() const { return *status_ == 0; }
+  // The signal that ended it; 0: none.
+  int signal() const;
+  std::string ending() const;  // "exit code 1", "signal 11 (Segmentation fault)"
+
+ private:
+  explicit ChildProcess(pid_t process) : process_(process) {}
+  bool has_ended();
+
+  pid_t process_;
+  Descriptor said_;
+  Descriptor complained_;
+  std::optional<int> status_;  // as waitpid() gives it
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLATFORM_CHILD_PROCESS_H_

@@ -1,0 +1,23 @@
+// How much memory there is, as the machine and the control group of this process
+// have it.
+#ifndef FOLIOT_PLATFORM_MEMORY_H_
+#define FOLIOT_PLATFORM_MEMORY_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace foliot {
+
+uint64_t total_memory_bytes();
+// What could be taken now without anything being swapped or killed. nullopt if the
+// system does not say.
+std::optional<uint64_t> available_memory_bytes();
+
+// The same, read from `root` instead of "/" (proc and sys below it), for tests.
+uint64_t total_memory_bytes(const std::filesystem::path& root);
+std::optional<uint64_t> available_memory_bytes(const std::filesystem::path& root);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLATFORM_MEMORY_H_

@@ -1,0 +1,53 @@
+// What the server and a compiling process say to each other: one request, as the
+// process's standard input; then lines on its standard output.
+//
+// The server does not trust what it hears: anything can be in a line.
+#ifndef FOLIOT_REPOSITORY_COMPILE_DIALOGUE_H_
+#define FOLIOT_REPOSITORY_COMPILE_DIALOGUE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "compiler/compiler.h"
+
+namespace foliot {
+
+struct CompileRequest {
+  std::filesystem::path model;  // the .onnx file
+  CompileOptions options;
+  uint32_t threads = 1;       // of one EXEC
+  bool background = false;    // somebody is being served meanwhile
+  uint64_t memory_bytes = 0;  // of address space; 0: no limit
+  Duration cpu_time;          // zero: no limit
+};
+
+std::string encode_request(const CompileRequest& request);
+// Errors: kInvalidArgument.
+Result<CompileRequest> decode_request(std::string_view bytes);
+
+struct CompileStep {
+  std::string step;
+  double share = 0;  // in [0, 1]
+};
+// A part of its confinement that could not be had.
+struct CompileUnconfined {
+  std::string what;
+};
+// The last line.
+struct CompileEnd {
+  Status status;
+};
+using CompileLine = std::variant<CompileStep, CompileUnconfined, CompileEnd>;
+
+std::string encode_line(const CompileLine& line);  // ends with a newline
+// Errors: kInvalidArgument.
+Result<CompileLine> decode_line(std::string_view line);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_REPOSITORY_COMPILE_DIALOGUE_H_

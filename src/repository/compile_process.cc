@@ -1,0 +1,163 @@
+#include "repository/compile_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <string_view>
+
+#include "base/units.h"
+#include "platform/child_process.h"
+#include "platform/clock.h"
+#include "platform/confinement.h"
+#include "program/package.h"
+
+namespace foliot {
+namespace {
+
+constexpr int kPackageFile = 3;
+constexpr size_t kLineBytesMax = size_t{64} << 10;
+constexpr size_t kComplaintBytesMax = 1024;
+constexpr Duration kListen = Duration::milliseconds(50);
+
+// What libraries and sanitizers may be told; nothing else of the server's
+// environment, where secrets may be.
+std::vector<std::string> environment(bool background) {
+  constexpr std::array<std::string_view, 8> kPassedOn{
+      "LD_LIBRARY_PATH=", "ONEDNN_", "DNNL_", "OMP_", "GOMP_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
+  std::vector<std::string> result;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (std::ranges::any_of(kPassedOn, [&](std::string_view name) { return text.starts_with(name); })) {
+      result.emplace_back(text);
+    }
+  }
+  // A thread that waits for others must not keep a CPU busy meanwhile.
+  if (background) result.emplace_back("OMP_WAIT_POLICY=PASSIVE");
+  return result;
+}
+
+// One compilation, from the server's side.
+class Conversation {
+ public:
+  Conversation(const CompileRequest& request, const CompileWatch& watch, std::set<std::string>& unconfined)
+      : request_(request), watch_(watch), unconfined_(unconfined) {}
+
+  Status run(ChildProcess child) {
+    const Duration patience = request_.cpu_time * CompileLimits::kPatience;
+    const TimePoint give_up = monotonic_now() + patience;
+    while (child.listen(kListen, said_, complained_)) {
+      hear();
+      if (watch_.cancelled && watch_.cancelled()) return Status::unavailable("compiling was cancelled");
+      if (patience > Duration() && monotonic_now() > give_up) {
+        return Status::resource_exhausted(
+            fmt::format("compiling took more than {}; raise --compile-time", format_duration(patience)));
+      }
+    }
+    hear();
+    if (end_ && (!end_->ok() || child.succeeded())) return *end_;
+    return why_it_ended(child);
+  }
+
+ private:
+  void hear() {
+    size_t begin = 0;
+    for (size_t end = 0; (end = said_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      hear_line(std::string_view(said_).substr(begin, end - begin));
+    }
+    said_.erase(0, begin);
+    if (said_.size() > kLineBytesMax) said_.clear();
+    // The last words tell most.
+    if (complained_.size() > kComplaintBytesMax) complained_.erase(0, complained_.size() - kComplaintBytesMax);
+  }
+
+  void hear_line(std::string_view text) {
+    constexpr size_t kUnconfinedMax = 16;
+    Result<CompileLine> line = decode_line(text);
+    if (!line.ok()) return;
+    if (const auto* step = std::get_if<CompileStep>(&*line); step != nullptr && watch_.progress) {
+      watch_.progress(step->step, step->share);
+    } else if (auto* unconfined = std::get_if<CompileUnconfined>(&*line)) {
+      if (unconfined_.size() < kUnconfinedMax) unconfined_.insert(std::move(unconfined->what));
+    } else if (auto* end = std::get_if<CompileEnd>(&*line)) {
+      end_ = std::move(end->status);
+    }
+  }
+
+  Status why_it_ended(const ChildProcess& child) const {
+    if (child.signal() == SIGXCPU || (child.signal() == SIGKILL && request_.cpu_time > Duration())) {
+      return Status::resource_exhausted(
+          fmt::format("the process that compiled it was ended: it took more than {} of CPU time (raise "
+                      "--compile-time), or the machine ran out of memory",
+                      format_duration(request_.cpu_time)));
+    }
+    if (child.signal() == SIGXFSZ) return Status::resource_exhausted("the compiled model is too large");
+    const auto last = complained_.find_last_not_of(" \n");
+    const std::string words = last == std::string::npos ? "" : ": " + complained_.substr(0, last + 1);
+    return Status::internal(fmt::format("the process that compiled it ended with {}{}", child.ending(), words));
+  }
+
+  const CompileRequest& request_;
+  const CompileWatch& watch_;
+  std::set<std::string>& unconfined_;
+  std::string said_;
+  std::string complained_;
+  std::optional<Status> end_;
+};
+
+void say(const CompileLine& line) {
+  const std::string text = encode_line(line);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+Status compile_as_asked(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {
+  const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
+  FOLIOT_ASSIGN_OR_RETURN(const CompileRequest request, decode_request(input));
+  std::filesystem::path folder = request.model.parent_path();
+  if (folder.empty()) folder = ".";
+  FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine({.readable = {folder, request.model},
+                                                          .memory_bytes = request.memory_bytes,
+                                                          .file_bytes = request.memory_bytes,
+                                                          .cpu_time = request.cpu_time,
+                                                          .background = request.background}));
+  for (const std::string& what : unconfined) say(CompileUnconfined{what});
+  const std::unique_ptr<Device> device = make_device(request.threads);
+  const auto progress = [](std::string_view step, double share) { say(CompileStep{std::string(step), share}); };
+  FOLIOT_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          foliot::compile(request.model, request.options, *device, progress));
+  return write_package(File(kPackageFile), compiled.program, compiled.weights);
+}
+
+}  // namespace
+
+Status CompileProcess::compile(CompileRequest request, int output, const CompileWatch& watch) {
+  request.memory_bytes = limits_.memory_bytes;
+  request.cpu_time = limits_.cpu_time;
+  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start({.command = command_,
+                                                                   .environment = environment(request.background),
+                                                                   .input = encode_request(request),
+                                                                   .output_file = output,
+                                                                   .background = request.background}));
+  return Conversation(request, watch, unconfined_).run(std::move(child));
+}
+
+int serve_compile_request(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {
+  Status status;
+  try {
+    status = compile_as_asked(make_device);
+  } catch (const std::bad_alloc&) {
+    status = Status::resource_exhausted("compiling needs more memory than it may use; raise --compile-memory");
+  }
+  say(CompileEnd{status});
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace foliot

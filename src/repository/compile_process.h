@@ -1,0 +1,65 @@
+// CompileProcess: compiles models in a process of its own, since a model file can
+// be anything. The process is confined (platform/confinement.h) before it opens
+// the file, and what it writes is checked when it is opened (program/package.h).
+// Whatever it does, the server goes on.
+#ifndef FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
+#define FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "device/device.h"
+#include "repository/compile_dialogue.h"
+
+namespace foliot {
+
+struct CompileLimits {
+  uint64_t memory_bytes = 0;  // of address space; 0: no limit
+  // Of CPU, over all threads. By the clock it may take kPatience times as long,
+  // since a process in the background may have to wait for a CPU.
+  Duration cpu_time = Duration::seconds(600);
+  static constexpr int64_t kPatience = 6;
+};
+
+// What somebody who waits for a compilation wants to know and say. Either may be
+// empty.
+struct CompileWatch {
+  Progress progress;
+  std::function<bool()> cancelled;  // asked several times a second
+};
+
+// Threading: one thread at a time.
+class CompileProcess {
+ public:
+  // `command`: the program that runs serve_compile_request(), and its arguments.
+  CompileProcess(std::vector<std::string> command, const CompileLimits& limits)
+      : command_(std::move(command)), limits_(limits) {}
+
+  // Compiles request.model (its limits are filled in) and writes the package into
+  // the open, empty file `output`. Errors: those of compile(); kResourceExhausted
+  // if a limit was reached; kUnavailable if cancelled; kInternal if the process
+  // crashed.
+  Status compile(CompileRequest request, int output, const CompileWatch& watch);
+
+  // Parts of the confinement that this machine could not provide, so far.
+  const std::set<std::string>& unconfined() const { return unconfined_; }
+
+ private:
+  std::vector<std::string> command_;
+  CompileLimits limits_;
+  std::set<std::string> unconfined_;
+};
+
+// The other side, in the process: reads the request, confines itself, compiles,
+// and writes the package into descriptor 3. Returns the exit code.
+// REQUIRES: no threads yet.
+int serve_compile_request(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_REPOSITORY_COMPILE_PROCESS_H_

@@ -1,0 +1,130 @@
+#include "repository/package_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace foliot {
+namespace {
+
+using testing::HasSubstr;
+
+Program make_program() {
+  Tensor x{.name = "x", .shape = {1, 4}, .bytes = 16, .place = Place::kInput};
+  Tensor y{.name = "y", .shape = {1, 4}, .bytes = 16, .place = Place::kOutput};
+  Plan plan;
+  plan.tensors = {x, y};
+  plan.operators = {{.kind = OperatorKind::kReshape, .name = "copy", .inputs = {0}, .outputs = {1}}};
+  plan.inputs = {0};
+  plan.outputs = {1};
+  plan.input_bytes = plan.output_bytes = 16;
+  Program program;
+  program.batch_sizes = {1};
+  program.inputs = {{.name = "x", .shape = {4}, .dimension_names = {""}}};
+  program.outputs = {{.name = "y", .shape = {4}, .dimension_names = {""}}};
+  program.buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(5)}}};
+  program.plans = {plan};
+  program.page_bytes = 4096;
+  program.weights_bytes = 4096;
+  return program;
+}
+
+class PackageStoreTest : public testing::Test {
+ protected:
+  PackageStoreTest()
+      : store_(make_folder() / "cache", WeightsTier::kMemory, "device 1",
+               [this](const auto&, const auto&, int output, const CompileWatch&) { return compile(output); }) {
+    set_model("a");
+  }
+  ~PackageStoreTest() override { std::filesystem::remove_all(folder_); }
+
+  const std::filesystem::path& make_folder() {
+    std::string name = testing::TempDir() + "foliot_store_XXXXXX";
+    return folder_ = ::mkdtemp(name.data());
+  }
+  void set_model(const std::string& text) {
+    std::filesystem::create_directories(model().parent_path());
+    std::ofstream(model()) << text;
+  }
+  std::filesystem::path model() const { return folder_ / "model/model.onnx"; }
+  Status compile(int output) {
+    ++compiled_;
+    if (during_) during_(output);
+    return result_.ok() ? write_package(File(::dup(output)), make_program(), std::vector<std::byte>(4096)) : result_;
+  }
+  Result<Package> get() { return store_.get(model(), CompileOptions()); }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> result;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) result.push_back(entry.path());
+    return result;
+  }
+
+  std::filesystem::path folder_;
+  PackageStore store_;
+  int compiled_ = 0;
+  Status result_;
+  std::function<void(int)> during_;
+};
+
+TEST_F(PackageStoreTest, CompilesOnceAndSharesWhatIsInUse) {
+  const auto first = get();
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  const auto second = get();
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(first->program, second->program);
+  EXPECT_EQ(compiled_, 1);
+}
+
+TEST_F(PackageStoreTest, AnythingThatMattersIsAnotherPackage) {
+  const std::string key = store_.key_of(model(), {}).value();
+  EXPECT_NE(store_.key_of(model(), {.batch_sizes = {1}}).value(), key);
+  const PackageStore other(folder_, WeightsTier::kMemory, "device 2", {});
+  EXPECT_NE(other.key_of(model(), {}).value(), key);
+  std::ofstream(model().parent_path() / "weights.bin") << "x";
+  EXPECT_NE(store_.key_of(model(), {}).value(), key);
+  std::filesystem::remove(model().parent_path() / "weights.bin");
+  std::ofstream(model().parent_path() / "model.toml") << "weight = 2";
+  EXPECT_EQ(store_.key_of(model(), {}).value(), key);
+  set_model("b");
+  EXPECT_NE(store_.key_of(model(), {}).value(), key);
+}
+
+TEST_F(PackageStoreTest, ADamagedPackageIsMadeAnew) {
+  ASSERT_TRUE(get().ok());
+  std::ofstream(files().front(), std::ios::in | std::ios::out) << "damage";
+  EXPECT_TRUE(get().ok());
+  EXPECT_EQ(compiled_, 2);
+}
+
+TEST_F(PackageStoreTest, AFailureLeavesNothingBehind) {
+  result_ = Status::unimplemented("operator Frobnicate");
+  EXPECT_EQ(get().status().message(), "operator Frobnicate");
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(PackageStoreTest, WhatTheCompilerWroteIsChecked) {
+  during_ = [](int output) { EXPECT_EQ(::write(output, "nonsense", 8), 8); };
+  EXPECT_EQ(get().status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(PackageStoreTest, AModelThatChangesMeanwhileIsToBeLoadedAgain) {
+  during_ = [this](int) { set_model("b"); };
+  const auto package = get();
+  EXPECT_EQ(package.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(package.status().message(), HasSubstr("changed"));
+  EXPECT_TRUE(files().empty());
+  during_ = {};
+  EXPECT_TRUE(get().ok());
+}
+
+TEST_F(PackageStoreTest, AFolderThatCannotBeWrittenIsSaid) {
+  std::ofstream(folder_ / "cache") << "a file";
+  EXPECT_THAT(get().status().message(), HasSubstr("--cache"));
+}
+
+}  // namespace
+}  // namespace foliot
