@@ -4,10 +4,12 @@
 import sys
 
 import many_models
+import model_updates
 import overload
 import restart
 import simulation
 from figure import print_figures
 
 if __name__ == "__main__":
-    sys.exit(print_figures([*restart.measure(), *many_models.measure(), *overload.measure(), *simulation.measure()]))
+    sys.exit(print_figures([*restart.measure(), *many_models.measure(), *overload.measure(), *simulation.measure(),
+                            *model_updates.measure(model_updates.read_options([]))]))
