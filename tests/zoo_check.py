@@ -69,7 +69,7 @@ Every network of `tools/models`, with seeded random weights: compiled, run at ba
 {', '.join(map(str, BATCH_SIZES))} and every sequence bucket, at batch size 2 also in two parts at many cuts, and compared
 with onnxruntime. It passes if the largest difference is within {RELATIVE_ERROR_MAX:g} of the output's largest value, rows
 differ by ten times as much, and the planned workspace is within a tenth of the least possible.
-Written by `make zoo ZOO="--write docs/ZOO.md"`.
+Written by `make zoo ZOO="--resume --write docs/ZOO.md"`, which runs what is missing.
 
 {HEADER}
 {chr(10).join(row(results[name]) for name in names if name in results)}
