@@ -2,7 +2,8 @@
 // every request and every action is looked up several times.
 //
 // Open addressing with linear probing; erasing moves what follows back, so nothing
-// is left behind. Not to be iterated over: its order means nothing.
+// is left behind. Its order means nothing: whatever comes of for_each() is to be
+// sorted, or not to depend on it.
 //
 // Threading: not thread-safe; one owner.
 #ifndef FOLIOT_BASE_FLAT_MAP_H_
@@ -44,6 +45,18 @@ class FlatMap {
   const Value* find(uint64_t key) const {
     const Slot& slot = slots_[place(key)];
     return slot.used ? &slot.value : nullptr;
+  }
+
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const Slot& slot : slots_) {
+      if (slot.used) visit(slot.key, slot.value);
+    }
+  }
+
+  void clear() {
+    slots_.assign(kSlotsMin, Slot());
+    size_ = 0;
   }
 
   bool erase(uint64_t key) {

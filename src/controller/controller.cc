@@ -47,13 +47,95 @@ Controller::Controller(const ControllerOptions& options, const SchedulerFactory&
 
 Controller::~Controller() = default;
 
-DeviceId Controller::add_device(uint32_t page_count, TimePoint /*now*/) {
+// ---- Devices ----
+
+DeviceId Controller::add_device(uint32_t page_count, TimePoint now) {
   const DeviceId id(static_cast<uint32_t>(cluster_.devices.size()));
-  cluster_.devices.emplace_back(id, page_count);
-  cluster_.estimator.add_device();
-  observe_pages(id);
+  join_device(id, page_count, {}, now);
   return id;
 }
+
+void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const ModelId> residents, TimePoint now) {
+  FOLIOT_CHECK(id.value() <= cluster_.devices.size());
+  if (id.value() == cluster_.devices.size()) {
+    cluster_.devices.emplace_back(id, 0).lose();
+    cluster_.estimator.add_device();
+  }
+  turn_now_ = now;
+  DeviceModel& device = cluster_.devices[id.value()];
+  uint32_t pages = 0;
+  for (const ModelId model : residents) pages += cluster_.model(model).pages;
+  device.join(page_count, residents, pages, now);
+  count_copies(device, true);
+  device_changed({.device = id, .joined = true, .residents = residents}, now);
+  for (const ModelId model : residents) continue_removal(model);
+}
+
+void Controller::drain_device(DeviceId device, TimePoint now) {
+  if (cluster_.device(device).state() == DeviceState::kLost) return;
+  set_device_state(device, DeviceState::kDraining, DeviceTrouble::kLeft, now);
+}
+
+bool Controller::idle(DeviceId device) const {
+  return std::none_of(actions_outstanding_.begin(), actions_outstanding_.end(),
+                      [&](const auto& entry) { return entry.second.device == device; });
+}
+
+void Controller::set_device_state(DeviceId id, DeviceState state, DeviceTrouble trouble, TimePoint now) {
+  DeviceModel& device = cluster_.devices[id.value()];
+  if (device.state() == state) return;
+  if (device.up()) count_copies(device, false);
+  device.set_state(state);
+  if (device.up()) count_copies(device, true);
+  device_changed({.device = id, .state = state, .trouble = trouble}, now);
+}
+
+void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) {
+  DeviceModel& device = cluster_.devices[id.value()];
+  if (device.state() == DeviceState::kLost) return;
+  turn_now_ = now;
+  if (device.up()) count_copies(device, false);
+  const std::vector<ModelId> held = device.loaded();
+  device.lose();
+  cluster_.estimator.forget_device(id);
+  device_changed({.device = id, .state = DeviceState::kLost, .trouble = trouble}, now);
+
+  // In the order of ids, so that the same events give the same completions.
+  std::vector<ActionId> outstanding;
+  for (const auto& [action_id, action] : actions_outstanding_) {
+    if (action.device == id) outstanding.push_back(action_id);
+  }
+  std::sort(outstanding.begin(), outstanding.end());
+  for (const ActionId action_id : outstanding) {
+    const Action& action = actions_outstanding_.at(action_id);
+    on_outcome({.action = action_id,
+                .type = action.type,
+                .device = id,
+                .model = action.model,
+                .status = OutcomeStatus::kLost,
+                .start = now,
+                .end = now,
+                .output_end = now},
+               now);
+  }
+  for (const ModelId model : held) continue_removal(model);
+}
+
+void Controller::device_changed(const DeviceChange& change, TimePoint now) {
+  for (Observer* observer : observers_) observer->on_device(change, now);
+  scheduler_->on_device_changed(change.device, now);
+  observe_pages(change.device);
+}
+
+void Controller::count_copies(const DeviceModel& device, bool there) {
+  for (const ModelId model : device.loaded()) {
+    uint32_t& copies = cluster_.copies[model.value()];
+    FOLIOT_CHECK(there || copies > 0);
+    copies += there ? 1 : -1;
+  }
+}
+
+// ---- Models ----
 
 void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now) {
   const uint32_t id = model->id.value();
@@ -90,9 +172,8 @@ void Controller::continue_removal(ModelId model) {
   }
   const bool outstanding = std::any_of(actions_outstanding_.begin(), actions_outstanding_.end(),
                                        [&](const auto& entry) { return entry.second.model == model; });
-  const bool placed = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    return device.residency(model) != Residency::kAbsent;
-  });
+  const bool placed = std::any_of(cluster_.devices.begin(), cluster_.devices.end(),
+                                  [&](const DeviceModel& device) { return device.held(model) != Residency::kAbsent; });
   if (!outstanding && !placed) cluster_.models[model.value()] = nullptr;
 }
 
@@ -104,9 +185,10 @@ void Controller::on_request(const Request& request, TimePoint now) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
   }
   FOLIOT_CHECK(!requests_.contains(request.id));
-  if (queued_ >= options_.queued_max || cluster_.devices.empty()) {
-    return refuse_new(request, Refusal::kOverload, TimePoint(), now);
-  }
+  if (queued_ >= options_.queued_max) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
+  const bool nobody = std::all_of(cluster_.devices.begin(), cluster_.devices.end(),
+                                  [](const DeviceModel& device) { return device.state() == DeviceState::kLost; });
+  if (nobody) return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
   const bool cold = cluster_.copies[request.model.value()] == 0;
   Tracked& tracked = requests_.emplace(request.id, Tracked{.request = request, .cold_start = cold}).first->second;
   enqueue(tracked, now);
@@ -167,8 +249,8 @@ Verdict Controller::load(DeviceId device, ModelId model, Window window) {
 Verdict Controller::check_unload(DeviceId device, ModelId model) const {
   if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
   const DeviceModel& d = cluster_.device(device);
-  if (d.residency(model) == Residency::kAbsent) return Verdict::kNotPlaced;
-  if (d.residency(model) == Residency::kLoading || d.infers_outstanding(model) > 0) return Verdict::kInUse;
+  if (d.held(model) == Residency::kAbsent) return Verdict::kNotPlaced;
+  if (d.held(model) == Residency::kLoading || d.infers_outstanding(model) > 0) return Verdict::kInUse;
   return Verdict::kAccepted;
 }
 
@@ -183,8 +265,9 @@ Verdict Controller::unload(DeviceId device, ModelId model) {
                       .earliest = turn_now_,
                       .latest = TimePoint::infinite_future(),
                       .expected = Duration()};
-  cluster_.devices[device.value()].sent_unload(model, cluster_.model(model).pages);
-  --cluster_.copies[model.value()];
+  DeviceModel& d = cluster_.devices[device.value()];
+  d.sent_unload(model, cluster_.model(model).pages);
+  if (d.up()) --cluster_.copies[model.value()];
   send(action);
   observe_pages(device);
   return Verdict::kAccepted;
@@ -271,22 +354,12 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   turn_now_ = now;
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
-  switch (action.type) {
-    case ActionType::kLoad: load_over(action, outcome); break;
-    case ActionType::kUnload:
-      if (!outcome.done()) {
-        cluster_.devices[action.device.value()].unload_refused(action.model, cluster_.model(action.model).pages);
-        ++cluster_.copies[action.model.value()];
-      }
-      break;
-    case ActionType::kInfer: {
-      DeviceModel& device = cluster_.devices[action.device.value()];
-      device.infer_over(action.id, action.model, outcome.end);
-      if (outcome.done()) {
-        cluster_.estimator.record_exec(action.device, action.model, action.bucket,
-                                       batch_index(action.model, action.batch_size), outcome.duration);
-      }
-      break;
+  // A lost device has forgotten it all already.
+  if (outcome.status != OutcomeStatus::kLost) {
+    switch (action.type) {
+      case ActionType::kLoad: load_over(action, outcome); break;
+      case ActionType::kUnload: unload_over(action, outcome); break;
+      case ActionType::kInfer: exec_over(action, outcome); break;
     }
   }
   scheduler_->on_outcome(action, outcome, now);
@@ -299,8 +372,22 @@ void Controller::load_over(const Action& action, const Outcome& outcome) {
   cluster_.devices[action.device.value()].load_over(action.id, action.model, cluster_.model(action.model).pages,
                                                     outcome.done(), outcome.end);
   if (!outcome.done()) return;
-  ++cluster_.copies[action.model.value()];
+  if (cluster_.device(action.device).up()) ++cluster_.copies[action.model.value()];
   cluster_.estimator.record_load(action.device, action.model, outcome.duration);
+}
+
+void Controller::unload_over(const Action& action, const Outcome& outcome) {
+  if (outcome.done()) return;
+  DeviceModel& device = cluster_.devices[action.device.value()];
+  device.unload_refused(action.model, cluster_.model(action.model).pages);
+  if (device.up()) ++cluster_.copies[action.model.value()];
+}
+
+void Controller::exec_over(const Action& action, const Outcome& outcome) {
+  cluster_.devices[action.device.value()].infer_over(action.id, action.model, outcome.end);
+  if (!outcome.done()) return;
+  cluster_.estimator.record_exec(action.device, action.model, action.bucket,
+                                 batch_index(action.model, action.batch_size), outcome.duration);
 }
 
 void Controller::infer_over(const Action& action, const Outcome& outcome, TimePoint now) {
@@ -309,7 +396,7 @@ void Controller::infer_over(const Action& action, const Outcome& outcome, TimePo
 
 void Controller::row_over(const Action& action, const Outcome& outcome, RequestId id, TimePoint now) {
   Tracked& tracked = requests_.at(id);
-  if (!outcome.done() && outcome.status != OutcomeStatus::kFailed) return give_back(tracked, now);
+  if (!outcome.done() && outcome.status != OutcomeStatus::kFailed) return give_back(tracked, outcome.status, now);
   const Request& request = tracked.request;
   Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), outcome.output_end);
   if (!outcome.done()) {
@@ -330,21 +417,31 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
   complete(completion, now);
 }
 
-// The worker refused the action that carried this request: it may be tried again
-// while there is time, but not forever.
-void Controller::give_back(Tracked& tracked, TimePoint now) {
+// The worker refused the action that carried this request, or was lost: it may be
+// tried again while there is time, but not forever.
+void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now) {
   const Request request = tracked.request;
+  const bool lost = status == OutcomeStatus::kLost;
   const bool removed = removing_[request.model.value()];
-  if (!draining_ && !removed && tracked.returns < options_.returns_max && now < request.deadline) {
+  const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
+  if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time) {
     ++tracked.returns;
     return enqueue(tracked, now);
   }
-  const Refusal reason = draining_                 ? Refusal::kDraining
-                         : removed                 ? Refusal::kUnloaded
-                         : now >= request.deadline ? Refusal::kExpired
-                                                   : Refusal::kWorkerLost;
+  const Refusal reason = draining_         ? Refusal::kDraining
+                         : removed         ? Refusal::kUnloaded
+                         : in_time || lost ? Refusal::kWorkerLost
+                                           : Refusal::kExpired;
   requests_.erase(request.id);
   complete(refusal_of(request, reason, TimePoint(), now), now);
+}
+
+bool Controller::still_meetable(const Request& request, TimePoint now) const {
+  return std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
+    if (!device.up()) return false;
+    const Duration exec = cluster_.estimator.exec(device.id(), request.model, request.bucket, 0);
+    return now + exec + cluster_.deadline_margin <= request.deadline;
+  });
 }
 
 // ---- Requests ----
@@ -394,7 +491,7 @@ void Controller::withdraw_all(const std::function<bool(const Request&)>& which, 
 void Controller::observe_pages(DeviceId id) {
   const DeviceModel& device = cluster_.device(id);
   for (Observer* observer : observers_) {
-    observer->on_pages(id, device.page_count() - device.free_pages(), device.page_count());
+    observer->on_pages(id, device.pages_used(), device.pages_total());
   }
 }
 

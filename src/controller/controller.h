@@ -49,7 +49,18 @@ class Controller : private Dispatcher {
   void add_observer(Observer& observer) { observers_.push_back(&observer); }
 
   // Events.
-  DeviceId add_device(uint32_t page_count, TimePoint now);
+  // A device joins, as the next id or as one that was lost. Its pages hold
+  // `residents` and nothing else, and it has nothing to do. REQUIRES: they are models
+  // that exist, each once, and fit.
+  void join_device(DeviceId device, uint32_t page_count, std::span<const ModelId> residents, TimePoint now);
+  DeviceId add_device(uint32_t page_count, TimePoint now);  // the next id, empty
+  // It gets no more work; once idle() it may leave.
+  void drain_device(DeviceId device, TimePoint now);
+  bool idle(DeviceId device) const;
+  // It is fenced: nothing that it says from now on may come here. What it had to do
+  // ends as kLost; requests of it that still have time are planned again, the others
+  // are refused (kWorkerLost).
+  void lose_device(DeviceId device, DeviceTrouble trouble, TimePoint now);
   // `model.id` is the next free one: the number of models added so far, or that
   // of one removed.
   void add_model(std::shared_ptr<const ModelInfo> model, TimePoint now);
@@ -59,6 +70,7 @@ class Controller : private Dispatcher {
   bool model_gone(ModelId model) const;
   void on_request(const Request& request, TimePoint now);
   void on_cancel(RequestId request, TimePoint now);
+  // REQUIRES: of an action that is outstanding.
   void on_outcome(const Outcome& outcome, TimePoint now);
   // Refuses what is queued and all that comes after (kDraining).
   void drain(TimePoint now);
@@ -95,10 +107,18 @@ class Controller : private Dispatcher {
   void doubt_if_idle(const Request& request);
   void continue_removal(ModelId model);
 
+  void set_device_state(DeviceId device, DeviceState state, DeviceTrouble trouble, TimePoint now);
+  void device_changed(const DeviceChange& change, TimePoint now);
+  // Whether a request could still be met by some device, if it were run at once.
+  bool still_meetable(const Request& request, TimePoint now) const;
+  void count_copies(const DeviceModel& device, bool there);
+
   void load_over(const Action& action, const Outcome& outcome);
+  void unload_over(const Action& action, const Outcome& outcome);
+  void exec_over(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);
   void row_over(const Action& action, const Outcome& outcome, RequestId row, TimePoint now);
-  void give_back(Tracked& tracked, TimePoint now);
+  void give_back(Tracked& tracked, OutcomeStatus status, TimePoint now);
   void enqueue(Tracked& tracked, TimePoint now);
   void dequeue(Tracked& tracked);
   // Completes a queued request that the policy knows nothing of (any more).

@@ -19,6 +19,7 @@ class ScriptedScheduler : public Scheduler {
   void on_request(const Request& request, TimePoint) override { queued.push_back(request.id); }
   void on_withdrawn(const Request& request, TimePoint) override { std::erase(queued, request.id); }
   void on_outcome(const Action&, const Outcome&, TimePoint) override {}
+  void on_device_changed(DeviceId, TimePoint) override {}
   void on_model_added(const ModelInfo&, TimePoint) override {}
   void on_model_removed(ModelId, TimePoint) override {}
   TimePoint plan(TimePoint, Dispatcher& dispatcher) override {
@@ -102,6 +103,8 @@ class ControllerTest : public ::testing::Test {
                              .output_end = end},
                             end);
   }
+  void lose() { controller_->lose_device(DeviceId(0), DeviceTrouble::kLink, at(20)); }
+  void join(const std::vector<ModelId>& residents) { controller_->join_device(DeviceId(0), 4, residents, at(30)); }
   void load_model(uint32_t model = 0) {
     ASSERT_EQ(load(model), Verdict::kAccepted);
     outcome();
@@ -223,6 +226,97 @@ TEST_F(ControllerTest, DrainingRefusesWhatWaitsAndWhatComes) {
   request(2);
   EXPECT_EQ(completion(1).refusal, Refusal::kDraining);
   EXPECT_EQ(completion(2).refusal, Refusal::kDraining);
+}
+
+// ---- Devices that come and go ----
+
+// Sees what the controller says of devices and of what they had to do.
+class Witness : public Observer {
+ public:
+  void on_outcome(const Action&, const Outcome& outcome, TimePoint) override { statuses.push_back(outcome.status); }
+  void on_device(const DeviceChange& change, TimePoint) override { states.push_back(change.state); }
+  std::vector<OutcomeStatus> statuses;
+  std::vector<DeviceState> states;
+};
+
+TEST_F(ControllerTest, WhatALostDeviceHadIsPlannedAgainOrRefusedAtOnce) {
+  Witness witness;
+  controller_->add_observer(witness);
+  load_model();
+  request(1);
+  request(2, 0, at(24));  // no time is left for it
+  ASSERT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2), Verdict::kAccepted);
+  controller_->add_device(4, at(15));  // where it could go on
+  scheduler_->queued.clear();
+  lose();
+  EXPECT_EQ(witness.statuses, (std::vector{OutcomeStatus::kDone, OutcomeStatus::kLost}));
+  EXPECT_EQ(witness.states, (std::vector{DeviceState::kUp, DeviceState::kLost}));
+  EXPECT_EQ(scheduler_->queued, std::deque{RequestId(1)});
+  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost);
+  EXPECT_EQ(controller_->actions_outstanding(), 0u);
+}
+
+TEST_F(ControllerTest, NothingIsPlacedOnALostDevice) {
+  request(1);
+  load_model();
+  lose();
+  const DeviceModel& device = controller_->cluster().device(DeviceId(0));
+  EXPECT_EQ(device.page_count(), 0u);
+  EXPECT_EQ(device.residency(ModelId(0)), Residency::kAbsent);
+  EXPECT_EQ(controller_->cluster().copies[0], 0u);
+  EXPECT_EQ(infer({RequestId(1)}), Verdict::kNotPlaced);
+  EXPECT_EQ(load(0), Verdict::kNoPages);
+  EXPECT_EQ(unload(0), Verdict::kNotPlaced);
+  request(2);
+  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost) << "there is no device at all";
+}
+
+TEST_F(ControllerTest, ADeviceJoinsWithWhatItsPagesHold) {
+  request(1);
+  load_model();
+  lose();
+  join({ModelId(1)});
+  EXPECT_EQ(controller_->cluster().copies[0], 0u);
+  EXPECT_EQ(controller_->cluster().copies[1], 1u);
+  EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 1u);
+  EXPECT_EQ(load(0), Verdict::kNoPages);
+  request(3, 1);
+  ASSERT_EQ(infer({RequestId(3)}, 1), Verdict::kAccepted);
+  const ActionId answer = sink_.actions.back().id;
+  outcome(OutcomeStatus::kDone, at(40));
+  EXPECT_TRUE(completion(3).served());
+  EXPECT_EQ(completion(3).action, answer);
+}
+
+TEST_F(ControllerTest, ALostDeviceForgetsItsMeasurements) {
+  request(1);
+  load_model();
+  EXPECT_EQ(controller_->cluster().estimator.load(DeviceId(0), ModelId(0)), ms(2));
+  lose();
+  EXPECT_EQ(controller_->cluster().estimator.load(DeviceId(0), ModelId(0)), ms(5));
+}
+
+TEST_F(ControllerTest, ADrainingDeviceEndsWhatItHas) {
+  request(1);
+  request(2);
+  load_model();
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  controller_->drain_device(DeviceId(0), at(20));
+  EXPECT_EQ(infer({RequestId(2)}), Verdict::kNotPlaced);
+  EXPECT_FALSE(controller_->idle(DeviceId(0)));
+  outcome(OutcomeStatus::kDone, at(30));
+  EXPECT_TRUE(completion(1).served());
+  EXPECT_TRUE(controller_->idle(DeviceId(0)));
+  lose();
+  EXPECT_EQ(controller_->queued(), 1u) << "the other waits for a device";
+}
+
+TEST_F(ControllerTest, AModelThatIsRemovedIsGoneWithTheDeviceThatHeldIt) {
+  load_model();
+  controller_->remove_model(ModelId(0), at(15));
+  EXPECT_FALSE(controller_->model_gone(ModelId(0)));
+  lose();
+  EXPECT_TRUE(controller_->model_gone(ModelId(0)));
 }
 
 }  // namespace

@@ -37,6 +37,11 @@ void Timeline::remove(ActionId id, TimePoint end) {
   if (first && !pending_.empty()) first_start_ = std::max(end, pending_.front().earliest);
 }
 
+TimePoint Timeline::first_end(int64_t times) const {
+  if (pending_.empty()) return TimePoint::infinite_future();
+  return first_start_ + pending_.front().expected * times;
+}
+
 const DeviceModel::State& DeviceModel::state(ModelId model) const {
   static const State kAbsent;
   const State* found = models_.find(model.value());
@@ -46,6 +51,34 @@ const DeviceModel::State& DeviceModel::state(ModelId model) const {
 void DeviceModel::forget_if_gone(ModelId model) {
   const State& s = std::as_const(*this).state(model);
   if (s.residency == Residency::kAbsent && s.infers == 0) models_.erase(model.value());
+}
+
+std::vector<ModelId> DeviceModel::loaded() const {
+  std::vector<ModelId> found;
+  models_.for_each([&](uint64_t id, const State& s) {
+    if (s.residency == Residency::kLoaded) found.emplace_back(static_cast<uint32_t>(id));
+  });
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void DeviceModel::lose() {
+  state_ = DeviceState::kLost;
+  page_count_ = 0;
+  free_pages_ = 0;
+  models_.clear();
+  exec_.clear();
+  load_.clear();
+}
+
+void DeviceModel::join(uint32_t page_count, std::span<const ModelId> residents, uint32_t pages_used, TimePoint now) {
+  FOLIOT_CHECK(state_ == DeviceState::kLost && pages_used <= page_count);
+  state_ = DeviceState::kUp;
+  page_count_ = page_count;
+  free_pages_ = page_count - pages_used;
+  for (const ModelId model : residents) {
+    state(model) = {.residency = Residency::kLoaded, .infers = 0, .loaded_at = now, .last_used = now};
+  }
 }
 
 void DeviceModel::sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected,

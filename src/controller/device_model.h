@@ -3,16 +3,21 @@
 // executors will be free (Clockwork, section 5.3: "managing worker state").
 //
 // Every action is checked against it before it is sent, and changes it at once.
+//
+// A device that is not up has no pages and holds nothing, as far as whoever plans
+// can see: nothing is placed on it and nothing fits on it.
 #ifndef FOLIOT_CONTROLLER_DEVICE_MODEL_H_
 #define FOLIOT_CONTROLLER_DEVICE_MODEL_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/flat_map.h"
 #include "base/time.h"
 #include "core/action.h"
+#include "core/device_state.h"
 #include "core/ids.h"
 
 namespace foliot {
@@ -30,6 +35,10 @@ class Timeline {
   // The action is over; the executor was free again at `end`.
   void remove(ActionId id, TimePoint end);
   uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
+  void clear() { pending_.clear(); }
+  // When the first of them is over if it takes so many times as long as expected;
+  // infinite if there is none.
+  TimePoint first_end(int64_t times) const;
 
  private:
   struct Pending {
@@ -46,9 +55,11 @@ class DeviceModel {
   DeviceModel(DeviceId id, uint32_t page_count) : id_(id), page_count_(page_count), free_pages_(page_count) {}
 
   DeviceId id() const { return id_; }
-  uint32_t page_count() const { return page_count_; }
-  uint32_t free_pages() const { return static_cast<uint32_t>(std::max<int64_t>(free_pages_, 0)); }
-  Residency residency(ModelId model) const { return state(model).residency; }
+  DeviceState state() const { return state_; }
+  bool up() const { return state_ == DeviceState::kUp; }
+  uint32_t page_count() const { return up() ? page_count_ : 0; }
+  uint32_t free_pages() const { return up() ? pages_free() : 0; }
+  Residency residency(ModelId model) const { return up() ? held(model) : Residency::kAbsent; }
   // When a loading model is expected to be loaded.
   TimePoint loaded_at(ModelId model) const { return state(model).loaded_at; }
   // INFERs sent and without an outcome.
@@ -59,6 +70,22 @@ class DeviceModel {
   TimePoint load_available(TimePoint now) const { return load_.available(now); }
   // When a model that is there was last loaded or given work to do; for LRU.
   TimePoint last_used(ModelId model) const { return state(model).last_used; }
+
+  // The truth, whatever its state.
+  uint32_t pages_used() const { return page_count_ - pages_free(); }
+  uint32_t pages_total() const { return page_count_; }
+  Residency held(ModelId model) const { return state(model).residency; }
+  std::vector<ModelId> loaded() const;  // ascending
+  // When the first INFER or LOAD is over if it takes so many times as long as
+  // expected; infinite if there is none.
+  TimePoint first_end(int64_t times) const { return std::min(exec_.first_end(times), load_.first_end(times)); }
+
+  // kUp, kSuspected or kDraining; what it has goes on.
+  void set_state(DeviceState state) { state_ = state; }
+  // Forgets all that it had and held.
+  void lose();
+  // Empty but for `residents`, which take `pages_used`. REQUIRES: it is lost.
+  void join(uint32_t page_count, std::span<const ModelId> residents, uint32_t pages_used, TimePoint now);
 
   // Each takes in an action that is about to be sent. REQUIRES: the device can
   // do it (Controller checks that before).
@@ -83,8 +110,10 @@ class DeviceModel {
   const State& state(ModelId model) const;
   State& state(ModelId model) { return models_[model.value()]; }
   void forget_if_gone(ModelId model);
+  uint32_t pages_free() const { return static_cast<uint32_t>(std::max<int64_t>(free_pages_, 0)); }
 
   DeviceId id_;
+  DeviceState state_ = DeviceState::kUp;
   uint32_t page_count_;
   // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.
   int64_t free_pages_;

@@ -33,6 +33,14 @@ void Estimator::add_device() {
   versions_.push_back(0);
 }
 
+void Estimator::forget_device(DeviceId device) {
+  for (const Place& place : places_[device.value()]) {
+    if (place.estimates != nullptr) unused_.push_back(place.profiles);
+  }
+  places_[device.value()].clear();
+  ++versions_[device.value()];
+}
+
 void Estimator::add_model(const ModelInfo& model) {
   const uint32_t id = model.id.value();
   FOLIOT_CHECK(id <= seeds_.size());

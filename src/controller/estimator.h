@@ -54,6 +54,8 @@ class Estimator {
   Estimator& operator=(const Estimator&) = delete;
 
   void add_device();
+  // Nothing has been measured on it: it is another one now, or may be.
+  void forget_device(DeviceId device);
   // REQUIRES: ids are dense and in order; or those of a model removed before.
   void add_model(const ModelInfo& model);
 

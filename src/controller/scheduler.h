@@ -73,6 +73,10 @@ class Scheduler {
   // What came of an action. Requests of an INFER that the worker refused come
   // again by on_request() after this, as long as they can be tried again.
   virtual void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) = 0;
+  // A device has come, is no longer up, or is up again: the Cluster says how many
+  // pages it has now and what they hold. Of a lost one, the outcomes (kLost) of what
+  // it had to do follow.
+  virtual void on_device_changed(DeviceId device, TimePoint now) = 0;
   virtual void on_model_added(const ModelInfo& model, TimePoint now) = 0;
   // None of its requests is queued any more.
   virtual void on_model_removed(ModelId model, TimePoint now) = 0;

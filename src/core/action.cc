@@ -22,6 +22,7 @@ std::string_view to_string(OutcomeStatus status) {
     case OutcomeStatus::kUnknownModel: return "unknown model";
     case OutcomeStatus::kBusy: return "busy";
     case OutcomeStatus::kFailed: return "failed";
+    case OutcomeStatus::kLost: return "lost";
   }
   FOLIOT_CHECK(false);
 }

@@ -71,6 +71,7 @@ enum class OutcomeStatus : uint8_t {
   kUnknownModel,  // refused: the worker was never given this model
   kBusy,          // refused: UNLOAD of a model in use, LOAD of one loaded or loading
   kFailed,        // it began, and the device reported an error
+  kLost,          // its device was lost: the controller's own word, never a worker's
 };
 std::string_view to_string(OutcomeStatus status);
 

@@ -6,6 +6,7 @@
 #define FOLIOT_CORE_OBSERVER_H_
 
 #include "core/action.h"
+#include "core/device_state.h"
 #include "core/model_info.h"
 #include "core/request.h"
 
@@ -20,6 +21,8 @@ class Observer {
   // `action` is the one that the outcome is of.
   virtual void on_outcome(const Action& /*action*/, const Outcome& /*outcome*/, TimePoint /*now*/) {}
   virtual void on_completion(const Completion& /*completion*/, TimePoint /*now*/) {}
+  // Before the outcomes (kLost) of what a lost device had to do.
+  virtual void on_device(const DeviceChange& /*change*/, TimePoint /*now*/) {}
   virtual void on_pages(DeviceId /*device*/, uint32_t /*used*/, uint32_t /*total*/) {}
 };
 

@@ -33,7 +33,7 @@ enum class Refusal : uint8_t {
   kOverload,      // what is queued before it leaves no time, or a queue is full
   kExpired,       // its time ran out while it waited
   kLate,          // it ran, and the answer came after the deadline
-  kWorkerLost,    // the device failed or refused the action that carried it
+  kWorkerLost,    // its device failed, was lost or refused the action; or there is none
   kUnloaded,      // its model was removed
   kCancelled,     // the client went away
   kDraining,      // the server is shutting down

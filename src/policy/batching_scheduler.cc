@@ -72,6 +72,15 @@ void BatchingScheduler::on_outcome(const Action& action, const Outcome& outcome,
   update(key, now);
 }
 
+void BatchingScheduler::on_device_changed(DeviceId device, TimePoint now) {
+  loads_.on_device_changed();
+  agenda_.changed(device);
+  for (const ModelId model : residents_.on_device_changed(device)) {
+    loads_.on_holders_changed(model);
+    update_model(model, now);
+  }
+}
+
 void BatchingScheduler::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
   if (model.id.value() >= lanes_.size()) lanes_.resize(model.id.value() + 1);
   lanes_[model.id.value()].assign(model.buckets.size(), LaneState(rule_->order()));

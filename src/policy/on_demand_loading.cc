@@ -85,7 +85,8 @@ void OnDemandLoading::load_absent(bool helped, TimePoint now, Dispatcher& dispat
 TimePoint OnDemandLoading::earliest_load(TimePoint now) const {
   TimePoint earliest = TimePoint::infinite_future();
   for (const DeviceModel& device : cluster_.devices) {
-    if (device.loads_outstanding() < kLoadsOutstandingMax) earliest = std::min(earliest, device.load_available(now));
+    if (device.up() && device.loads_outstanding() < kLoadsOutstandingMax)
+      earliest = std::min(earliest, device.load_available(now));
   }
   return earliest;
 }

@@ -37,6 +37,10 @@ class OnDemandLoading {
   // What waits for the model has changed; nullopt: nothing does.
   void set_want(ModelId model, std::optional<Want> want);
   void on_outcome(const Action& action);
+  // A device has changed: there may be room now. on_holders_changed() follows for
+  // each model that it holds or held.
+  void on_device_changed() { retry_ = next_copy_ = TimePoint(); }
+  void on_holders_changed(ModelId model) { update(model); }
 
   // Sends LOADs, and the UNLOADs that they need. Returns when to be called again
   // at the latest.

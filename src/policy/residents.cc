@@ -28,6 +28,23 @@ void Residents::on_outcome(const Action& action) {
   if (!loaded && listed) remove(action.device, action.model);
 }
 
+std::vector<ModelId> Residents::on_device_changed(DeviceId id) {
+  std::vector<ModelId> models;
+  for (const auto& [last_used, model] : by_last_use(id)) models.push_back(model);
+  for (const ModelId model : models) std::erase(holders_of(model), id);
+  by_last_use(id).clear();
+  const DeviceModel& device = cluster_.device(id);
+  if (device.up()) {
+    for (const ModelId model : device.loaded()) {
+      add(id, model);
+      models.push_back(model);
+    }
+  }
+  std::sort(models.begin(), models.end());
+  models.erase(std::unique(models.begin(), models.end()), models.end());
+  return models;
+}
+
 void Residents::add(DeviceId device, ModelId model) {
   std::vector<DeviceId>& holders = holders_of(model);
   holders.insert(std::lower_bound(holders.begin(), holders.end(), device), device);

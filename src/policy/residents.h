@@ -23,6 +23,9 @@ class Residents {
 
   // To be told of every outcome before anything is asked.
   void on_outcome(const Action& action);
+  // Likewise of every device that has changed. Returns the models that it holds now
+  // and those that it held, ascending.
+  std::vector<ModelId> on_device_changed(DeviceId device);
   // The devices on which the model is loaded, in the order of their ids.
   const std::vector<DeviceId>& holders(ModelId model) const;
 

@@ -1,10 +1,12 @@
 #include "sim/checker.h"
 
+#include <limits>
+
 #include "base/check.h"
 
 namespace foliot {
 
-Checker::DeviceState& Checker::device(DeviceId id) {
+Checker::Device& Checker::device(DeviceId id) {
   if (id.value() >= devices_.size()) devices_.resize(id.value() + 1);
   return devices_[id.value()];
 }
@@ -22,11 +24,14 @@ void Checker::on_request(const Request& request, TimePoint /*now*/) {
 void Checker::on_action(const Action& action, TimePoint now) {
   FOLIOT_CHECK(actions_.insert(action.id.value(), 0));
   FOLIOT_CHECK(action.earliest <= action.latest && now <= action.latest);
+  const DeviceState state = device(action.device).state;
+  FOLIOT_CHECK(state == DeviceState::kUp || (state != DeviceState::kLost && action.type == ActionType::kUnload));
   for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(open_.find(row.request.value()) != nullptr);
 }
 
 void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
   FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id.value()));
+  FOLIOT_CHECK((outcome.status == OutcomeStatus::kLost) == (device(action.device).state == DeviceState::kLost));
   if (!outcome.done()) return;
   FOLIOT_CHECK(outcome.start >= action.earliest && outcome.start <= action.latest && outcome.end >= outcome.start);
   switch (action.type) {
@@ -40,7 +45,7 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
 }
 
 // Each model is loaded and unloaded in turn, and all together fit.
-void Checker::set_loaded(DeviceState& device, ModelId model, bool loaded) {
+void Checker::set_loaded(Device& device, ModelId model, bool loaded) {
   if (model.value() >= device.loaded.size()) device.loaded.resize(model.value() + 1);
   FOLIOT_CHECK(device.loaded[model.value()] != loaded);
   device.loaded[model.value()] = loaded;
@@ -62,8 +67,19 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
   open_.erase(completion.id.value());
 }
 
+void Checker::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  Device& d = device(change.device);
+  d.state = change.state;
+  if (change.state != DeviceState::kLost && !change.joined) return;
+  d.loaded.clear();
+  d.pages = 0;
+  if (!change.joined) return;
+  d.pages_total = std::numeric_limits<uint32_t>::max();  // until on_pages(), which follows
+  for (const ModelId model : change.residents) set_loaded(d, model, true);
+}
+
 void Checker::on_pages(DeviceId id, uint32_t used, uint32_t total) {
-  FOLIOT_CHECK(used <= total);
+  FOLIOT_CHECK(used <= total && device(id).pages <= total);
   device(id).pages_total = total;
 }
 

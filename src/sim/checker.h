@@ -1,6 +1,7 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
 // every request is answered exactly once; no answer after its deadline counts as
-// good; executors do one thing at a time, inside its window; pages balance.
+// good; executors do one thing at a time, inside its window; pages balance; a
+// device that is not up gets no work, and a lost one has no say.
 //
 // Each event costs it the same, however many requests, models and devices there are.
 #ifndef FOLIOT_SIM_CHECKER_H_
@@ -26,6 +27,7 @@ class Checker : public Observer {
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
+  void on_device(const DeviceChange& change, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
   // From the executors' drivers.
   void on_work(ExecutorKind executor, const Action& action, TimePoint start, TimePoint end);
@@ -41,18 +43,19 @@ class Checker : public Observer {
 
  private:
   static constexpr size_t kRefusals = static_cast<size_t>(kRefusalLast) + 1;
-  struct DeviceState {
+  struct Device {
     std::array<TimePoint, kExecutorKinds> busy_until{};
     std::vector<bool> loaded;  // by ModelId, as outcomes say
     uint64_t pages = 0;        // of the loaded models
     uint32_t pages_total = 0;
+    DeviceState state = DeviceState::kUp;
   };
-  DeviceState& device(DeviceId id);
-  void set_loaded(DeviceState& device, ModelId model, bool loaded);
+  Device& device(DeviceId id);
+  void set_loaded(Device& device, ModelId model, bool loaded);
 
   FlatMap<TimePoint> open_;   // RequestId -> deadline
   FlatMap<uint8_t> actions_;  // ActionId, of those without an outcome
-  std::vector<DeviceState> devices_;
+  std::vector<Device> devices_;
   std::vector<uint32_t> pages_of_;  // by ModelId
   std::array<uint64_t, kRefusals> refused_{};
   uint64_t requests_ = 0;

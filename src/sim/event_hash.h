@@ -28,6 +28,11 @@ class EventHash : public Observer {
     add({4, id(completion.id), static_cast<uint64_t>(completion.refusal), time(completion.finished), time(now)});
   }
 
+  void on_device(const DeviceChange& change, TimePoint now) override {
+    if (change.joined && change.residents.empty()) return;
+    add({5, change.device.value(), static_cast<uint64_t>(change.state), change.residents.size(), time(now)});
+  }
+
   uint64_t value() const { return hash_.digest64(); }
 
  private:

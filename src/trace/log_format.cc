@@ -269,7 +269,7 @@ class FieldReader {
     return text == "served" || (text != "none" && parse_name(text, kRefusalLast, into));
   }
   static bool get(std::string_view text, ActionType& into) { return parse_name(text, ActionType::kInfer, into); }
-  static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, OutcomeStatus::kFailed, into); }
+  static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, OutcomeStatus::kLost, into); }
   bool get(std::string_view text, std::string_view& into) {
     into = names_.keep(text);
     return true;

@@ -55,7 +55,10 @@ void Recorder::find_awaited_load(ModelId model, RequestRecord& record) const {
 void Recorder::on_action(const Action& action, TimePoint now) {
   switch (action.type) {
     case ActionType::kLoad: placements_[{action.model, action.device}] = {.load = action.id}; break;
-    case ActionType::kUnload: model(action.model).copies -= std::min(1u, model(action.model).copies); break;
+    case ActionType::kUnload:
+      model(action.model).copies -= std::min(1u, model(action.model).copies);
+      placements_[{action.model, action.device}].leaving = true;
+      break;
     case ActionType::kInfer:
       for (const BatchRows::Row& row : action.rows) row_sent(action, row.request);
       break;
@@ -75,6 +78,22 @@ void Recorder::row_sent(const Action& action, RequestId row) {
   const auto placement = placements_.find({action.model, action.device});
   if (placement != placements_.end() && placement->second.loaded_at > record.arrival) {
     record.load = placement->second.load;
+  }
+}
+
+// What a lost device held is gone; what a new one brings was loaded before anybody
+// looked.
+void Recorder::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  if (change.state == DeviceState::kLost) {
+    std::erase_if(placements_, [&](const auto& entry) {
+      if (entry.first.second != change.device) return false;
+      if (entry.second.loaded_at != kNoTime && !entry.second.leaving) --model(entry.first.first).copies;
+      return true;
+    });
+  }
+  for (const ModelId resident : change.residents) {
+    placements_[{resident, change.device}] = {.loaded_at = TimePoint()};
+    ++model(resident).copies;
   }
 }
 
@@ -162,8 +181,10 @@ void Recorder::load_over(const Action& action, const Outcome& outcome) {
 }
 
 void Recorder::unload_over(const Action& action, const Outcome& outcome) {
+  if (outcome.status == OutcomeStatus::kLost) return;  // on_device() has seen to it
   if (!outcome.done()) {
     ++model(action.model).copies;
+    placements_[{action.model, action.device}].leaving = false;
     return;
   }
   // Unless it has been loaded anew since.

@@ -34,6 +34,7 @@ class Recorder : public Observer {
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
+  void on_device(const DeviceChange& change, TimePoint now) override;
 
  private:
   struct Model {
@@ -60,6 +61,7 @@ class Recorder : public Observer {
   struct Placement {
     ActionId load;
     TimePoint loaded_at = kNoTime;  // none: not yet
+    bool leaving = false;           // an UNLOAD is under way
   };
 
   Model& model(ModelId id);

@@ -66,6 +66,12 @@ void ClockworkScheduler::on_outcome(const Action& action, const Outcome& /*outco
   update_model(action.model, now);
 }
 
+void ClockworkScheduler::on_device_changed(DeviceId device, TimePoint now) {
+  loads_.on_device_changed(device);
+  agenda_.changed(device);
+  for (const ModelId model : residents_.on_device_changed(device)) update_model(model, now);
+}
+
 void ClockworkScheduler::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
   if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
   models_[model.id.value()].lanes.assign(model.buckets.size(), LaneState());

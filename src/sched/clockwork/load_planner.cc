@@ -42,6 +42,11 @@ void LoadPlanner::on_outcome(const Action& action) {
   if (action.type == ActionType::kLoad) std::erase(state(action.model).loading, action.device);
 }
 
+void LoadPlanner::on_device_changed(DeviceId device) {
+  agenda_.changed(device);
+  retry_ = TimePoint();
+}
+
 void LoadPlanner::allocate(ModelId model) {
   ModelState& s = state(model);
   for (const Share& share : s.allocation) load(share.device) = std::max(0.0, load(share.device) - share.seconds);

@@ -33,6 +33,8 @@ class LoadPlanner {
   // called whenever that, or where the model is loaded, has changed.
   void set_demand(ModelId model, Duration demand);
   void on_outcome(const Action& action);
+  // set_demand() follows for each model that it holds or held.
+  void on_device_changed(DeviceId device);
 
   // Sends LOADs (and the UNLOADs that they need) until each device has enough to
   // do. Returns when to be called again at the latest.

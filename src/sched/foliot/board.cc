@@ -29,10 +29,24 @@ void Board::load_sent(ModelId id) {
   placement_changed(id);
 }
 
-void Board::load_over(DeviceId device, ModelId id, bool loaded) {
+void Board::load_over(DeviceId device, ModelId id) {
   ModelState& state = model(id);
   state.loading -= std::min<uint32_t>(state.loading, 1);
-  set_loaded(device, id, loaded);
+  set_loaded(device, id, holds(device, id));
+}
+
+std::vector<ModelId> Board::on_device_changed(DeviceId device) {
+  const std::vector<ModelId> now =
+      cluster_.device(device).up() ? cluster_.device(device).loaded() : std::vector<ModelId>();
+  BitSet changed;
+  loaded(device).for_each([&](uint32_t id) { changed.insert(id); });
+  for (const ModelId id : now) changed.insert(id.value());
+  std::vector<ModelId> models;
+  changed.for_each([&](uint32_t id) {
+    models.emplace_back(id);
+    set_loaded(device, models.back(), holds(device, models.back()));
+  });
+  return models;
 }
 
 void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {

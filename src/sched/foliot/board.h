@@ -48,8 +48,13 @@ class Board {
 
   void on_model_added(const ModelInfo& model);
   void on_model_removed(ModelId model);
+  // A device holds other models than it did. Returns those and what it held before,
+  // ascending.
+  std::vector<ModelId> on_device_changed(DeviceId device);
   void load_sent(ModelId model);
-  void load_over(DeviceId device, ModelId model, bool loaded);
+  void load_over(DeviceId device, ModelId model);
+  // An UNLOAD is over.
+  void unload_over(DeviceId device, ModelId model) { set_loaded(device, model, holds(device, model)); }
   void set_loaded(DeviceId device, ModelId model, bool loaded);
   // A request has come, whether or not it is queued.
   void note_arrival(const Request& request, TimePoint now);
@@ -84,6 +89,10 @@ class Board {
   Duration waiting_work(DeviceId device, TimePoint deadline) const;
   // What waits for the model, or where it is loaded, is about to change or has.
   void work_changed(const ModelState& model) { known_.erase_all(model.holders); }
+
+  bool holds(DeviceId device, ModelId model) const {
+    return cluster_.device(device).residency(model) == Residency::kLoaded;
+  }
   void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
   void placement_changed(ModelId model);
 

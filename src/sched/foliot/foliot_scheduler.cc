@@ -10,6 +10,8 @@ namespace {
 constexpr Duration kBestEffortInterval = Duration::milliseconds(100);
 // Models asked for less often, per second, are not made room for.
 constexpr double kRateMin = 0.1;
+// Of the devices that could answer a request, so many are asked how soon.
+constexpr uint32_t kDevicesLookedAtMax = 4;
 // After a request has waited in vain, others are refused on arrival for so long.
 constexpr Duration kOverloadMemory = Duration::seconds(1);
 
@@ -43,7 +45,7 @@ void FoliotScheduler::on_withdrawn(const Request& request, TimePoint /*now*/) {
   if (std::erase_if(unmeetable_, same) == 0) board_.remove(request);
 }
 
-void FoliotScheduler::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
+void FoliotScheduler::on_outcome(const Action& action, const Outcome& /*outcome*/, TimePoint now) {
   const uint32_t device = action.device.value();
   switch (action.type) {
     case ActionType::kInfer:
@@ -51,11 +53,20 @@ void FoliotScheduler::on_outcome(const Action& action, const Outcome& outcome, T
       break;
     case ActionType::kLoad:
       loads_.on_load_over(action.device, now);
-      board_.load_over(action.device, action.model, outcome.done());
+      board_.load_over(action.device, action.model);
       if (free_.contains(device)) due_.push_back(action.device);
       touch(action.model);
       break;
-    case ActionType::kUnload: board_.set_loaded(action.device, action.model, !outcome.done()); break;
+    case ActionType::kUnload: board_.unload_over(action.device, action.model); break;
+  }
+}
+
+void FoliotScheduler::on_device_changed(DeviceId device, TimePoint now) {
+  loads_.on_device_changed(device, now);
+  pool_.on_device_changed();
+  for (const ModelId model : board_.on_device_changed(device)) {
+    touch(model);
+    note_expiry(model);
   }
 }
 
@@ -211,11 +222,24 @@ void FoliotScheduler::refuse_unmeetable(TimePoint now, Dispatcher& dispatcher) {
   unmeetable_.clear();
 }
 
-// A model that is nowhere has to be loaded first.
+// A model that is nowhere has to be loaded first. Of several devices that could
+// answer, some are looked at: one of them may be in trouble.
 Duration FoliotScheduler::shortest_answer(ModelId model, BucketId bucket) const {
-  const DeviceId any = cluster_.devices.front().id();
-  const Duration answer = board_.answer_time(any, model, bucket, 0);
-  return board_.absent().contains(model.value()) ? answer + cluster_.estimator.load(any, model) : answer;
+  const BitSet& holders = board_.model(model).holders;
+  Duration shortest = Duration::max();
+  uint32_t looked = 0;
+  for (auto device = holders.next(0); device && looked < kDevicesLookedAtMax;
+       device = holders.next(*device + 1), ++looked) {
+    shortest = std::min(shortest, board_.answer_time(DeviceId(*device), model, bucket, 0));
+  }
+  if (looked > 0) return shortest;
+  const bool absent = board_.absent().contains(model.value());
+  const auto devices = std::min<uint32_t>(kDevicesLookedAtMax, static_cast<uint32_t>(cluster_.devices.size()));
+  for (uint32_t i = 0; i < devices; ++i) {
+    const Duration load = absent ? cluster_.estimator.load(DeviceId(i), model) : Duration();
+    shortest = std::min(shortest, board_.answer_time(DeviceId(i), model, bucket, 0) + load);
+  }
+  return shortest;
 }
 
 TimePoint FoliotScheduler::expiry(ModelId id) const {

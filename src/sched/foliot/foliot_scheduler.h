@@ -50,6 +50,7 @@ class FoliotScheduler : public Scheduler {
   void on_request(const Request& request, TimePoint now) override;
   void on_withdrawn(const Request& request, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_device_changed(DeviceId device, TimePoint now) override;
   void on_model_added(const ModelInfo& model, TimePoint now) override;
   void on_model_removed(ModelId model, TimePoint now) override;
   TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;

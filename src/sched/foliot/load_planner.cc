@@ -48,6 +48,13 @@ void LoadPlanner::on_cold(ModelId model, TimePoint now) {
   changed_ = true;
 }
 
+void LoadPlanner::on_device_changed(DeviceId device, TimePoint now) {
+  free_.erase(device.value());
+  busy_.emplace(now, device.value());
+  changed_ = true;
+  note_room(device);
+}
+
 void LoadPlanner::on_load_over(DeviceId device, TimePoint now) {
   busy_.emplace(board_.cluster().device(device).load_available(now) - kLookahead, device.value());
   changed_ = true;
@@ -79,7 +86,8 @@ void LoadPlanner::free_devices(TimePoint now) {
   while (!busy_.empty() && busy_.top().first <= now) {
     const uint32_t device = busy_.top().second;
     busy_.pop();
-    if (board_.cluster().devices[device].load_available(now) - kLookahead > now) continue;
+    const DeviceModel& facts = board_.cluster().devices[device];
+    if (!facts.up() || facts.load_available(now) - kLookahead > now) continue;
     free_.insert(device);
     changed_ = true;
   }

@@ -33,6 +33,8 @@ class LoadPlanner {
   void on_request() { rates_changed_ = true; }
   // A model has got requests and is loaded nowhere.
   void on_cold(ModelId model, TimePoint now);
+  // A device holds other models, or has another number of pages, than it did.
+  void on_device_changed(DeviceId device, TimePoint now);
   // A LOAD is over, and the device may take another.
   void on_load_over(DeviceId device, TimePoint now);
 
@@ -96,7 +98,7 @@ class LoadPlanner {
   TimePoint next_look_;
   bool copies_due_ = false;     // free pages may be filled with further copies again
   bool rates_changed_ = false;  // since the last look
-  // Devices that take another LOAD now, and when the others will.
+  // Devices that are up and take another LOAD now, and when the others will.
   BitSet free_;
   uint32_t device_cursor_ = 0;  // where the next comparison of devices begins
   BitSet roomy_;                // devices that have free pages

@@ -29,7 +29,12 @@ void Pool::refresh(TimePoint now) {
   }
 }
 
-uint32_t Pool::size() const { return std::max(1u, static_cast<uint32_t>(std::ceil(need_ * kReserve))); }
+void Pool::on_device_changed() {
+  const std::vector<DeviceModel>& devices = board_.cluster().devices;
+  down_ = static_cast<uint32_t>(std::count_if(devices.begin(), devices.end(), [](const auto& d) { return !d.up(); }));
+}
+
+uint32_t Pool::size() const { return down_ + std::max(1u, static_cast<uint32_t>(std::ceil(need_ * kReserve))); }
 
 void Pool::update(ModelId model, TimePoint now) {
   shares_[model.value()].next = now + kInterval;

@@ -24,6 +24,8 @@ class Pool {
   // A model has got a request.
   void on_request(ModelId model, TimePoint now);
   void on_model_removed(ModelId model) { set_need(model, 0); }
+  // A device has come or gone.
+  void on_device_changed();
   // Follows rates that have fallen; some models each time.
   void refresh(TimePoint now);
 
@@ -43,6 +45,7 @@ class Pool {
   const bool consolidate_;
   std::vector<Share> shares_;  // by model
   double need_ = 0;            // the sum of them
+  uint32_t down_ = 0;          // devices that are not up: others stand in for them
   uint32_t cursor_ = 0;
   TimePoint next_refresh_;
 };
