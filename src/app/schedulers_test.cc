@@ -62,6 +62,8 @@ struct Workload {
   uint64_t requests = 10'000;
   double cancelled = 0;     // share of requests whose client goes away at once
   uint64_t removed_at = 0;  // with this request a model is removed; 0: never
+  std::vector<Fault> faults{};
+  bool health = false;  // is looked after; then a run is over 5 s after its last request
   // Requests in the beginning that are not counted, so that models get loaded.
   uint64_t warm_up = 0;
   NoiseOptions noise;
@@ -78,7 +80,7 @@ class Simulation {
                   .devices = workload.devices,
                   .pages_per_device = workload.pages,
                   .noise = workload.noise,
-                  .controller = {}},
+                  .controller = controller_options(workload)},
                  policy.make, [this](const Completion& completion) { on_completion(completion); }) {
     double total = 0;
     for (uint32_t id = 0; id < workload.models; ++id) {
@@ -88,10 +90,18 @@ class Simulation {
     served_by_model_.resize(workload.models);
   }
 
+  static ControllerOptions controller_options(const Workload& workload) {
+    ControllerOptions options;
+    if (workload.health) options.health.emplace();
+    return options;
+  }
+
   // Until all is over; sees to what holds for every policy and workload.
   void finish() {
+    if (!workload_.faults.empty()) cluster_.schedule(workload_.faults);
     arrive();
-    loop_.run_until(TimePoint::infinite_future());
+    while (workload_.health && sent_ < workload_.requests) loop_.run_until(loop_.now() + Duration::milliseconds(100));
+    loop_.run_until(workload_.health ? loop_.now() + Duration::seconds(5) : TimePoint::infinite_future());
     cluster_.checker().check_finished();
     EXPECT_EQ(cluster_.checker().requests(), workload_.requests);
     EXPECT_EQ(completions_, workload_.requests);
@@ -229,6 +239,58 @@ TEST_P(SchedulersTest, RemovesAModelUnderTraffic) {
   EXPECT_GT(run.cluster().checker().refused(Refusal::kUnloaded), 100u);
   EXPECT_GT(run.served(1), 0u);
   EXPECT_GT(run.served(2), 100u);
+}
+
+// One of four devices is cut off under load, found by its silence, and joins again
+// with what its pages hold.
+TEST_P(SchedulersTest, ServesOnWithoutADeviceAndTakesItBack) {
+  Workload workload{.devices = 4, .pages = 7 * 6, .rate = 400, .skew = 0.5, .requests = 3200, .warm_up = 400};
+  workload.faults = {
+      {.kind = FaultKind::kPartition, .device = 1, .at = Duration::seconds(3), .length = Duration::seconds(2)}};
+  workload.health = true;
+  Simulation run(GetParam(), workload);
+  run.finish();
+  std::printf("attainment %.4f\n", run.attainment());
+  EXPECT_GT(run.attainment(), 0.96);
+  const DeviceModel& device = run.cluster().controller().cluster().device(DeviceId(1));
+  EXPECT_TRUE(device.up());
+  EXPECT_FALSE(device.loaded().empty());
+}
+
+// Its last device goes, and with it what it did; then another comes, with nothing.
+TEST_P(SchedulersTest, WaitsForADeviceWhereThereIsNone) {
+  Workload workload{.models = 4, .rate = 200, .slos = {Duration::milliseconds(100), Duration::max()}, .requests = 1000};
+  workload.faults = {
+      {.kind = FaultKind::kKill, .device = 0, .at = Duration::seconds(2), .length = Duration::milliseconds(500)}};
+  Simulation run(GetParam(), workload);
+  run.finish();
+  EXPECT_GT(run.cluster().checker().refused(Refusal::kWorkerLost), 50u);
+  EXPECT_GT(run.attainment(), 0.75);
+}
+
+// Faults of all kinds, one after another and at the same time.
+TEST_P(SchedulersTest, KeepsItsPromisesWhateverGoesWrong) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Workload workload{.profiles = {kResNet50, kTiny, kResNet18},
+                      .models = static_cast<uint32_t>(2 + random.below(12)),
+                      .devices = 3,
+                      .pages = static_cast<uint32_t>(14 + random.below(30)),
+                      .rate = 100 + 600 * random.uniform(),
+                      .slos = {Duration::milliseconds(50), Duration::max()},
+                      .requests = 1500,
+                      .cancelled = 0.1 * random.uniform(),
+                      .seed = seed};
+    workload.health = true;
+    for (uint32_t device = 0; device < workload.devices; ++device) {
+      const auto length = Duration::milliseconds(static_cast<int64_t>(20 + random.below(1500)));
+      const auto at = Duration::milliseconds(static_cast<int64_t>(200 + random.below(2000)));
+      workload.faults.push_back(
+          {.kind = static_cast<FaultKind>(random.below(7)), .device = device, .at = at, .length = length});
+    }
+    Simulation(GetParam(), workload).finish();
+  }
 }
 
 TEST_P(SchedulersTest, SendsNoMoreThanADeviceTakes) {

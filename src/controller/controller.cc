@@ -43,6 +43,7 @@ Controller::Controller(const ControllerOptions& options, const SchedulerFactory&
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
   scheduler_ = make_scheduler(cluster_);
+  if (options.health) health_.emplace(*options.health, cluster_);
 }
 
 Controller::~Controller() = default;
@@ -66,6 +67,7 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   uint32_t pages = 0;
   for (const ModelId model : residents) pages += cluster_.model(model).pages;
   device.join(page_count, residents, pages, now);
+  if (health_) health_->on_join(id, now);
   count_copies(device, true);
   device_changed({.device = id, .joined = true, .residents = residents}, now);
   for (const ModelId model : residents) continue_removal(model);
@@ -74,6 +76,11 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
 void Controller::drain_device(DeviceId device, TimePoint now) {
   if (cluster_.device(device).state() == DeviceState::kLost) return;
   set_device_state(device, DeviceState::kDraining, DeviceTrouble::kLeft, now);
+}
+
+void Controller::resume_device(DeviceId device, TimePoint now) {
+  if (cluster_.device(device).state() != DeviceState::kDraining) return;
+  set_device_state(device, DeviceState::kUp, DeviceTrouble::kNone, now);
 }
 
 bool Controller::idle(DeviceId device) const {
@@ -97,6 +104,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   if (device.up()) count_copies(device, false);
   const std::vector<ModelId> held = device.loaded();
   device.lose();
+  if (health_) health_->on_lost(id, trouble, now);
   cluster_.estimator.forget_device(id);
   device_changed({.device = id, .state = DeviceState::kLost, .trouble = trouble}, now);
 
@@ -119,6 +127,20 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
                now);
   }
   for (const ModelId model : held) continue_removal(model);
+}
+
+void Controller::on_heard(DeviceId device, TimePoint now) {
+  if (health_ && cluster_.device(device).state() != DeviceState::kLost) health_->on_heard(device, now);
+}
+
+void Controller::check_health(TimePoint now) {
+  for (const Health::Finding& finding : health_->check(now)) {
+    if (finding.state == DeviceState::kLost) {
+      lose_device(finding.device, finding.trouble, now);
+    } else {
+      set_device_state(finding.device, finding.state, finding.trouble, now);
+    }
+  }
 }
 
 void Controller::device_changed(const DeviceChange& change, TimePoint now) {
@@ -208,7 +230,9 @@ void Controller::drain(TimePoint now) {
 
 TimePoint Controller::turn(TimePoint now) {
   turn_now_ = now;
-  return scheduler_->plan(now, *this);
+  if (!health_) return scheduler_->plan(now, *this);
+  check_health(now);
+  return std::min(scheduler_->plan(now, *this), health_->next_check());
 }
 
 // ---- Proposals ----
@@ -352,6 +376,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   const Action action = found->second;
   actions_outstanding_.erase(found);
   turn_now_ = now;
+  if (outcome.status != OutcomeStatus::kLost) on_heard(action.device, now);
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
   // A lost device has forgotten it all already.
@@ -386,8 +411,11 @@ void Controller::unload_over(const Action& action, const Outcome& outcome) {
 void Controller::exec_over(const Action& action, const Outcome& outcome) {
   cluster_.devices[action.device.value()].infer_over(action.id, action.model, outcome.end);
   if (!outcome.done()) return;
-  cluster_.estimator.record_exec(action.device, action.model, action.bucket,
-                                 batch_index(action.model, action.batch_size), outcome.duration);
+  const uint32_t size = batch_index(action.model, action.batch_size);
+  cluster_.estimator.record_exec(action.device, action.model, action.bucket, size, outcome.duration);
+  if (!health_) return;
+  const Duration seed = cluster_.model(action.model).buckets[action.bucket.value()].seed_exec[size];
+  health_->on_exec(action.device, seed, outcome.duration, outcome.end);
 }
 
 void Controller::infer_over(const Action& action, const Outcome& outcome, TimePoint now) {

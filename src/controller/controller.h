@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -19,6 +20,7 @@
 
 #include "base/time.h"
 #include "controller/cluster.h"
+#include "controller/health.h"
 #include "controller/scheduler.h"
 #include "core/observer.h"
 #include "core/ports.h"
@@ -34,6 +36,9 @@ struct ControllerOptions {
   Duration deadline_margin = Duration::milliseconds(3);
   // How often a request may come back from a worker that refused its action.
   uint32_t returns_max = 3;
+  // None: devices are taken to be well. With it, turn() finds those that are not, and
+  // observers hear of it.
+  std::optional<HealthOptions> health;
 };
 
 class Controller : private Dispatcher {
@@ -54,9 +59,14 @@ class Controller : private Dispatcher {
   // that exist, each once, and fit.
   void join_device(DeviceId device, uint32_t page_count, std::span<const ModelId> residents, TimePoint now);
   DeviceId add_device(uint32_t page_count, TimePoint now);  // the next id, empty
+  // A lost device may not join before this.
+  TimePoint may_join(DeviceId device) const { return health_ ? health_->may_join(device) : TimePoint(); }
+  // Something was heard of the device, a heartbeat at least.
+  void on_heard(DeviceId device, TimePoint now);
   // It gets no more work; once idle() it may leave.
   void drain_device(DeviceId device, TimePoint now);
   bool idle(DeviceId device) const;
+  void resume_device(DeviceId device, TimePoint now);  // it stays after all
   // It is fenced: nothing that it says from now on may come here. What it had to do
   // ends as kLost; requests of it that still have time are planned again, the others
   // are refused (kWorkerLost).
@@ -108,6 +118,7 @@ class Controller : private Dispatcher {
   void continue_removal(ModelId model);
 
   void set_device_state(DeviceId device, DeviceState state, DeviceTrouble trouble, TimePoint now);
+  void check_health(TimePoint now);
   void device_changed(const DeviceChange& change, TimePoint now);
   // Whether a request could still be met by some device, if it were run at once.
   bool still_meetable(const Request& request, TimePoint now) const;
@@ -135,6 +146,7 @@ class Controller : private Dispatcher {
   std::vector<Observer*> observers_;
   Cluster cluster_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::optional<Health> health_;
 
   std::unordered_map<RequestId, Tracked> requests_;
   std::unordered_map<ActionId, Action> actions_outstanding_;

@@ -174,6 +174,7 @@ class FrontendServer : public Frontend {
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {
     metrics_.on_outcome(action, outcome, now);
   }
+  void on_device(const DeviceChange& change, TimePoint now) override { metrics_.on_device(change, now); }
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override { metrics_.on_pages(device, used, total); }
 
  private:

@@ -156,6 +156,9 @@ struct Metrics::Series {
              "Measured minus predicted duration of each action done; above zero: it took longer");
   Family<Gauge>& pages =
       family(prometheus::BuildGauge(), registry, "foliot_page_cache_pages", "Pages of the page cache by state");
+  Family<Gauge>& device_up = family(prometheus::BuildGauge(), registry, "foliot_device_up", "1 if it is given work");
+  Family<Counter>& device_changes = family(prometheus::BuildCounter(), registry, "foliot_device_changes_total",
+                                           "How often a device came to be in a state, and by which trouble");
 
   // Of the controller's loop:
   std::unordered_map<ModelId, Model> models;
@@ -224,6 +227,12 @@ void Metrics::on_outcome(const Action& action, const Outcome& outcome, TimePoint
       series.load_error.Observe((outcome.duration - action.expected).to_seconds());
       break;
   }
+}
+
+void Metrics::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  series_->device_up.Add({{"device", std::to_string(change.device.value())}}).Set(change.state == DeviceState::kUp);
+  const std::string state(to_string(change.state));
+  series_->device_changes.Add({{"state", state}, {"trouble", std::string(to_string(change.trouble))}}).Increment();
 }
 
 void Metrics::on_pages(DeviceId device, uint32_t used, uint32_t total) {

@@ -32,6 +32,7 @@ class Metrics : public Observer {
   void on_model(const ModelInfo& model) override;
   void on_completion(const Completion& completion, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_device(const DeviceChange& change, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
 
  private:

@@ -83,6 +83,12 @@ TEST_F(MetricsTest, CountsActions) {
 }
 
 TEST_F(MetricsTest, ShowsThePageCache) {
+  metrics_.on_device({.device = DeviceId(2), .joined = true}, TimePoint());
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_up{device=\"2\"} 1\n"));
+  metrics_.on_device({.device = DeviceId(2), .state = DeviceState::kLost, .trouble = DeviceTrouble::kSlow},
+                     TimePoint());
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_up{device=\"2\"} 0\n"));
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_changes_total{state=\"lost\",trouble=\"slow\"} 1\n"));
   metrics_.on_pages(DeviceId(2), 3, 10);
   EXPECT_THAT(metrics_.text(), HasSubstr("foliot_page_cache_pages{device=\"2\",state=\"used\"} 3\n"));
   EXPECT_THAT(metrics_.text(), HasSubstr("foliot_page_cache_pages{device=\"2\",state=\"free\"} 7\n"));

@@ -1,5 +1,7 @@
 #include "sim/executor_driver.h"
 
+#include <utility>
+
 namespace foliot {
 
 void ExecutorDriver::wake() {
@@ -11,6 +13,8 @@ void ExecutorDriver::wake() {
 void ExecutorDriver::poll() {
   poll_scheduled_ = false;
   if (running_) return;
+  due_ = paused_;
+  if (paused_) return;
   ++wait_;
   const Executor::Step step = executor_->poll(loop_.now());
   if (step.run) {
@@ -27,7 +31,15 @@ void ExecutorDriver::poll() {
   }
 }
 
+void ExecutorDriver::resume() {
+  paused_ = false;
+  if (!std::exchange(due_, false)) return;
+  running_ ? finish() : wake();
+}
+
 void ExecutorDriver::finish() {
+  due_ = paused_;
+  if (paused_) return;
   running_ = false;
   checker_.on_work(kind_, *action_, start_, loop_.now());
   executor_->finish(start_, loop_.now(), status_);

@@ -22,6 +22,10 @@ class ExecutorDriver : public Waker {
 
   void wake() override;
 
+  // Stands still, whatever it is doing: for good if the process has died.
+  void pause() { paused_ = true; }
+  void resume();
+
  private:
   void poll();
   void finish();
@@ -33,6 +37,8 @@ class ExecutorDriver : public Waker {
   Executor* executor_ = nullptr;
   bool running_ = false;
   bool poll_scheduled_ = false;
+  bool paused_ = false;
+  bool due_ = false;   // to poll or to finish, once it goes on
   uint64_t wait_ = 0;  // counts waits: an alarm of an earlier one is ignored
   // The piece that is running.
   const Action* action_ = nullptr;

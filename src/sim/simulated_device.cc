@@ -39,6 +39,12 @@ Duration SimulatedDevice::duration(std::string_view executor, const Action& acti
     return noise_.copy * static_cast<int64_t>(action.rows.size());
   }
   if (action.type == ActionType::kUnload) return Duration();
+  const Duration duration = measured(action, now);
+  return slowdown_ == 1 ? duration : duration.scaled(slowdown_);
+}
+
+// Of LOAD and EXEC, without what is wrong with the device.
+Duration SimulatedDevice::measured(const Action& action, TimePoint now) {
   const ModelInfo& model = *models_[action.model.value()];
   if (action.type == ActionType::kLoad) {
     const Duration jitter = jittery(noise_.load_jitter, [&] { return random_.exponential(); });

@@ -57,6 +57,8 @@ class SimulatedDevice : public Engine {
 
   void add_model(std::shared_ptr<const ModelInfo> model);
 
+  // From now on EXEC and LOAD take so many times as long.
+  void set_slowdown(double factor) { slowdown_ = factor; }
   // How long this piece of work of this executor takes when it begins at `now`.
   Duration duration(std::string_view executor, const Action& action, TimePoint now);
 
@@ -67,6 +69,7 @@ class SimulatedDevice : public Engine {
   void output(const InferWork& work) override;
 
  private:
+  Duration measured(const Action& action, TimePoint now);
   bool is_loaded(ModelId model) const { return model.value() < loaded_.size() && !loaded_[model.value()].empty(); }
   void use_page(PageIndex page, bool use);
   Duration noisy(Duration duration, double deviation, Duration jitter);
@@ -75,6 +78,7 @@ class SimulatedDevice : public Engine {
   NoiseOptions noise_;
   Random random_;
   double drift_ = 1;
+  double slowdown_ = 1;
   std::vector<std::shared_ptr<const ModelInfo>> models_;
   std::vector<std::vector<PageIndex>> loaded_;  // by ModelId; empty: not loaded
   std::vector<bool> pages_in_use_;              // by PageIndex

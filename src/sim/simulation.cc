@@ -84,7 +84,8 @@ class Simulation {
         meter_({.devices = options.devices,
                 .warm_up = options.warm_up,
                 .duration = options.duration,
-                .interval = options.interval},
+                .interval = options.interval,
+                .faults = options.faults},
                workload, cluster_.controller().cluster()) {
     cluster_.controller().add_observer(meter_);
     if (options.observer != nullptr) cluster_.controller().add_observer(*options.observer);
@@ -95,6 +96,7 @@ class Simulation {
     if (options_.preload) FOLIOT_RETURN_IF_ERROR(preload());
     begin_ = loop_.now();
     meter_.begin(begin_);
+    if (!options_.faults.empty()) cluster_.schedule(options_.faults);
     take_next();
     for (Duration at = options_.interval; at < options_.duration; at += options_.interval) {
       events_ += loop_.run_until(begin_ + at);
@@ -170,6 +172,7 @@ class Simulation {
     cluster_.checker().check_finished();
     FOLIOT_CHECK(cluster_.pages_agree());
     SimulationReport report = meter_.finish();
+    if (!options_.faults.empty()) report.faults = FaultReport{.faults = options_.faults, .met = meter_.faults()};
     report.policy = options_.policy;
     report.seed = options_.seed;
     report.simulated = loop_.now() - begin_;
@@ -192,14 +195,31 @@ class Simulation {
   uint64_t events_ = 0;
 };
 
-}  // namespace
-
-Result<SimulationReport> simulate(const SimulationOptions& options, const Workload& workload,
-                                  const ProfileTable& profiles, const SimulationProgress& progress) {
-  FOLIOT_RETURN_IF_ERROR(check(options));
+Result<SimulationReport> run(const SimulationOptions& options, const Workload& workload, const ProfileTable& profiles,
+                             const SimulationProgress& progress) {
   FOLIOT_ASSIGN_OR_RETURN(WorkloadArrivals arrivals, WorkloadArrivals::make(workload, options.seed));
   FOLIOT_ASSIGN_OR_RETURN(Models models, make_models(options, workload, profiles));
   return Simulation(options, workload, std::move(arrivals), std::move(models), progress).run();
+}
+
+}  // namespace
+
+Result<SimulationReport> simulate(const SimulationOptions& given, const Workload& workload,
+                                  const ProfileTable& profiles, const SimulationProgress& progress) {
+  FOLIOT_RETURN_IF_ERROR(check(given));
+  SimulationOptions options = given;
+  const std::vector<Fault> drawn =
+      draw_faults(options.random_faults, options.devices, options.warm_up, options.duration, Random(options.seed));
+  options.faults.insert(options.faults.end(), drawn.begin(), drawn.end());
+  FOLIOT_RETURN_IF_ERROR(check_faults(options.faults, options.devices, options.duration));
+  if (!options.faults.empty() && !options.controller.health) options.controller.health.emplace();
+  FOLIOT_ASSIGN_OR_RETURN(SimulationReport report, run(options, workload, profiles, progress));
+  if (!report.faults) return report;
+  options.faults = announced(std::move(options.faults));
+  options.observer = nullptr;
+  FOLIOT_ASSIGN_OR_RETURN(const SimulationReport second, run(options, workload, profiles, {}));
+  report.faults->meetable = second.faults->met;
+  return report;
 }
 
 }  // namespace foliot

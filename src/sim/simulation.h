@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "controller/controller.h"
+#include "sim/fault.h"
 #include "sim/simulated_device.h"
 #include "sim/simulation_report.h"
 #include "workload/profile_table.h"
@@ -42,6 +44,11 @@ struct SimulationOptions {
   // request each, so by the policy's own means.
   bool preload = false;
   Duration interval = Duration::seconds(1);  // of the series
+  // What goes wrong, and what more is drawn from the seed after warm_up. If anything
+  // does, the controller looks after its devices' health, and the run is made a
+  // second time with the faults announced (sim/fault.h), to be compared with.
+  std::vector<Fault> faults{};
+  RandomFaults random_faults{};
   // Sees all that the controller does, preloading included; outlives the run. A log
   // is one (trace/recorder.h).
   Observer* observer = nullptr;

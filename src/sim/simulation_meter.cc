@@ -25,6 +25,10 @@ SimulationMeter::SimulationMeter(const SimulationMeterOptions& options, const Wo
   report_.interval = options.interval;
   report_.all.name = "all";
   for (const ModelGroup& group : workload.groups) report_.groups.emplace_back().name = group.name;
+  for (const Fault& fault : options.faults) {
+    const Duration length = fault.length + kFaultAftermath;
+    faults_.bins.emplace_back(static_cast<size_t>(length.nanoseconds() / kFaultBin.nanoseconds() + 1));
+  }
   live_groups_.resize(workload.groups.size());
   asked_in_.resize(group_of_model_.size());
   cold_in_.resize(group_of_model_.size());
@@ -45,6 +49,7 @@ void SimulationMeter::on_request(const Request& request, TimePoint now) {
   ++live_groups_[group].offered;
   if (std::exchange(asked_in_[model], interval) != interval) ++asked_models_;
   ++report_.requests;
+  if (!options_.faults.empty()) tally_faults(request.arrival - begin_, false);
   if (!counts(now)) return;
   ++report_.all.offered;
   ++report_.groups[group].offered;
@@ -89,6 +94,17 @@ void SimulationMeter::record_errors(const Action& action, const Outcome& outcome
   expected_completions_.erase(action.id.value());
 }
 
+void SimulationMeter::tally_faults(Duration arrival, bool good) {
+  bool counted = false;
+  for (size_t i = 0; i < options_.faults.size(); ++i) {
+    const Fault& fault = options_.faults[i];
+    if (arrival < fault.at || arrival >= fault.end() + kFaultAftermath) continue;
+    const auto bin = static_cast<size_t>((arrival - fault.at).nanoseconds() / kFaultBin.nanoseconds());
+    ++(good ? faults_.bins[i][bin].good : faults_.bins[i][bin].offered);
+    if (!std::exchange(counted, true)) ++(good ? faults_.good : faults_.offered);
+  }
+}
+
 Duration SimulationMeter::within_measured(TimePoint start, TimePoint end) const {
   return std::max(std::min(end, measured_end_) - std::max(start, measured_begin_), Duration());
 }
@@ -117,6 +133,7 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint /*no
   if (completion.arrival < begin_) return;
   const uint32_t model = completion.model.value();
   const uint32_t group = group_of_model_[model];
+  if (completion.served() && !options_.faults.empty()) tally_faults(completion.arrival - begin_, true);
   tally(live_, completion);
   tally(live_groups_[group], completion);
   const auto interval = static_cast<uint32_t>(report_.series.size() + 1);

@@ -21,6 +21,7 @@ struct SimulationMeterOptions {
   Duration warm_up;
   Duration duration;
   Duration interval;
+  std::vector<Fault> faults{};
 };
 
 class SimulationMeter : public Observer {
@@ -33,6 +34,7 @@ class SimulationMeter : public Observer {
   // The current interval is over. To be called at the end of each but the last,
   // in order; the last one also takes what is answered after the last request.
   void end_interval();
+  const FaultTally& faults() const { return faults_; }
   // After the last answer. The report's counts, series and histograms are
   // complete; what only the simulation knows is left to it.
   SimulationReport finish();
@@ -61,6 +63,8 @@ class SimulationMeter : public Observer {
   };
   bool counts(TimePoint at) const { return at >= measured_begin_ && at < measured_end_; }
   Duration within_measured(TimePoint start, TimePoint end) const;
+  // A request has come, or has been answered in time.
+  void tally_faults(Duration arrival, bool good);
   void record_busy(const Outcome& outcome, uint32_t rows);
   void record_errors(const Action& action, const Outcome& outcome);
   static void tally(RequestTally& to, const Completion& completion, bool mispredicted);
@@ -71,6 +75,7 @@ class SimulationMeter : public Observer {
   const std::vector<uint32_t> group_of_model_;
   const Cluster& cluster_;
   SimulationReport report_;
+  FaultTally faults_;
   TimePoint begin_ = TimePoint::infinite_future();
   TimePoint measured_begin_ = TimePoint::infinite_future();
   TimePoint measured_end_ = TimePoint::infinite_future();

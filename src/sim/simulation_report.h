@@ -4,9 +4,11 @@
 #ifndef FOLIOT_SIM_SIMULATION_REPORT_H_
 #define FOLIOT_SIM_SIMULATION_REPORT_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "base/time.h"
 #include "core/action.h"
 #include "core/request.h"
+#include "sim/fault.h"
 
 namespace foliot {
 
@@ -63,6 +66,40 @@ struct PredictionError {
   Histogram under;  // the other way round
 };
 
+// What came of requests around faults: of those that arrived from the beginning of a
+// fault until kFaultAftermath after its end.
+struct FaultTally {
+  struct Bin {
+    uint64_t offered = 0;
+    uint64_t good = 0;
+  };
+  uint64_t offered = 0;
+  uint64_t good = 0;
+  std::vector<std::vector<Bin>> bins;  // by fault; of kFaultBin each
+
+  double attainment() const { return offered == 0 ? 1 : static_cast<double>(good) / static_cast<double>(offered); }
+};
+inline constexpr Duration kFaultAftermath = Duration::seconds(1);
+inline constexpr Duration kFaultBin = Duration::milliseconds(100);
+
+// The same run as it was, and with its faults announced (sim/fault.h): what could
+// still be met.
+struct FaultReport {
+  std::vector<Fault> faults;
+  FaultTally met;
+  FaultTally meetable;
+
+  // Of what could still be met.
+  double attainment() const { return meetable.good == 0 ? 1 : std::min(1.0, ratio()); }
+  // From the beginning of a fault until nothing was missed any more that could have
+  // been met, but for one request in twenty; in steps of kFaultBin.
+  Duration recovery(size_t fault) const;
+  Duration recovery_max() const;
+
+ private:
+  double ratio() const { return static_cast<double>(met.good) / static_cast<double>(meetable.good); }
+};
+
 struct SimulationReport {
   std::string policy;
   uint64_t seed = 0;
@@ -87,6 +124,8 @@ struct SimulationReport {
   uint64_t actions_refused = 0;  // by workers
   Duration exec_time;            // of all devices together
   Duration load_time;
+
+  std::optional<FaultReport> faults;  // if there were any
 
   uint64_t requests = 0;  // in all, warm-up included
   uint64_t events = 0;

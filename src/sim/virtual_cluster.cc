@@ -1,66 +1,8 @@
 #include "sim/virtual_cluster.h"
 
 #include <algorithm>
-#include <deque>
 
 namespace foliot {
-
-// One worker, its simulated device and the two directions of its link.
-struct VirtualCluster::Node : public OutcomeSink {
-  Node(VirtualCluster& owner, DeviceId device_id)
-      : cluster(owner),
-        id(device_id),
-        device(owner.options_.noise, owner.random_.next()),
-        load(owner.loop_, device, owner.checker_, ExecutorKind::kLoad),
-        input(owner.loop_, device, owner.checker_, ExecutorKind::kInput),
-        exec(owner.loop_, device, owner.checker_, ExecutorKind::kExec),
-        output(owner.loop_, device, owner.checker_, ExecutorKind::kOutput),
-        worker({.page_count = owner.options_.pages_per_device,
-                .io_cache_bytes = uint64_t{64} << 20,
-                .models_max = owner.options_.models_max,
-                .infers_in_flight_max = 2 * owner.options_.controller.infers_outstanding_max},
-               device, *this, {load, input, exec, output}) {
-    const auto executors = worker.executors();
-    load.set_executor(*executors[0]);
-    input.set_executor(*executors[1]);
-    exec.set_executor(*executors[2]);
-    output.set_executor(*executors[3]);
-  }
-
-  void deliver(const Action& action) {
-    to_worker = std::max(to_worker, cluster.loop_.now() + cluster.link_delay());
-    actions.push_back(action);
-    cluster.loop_.at(to_worker, [this] {
-      worker.send(actions.front());
-      actions.pop_front();
-    });
-  }
-
-  void report(const Outcome& outcome) override {
-    to_controller = std::max(to_controller, cluster.loop_.now() + cluster.link_delay());
-    outcomes.push_back(outcome);
-    cluster.loop_.at(to_controller, [this] {
-      cluster.controller_.on_outcome(outcomes.front(), cluster.loop_.now());
-      outcomes.pop_front();
-      cluster.schedule_turn();
-    });
-  }
-
-  VirtualCluster& cluster;
-  DeviceId id;
-  SimulatedDevice device;
-  ExecutorDriver load;
-  ExecutorDriver input;
-  ExecutorDriver exec;
-  ExecutorDriver output;
-  Worker worker;
-  // What is on the link's way in each direction, in order, and when the last of it
-  // arrives.
-  std::deque<Action> actions;
-  std::deque<Outcome> outcomes;
-  TimePoint to_worker;
-  TimePoint to_controller;
-};
 
 VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& options,
                                const Controller::SchedulerFactory& make_scheduler, OnCompletion on_completion)
@@ -71,23 +13,28 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       controller_(options.controller, make_scheduler, *this, *this) {
   controller_.add_observer(checker_);
   controller_.add_observer(hash_);
+  controller_.add_observer(*this);
+  const VirtualWorker::Options worker_options{
+      .worker = {.page_count = options.pages_per_device,
+                 .io_cache_bytes = uint64_t{64} << 20,
+                 .models_max = options.models_max,
+                 .infers_in_flight_max = 2 * options.controller.infers_outstanding_max},
+      .noise = options.noise,
+      .heartbeats = options.controller.health.has_value(),
+      .link_delay = [this] { return link_delay(); },
+      .seed = [this] { return random_.next(); }};
+  VirtualWorker::ControllerEnd& own_end = *this;
   for (uint32_t i = 0; i < options.devices; ++i) {
     const DeviceId id = controller_.add_device(options.pages_per_device, loop_.now());
-    nodes_.push_back(std::make_unique<Node>(*this, id));
+    workers_.push_back(std::make_unique<VirtualWorker>(loop_, checker_, id, worker_options, own_end));
+    sessions_.push_back(VirtualWorker::kFirstSession);
   }
 }
 
 VirtualCluster::~VirtualCluster() = default;
 
 void VirtualCluster::add_model(std::shared_ptr<const ModelInfo> model) {
-  WorkerModel worker_model{.id = model->id, .pages = model->pages, .batch_sizes = model->batch_sizes};
-  for (const Bucket& bucket : model->buckets) {
-    worker_model.io_bytes.insert(worker_model.io_bytes.end(), bucket.seed_exec.size(), IoBytes{4096, 4096});
-  }
-  for (auto& node : nodes_) {
-    node->device.add_model(model);
-    node->worker.add_model(worker_model);
-  }
+  for (auto& worker : workers_) worker->add_model(model);
   controller_.add_model(std::move(model), loop_.now());
   schedule_turn();
 }
@@ -108,8 +55,9 @@ void VirtualCluster::cancel(RequestId request) {
 }
 
 bool VirtualCluster::pages_agree() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
-    return node->worker.load().page_cache().free_pages() == controller_.cluster().device(node->id).free_pages();
+  const auto& devices = controller_.cluster().devices;
+  return std::all_of(devices.begin(), devices.end(), [&](const DeviceModel& device) {
+    return !device.up() || workers_[device.id().value()]->free_pages() == device.free_pages();
   });
 }
 
@@ -117,7 +65,10 @@ void VirtualCluster::complete(const Completion& completion) {
   if (on_completion_) on_completion_(completion);
 }
 
-void VirtualCluster::send(const Action& action) { nodes_[action.device.value()]->deliver(action); }
+void VirtualCluster::send(const Action& action) {
+  const uint32_t device = action.device.value();
+  workers_[device]->send(action, sessions_[device]);
+}
 
 void VirtualCluster::schedule_turn() {
   if (turn_scheduled_) return;
@@ -128,6 +79,11 @@ void VirtualCluster::schedule_turn() {
 void VirtualCluster::turn() {
   turn_scheduled_ = false;
   const TimePoint wake = controller_.turn(loop_.now());
+  std::erase_if(leaving_, [&](DeviceId device) {
+    if (!controller_.idle(device)) return false;
+    controller_.lose_device(device, DeviceTrouble::kLeft, loop_.now());
+    return true;
+  });
   const uint64_t this_turn = ++turns_;
   if (wake.is_infinite()) return;
   loop_.at(std::max(wake, loop_.now()), [this, this_turn] {
@@ -136,5 +92,84 @@ void VirtualCluster::turn() {
 }
 
 Duration VirtualCluster::link_delay() { return options_.link + options_.link_jitter.scaled(random_.exponential()); }
+
+// ---- What workers say ----
+
+void VirtualCluster::on_registration(DeviceId device, uint64_t session, const std::vector<ModelId>& residents) {
+  // A worker that comes anew has given up its former session.
+  controller_.lose_device(device, DeviceTrouble::kLink, loop_.now());
+  if (controller_.may_join(device) > loop_.now()) return workers_[device.value()]->hang_up(session);
+  sessions_[device.value()] = session;
+  controller_.join_device(device, options_.pages_per_device, residents, loop_.now());
+  schedule_turn();
+}
+
+void VirtualCluster::on_report(DeviceId device, uint64_t session, const Outcome& outcome) {
+  if (session != sessions_[device.value()]) return;
+  controller_.on_outcome(outcome, loop_.now());
+  schedule_turn();
+}
+
+void VirtualCluster::on_heartbeat(DeviceId device, uint64_t session) {
+  if (session == sessions_[device.value()]) controller_.on_heard(device, loop_.now());
+}
+
+void VirtualCluster::on_leave(DeviceId device, uint64_t session) {
+  if (session != sessions_[device.value()]) return;
+  controller_.drain_device(device, loop_.now());
+  leaving_.push_back(device);
+  schedule_turn();
+}
+
+void VirtualCluster::on_hang_up(DeviceId device, uint64_t session) {
+  if (session != sessions_[device.value()]) return;
+  controller_.lose_device(device, DeviceTrouble::kLink, loop_.now());
+  schedule_turn();
+}
+
+void VirtualCluster::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  if (change.state != DeviceState::kLost) return;
+  const uint32_t device = change.device.value();
+  if (sessions_[device] != 0) workers_[device]->hang_up(sessions_[device]);
+  sessions_[device] = 0;
+  std::erase(leaving_, change.device);
+}
+
+// ---- What goes wrong ----
+
+void VirtualCluster::schedule(std::vector<Fault> faults) {
+  FOLIOT_CHECK(faults_.empty());
+  faults_ = std::move(faults);
+  for (const Fault& fault : faults_) {
+    loop_.at(loop_.now() + fault.at, [this, &fault] { begin(fault); });
+    loop_.at(loop_.now() + fault.end(), [this, &fault] { end(fault); });
+  }
+}
+
+void VirtualCluster::begin(const Fault& fault) {
+  VirtualWorker& worker = *workers_[fault.device];
+  switch (fault.kind) {
+    case FaultKind::kKill: return worker.kill();
+    case FaultKind::kFreeze: return worker.freeze();
+    case FaultKind::kSlow: return worker.set_slowdown(fault.factor);
+    case FaultKind::kDelay: return worker.set_extra_delay(fault.delay);
+    case FaultKind::kPartition: return worker.set_link_up(false);
+    case FaultKind::kDrain: return worker.leave();
+    case FaultKind::kAway: controller_.drain_device(DeviceId(fault.device), loop_.now()); return schedule_turn();
+  }
+}
+
+void VirtualCluster::end(const Fault& fault) {
+  VirtualWorker& worker = *workers_[fault.device];
+  switch (fault.kind) {
+    case FaultKind::kKill: return worker.start();
+    case FaultKind::kFreeze: return worker.resume();
+    case FaultKind::kSlow: return worker.set_slowdown(1);
+    case FaultKind::kDelay: return worker.set_extra_delay(Duration());
+    case FaultKind::kPartition: return worker.set_link_up(true);
+    case FaultKind::kDrain: return worker.start();
+    case FaultKind::kAway: controller_.resume_device(DeviceId(fault.device), loop_.now()); return schedule_turn();
+  }
+}
 
 }  // namespace foliot

@@ -12,10 +12,10 @@
 #include "controller/controller.h"
 #include "sim/checker.h"
 #include "sim/event_hash.h"
-#include "sim/executor_driver.h"
+#include "sim/fault.h"
 #include "sim/simulated_device.h"
 #include "sim/virtual_loop.h"
-#include "worker/worker.h"
+#include "sim/virtual_worker.h"
 
 namespace foliot {
 
@@ -29,10 +29,15 @@ struct VirtualClusterOptions {
   // `link_jitter`; messages of one link stay in order.
   Duration link = Duration::microseconds(50);
   Duration link_jitter = Duration::microseconds(20);
+  // Where it looks after the devices' health, workers send heartbeats, and the loop
+  // never runs out of events.
   ControllerOptions controller;
 };
 
-class VirtualCluster : private CompletionSink, private ActionSink {
+class VirtualCluster : private CompletionSink,
+                       private ActionSink,
+                       private Observer,
+                       private VirtualWorker::ControllerEnd {
  public:
   using OnCompletion = std::function<void(const Completion&)>;
 
@@ -45,16 +50,28 @@ class VirtualCluster : private CompletionSink, private ActionSink {
   void submit(const Request& request);
   void cancel(RequestId request);
 
+  // What is to go wrong, counted from now. REQUIRES: check_faults() is ok, and there
+  // are none yet.
+  void schedule(std::vector<Fault> faults);
+
   Controller& controller() { return controller_; }
   Checker& checker() { return checker_; }
   uint64_t event_hash() const { return hash_.value(); }
-  // True if what each worker's page cache holds is what the controller believes.
+  // True if what the page cache of each worker that is up holds is what the
+  // controller believes.
   bool pages_agree() const;
 
  private:
-  struct Node;
   void complete(const Completion& completion) override;
   void send(const Action& action) override;
+  void on_device(const DeviceChange& change, TimePoint now) override;
+  void on_registration(DeviceId device, uint64_t session, const std::vector<ModelId>& residents) override;
+  void on_report(DeviceId device, uint64_t session, const Outcome& outcome) override;
+  void on_heartbeat(DeviceId device, uint64_t session) override;
+  void on_leave(DeviceId device, uint64_t session) override;
+  void on_hang_up(DeviceId device, uint64_t session) override;
+  void begin(const Fault& fault);
+  void end(const Fault& fault);
   // Lets the controller decide at this instant, once, after all events of it.
   void schedule_turn();
   void turn();
@@ -67,7 +84,10 @@ class VirtualCluster : private CompletionSink, private ActionSink {
   Checker checker_;
   EventHash hash_;
   Controller controller_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<VirtualWorker>> workers_;  // by DeviceId
+  std::vector<uint64_t> sessions_;                       // by DeviceId; 0: none
+  std::vector<DeviceId> leaving_;                        // to be let go once they are idle
+  std::vector<Fault> faults_;
   bool turn_scheduled_ = false;
   uint64_t turns_ = 0;
 };

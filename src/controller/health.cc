@@ -1,0 +1,116 @@
+#include "controller/health.h"
+
+#include <algorithm>
+
+namespace foliot {
+namespace {
+
+// What a device did longer ago says nothing of how fast it is.
+constexpr Duration kRecent = Duration::seconds(2);
+
+}  // namespace
+
+void Health::on_join(DeviceId id, TimePoint now) {
+  if (id.value() >= devices_.size()) devices_.resize(id.value() + 1);
+  Device& device = devices_[id.value()];
+  device = {.heard = now, .fences = device.fences};
+  next_check_ = std::min(next_check_, now + options_.check_interval);
+}
+
+void Health::on_lost(DeviceId id, DeviceTrouble trouble, TimePoint now) {
+  if (trouble != DeviceTrouble::kSlow) return;
+  Device& device = devices_[id.value()];
+  Duration wait = options_.back_off;
+  for (uint32_t i = 0; i < device.fences && wait < options_.back_off_max; ++i) wait = wait * 2;
+  ++device.fences;
+  device.out_for_slowness = true;
+  device.may_join = now + std::min(wait, options_.back_off_max);
+}
+
+TimePoint Health::may_join(DeviceId device) const {
+  return device.value() < devices_.size() ? devices_[device.value()].may_join : TimePoint();
+}
+
+void Health::on_exec(DeviceId id, Duration seed, Duration measured, TimePoint now) {
+  Device& device = devices_[id.value()];
+  const double ratio = measured.to_seconds() / std::max(seed.to_seconds(), 1e-9);
+  const Duration excess = measured - seed;
+  const bool slow = excess > options_.slow_excess_min && ratio > options_.slow_factor &&
+                    ratio > options_.slow_factor * peers_ratio(id, now);
+  device.ratios[device.execs++ % kRatios] = ratio;
+  device.last_exec = now;
+  if (slow) {
+    if (device.slow++ == 0) device.slow_since = now;
+    device.slow_excess += excess;
+    return;
+  }
+  device.slow = 0;
+  device.slow_excess = Duration();
+  if (device.fences > 0 && ++device.normal >= options_.probation_outcomes) device.fences = 0;
+}
+
+double Health::peers_ratio(DeviceId own, TimePoint now) const {
+  std::vector<double> medians;
+  for (const DeviceModel& peer : cluster_.devices) {
+    const Device& device = devices_[peer.id().value()];
+    if (peer.id() == own || !peer.up() || device.execs == 0 || now - device.last_exec > kRecent) continue;
+    auto ratios = device.ratios;
+    const auto end = ratios.begin() + std::min<uint64_t>(device.execs, kRatios);
+    const auto middle = ratios.begin() + (end - ratios.begin()) / 2;
+    std::nth_element(ratios.begin(), middle, end);
+    medians.push_back(*middle);
+  }
+  if (medians.empty()) return 1;
+  const auto middle = medians.begin() + static_cast<std::ptrdiff_t>(medians.size() / 2);
+  std::nth_element(medians.begin(), middle, medians.end());
+  return std::max(1.0, *middle);
+}
+
+std::vector<Health::Finding> Health::check(TimePoint now) {
+  std::vector<Finding> findings;
+  if (now < next_check_) return findings;
+  if (now - next_check_ > options_.away_min) here_since_ = now;
+  next_check_ = now + options_.check_interval;
+  for (const DeviceModel& device : cluster_.devices) {
+    if (device.state() == DeviceState::kLost) continue;
+    const Finding finding = find(device, now);
+    const bool news = finding.state != device.state();
+    if (news && (device.state() != DeviceState::kDraining || finding.state == DeviceState::kLost)) {
+      findings.push_back(finding);
+    }
+  }
+  return findings;
+}
+
+Health::Finding Health::find(const DeviceModel& device, TimePoint now) const {
+  const Device& known = devices_[device.id().value()];
+  const Duration silent = now - std::max(known.heard, here_since_);
+  const Duration overdue = now - std::max(device.first_end(options_.overdue_factor), here_since_);
+  if (silent >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kSilent};
+  if (overdue >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kOverdue};
+  if (slow(known, now) && others_suffice(device.id())) return {device.id(), DeviceState::kLost, DeviceTrouble::kSlow};
+  if (silent >= options_.suspect_after) return {device.id(), DeviceState::kSuspected, DeviceTrouble::kSilent};
+  if (overdue >= options_.suspect_after) return {device.id(), DeviceState::kSuspected, DeviceTrouble::kOverdue};
+  return {device.id(), DeviceState::kUp, DeviceTrouble::kNone};
+}
+
+bool Health::slow(const Device& device, TimePoint now) const {
+  if (device.fences > 0) return device.slow >= options_.probation_slow_outcomes;
+  const bool much = device.slow >= options_.slow_outcomes && device.slow_excess >= options_.slow_excess;
+  const bool long_since = device.slow >= options_.slow_outcomes_few && now - device.slow_since >= options_.slow_time;
+  return much || long_since;
+}
+
+// So many others are up as would then be out for being slow.
+bool Health::others_suffice(DeviceId id) const {
+  size_t up = 0;
+  size_t out = 1;
+  for (const DeviceModel& other : cluster_.devices) {
+    if (other.id() == id) continue;
+    if (other.up()) ++up;
+    if (other.state() == DeviceState::kLost && devices_[other.id().value()].out_for_slowness) ++out;
+  }
+  return up >= out;
+}
+
+}  // namespace foliot

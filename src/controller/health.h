@@ -1,0 +1,115 @@
+// Health: finds out which devices can no longer be relied on, from what is heard of
+// them and when.
+//
+// Three rules, each with its parameters below:
+//   owing   A device owes a word at all times (workers send heartbeats), and the
+//           outcome of an action that has taken `overdue_factor` times as long as
+//           expected. One that owes something for `suspect_after` is suspected: it
+//           gets no work until it has been heard of. After `fence_after` it is lost.
+//   slow    An EXEC is slow if it takes `slow_factor` times as long as its seed
+//           profile and as the other devices do of late, and `slow_excess_min` longer.
+//           A device is fenced when its last `slow_outcomes` EXECs were all slow and
+//           lost `slow_excess` together, or the last few of them were and that has
+//           gone on for `slow_time`. One stall of the machine makes one EXEC slow, a
+//           wrong estimate makes none (seeds do not learn), and a cluster that is slow
+//           as a whole has nobody who is slower than the others. No more than half of
+//           the devices are ever fenced for this: slow is better than not at all.
+//   away    When the controller itself was away for longer than it sleeps, whatever
+//           was not heard meanwhile is nobody's fault.
+// A device that was slow may come back after `back_off`, doubled each time up to
+// `back_off_max`. It is then on probation: two slow EXECs in a row fence it again,
+// until `probation_outcomes` were not slow.
+//
+// A state machine like the controller, of which it is a part.
+#ifndef FOLIOT_CONTROLLER_HEALTH_H_
+#define FOLIOT_CONTROLLER_HEALTH_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+#include "controller/cluster.h"
+#include "core/device_state.h"
+
+namespace foliot {
+
+struct HealthOptions {
+  Duration check_interval = Duration::milliseconds(50);
+  Duration suspect_after = Duration::milliseconds(150);
+  Duration fence_after = Duration::milliseconds(500);
+  int64_t overdue_factor = 4;
+  Duration away_min = Duration::milliseconds(100);  // later than it wanted to be called
+
+  double slow_factor = 4;
+  Duration slow_excess_min = Duration::milliseconds(1);
+  uint32_t slow_outcomes = 5;
+  Duration slow_excess = Duration::milliseconds(100);
+  uint32_t slow_outcomes_few = 3;
+  Duration slow_time = Duration::seconds(1);
+
+  Duration back_off = Duration::seconds(1);
+  Duration back_off_max = Duration::seconds(60);
+  uint32_t probation_slow_outcomes = 2;
+  uint32_t probation_outcomes = 20;
+};
+
+class Health {
+ public:
+  // `cluster` outlives it.
+  Health(const HealthOptions& options, const Cluster& cluster) : options_(options), cluster_(cluster) {}
+
+  // Facts.
+  void on_join(DeviceId device, TimePoint now);
+  void on_lost(DeviceId device, DeviceTrouble trouble, TimePoint now);
+  void on_heard(DeviceId device, TimePoint now) { devices_[device.value()].heard = now; }
+  void on_exec(DeviceId device, Duration seed, Duration measured, TimePoint now);
+
+  // What is to be thought of a device from now on: kUp, kSuspected or kLost.
+  struct Finding {
+    DeviceId device;
+    DeviceState state;
+    DeviceTrouble trouble;
+  };
+  // About those devices of which something else was thought before; once in
+  // check_interval.
+  std::vector<Finding> check(TimePoint now);
+  TimePoint next_check() const { return next_check_; }
+
+  // A lost device may not join before this.
+  TimePoint may_join(DeviceId device) const;
+
+ private:
+  static constexpr uint32_t kRatios = 5;
+  struct Device {
+    TimePoint heard;
+    // Of its last EXECs, how many times as long as their seeds they took.
+    std::array<double, kRatios> ratios{};
+    uint64_t execs = 0;
+    TimePoint last_exec;
+    // Slow EXECs in a row, since when, and what was lost by them.
+    uint32_t slow = 0;
+    TimePoint slow_since;
+    Duration slow_excess;
+    bool out_for_slowness = false;
+    uint32_t fences = 0;  // for slowness, one after the other
+    uint32_t normal = 0;  // EXECs on probation that were not slow
+    TimePoint may_join;
+  };
+
+  Finding find(const DeviceModel& device, TimePoint now) const;
+  bool slow(const Device& device, TimePoint now) const;
+  bool others_suffice(DeviceId device) const;
+  // How many times as long as their seeds EXECs take on the others; at least 1.
+  double peers_ratio(DeviceId device, TimePoint now) const;
+
+  const HealthOptions options_;
+  const Cluster& cluster_;
+  std::vector<Device> devices_;  // by DeviceId
+  TimePoint next_check_;
+  TimePoint here_since_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_HEALTH_H_

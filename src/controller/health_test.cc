@@ -1,0 +1,174 @@
+#include "controller/health.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace foliot {
+namespace {
+
+TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+Duration ms(int64_t n) { return Duration::milliseconds(n); }
+constexpr DeviceId kFirst(0);
+const Duration kSeed = ms(5);
+
+// Devices that are heard of every 50 ms, but for those that are mute.
+class HealthTest : public ::testing::Test {
+ protected:
+  HealthTest() { make(4); }
+
+  void make(uint32_t devices) {
+    cluster_.devices.clear();
+    health_.emplace(HealthOptions(), cluster_);
+    for (uint32_t i = 0; i < devices; ++i) {
+      cluster_.devices.emplace_back(DeviceId(i), 10);
+      health_->on_join(DeviceId(i), at(0));
+    }
+  }
+  DeviceModel& device(DeviceId id) { return cluster_.devices[id.value()]; }
+
+  // Lets time pass, and takes in what is found as the controller does.
+  void run_until(int64_t end, DeviceId mute = DeviceId(99)) {
+    for (; now_ <= end; now_ += 50) {
+      for (const DeviceModel& d : cluster_.devices) {
+        if (d.id() != mute && d.state() != DeviceState::kLost) health_->on_heard(d.id(), at(now_));
+      }
+      for (const Health::Finding& finding : health_->check(at(now_))) {
+        findings_.push_back(finding);
+        if (finding.state != DeviceState::kLost) {
+          device(finding.device).set_state(finding.state);
+          continue;
+        }
+        device(finding.device).lose();
+        health_->on_lost(finding.device, finding.trouble, at(now_));
+      }
+    }
+  }
+  void rejoin(DeviceId id) {
+    device(id).join(10, {}, 0, at(now_));
+    health_->on_join(id, at(now_));
+  }
+  void exec(DeviceId id, double times, int64_t when) { health_->on_exec(id, kSeed, kSeed.scaled(times), at(when)); }
+  DeviceState state(DeviceId id = kFirst) { return device(id).state(); }
+
+  Cluster cluster_;
+  std::optional<Health> health_;
+  std::vector<Health::Finding> findings_;
+  int64_t now_ = 0;
+};
+
+TEST_F(HealthTest, NothingIsWrongWithDevicesThatAreHeardOf) {
+  run_until(5000);
+  EXPECT_TRUE(findings_.empty());
+}
+
+TEST_F(HealthTest, SilenceIsSuspectAndThenFenced) {
+  run_until(100, kFirst);
+  EXPECT_EQ(state(), DeviceState::kUp);
+  run_until(250, kFirst);
+  EXPECT_EQ(state(), DeviceState::kSuspected);
+  run_until(600, kFirst);
+  EXPECT_EQ(state(), DeviceState::kLost);
+  EXPECT_EQ(findings_.back().trouble, DeviceTrouble::kSilent);
+  EXPECT_EQ(state(DeviceId(1)), DeviceState::kUp);
+}
+
+TEST_F(HealthTest, AShortSilenceIsForgiven) {
+  run_until(250, kFirst);
+  run_until(300);
+  EXPECT_EQ(state(), DeviceState::kUp);
+  EXPECT_EQ(findings_.size(), 2u);
+}
+
+TEST_F(HealthTest, NobodyIsToBlameWhileTheControllerWasAway) {
+  run_until(100);
+  now_ = 3000;
+  run_until(3050, kFirst);
+  EXPECT_TRUE(findings_.empty());
+}
+
+TEST_F(HealthTest, AnActionThatNeverEndsIsFoundThoughTheWorkerIsHeardOf) {
+  const ModelId model(0);
+  device(kFirst).sent_load(ActionId(1), model, 1, at(0), ms(5), at(0));
+  device(kFirst).load_over(ActionId(1), model, 1, true, at(5));
+  device(kFirst).sent_infer(ActionId(2), model, at(100), ms(20), at(100));
+  run_until(200);
+  EXPECT_EQ(state(), DeviceState::kUp);  // 80 ms would be slow, not strange
+  run_until(400);
+  EXPECT_EQ(state(), DeviceState::kSuspected);
+  run_until(750);
+  EXPECT_EQ(state(), DeviceState::kLost);
+  EXPECT_EQ(findings_.back().trouble, DeviceTrouble::kOverdue);
+}
+
+TEST_F(HealthTest, ADeviceThatIsTenTimesAsSlowIsFenced) {
+  for (int i = 0; i < 20; ++i) exec(DeviceId(1), 1, i);
+  for (int i = 0; i < 5; ++i) exec(kFirst, 10, 50 * i);
+  run_until(300);
+  EXPECT_EQ(state(), DeviceState::kLost);
+  EXPECT_EQ(findings_.back().trouble, DeviceTrouble::kSlow);
+}
+
+TEST_F(HealthTest, AFewSlowOnesAreEnoughWhereThereAreNoOthers) {
+  for (int i = 0; i < 3; ++i) exec(kFirst, 5, 300 * i);
+  run_until(900);
+  EXPECT_EQ(state(), DeviceState::kUp);
+  run_until(1100);
+  EXPECT_EQ(state(), DeviceState::kLost);
+}
+
+TEST_F(HealthTest, StallsAndErrorsOfEstimationAreNoReason) {
+  for (int i = 0; i < 400; ++i) {
+    exec(kFirst, i % 5 == 0 ? 13 : 1, 10 * i);  // a stall of 60 ms every 50 ms
+    exec(DeviceId(1), 3.5, 10 * i);             // seeds that are far too low
+  }
+  run_until(4000);
+  EXPECT_TRUE(findings_.empty());
+}
+
+TEST_F(HealthTest, AClusterThatIsSlowAsAWholeServesOn) {
+  for (int i = 0; i < 100; ++i) {
+    for (uint32_t d = 0; d < 4; ++d) exec(DeviceId(d), 10, 20 * i + d);
+    run_until(20 * i);
+  }
+  EXPECT_LE(findings_.size(), 1u);
+}
+
+TEST_F(HealthTest, NoMoreThanHalfAreFencedForBeingSlow) {
+  make(2);
+  for (uint32_t d = 0; d < 2; ++d) {
+    for (int i = 0; i < 5; ++i) exec(DeviceId(d), 40, 100 * d + 10 * i);
+    run_until(100 * d + 50);
+  }
+  EXPECT_EQ(state(DeviceId(0)), DeviceState::kLost);
+  EXPECT_EQ(state(DeviceId(1)), DeviceState::kUp);
+  make(1);
+  for (int i = 0; i < 50; ++i) exec(kFirst, 40, 10 * i);
+  run_until(5000);
+  EXPECT_EQ(state(), DeviceState::kUp) << "there is nobody else";
+}
+
+TEST_F(HealthTest, ProbationIsShortForWhoIsStillSlow) {
+  for (int i = 0; i < 5; ++i) exec(kFirst, 10, 10 * i);
+  run_until(100);
+  ASSERT_EQ(state(), DeviceState::kLost);
+  EXPECT_EQ(health_->may_join(kFirst), at(1000));
+
+  run_until(1050);
+  rejoin(kFirst);
+  for (int i = 0; i < 2; ++i) exec(kFirst, 10, now_);
+  run_until(1200);
+  ASSERT_EQ(state(), DeviceState::kLost);
+  EXPECT_GE(health_->may_join(kFirst), at(3000)) << "twice as long";
+
+  run_until(4000);
+  rejoin(kFirst);
+  for (int i = 0; i < 20; ++i) exec(kFirst, 1, now_);
+  for (int i = 0; i < 2; ++i) exec(kFirst, 10, now_);
+  run_until(4100);
+  EXPECT_EQ(state(), DeviceState::kUp) << "it is trusted again";
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,65 @@
+// Fault: what goes wrong with one device of a simulated cluster, when and for how
+// long; and schedules of faults drawn at random.
+#ifndef FOLIOT_SIM_FAULT_H_
+#define FOLIOT_SIM_FAULT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "base/time.h"
+
+namespace foliot {
+
+enum class FaultKind : uint8_t {
+  kKill,       // the worker dies at once; at the end another one comes, with empty pages
+  kFreeze,     // it stands still, as by SIGSTOP, and goes on
+  kSlow,       // EXEC and LOAD take `factor` times as long
+  kDelay,      // every message takes `delay` longer
+  kPartition,  // no message gets through; those under way arrive when it is over
+  kDrain,      // it says that it leaves; at the end another one comes, with empty pages
+  kAway,       // the controller gives it no work: the least that any fault costs
+};
+inline constexpr FaultKind kFaultKindLast = FaultKind::kAway;
+std::string_view to_string(FaultKind kind);  // "kill", "freeze", ...
+
+struct Fault {
+  FaultKind kind = FaultKind::kKill;
+  uint32_t device = 0;
+  Duration at;  // since the first request
+  Duration length;
+  double factor = 10;                           // kSlow: above 1
+  Duration delay = Duration::milliseconds(50);  // kDelay: above 0
+
+  Duration end() const { return at + length; }
+};
+
+// How many, of which kinds, and how long.
+struct RandomFaults {
+  uint32_t count = 0;
+  std::vector<FaultKind> kinds{FaultKind::kKill,  FaultKind::kFreeze,    FaultKind::kSlow,
+                               FaultKind::kDelay, FaultKind::kPartition, FaultKind::kDrain};
+  Duration length_min = Duration::milliseconds(50);
+  Duration length_max = Duration::seconds(2);
+};
+
+// Errors: kInvalidArgument naming the fault by its number, from 1: a device that is
+// not there, a length that is not above 0, an end after `duration`, two at a time on
+// one device.
+Status check_faults(const std::vector<Fault>& faults, uint32_t devices, Duration duration);
+
+// Faults drawn between `from` and `to`, one after another with pauses of 2 s at
+// least, so that there is something to recover from; as many of `count` as fit.
+std::vector<Fault> draw_faults(const RandomFaults& options, uint32_t devices, Duration from, Duration to,
+                               Random random);
+
+// The same faults as if each had been announced: its device is away meanwhile and
+// loses nothing. What is answered then is what could still be met.
+std::vector<Fault> announced(std::vector<Fault> faults);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_FAULT_H_

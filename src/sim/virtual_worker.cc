@@ -1,0 +1,189 @@
+#include "sim/virtual_worker.h"
+
+#include <array>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+constexpr Duration kHeartbeat = Duration::milliseconds(50);
+// How often a worker tries to get a session.
+constexpr Duration kConnectInterval = Duration::milliseconds(100);
+// How often one that has lost its session looks whether it has ended what it had.
+constexpr Duration kQuiesceInterval = Duration::milliseconds(10);
+
+WorkerModel worker_model(const ModelInfo& model) {
+  WorkerModel result{.id = model.id, .pages = model.pages, .batch_sizes = model.batch_sizes};
+  for (const Bucket& bucket : model.buckets) {
+    result.io_bytes.insert(result.io_bytes.end(), bucket.seed_exec.size(), IoBytes{4096, 4096});
+  }
+  return result;
+}
+
+}  // namespace
+
+struct VirtualWorker::Process {
+  Process(VirtualLoop& loop, Checker& checker, const Options& options, OutcomeSink& outcomes)
+      : device(options.noise, options.seed()),
+        load(loop, device, checker, ExecutorKind::kLoad),
+        input(loop, device, checker, ExecutorKind::kInput),
+        exec(loop, device, checker, ExecutorKind::kExec),
+        output(loop, device, checker, ExecutorKind::kOutput),
+        worker(options.worker, device, outcomes, {load, input, exec, output}) {
+    const auto executors = worker.executors();
+    load.set_executor(*executors[0]);
+    input.set_executor(*executors[1]);
+    exec.set_executor(*executors[2]);
+    output.set_executor(*executors[3]);
+  }
+
+  void add_model(const std::shared_ptr<const ModelInfo>& model) {
+    device.add_model(model);
+    worker.add_model(worker_model(*model));
+  }
+  std::array<ExecutorDriver*, kExecutorKinds> drivers() { return {&load, &input, &exec, &output}; }
+
+  SimulatedDevice device;
+  ExecutorDriver load;
+  ExecutorDriver input;
+  ExecutorDriver exec;
+  ExecutorDriver output;
+  Worker worker;
+};
+
+VirtualWorker::VirtualWorker(VirtualLoop& loop, Checker& checker, DeviceId device, Options options,
+                             ControllerEnd& controller)
+    : loop_(loop),
+      checker_(checker),
+      device_(device),
+      options_(std::move(options)),
+      controller_(controller),
+      to_worker_(
+          loop, [this] { return options_.link_delay() + extra_delay_; },
+          [this](const ToWorker& message) { hear(message); }),
+      to_controller_(
+          loop, [this] { return options_.link_delay() + extra_delay_; },
+          [this](const ToController& message) { tell(message); }),
+      process_(make_process()) {
+  if (options_.heartbeats) beat();
+}
+
+VirtualWorker::~VirtualWorker() = default;
+
+std::unique_ptr<VirtualWorker::Process> VirtualWorker::make_process() {
+  OutcomeSink& outcomes = *this;
+  return std::make_unique<Process>(loop_, checker_, options_, outcomes);
+}
+
+void VirtualWorker::add_model(std::shared_ptr<const ModelInfo> model) {
+  if (process_) process_->add_model(model);
+  models_.push_back(std::move(model));
+}
+
+uint32_t VirtualWorker::free_pages() const { return process_->worker.load().page_cache().free_pages(); }
+
+// ---- The link ----
+
+void VirtualWorker::report(const Outcome& outcome) {
+  --in_flight_;
+  if (session_ != 0) to_controller_.send({Kind::kOutcome, session_, outcome});
+}
+
+void VirtualWorker::hear(const ToWorker& message) {
+  if (process_ == nullptr || message.session != session_) return;
+  if (!message.hang_up) {
+    ++in_flight_;
+    return process_->worker.send(message.action);
+  }
+  session_ = 0;
+  if (leaving_) return kill();
+  connect_after(kConnectInterval);
+}
+
+void VirtualWorker::tell(const ToController& message) {
+  switch (message.kind) {
+    case Kind::kOutcome: return controller_.on_report(device_, message.session, message.outcome);
+    case Kind::kHeartbeat: return controller_.on_heartbeat(device_, message.session);
+    case Kind::kLeave: return controller_.on_leave(device_, message.session);
+    case Kind::kHangUp: return controller_.on_hang_up(device_, message.session);
+    case Kind::kRegistration: break;
+  }
+  // It has nothing to do until it is answered, so this is what it held when it wrote.
+  std::vector<ModelId> residents;
+  for (const auto& model : models_) {
+    if (process_ != nullptr && process_->worker.resident(model->id)) residents.push_back(model->id);
+  }
+  controller_.on_registration(device_, message.session, residents);
+}
+
+void VirtualWorker::connect_after(Duration wait) {
+  loop_.at(loop_.now() + wait, [this] { connect(); });
+}
+
+void VirtualWorker::connect() {
+  if (process_ == nullptr || session_ != 0) return;
+  if (frozen_ || in_flight_ > 0) return connect_after(kQuiesceInterval);
+  session_ = ++last_session_;
+  say(Kind::kRegistration);
+}
+
+void VirtualWorker::beat() {
+  if (process_ != nullptr && !frozen_ && session_ != 0) say(Kind::kHeartbeat);
+  loop_.at(loop_.now() + kHeartbeat, [this] { beat(); });
+}
+
+void VirtualWorker::block_lines() {
+  to_controller_.set_blocked(!link_up_);
+  to_worker_.set_blocked(!link_up_ || frozen_);
+}
+
+// ---- Trouble ----
+
+void VirtualWorker::kill() {
+  if (process_ == nullptr) return;
+  for (ExecutorDriver* driver : process_->drivers()) driver->pause();
+  dead_.push_back(std::move(process_));
+  in_flight_ = 0;
+  leaving_ = false;
+  if (session_ != 0) say(Kind::kHangUp);
+  session_ = 0;
+}
+
+void VirtualWorker::start() {
+  if (process_ != nullptr) {
+    FOLIOT_CHECK(leaving_);
+    loop_.at(loop_.now() + kQuiesceInterval, [this] { start(); });
+    return;
+  }
+  process_ = make_process();
+  for (const auto& model : models_) process_->add_model(model);
+  connect();
+}
+
+void VirtualWorker::freeze() {
+  frozen_ = true;
+  for (ExecutorDriver* driver : process_->drivers()) driver->pause();
+  block_lines();
+}
+
+void VirtualWorker::resume() {
+  frozen_ = false;
+  for (ExecutorDriver* driver : process_->drivers()) driver->resume();
+  block_lines();
+}
+
+void VirtualWorker::set_slowdown(double factor) { process_->device.set_slowdown(factor); }
+
+void VirtualWorker::set_link_up(bool up) {
+  link_up_ = up;
+  block_lines();
+}
+
+void VirtualWorker::leave() {
+  leaving_ = true;
+  if (session_ != 0) return say(Kind::kLeave);
+  kill();
+}
+
+}  // namespace foliot
