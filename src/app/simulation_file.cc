@@ -62,6 +62,52 @@ Status read_noise(TomlReader& reader, NoiseOptions& noise) {
   return reader.finish();
 }
 
+std::optional<FaultKind> read_fault_kind(TomlReader& reader, std::string_view key, const std::string& name) {
+  const std::optional<FaultKind> kind = parse_fault_kind(name);
+  if (!kind) reader.fail(key, "must be kill, freeze, slow, delay, partition, drain or away");
+  return kind;
+}
+
+Status read_fault(TomlReader& reader, std::vector<Fault>& faults) {
+  Fault fault;
+  std::string kind;
+  reader.text("kind", kind);
+  reader.whole("device", fault.device);
+  reader.duration("at", fault.at);
+  reader.positive("length", fault.length);
+  if (reader.ok()) fault.kind = read_fault_kind(reader, "kind", kind).value_or(FaultKind::kKill);
+  if (fault.length <= Duration()) reader.fail("needs a length");
+  if (fault.kind == FaultKind::kSlow) reader.positive("factor", fault.factor);
+  if (fault.kind == FaultKind::kDelay) reader.positive("delay", fault.delay);
+  faults.push_back(fault);
+  return reader.finish();
+}
+
+Status read_random_faults(TomlReader& reader, RandomFaults& faults) {
+  std::vector<std::string> kinds;
+  reader.whole("count", faults.count, 1, 1000);
+  reader.texts("kinds", kinds);
+  reader.positive("length_min", faults.length_min);
+  reader.positive("length_max", faults.length_max);
+  if (faults.length_max < faults.length_min) reader.fail("length_max", "must not be below length_min");
+  if (!kinds.empty()) faults.kinds.clear();
+  for (const std::string& kind : kinds) {
+    if (const auto parsed = read_fault_kind(reader, "kinds", kind)) faults.kinds.push_back(*parsed);
+  }
+  return reader.finish();
+}
+
+Status read_faults(TomlReader& reader, SimulationOptions& options) {
+  for (TomlReader& fault : reader.tables("faults")) FOLIOT_RETURN_IF_ERROR(read_fault(fault, options.faults));
+  if (auto random = reader.table("random_faults")) {
+    options.random_faults.count = 1;
+    FOLIOT_RETURN_IF_ERROR(read_random_faults(*random, options.random_faults));
+  }
+  const Status status = check_faults(options.faults, options.devices, options.duration);
+  if (!status.ok()) reader.fail(status.message());
+  return Status();
+}
+
 void read_run(TomlReader& reader, SimulationFile& to) {
   reader.texts("schedulers", to.policies);
   reader.whole("seed", to.options.seed);
@@ -86,6 +132,7 @@ Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
   if (!reader.ok()) return reader.finish();
   if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result.options));
   if (auto noise = reader.table("noise")) FOLIOT_RETURN_IF_ERROR(read_noise(*noise, result.options.noise));
+  FOLIOT_RETURN_IF_ERROR(read_faults(reader, result.options));
   FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
   FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader, &result.profiles));
   FOLIOT_RETURN_IF_ERROR(reader.finish());

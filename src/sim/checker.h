@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/observer.h"
 #include "base/flat_map.h"
+#include "core/observer.h"
 
 namespace foliot {
 

@@ -9,7 +9,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kPause = Duration::seconds(2);
+constexpr Duration kPause = Duration::seconds(1);
 
 }  // namespace
 
@@ -24,6 +24,13 @@ std::string_view to_string(FaultKind kind) {
     case FaultKind::kAway: return "away";
   }
   FOLIOT_CHECK(false);
+}
+
+std::optional<FaultKind> parse_fault_kind(std::string_view name) {
+  for (uint8_t kind = 0; kind <= static_cast<uint8_t>(kFaultKindLast); ++kind) {
+    if (to_string(static_cast<FaultKind>(kind)) == name) return static_cast<FaultKind>(kind);
+  }
+  return std::nullopt;
 }
 
 Status check_faults(const std::vector<Fault>& faults, uint32_t devices, Duration duration) {

@@ -4,6 +4,7 @@
 #define FOLIOT_SIM_FAULT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ enum class FaultKind : uint8_t {
 };
 inline constexpr FaultKind kFaultKindLast = FaultKind::kAway;
 std::string_view to_string(FaultKind kind);  // "kill", "freeze", ...
+std::optional<FaultKind> parse_fault_kind(std::string_view name);
 
 struct Fault {
   FaultKind kind = FaultKind::kKill;
@@ -51,7 +53,7 @@ struct RandomFaults {
 // one device.
 Status check_faults(const std::vector<Fault>& faults, uint32_t devices, Duration duration);
 
-// Faults drawn between `from` and `to`, one after another with pauses of 2 s at
+// Faults drawn between `from` and `to`, one after another with pauses of 1 s at
 // least, so that there is something to recover from; as many of `count` as fit.
 std::vector<Fault> draw_faults(const RandomFaults& options, uint32_t devices, Duration from, Duration to,
                                Random random);

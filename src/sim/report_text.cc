@@ -69,6 +69,31 @@ std::string real_text(const SimulationReport& report) {
                      report.simulated.to_seconds() / report.real.to_seconds());
 }
 
+std::string faults_text(const FaultReport& faults) {
+  return fmt::format(
+      "  faults: {}; in their windows {} of {} requests were met, {} could have been: {:.3f} %; recovered in {:.1f} "
+      "s\n",
+      faults.faults.size(), faults.met.good, faults.met.offered, faults.meetable.good, 100 * faults.attainment(),
+      faults.recovery_max().to_seconds());
+}
+
+Json faults_json(const FaultReport& report) {
+  Json json{{"offered", report.met.offered},
+            {"good", report.met.good},
+            {"meetable", report.meetable.good},
+            {"attainment_of_meetable", report.attainment()}};
+  json["faults"] = Json::array();
+  for (size_t i = 0; i < report.faults.size(); ++i) {
+    const Fault& fault = report.faults[i];
+    json["faults"].push_back({{"kind", to_string(fault.kind)},
+                              {"device", fault.device},
+                              {"at_seconds", fault.at.to_seconds()},
+                              {"length_seconds", fault.length.to_seconds()},
+                              {"recovery_seconds", report.recovery(i).to_seconds()}});
+  }
+  return json;
+}
+
 void append_tally(std::string& line, const IntervalTally& tally) {
   line += fmt::format(",{},{},{},{},{:.4f},{:.4f},{:.4f}", tally.offered, tally.good, tally.missed, tally.cold_starts,
                       tally.latency_p50.to_milliseconds(), tally.latency_p99.to_milliseconds(),
@@ -98,6 +123,7 @@ std::string report_table(const std::vector<SimulationReport>& reports, const Flu
   for (const SimulationReport& report : reports) {
     text += fmt::format("\n{}: seed {}, events {:016x}, {:.1f} s{}\n  missed: {}\n", report.policy, report.seed,
                         report.event_hash, report.simulated.to_seconds(), real_text(report), missed_text(report.all));
+    if (report.faults) text += faults_text(*report.faults);
     if (report.groups.size() < 2) continue;
     for (size_t i = 0; i < std::min(report.groups.size(), kGroupsInText); ++i) {
       const RequestTally& group = report.groups[i];
@@ -145,6 +171,7 @@ std::string report_json(const SimulationReport& report, const FluidBound* bound)
   json["load_seconds"] = report.load_time.to_seconds();
   json["device_busy"] = report.device_busy();
   json["proposals_rejected"] = report.proposals_rejected;
+  if (report.faults) json["faults"] = faults_json(*report.faults);
   if (bound != nullptr) {
     json["fluid_bound"] = {{"attainment", bound->attainment},
                            {"devices_needed", bound->devices_needed},

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/histogram.h"
 #include "controller/cluster.h"
 #include "core/observer.h"
-#include "base/flat_map.h"
 #include "sim/simulation_report.h"
 #include "workload/workload.h"
 
