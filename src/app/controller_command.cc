@@ -19,7 +19,7 @@ namespace {
 struct ControllerFlags {
   std::string listen = "127.0.0.1:8100";
   std::string scheduler = "foliot";
-  ControllerOptions controller;
+  ControllerOptions controller{.health = HealthOptions()};
 };
 
 Status run(const ControllerFlags& flags) {
@@ -54,6 +54,8 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   add_duration_flag(*command, "deadline-margin", flags->controller.deadline_margin,
                     "plan each answer to be ready this long before its deadline");
+  add_duration_flag(*command, "fence-after", flags->controller.health->fence_after,
+                    "give up a worker that has not been heard of for so long");
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot controller: {}\n", status.message());

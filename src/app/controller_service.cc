@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -56,6 +57,7 @@ class ControllerService::WorkerConversation : public Conversation {
   WorkerConversation(ControllerService& service, Connection& connection) : service_(service), connection_(connection) {}
 
   Status on_frame(const Frame& frame, TimePoint now) override {
+    for (const DeviceId device : devices()) service_.controller_.on_heard(device, now);
     switch (frame.type) {
       case MessageType::kOutcome: {
         Outcome outcome;
@@ -64,6 +66,12 @@ class ControllerService::WorkerConversation : public Conversation {
       }
       case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kRegistration: return on_registration(frame, now);
+      case MessageType::kLeave: {
+        Leave leave;
+        FOLIOT_RETURN_IF_ERROR(decode(frame, leave));
+        service_.on_leave(*this, now);
+        return Status();
+      }
       case MessageType::kGoodbye: return on_goodbye(frame);
       default: return unexpected(frame);
     }
@@ -74,6 +82,7 @@ class ControllerService::WorkerConversation : public Conversation {
   }
 
   void send(const Action& action) { connection_.send(action); }
+  void hang_up(const Status& reason) { connection_.hang_up(reason); }
   // No devices until it has registered.
   const Workers::Worker& about() const { return about_; }
   const std::vector<DeviceId>& devices() const { return about_.devices; }
@@ -165,6 +174,7 @@ class ControllerService::ClientConversation : public Conversation {
 ControllerService::ControllerService(const ControllerOptions& options,
                                      const Controller::SchedulerFactory& make_scheduler, ClockFunction clock, Log log)
     : clock_(clock), log_(std::move(log)), controller_(options, make_scheduler, *this, *this) {
+  controller_.add_observer(*this);
   counters_.since = clock();
 }
 
@@ -193,17 +203,18 @@ void ControllerService::log_gone(const std::string& who, const Connection& conne
 }
 
 TimePoint ControllerService::on_turn_end(TimePoint now) {
-  fail_what_is_lost(now);
   const TimePoint wake = controller_.turn(now);
   counters_.decisions.record(clock_() - now);
-  return given_to_the_lost_.empty() ? wake : now;
+  let_go_who_is_idle();
+  return wake;
 }
 
 Statistics ControllerService::take_statistics(TimePoint now) {
   const Counters counters =
       std::exchange(counters_, Counters{.since = now, .processor_time_before = thread_processor_time()});
   return {.elapsed = now - counters.since,
-          .devices = static_cast<uint32_t>(devices_.size()),
+          .devices = static_cast<uint32_t>(
+              std::ranges::count_if(devices_, [](const Device& device) { return device.worker != nullptr; })),
           .requests = counters.requests,
           .served = counters.served,
           .actions = counters.actions,
@@ -219,30 +230,36 @@ Statistics ControllerService::take_statistics(TimePoint now) {
 
 // ---- Workers ----
 
-Status ControllerService::check_models(const std::vector<ModelInfo>& models) const {
+Result<std::vector<ModelId>> ControllerService::identify(const std::vector<ModelInfo>& models) const {
   if (models.empty() || models.size() > kModelsMax) {
     return Status::invalid_argument(fmt::format("a worker brings 1 to {} models, not {}", kModelsMax, models.size()));
   }
-  std::set<std::string_view> names;
+  std::map<std::string_view, ModelId> known;
+  for (const auto& model : controller_.cluster().models) known.emplace(model->name, model->id);
+  const bool first = known.empty();
+  std::vector<ModelId> ids;
+  std::set<std::string_view> brought;
   for (const ModelInfo& model : models) {
-    if (!names.insert(model.name).second) {
+    if (!brought.insert(model.name).second) {
       return Status::invalid_argument(fmt::format("model '{}' is brought twice", model.name));
     }
-  }
-  const auto& known = controller_.cluster().models;
-  if (known.empty()) return Status();
-  if (models.size() != known.size()) {
+    ids.emplace_back(static_cast<uint32_t>(ids.size()));
+    if (first) continue;
+    const auto found = known.find(model.name);
+    if (found == known.end()) {
+      return Status::invalid_argument(
+          fmt::format("all workers must bring the same models: the first did not bring '{}'", model.name));
+    }
+    ids.back() = found->second;
+    if (same_model(model, controller_.cluster().model(ids.back()))) continue;
     return Status::invalid_argument(
-        fmt::format("all workers must bring the same models: this one brings {}, the first brought {}", models.size(),
-                    known.size()));
+        fmt::format("all workers must bring the same models: '{}' is not what the first brought", model.name));
   }
-  for (size_t i = 0; i < models.size(); ++i) {
-    if (same_model(models[i], *known[i])) continue;
-    return Status::invalid_argument(fmt::format(
-        "all workers must bring the same models in the same order: '{}' is not what the first brought as '{}'",
-        models[i].name, known[i]->name));
+  for (const auto& [name, id] : known) {
+    if (brought.contains(name)) continue;
+    return Status::invalid_argument(fmt::format("all workers must bring the same models: '{}' is missing", name));
   }
-  return Status();
+  return ids;
 }
 
 void ControllerService::add_models(const std::vector<ModelInfo>& models, TimePoint now) {
@@ -256,31 +273,60 @@ void ControllerService::add_models(const std::vector<ModelInfo>& models, TimePoi
   }
 }
 
+std::vector<DeviceId> ControllerService::devices_for(const std::string& worker, size_t count, TimePoint now) const {
+  std::vector<DeviceId> own;
+  std::vector<DeviceId> free;
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].worker != nullptr) continue;
+    if (devices_[i].owner == worker) own.emplace_back(i);
+    if (controller_.may_join(DeviceId(i)) <= now) free.emplace_back(i);
+  }
+  if (own.size() == count) return own;
+  for (auto next = static_cast<uint32_t>(devices_.size()); free.size() < count; ++next) free.emplace_back(next);
+  free.resize(count);
+  return free;
+}
+
 Result<Welcome> ControllerService::register_worker(WorkerConversation& worker, const Registration& registration,
                                                    TimePoint now) {
   const size_t count = registration.page_counts.size();
-  if (count == 0 || count > kDevicesPerWorkerMax || devices_.size() + count > kDevicesMax) {
-    return Status::resource_exhausted(fmt::format("a worker has 1 to {} devices, all workers together {} at most",
-                                                  kDevicesPerWorkerMax, kDevicesMax));
+  if (count == 0 || count > kDevicesPerWorkerMax) {
+    return Status::resource_exhausted(fmt::format("a worker has 1 to {} devices, not {}", kDevicesPerWorkerMax, count));
   }
-  FOLIOT_RETURN_IF_ERROR(check_models(registration.models));
-  Welcome welcome;
-  for (const uint32_t pages : registration.page_counts) {
-    welcome.devices.push_back(controller_.add_device(pages, now));
-    devices_.push_back({.worker = &worker});
-    FOLIOT_CHECK(welcome.devices.back().value() + 1 == devices_.size());
+  const std::vector<DeviceId> devices = devices_for(registration.worker, count, now);
+  if (devices.back().value() >= kDevicesMax) {
+    return Status::resource_exhausted(fmt::format("all workers together have {} devices at most", kDevicesMax));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<ModelId> models, identify(registration.models));
+  std::vector<std::vector<ModelId>> residents(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (const Duration wait = controller_.may_join(devices[i]) - now; wait > Duration()) {
+      return Status::unavailable(
+          fmt::format("it was given up for being slow, and may come back in {:.1f} s", wait.to_seconds()));
+    }
+    uint64_t pages = 0;
+    for (const uint32_t position : registration.residents[i]) {
+      residents[i].push_back(models[position]);
+      pages += registration.models[position].pages;
+    }
+    if (pages > registration.page_counts[i]) {
+      return Status::invalid_argument(
+          fmt::format("its device {} holds {} pages, and has {}", i, pages, registration.page_counts[i]));
+    }
+    std::ranges::sort(residents[i]);
   }
   if (controller_.cluster().models.empty()) add_models(registration.models, now);
-  for (const auto& model : controller_.cluster().models) welcome.models.push_back(model->id);
-  return welcome;
+  for (size_t i = 0; i < count; ++i) {
+    if (devices[i].value() == devices_.size()) devices_.emplace_back();
+    devices_[devices[i].value()] = {&worker, registration.worker};
+    controller_.join_device(devices[i], registration.page_counts[i], residents[i], now);
+  }
+  return Welcome{devices, models};
 }
 
 void ControllerService::send(const Action& action) {
   ++counters_.actions;
-  Device& device = devices_[action.device.value()];
-  device.outstanding.emplace(action.id, Outstanding{action.type, action.model});
-  if (device.worker != nullptr) return device.worker->send(action);
-  given_to_the_lost_.push_back(action.device);
+  devices_[action.device.value()].worker->send(action);
 }
 
 Status ControllerService::on_outcome(WorkerConversation& worker, const Outcome& outcome, TimePoint now) {
@@ -288,24 +334,50 @@ Status ControllerService::on_outcome(WorkerConversation& worker, const Outcome& 
   if (std::ranges::find(own, outcome.device) == own.end()) {
     return Status::invalid_argument(fmt::format("device {} is not its own", outcome.device.value()));
   }
-  auto& outstanding = devices_[outcome.device.value()].outstanding;
-  const auto found = outstanding.find(outcome.action);
-  if (found == outstanding.end() || found->second.type != outcome.type || found->second.model != outcome.model) {
+  const Action* action = controller_.outstanding(outcome.action);
+  if (action == nullptr || action->device != outcome.device || action->type != outcome.type ||
+      action->model != outcome.model) {
     return Status::invalid_argument(
         fmt::format("action {} was not given to device {}", outcome.action.value(), outcome.device.value()));
   }
-  outstanding.erase(found);
   controller_.on_outcome(outcome, now);
   return Status();
 }
 
+void ControllerService::on_leave(WorkerConversation& worker, TimePoint now) {
+  for (const DeviceId device : worker.devices()) controller_.drain_device(device, now);
+  leaving_.push_back(&worker);
+}
+
+void ControllerService::let_go_who_is_idle() {
+  std::erase_if(leaving_, [&](WorkerConversation* worker) {
+    const bool idle = std::ranges::all_of(worker->devices(), [&](DeviceId id) { return controller_.idle(id); });
+    if (idle) worker->hang_up(Status::unavailable("it has ended what it had to do, and may leave"));
+    return idle;
+  });
+}
+
 void ControllerService::on_worker_lost(WorkerConversation& worker, TimePoint now) {
-  for (const DeviceId device : worker.devices()) {
-    devices_[device.value()].worker = nullptr;
-    given_to_the_lost_.push_back(device);
+  std::erase(leaving_, &worker);
+  for (const DeviceId id : worker.devices()) {
+    Device& device = devices_[id.value()];
+    if (device.worker != &worker) continue;  // it was fenced, and may have come again
+    const bool left = controller_.cluster().device(id).state() == DeviceState::kDraining;
+    device.worker = nullptr;
+    controller_.lose_device(id, left ? DeviceTrouble::kLeft : DeviceTrouble::kLink, now);
   }
-  fail_what_is_lost(now);
   if (!worker.devices().empty()) tell_workers();
+}
+
+// What the controller has found out by itself.
+void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  Device& device = devices_[change.device.value()];
+  if (change.joined || device.worker == nullptr) return;
+  const std::string_view trouble = to_string(change.trouble);
+  log_(fmt::format("device {} of worker '{}' is {}{}", change.device.value(), device.owner, to_string(change.state),
+                   change.trouble == DeviceTrouble::kNone ? "" : fmt::format(": {}", trouble)));
+  if (change.state != DeviceState::kLost) return;
+  std::exchange(device.worker, nullptr)->hang_up(Status::unavailable(fmt::format("it is given up: {}", trouble)));
 }
 
 // Each once, at its first device.
@@ -313,7 +385,8 @@ Workers ControllerService::workers() const {
   Workers told;
   for (size_t i = 0; i < devices_.size(); ++i) {
     const WorkerConversation* worker = devices_[i].worker;
-    if (worker != nullptr && worker->devices().front().value() == i) told.workers.push_back(worker->about());
+    if (worker != nullptr && !worker->devices().empty() && worker->devices().front().value() == i)
+      told.workers.push_back(worker->about());
   }
   return told;
 }
@@ -322,28 +395,6 @@ void ControllerService::tell_workers() {
   for (const Client& client : clients_) {
     if (client.conversation != nullptr) client.conversation->send_workers();
   }
-}
-
-// In the order of ids, so that the same events give the same completions.
-void ControllerService::fail_what_is_lost(TimePoint now) {
-  for (const DeviceId device : std::exchange(given_to_the_lost_, {})) {
-    const auto lost = std::exchange(devices_[device.value()].outstanding, {});
-    std::vector<std::pair<ActionId, Outstanding>> actions(lost.begin(), lost.end());
-    std::ranges::sort(actions, {}, [](const auto& action) { return action.first; });
-    for (const auto& [id, action] : actions) fail(id, action, device, now);
-  }
-}
-
-void ControllerService::fail(ActionId id, const Outstanding& action, DeviceId device, TimePoint now) {
-  controller_.on_outcome({.action = id,
-                          .type = action.type,
-                          .device = device,
-                          .model = action.model,
-                          .status = OutcomeStatus::kFailed,
-                          .start = now,
-                          .end = now,
-                          .output_end = now},
-                         now);
 }
 
 // ---- Clients ----

@@ -1,10 +1,10 @@
 // ControllerService: the controller as the host of workers and clients. Turns their
 // messages into the controller's events, and what it sends into theirs.
 //
-// All workers bring the same models; the first one says which. A worker that is
-// lost is not missed in this version: what it had to do has failed, and so does what
-// it is given afterwards, until the controller is restarted. Whatever strange
-// message a peer sends ends its connection and nothing else.
+// All workers bring the same models, in whatever order; the first one says which. A
+// worker that is lost, or that the controller has fenced (controller/health.h), may
+// come again by its name with what its pages hold. Whatever strange message a peer
+// sends ends its connection and nothing else.
 //
 // Threading: belongs to the loop that drives it.
 #ifndef FOLIOT_APP_CONTROLLER_SERVICE_H_
@@ -14,11 +14,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/histogram.h"
 #include "controller/controller.h"
+#include "core/observer.h"
 #include "core/ports.h"
 #include "transport/link_loop.h"
 
@@ -27,7 +27,7 @@ namespace foliot {
 // The loop's clock, where a duration within a turn is measured.
 using ClockFunction = TimePoint (*)();
 
-class ControllerService : public LinkHost, private ActionSink, private CompletionSink {
+class ControllerService : public LinkHost, private ActionSink, private CompletionSink, private Observer {
  public:
   // One line for whoever watches: who came, who went and why.
   using Log = std::function<void(const std::string&)>;
@@ -48,14 +48,9 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
  private:
   class WorkerConversation;
   class ClientConversation;
-  // An action that was sent and has no outcome yet.
-  struct Outstanding {
-    ActionType type;
-    ModelId model;
-  };
   struct Device {
     WorkerConversation* worker = nullptr;  // null: lost
-    std::unordered_map<ActionId, Outstanding> outstanding;
+    std::string owner;                     // the worker that has it, or had it last
   };
   // A client's number (transport/client_ids.h) is its place in clients_. A place is given to another client once it has
   // no request in flight.
@@ -77,12 +72,16 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   void complete(const Completion& completion) override;
 
   Result<Welcome> register_worker(WorkerConversation& worker, const Registration& registration, TimePoint now);
-  Status check_models(const std::vector<ModelInfo>& models) const;
+  // The ids of what a worker brings; of the first worker, those that they will get.
+  Result<std::vector<ModelId>> identify(const std::vector<ModelInfo>& models) const;
   void add_models(const std::vector<ModelInfo>& models, TimePoint now);
+  // Those that the worker had before, or else any that are lost, or new ones.
+  std::vector<DeviceId> devices_for(const std::string& worker, size_t count, TimePoint now) const;
   Status on_outcome(WorkerConversation& worker, const Outcome& outcome, TimePoint now);
   void on_worker_lost(WorkerConversation& worker, TimePoint now);
-  void fail(ActionId id, const Outstanding& action, DeviceId device, TimePoint now);
-  void fail_what_is_lost(TimePoint now);
+  void on_leave(WorkerConversation& worker, TimePoint now);
+  void let_go_who_is_idle();
+  void on_device(const DeviceChange& change, TimePoint now) override;
   Workers workers() const;
   void tell_workers();
   Result<uint16_t> add_client(ClientConversation& client);
@@ -93,7 +92,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   const Log log_;
   Controller controller_;
   std::vector<Device> devices_;  // by DeviceId
-  std::vector<DeviceId> given_to_the_lost_;
+  std::vector<WorkerConversation*> leaving_;
   std::vector<Client> clients_;
   Counters counters_;
   const LinkTraffic* traffic_ = nullptr;

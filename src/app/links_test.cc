@@ -145,7 +145,7 @@ TEST(LinksTest, AllWorkersMustBringTheSameModels) {
   stop = [&] { loop.stop(); };
   ASSERT_TRUE(loop.connect(controller.address()).ok());
   loop.run();
-  EXPECT_THAT(lost.message(), HasSubstr("'resnet50' is not what the first brought as 'resnet18'"));
+  EXPECT_THAT(lost.message(), HasSubstr("the first did not bring 'resnet50'"));
 }
 
 TEST(LinksTest, SaysThatNobodyIsThere) {
@@ -207,6 +207,7 @@ class Peer {
     EXPECT_TRUE(decode(frame, message).ok());
     return message;
   }
+  Status check() const { return connection_.check(); }
   void close() { connection_.close(Status::unavailable("gone"), false, now); }
 
   TimePoint now = at_ms(1);
@@ -235,8 +236,7 @@ class Peer {
 class ControllerServiceTest : public ::testing::Test {
  protected:
   ControllerServiceTest() {
-    const std::vector<ModelInfo> models = *parse_emulated_models("resnet18", kPageBytes);
-    EXPECT_TRUE(worker_.say(Registration{"w", "host:1", {10}, models, {{}}}).ok());
+    EXPECT_TRUE(worker_.say(Registration{"w", "host:1", {10}, models_, {{}}}).ok());
     EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   }
   Request request(uint64_t id) {
@@ -248,6 +248,7 @@ class ControllerServiceTest : public ::testing::Test {
     return worker_.last<Action>();
   }
 
+  const std::vector<ModelInfo> models_ = *parse_emulated_models("resnet18", kPageBytes);
   ControllerService service_{{}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {}};
   Peer worker_{service_, Role::kWorker};
   Peer client_{service_, Role::kClient};
@@ -294,15 +295,89 @@ TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheConversation) {
   EXPECT_THAT(empty.say(Registration{"w", "", {1}, {}, {{}}}).message(), HasSubstr("1 to 16384 models"));
 }
 
-TEST_F(ControllerServiceTest, WhatALostWorkerHadHasFailed) {
+TEST_F(ControllerServiceTest, WhatALostWorkerHadIsGivenToAnother) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"v", {}, {10}, models_, {{}}}).ok());
+  EXPECT_THAT(other.last<Welcome>().devices, ElementsAre(DeviceId(1)));
   ASSERT_TRUE(client_.say(request(1)).ok());
-  next_action();
+  const Action load = next_action();
+  EXPECT_EQ(load.type, ActionType::kLoad);
   worker_.close();
-  // The LOAD has failed; what is sent to the lost worker from now on fails, too.
-  for (int i = 0; i < 10 && service_.controller().queued() > 0; ++i) service_.on_turn_end(at_ms(1 + i));
-  service_.on_turn_end(at_ms(2000));
-  EXPECT_EQ(service_.controller().queued(), 0u);
-  EXPECT_FALSE(client_.last<Completion>().served());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_EQ(other.last<Action>().type, ActionType::kLoad);
+  EXPECT_EQ(service_.controller().queued(), 1u);
+}
+
+TEST_F(ControllerServiceTest, AWorkerComesBackWithWhatItHolds) {
+  worker_.close();
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is nobody";
+  Peer again(service_, Role::kWorker);
+  ASSERT_TRUE(again.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
+  EXPECT_THAT(again.last<Welcome>().devices, ElementsAre(DeviceId(0)));
+  ASSERT_TRUE(client_.say(request(2)).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_EQ(again.last<Action>().type, ActionType::kInfer) << "without a LOAD";
+}
+
+TEST_F(ControllerServiceTest, IdsOfTheLostAreUsedAgain) {
+  worker_.close();
+  for (int i = 0; i < 5; ++i) {
+    Peer next(service_, Role::kWorker);
+    ASSERT_TRUE(next.say(Registration{"n" + std::to_string(i), {}, {10}, models_, {{}}}).ok());
+    EXPECT_THAT(next.last<Welcome>().devices, ElementsAre(DeviceId(0)));
+    next.close();
+  }
+}
+
+TEST_F(ControllerServiceTest, AFencedWorkerIsNotListenedToAnyMore) {
+  ControllerService service(
+      {.health = HealthOptions()}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {});
+  Peer mute(service, Role::kWorker);
+  ASSERT_TRUE(mute.say(Registration{"w", {}, {10}, models_, {{}}}).ok());
+  Peer client(service, Role::kClient);
+  ASSERT_TRUE(client.say(request(1)).ok());
+  for (int64_t ms = 1; ms < 700; ms += 50) service.on_turn_end(at_ms(ms));
+  EXPECT_EQ(service.controller().cluster().device(DeviceId(0)).state(), DeviceState::kLost);
+  EXPECT_THAT(mute.check().message(), HasSubstr("it is given up: silent"));
+  EXPECT_THAT(mute.say(Ping{at_ms(700)}).message(), HasSubstr("given up"));
+}
+
+TEST_F(ControllerServiceTest, AWorkerThatLeavesEndsWhatItHas) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  const Action load = next_action();
+  ASSERT_TRUE(worker_.say(Leave{}).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_TRUE(worker_.check().ok());
+  ASSERT_TRUE(worker_
+                  .say(Outcome{.action = load.id,
+                               .type = load.type,
+                               .device = load.device,
+                               .model = load.model,
+                               .start = at_ms(2),
+                               .end = at_ms(3)})
+                  .ok());
+  service_.on_turn_end(at_ms(3));
+  EXPECT_THAT(worker_.check().message(), HasSubstr("may leave"));
+}
+
+TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
+  std::vector<ModelInfo> more = *parse_emulated_models("resnet18,resnet50", kPageBytes);
+  Peer first(service_, Role::kWorker);
+  EXPECT_THAT(first.say(Registration{"x", {}, {10}, more, {{}}}).message(), HasSubstr("did not bring 'resnet50'"));
+  ControllerService service(
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {});
+  Peer both(service, Role::kWorker);
+  ASSERT_TRUE(both.say(Registration{"x", {}, {10}, more, {{}}}).ok());
+  std::swap(more[0], more[1]);
+  Peer swapped(service, Role::kWorker);
+  ASSERT_TRUE(swapped.say(Registration{"y", {}, {10}, more, {{0}}}).ok());
+  EXPECT_THAT(swapped.last<Welcome>().models, ElementsAre(ModelId(1), ModelId(0)));
+  EXPECT_EQ(service.controller().cluster().device(DeviceId(1)).held(ModelId(1)), Residency::kLoaded);
+  Peer less(service, Role::kWorker);
+  EXPECT_THAT(less.say(Registration{"z", {}, {10}, models_, {{}}}).message(), HasSubstr("'resnet50' is missing"));
+  Peer full(service, Role::kWorker);
+  EXPECT_THAT(full.say(Registration{"z", {}, {3}, more, {{0, 1}}}).message(), HasSubstr("device 0 holds 10 pages"));
 }
 
 TEST_F(ControllerServiceTest, AnswersToAClientThatIsGoneAreDropped) {

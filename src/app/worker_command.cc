@@ -44,9 +44,12 @@ Status run(const WorkerFlags& flags) {
     if (lost.ok()) lost = reason;
     stop();
   };
+  std::function<Status()> connect;
+  watch.connect = [&] { return connect(); };
   WorkerService service(std::move(options), std::move(watch));
   LinkLoop loop({.connection = {.role = Role::kWorker}, .stop_on_signals = true}, service);
   stop = [&] { loop.stop(); };
+  connect = [&] { return loop.connect(flags.controller); };
   for (uint32_t i = 0; i < flags.count; ++i) FOLIOT_RETURN_IF_ERROR(loop.connect(flags.controller));
   loop.run();
   return lost;

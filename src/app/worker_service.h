@@ -1,6 +1,7 @@
 // WorkerService: emulated workers as guests of a controller, one connection each.
 // Each keeps the controller's clock known, registers, does what it is told, and
-// reports, in the controller's time.
+// reports, in the controller's time. One that loses its controller ends what it was
+// given, finds it again, and registers with what its pages hold.
 //
 // Threading: belongs to the loop that drives it.
 #ifndef FOLIOT_APP_WORKER_SERVICE_H_
@@ -29,11 +30,14 @@ struct WorkerServiceOptions {
 
 class WorkerService : public LinkHost {
  public:
-  // `on_ready` is called when a worker has been taken in, with how many are now;
-  // `on_lost` when one has lost its controller, or found none.
+  // `on_ready` is called when more workers have been taken in than ever before, with
+  // how many; `on_lost` when none was ever, and one has lost its controller.
+  // `connect` makes another connection to the controller; without it every loss is
+  // told to `on_lost`, and final.
   struct Watch {
     std::function<void(size_t workers)> on_ready;
     std::function<void(const Status& reason)> on_lost;
+    std::function<Status()> connect{};
   };
 
   WorkerService(WorkerServiceOptions options, Watch watch);
@@ -47,15 +51,21 @@ class WorkerService : public LinkHost {
   struct Emulated;
   class ControllerConversation;
 
-  const WorkerServiceOptions options_;
+  void on_welcomed();
+  void on_gone(bool welcomed, const Status& reason);
+  void find_controller(TimePoint now);
+
+  WorkerServiceOptions options_;
   const Watch watch_;
   EmulationClock clock_;
   std::vector<ControllerConversation*> conversations_;
-  // Workers that lost their controller; the clock may still speak of them.
-  std::vector<std::unique_ptr<Emulated>> retired_;
+  std::vector<std::unique_ptr<Emulated>> emulated_;
   TimePoint next_keep_;
-  uint64_t opened_ = 0;
+  TimePoint next_connect_;
+  Duration connect_interval_;
+  uint32_t missing_ = 0;  // connections to be made again
   size_t ready_ = 0;
+  size_t ready_max_ = 0;
 };
 
 }  // namespace foliot

@@ -91,6 +91,11 @@ class Controller : private Dispatcher {
   const Cluster& cluster() const { return cluster_; }
   uint64_t queued() const { return queued_; }
   uint64_t actions_outstanding() const { return actions_outstanding_.size(); }
+  // nullptr: there is no such action without an outcome.
+  const Action* outstanding(ActionId action) const {
+    const auto found = actions_outstanding_.find(action);
+    return found == actions_outstanding_.end() ? nullptr : &found->second;
+  }
   // Proposals of the policy that were turned down: zero unless it has a bug.
   uint64_t proposals_rejected() const { return proposals_rejected_; }
 

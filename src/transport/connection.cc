@@ -83,7 +83,7 @@ Status Connection::open(TimePoint now) {
 }
 
 Status Connection::handle_frames(TimePoint now) {
-  while (end_ - begin_ >= kFrameLengthBytes) {
+  while (hung_up_.ok() && end_ - begin_ >= kFrameLengthBytes) {
     uint32_t length;
     std::memcpy(&length, received_.data() + begin_, sizeof(length));
     if (length == 0 || length > options_.frame_bytes_max) {
@@ -99,7 +99,7 @@ Status Connection::handle_frames(TimePoint now) {
     }
     FOLIOT_RETURN_IF_ERROR(conversation_->on_frame({static_cast<MessageType>(type), content.subspan(1)}, now));
   }
-  return Status();
+  return hung_up_;
 }
 
 void Connection::sent(size_t bytes) {
@@ -111,7 +111,14 @@ void Connection::sent(size_t bytes) {
   }
 }
 
-Status Connection::check_unsent() const {
+void Connection::hang_up(Status reason) {
+  FOLIOT_CHECK(!reason.ok());
+  if (hung_up_.ok()) hung_up_ = std::move(reason);
+  driver_.on_unsent(*this);
+}
+
+Status Connection::check() const {
+  if (!hung_up_.ok()) return hung_up_;
   if (unsent_bytes() <= options_.unsent_bytes_max) return Status();
   return Status::resource_exhausted(
       fmt::format("it does not take what it is sent: {} bytes are waiting, allowed are {}", unsent_bytes(),

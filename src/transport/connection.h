@@ -90,6 +90,9 @@ class Connection {
     if (first) driver_.on_unsent(*this);
   }
   size_t unsent_bytes() const { return unsent_.size() - sent_; }
+  // Ends the connection at the end of the turn, for this reason, which the peer is
+  // told. Nothing more is heard of it until on_close(). REQUIRES: !reason.ok().
+  void hang_up(Status reason);
 
   // ---- For the driver ----
 
@@ -101,8 +104,9 @@ class Connection {
 
   std::span<const std::byte> unsent() const { return std::span(unsent_).subspan(sent_); }
   void sent(size_t bytes);
-  // Errors: kResourceExhausted if the peer does not take what it is sent.
-  Status check_unsent() const;
+  // Errors: it must be closed, for this reason: hang_up(), or kResourceExhausted if
+  // the peer does not take what it is sent.
+  Status check() const;
 
   // Ends the conversation. Unless the peer closed first, it is told why: unsent()
   // then holds the rest.
@@ -117,6 +121,7 @@ class Connection {
   Host& host_;
   ConnectionDriver& driver_;
   std::unique_ptr<Conversation> conversation_;  // once the peer has greeted
+  Status hung_up_;                              // ok: it has not been
   bool closed_ = false;
 
   WireBytes received_;  // [begin_, end_) has not been handled yet

@@ -143,9 +143,9 @@ TEST(ConnectionTest, APeerThatTakesNothingIsFound) {
   ConnectionOptions options;
   options.unsent_bytes_max = 500;
   Side side(Role::kWorker, options);
-  EXPECT_TRUE(side.connection->check_unsent().ok());
+  EXPECT_TRUE(side.connection->check().ok());
   side.connection->send(Goodbye{std::string(500, 'x')});
-  EXPECT_EQ(side.connection->check_unsent().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(side.connection->check().code(), StatusCode::kResourceExhausted);
 }
 
 TEST(ConnectionTest, SaysWhyItCloses) {

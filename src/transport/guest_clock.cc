@@ -1,9 +1,12 @@
 #include "transport/guest_clock.h"
 
+#include <algorithm>
+
 namespace foliot {
 namespace {
 
-constexpr Duration kPingInterval = Duration::seconds(1);
+// They are heartbeats, too.
+constexpr Duration kPingInterval = Duration::milliseconds(50);
 
 }  // namespace
 
@@ -19,7 +22,7 @@ Status GuestClock::on_pong(const Pong& pong, TimePoint now) {
   }
   offset_.add(ping_sent_, pong.host_time, now);
   ping_sent_ = TimePoint::infinite_future();
-  next_ping_ = now + kPingInterval;
+  next_ping_ = std::max(now, pong.ping_sent + kPingInterval);
   if (!ready()) ping(now);
   return Status();
 }

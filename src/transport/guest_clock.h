@@ -1,5 +1,6 @@
 // GuestClock: keeps the host's clock known on a guest's connection: a few pings at
-// the beginning, then one a second.
+// the beginning, then one every 50 ms, by which the host also knows that the guest
+// is there.
 //
 // Threading: belongs to its connection's thread.
 #ifndef FOLIOT_TRANSPORT_GUEST_CLOCK_H_

@@ -191,7 +191,7 @@ void LinkLoop::Loop::flush_all() {
 
 // As much as the socket takes; the rest when it takes more.
 void LinkLoop::Loop::flush(const LinkPointer& link) {
-  if (const Status status = link->connection.check_unsent(); !status.ok()) return close(link, status, true);
+  if (const Status status = link->connection.check(); !status.ok()) return close(link, status, true);
   while (!link->waits_to_write && link->connection.unsent_bytes() > 0) {
     const std::span<const std::byte> unsent = link->connection.unsent();
     error_code error;
