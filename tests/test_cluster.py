@@ -44,6 +44,63 @@ def test_requests_are_served_by_emulated_workers(controller):
     assert workers.returncode == 0
 
 
+def emulated(address, name):
+    """A worker as a process of its own, taken in when this returns."""
+    command = [FOLIOT, "worker", "--emulate", "resnet18:3", "--controller", address, "--name", name]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready: 1 workers\n"
+    return process
+
+
+def wait_for_devices(address, count):
+    """Returns when so many serve, after at most 20 s."""
+    for _ in range(100):
+        load = foliot("bench-controller", address, "--rate", "100", "--deadline", "2s", "--duration", "200ms")
+        if f"controller   {count} devices" in load.stdout:
+            return load
+        time.sleep(0.1)
+    raise AssertionError(load.stdout + load.stderr)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_lost_is_missed_by_nobody(controller, how):
+    address, _ = controller
+    workers = [emulated(address, f"w{i}") for i in range(4)]
+    command = [FOLIOT, "bench-controller", address, "--rate", "300", "--deadline", "2s", "--duration", "3s"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:
+        time.sleep(1)
+        workers[1].send_signal(how)
+        output = load.communicate(timeout=30)[0]
+    assert load.returncode == 0, output
+    assert "controller   3 devices" in output
+    assert float(re.search(r"attainment (\S+) %", output)[1]) > 90, output
+    workers[1].send_signal(signal.SIGCONT)
+    if how == signal.SIGSTOP:  # it finds out that it was given up, and comes back
+        wait_for_devices(address, 4)
+    for worker in workers:
+        worker.kill()
+        worker.wait()
+
+
+def test_workers_find_a_controller_that_was_restarted():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    command = [FOLIOT, "controller", "--listen", address]
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    first.stdout.readline()
+    workers = [emulated(address, f"w{i}") for i in range(3)]
+    wait_for_devices(address, 3)
+    first.kill()
+    first.wait()
+    second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    second.stdout.readline()
+    load = wait_for_devices(address, 3)
+    assert load.returncode == 0, load.stderr
+    for process in [*workers, second]:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

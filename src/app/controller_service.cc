@@ -62,7 +62,7 @@ class ControllerService::WorkerConversation : public Conversation {
       case MessageType::kOutcome: {
         Outcome outcome;
         FOLIOT_RETURN_IF_ERROR(decode(frame, outcome));
-        return service_.on_outcome(*this, outcome, now);
+        return service_.on_report(*this, outcome, now);
       }
       case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kRegistration: return on_registration(frame, now);
@@ -152,7 +152,7 @@ class ControllerService::ClientConversation : public Conversation {
           fmt::format("request {} after request {}: ids must grow", request.id.value(), last_request_.value()));
     }
     last_request_ = request.id;
-    service_.on_request(number_, request, now);
+    service_.submit(number_, request, now);
     return Status();
   }
   Status on_cancel(const Frame& frame, TimePoint now) {
@@ -329,7 +329,7 @@ void ControllerService::send(const Action& action) {
   devices_[action.device.value()].worker->send(action);
 }
 
-Status ControllerService::on_outcome(WorkerConversation& worker, const Outcome& outcome, TimePoint now) {
+Status ControllerService::on_report(WorkerConversation& worker, const Outcome& outcome, TimePoint now) {
   const auto& own = worker.devices();
   if (std::ranges::find(own, outcome.device) == own.end()) {
     return Status::invalid_argument(fmt::format("device {} is not its own", outcome.device.value()));
@@ -409,7 +409,7 @@ Result<uint16_t> ControllerService::add_client(ClientConversation& client) {
   return static_cast<uint16_t>(number);
 }
 
-void ControllerService::on_request(uint16_t client, Request request, TimePoint now) {
+void ControllerService::submit(uint16_t client, Request request, TimePoint now) {
   ++counters_.requests;
   ++clients_[client].in_flight;
   request.id = request_of(client, request.id);

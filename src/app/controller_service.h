@@ -77,7 +77,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   void add_models(const std::vector<ModelInfo>& models, TimePoint now);
   // Those that the worker had before, or else any that are lost, or new ones.
   std::vector<DeviceId> devices_for(const std::string& worker, size_t count, TimePoint now) const;
-  Status on_outcome(WorkerConversation& worker, const Outcome& outcome, TimePoint now);
+  Status on_report(WorkerConversation& worker, const Outcome& outcome, TimePoint now);
   void on_worker_lost(WorkerConversation& worker, TimePoint now);
   void on_leave(WorkerConversation& worker, TimePoint now);
   void let_go_who_is_idle();
@@ -85,7 +85,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   Workers workers() const;
   void tell_workers();
   Result<uint16_t> add_client(ClientConversation& client);
-  void on_request(uint16_t client, Request request, TimePoint now);
+  void submit(uint16_t client, Request request, TimePoint now);
   Statistics take_statistics(TimePoint now);
 
   const ClockFunction clock_;

@@ -1,6 +1,7 @@
 #include "controller/health.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace foliot {
 namespace {
@@ -71,9 +72,11 @@ std::vector<Health::Finding> Health::check(TimePoint now) {
   if (now < next_check_) return findings;
   if (now - next_check_ > options_.away_min) here_since_ = now;
   next_check_ = now + options_.check_interval;
+  bool slow_found = false;  // one at a time, so that the rest can be counted
   for (const DeviceModel& device : cluster_.devices) {
     if (device.state() == DeviceState::kLost) continue;
     const Finding finding = find(device, now);
+    if (finding.trouble == DeviceTrouble::kSlow && std::exchange(slow_found, true)) continue;
     const bool news = finding.state != device.state();
     if (news && (device.state() != DeviceState::kDraining || finding.state == DeviceState::kLost)) {
       findings.push_back(finding);
