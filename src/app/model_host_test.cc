@@ -99,8 +99,8 @@ class ModelHostTest : public testing::Test {
     for (size_t i = 0; i < threads_.size(); ++i) EXPECT_TRUE(threads_[i].start(*worker_.executors()[i]).ok());
   }
   ~ModelHostTest() override {
-    loop_.stop();
     for (ExecutorThread& thread : threads_) thread.stop();
+    loop_.stop();
   }
 
   Status add(const std::string& version, const Package& package = make_package()) {
@@ -136,10 +136,12 @@ class ModelHostTest : public testing::Test {
 TEST_F(ModelHostTest, AThousandUpdatesGiveBackAllThatTheyTook) {
   for (int version = 1; version <= 1000; ++version) {
     ASSERT_TRUE(add(std::to_string(version)).ok()) << version;
-    submit(entry().info->id);
+    std::shared_ptr<const ModelInfo> lease = entry().info;
+    submit(lease->id);
+    wait_for_answers();
+    lease = nullptr;
     sweep_all();
   }
-  wait_for_answers();
   EXPECT_EQ(sink_.refused(), 0);
   EXPECT_EQ(device_.alive(), 1);
   EXPECT_EQ(entry().version, "1000");
