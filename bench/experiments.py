@@ -92,7 +92,8 @@ def tables_of(name, tables):
             shown = [row for row in select(tables["results"], group=group)
                      if row["slo_ms"] in (9.79, 14.68, 22.02, 74.32)]
             if shown:
-                yield what, pivot(shown, lambda row: f"{row['scenario']}, {row['slo_ms']:.1f} ms", value)
+                yield what, with_bound(shown, lambda row: f"{row['scenario']}, {row['slo_ms']:.1f} ms", value,
+                                       percent_bound if group == "sensitive" else lambda row: row["bound"])
     if name == "figure_9":
         yield "Requests", table(
             ["policy", "offered", "missed", "expired", "overload", "unmeetable", "late", "mispredicted", "cold starts"],
@@ -106,9 +107,9 @@ def tables_of(name, tables):
               *(f"{row[f'us_{quantile}']:,.0f}" for quantile in quantiles)] for row in tables["errors"]])
     if name == "memory_starved":
         def cell(row):
-            return f"{row['models']}, {row['pages_for']}, {row['slo_ms']} ms"
+            return f"{row['models']}, {row['pages']}, {row['slo_ms']} ms"
         for models in distinct(rows, "models"):
-            yield ("Attainment, %, at 1,800 r/s (models, pages for, SLO)",
+            yield ("Attainment, %, at 1,800 r/s (models, pages, SLO)",
                    with_bound(select(rows, models=models), cell, percent, percent_bound))
         for models in distinct(rows, "models"):
             yield ("Highest rate with 99 % attainment, r/s",

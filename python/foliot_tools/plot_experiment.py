@@ -208,15 +208,15 @@ def figure_10(errors):
 
 def memory_starved(tables):
     results, capacity = tables["results"], tables["capacity"]
-    cells = distinct([{"key": (row["models"], row["pages_for"])} for row in results], "key")
+    cells = distinct([{"key": (row["models"], row["pages"])} for row in results], "key")
     figure, grid = pyplot.subplots(2, len(cells), figsize=(2.6 * len(cells), 6.5), sharey="row", squeeze=False)
     for column, (models, pages) in enumerate(cells):
-        rows = select(results, models=models, pages_for=pages, group="all")
+        rows = select(results, models=models, pages=pages, group="all")
         for row in rows:
             row["bound_share"] = row["bound"] / row["offered_rate"]
         curves(grid[0][column], rows, "slo_ms", "attainment", "bound_share")
-        grid[0][column].set(title=f"{models}, pages for {pages}")
-        curves(grid[1][column], select(capacity, models=models, pages_for=pages), "slo_ms", "rate", "bound")
+        grid[0][column].set(title=f"{models}, {pages} pages")
+        curves(grid[1][column], select(capacity, models=models, pages=pages), "slo_ms", "rate", "bound")
         for axes in (grid[0][column], grid[1][column]):
             log_axis(axes, [25, 50, 100, 250])
             axes.set_xlabel("SLO, ms")

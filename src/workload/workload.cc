@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
+
+#include "base/random.h"
 
 namespace foliot {
 namespace {
@@ -45,6 +48,10 @@ std::vector<uint32_t> Workload::models_of(const Stream& stream) const {
     if (!asked) continue;
     const uint32_t first = first_model(i);
     for (uint32_t model = first; model < first + groups[i].count; ++model) models.push_back(model);
+  }
+  if (stream.popularity_seed > 0) {
+    Random random(stream.popularity_seed);
+    for (size_t i = models.size(); i > 1; --i) std::swap(models[i - 1], models[random.below(i)]);
   }
   return models;
 }

@@ -43,6 +43,9 @@ struct Stream {
   // else one process draws a model for each request.
   bool per_model = false;
   double zipf = 0;  // popularity: model i in proportion to 1 / (i + 1)^zipf; 0: uniform
+  // Which of the models is model 0 of that, and so on: 0: they stay in the order of the
+  // groups; else in an order drawn with this seed.
+  uint64_t popularity_seed = 0;
   uint32_t concurrency = 0;
   // A user whose request is refused at once would ask again for ever in the same
   // instant: never zero.

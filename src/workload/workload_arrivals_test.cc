@@ -93,6 +93,18 @@ TEST(WorkloadArrivalsTest, EachModelCanHaveAProcessOfItsOwn) {
   EXPECT_NE(instants[0].front(), instants[1].front());  // they do not march in step
 }
 
+TEST(WorkloadArrivalsTest, WhoIsPopularCanBeDrawn) {
+  Workload workload = two_groups();
+  const std::vector<uint32_t> listed = workload.models_of(workload.streams[0]);
+  workload.streams[0].popularity_seed = 1;
+  const std::vector<uint32_t> drawn = workload.models_of(workload.streams[0]);
+  EXPECT_NE(drawn, listed);
+  EXPECT_TRUE(std::is_permutation(drawn.begin(), drawn.end(), listed.begin(), listed.end()));
+  EXPECT_EQ(drawn, workload.models_of(workload.streams[0]));
+  workload.streams[0].popularity_seed = 2;
+  EXPECT_NE(drawn, workload.models_of(workload.streams[0]));
+}
+
 TEST(WorkloadArrivalsTest, ClosedLoopsFollowTheirAnswers) {
   Workload workload = two_groups();
   workload.streams[0].concurrency = 3;

@@ -176,6 +176,7 @@ Result<Stream> read_stream(TomlReader& reader, size_t number) {
     read_arrivals(reader, stream.arrivals);
     reader.flag("per_model", stream.per_model);
     reader.not_negative("zipf", stream.zipf);
+    reader.whole("popularity_seed", stream.popularity_seed);
     reader.duration("activate_every", stream.activate_every);
   }
   reader.positive("slo", stream.slo);

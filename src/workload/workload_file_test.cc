@@ -59,6 +59,7 @@ coefficient_of_variation = 4
 rate = 120
 per_model = true
 zipf = 1
+popularity_seed = 7
 start = "1s"
 stop = "9s"
 
@@ -89,6 +90,7 @@ trace = {kind = "azure-like", functions = 50, rate = 10}
   EXPECT_EQ(workload.streams[0].arrivals.rate, 120);
   EXPECT_EQ(workload.streams[0].stop, Duration::seconds(9));
   EXPECT_TRUE(workload.streams[0].per_model);
+  EXPECT_EQ(workload.streams[0].popularity_seed, 7u);
   EXPECT_EQ(workload.streams[1].concurrency, 16u);
   EXPECT_TRUE(workload.streams[1].best_effort);
   EXPECT_EQ(workload.streams[2].name, "stream 3");

@@ -13,6 +13,12 @@ constexpr size_t kBatchesPerLaneMax = 8;
 // Of so many batches of best effort one goes to the request that has waited longest.
 constexpr uint64_t kOldestEvery = 8;
 
+// What waits on a device is left to others only if they have so many times the time
+// that it takes.
+constexpr int64_t kTimeElsewhere = 5;
+// Of more holders than this, the first ones stand for all.
+constexpr uint32_t kHoldersMax = 16;
+
 }  // namespace
 
 std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Duration best_effort_max,
@@ -26,7 +32,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
   for (size_t i = 0; i < batches_.size(); ++i) {
     if (dropped_[i]) continue;
     const std::optional<Batch> filler = best_effort(device, best_effort_max);
-    if (filler && filler->cost <= batches_[i].latest - start - wanted) return taken(*filler);
+    if (filler && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
     fill_up(batches_[i]);
     return batches_[i];
   }
@@ -134,6 +140,27 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
     kept_.pop_back();
   }
   return total;
+}
+
+// What is kept can be met after an EXEC of `cost` here, or while it runs elsewhere.
+bool BatchSelection::can_wait(DeviceId device, Duration cost, TimePoint start, Duration wanted) const {
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    const bool waits = !dropped_[i] && batches_[i].latest < start + cost + wanted;
+    if (waits && time_elsewhere(device, batches_[i], start) < wanted * kTimeElsewhere) return false;
+  }
+  return true;
+}
+
+Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, TimePoint start) const {
+  const TimePoint latest = batch.latest - board_.cluster().deadline_margin;
+  Duration time;
+  uint32_t looked = 0;
+  const BitSet& holders = board_.model(batch.model).holders;
+  for (auto other = holders.next(0); other && looked < kHoldersMax; other = holders.next(*other + 1), ++looked) {
+    if (*other == device.value()) continue;
+    time += std::max(Duration(), latest - board_.cluster().device(DeviceId(*other)).exec_available(start));
+  }
+  return time;
 }
 
 // Some turns go to whoever has waited longest, so that nobody waits forever.

@@ -9,7 +9,8 @@
 // the earliest deadline comes first.
 //
 // Requests without a deadline fill batches that have room, and run by themselves
-// where nothing with a deadline has to wait for them.
+// where nothing with a deadline has to wait for them longer than it can: it is met
+// afterwards, or by another device that holds its model.
 #ifndef FOLIOT_SCHED_FOLIOT_BATCH_SELECTION_H_
 #define FOLIOT_SCHED_FOLIOT_BATCH_SELECTION_H_
 
@@ -50,6 +51,9 @@ class BatchSelection {
   void cut_range(DeviceId device, ModelId model, BucketId bucket, size_t begin, size_t end, uint32_t batch_index_max);
   void add(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t first, size_t rows);
   bool worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t rows) const;
+  bool can_wait(DeviceId device, Duration cost, TimePoint start, Duration wanted) const;
+  // What the other devices that hold its model have before the batch has to start.
+  Duration time_elsewhere(DeviceId device, const Batch& batch, TimePoint start) const;
   // Drops what cannot be met beside the rest; the first of batches_ that was not
   // dropped is then the one that has to start first. Returns the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);

@@ -6,14 +6,12 @@
 namespace foliot::foliot_policy {
 namespace {
 
-// How often is looked for how long best effort may run.
-constexpr Duration kBestEffortInterval = Duration::milliseconds(100);
-// Models asked for less often, per second, are not made room for.
-constexpr double kRateMin = 0.1;
 // Of the devices that could answer a request, so many are asked how soon.
 constexpr uint32_t kDevicesLookedAtMax = 4;
 // After a request has waited in vain, others are refused on arrival for so long.
 constexpr Duration kOverloadMemory = Duration::seconds(1);
+// A model may always have so many full batches waiting, lest batches stay small.
+constexpr size_t kFullBatchesKept = 2;
 
 }  // namespace
 
@@ -22,6 +20,7 @@ FoliotScheduler::FoliotScheduler(const Cluster& cluster, const FoliotOptions& op
       options_(options),
       board_(cluster),
       selection_(board_),
+      best_effort_room_(board_, options.lookahead),
       pool_(board_, options.consolidate),
       loads_(board_, pool_) {}
 
@@ -103,7 +102,6 @@ TimePoint FoliotScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
 
 void FoliotScheduler::free_devices(TimePoint now) {
   for (; devices_ < cluster_.devices.size(); ++devices_) free_.insert(devices_);
-  best_effort_limits_.resize(devices_);
   while (!busy_.empty() && busy_.top().first <= now) {
     const uint32_t device = busy_.top().second;
     busy_.pop();
@@ -170,8 +168,9 @@ TimePoint FoliotScheduler::spill_time(DeviceId device, ModelId id) const {
 bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& facts = cluster_.device(device);
   const TimePoint start = facts.exec_available(now);
-  const std::optional<Batch> batch = selection_.choose(device, start, best_effort_max(device, now),
-                                                       now < overloaded_until_ ? cluster_.deadline_margin : Duration());
+  const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
+  const Duration caution = now < overloaded_until_ ? cluster_.deadline_margin : Duration();
+  const std::optional<Batch> batch = selection_.choose(device, start, best_effort_max, caution);
   if (!batch) return false;
   const Lane& lane = board_.model(batch->model).lanes[batch->bucket.value()];
   std::array<RequestId, kBatchSizeMax> requests;
@@ -189,28 +188,6 @@ bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& disp
     busy_.emplace(next, device.value());
   }
   return true;
-}
-
-// Best effort must not be in the way of what may come: what arrives for a model
-// while it runs must still be met by one batch.
-Duration FoliotScheduler::best_effort_max(DeviceId device, TimePoint now) {
-  if (!board_.best_effort_waits()) return Duration();
-  BestEffortLimit& limit = best_effort_limits_[device.value()];
-  if (now < limit.until) return limit.exec;
-  limit = {now + kBestEffortInterval, Duration::max()};
-  board_.loaded(device).for_each([&](uint32_t id) {
-    const ModelState& state = board_.model(ModelId(id));
-    const double rate = state.rate.at(now) / std::max(1u, state.holders.size());
-    if (state.slo == Duration::max() || rate < kRateMin) return;
-    const std::vector<uint32_t>& sizes = cluster_.model(ModelId(id)).batch_sizes;
-    Duration longest;
-    for (uint32_t i = 0; i < sizes.size(); ++i) {
-      const Duration slack = state.slo - board_.answer_time(device, ModelId(id), BucketId(0), i) - options_.lookahead;
-      longest = std::max(longest, std::min(slack, Duration::from_seconds(sizes[i] / rate)));
-    }
-    limit.exec = std::min(limit.exec, longest);
-  });
-  return limit.exec;
 }
 
 // ---- Refusals ----
@@ -309,11 +286,23 @@ FoliotScheduler::Outlook FoliotScheduler::outlook(ModelId id, BucketId bucket, T
   const TimePoint deadline = lane[lane.with_deadline() - 1].deadline;
   const Duration time = deadline - now - cluster_.deadline_margin;
   Outlook out;
+  const DeviceId holder(*state.holders.next(0));
   const Duration all = board_.least_backlog(id, deadline, now);
-  const Duration own = board_.work(DeviceId(*state.holders.next(0)), id, deadline) / state.holders.size();
+  const Duration own = board_.work(holder, id, deadline) / state.holders.size();
   out.answer = now + all + cluster_.deadline_margin;
-  out.hopeless = own > time.scaled(options_.overcommit_own) || all > time.scaled(options_.overcommit_all);
+  const bool fills_batches = lane.with_deadline() <= kFullBatchesKept * largest_batch_within(holder, id, bucket, time);
+  out.hopeless =
+      own > time.scaled(options_.overcommit_own) || (!fills_batches && all > time.scaled(options_.overcommit_all));
   return out;
+}
+
+uint32_t FoliotScheduler::largest_batch_within(DeviceId device, ModelId id, BucketId bucket, Duration time) const {
+  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  uint32_t largest = sizes.front();
+  for (uint32_t i = 1; i < sizes.size(); ++i) {
+    if (cluster_.estimator.exec(device, id, bucket, i) <= time) largest = sizes[i];
+  }
+  return largest;
 }
 
 std::unique_ptr<Scheduler> make_foliot_scheduler(const Cluster& cluster, const FoliotOptions& options) {

@@ -22,6 +22,7 @@
 #include "base/bit_set.h"
 #include "controller/scheduler.h"
 #include "sched/foliot/batch_selection.h"
+#include "sched/foliot/best_effort_room.h"
 #include "sched/foliot/board.h"
 #include "sched/foliot/load_planner.h"
 #include "sched/foliot/pool.h"
@@ -33,9 +34,9 @@ struct FoliotOptions {
   // there and back, and the error of prediction.
   Duration lookahead = Duration::milliseconds(1);
   // Under overload a request is refused on arrival if the requests of its own model
-  // (of all models) before it take so many times the time that it has. Above 1,
-  // since the best batches are chosen from what waits; what is left of it is
-  // refused when its time is over.
+  // before it take so many times the time that it has; or those of all models, and its
+  // own fill two batches without it. Above 1, since the best batches are chosen from
+  // what waits; what is left of it is refused when its time is over.
   double overcommit_own = 1.25;
   double overcommit_all = 3;
   // Leave as many devices idle as the load allows, at the price of latency: requests
@@ -74,6 +75,9 @@ class FoliotScheduler : public Scheduler {
     TimePoint answer = TimePoint::infinite_future();
   };
   Outlook outlook(ModelId model, BucketId bucket, TimePoint now) const;
+  // Rows of the largest batch whose EXEC takes no longer than this; of the smallest if
+  // there is none.
+  uint32_t largest_batch_within(DeviceId device, ModelId model, BucketId bucket, Duration time) const;
 
   void free_devices(TimePoint now);
   void touch(ModelId model);
@@ -86,24 +90,17 @@ class FoliotScheduler : public Scheduler {
   TimePoint spill_time(DeviceId device, ModelId model) const;
   // False if there is nothing for the device to do now.
   bool run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher);
-  Duration best_effort_max(DeviceId device, TimePoint now);
 
   const Cluster& cluster_;
   FoliotOptions options_;
   Board board_;
   BatchSelection selection_;
+  BestEffortRoom best_effort_room_;
   Pool pool_;
   LoadPlanner loads_;
 
-  // The longest EXEC of best effort on a device.
-  struct BestEffortLimit {
-    TimePoint until;
-    Duration exec;
-  };
-
   uint32_t devices_ = 0;
   TimePoint overloaded_until_;
-  std::vector<BestEffortLimit> best_effort_limits_;
   BitSet free_;                      // devices with less than `lookahead` to do
   std::vector<Request> unmeetable_;  // on arrival; to be refused
   std::vector<DeviceId> due_;        // of those, the ones for which something has changed

@@ -123,6 +123,44 @@ TEST(FoliotSchedulerTest, BestEffortRunsOnlyWhereNothingHasToWaitForIt) {
   EXPECT_EQ(sent[0].model, b);
 }
 
+// Four rows without a deadline take 5 ms, which leaves none of the 6 ms that a request
+// with one has; but of four devices the others have time for it.
+TEST(FoliotSchedulerTest, BestEffortRunsInFullBatchesWhereOtherDevicesStayQuick) {
+  for (const uint32_t devices : {1u, 4u}) {
+    PolicyStage stage = make_stage(devices);
+    const std::vector<uint32_t> all = devices == 1 ? std::vector{0u} : std::vector{0u, 1u, 2u, 3u};
+    const ModelId sensitive = stage.add_model(all);
+    const ModelId batch = stage.add_model(all);
+    for (double now = 0; now < 500; now += 10) {
+      stage.request(sensitive, now, now + 6);
+      for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+    for (int i = 0; i < 32; ++i) stage.request(batch, 500, -1);
+    size_t full = 0;
+    for (const Action& action : stage.plan(500)) full += action.batch_size == 4 ? 1 : 0;
+    if (devices == 1) {
+      EXPECT_EQ(full, 0u);
+    } else {
+      EXPECT_GE(full, 1u);
+      EXPECT_LT(full, devices);
+    }
+  }
+}
+
+// The request could not wait for the 5 ms of best effort here; another device is free.
+TEST(FoliotSchedulerTest, BestEffortGoesFirstWhereAnotherDeviceCanServeWhatWaits) {
+  PolicyStage stage = make_stage(2);
+  const ModelId a = stage.add_model({0, 1});
+  const ModelId b = stage.add_model({0});
+  const RequestId urgent = stage.request(a, 0, 7);
+  for (int i = 0; i < 4; ++i) stage.request(b, 0, -1);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].model, b);
+  EXPECT_EQ(sent[1].device, DeviceId(1));
+  EXPECT_EQ(PolicyStage::rows(sent[1]), std::vector{urgent});
+}
+
 TEST(FoliotSchedulerTest, ADeviceIsNotCommittedFurtherThanItsLookahead) {
   PolicyStage stage = make_stage();
   const ModelId a = stage.add_model();
@@ -257,6 +295,23 @@ TEST(FoliotSchedulerTest, UnderOverloadRefusesOnArrival) {
   stage.plan(2);
   EXPECT_GT(stage.refused().size(), 15u);
   EXPECT_LT(stage.refused().size(), 28u);
+}
+
+// However much waits for others, a model may have what fills its batches.
+TEST(FoliotSchedulerTest, UnderOverloadFullBatchesMayStillForm) {
+  PolicyStage stage = make_stage(1, 16);
+  std::vector<ModelId> models;
+  for (int i = 0; i < 16; ++i) models.push_back(stage.add_model());
+  for (int i = 0; i < 4; ++i) stage.request(models[0], 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);  // until 5 ms
+  stage.request(models[0], 0, 3);
+  stage.plan(1.5);
+  ASSERT_EQ(stage.refused().size(), 1u);
+  for (int i = 0; i < 4; ++i) {
+    for (const ModelId model : models) stage.request(model, 2, 12);  // 80 ms of EXEC in 10
+  }
+  stage.plan(2);
+  EXPECT_TRUE(stage.refused().empty());
 }
 
 }  // namespace
