@@ -43,8 +43,8 @@ Status read_greeting(std::span<const std::byte> bytes, Role& role) {
 
 }  // namespace
 
-Connection::Connection(const ConnectionOptions& options, std::string peer, Host& host, ConnectionDriver& driver)
-    : options_(options), peer_(std::move(peer)), host_(host), driver_(driver), received_(kReceiveBytesMin) {
+Connection::Connection(const ConnectionOptions& options, ConnectionEnds ends, Host& host, ConnectionDriver& driver)
+    : options_(options), ends_(std::move(ends)), host_(host), driver_(driver), received_(kReceiveBytesMin) {
   put_greeting(options.role, unsent_);
 }
 
@@ -128,7 +128,7 @@ Status Connection::check() const {
 void Connection::close(const Status& reason, bool tell_peer, TimePoint now) {
   FOLIOT_CHECK(!closed_);
   closed_ = true;
-  if (!conversation_) return host_.on_no_greeting(peer_, reason);
+  if (!conversation_) return host_.on_no_greeting(ends_.peer, reason);
   if (tell_peer) encode(Goodbye{reason.ok() ? "it has stopped" : reason.message()}, unsent_);
   conversation_->on_close(reason, now);
   conversation_.reset();

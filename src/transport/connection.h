@@ -64,20 +64,34 @@ class ConnectionDriver {
   virtual void on_unsent(Connection& connection) = 0;
 };
 
+// Where whole rows travel.
+inline constexpr size_t kDataFrameBytesMax = size_t{128} << 20;
+
 struct ConnectionOptions {
   Role role = Role::kController;  // of this side
   size_t frame_bytes_max = size_t{16} << 20;
   size_t unsent_bytes_max = size_t{64} << 20;
 };
 
+// Between whom a connection is.
+struct ConnectionEnds {
+  std::string peer;      // names it in errors
+  std::string dialed;    // the address that this side connected to; empty: the peer came
+  std::string own_host;  // where this side is, as the peer sees it
+};
+
 class Connection {
  public:
-  // `host` and `driver` outlive the connection; `peer` names it in errors.
-  Connection(const ConnectionOptions& options, std::string peer, Host& host, ConnectionDriver& driver);
+  // `host` and `driver` outlive the connection.
+  Connection(const ConnectionOptions& options, ConnectionEnds ends, Host& host, ConnectionDriver& driver);
+  // With a peer that came.
+  Connection(const ConnectionOptions& options, std::string peer, Host& host, ConnectionDriver& driver)
+      : Connection(options, ConnectionEnds{std::move(peer), {}, {}}, host, driver) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  const std::string& peer() const { return peer_; }
+  const std::string& peer() const { return ends_.peer; }
+  const ConnectionEnds& ends() const { return ends_; }
 
   // ---- For the conversation ----
 
@@ -117,7 +131,7 @@ class Connection {
   Status handle_frames(TimePoint now);
 
   const ConnectionOptions options_;
-  const std::string peer_;
+  const ConnectionEnds ends_;
   Host& host_;
   ConnectionDriver& driver_;
   std::unique_ptr<Conversation> conversation_;  // once the peer has greeted
@@ -127,7 +141,6 @@ class Connection {
   WireBytes received_;  // [begin_, end_) has not been handled yet
   size_t begin_ = 0;
   size_t end_ = 0;
-  // Payloads, when they travel, will be gathered beside it, not copied into it.
   WireBytes unsent_;
   size_t sent_ = 0;
 };

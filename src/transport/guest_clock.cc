@@ -1,5 +1,7 @@
 #include "transport/guest_clock.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace foliot {
@@ -25,6 +27,11 @@ Status GuestClock::on_pong(const Pong& pong, TimePoint now) {
   next_ping_ = std::max(now, pong.ping_sent + kPingInterval);
   if (!ready()) ping(now);
   return Status();
+}
+
+Status GuestClock::check(TimePoint now) const {
+  if (ping_sent_.is_infinite() || now - ping_sent_ <= kSilenceMax) return Status();
+  return Status::unavailable(fmt::format("it has not answered for {:.0f} s", kSilenceMax.to_seconds()));
 }
 
 void GuestClock::keep(TimePoint now) {

@@ -15,6 +15,8 @@ namespace foliot {
 
 class GuestClock {
  public:
+  static constexpr Duration kSilenceMax = Duration::seconds(2);
+
   explicit GuestClock(Connection& connection) : connection_(connection) {}
 
   void start(TimePoint now) { ping(now); }
@@ -23,6 +25,8 @@ class GuestClock {
   // To be called when next_ping() has come, at the latest.
   void keep(TimePoint now);
   TimePoint next_ping() const { return next_ping_; }
+  // Errors: kUnavailable if the host has not answered a ping for kSilenceMax.
+  Status check(TimePoint now) const;
 
   // Enough pings have come back for times to be exchanged.
   bool ready() const { return offset_.samples() >= ClockOffset::kWindow; }

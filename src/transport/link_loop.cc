@@ -1,7 +1,11 @@
 #include "transport/link_loop.h"
 
 #include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <boost/asio.hpp>
 #include <chrono>
 #include <csignal>
@@ -18,6 +22,12 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
+
+constexpr Duration kPauseMin = Duration::milliseconds(50);
+constexpr Duration kPauseMax = Duration::milliseconds(500);
+constexpr Duration kConnectPatience = Duration::seconds(2);
+// A connection that held so long was a good one: the next pause is short again.
+constexpr Duration kGood = Duration::seconds(1);
 
 struct Address {
   std::string host;
@@ -41,6 +51,8 @@ Result<Address> parse_address(const std::string& text) {
   return address;
 }
 
+std::chrono::nanoseconds to_chrono(Duration duration) { return std::chrono::nanoseconds(duration.nanoseconds()); }
+
 // steady_clock is CLOCK_MONOTONIC, as monotonic_now().
 std::chrono::steady_clock::time_point to_steady(TimePoint instant) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(instant.nanoseconds()));
@@ -51,24 +63,54 @@ std::chrono::steady_clock::time_point to_steady(TimePoint instant) {
 class LinkLoop::Loop : private ConnectionDriver {
  public:
   Loop(const LinkLoopOptions& options, LinkHost& host)
-      : options_(options), host_(host), acceptor_(context_), timer_(context_), signals_(context_) {}
-  ~Loop() override { close_all(); }
+      : options_(options),
+        host_(host),
+        acceptor_(context_),
+        timer_(context_),
+        signals_(context_),
+        waker_(context_, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    wait_for_wake();
+  }
+  ~Loop() override {
+    dials_.clear();
+    close_all();
+  }
 
   Result<uint16_t> listen(const std::string& address);
   Status connect(const std::string& address);
+  Status keep(const std::string& address);
+  void release(const std::string& address);
   void run();
   void stop() {
-    asio::post(context_, [this] { stopping_ = true; });
+    stopping_.store(true);
+    wake();
+  }
+  void wake() {
+    if (awake_.exchange(true)) return;
+    FOLIOT_CHECK(eventfd_write(waker_.native_handle(), 1) == 0);
   }
   size_t connections() const { return links_.size(); }
   const LinkTraffic& traffic() const { return traffic_; }
 
  private:
+  // A peer that is connected to again and again.
+  struct Dial {
+    Dial(asio::io_context& context, std::string where)
+        : address(std::move(where)), resolver(context), socket(context), timer(context) {}
+    const std::string address;
+    tcp::resolver resolver;
+    tcp::socket socket;        // while it connects
+    asio::steady_timer timer;  // how long that may take, or the pause before the next time
+    Duration pause = kPauseMin;
+    TimePoint connected;
+  };
+  using DialPointer = std::shared_ptr<Dial>;
+
   // A socket and its connection. Shared, because an operation of asio that was
   // cancelled still reports to it after it was closed.
   struct Link {
-    Link(tcp::socket socket_of_peer, const ConnectionOptions& options, std::string peer, Loop& loop)
-        : socket(std::move(socket_of_peer)), connection(options, std::move(peer), loop.host_, loop) {}
+    Link(tcp::socket socket_of_peer, ConnectionEnds ends, Loop& loop)
+        : socket(std::move(socket_of_peer)), connection(loop.options_.connection, std::move(ends), loop.host_, loop) {}
     tcp::socket socket;
     Connection connection;
     bool has_unsent = true;
@@ -79,7 +121,13 @@ class LinkLoop::Loop : private ConnectionDriver {
 
   Result<tcp::resolver::results_type> resolve(const std::string& address, tcp::resolver::flags flags);
   void accept();
-  Status add(tcp::socket socket);
+  void dial(const DialPointer& dial);
+  void dial_resolved(const DialPointer& dial, const tcp::resolver::results_type& endpoints);
+  void dial_failed(const DialPointer& dial, const std::string& reason);
+  void dial_later(const DialPointer& dial);
+  bool kept(const DialPointer& dial) const;
+  void wait_for_wake();
+  Status add(tcp::socket socket, std::string dialed);
   void read(const LinkPointer& link);
   void flush_all();
   void flush(const LinkPointer& link);
@@ -94,11 +142,15 @@ class LinkLoop::Loop : private ConnectionDriver {
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;
   asio::signal_set signals_;
+  asio::posix::stream_descriptor waker_;
+  std::atomic<bool> awake_{false};  // the loop was woken, and will see it
   TimePoint timer_at_ = TimePoint::infinite_future();
   std::unordered_map<const Connection*, LinkPointer> links_;
-  std::vector<LinkPointer> unsent_;  // links with has_unsent
+  std::unordered_map<std::string, DialPointer> dials_;  // by address
+  std::vector<LinkPointer> unsent_;                     // links with has_unsent
   LinkTraffic traffic_;
-  bool stopping_ = false;
+  uint64_t closed_ = 0;
+  std::atomic<bool> stopping_{false};
 };
 
 Result<tcp::resolver::results_type> LinkLoop::Loop::resolve(const std::string& text, tcp::resolver::flags flags) {
@@ -130,7 +182,7 @@ void LinkLoop::Loop::accept() {
   acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     // What cannot be taken is closed by its destructor; the peer may try again.
-    if (!error && links_.size() < options_.connections_max) static_cast<void>(add(std::move(socket)).ok());
+    if (!error && links_.size() < options_.connections_max) static_cast<void>(add(std::move(socket), {}).ok());
     accept();
   });
 }
@@ -140,18 +192,107 @@ Status LinkLoop::Loop::connect(const std::string& address) {
   tcp::socket socket(context_);
   error_code error;
   asio::connect(socket, endpoints, error);
-  if (!error) return add(std::move(socket)).with_context(address);
+  if (!error) return add(std::move(socket), address).with_context(address);
   return Status::unavailable(fmt::format("cannot connect to {}: {}", address, error.message()));
 }
 
-Status LinkLoop::Loop::add(tcp::socket socket) {
+Status LinkLoop::Loop::keep(const std::string& address) {
+  FOLIOT_RETURN_IF_ERROR(parse_address(address).status());
+  const auto [place, added] = dials_.try_emplace(address, nullptr);
+  if (!added) return Status();
+  place->second = std::make_shared<Dial>(context_, address);
+  dial(place->second);
+  return Status();
+}
+
+void LinkLoop::Loop::release(const std::string& address) {
+  const auto found = dials_.find(address);
+  if (found == dials_.end()) return;
+  const DialPointer released = found->second;
+  dials_.erase(found);
+  error_code ignored;  // there may be nothing under way
+  released->resolver.cancel();
+  released->socket.close(ignored);
+  released->timer.cancel();
+  for (const auto& [connection, link] : links_) {
+    if (connection->ends().dialed == address) {
+      link->connection.hang_up(Status::unavailable("this side has no more use for it"));
+    }
+  }
+}
+
+bool LinkLoop::Loop::kept(const DialPointer& dial) const {
+  const auto found = dials_.find(dial->address);
+  return found != dials_.end() && found->second == dial;
+}
+
+void LinkLoop::Loop::dial(const DialPointer& dial) {
+  const Address address = parse_address(dial->address).value();
+  dial->timer.expires_after(to_chrono(kConnectPatience));
+  dial->timer.async_wait([dial](const error_code& cancelled) {
+    if (cancelled) return;
+    error_code ignored;
+    dial->resolver.cancel();
+    dial->socket.close(ignored);
+  });
+  dial->resolver.async_resolve(address.host, address.port, tcp::resolver::numeric_service,
+                               [this, dial](const error_code& error, const tcp::resolver::results_type& endpoints) {
+                                 if (!kept(dial)) return;
+                                 if (error) return dial_failed(dial, error.message());
+                                 dial_resolved(dial, endpoints);
+                               });
+}
+
+void LinkLoop::Loop::dial_resolved(const DialPointer& dial, const tcp::resolver::results_type& endpoints) {
+  asio::async_connect(dial->socket, endpoints, [this, dial](const error_code& error, const tcp::endpoint&) {
+    if (!kept(dial)) return;
+    if (error == asio::error::operation_aborted) return dial_failed(dial, "no answer");
+    if (error) return dial_failed(dial, error.message());
+    dial->timer.cancel();
+    dial->connected = monotonic_now();
+    const Status added = add(std::move(dial->socket), dial->address);
+    dial->socket = tcp::socket(context_);
+    if (!added.ok()) dial_failed(dial, added.message());
+  });
+}
+
+void LinkLoop::Loop::dial_failed(const DialPointer& dial, const std::string& reason) {
+  host_.on_no_greeting(dial->address, Status::unavailable(fmt::format("cannot connect: {}", reason)));
+  dial_later(dial);
+}
+
+void LinkLoop::Loop::dial_later(const DialPointer& dial) {
+  dial->timer.expires_after(to_chrono(dial->pause));
+  dial->pause = std::min(dial->pause * 2, kPauseMax);
+  dial->timer.async_wait([this, dial](const error_code& cancelled) {
+    if (!cancelled && kept(dial)) this->dial(dial);
+  });
+}
+
+// What was written before wake() is seen by the turn that ends after this.
+void LinkLoop::Loop::wait_for_wake() {
+  waker_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
+    if (error) return;
+    eventfd_t count = 0;
+    eventfd_read(waker_.native_handle(), &count);
+    awake_.exchange(false);
+    wait_for_wake();
+  });
+}
+
+Status LinkLoop::Loop::add(tcp::socket socket, std::string dialed) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
+  const tcp::endpoint own = error ? tcp::endpoint() : socket.local_endpoint(error);
   if (!error) socket.set_option(tcp::no_delay(true), error);
   if (!error) socket.non_blocking(true, error);
   if (error) return Status::unavailable(error.message());
-  auto link = std::make_shared<Link>(std::move(socket), options_.connection,
-                                     fmt::format("{}:{}", peer.address().to_string(), peer.port()), *this);
+  auto link =
+      std::make_shared<Link>(std::move(socket),
+                             ConnectionEnds{.peer = fmt::format("{}:{}", peer.address().to_string(), peer.port()),
+                                            .dialed = std::move(dialed),
+                                            .own_host = own.address().to_string()},
+                             *this);
   links_.emplace(&link->connection, link);
   unsent_.push_back(link);
   read(link);
@@ -176,7 +317,9 @@ void LinkLoop::Loop::read(const LinkPointer& link) {
 }
 
 void LinkLoop::Loop::on_unsent(Connection& connection) {
-  const LinkPointer& link = links_.at(&connection);
+  const auto found = links_.find(&connection);
+  if (found == links_.end()) return;  // it is being closed
+  const LinkPointer& link = found->second;
   if (link->has_unsent) return;
   link->has_unsent = true;
   unsent_.push_back(link);
@@ -213,12 +356,17 @@ void LinkLoop::Loop::flush(const LinkPointer& link) {
 void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool tell_peer) {
   link->connection.close(reason, tell_peer, monotonic_now());
   link->closed = true;
+  ++closed_;
   error_code ignored;  // the link is over in any case
   const std::span<const std::byte> rest = link->connection.unsent();
   if (tell_peer) link->socket.write_some(asio::buffer(rest.data(), rest.size()), ignored);
   link->socket.shutdown(tcp::socket::shutdown_send, ignored);
   link->socket.close(ignored);
   links_.erase(&link->connection);
+  const auto dialed = dials_.find(link->connection.ends().dialed);
+  if (dialed == dials_.end()) return;
+  if (monotonic_now() - dialed->second->connected > kGood) dialed->second->pause = kPauseMin;
+  dial_later(dialed->second);
 }
 
 void LinkLoop::Loop::close_all() {
@@ -232,7 +380,9 @@ void LinkLoop::Loop::run() {
       signals_.add(signal, error);
       FOLIOT_CHECK(!error);
     }
-    signals_.async_wait([this](const error_code& failed, int) { stopping_ = stopping_ || !failed; });
+    signals_.async_wait([this](const error_code& failed, int) {
+      if (!failed) stopping_ = true;
+    });
   }
   const auto work = asio::make_work_guard(context_);
   while (!stopping_) {
@@ -242,12 +392,18 @@ void LinkLoop::Loop::run() {
     }
   }
   end_turn();
+  dials_.clear();
   close_all();
 }
 
 void LinkLoop::Loop::end_turn() {
-  const TimePoint wake = host_.on_turn_end(monotonic_now());
-  flush_all();
+  TimePoint wake;
+  uint64_t closed = 0;
+  do {  // what ends with the turn may be more work for the host
+    closed = closed_;
+    wake = host_.on_turn_end(monotonic_now());
+    flush_all();
+  } while (closed != closed_);
   // An alarm that comes too soon only costs a turn; moving it costs a system call.
   if (wake >= timer_at_) return;
   timer_at_ = wake;
@@ -264,6 +420,9 @@ Result<uint16_t> LinkLoop::listen(const std::string& address) { return loop_->li
 Status LinkLoop::connect(const std::string& address) { return loop_->connect(address); }
 void LinkLoop::run() { loop_->run(); }
 void LinkLoop::stop() { loop_->stop(); }
+void LinkLoop::wake() { loop_->wake(); }
+Status LinkLoop::keep(const std::string& address) { return loop_->keep(address); }
+void LinkLoop::release(const std::string& address) { loop_->release(address); }
 size_t LinkLoop::connections() const { return loop_->connections(); }
 const LinkTraffic& LinkLoop::traffic() const { return loop_->traffic(); }
 

@@ -7,8 +7,11 @@
 // sent meanwhile, one system call for each connection. Then it sleeps until there
 // is something to read or the instant that the turn's end named.
 //
-// Threading: stop() from any thread; all else belongs to the thread that calls
-// run(), which is also the one that calls the host.
+// A peer that is to be kept is connected to again whenever it is lost, after pauses
+// that grow from 50 ms to 500 ms: of a controller that restarts many wait.
+//
+// Threading: stop() and wake() from any thread; all else belongs to the thread that
+// calls run(), which is also the one that calls the host.
 #ifndef FOLIOT_TRANSPORT_LINK_LOOP_H_
 #define FOLIOT_TRANSPORT_LINK_LOOP_H_
 
@@ -58,9 +61,19 @@ class LinkLoop {
   // nobody listens there.
   Status connect(const std::string& address);
 
+  // Connects to this address without blocking, and again whenever that fails or the
+  // connection ends, until release(); Connection::ends().dialed says which it is. The
+  // host hears of every failure by on_no_greeting(). Errors: kInvalidArgument.
+  Status keep(const std::string& address);
+  // No longer; a connection to it ends with this turn.
+  void release(const std::string& address);
+
   // Returns after stop(); connections are then closed.
   void run();
   void stop();
+  // Begins a turn soon, if there is none under way. Neither locks nor allocates, and
+  // makes a system call only if nobody else has woken the loop before.
+  void wake();
 
   size_t connections() const;
   const LinkTraffic& traffic() const;
