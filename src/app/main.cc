@@ -14,6 +14,7 @@
 #include "app/experiment_command.h"
 #include "app/explain_command.h"
 #include "app/flags.h"
+#include "app/frontend_command.h"
 #include "app/keys_command.h"
 #include "app/models_command.h"
 #include "app/run_command.h"
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   foliot::add_trace_command(app, exit_code);
   foliot::add_controller_command(app, exit_code);
   foliot::add_worker_command(app, exit_code);
+  foliot::add_frontend_command(app, exit_code);
   foliot::add_bench_controller_command(app, exit_code);
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);

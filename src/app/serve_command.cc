@@ -5,62 +5,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <memory>
 #include <thread>
 
 #include "app/access_flags.h"
 #include "app/flags.h"
-#include "app/progress_bar.h"
+#include "app/part_flags.h"
 #include "app/schedulers.h"
 #include "app/server.h"
+#include "app/stop_signals.h"
 #include "platform/memory.h"
 
 namespace foliot {
 namespace {
-
-// Interrupt and terminate, blocked in all threads and asked for by one.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGINT);
-    sigaddset(&set_, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
-  bool arrived() {
-    const timespec at_once{};
-    if (!arrived_) arrived_ = sigtimedwait(&set_, nullptr, &at_once) > 0;
-    return arrived_;
-  }
-  void wait() {
-    int signal = 0;
-    if (!arrived_) sigwait(&set_, &signal);
-    arrived_ = true;
-  }
-
- private:
-  sigset_t set_;
-  bool arrived_ = false;
-};
-
-class ConsoleReporter : public StartupReporter {
- public:
-  void on_compiling(std::string_view model, std::string_view step, double share) override {
-    bar_.show(model, step, share);
-  }
-  void on_model(std::string_view model, const Status& status) override {
-    bar_.clear();
-    if (!status.ok()) fmt::print(stderr, "model '{}' cannot be served: {}\n", model, status.message());
-  }
-  void on_note(std::string_view note) override {
-    bar_.clear();
-    fmt::print(stderr, "note: {}\n", note);
-  }
-
- private:
-  ProgressBar bar_;
-};
 
 int fail(const Status& status) {
   fmt::print(stderr, "foliot serve: {}\n", status.message());
@@ -87,20 +44,6 @@ int serve(ServerOptions options, const AccessFlags& access) {
 
 uint32_t default_threads() { return std::max(1u, std::thread::hardware_concurrency() - 1); }
 
-void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
-  app.add_option("--address", options.address, "address to listen on; 0.0.0.0 for all")->capture_default_str();
-  app.add_option("--http-port", options.http_port, "HTTP; 0 for any free port")->capture_default_str();
-  app.add_option("--grpc-port", options.grpc_port, "gRPC; 0 for any free port")->capture_default_str();
-  app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
-      ->capture_default_str();
-  add_bytes_flag(app, "body-max", options.body_bytes_max, "largest request body");
-  app.add_option("--connections-max", options.connections_max, "HTTP connections at a time")->capture_default_str();
-  app.add_option("--requests-in-flight-max", options.requests_in_flight_max,
-                 "requests at a time; more are refused as overload")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 1u << 20));
-}
-
 void add_memory_flags(CLI::App& app, ServerOptions& options) {
   add_bytes_flag(app, "page-cache", options.page_cache_bytes, "memory for weights; may be smaller than all models",
                  "all models, up to half of the memory");
@@ -124,7 +67,7 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
 }
 
 // Models that come, change and go while others are served.
-void add_repository_flags(CLI::App& app, ServerOptions& options) {
+void add_model_flags(CLI::App& app, ServerOptions& options) {
   add_duration_flag(app, "watch", options.watch_interval,
                     "look for models that were added, changed or removed this often", "never");
   CompileLimits& limits = options.compile_limits;
@@ -168,7 +111,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
       ->default_str("memory");
-  add_repository_flags(*command, *options);
+  add_model_flags(*command, *options);
   add_log_flags(*command, *options);
   command->callback([options, access, &exit_code] { exit_code = serve(*options, *access); });
 }

@@ -6,21 +6,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "app/server_options.h"
+#include "app/startup_reporter.h"
 #include "base/status.h"
 
 namespace foliot {
-
-// What the server says while it starts. `share`: in [0, 1].
-class StartupReporter {
- public:
-  virtual ~StartupReporter() = default;
-  virtual void on_compiling(std::string_view model, std::string_view step, double share) = 0;
-  virtual void on_model(std::string_view model, const Status& status) = 0;
-  virtual void on_note(std::string_view note) = 0;
-};
 
 class Server {
  public:

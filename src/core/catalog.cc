@@ -46,9 +46,9 @@ bool Catalog::ready() const {
   return ready_;
 }
 
-void Catalog::set_ready() {
+void Catalog::set_ready(bool ready) {
   std::lock_guard lock(mutex_);
-  ready_ = true;
+  ready_ = ready;
 }
 
 }  // namespace foliot

@@ -44,7 +44,8 @@ class Catalog {
   // compiled and profiled, or is known to be broken. What is loaded later does not
   // make a server unready.
   bool ready() const;
-  void set_ready();
+  // False again: whoever serves them is lost.
+  void set_ready(bool ready = true);
 
  private:
   void change(const std::function<void(Entries&)>& by);

@@ -1,0 +1,142 @@
+"""Starts and stops a controller, workers and front ends as processes of their own."""
+
+import pathlib
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from foliot_tools.server import foliot_binary, free_ports
+
+
+class Part:
+    """One `foliot COMMAND`; all that it prints goes to the file `console`."""
+
+    def __init__(self, console, *arguments, **options):
+        self.console = pathlib.Path(console)
+        self.command = [foliot_binary(), *map(str, arguments)]
+        for name, value in options.items():
+            self.command += ["--" + name.replace("_", "-"), str(value)]
+        self.process = None
+        self.start()
+
+    def start(self):
+        with open(self.console, "ab") as console:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT
+            )
+
+    def output(self):
+        return self.console.read_text(errors="replace").replace("\r", "\n")
+
+    def await_line(self, pattern, count=1, timeout=60):
+        """The `count`th match of `pattern` in what it prints."""
+        end = time.monotonic() + timeout
+        while len(found := list(re.finditer(pattern, self.output()))) < count:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"{' '.join(self.command)} does not say '{pattern}':\n{self.output()}")
+            time.sleep(0.01)
+        return found[count - 1]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, timeout=40):
+        """Lets it drain and end; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+
+class Frontend(Part):
+    def __init__(self, console, controller, **options):
+        self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
+        super().__init__(
+            console,
+            "frontend",
+            controller=controller,
+            http_port=self.http_port,
+            grpc_port=self.grpc_port,
+            metrics_port=self.metrics_port,
+            **options,
+        )
+
+    @property
+    def http(self):
+        return f"127.0.0.1:{self.http_port}"
+
+    @property
+    def grpc(self):
+        return f"127.0.0.1:{self.grpc_port}"
+
+    def ready(self):
+        try:
+            with urllib.request.urlopen(f"http://{self.http}/v2/health/ready", timeout=5) as response:
+                return response.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def await_ready(self, ready=True, timeout=60):
+        end = time.monotonic() + timeout
+        while self.ready() != ready:
+            if time.monotonic() > end:
+                raise AssertionError(f"not {'ready' if ready else 'unready'}:\n{self.output()}")
+            time.sleep(0.005)
+
+
+class Cluster:
+    """A controller, and as many workers and front ends as asked for, on loopback.
+
+    `worker_options` become flags of each worker. Everything is killed when the block
+    ends.
+    """
+
+    def __init__(self, folder, repository, *, workers=2, frontends=2, **worker_options):
+        self.folder = pathlib.Path(folder)
+        self.repository = repository
+        self.worker_options = {"threads": 1, "page_size": "256KiB", "page_cache": "16MiB", **worker_options}
+        self.counts = workers, frontends
+        self.controller = None
+        self.address = None
+        self.workers = []
+        self.frontends = []
+
+    def __enter__(self):
+        (port,) = free_ports(1)
+        self.address = f"127.0.0.1:{port}"
+        self.controller = Part(self.folder / "controller.log", "controller", listen=self.address)
+        self.controller.await_line("ready:")
+        for _ in range(self.counts[0]):
+            self.add_worker()
+        for _ in range(self.counts[1]):
+            self.add_frontend()
+        return self
+
+    def __exit__(self, *_):
+        for part in [*self.frontends, *self.workers, self.controller]:
+            if part.process.poll() is None:
+                part.kill()
+
+    def add_worker(self):
+        name = f"worker{len(self.workers)}"
+        worker = Part(
+            self.folder / f"{name}.log",
+            "worker",
+            self.repository,
+            controller=self.address,
+            name=name,
+            cache=self.folder / "cache",
+            **self.worker_options,
+        )
+        self.workers.append(worker)
+        worker.await_line("ready:", timeout=300)
+        return worker
+
+    def add_frontend(self):
+        frontend = Frontend(self.folder / f"frontend{len(self.frontends)}.log", self.address)
+        self.frontends.append(frontend)
+        frontend.await_ready()
+        return frontend

@@ -1,0 +1,48 @@
+#include "app/compiled_model.h"
+
+#include <utility>
+
+namespace foliot {
+
+ModelInfo CompiledModel::info(ModelId id, uint64_t page_bytes) const {
+  const Program& program = *package.program;
+  ModelInfo info;
+  info.id = id;
+  info.name = folder.name;
+  info.version = folder.version;
+  info.batch_sizes = program.batch_sizes;
+  info.batching = program.batching;
+  info.inputs = program.inputs;
+  info.outputs = program.outputs;
+  info.buckets = program.buckets;
+  info.pages = program.pages(page_bytes);
+  info.seed_load = program.seed_load;
+  info.default_slo = folder.config.default_slo;
+  info.weight = folder.config.weight;
+  return info;
+}
+
+std::vector<CompiledModel> compile_all(const std::vector<ModelFolder>& folders, PackageStore& packages,
+                                       StartupReporter& reporter, const std::function<bool()>& cancelled,
+                                       const std::function<void(const ModelFolder&, const Status&)>& on_broken) {
+  std::vector<CompiledModel> models;
+  for (const ModelFolder& folder : folders) {
+    if (cancelled()) break;
+    if (!folder.status.ok()) {
+      on_broken(folder, folder.status);
+      continue;
+    }
+    const CompileWatch watch{
+        [&](std::string_view step, double share) { reporter.on_compiling(folder.name, step, share); }, cancelled};
+    Result<Package> package = packages.get(folder.model, folder.config.compile, watch);
+    if (cancelled()) break;
+    if (package.ok()) {
+      models.push_back({folder, *std::move(package)});
+    } else {
+      on_broken(folder, package.status());
+    }
+  }
+  return models;
+}
+
+}  // namespace foliot

@@ -1,0 +1,91 @@
+#include "app/local_worker.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint64_t kIoCacheBytesMin = uint64_t{64} << 20;
+constexpr uint64_t kWorkspaceBytesMin = uint64_t{64} << 20;
+constexpr uint64_t kPageCacheBytesMin = uint64_t{256} << 20;
+// Of the largest model's inputs and outputs, so many fit in the io cache at once.
+constexpr uint64_t kBatchesInFlight = 4;
+
+uint64_t physical_memory_bytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// What the options leave open follows from the models.
+DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models) {
+  uint64_t pages = 0;
+  uint64_t io_bytes = 0;
+  uint64_t workspace_bytes = 0;
+  for (const CompiledModel& model : models) {
+    const Program& program = *model.package.program;
+    pages += program.pages(options.page_bytes);
+    io_bytes = std::max(io_bytes, program.input_bytes() + program.output_bytes() + 2 * kTensorAlignment);
+    workspace_bytes = std::max(workspace_bytes, program.workspace_bytes());
+  }
+  const uint64_t wanted = std::max(pages * options.page_bytes, kPageCacheBytesMin);
+  const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, physical_memory_bytes() / 2));
+  return {.page_bytes = options.page_bytes,
+          .page_count = static_cast<uint32_t>(page_cache / options.page_bytes),
+          .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_bytes * kBatchesInFlight, kIoCacheBytesMin)),
+          .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kWorkspaceBytesMin))};
+}
+
+}  // namespace
+
+Status LocalWorkerOptions::check() const {
+  if (page_bytes > 0 && page_bytes % 4096 == 0) return Status();
+  return Status::invalid_argument("--page-size must be a multiple of 4KiB");
+}
+
+LocalWorker::LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models)
+    : options_(options), memory_(plan_memory(options, models)) {}
+
+Status LocalWorker::check_fits(const ModelInfo& model) const {
+  if (model.pages <= memory_.page_count) return Status();
+  return Status::resource_exhausted(fmt::format(
+      "its weights need {}, more than the page cache of {}; raise --page-cache",
+      format_bytes(model.pages * memory_.page_bytes), format_bytes(memory_.page_count * memory_.page_bytes)));
+}
+
+Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
+  device_ = make_cpu_device({.threads = options_.threads});
+  FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
+  engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
+  worker_ = std::make_unique<Worker>(WorkerOptions{.page_count = memory_.page_count,
+                                                   .io_cache_bytes = memory_.io_cache_bytes,
+                                                   .models_max = options_.models_max,
+                                                   .loads_in_flight_max = options_.loads_in_flight_max,
+                                                   .infers_in_flight_max = options_.infers_in_flight_max},
+                                     *engine_, outcomes,
+                                     WorkerWakers{executors_[0], executors_[1], executors_[2], executors_[3]});
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    FOLIOT_RETURN_IF_ERROR(executors_[i].start(*worker_->executors()[i]));
+  }
+  return Status();
+}
+
+Status LocalWorker::add_model(ModelId id, const Package& package) {
+  FOLIOT_RETURN_IF_ERROR(engine_->add_model(id, package));
+  worker_->add_model(worker_model(id, *package.program, memory_.page_bytes));
+  return Status();
+}
+
+void LocalWorker::remove_model(ModelId id) {
+  worker_->remove_model(id);
+  engine_->remove_model(id);
+}
+
+void LocalWorker::stop() {
+  for (ExecutorThread& executor : executors_) executor.stop();
+}
+
+}  // namespace foliot

@@ -1,0 +1,81 @@
+// LocalWorker: a worker on this machine's processors: device, executors and the
+// threads that drive them. Whoever has it brings payloads and takes outcomes: the
+// front end and the controller of the same process, or a link to those of others.
+#ifndef FOLIOT_APP_LOCAL_WORKER_H_
+#define FOLIOT_APP_LOCAL_WORKER_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "app/compiled_model.h"
+#include "app/executor_thread.h"
+#include "base/status.h"
+#include "core/payload.h"
+#include "core/ports.h"
+#include "device/cpu/cpu_device.h"
+#include "worker/device_engine.h"
+#include "worker/worker.h"
+
+namespace foliot {
+
+struct LocalWorkerOptions {
+  uint32_t threads = 1;  // of one EXEC
+  uint64_t page_bytes = uint64_t{16} << 20;
+  std::optional<uint64_t> page_cache_bytes;  // nullopt: all models, up to half of the memory
+  std::optional<uint64_t> io_cache_bytes;    // nullopt: as the models need
+  std::optional<uint64_t> workspace_bytes;   // nullopt: as the models need
+  uint32_t models_max = 16384;
+  uint32_t loads_in_flight_max = 128;
+  uint32_t infers_in_flight_max = 64;
+
+  // Errors: kInvalidArgument naming the flag.
+  Status check() const;
+};
+
+// What to say where LocalWorker::memory_locked() is false.
+inline constexpr std::string_view kMemoryNotLocked =
+    "memory could not be locked: raise the limit (ulimit -l unlimited), or tail latency may suffer";
+
+// Threading: start() and stop() belong to the owner; worker() and engine() are as
+// their classes say.
+class LocalWorker {
+ public:
+  // Where the options leave it open, memory() is what these models need.
+  LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models);
+  ~LocalWorker() { stop(); }
+
+  const DeviceMemory& memory() const { return memory_; }
+  // Errors: kResourceExhausted if the model's weights need more than the page cache.
+  Status check_fits(const ModelInfo& model) const;
+
+  // Takes all memory and starts the executors; both references outlive the worker.
+  // Errors: the device's.
+  Status start(PayloadStore& payloads, OutcomeSink& outcomes);
+  // Each executor ends after the piece of work under way; what waits is left.
+  void stop();
+
+  // After start():
+  Worker& worker() { return *worker_; }
+  bool memory_locked() const { return device_->memory_locked(); }
+  // Makes the model ready to be loaded. Errors: Device::preload()'s.
+  Status add_model(ModelId id, const Package& package);
+  // REQUIRES: it is not loaded, and no action for it is outstanding.
+  void remove_model(ModelId id);
+
+ private:
+  const LocalWorkerOptions options_;
+  const DeviceMemory memory_;
+  // In the order in which they are made; each uses those before it.
+  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<DeviceEngine> engine_;
+  std::array<ExecutorThread, 4> executors_;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_LOCAL_WORKER_H_

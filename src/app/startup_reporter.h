@@ -1,0 +1,34 @@
+// StartupReporter: told what a server or a worker does while it starts.
+#ifndef FOLIOT_APP_STARTUP_REPORTER_H_
+#define FOLIOT_APP_STARTUP_REPORTER_H_
+
+#include <string_view>
+
+#include "app/progress_bar.h"
+#include "base/status.h"
+
+namespace foliot {
+
+class StartupReporter {
+ public:
+  virtual ~StartupReporter() = default;
+  // `share`: in [0, 1].
+  virtual void on_compiling(std::string_view model, std::string_view step, double share) = 0;
+  virtual void on_model(std::string_view model, const Status& status) = 0;
+  virtual void on_note(std::string_view note) = 0;
+};
+
+// Tells people at a terminal.
+class ConsoleReporter : public StartupReporter {
+ public:
+  void on_compiling(std::string_view model, std::string_view step, double share) override;
+  void on_model(std::string_view model, const Status& status) override;
+  void on_note(std::string_view note) override;
+
+ private:
+  ProgressBar bar_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_STARTUP_REPORTER_H_
