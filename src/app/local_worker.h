@@ -1,6 +1,5 @@
 // LocalWorker: a worker on this machine's processors: device, executors and the
-// threads that drive them. Whoever has it brings payloads and takes outcomes: the
-// front end and the controller of the same process, or a link to those of others.
+// threads that drive them. Whoever has it brings payloads and takes outcomes.
 #ifndef FOLIOT_APP_LOCAL_WORKER_H_
 #define FOLIOT_APP_LOCAL_WORKER_H_
 
