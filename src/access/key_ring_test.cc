@@ -23,7 +23,10 @@ class KeyRingTest : public ::testing::Test {
                        to_hexadecimal(digest_of(key)));
   }
 
-  const std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) / "foliot_key_ring_test.toml";
+  // Tests run side by side.
+  const std::filesystem::path file_ =
+      std::filesystem::path(::testing::TempDir()) /
+      (std::string("foliot_") + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".toml");
 };
 
 TEST_F(KeyRingTest, GrantsWhatAKeyIsFor) {

@@ -15,7 +15,9 @@ using ::testing::HasSubstr;
 class TlsTest : public ::testing::Test {
  protected:
   std::filesystem::path file(const std::string& name, const std::string& text) {
-    const auto path = std::filesystem::path(::testing::TempDir()) / ("foliot_tls_test_" + name);
+    // Tests run side by side.
+    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    const auto path = std::filesystem::path(::testing::TempDir()) / ("foliot_" + test + "_" + name);
     std::ofstream(path) << text;
     return path;
   }

@@ -65,7 +65,9 @@ Response ask(uint16_t port, const Request& request) {
 }
 
 std::shared_ptr<const KeyRing> ring_of(const std::vector<std::pair<std::string, std::string>>& scopes_of_keys) {
-  const auto file = std::filesystem::path(::testing::TempDir()) / "foliot_gate_test.toml";
+  // Tests run side by side.
+  const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const auto file = std::filesystem::path(::testing::TempDir()) / ("foliot_gate_" + test + ".toml");
   std::ofstream stream(file);
   for (const auto& [key, scope] : scopes_of_keys) {
     stream << fmt::format("[[keys]]\nname = 'the {}'\nscopes = ['{}']\nsha256 = '{}'\n", key, scope,
