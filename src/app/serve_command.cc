@@ -73,6 +73,9 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
   CompileLimits& limits = options.compile_limits;
   limits.memory_bytes = total_memory_bytes();
   add_bytes_flag(app, "compile-memory", limits.memory_bytes, "addresses that compiling one model may take");
+  app.add_option("--compile-in-background", options.compile_in_background,
+                 "while models are served, compile others only where nothing else wants the CPU")
+      ->capture_default_str();
   add_duration_flag(app, "compile-time", limits.cpu_time, "CPU time that compiling one model may take");
 }
 

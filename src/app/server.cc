@@ -89,7 +89,7 @@ class Server::Parts {
                     return compiler_.compile({.model = model,
                                               .options = compile_options,
                                               .threads = options_.threads,
-                                              .background = catalog_.ready()},
+                                              .background = options_.compile_in_background && catalog_.ready()},
                                              output, watch);
                   }),
         repository_({options.repository, options.model_defaults, options.watch_interval}) {}

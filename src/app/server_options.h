@@ -25,6 +25,7 @@ struct ServerOptions {
   std::string scheduler = "foliot";
   ModelConfig model_defaults;
   CompileLimits compile_limits;
+  bool compile_in_background = true;  // where nothing else wants the CPU, once models are served
   std::optional<Duration> watch_interval;  // how often to look for changes of the repository; nullopt: never
   WeightsTier weights_tier = WeightsTier::kMemory;
   uint32_t threads = 1;  // of one EXEC
