@@ -244,7 +244,7 @@ def test_compiling_gives_way_and_holds_nothing_of_the_server(tmp_path, serve):
 
 
 def test_compiling_within_limits(tmp_path, serve):
-    write_slow(tmp_path / "models/slow/1/model.onnx")
+    write_slow(tmp_path / "models/slow/1/model.onnx", layers=1000)
     write_constant(tmp_path / "models/m/1/model.onnx", 1)
     server = serve(tmp_path / "models", compile_memory="200MiB", **OPTIONS)
     reason = index(server)["slow"]["reason"]
