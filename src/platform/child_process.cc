@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -58,19 +57,12 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 class Attributes {
  public:
-  explicit Attributes(bool background) {
+  Attributes() {
     posix_spawnattr_init(&attributes_);
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes_, &none);
-    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP;
-    if (background) {
-      const sched_param priority{};
-      posix_spawnattr_setschedpolicy(&attributes_, SCHED_IDLE);
-      posix_spawnattr_setschedparam(&attributes_, &priority);
-      flags |= POSIX_SPAWN_SETSCHEDULER;
-    }
-    posix_spawnattr_setflags(&attributes_, flags);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   }
   ~Attributes() { posix_spawnattr_destroy(&attributes_); }
   Attributes(const Attributes&) = delete;
@@ -123,7 +115,7 @@ Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
   files.give(complained.to.number(), STDERR_FILENO);
   if (options.output_file >= 0) files.give(options.output_file, kOutputFile);
   files.close_from(options.output_file >= 0 ? kOutputFile + 1 : kOutputFile);
-  const Attributes attributes(options.background);
+  const Attributes attributes;
   pid_t process = 0;
   const int error = ::posix_spawn(&process, options.command.front().c_str(), files.get(), attributes.get(),
                                   pointers(options.command).data(), pointers(options.environment).data());

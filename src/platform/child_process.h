@@ -3,8 +3,9 @@
 //
 // The child gets no descriptor but those named here, no blocked signal, a process
 // group of its own (an interrupt at the terminal is the parent's business), and
-// ends when the thread that started it ends. Starting copies none of the parent's
-// memory, so that a large server does not stop for it.
+// begins at the priority of the thread that starts it (a lower one could stop the
+// parent, whose memory it shares until its program runs). Starting copies none of
+// that memory, so that a large server does not stop for it.
 #ifndef FOLIOT_PLATFORM_CHILD_PROCESS_H_
 #define FOLIOT_PLATFORM_CHILD_PROCESS_H_
 
@@ -44,7 +45,6 @@ struct ChildOptions {
   std::vector<std::string> environment;  // NAME=VALUE
   std::string input{};                   // what it reads as its standard input
   int output_file = -1;                  // becomes the child's descriptor 3
-  bool background = false;               // runs only where no other process wants to
 };
 
 // Threading: one thread.

@@ -144,8 +144,7 @@ Status CompileProcess::compile(CompileRequest request, int output, const Compile
   FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start({.command = command_,
                                                                    .environment = environment(request.background),
                                                                    .input = encode_request(request),
-                                                                   .output_file = output,
-                                                                   .background = request.background}));
+                                                                   .output_file = output}));
   return Conversation(request, watch, unconfined_).run(std::move(child));
 }
 

@@ -93,7 +93,7 @@ def alternate(server, steps, options):
 
 def latencies(log, windows):
     """Milliseconds of the requests that arrived in quiet windows, and in the others."""
-    marks = [r.arrival_us for r in log.requests if r.model == MARKER]
+    marks = sorted(r.arrival_us for r in log.requests if r.model == MARKER)
     assert len(marks) == len(windows) + 1, "a marker is missing in the log"
     sides = {False: [], True: []}
     arrivals = [r for r in log.requests if r.model in SERVED]
