@@ -1,6 +1,10 @@
 #include "app/compiled_model.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "base/units.h"
 
 namespace foliot {
 
@@ -20,6 +24,13 @@ ModelInfo CompiledModel::info(ModelId id, uint64_t page_bytes) const {
   info.default_slo = folder.config.default_slo;
   info.weight = folder.config.weight;
   return info;
+}
+
+Status check_fits(const ModelInfo& model, uint64_t page_bytes, uint32_t page_count) {
+  if (model.pages <= page_count) return Status();
+  return Status::resource_exhausted(
+      fmt::format("its weights need {}, more than the page cache of {}; raise --page-cache",
+                  format_bytes(model.pages * page_bytes), format_bytes(page_count * page_bytes)));
 }
 
 std::vector<CompiledModel> compile_all(const std::vector<ModelFolder>& folders, PackageStore& packages,

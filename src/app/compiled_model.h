@@ -22,6 +22,9 @@ struct CompiledModel {
   ModelInfo info(ModelId id, uint64_t page_bytes) const;
 };
 
+// Errors: kResourceExhausted if the model's weights need more than the page cache.
+Status check_fits(const ModelInfo& model, uint64_t page_bytes, uint32_t page_count);
+
 // All of these models, compiled now where they have not been before; broken ones are
 // passed to `on_broken` and left out. Ends early, with fewer, once `cancelled`.
 std::vector<CompiledModel> compile_all(const std::vector<ModelFolder>& folders, PackageStore& packages,

@@ -1,11 +1,12 @@
 #include "app/local_worker.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/units.h"
+#include "platform/memory.h"
 
 namespace foliot {
 namespace {
@@ -15,10 +16,6 @@ constexpr uint64_t kWorkspaceBytesMin = uint64_t{64} << 20;
 constexpr uint64_t kPageCacheBytesMin = uint64_t{256} << 20;
 // Of the largest model's inputs and outputs, so many fit in the io cache at once.
 constexpr uint64_t kBatchesInFlight = 4;
-
-uint64_t physical_memory_bytes() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 // What the options leave open follows from the models.
 DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models) {
@@ -32,11 +29,25 @@ DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<Co
     workspace_bytes = std::max(workspace_bytes, program.workspace_bytes());
   }
   const uint64_t wanted = std::max(pages * options.page_bytes, kPageCacheBytesMin);
-  const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, physical_memory_bytes() / 2));
+  const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, total_memory_bytes() / 2));
   return {.page_bytes = options.page_bytes,
           .page_count = static_cast<uint32_t>(page_cache / options.page_bytes),
           .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_bytes * kBatchesInFlight, kIoCacheBytesMin)),
           .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kWorkspaceBytesMin))};
+}
+
+// Better than to be killed while the memory is touched. What else the process needs
+// is in use by now.
+Status check_available(const DeviceMemory& memory) {
+  const uint64_t page_cache = memory.page_count * memory.page_bytes;
+  const uint64_t needed = page_cache + memory.io_cache_bytes + memory.workspace_bytes;
+  const std::optional<uint64_t> available = available_memory_bytes();
+  if (!available || needed <= *available) return {};
+  return Status::resource_exhausted(
+      fmt::format("page cache ({}), io cache ({}) and workspace ({}) need {}, and only {} of memory are available; "
+                  "choose a smaller --page-cache, or free memory",
+                  format_bytes(page_cache), format_bytes(memory.io_cache_bytes), format_bytes(memory.workspace_bytes),
+                  format_bytes(needed), format_bytes(*available)));
 }
 
 }  // namespace
@@ -49,14 +60,8 @@ Status LocalWorkerOptions::check() const {
 LocalWorker::LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models)
     : options_(options), memory_(plan_memory(options, models)) {}
 
-Status LocalWorker::check_fits(const ModelInfo& model) const {
-  if (model.pages <= memory_.page_count) return Status();
-  return Status::resource_exhausted(fmt::format(
-      "its weights need {}, more than the page cache of {}; raise --page-cache",
-      format_bytes(model.pages * memory_.page_bytes), format_bytes(memory_.page_count * memory_.page_bytes)));
-}
-
 Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
+  FOLIOT_RETURN_IF_ERROR(check_available(memory_));
   device_ = make_cpu_device({.threads = options_.threads});
   FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
   engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);

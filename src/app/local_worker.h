@@ -48,17 +48,16 @@ class LocalWorker {
   ~LocalWorker() { stop(); }
 
   const DeviceMemory& memory() const { return memory_; }
-  // Errors: kResourceExhausted if the model's weights need more than the page cache.
-  Status check_fits(const ModelInfo& model) const;
 
   // Takes all memory and starts the executors; both references outlive the worker.
-  // Errors: the device's.
+  // Errors: kResourceExhausted if less memory is available than it takes; the device's.
   Status start(PayloadStore& payloads, OutcomeSink& outcomes);
   // Each executor ends after the piece of work under way; what waits is left.
   void stop();
 
   // After start():
   Worker& worker() { return *worker_; }
+  DeviceEngine& engine() { return *engine_; }
   bool memory_locked() const { return device_->memory_locked(); }
   // Makes the model ready to be loaded. Errors: Device::preload()'s.
   Status add_model(ModelId id, const Package& package);

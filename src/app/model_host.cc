@@ -4,31 +4,9 @@
 
 #include <utility>
 
-#include "base/units.h"
+#include "app/compiled_model.h"
 
 namespace foliot {
-namespace {
-
-std::shared_ptr<const ModelInfo> make_info(const ModelFolder& folder, const Program& program, ModelId id,
-                                           uint64_t page_bytes) {
-  auto info = std::make_shared<ModelInfo>();
-  info->id = id;
-  info->name = folder.name;
-  info->version = folder.version;
-  info->batch_sizes = program.batch_sizes;
-  info->batching = program.batching;
-  info->inputs = program.inputs;
-  info->outputs = program.outputs;
-  info->buckets = program.buckets;
-  info->pages = program.pages(page_bytes);
-  info->seed_load = program.seed_load;
-  info->default_slo = folder.config.default_slo;
-  info->weight = folder.config.weight;
-  return info;
-}
-
-}  // namespace
-
 ModelHost::ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max)
     : parts_(parts), page_bytes_(page_bytes), page_count_(page_count), models_max_(models_max) {}
 
@@ -69,12 +47,8 @@ Result<ModelId> ModelHost::take_id() {
 }
 
 Result<ModelHost::Served> ModelHost::start(const ModelFolder& folder, const Package& package, ModelId id) {
-  const auto info = make_info(folder, *package.program, id, page_bytes_);
-  if (info->pages > page_count_) {
-    return Status::resource_exhausted(
-        fmt::format("its weights need {}, more than the page cache of {}; raise --page-cache",
-                    format_bytes(info->pages * page_bytes_), format_bytes(page_count_ * page_bytes_)));
-  }
+  const auto info = std::make_shared<const ModelInfo>(CompiledModel{folder, package}.info(id, page_bytes_));
+  FOLIOT_RETURN_IF_ERROR(check_fits(*info, page_bytes_, page_count_));
   FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(id, package));
   parts_.worker.add_model(worker_model(id, *package.program, page_bytes_));
   parts_.controller.add_model(info);

@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "app/access_flags.h"
 #include "app/flags.h"
@@ -42,25 +40,9 @@ int serve(ServerOptions options, const AccessFlags& access) {
   return 0;
 }
 
-uint32_t default_threads() { return std::max(1u, std::thread::hardware_concurrency() - 1); }
-
-void add_memory_flags(CLI::App& app, ServerOptions& options) {
-  add_bytes_flag(app, "page-cache", options.page_cache_bytes, "memory for weights; may be smaller than all models",
-                 "all models, up to half of the memory");
-  add_bytes_flag(app, "page-size", options.page_bytes, "page of the page cache; smaller for many small models");
-  add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight",
-                 "as the models need");
-  add_bytes_flag(app, "workspace", options.workspace_bytes, "memory for intermediates", "as the models need");
-  app.add_option("--models-max", options.models_max, "models at a time")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 1u << 20));
-}
-
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
-  add_duration_flag(app, "default-slo", options.model_defaults.default_slo,
-                    "deadline of requests that bring none, unless model.toml says another", "none: best effort");
   add_duration_flag(app, "deadline-margin", options.controller.deadline_margin,
                     "plan each answer to be ready this long before its deadline");
   add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
@@ -100,20 +82,12 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       "  curl localhost:8000/v2/health/ready");
   auto options = std::make_shared<ServerOptions>();
   auto access = std::make_shared<AccessFlags>();
-  options->threads = default_threads();
   command->add_option("repository", options->repository, "folder with a folder per model")->required();
-  command->add_option("--cache", options->cache, "folder for compiled models")->default_str("REPOSITORY/.foliot");
+  add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
   add_frontend_flags(*command, options->frontend);
   add_access_flags(*command, *access, options->frontend);
-  add_memory_flags(*command, *options);
+  add_worker_flags(*command, options->worker);
   add_scheduling_flags(*command, *options);
-  command->add_option("--threads", options->threads, "threads of one EXEC")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--weights-tier", options->weights_tier, "where LOAD finds weights: memory or disk")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
-      ->default_str("memory");
   add_model_flags(*command, *options);
   add_log_flags(*command, *options);
   command->callback([options, access, &exit_code] { exit_code = serve(*options, *access); });

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "app/local_worker.h"
 #include "base/time.h"
 #include "controller/controller.h"
 #include "frontend/frontend.h"
@@ -25,16 +26,11 @@ struct ServerOptions {
   std::string scheduler = "foliot";
   ModelConfig model_defaults;
   CompileLimits compile_limits;
-  bool compile_in_background = true;  // where nothing else wants the CPU, once models are served
+  bool compile_in_background = true;       // where nothing else wants the CPU, once models are served
   std::optional<Duration> watch_interval;  // how often to look for changes of the repository; nullopt: never
   WeightsTier weights_tier = WeightsTier::kMemory;
-  uint32_t threads = 1;  // of one EXEC
-  uint64_t page_bytes = uint64_t{16} << 20;
-  std::optional<uint64_t> page_cache_bytes;  // nullopt: all models, up to half of the memory
-  std::optional<uint64_t> io_cache_bytes;    // nullopt: as the models need
-  std::optional<uint64_t> workspace_bytes;   // nullopt: as the models need
-  uint32_t models_max = 16384;
-  LogOptions log;  // no folder: none is kept; its origin is the start of the server
+  LocalWorkerOptions worker;  // its actions in flight follow from `controller`
+  LogOptions log;             // no folder: none is kept; its origin is the start of the server
   Duration drain_timeout = Duration::seconds(30);
 };
 

@@ -121,7 +121,7 @@ std::vector<ModelInfo> infos_of(std::vector<CompiledModel>& models, const LocalW
   std::vector<ModelInfo> infos;
   std::erase_if(models, [&](const CompiledModel& model) {
     ModelInfo info = model.info(ModelId(static_cast<uint32_t>(infos.size())), worker.memory().page_bytes);
-    const Status fits = worker.check_fits(info);
+    const Status fits = check_fits(info, worker.memory().page_bytes, worker.memory().page_count);
     if (fits.ok()) infos.push_back(std::move(info));
     if (!fits.ok()) ConsoleReporter().on_model(model.folder.name, fits);
     return !fits.ok();
