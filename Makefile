@@ -137,6 +137,11 @@ bench-start: build python ## How long ResNet-50 and BERT-base take to start, bes
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/start.py $(FLAGS)
 
+.PHONY: bench-precisions
+bench-precisions: build python ## What bfloat16 and int8 gain over float32 (20 minutes)
+	@cmake --build build/release --target runtime_runner
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/precisions.py $(FLAGS)
+
 .PHONY: bench-serve
 bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/serve.py

@@ -27,6 +27,7 @@ struct CompileCommandOptions {
   std::filesystem::path model;
   std::filesystem::path output;
   std::vector<uint32_t> batch_sizes;
+  std::string precision;
   uint32_t threads = 1;
   uint32_t profile_runs = CompileOptions().profile_runs;
   bool report = false;
@@ -49,10 +50,10 @@ void print_summary(const Program& program, const std::filesystem::path& output) 
 Status write_report(const CompiledProgram& compiled, const CompileCommandOptions& options) {
   const auto device = make_cpu_device({.threads = options.threads});
   FOLIOT_ASSIGN_OR_RETURN(const CompileReport report, measure_operators(compiled.program, compiled.weights, *device));
-  if (options.report) fmt::print("{}", report_text(compiled.program, report));
+  if (options.report) fmt::print("{}{}", report_text(compiled.program, report), narrowing_text(compiled));
   if (options.report_json.empty()) return {};
   std::ofstream file(options.report_json);
-  file << report_json(compiled.program, report) << std::flush;
+  file << report_json(compiled, report) << std::flush;
   return file ? Status() : Status::internal(fmt::format("cannot write {}", options.report_json.string()));
 }
 
@@ -64,6 +65,7 @@ int run(const CompileCommandOptions& options) {
   const auto config = read_model_config(options.model.parent_path() / "model.toml", ModelConfig());
   if (!config.ok()) return fail(config.status());
   CompileOptions compile_options = config->compile;
+  if (!options.precision.empty()) compile_options.precision = *parse_precision(options.precision);
   if (!options.batch_sizes.empty()) compile_options.batch_sizes = options.batch_sizes;
   compile_options.profile_runs = options.profile_runs;
 
@@ -98,6 +100,9 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the .onnx file")->required();
   command->add_option("--output", options->output, "where to write the package")->default_str("MODEL.foliot");
   command->add_option("--batch-sizes", options->batch_sizes, "e.g. 1,2,4")->delimiter(',')->default_str("1,2,4,8,16");
+  command->add_option("--precision", options->precision, "float32 or bfloat16")
+      ->default_str("float32")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
   command->add_option("--threads", options->threads, "threads of one EXEC")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

@@ -38,6 +38,13 @@ const Tensor& output_of(const Plan& plan, const Operator& step) { return plan.te
 
 std::string layout_of(const Plan& plan, const Operator& step) { return layout_name(output_of(plan, step).layout); }
 
+bool multiplies(const Operator& step) {
+  return step.kind == OperatorKind::kConvolution || step.kind == OperatorKind::kConvolutionTranspose ||
+         step.kind == OperatorKind::kMatMul;
+}
+
+DataType operand_type(const Plan& plan, const Operator& step) { return plan.tensors[step.inputs.front()].type; }
+
 std::string bucket_name(const Bucket& bucket) {
   std::string name;
   for (const auto& [dimension, size] : bucket.dimensions) name += fmt::format(", {} {}", dimension, size);
@@ -67,14 +74,14 @@ std::string headline(const Program& program, const Plan& plan, const PlanReport&
 
 std::string operator_table(const Plan& plan, const PlanReport& report) {
   const Duration total = sum(report.operators);
-  std::string text = fmt::format("{:>5} {:>9} {:>6}  {:<20} {:<18} {:<20} {:<10} {:<28} {}\n", "#", "us", "%",
-                                 "operator", "fused into it", "output", "layout", "kernel", "name");
+  std::string text = fmt::format("{:>5} {:>9} {:>6}  {:<6} {:<20} {:<18} {:<20} {:<10} {:<28} {}\n", "#", "us", "%",
+                                 "type", "operator", "fused into it", "output", "layout", "kernel", "name");
   for (size_t i = 0; i < plan.operators.size(); ++i) {
     const Operator& step = plan.operators[i];
-    text += fmt::format("{:>5} {:>9.1f} {:>6.1f}  {:<20} {:<18} {:<20} {:<10} {:<28} {}\n", i,
+    text += fmt::format("{:>5} {:>9.1f} {:>6.1f}  {:<6} {:<20} {:<18} {:<20} {:<10} {:<28} {}\n", i,
                         report.operators[i].to_microseconds(), percent(report.operators[i], total),
-                        to_string(step.kind), fused_into(step), to_string(output_of(plan, step).shape),
-                        layout_of(plan, step), step.kernel, step.name);
+                        to_string(operand_type(plan, step)), to_string(step.kind), fused_into(step),
+                        to_string(output_of(plan, step).shape), layout_of(plan, step), step.kernel, step.name);
   }
   return text;
 }
@@ -89,7 +96,8 @@ std::string kind_table(const Plan& plan, const PlanReport& report) {
   std::map<std::string, Kind> by_name;
   for (size_t i = 0; i < plan.operators.size(); ++i) {
     const std::string fused = fused_into(plan.operators[i]);
-    const std::string name = fmt::format("{}{}{}", to_string(plan.operators[i].kind), fused.empty() ? "" : "+", fused);
+    const std::string name = fmt::format("{} {}{}{}", to_string(operand_type(plan, plan.operators[i])),
+                                         to_string(plan.operators[i].kind), fused.empty() ? "" : "+", fused);
     Kind& kind = by_name[name];
     kind.name = name;
     ++kind.count;
@@ -107,7 +115,7 @@ std::string kind_table(const Plan& plan, const PlanReport& report) {
   return text;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string json;
   append_json_string(json, text);
   return json;
@@ -117,15 +125,16 @@ std::string operator_json(const Plan& plan, const Operator& step, Duration durat
   std::string shape;
   append_json_shape(shape, output_of(plan, step).shape);
   return fmt::format(
-      R"({{"operator": {}, "name": {}, "fused": {}, "shape": {}, "layout": {}, "kernel": {}, "microseconds": {:.1f}}})",
-      quoted(to_string(step.kind)), quoted(step.name), quoted(fused_into(step)), shape, quoted(layout_of(plan, step)),
-      quoted(step.kernel), duration.to_microseconds());
+      R"({{"operator": {}, "type": {}, "name": {}, "fused": {}, "shape": {}, "layout": {}, "kernel": {}, "microseconds": {:.1f}}})",
+      json_text(to_string(step.kind)), json_text(to_string(operand_type(plan, step))), json_text(step.name),
+      json_text(fused_into(step)), shape, json_text(layout_of(plan, step)), json_text(step.kernel),
+      duration.to_microseconds());
 }
 
 std::string plan_json(const Program& program, const Plan& plan, const PlanReport& report) {
   std::string dimensions;
   for (const auto& [name, size] : program.buckets[plan.bucket].dimensions) {
-    dimensions += fmt::format("{}{}: {}", dimensions.empty() ? "" : ", ", quoted(name), size);
+    dimensions += fmt::format("{}{}: {}", dimensions.empty() ? "" : ", ", json_text(name), size);
   }
   std::string json = fmt::format(
       R"({{"batch_size": {}, "dimensions": {{{}}}, "microseconds": {:.1f}, "workspace_bytes": {}, )"
@@ -178,9 +187,28 @@ std::string report_text(const Program& program, const CompileReport& report) {
   return text;
 }
 
-std::string report_json(const Program& program, const CompileReport& report) {
-  std::string json = fmt::format(R"({{"weights_bytes": {}, "workspace_bytes": {}, "plans": [)", program.weights_bytes,
+std::string narrowing_text(const CompiledProgram& compiled) {
+  if (!compiled.narrowing_error) return {};
+  std::map<DataType, size_t> counts;
+  std::string wide;
+  const Plan& plan = compiled.program.plans.front();
+  for (const Operator& step : plan.operators) {
+    if (!multiplies(step)) continue;
+    ++counts[operand_type(plan, step)];
+    if (operand_type(plan, step) == DataType::kFloat32) wide += fmt::format("\n  {}", step.name);
+  }
+  std::string text = "\nconvolutions and products by the type of what they multiply:";
+  for (const auto& [type, count] : counts) text += fmt::format(" {} {}", to_string(type), count);
+  text += fmt::format("\nlargest error against float32, of the largest value: {:.2e}\n", *compiled.narrowing_error);
+  return wide.empty() ? text : text + "in float32:" + wide + "\n";
+}
+
+std::string report_json(const CompiledProgram& compiled, const CompileReport& report) {
+  const Program& program = compiled.program;
+  std::string json = fmt::format(R"({{"weights_bytes": {}, "workspace_bytes": {}, )", program.weights_bytes,
                                  program.workspace_bytes());
+  if (compiled.narrowing_error) json += fmt::format(R"("narrowing_error": {:.3e}, )", *compiled.narrowing_error);
+  json += R"("plans": [)";
   for (size_t i = 0; i < program.plans.size(); ++i) {
     json += fmt::format("{}\n  {}", i == 0 ? "" : ",", plan_json(program, program.plans[i], report[i]));
   }

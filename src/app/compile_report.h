@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "compiler/compiler.h"
 #include "device/device.h"
 #include "program/program.h"
 
@@ -32,7 +33,11 @@ Result<CompileReport> measure_operators(const Program& program, std::span<const 
 
 // A table of operators for each plan, and what takes the time.
 std::string report_text(const Program& program, const CompileReport& report);
-std::string report_json(const Program& program, const CompileReport& report);
+// What of the convolutions and products of the first plan computes in less than
+// float32, which of them stay in float32, and how far that is from float32; empty if
+// none is narrowed.
+std::string narrowing_text(const CompiledProgram& compiled);
+std::string report_json(const CompiledProgram& compiled, const CompileReport& report);
 
 }  // namespace foliot
 

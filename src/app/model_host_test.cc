@@ -26,6 +26,8 @@ class IdleDevice : public Device {
  public:
   std::string kind() const override { return "idle"; }
   std::string fingerprint() const override { return "1"; }
+  bool multiplies(DataType) const override { return true; }
+  std::unique_ptr<Device> another() const override { return std::make_unique<IdleDevice>(); }
   Result<LoweredProgram> lower(std::span<const Graph>) override { return Status::unimplemented("lower"); }
   Status allocate(const DeviceMemory&) override { return Status(); }
   Result<std::unique_ptr<Executable>> preload(std::span<const Plan>, std::shared_ptr<WeightsSource>) override {

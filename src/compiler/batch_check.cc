@@ -13,7 +13,6 @@
 namespace foliot {
 namespace {
 
-constexpr double kTolerance = 1e-3;
 constexpr uint64_t kSeed = 1;
 
 // The bytes of one row of each input (or output) of a plan.
@@ -56,7 +55,7 @@ Result<std::vector<Row>> run_rows(ProgramRunner& runner, const Plan& plan, size_
 
 // Reals up to a share of the row's largest; everything else exactly. Rows of
 // different sizes, as of a model whose channels are a batch, do not.
-bool agree(DataType type, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+bool agree(DataType type, const std::vector<std::byte>& a, const std::vector<std::byte>& b, double tolerance) {
   if (a.size() != b.size()) return false;
   if (!is_floating(type)) return a == b;
   const Shape shape{static_cast<int64_t>(a.size() / size_of(type))};
@@ -66,7 +65,7 @@ bool agree(DataType type, const std::vector<std::byte>& a, const std::vector<std
   for (double value : left) largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
   for (size_t i = 0; i < left.size(); ++i) {
     const bool same = left[i] == right[i] || (std::isnan(left[i]) && std::isnan(right[i]));
-    if (!same && !(std::fabs(left[i] - right[i]) <= kTolerance * largest)) return false;
+    if (!same && !(std::fabs(left[i] - right[i]) <= tolerance * largest)) return false;
   }
   return true;
 }
@@ -74,7 +73,7 @@ bool agree(DataType type, const std::vector<std::byte>& a, const std::vector<std
 }  // namespace
 
 Result<std::string> check_batches(ProgramRunner& runner, const Program& program, size_t bucket, uint32_t own_batch_size,
-                                  std::span<const uint64_t> bounds) {
+                                  std::span<const uint64_t> bounds, double tolerance) {
   const size_t count = program.batch_sizes.size();
   const auto own =
       static_cast<size_t>(std::ranges::find(program.batch_sizes, own_batch_size) - program.batch_sizes.begin());
@@ -101,7 +100,7 @@ Result<std::string> check_batches(ProgramRunner& runner, const Program& program,
     FOLIOT_ASSIGN_OR_RETURN(const std::vector<Row> results, run_rows(runner, plan, bucket * count + i, chunk));
     for (size_t r = 0; r < results.size(); ++r) {
       for (size_t o = 0; o < plan.outputs.size(); ++o) {
-        if (agree(plan.tensors[plan.outputs[o]].type, expected[r][o], results[r][o])) continue;
+        if (agree(plan.tensors[plan.outputs[o]].type, expected[r][o], results[r][o], tolerance)) continue;
         return fmt::format("row {} of '{}' comes out differently in a batch of {}", r, program.outputs[o].name,
                            plan.batch_size);
       }

@@ -19,7 +19,7 @@ namespace foliot {
 // the model was written for, on random rows. `bounds` as index_bounds(). Returns
 // what differs; empty: nothing.
 Result<std::string> check_batches(ProgramRunner& runner, const Program& program, size_t bucket, uint32_t own_batch_size,
-                                  std::span<const uint64_t> bounds);
+                                  std::span<const uint64_t> bounds, double tolerance);
 
 }  // namespace foliot
 

@@ -15,6 +15,7 @@
 #include "compiler/example_input.h"
 #include "compiler/interface_specs.h"
 #include "compiler/memory_planner.h"
+#include "compiler/narrowing_check.h"
 #include "compiler/onnx_reader.h"
 #include "compiler/passes.h"
 #include "compiler/program_runner.h"
@@ -25,13 +26,23 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 2;
+constexpr int kCompilerVersion = 3;
 constexpr uint32_t kBatchSizeMax = 4096;
+
+// How far rows may differ from one batch size to another, as a share of the largest
+// value: in float32, and at most where that is what narrowing costs.
+constexpr double kBatchTolerance = 1e-3, kNarrowTolerance = 0.5;
 
 // Shares of the whole at which the steps begin.
 constexpr double kTranslating = 0.1, kLowering = 0.3, kLoading = 0.6, kMeasuring = 0.65, kChecking = 0.8;
 
-Status check_options(const CompileOptions& options) {
+Status check_options(const CompileOptions& options, const Device& device) {
+  if (options.precision == Precision::kBfloat16 && !device.multiplies(DataType::kBfloat16)) {
+    return Status::unimplemented(
+        fmt::format("precision = \"bfloat16\" needs a device that multiplies bfloat16, such as a CPU with AVX512_BF16; "
+                    "this one is {}",
+                    device.fingerprint()));
+  }
   const auto& sizes = options.batch_sizes;
   const bool ascending = std::ranges::adjacent_find(sizes, std::greater_equal()) == sizes.end();
   if (sizes.empty() || !ascending || sizes.front() < 1 || sizes.back() > kBatchSizeMax) {
@@ -48,12 +59,17 @@ Status check_options(const CompileOptions& options) {
 class Compilation {
  public:
   Compilation(const CompileOptions& options, Device& device, const Progress& progress)
-      : options_(options), device_(device), progress_(progress) {}
+      : options_(options),
+        device_(device),
+        progress_(progress),
+        narrowing_{.quantized = device.multiplies(DataType::kUint8),
+                   .bfloat16 = options.precision == Precision::kBfloat16} {}
 
   Result<CompiledProgram> run(OnnxModel model, std::string key) {
     FOLIOT_ASSIGN_OR_RETURN(dimensions_, resolve_dimensions(model, options_));
     FOLIOT_RETURN_IF_ERROR(make_graphs(model));
     FOLIOT_RETURN_IF_ERROR(describe_interface(model));
+    FOLIOT_RETURN_IF_ERROR(compute_in_float32(model));
     model = {};  // its constants live on where a graph still uses them
     program_.content_hash = std::move(key);
     program_.device_kind = device_.kind();
@@ -62,7 +78,7 @@ class Compilation {
     FOLIOT_RETURN_IF_ERROR(lower());
     FOLIOT_RETURN_IF_ERROR(check_and_measure());
     report("done", 1);
-    return CompiledProgram{std::move(program_), std::move(weights_)};
+    return CompiledProgram{std::move(program_), std::move(weights_), narrowing_error_};
   }
 
  private:
@@ -77,7 +93,7 @@ class Compilation {
     const Rebatch rebatch{.from = dimensions_.own_batch_size, .to = batch_size};
     FOLIOT_ASSIGN_OR_RETURN(Graph graph,
                             translate(model, dimensions_.input_shapes(batch_size, bucket), rebatch, pool_));
-    optimize(graph, pool_);
+    optimize(graph, pool_, narrowing_);
     graph.batch_size = batch_size;
     graph.bucket = static_cast<uint16_t>(bucket);
     return graph;
@@ -143,6 +159,30 @@ class Compilation {
     return {};
   }
 
+  // Where the first graph computes in less than float32: what the same model gives
+  // in float32, to compare with.
+  Status compute_in_float32(const OnnxModel& model) {
+    if (!is_narrowed(graphs_.front())) return {};
+    report("computing in float32, to compare", kLowering);
+    const Narrowing narrowing = std::exchange(narrowing_, {});
+    Result<Graph> graph = make_graph(model, graph_rows(), 0);
+    narrowing_ = narrowing;
+    FOLIOT_RETURN_IF_ERROR(graph.status());
+    graph->batch_size = graphs_.front().batch_size;
+    FOLIOT_ASSIGN_OR_RETURN(wide_outputs_, run_once(*graph, *device_.another(), bounds_));
+    return {};
+  }
+
+  // Rows of the first graph as the model counts them.
+  uint32_t graph_rows() const { return program_.batching ? program_.batch_sizes.front() : own_batch_size(); }
+
+  Status compare_with_float32(ProgramRunner& runner) {
+    if (wide_outputs_.empty()) return {};
+    FOLIOT_ASSIGN_OR_RETURN(const auto outputs, run_example(runner, program_.plans.front(), bounds_));
+    narrowing_error_ = largest_difference(wide_outputs_, outputs);
+    return {};
+  }
+
   Status lower() {
     report("choosing kernels", kLowering);
     FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device_.lower(graphs_));
@@ -178,12 +218,14 @@ class Compilation {
     FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner,
                             ProgramRunner::create(device_, program_, weights_));
     program_.seed_load = runner->load_duration();
+    FOLIOT_RETURN_IF_ERROR(compare_with_float32(*runner));
     FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> durations, measure(*runner));
     std::string difference;
     for (size_t bucket = 0; program_.batching && bucket < program_.buckets.size() && difference.empty(); ++bucket) {
       report("checking batches",
              kChecking + (1 - kChecking) * static_cast<double>(bucket) / static_cast<double>(program_.buckets.size()));
-      FOLIOT_ASSIGN_OR_RETURN(difference, check_batches(*runner, program_, bucket, own_batch_size(), bounds_));
+      FOLIOT_ASSIGN_OR_RETURN(difference,
+                              check_batches(*runner, program_, bucket, own_batch_size(), bounds_, batch_tolerance()));
     }
     if (!difference.empty()) report(fmt::format("compiling without batching: {}", difference), kChecking);
     return keep_plans(durations, difference.empty());
@@ -241,9 +283,18 @@ class Compilation {
     return result;
   }
 
+  // Kernels may differ between batch sizes, and so does then what they round to less
+  // than float32: by about what that costs at all.
+  double batch_tolerance() const {
+    return kBatchTolerance + (narrowing_error_ ? std::min(*narrowing_error_, kNarrowTolerance) : 0);
+  }
+
   const CompileOptions& options_;
   Device& device_;
   const Progress& progress_;
+  Narrowing narrowing_;
+  std::vector<Example> wide_outputs_;  // empty: nothing is narrowed
+  std::optional<double> narrowing_error_;
   Dimensions dimensions_;
   ConstantPool pool_;
   std::vector<Graph> graphs_;  // bucket-major, as program_.plans
@@ -256,9 +307,19 @@ class Compilation {
 
 }  // namespace
 
+std::string_view to_string(Precision precision) { return precision == Precision::kBfloat16 ? "bfloat16" : "float32"; }
+
+std::optional<Precision> parse_precision(std::string_view name) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    if (name == to_string(precision)) return precision;
+  }
+  return std::nullopt;
+}
+
 std::string compile_fingerprint(const CompileOptions& options) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", kCompilerVersion, options.batch_sizes, options.buckets,
-                     options.batch_dimension, options.page_bytes, options.profile_runs, options.workspace_bytes_max);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", kCompilerVersion, options.batch_sizes, options.buckets,
+                     options.batch_dimension, to_string(options.precision), options.page_bytes, options.profile_runs,
+                     options.workspace_bytes_max);
 }
 
 Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
@@ -274,7 +335,7 @@ Result<std::string> compile_key(const std::filesystem::path& model, const Compil
 
 Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
                                 const Progress& progress) {
-  FOLIOT_RETURN_IF_ERROR(check_options(options));
+  FOLIOT_RETURN_IF_ERROR(check_options(options, device));
   if (progress) progress("reading", 0);
   FOLIOT_ASSIGN_OR_RETURN(std::string key, compile_key(model, options, device));
   FOLIOT_ASSIGN_OR_RETURN(OnnxModel content, read_onnx(model));

@@ -1,7 +1,7 @@
 // Compiler: ONNX in, program out (docs/ARCHITECTURE.md, "Compiling").
 //
 //   read and check -> fix dimensions -> infer shapes -> fold constants and
-//   BatchNormalization -> fuse -> one graph per batch size and bucket ->
+//   BatchNormalization -> fuse -> narrow -> one graph per batch size and bucket ->
 //   Device::lower -> memory plan -> weights in pages -> profile
 //
 // Model files come from outside: whatever is in them, the result is a program or
@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,17 @@
 #include "program/program.h"
 
 namespace foliot {
+
+// In what a float32 model is computed. Models that are quantised themselves (QDQ,
+// as onnxruntime's quantizer writes them) compute in int8 under either, where the
+// device has fast kernels for it.
+enum class Precision : uint8_t {
+  kFloat32,
+  kBfloat16,  // convolutions and products, and what lies between them
+};
+
+std::string_view to_string(Precision precision);  // "float32"
+std::optional<Precision> parse_precision(std::string_view name);
 
 struct CompileOptions {
   // A model whose batch dimension cannot be freed is compiled for its own size,
@@ -35,6 +47,7 @@ struct CompileOptions {
   // Name of the symbolic batch dimension; empty: the first dimension if all
   // inputs and outputs agree on it.
   std::string batch_dimension;
+  Precision precision = Precision::kFloat32;
   uint64_t page_bytes = uint64_t{16} << 20;
   // Runs of each plan that make the seed profile.
   uint32_t profile_runs = 5;
@@ -44,6 +57,10 @@ struct CompileOptions {
 struct CompiledProgram {
   Program program;
   std::vector<std::byte> weights;  // program.weights_bytes of them
+  // Where less than float32 is computed in: the largest difference of an output
+  // from the same model in float32, on random input, as a share of that output's
+  // largest value.
+  std::optional<double> narrowing_error;
 };
 
 // Called as work goes on: what is being done ("lowering batch 4"), and how much
@@ -60,7 +77,8 @@ Result<std::string> compile_key(const std::filesystem::path& model, const Compil
                                 const Device& device);
 
 // `device` must be fresh (allocate() not called): profiling allocates and uses
-// it. After an error or a success it can only be destroyed.
+// it. After an error or a success it can only be destroyed. Errors also:
+// kUnimplemented if the device is slow in the precision that is asked for.
 Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
                                 const Progress& progress = {});
 

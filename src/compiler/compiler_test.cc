@@ -250,6 +250,23 @@ TEST_F(CompilerTest, PassesInputsAndConstantsThrough) {
   EXPECT_EQ(outputs[1], outputs[0]);
 }
 
+TEST_F(CompilerTest, ComputesInBfloat16OnRequestAndSaysWhatThatCosts) {
+  EXPECT_FALSE(compiled(perceptron(open("batch")))->narrowing_error.has_value());
+  options_.precision = Precision::kBfloat16;
+  const auto result = compiled(perceptron(open("batch")));
+  if (!device()->multiplies(DataType::kBfloat16)) {
+    ASSERT_FALSE(result.ok());
+    EXPECT_NE(result.status().message().find("AVX512_BF16"), std::string::npos) << result.status().message();
+    return;
+  }
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  ASSERT_TRUE(result->narrowing_error.has_value());
+  EXPECT_LT(*result->narrowing_error, 0.02);
+  EXPECT_EQ(result->program.inputs[0].type, DataType::kFloat32);
+  EXPECT_EQ(result->program.outputs[0].type, DataType::kFloat32);
+  EXPECT_EQ(run(*result, 0, {{1, 1, 1}})[0], (std::vector<float>{0, 13}));  // small whole numbers are exact
+}
+
 TEST_F(CompilerTest, KeysDependOnModelAndOptions) {
   const auto fresh = device();
   write(perceptron(open("batch")));

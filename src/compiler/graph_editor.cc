@@ -59,6 +59,11 @@ void GraphEditor::remove(NodeIndex index) {
   graph_.nodes[index].outputs.clear();
 }
 
+void GraphEditor::set_constant(ValueIndex value, Constant constant) {
+  FOLIOT_CHECK(producers_[value] == kNoNode && constant.type == graph_.values[value].type);
+  graph_.values[value].constant = pool_.intern(std::move(constant)).bytes;
+}
+
 ValueIndex GraphEditor::add_constant(std::string name, Constant constant) {
   constant = pool_.intern(std::move(constant));
   Value value;
@@ -66,6 +71,10 @@ ValueIndex GraphEditor::add_constant(std::string name, Constant constant) {
   value.type = constant.type;
   value.shape = std::move(constant.shape);
   value.constant = std::move(constant.bytes);
+  return add_value(std::move(value));
+}
+
+ValueIndex GraphEditor::add_value(Value value) {
   graph_.values.push_back(std::move(value));
   producers_.push_back(kNoNode);
   users_.emplace_back();

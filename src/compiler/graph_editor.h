@@ -37,11 +37,19 @@ class GraphEditor {
   // The one node that reads `value`, once; kNoNode if there are more or it is an output.
   NodeIndex sole_user(ValueIndex value) const;
 
+  // All nodes that read `value`, once per use.
+  const std::vector<NodeIndex>& users(ValueIndex value) const { return users_[value]; }
+  bool is_output(ValueIndex value) const { return is_output_[value]; }
+
   // Puts another node in the place of one. It may take over the output of a
   // later node, which must be removed first.
   void replace(NodeIndex index, Node node);
   void remove(NodeIndex index);
   void set_shape(ValueIndex value, Shape shape) { graph_.values[value].shape = std::move(shape); }
+  void set_type(ValueIndex value, DataType type) { graph_.values[value].type = type; }
+  // Makes a value that no node makes any more a constant of its own type and shape.
+  void set_constant(ValueIndex value, Constant constant);
+  ValueIndex add_value(Value value);
   ValueIndex add_constant(std::string name, Constant constant);
 
  private:

@@ -1,15 +1,39 @@
 #include "compiler/passes.h"
 
-namespace foliot {
+#include <algorithm>
 
-void optimize(Graph& graph, ConstantPool& pool) {
+namespace foliot {
+namespace {
+
+void run(void (*pass)(GraphEditor&), Graph& graph, ConstantPool& pool) {
+  GraphEditor editor(graph, pool);
+  pass(editor);
   remove_dead_code(graph);
+}
+
+}  // namespace
+
+bool is_narrowed(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    const bool multiplies = node.kind == OperatorKind::kConvolution ||
+                            node.kind == OperatorKind::kConvolutionTranspose || node.kind == OperatorKind::kMatMul;
+    const DataType type = graph.values[node.inputs[0]].type;
+    return multiplies && (type == DataType::kBfloat16 || type == DataType::kUint8);
+  });
+}
+
+void optimize(Graph& graph, ConstantPool& pool, Narrowing narrowing) {
+  remove_dead_code(graph);
+  if (!narrowing.quantized) run(fold_dequantized_constants, graph, pool);
   for (const auto pass :
        {fold_channel_arithmetic, fuse_layer_norm, fuse_activations, fuse_matrix_products, fuse_post_operations}) {
-    GraphEditor editor(graph, pool);
-    pass(editor);
-    remove_dead_code(graph);
+    run(pass, graph, pool);
   }
+  if (narrowing.quantized) {
+    run(fuse_quantized, graph, pool);
+    run(fold_dequantized_constants, graph, pool);
+  }
+  if (narrowing.bfloat16) narrow_to_bfloat16(graph, pool);
 }
 
 }  // namespace foliot

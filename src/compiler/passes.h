@@ -21,8 +21,31 @@ void fuse_matrix_products(GraphEditor& editor);
 // Activations and residual additions move into the operator before them.
 void fuse_post_operations(GraphEditor& editor);
 
+// What lies between dequantising and quantising computes with the codes
+// themselves: convolutions and products with constant weights, additions and other
+// elementwise functions, and what only picks from its operand. Runs after
+// fuse_post_operations(). An addition takes in the product before it, which then
+// rounds as if it had quantised; so results are those of the model as it is
+// written, but for what floating point makes of a tie.
+void fuse_quantized(GraphEditor& editor);
+// Constants that are still dequantised become float32.
+void fold_dequantized_constants(GraphEditor& editor);
+// Convolutions and products take bfloat16, and what lies between them hands it on.
+// Normalisations, reductions and functions that magnify errors stay in float32, as
+// do the graph's inputs and outputs.
+void narrow_to_bfloat16(Graph& graph, ConstantPool& pool);
+
+// What a graph may be rewritten to compute in.
+struct Narrowing {
+  bool quantized = false;  // uint8 by int8, where the model is written so
+  bool bfloat16 = false;
+};
+
+// Whether some convolution or product is narrow.
+bool is_narrowed(const Graph& graph);
+
 // All of them, in the order in which they help each other.
-void optimize(Graph& graph, ConstantPool& pool);
+void optimize(Graph& graph, ConstantPool& pool, Narrowing narrowing = {});
 
 }  // namespace foliot
 

@@ -282,6 +282,8 @@ bool moves_only(OperatorKind kind) {
     case OperatorKind::kGather:
     case OperatorKind::kGatherElements:
     case OperatorKind::kCast:
+    case OperatorKind::kQuantize:
+    case OperatorKind::kDequantize:
     case OperatorKind::kWhere:
     case OperatorKind::kExpand:
     case OperatorKind::kReorder: return true;
@@ -359,6 +361,8 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kReshape:
     case OperatorKind::kSlice:
     case OperatorKind::kCast:
+    case OperatorKind::kQuantize:
+    case OperatorKind::kDequantize:
     case OperatorKind::kExpand:
     case OperatorKind::kPad:
     case OperatorKind::kTopK:

@@ -27,8 +27,8 @@ DataType compute_type(OperatorKind kind, DataType type);
 // kInvalidArgument where operands do not fit each other, kUnimplemented for
 // element types.
 //
-// REQUIRES: not kConvolutionTranspose, kReshape, kSlice, kCast, kExpand, kPad,
-// kTopK, kResize or kReorder, whose result is given to them.
+// REQUIRES: not kConvolutionTranspose, kReshape, kSlice, kCast, kQuantize,
+// kDequantize, kExpand, kPad, kTopK, kResize or kReorder, whose result is given to them.
 Result<ValueType> infer(OperatorKind kind, std::span<const Value* const> inputs, const Attributes& attributes);
 
 // numpy's rule.

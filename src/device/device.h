@@ -84,6 +84,13 @@ class Device {
   // threads): packages made under another fingerprint must be made anew.
   virtual std::string fingerprint() const = 0;
 
+  // Whether products of this type (kBfloat16; kUint8: by int8) have fast kernels, so
+  // that narrowing what is multiplied saves time. Graphs with others run, too.
+  virtual bool multiplies(DataType type) const = 0;
+
+  // A fresh device with the options of this one.
+  virtual std::unique_ptr<Device> another() const = 0;
+
   // Chooses kernels and layouts, packs constants, inserts reorders and says
   // which tensors alias. One packing of each constant serves all graphs. Errors:
   // kUnimplemented naming the node.

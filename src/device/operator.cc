@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 28> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 30> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -29,6 +29,8 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 28> kNames{{
     {OperatorKind::kGatherElements, "GatherElements"},
     {OperatorKind::kScatterElements, "ScatterElements"},
     {OperatorKind::kCast, "Cast"},
+    {OperatorKind::kQuantize, "Quantize"},
+    {OperatorKind::kDequantize, "Dequantize"},
     {OperatorKind::kWhere, "Where"},
     {OperatorKind::kExpand, "Expand"},
     {OperatorKind::kPad, "Pad"},

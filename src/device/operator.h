@@ -4,6 +4,11 @@
 // Semantics are ONNX's (current opset) on dense row-major logical shapes, unless
 // said otherwise. Attribute names and types stand beside each kind; unless
 // marked optional they are always present.
+//
+// Narrow types: some kinds take operands and give results in bfloat16, uint8 or
+// int8 (their lines say which) and still compute in float32, post-operations
+// included. Only the result is rounded: to the nearest bfloat16, or to the
+// nearest integer within the type, of two equally near to the even one.
 #ifndef FOLIOT_DEVICE_OPERATOR_H_
 #define FOLIOT_DEVICE_OPERATOR_H_
 
@@ -20,7 +25,9 @@ namespace foliot {
 enum class OperatorKind : uint16_t {
   // X[N,C,d..], W[M,C/groups,k..], optional bias[M] -> Y. Spatial rank 1 to 3.
   // strides, dilations: ints; pads: ints, all begins then all ends; groups: int.
-  // Post-operations allowed.
+  // Post-operations allowed. Narrow: X, W bfloat16 with Y bfloat16 or float32, or X
+  // uint8, W int8 (products summed up exactly) with Y uint8 or float32. The bias
+  // stays float32; operands of post-operations may be of any of these types.
   kConvolution,
   // As kConvolution with W[C,M/groups,k..].
   kConvolutionTranspose,
@@ -28,28 +35,30 @@ enum class OperatorKind : uint16_t {
   // broadcast as in numpy; both have rank >= 2. float32, or int32, int64 and
   // float64 without bias and with alpha 1. transpose_a, transpose_b: int 0/1
   // (of the last two dimensions); alpha: float, scales the product before the
-  // bias. Post-operations allowed.
+  // bias. Post-operations allowed. Narrow: as kConvolution.
   kMatMul,
   // X[N,C,d..] -> Y. kernel, strides, dilations, pads (begins then ends, may be
   // asymmetric; the compiler has resolved auto_pad and ceil_mode into them): ints.
+  // Narrow: bfloat16 or uint8.
   kMaxPool,
   // As kMaxPool, and count_include_pad: int 0/1. Padding that ceil_mode added
   // beyond `pads` never counts: it stands in `extra_pads`: ints, one per spatial
-  // dimension, at the end only.
+  // dimension, at the end only. Narrow: bfloat16.
   kAveragePool,
   // X -> Y. function: "relu" "sigmoid" "tanh" "erf" "exp" "log" "sqrt" "neg"
   // "abs" "reciprocal" "floor" "ceil" "round" "sign" "not" "gelu" (exact, erf)
   // "gelu_tanh" "softplus" "hard_swish" "sin" "cos" "tan" "asin" "acos" "atan"
   // "sinh" "cosh" "asinh" "acosh" "atanh", or with parameters alpha, beta:
   // float: "clip" (alpha = min, beta = max) "leaky_relu" (alpha) "elu"
-  // (alpha) "hard_sigmoid" (alpha, beta) "linear" (alpha * x + beta).
+  // (alpha) "hard_sigmoid" (alpha, beta) "linear" (alpha * x + beta). Narrow: bfloat16.
   kUnary,
   // A, B -> Y with numpy broadcasting. function: "add" "sub" "mul" "div" "pow"
   // "min" "max" "equal" "less" "less_or_equal" "greater" "greater_or_equal"
   // "and" "or" "xor" "mod" (the divisor's sign) "fmod" (the dividend's) "prelu"
   // (A < 0 ? A * B : A), and of integers "bit_and" "bit_or" "bit_xor"
   // "shift_left" "shift_right" (by B bits, filling with zeros or the sign).
-  // Post-operations allowed for float32.
+  // Post-operations allowed for float32. Narrow: bfloat16, or A uint8 with B float32
+  // and Y uint8 or float32.
   kBinary,
   // X, scale[C], shift[C] -> Y = X * scale[c] + shift[c], C being dimension 1:
   // an inference BatchNormalization that could not be folded. Post-operations allowed.
@@ -87,6 +96,13 @@ enum class OperatorKind : uint16_t {
   kScatterElements,
   // X -> Y of another type.
   kCast,
+  // X (float32) -> Y (uint8 or int8): X / scale + zero_point, rounded to the nearest
+  // integer within the type. scale: float > 0; zero_point: int.
+  kQuantize,
+  // X (uint8 or int8) -> Y (float32): (X - zero_point) * scale. scale: float > 0;
+  // zero_point: int. Or, of constants in the compiler alone, `scales`: floats,
+  // `zero_points`: ints, one for each entry of dimension `axis`: int >= 0.
+  kDequantize,
   // condition (bool), A, B -> Y with numpy broadcasting.
   kWhere,
   // X -> Y, broadcast to Y's shape.

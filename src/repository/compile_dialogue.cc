@@ -43,6 +43,7 @@ std::string encode_request(const CompileRequest& request) {
                   {"batch_sizes", options.batch_sizes},
                   {"buckets", options.buckets},
                   {"batch_dimension", options.batch_dimension},
+                  {"precision", to_string(options.precision)},
                   {"page_bytes", options.page_bytes},
                   {"profile_runs", options.profile_runs},
                   {"workspace_bytes_max", options.workspace_bytes_max},
@@ -63,6 +64,9 @@ Result<CompileRequest> decode_request(std::string_view bytes) try {
   json.at("batch_sizes").get_to(options.batch_sizes);
   json.at("buckets").get_to(options.buckets);
   json.at("batch_dimension").get_to(options.batch_dimension);
+  const auto precision = parse_precision(json.at("precision").get<std::string>());
+  if (!precision) return Status::invalid_argument("not a request to compile: no such precision");
+  options.precision = *precision;
   json.at("page_bytes").get_to(options.page_bytes);
   json.at("profile_runs").get_to(options.profile_runs);
   json.at("workspace_bytes_max").get_to(options.workspace_bytes_max);

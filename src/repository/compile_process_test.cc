@@ -20,6 +20,7 @@ TEST(CompileDialogueTest, RequestsComeAsTheyWent) {
   request.options.batch_sizes = {1, 3};
   request.options.buckets = {{"sequence \"length\"", {8, 16}}};
   request.options.batch_dimension = "N";
+  request.options.precision = Precision::kBfloat16;
   request.options.page_bytes = 8192;
   request.options.profile_runs = 9;
   request.options.workspace_bytes_max = 12345;

@@ -34,9 +34,10 @@ class Reader {
     if (key == "default_slo") return read_default_slo(value);
     if (key == "weight") return read_weight(value);
     if (key == "batch_sizes") return read_batch_sizes(value);
+    if (key == "precision") return read_precision(value);
     if (key == "buckets") return read_buckets(value);
     return error(value, fmt::format("unknown key '{}'; known are name, default_slo, weight, batch_sizes, "
-                                    "batch_dimension, and the table [buckets]",
+                                    "batch_dimension, precision, and the table [buckets]",
                                     key));
   }
 
@@ -87,6 +88,14 @@ class Reader {
       return error(value, fmt::format("'batch_sizes' may go up to {}", kBatchSizeMax));
     }
     config_.compile.batch_sizes.assign(numbers.begin(), numbers.end());
+    return Status();
+  }
+
+  Status read_precision(const toml::node& value) {
+    const auto* text = value.as_string();
+    const auto precision = text == nullptr ? std::nullopt : parse_precision(text->get());
+    if (!precision) return error(value, "'precision' must be \"float32\" or \"bfloat16\"");
+    config_.compile.precision = *precision;
     return Status();
   }
 

@@ -29,6 +29,7 @@ class ModelConfigTest : public ::testing::Test {
 TEST_F(ModelConfigTest, ReadsAllKeys) {
   const auto config = read(
       "name = \"bert\"\ndefault_slo = \"50ms\"\nweight = 2.5\nbatch_sizes = [1, 4]\nbatch_dimension = \"n\"\n"
+      "precision = \"bfloat16\"\n"
       "[buckets]\nsequence = [32, 64]\n");
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->name, "bert");
@@ -36,6 +37,7 @@ TEST_F(ModelConfigTest, ReadsAllKeys) {
   EXPECT_EQ(config->weight, 2.5);
   EXPECT_THAT(config->compile.batch_sizes, ElementsAre(1, 4));
   EXPECT_EQ(config->compile.batch_dimension, "n");
+  EXPECT_EQ(config->compile.precision, Precision::kBfloat16);
   EXPECT_THAT(config->compile.buckets.at("sequence"), ElementsAre(32, 64));
 }
 

@@ -2,6 +2,7 @@
 
     python -m tools.models resnet50_v1b --output models     models/resnet50_v1b/model.onnx
     python -m tools.models bert_base --set layers=2 --set seed=7
+    python -m tools.models resnet50_v1b --quantize uint8    int8, as onnxruntime's quantizer writes it
     python -m tools.models --list
 """
 
@@ -10,7 +11,7 @@ import ast
 import pathlib
 import sys
 
-from . import MODELS, build, parameters, write
+from . import MODELS, build, parameters, quantized, write
 
 
 def setting(text):
@@ -37,6 +38,8 @@ def main():
                         help="each becomes DIR/NAME/model.onnx (default: models)")
     parser.add_argument("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", dest="changes",
                         help="change a parameter; --list shows them")
+    parser.add_argument("--quantize", choices=quantized.TYPES, metavar="uint8|int8",
+                        help="quantise to int8 weights and activations of this type")
     parser.add_argument("--list", action="store_true", help="name all networks with their parameters")
     arguments = parser.parse_args()
     if arguments.list:
@@ -45,7 +48,8 @@ def main():
         parser.error("which network? --list names them")
     for name in arguments.names:
         try:
-            print(write(build(name, **dict(arguments.changes)), arguments.output / name / "model.onnx"))
+            network, path = build(name, **dict(arguments.changes)), arguments.output / name / "model.onnx"
+            print(quantized.quantize(network, path, arguments.quantize) if arguments.quantize else write(network, path))
         except ValueError as error:
             sys.exit(f"tools.models: {error}")
 

@@ -1,8 +1,10 @@
-// Quantisation, by the arithmetic that defines it.
+// Quantisation: as operators of devices where scales are known, else by the
+// arithmetic that defines it.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "compiler/operators/composer.h"
 #include "compiler/operators/convolution.h"
@@ -80,12 +82,70 @@ Result<Granularity> read_granularity(NodeTranslation& node, Composer& c) {
   return result;
 }
 
+bool is_byte(DataType type) { return type == DataType::kUint8 || type == DataType::kInt8; }
+
+// Parameters that are known, in float32 and integers: what devices take.
+struct Parameters {
+  std::vector<double> scales;
+  std::vector<int64_t> zero_points;
+};
+
+std::optional<Parameters> known_parameters(NodeTranslation& node) {
+  const auto& builder = node.builder();
+  const bool has_zero_point = node.has_input(2);
+  if (node.value(1).type != DataType::kFloat32 || !node.value(1).is_constant()) return std::nullopt;
+  if (has_zero_point && !node.value(2).is_constant()) return std::nullopt;
+  Parameters result;
+  result.scales = to_doubles(builder.constant(node.input(1)));
+  result.zero_points.assign(result.scales.size(), 0);
+  if (has_zero_point) result.zero_points = to_integers(builder.constant(node.input(2)));
+  if (result.scales.empty() || result.zero_points.size() != result.scales.size()) return std::nullopt;
+  for (double scale : result.scales) {
+    if (!std::isfinite(scale) || scale <= 0) return std::nullopt;
+  }
+  return result;
+}
+
+// A tensor with one scale, between float32 and bytes.
+Status quantize_whole(NodeTranslation& node, OperatorKind kind, DataType type, const Parameters& by) {
+  Attributes attributes;
+  attributes.set("scale", by.scales[0]);
+  attributes.set("zero_point", by.zero_points[0]);
+  return node.finish(node.builder().emit(kind, {node.input(0)}, std::move(attributes), ValueType{type, node.shape(0)}));
+}
+
+// Weights, which stay as they are until it is known who multiplies them.
+Status dequantize_weights(NodeTranslation& node, Parameters by) {
+  int64_t axis = 0;
+  if (by.scales.size() > 1) {
+    FOLIOT_ASSIGN_OR_RETURN(axis, node.axis(node.integer("axis", 1), node.rank(0)));
+  }
+  Attributes attributes;
+  attributes.set("scales", std::move(by.scales));
+  attributes.set("zero_points", std::move(by.zero_points));
+  attributes.set("axis", axis);
+  return node.finish(node.builder().emit(OperatorKind::kDequantize, {node.input(0)}, std::move(attributes),
+                                         ValueType{DataType::kFloat32, node.shape(0)}));
+}
+
+// One scale, or as many as the input has entries along `axis`.
+bool fits_weights(NodeTranslation& node, const Parameters& by) {
+  if (by.scales.size() == 1) return true;
+  const Result<int64_t> axis = node.axis(node.integer("axis", 1), node.rank(0));
+  return axis.ok() && node.rank(1) == 1 && node.integer("block_size", 0) == 0 &&
+         static_cast<int64_t>(by.scales.size()) == node.shape(0)[static_cast<size_t>(*axis)];
+}
+
 Status quantize_linear(NodeTranslation& node) {
   DataType type = node.has_input(2) ? node.value(2).type : DataType::kUint8;
   if (const int64_t number = node.integer("output_dtype", 0); number != 0) {
     FOLIOT_ASSIGN_OR_RETURN(type, element_type(number));
   }
   FOLIOT_ASSIGN_OR_RETURN(const Range range, range_of(type));
+  if (is_byte(type) && node.value(0).type == DataType::kFloat32 && !node.value(0).is_constant()) {
+    if (const auto known = known_parameters(node); known && known->scales.size() == 1)
+      return quantize_whole(node, OperatorKind::kQuantize, type, *known);
+  }
   Composer c(node.builder());
   FOLIOT_ASSIGN_OR_RETURN(const Granularity by, read_granularity(node, c));
   return c.finish(node, quantized(c, node.input(0), by.scale, by.zero_point, type, range));
@@ -95,6 +155,13 @@ Status dequantize_linear(NodeTranslation& node) {
   DataType type = node.value(1).type;
   if (const int64_t number = node.integer("output_dtype", 0); number != 0) {
     FOLIOT_ASSIGN_OR_RETURN(type, element_type(number));
+  }
+  if (is_byte(node.value(0).type) && type == DataType::kFloat32) {
+    if (const auto known = known_parameters(node)) {
+      if (node.value(0).is_constant() && fits_weights(node, *known)) return dequantize_weights(node, *known);
+      if (!node.value(0).is_constant() && known->scales.size() == 1)
+        return quantize_whole(node, OperatorKind::kDequantize, type, *known);
+    }
   }
   Composer c(node.builder());
   FOLIOT_ASSIGN_OR_RETURN(const Granularity by, read_granularity(node, c));

@@ -8,12 +8,14 @@ namespace foliot {
 
 Array random_array(DataType type, const Shape& shape, Random& random, Range range) {
   Array array{.type = type, .shape = shape, .values = {}};
-  const bool floating = type == DataType::kFloat32 || type == DataType::kFloat64;
+  const bool brain = type == DataType::kBfloat16;
+  const bool floating = brain || type == DataType::kFloat32 || type == DataType::kFloat64;
   for (uint64_t i = 0; i < element_count(shape); ++i) {
     const double value = range.low + (range.high - range.low) * random.uniform();
     const auto whole = range.low + static_cast<double>(random.below(static_cast<uint64_t>(range.high - range.low) + 1));
-    // Rounded to float, so that the reference sees exactly what the device sees.
-    array.values.push_back(floating ? static_cast<double>(static_cast<float>(value)) : whole);
+    // Rounded, so that the reference sees exactly what the device sees.
+    const double real = brain ? rounded_to_bfloat16(value) : static_cast<double>(static_cast<float>(value));
+    array.values.push_back(floating ? real : whole);
   }
   return array;
 }

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "device/conformance/bump_planner.h"
 #include "device/conformance/case_graph_builder.h"
+#include "device/conformance/narrow_cases.h"
 #include "device/conformance/operator_cases.h"
 #include "device/conformance/reference.h"
 #include "device/conformance/session.h"
@@ -23,6 +24,8 @@ using Outputs = std::vector<std::vector<std::byte>>;
 // Small, so that even a test's tensors are larger than a page.
 constexpr uint64_t kPageBytes = 4096;
 constexpr double kTolerance = 2e-4;
+// Where something is rounded to 8 bits of mantissa on the way.
+constexpr double kBfloat16Tolerance = 0.02;
 
 std::vector<Array> random_inputs(const Graph& graph, Random& random, Range range) {
   std::vector<Array> inputs;
@@ -33,11 +36,17 @@ std::vector<Array> random_inputs(const Graph& graph, Random& random, Range range
   return inputs;
 }
 
-void expect_close(const Array& expected, std::span<const std::byte> bytes) {
+double tolerance_of(const Graph& graph) {
+  for (const Value& value : graph.values)
+    if (value.type == DataType::kBfloat16) return kBfloat16Tolerance;
+  return kTolerance;
+}
+
+void expect_close(const Array& expected, std::span<const std::byte> bytes, double tolerance) {
   const Array actual = from_bytes(expected.type, expected.shape, bytes);
   const bool exact = expected.type != DataType::kFloat32 && expected.type != DataType::kFloat64;
   for (size_t i = 0; i < expected.values.size(); ++i) {
-    const double allowed = exact ? 0 : kTolerance * (1 + std::abs(expected.values[i]));
+    const double allowed = exact ? 0 : tolerance * (1 + std::abs(expected.values[i]));
     // Written so that NaN fails.
     if (!(std::abs(actual.values[i] - expected.values[i]) <= allowed)) {
       ADD_FAILURE() << "element " << i << " is " << actual.values[i] << " instead of " << expected.values[i];
@@ -51,7 +60,7 @@ void expect_reference(const Graph& graph, std::span<const Array> inputs, const O
   ASSERT_EQ(outputs.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     SCOPED_TRACE("output " + std::to_string(i));
-    expect_close(expected[i], outputs[i]);
+    expect_close(expected[i], outputs[i], tolerance_of(graph));
   }
 }
 
@@ -344,8 +353,8 @@ int register_conformance(const std::string& name, DeviceFactory make_device) {
       {"programs_share_the_page_cache", check_shared_page_cache},  {"running_unloaded_is_a_bug", check_unloaded},
       {"lowering_is_deterministic", check_deterministic_lowering}, {"damaged_plans_are_refused", check_damaged_plans}};
   for (const auto& [test, check] : checks) add(test, [=] { check(make_device); });
-  for (const OperatorCase& operation : operator_cases())
-    add(operation.name, [=] { check_operator(make_device, operation); });
+  for (const auto& cases : {operator_cases(), narrow_cases()})
+    for (const OperatorCase& operation : cases) add(operation.name, [=] { check_operator(make_device, operation); });
   return count;
 }
 

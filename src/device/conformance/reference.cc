@@ -1,6 +1,7 @@
 #include "device/conformance/reference.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -437,7 +438,7 @@ void cumulative(const Node& node, const Arguments& in, Array& y) {
 }
 
 double cast(double x, DataType to) {
-  if (is_floating(to)) return x;
+  if (is_floating(to) || to == DataType::kBfloat16) return x;
   if (to == DataType::kBool) return x != 0;
   return std::trunc(x);
 }
@@ -536,6 +537,14 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kWhere:
       return fill(y,
                   [&](const Shape& index) { return at(*in[0], index) != 0 ? at(*in[1], index) : at(*in[2], index); });
+    case OperatorKind::kQuantize:
+      return fill(y, [&](const Shape& index) {
+        return at(*in[0], index) / attributes.real("scale") + static_cast<double>(attributes.integer("zero_point"));
+      });
+    case OperatorKind::kDequantize:
+      return fill(y, [&](const Shape& index) {
+        return (at(*in[0], index) - static_cast<double>(attributes.integer("zero_point"))) * attributes.real("scale");
+      });
     case OperatorKind::kPad: return pad(node, in, y);
     case OperatorKind::kArgReduce: return arg_reduce(node, in, y);
     case OperatorKind::kResize: return resize(node, in, y);
@@ -554,6 +563,32 @@ void apply(const PostOperation& operation, const Arguments& in, Array& y) {
   });
 }
 
+// Whether integer results are rounded and kept within their type (operator.h).
+bool rounds(const Node& node, const Arguments& in) {
+  switch (node.kind) {
+    case OperatorKind::kConvolution:
+    case OperatorKind::kMatMul: return in[0]->type == DataType::kUint8;
+    case OperatorKind::kBinary: return in[0]->type == DataType::kUint8 && in[1]->type == DataType::kFloat32;
+    default: return node.kind == OperatorKind::kQuantize;
+  }
+}
+
+void narrow(const Node& node, const Arguments& in, Array& y) {
+  for (double& element : y.values) {
+    if (y.type == DataType::kBfloat16) element = rounded_to_bfloat16(element);
+    if (y.type == DataType::kUint8 && rounds(node, in)) element = std::clamp(std::nearbyint(element), 0.0, 255.0);
+    if (y.type == DataType::kInt8 && rounds(node, in)) element = std::clamp(std::nearbyint(element), -128.0, 127.0);
+  }
+}
+
+struct Brain {
+  uint16_t bits = 0;
+  Brain() = default;
+  explicit Brain(double value)
+      : bits(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16)) {}
+  operator double() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+};
+
 // Calls visit(T()) with the C++ type.
 template <typename Visit>
 auto visit(DataType type, const Visit& visit) {
@@ -567,6 +602,7 @@ auto visit(DataType type, const Visit& visit) {
     case DataType::kInt16: return visit(int16_t());
     case DataType::kInt32: return visit(int32_t());
     case DataType::kInt64: return visit(int64_t());
+    case DataType::kBfloat16: return visit(Brain());
     case DataType::kFloat32: return visit(float());
     case DataType::kFloat64: return visit(double());
     default: FOLIOT_CHECK(false);
@@ -574,6 +610,11 @@ auto visit(DataType type, const Visit& visit) {
 }
 
 }  // namespace
+
+double rounded_to_bfloat16(double value) {
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
 
 std::vector<std::byte> to_bytes(const Array& array) {
   FOLIOT_CHECK(array.values.size() == element_count(array.shape));
@@ -609,6 +650,7 @@ std::vector<Array> evaluate(const Graph& graph, std::span<const Array> inputs) {
     Array& result = arrays[node.outputs.at(0)];
     compute(node, arguments, result);
     for (const PostOperation& operation : node.post_operations) apply(operation, arguments, result);
+    narrow(node, arguments, result);
     FOLIOT_CHECK(result.values.size() == element_count(result.shape));
   }
   std::vector<Array> outputs;

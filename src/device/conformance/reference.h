@@ -19,7 +19,10 @@ struct Array {
   std::vector<double> values;
 };
 
-// Between arrays and the bytes that devices see. 16-bit floats are not supported.
+// The nearest bfloat16, of two equally near the even one.
+double rounded_to_bfloat16(double value);
+
+// Between arrays and the bytes that devices see. float16 is not supported.
 std::vector<std::byte> to_bytes(const Array& array);
 Array from_bytes(DataType type, const Shape& shape, std::span<const std::byte> bytes);
 

@@ -229,14 +229,15 @@ bool commutes(std::string_view function) {
 // How oneDNN would do it.
 struct Choice {
   ValueIndex a, b;
-  Descriptor a_layout, b_layout;
+  Descriptor a_layout, b_layout, result;
   Fusion fusion;
 };
 
 std::optional<Choice> choose(const Node& node, GraphLowering& lowering) {
+  const auto type = [&](ValueIndex value) { return lowering.value(value).type; };
   const std::optional<dnnl::algorithm> algorithm = binary_algorithm(node.attributes.text("function"));
-  if (!algorithm || !require_float32(node, lowering).ok()) return std::nullopt;
-  Choice choice{.a = node.inputs[0], .b = node.inputs[1], .a_layout = {}, .b_layout = {}, .fusion = {}};
+  if (!algorithm || !(lowering.computes_narrow(node) || require_float32(node, lowering).ok())) return std::nullopt;
+  Choice choice{.a = node.inputs[0], .b = node.inputs[1], .a_layout = {}, .b_layout = {}, .result = {}, .fusion = {}};
   const Shape& shape = lowering.shape(node.outputs[0]);
   const bool swap =
       lowering.shape(choice.a) != shape || (lowering.shape(choice.b) == shape && lowering.is_dense(choice.a));
@@ -245,17 +246,18 @@ std::optional<Choice> choose(const Node& node, GraphLowering& lowering) {
 
   choice.a_layout = lowering.layout(choice.a);
   if (lowering.shape(choice.b) == shape) {
-    if (lowering.is_dense(choice.a)) choice.a_layout = lowering.layout(choice.b);
-    choice.b_layout = choice.a_layout;
+    if (lowering.is_dense(choice.a)) choice.a_layout = with_type(lowering.layout(choice.b), type(choice.a));
+    choice.b_layout = with_type(choice.a_layout, type(choice.b));
   } else {
     choice.b_layout =
-        dense_descriptor(DataType::kFloat32, padded_shape(lowering.shape(choice.b), std::max<size_t>(shape.size(), 1)));
+        dense_descriptor(type(choice.b), padded_shape(lowering.shape(choice.b), std::max<size_t>(shape.size(), 1)));
   }
   std::optional<Fusion> fusion = plan_fusion(node, lowering, shape);
-  if (!fusion || (fusion->destination && *fusion->destination != choice.a_layout)) return std::nullopt;
+  choice.result = with_type(choice.a_layout, type(node.outputs[0]));
+  if (!fusion || (fusion->destination && *fusion->destination != choice.result)) return std::nullopt;
   choice.fusion = std::move(*fusion);
   const bool fast = attempt([&] {
-                      return make_descriptor(*algorithm, choice.a_layout, choice.b_layout, choice.a_layout,
+                      return make_descriptor(*algorithm, choice.a_layout, choice.b_layout, choice.result,
                                              choice.fusion.attributes, lowering.engine());
                     }).has_value();
   if (!fast) return std::nullopt;
@@ -276,19 +278,20 @@ TensorIndex binary_result(const Node& node, GraphLowering& lowering, const Choic
   const ValueIndex result = node.outputs[0];
   if (choice.fusion.overwritten == kNoValue)
     for (ValueIndex operand : {choice.a, choice.b})
-      if (lowering.shape(operand) == lowering.shape(result) && lowering.layout(operand) == choice.a_layout &&
+      if (lowering.shape(operand) == lowering.shape(result) && lowering.layout(operand) == choice.result &&
           lowering.may_overwrite(node, operand, result))
         return lowering.result_like(result, lowering.present(operand));
-  return fused_result(node, lowering, choice.fusion, choice.a_layout);
+  return fused_result(node, lowering, choice.fusion, choice.result);
 }
 
 }  // namespace
 
 Result<bool> lower_binary(const Node& node, GraphLowering& lowering) {
-  if (lowering.value(node.inputs[0]).type != lowering.value(node.inputs[1]).type)
+  const bool narrow = lowering.computes_narrow(node);
+  if (!narrow && lowering.value(node.inputs[0]).type != lowering.value(node.inputs[1]).type)
     return Status::unimplemented("operands of two types; cast one before");
   const std::optional<Choice> choice = choose(node, lowering);
-  if (!choice && !node.post_operations.empty()) return false;
+  if (!choice && (narrow || !node.post_operations.empty())) return false;
   if (!choice) {
     FOLIOT_RETURN_IF_ERROR(lower_own_binary(node, lowering));
     return true;
@@ -321,6 +324,7 @@ Result<PrimitiveRecipe> describe_binary(const OperatorView& view) {
 }
 
 Result<std::unique_ptr<Kernel>> make_binary(const OperatorView& view) {
+  if (view.input(0).type != view.input(1).type) return Status::invalid_argument("operands of two types");
   Loop function = nullptr;
   FOLIOT_RETURN_IF_ERROR(find_loop(view.input(0).type, view.attributes().text("function"), function));
   return std::unique_ptr<Kernel>(std::make_unique<BinaryKernel>(view, function));

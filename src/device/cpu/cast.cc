@@ -115,9 +115,23 @@ class CastKernel : public Kernel {
   int64_t count_;
 };
 
+// oneDNN's reorder keeps the layout.
+bool is_between_floats(DataType a, DataType b) {
+  return (a == DataType::kFloat32 && b == DataType::kBfloat16) || (a == DataType::kBfloat16 && b == DataType::kFloat32);
+}
+
 }  // namespace
 
 Result<bool> lower_cast(const Node& node, GraphLowering& lowering) {
+  const ValueIndex source = node.inputs[0], destination = node.outputs[0];
+  const DataType type = lowering.value(destination).type;
+  if (is_between_floats(lowering.value(source).type, type) && element_count(lowering.shape(source)) > 0) {
+    Operator operation = GraphLowering::begin(node);
+    operation.inputs = {lowering.present(source)};
+    operation.outputs = {lowering.result(destination, with_type(lowering.layout(source), type))};
+    FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
+    return true;
+  }
   FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:cast"));
   return true;
 }

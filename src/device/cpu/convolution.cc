@@ -74,13 +74,14 @@ dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptors
       attributes, engine);
 }
 
-Descriptor weights_as_given(const Geometry& geometry) {
-  return strided_descriptor(DataType::kFloat32, geometry.weights, geometry.weights_strides);
+Descriptor weights_as_given(DataType type, const Geometry& geometry) {
+  return strided_descriptor(type, geometry.weights, geometry.weights_strides);
 }
 
 // Channels in blocks of a vector register where they fill it, else whatever
-// oneDNN likes.
+// oneDNN likes; its kernels for integers want channels last.
 Descriptor blocked_descriptor(DataType type, const Shape& shape) {
+  if (type == DataType::kUint8) return channels_last_descriptor(type, shape);
   using tag = dnnl::memory::format_tag;
   const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
   if (shape.size() < 3 || shape.size() > 5 || shape[1] % (wide ? 16 : 8) != 0) return any_descriptor(type, shape);
@@ -94,16 +95,17 @@ Descriptor blocked_descriptor(DataType type, const Shape& shape) {
 // never a reference implementation. The packing that other graphs use comes first.
 std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowering, const Geometry& geometry,
                                            const Fusion& fusion) {
-  const Shape& source = lowering.shape(node.inputs[0]);
-  const Shape& destination = lowering.shape(node.outputs[0]);
-  std::vector<Descriptor> weights{any_descriptor(DataType::kFloat32, geometry.weights)};
-  if (const auto packed = lowering.packed_layout(node.inputs[1], weights_as_given(geometry)))
+  const Value& source = lowering.value(node.inputs[0]);
+  const Value& destination = lowering.value(node.outputs[0]);
+  const DataType weights_type = lowering.value(node.inputs[1]).type;
+  std::vector<Descriptor> weights{any_descriptor(weights_type, geometry.weights)};
+  if (const auto packed = lowering.packed_layout(node.inputs[1], weights_as_given(weights_type, geometry)))
     weights.insert(weights.begin(), *packed);
   for (const auto& describe : {blocked_descriptor, any_descriptor, dense_descriptor}) {
-    Descriptors of{.source = describe(DataType::kFloat32, source),
+    Descriptors of{.source = describe(source.type, source.shape),
                    .weights = {},
-                   .bias = dense_descriptor(DataType::kFloat32, {destination[1]}),
-                   .destination = fusion.destination.value_or(describe(DataType::kFloat32, destination)),
+                   .bias = dense_descriptor(DataType::kFloat32, {destination.shape[1]}),
+                   .destination = fusion.destination.value_or(describe(destination.type, destination.shape)),
                    .has_bias = has_bias(node.inputs, node.post_operations)};
     for (const Descriptor& candidate : weights) {
       of.weights = candidate;
@@ -117,20 +119,20 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
 }  // namespace
 
 Result<bool> lower_convolution(const Node& node, GraphLowering& lowering) {
-  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  FOLIOT_RETURN_IF_ERROR(require_products(node, lowering));
   const Shape& shape = lowering.shape(node.outputs[0]);
   const std::optional<Fusion> fusion = plan_fusion(node, lowering, shape);
   if (!fusion) return false;
   const Geometry geometry =
       geometry_of(node.kind, node.attributes, lowering.shape(node.inputs[0]), lowering.shape(node.inputs[1]), shape);
   const std::optional<dnnl::primitive_desc> chosen = choose(node, lowering, geometry, *fusion);
-  if (!chosen && !node.post_operations.empty()) return false;
+  if (!chosen && (!node.post_operations.empty() || lowering.computes_narrow(node))) return false;
   if (!chosen) return Status::unimplemented("oneDNN has no fast kernel for this convolution");
 
   Operator operation = GraphLowering::begin(node);
-  operation.inputs = {
-      lowering.in_layout(node.inputs[0], chosen->query_md(dnnl::query::src_md)),
-      lowering.in_layout(node.inputs[1], chosen->query_md(dnnl::query::weights_md), weights_as_given(geometry))};
+  operation.inputs = {lowering.in_layout(node.inputs[0], chosen->query_md(dnnl::query::src_md)),
+                      lowering.in_layout(node.inputs[1], chosen->query_md(dnnl::query::weights_md),
+                                         weights_as_given(lowering.value(node.inputs[1]).type, geometry))};
   if (has_bias(node.inputs, node.post_operations)) operation.inputs.push_back(lowering.dense(node.inputs[2]));
   lowering.add_post_inputs(node, operation);
   operation.outputs = {fused_result(node, lowering, *fusion, chosen->query_md(dnnl::query::dst_md))};

@@ -23,7 +23,7 @@ namespace foliot {
 namespace {
 
 // Raised whenever lowering gives other plans for the same graph.
-constexpr int kLoweringVersion = 2;
+constexpr int kLoweringVersion = 3;
 // Entries of oneDNN's cache of compiled primitives: those of many models at a time.
 constexpr int kPrimitiveCacheEntries = 32768;
 constexpr uint64_t kPageAlignment = 4096;
@@ -116,6 +116,15 @@ class OneDnnDevice : public CpuDevice {
     return fmt::format("cpu oneDNN {}.{}.{} {} threads={} lowering={}", version->major, version->minor, version->patch,
                        name_of(dnnl::get_effective_cpu_isa()), options_.threads, kLoweringVersion);
   }
+
+  bool multiplies(DataType type) const override {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    if (type == DataType::kBfloat16) return isa >= dnnl::cpu_isa::avx512_core_bf16;
+    if (type == DataType::kUint8) return isa >= dnnl::cpu_isa::avx512_core_vnni;
+    return type == DataType::kFloat32;
+  }
+
+  std::unique_ptr<Device> another() const override { return make_cpu_device(options_); }
 
   bool memory_locked() const override { return memory_locked_; }
   Result<LoweredProgram> lower(std::span<const Graph> graphs) override;

@@ -15,8 +15,8 @@ namespace foliot {
 struct Family {
   OperatorKind kind;
   // Emits operators for a node. False: not with these post-operations fused, and
-  // nothing was emitted; never false without post-operations. Errors:
-  // kUnimplemented.
+  // nothing was emitted; never false without post-operations, unless computes_narrow().
+  // Errors: kUnimplemented.
   Result<bool> (*lower)(const Node& node, GraphLowering& lowering);
   // The oneDNN primitive of an operator whose tensors have their layouts.
   // Nullptr: all kernels are Foliot's own.
@@ -98,6 +98,9 @@ Result<std::unique_ptr<Kernel>> make_top_k(const OperatorView& view);
 
 Result<bool> lower_cumulative(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_cumulative(const OperatorView& view);
+
+Result<bool> lower_quantization(const Node& node, GraphLowering& lowering);
+Result<PrimitiveRecipe> describe_quantization(const OperatorView& view);
 
 Result<bool> lower_cast(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_cast(const OperatorView& view);

@@ -16,12 +16,13 @@ std::optional<Fusion> plan_fusion(const Node& node, const GraphLowering& lowerin
       if (!whole && !lowering.is_dense(value)) return std::nullopt;
       const std::optional<Shape> seen = operand_shape(extent, shape, result);
       if (!seen) return std::nullopt;
-      operand.descriptor =
-          lowering.is_dense(value) ? dense_descriptor(DataType::kFloat32, *seen) : lowering.layout(value);
+      const DataType type = lowering.value(output).type, operand_type = lowering.value(value).type;
+      operand.descriptor = lowering.is_dense(value) ? dense_descriptor(operand_type, *seen) : lowering.layout(value);
       if (whole) {
-        if (fusion.destination && *fusion.destination != operand.descriptor) return std::nullopt;
-        fusion.destination = operand.descriptor;
-        operand.in_place = operation.function == "add" && fusion.overwritten == kNoValue &&
+        const Descriptor destination = with_type(operand.descriptor, type);
+        if (fusion.destination && *fusion.destination != destination) return std::nullopt;
+        fusion.destination = destination;
+        operand.in_place = operation.function == "add" && fusion.overwritten == kNoValue && operand_type == type &&
                            lowering.may_overwrite(node, value, output);
         if (operand.in_place) fusion.overwritten = value;
       }
@@ -49,6 +50,25 @@ void append_post_operations(const OperatorView& view, const Shape& result, Primi
     if (!attributes.append(operation, operand))
       throw dnnl::error(dnnl_unimplemented, "oneDNN has no such post-operation");
   }
+}
+
+Status require_products(const Node& node, const GraphLowering& lowering) {
+  const auto type = [&](ValueIndex value) { return lowering.value(value).type; };
+  const DataType x = type(node.inputs[0]), w = type(node.inputs[1]), y = type(node.outputs[0]);
+  const bool whole = x == DataType::kUint8 && w == DataType::kInt8 && (y == x || y == DataType::kFloat32);
+  const bool floating =
+      x == w && (x == DataType::kFloat32 || x == DataType::kBfloat16) && (y == x || y == DataType::kFloat32);
+  if (!whole && !floating)
+    return Status::unimplemented(
+        fmt::format("does not multiply {} by {} into {}; cast them before", to_string(x), to_string(w), to_string(y)));
+  for (size_t i = 2; i < node.inputs.size(); ++i) {
+    if (!GraphLowering::has(node, i)) continue;
+    const DataType operand = type(node.inputs[i]);
+    if (operand != DataType::kFloat32 && operand != DataType::kBfloat16 && operand != DataType::kUint8)
+      return Status::unimplemented(
+          fmt::format("'{}' is {}; cast it before", lowering.value(node.inputs[i]).name, to_string(operand)));
+  }
+  return Status();
 }
 
 Status require_float32(const Node& node, const GraphLowering& lowering) {

@@ -39,6 +39,10 @@ bool has_bias(const std::vector<Index>& inputs, const std::vector<PostOperation>
   return true;
 }
 
+// Whether products of X and W into Y are among those of OperatorKind::kConvolution,
+// with a float32 bias and operands that oneDNN can read. Errors: kUnimplemented.
+Status require_products(const Node& node, const GraphLowering& lowering);
+
 // Errors: kUnimplemented if an input or output is not float32.
 Status require_float32(const Node& node, const GraphLowering& lowering);
 

@@ -79,7 +79,27 @@ Result<Plan> GraphLowering::lower() {
   return std::move(plan_);
 }
 
+bool GraphLowering::computes_narrow(const Node& node) const {
+  const auto type = [this](ValueIndex value) { return values_[value].type; };
+  const DataType first = type(node.inputs.at(0));
+  switch (node.kind) {
+    case OperatorKind::kConvolution:
+    case OperatorKind::kConvolutionTranspose:
+    case OperatorKind::kMatMul: return first == DataType::kBfloat16 || first == DataType::kUint8;
+    case OperatorKind::kMaxPool: return first == DataType::kBfloat16 || first == DataType::kUint8;
+    case OperatorKind::kAveragePool:
+    case OperatorKind::kUnary: return first == DataType::kBfloat16;
+    case OperatorKind::kBinary:
+      return first == DataType::kBfloat16 || (first == DataType::kUint8 && type(node.inputs[1]) == DataType::kFloat32);
+    default: return false;
+  }
+}
+
 Status GraphLowering::lower_node(const Node& node) {
+  if (computes_narrow(node)) {
+    FOLIOT_ASSIGN_OR_RETURN(const bool lowered, lower_fused(node));
+    return lowered ? Status() : lower_widened(node);
+  }
   for (size_t fused = node.post_operations.size();; --fused) {
     FOLIOT_ASSIGN_OR_RETURN(const bool lowered,
                             fused == node.post_operations.size() ? lower_fused(node) : lower_split(node, fused));
@@ -132,6 +152,44 @@ Result<bool> GraphLowering::lower_fused(const Node& node) {
   for (ValueIndex input : node.inputs)
     if (input != kNoValue && tensor_[input] != kNoTensor) --storage_uses_[storage(tensor_[input])];
   return true;
+}
+
+Status GraphLowering::lower_widened(const Node& node) {
+  Node wide = node;
+  for (ValueIndex& input : wide.inputs)
+    if (input != kNoValue && values_[input].type != DataType::kFloat32) input = widened(input);
+  const ValueIndex result = node.outputs[0];
+  const DataType type = values_[result].type;
+  if (type == DataType::kFloat32) return lower_node(wide);
+  Value float_result = values_[result];
+  float_result.type = DataType::kFloat32;
+  wide.outputs = {add_value(float_result)};
+  FOLIOT_RETURN_IF_ERROR(lower_node(wide));
+  const Descriptor narrow = with_type(layout(wide.outputs[0]), type);
+  const TensorIndex from = present(wide.outputs[0]);
+  return reorder(from, this->result(result, narrow));
+}
+
+ValueIndex GraphLowering::widened(ValueIndex value) {
+  Value wide = values_[value];
+  wide.type = DataType::kFloat32;
+  if (wide.is_constant()) {
+    wide.constant = packing_.widened(wide.constant, values_[value].type, wide.shape);
+    return add_value(wide);
+  }
+  const TensorIndex from = present(value);
+  const Descriptor descriptor = with_type(layout(value), DataType::kFloat32);
+  const TensorIndex to = add_tensor({.name = wide.name,
+                                     .type = wide.type,
+                                     .shape = wide.shape,
+                                     .layout = layout_bytes(descriptor),
+                                     .bytes = descriptor.get_size()});
+  FOLIOT_CHECK(reorder(from, to).ok());
+  --storage_uses_[storage(from)];
+  const ValueIndex result = add_value(wide);
+  tensor_[result] = to;
+  storage_uses_[to] = 1;
+  return result;
 }
 
 Status GraphLowering::finish_outputs() {
@@ -381,7 +439,8 @@ Status GraphLowering::emit(Operator operation) {
 }
 
 Status GraphLowering::reorder(TensorIndex from, TensorIndex to) {
-  const bool plain = plan_.tensors[from].layout == plan_.tensors[to].layout;
+  const bool plain =
+      plan_.tensors[from].layout == plan_.tensors[to].layout && plan_.tensors[from].type == plan_.tensors[to].type;
   return emit({.kind = OperatorKind::kReorder,
                .name = plan_.tensors[to].name,
                .inputs = {from},

@@ -33,6 +33,10 @@ class GraphLowering {
   const Shape& shape(ValueIndex value) const { return values_.at(value).shape; }
   static bool has(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; }
 
+  // Whether the node has operands or results of narrow types (operator.h) without
+  // being one that only moves them, or that computes in integers.
+  bool computes_narrow(const Node& node) const;
+
   // The layout that a value has at present; a constant's is dense. REQUIRES: a
   // type that oneDNN knows.
   Descriptor layout(ValueIndex value) const;
@@ -83,6 +87,9 @@ class GraphLowering {
   // Lowers the first `fused` post-operations with the node, the others as nodes.
   Result<bool> lower_split(const Node& node, size_t fused);
   Result<bool> lower_fused(const Node& node);
+  // A narrow node without a kernel: in float32, between reorders.
+  Status lower_widened(const Node& node);
+  ValueIndex widened(ValueIndex value);
   Status finish_outputs();
   ValueIndex add_value(const Value& like);
   TensorIndex add_tensor(Tensor tensor);

@@ -127,12 +127,16 @@ class PadKernel : public Kernel {
 
  private:
   void pad(size_t d, const T* from, bool inside, T*& to) const {
-    if (d == sources_.size()) {
-      *to++ = inside ? *from : value_;
+    if (sources_.empty()) {  // a scalar
+      *to = *from;
       return;
     }
     if (d + 1 == sources_.size() && !inside) {
       to = std::fill_n(to, sources_[d].size(), value_);
+      return;
+    }
+    if (d + 1 == sources_.size()) {
+      for (int64_t source : sources_[d]) *to++ = source == kOutside ? value_ : from[source];
       return;
     }
     for (int64_t source : sources_[d])

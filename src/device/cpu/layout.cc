@@ -76,6 +76,18 @@ Descriptor any_descriptor(DataType type, const Shape& shape) {
   return Descriptor(shape.empty() ? Shape{1} : shape, *dnnl_type(type), dnnl::memory::format_tag::any);
 }
 
+Descriptor with_type(Descriptor descriptor, DataType type) {
+  descriptor.data.data_type = static_cast<dnnl_data_type_t>(*dnnl_type(type));
+  return descriptor;
+}
+
+Descriptor channels_last_descriptor(DataType type, const Shape& shape) {
+  FOLIOT_CHECK(shape.size() >= 3 && shape.size() <= 5);
+  using tag = dnnl::memory::format_tag;
+  constexpr tag kTags[] = {tag::nwc, tag::nhwc, tag::ndhwc};
+  return Descriptor(shape, *dnnl_type(type), kTags[shape.size() - 3]);
+}
+
 bool is_dense(const Descriptor& descriptor) {
   const dnnl_memory_desc_t& data = descriptor.data;
   if (!is_storable(descriptor) || data.format_desc.blocking.inner_nblks != 0) return false;

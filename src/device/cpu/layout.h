@@ -23,11 +23,16 @@ using Descriptor = dnnl::memory::desc;
 // nullopt: oneDNN has no such element type.
 std::optional<dnnl::memory::data_type> dnnl_type(DataType type);
 
-// REQUIRES (all three): dnnl_type(type). A scalar is described as [1].
+// REQUIRES (all of these): dnnl_type(type). A scalar is described as [1].
 Descriptor dense_descriptor(DataType type, const Shape& shape);
 Descriptor any_descriptor(DataType type, const Shape& shape);
 // Strides are in elements.
 Descriptor strided_descriptor(DataType type, const Shape& shape, const Shape& strides);
+
+// The same layout of elements of another type.
+Descriptor with_type(Descriptor descriptor, DataType type);
+// Channels (dimension 1) innermost. REQUIRES: 3 to 5 dimensions.
+Descriptor channels_last_descriptor(DataType type, const Shape& shape);
 
 // Strides in elements of a dense row-major tensor.
 Shape dense_strides(const Shape& shape);

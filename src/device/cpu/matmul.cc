@@ -57,10 +57,6 @@ bool tells_last_dimension_only(const Shape& operand, const Shape& result) {
          element_count(operand) == static_cast<uint64_t>(operand.back());
 }
 
-Descriptor described(const Shape& shape, const Shape& strides) {
-  return strided_descriptor(DataType::kFloat32, shape, strides);
-}
-
 struct Descriptors {
   Descriptor left, right, bias, result;
 };
@@ -178,8 +174,10 @@ Result<bool> lower_own_product(const Node& node, GraphLowering& lowering) {
 }  // namespace
 
 Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
-  if (lowering.value(node.outputs[0]).type != DataType::kFloat32) return lower_own_product(node, lowering);
-  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  const auto type = [&](ValueIndex value) { return lowering.value(value).type; };
+  if (type(node.outputs[0]) != DataType::kFloat32 && !lowering.computes_narrow(node))
+    return lower_own_product(node, lowering);
+  FOLIOT_RETURN_IF_ERROR(require_products(node, lowering));
   const Shape& shape = lowering.shape(node.outputs[0]);
   bool may_merge = true;
   for (const PostOperation& operation : node.post_operations)
@@ -193,12 +191,12 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
   const std::optional<Fusion> fusion = plan_fusion(node, lowering, geometry.result, std::move(scale));
   if (!fusion || (fusion->destination && !is_dense(*fusion->destination))) return false;
 
-  const Descriptor left = described(geometry.left, geometry.left_strides);
-  const Descriptor result = dense_descriptor(DataType::kFloat32, geometry.result);
-  const Descriptor given = described(geometry.right, geometry.right_strides);
+  const Descriptor left = strided_descriptor(type(node.inputs[0]), geometry.left, geometry.left_strides);
+  const Descriptor result = dense_descriptor(type(node.outputs[0]), geometry.result);
+  const Descriptor given = strided_descriptor(type(node.inputs[1]), geometry.right, geometry.right_strides);
   std::vector<Descriptor> candidates{given};
   if (lowering.value(node.inputs[1]).is_constant()) {
-    candidates.insert(candidates.begin(), any_descriptor(DataType::kFloat32, geometry.right));
+    candidates.insert(candidates.begin(), any_descriptor(type(node.inputs[1]), geometry.right));
     if (const auto packed = lowering.packed_layout(node.inputs[1], given))
       candidates.insert(candidates.begin(), *packed);
   }
@@ -212,7 +210,7 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
     if (chosen && acceptable(chosen->query_md(dnnl::query::weights_md), given)) break;
     chosen.reset();
   }
-  if (!chosen && !node.post_operations.empty()) return false;
+  if (!chosen && (!node.post_operations.empty() || lowering.computes_narrow(node))) return false;
   if (!chosen) return Status::unimplemented("oneDNN has no fast kernel for this matrix product");
 
   Operator operation = GraphLowering::begin(node);
@@ -222,7 +220,7 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
                       as_given ? lowering.dense(node.inputs[1]) : lowering.in_layout(node.inputs[1], right, given)};
   if (bias.present) operation.inputs.push_back(lowering.dense(node.inputs[2]));
   lowering.add_post_inputs(node, operation);
-  operation.outputs = {fused_result(node, lowering, *fusion, dense_descriptor(DataType::kFloat32, shape))};
+  operation.outputs = {fused_result(node, lowering, *fusion, dense_descriptor(type(node.outputs[0]), shape))};
   FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
   return true;
 }
@@ -240,12 +238,14 @@ Result<PrimitiveRecipe> describe_matmul(const OperatorView& view) {
   PrimitiveAttributes attributes;
   append_scale(geometry, bias, alpha, attributes);
   append_post_operations(view, geometry.result, attributes);
-  const Descriptor right =
-      view.input(1).layout.empty() ? described(geometry.right, geometry.right_strides) : view.input_descriptor(1);
+  const Descriptor left = strided_descriptor(view.input(0).type, geometry.left, geometry.left_strides);
+  const Descriptor right = view.input(1).layout.empty()
+                               ? strided_descriptor(view.input(1).type, geometry.right, geometry.right_strides)
+                               : view.input_descriptor(1);
   PrimitiveRecipe recipe;
   recipe.descriptor =
-      make_descriptor(geometry, bias, described(geometry.left, geometry.left_strides), right,
-                      dense_descriptor(DataType::kFloat32, geometry.result), attributes.make(), view.engine());
+      make_descriptor(geometry, bias, left, right, dense_descriptor(view.output().type, geometry.result),
+                      attributes.make(), view.engine());
   recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}, {DNNL_ARG_WEIGHTS, view.input_index(1)}};
   if (bias.present && !bias.fused_after_alpha) recipe.inputs.push_back({DNNL_ARG_BIAS, view.input_index(2)});
   recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};

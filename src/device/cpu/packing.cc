@@ -10,6 +10,18 @@ std::string exact_key(const Descriptor& descriptor) {
   return key;
 }
 
+std::vector<std::byte> reordered(const std::vector<std::byte>& bytes, const Descriptor& from, const Descriptor& to,
+                                 const dnnl::engine& engine) {
+  std::vector<std::byte> result(to.get_size());
+  // oneDNN only reads from the source, but its interface has no const.
+  dnnl::memory source(from, engine, const_cast<std::byte*>(bytes.data()));
+  dnnl::memory destination(to, engine, result.data());
+  dnnl::stream stream(engine);
+  dnnl::reorder(source, destination).execute(stream, source, destination);
+  stream.wait();
+  return result;
+}
+
 }  // namespace
 
 uint32_t Packing::dense(const Constant& constant) {
@@ -26,16 +38,19 @@ uint32_t Packing::packed(const Constant& constant, const Descriptor& from, const
   const Key key{constant.get(), {exact_key(from), exact_key(to)}};
   if (const auto found = indices_.find(key); found != indices_.end()) return found->second;
 
-  std::vector<std::byte> bytes(to.get_size());
-  // oneDNN only reads from the source, but its interface has no const.
-  dnnl::memory source(from, engine_, const_cast<std::byte*>(constant->data()));
-  dnnl::memory destination(to, engine_, bytes.data());
-  dnnl::stream stream(engine_);
-  dnnl::reorder(source, destination).execute(stream, source, destination);
-  stream.wait();
-  constants_.push_back(std::move(bytes));
+  constants_.push_back(reordered(*constant, from, to, engine_));
   held_.push_back(constant);
   return indices_[key] = static_cast<uint32_t>(constants_.size() - 1);
+}
+
+Packing::Constant Packing::widened(const Constant& constant, DataType type, const Shape& shape) {
+  Constant& wide = widened_[constant.get()];
+  if (wide == nullptr) {
+    wide = std::make_shared<const std::vector<std::byte>>(
+        reordered(*constant, dense_descriptor(type, shape), dense_descriptor(DataType::kFloat32, shape), engine_));
+    held_.push_back(constant);
+  }
+  return wide;
 }
 
 std::optional<Descriptor> Packing::chosen(const Constant& constant, const Descriptor& from) const {

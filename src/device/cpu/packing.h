@@ -27,6 +27,8 @@ class Packing {
   uint32_t dense(const Constant& constant);
   // The constant, which lies in memory as `from` says, in the layout `to`.
   uint32_t packed(const Constant& constant, const Descriptor& from, const Descriptor& to);
+  // The constant's elements as float32, the same object whenever it is asked for.
+  Constant widened(const Constant& constant, DataType type, const Shape& shape);
   // The layout that `packed` was last asked for, seen as `from`.
   std::optional<Descriptor> chosen(const Constant& constant, const Descriptor& from) const;
 
@@ -40,6 +42,7 @@ class Packing {
   std::vector<std::vector<std::byte>> constants_;
   std::map<Key, uint32_t> indices_;
   std::map<std::pair<const void*, std::string>, Descriptor> chosen_;
+  std::map<const void*, Constant> widened_;
   // Keys are addresses, so the constants must live as long as they do.
   std::vector<Constant> held_;
 };

@@ -69,6 +69,8 @@ const std::vector<KindRule>& kind_rules() {
        1,
        {{"function", kText}, {"axis", kInteger}, {"exclusive", kInteger}, {"reverse", kInteger}}},
       {OperatorKind::kCast, 1, {}},
+      {OperatorKind::kQuantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
+      {OperatorKind::kDequantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
       {OperatorKind::kWhere, 3, {}},
       {OperatorKind::kExpand, 1, {}},
       {OperatorKind::kPad, 1, {{"pads", kIntegers}, {"mode", kText}, {"value", kReal}}},
@@ -197,15 +199,15 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
   switch (operation.kind) {
     case OperatorKind::kUnary:
     case OperatorKind::kCast:
+    case OperatorKind::kQuantize:
+    case OperatorKind::kDequantize:
     case OperatorKind::kLayerNorm:
     case OperatorKind::kReorder: return element_count(shape(0)) == element_count(result);
     case OperatorKind::kReshape:
       return element_count(shape(0)) == element_count(result) && size_of(type(0)) == size_of(result_type);
     case OperatorKind::kSoftmax: return shape(0) == result && is_axis(operation, result);
     case OperatorKind::kLrn: return shape(0) == result && result.size() >= 2;
-    case OperatorKind::kBinary:
-      return broadcasts(shape(0), result) && broadcasts(shape(1), result) &&
-             plan.tensors[operation.inputs[0]].type == plan.tensors[operation.inputs[1]].type;
+    case OperatorKind::kBinary: return broadcasts(shape(0), result) && broadcasts(shape(1), result);
     case OperatorKind::kWhere:
       return broadcasts(shape(0), result) && broadcasts(shape(1), result) && broadcasts(shape(2), result);
     case OperatorKind::kExpand: return broadcasts(shape(0), result);

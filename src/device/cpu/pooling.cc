@@ -2,6 +2,7 @@
 // (padding that must not count beside padding that must, windows of padding only).
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
@@ -143,22 +144,34 @@ class PoolingKernel : public Kernel {
   Shape source_shape_, destination_shape_;
 };
 
+// The source's own layout, or channels last, which is all that kernels for
+// integers know.
+std::optional<dnnl::primitive_desc> choose(const Geometry& geometry, ValueIndex source, ValueIndex destination,
+                                           const GraphLowering& lowering) {
+  if (!fits_primitive(geometry)) return std::nullopt;
+  const Value& from = lowering.value(source);
+  const Descriptor result = any_descriptor(from.type, lowering.shape(destination));
+  std::vector<Descriptor> layouts{lowering.layout(source)};
+  if (from.type == DataType::kUint8) layouts.push_back(channels_last_descriptor(from.type, from.shape));
+  for (const Descriptor& layout : layouts)
+    if (auto found = attempt([&] { return make_descriptor(geometry, layout, result, lowering.engine()); }))
+      return found;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<bool> lower_pooling(const Node& node, GraphLowering& lowering) {
-  FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+  const bool narrow = lowering.computes_narrow(node);
+  if (!narrow) FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
   const ValueIndex source = node.inputs[0], destination = node.outputs[0];
   const Geometry geometry =
       geometry_of(node.kind, node.attributes, lowering.shape(source), lowering.shape(destination));
-  std::optional<dnnl::primitive_desc> chosen;
-  if (fits_primitive(geometry))
-    chosen = attempt([&] {
-      return make_descriptor(geometry, lowering.layout(source),
-                             any_descriptor(DataType::kFloat32, lowering.shape(destination)), lowering.engine());
-    });
+  const std::optional<dnnl::primitive_desc> chosen = choose(geometry, source, destination, lowering);
+  if (!chosen && narrow) return false;
   Operator operation = GraphLowering::begin(node, chosen ? "" : "foliot:pooling");
   if (chosen) {
-    operation.inputs = {lowering.present(source)};
+    operation.inputs = {lowering.in_layout(source, chosen->query_md(dnnl::query::src_md))};
     operation.outputs = {lowering.result(destination, chosen->query_md(dnnl::query::dst_md))};
   } else {
     operation.inputs = {lowering.dense(source)};
@@ -179,6 +192,8 @@ Result<PrimitiveRecipe> describe_pooling(const OperatorView& view) {
 }
 
 Result<std::unique_ptr<Kernel>> make_pooling(const OperatorView& view) {
+  if (view.input(0).type != DataType::kFloat32 || view.output().type != DataType::kFloat32)
+    return Status::invalid_argument("the kernel works on FP32 only");
   Geometry geometry = geometry_of(view.operation().kind, view.attributes(), view.input(0).shape, view.output().shape);
   return std::unique_ptr<Kernel>(std::make_unique<PoolingKernel>(view, std::move(geometry)));
 }

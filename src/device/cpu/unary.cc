@@ -187,8 +187,9 @@ Status no_function(const Attributes& attributes, DataType type) {
 Result<bool> lower_unary(const Node& node, GraphLowering& lowering) {
   const ValueIndex source = node.inputs[0], destination = node.outputs[0];
   const DataType type = lowering.value(source).type;
-  const bool primitive = type == DataType::kFloat32 &&
+  const bool primitive = (type == DataType::kFloat32 || type == DataType::kBfloat16) &&
                          make_descriptor(node.attributes, lowering.layout(source), lowering.engine()).has_value();
+  if (!primitive && lowering.computes_narrow(node)) return false;
   if (!primitive)
     FOLIOT_RETURN_IF_ERROR(visit_type(type, [&]<typename T>(std::type_identity<T>) {
       return find_loop<T>(node.attributes.text("function")) ? Status() : no_function(node.attributes, type);

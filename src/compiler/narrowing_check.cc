@@ -1,0 +1,67 @@
+#include "compiler/narrowing_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/random.h"
+#include "compiler/example_input.h"
+#include "compiler/memory_planner.h"
+#include "compiler/weights_layout.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint64_t kSeed = 3;
+constexpr uint64_t kPageBytes = uint64_t{1} << 20;
+
+}  // namespace
+
+Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan, std::span<const uint64_t> bounds) {
+  std::vector<std::byte> input(plan.input_bytes), output(plan.output_bytes);
+  Random random(kSeed);
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    const Tensor& tensor = plan.tensors[plan.inputs[i]];
+    fill_random(random, tensor.type, bounds[i], std::span(input).subspan(tensor.offset, tensor.bytes));
+  }
+  FOLIOT_RETURN_IF_ERROR(runner.run(0, input, output).status());
+  std::vector<Example> examples;
+  for (TensorIndex index : plan.outputs) {
+    const Tensor& tensor = plan.tensors[index];
+    const auto begin = output.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+    examples.push_back(make_constant(
+        tensor.type, tensor.shape, {begin, begin + static_cast<std::ptrdiff_t>(byte_size(tensor.type, tensor.shape))}));
+  }
+  return examples;
+}
+
+Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const uint64_t> bounds) {
+  FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(std::span(&graph, 1)));
+  const std::vector<std::byte> weights = lay_out_weights(lowered);
+  Program program;
+  program.page_bytes = kPageBytes;
+  program.weights_bytes = weights.size();
+  program.batch_sizes = {graph.batch_size};
+  program.plans = std::move(lowered.plans);
+  plan_memory(program.plans.front());
+  FOLIOT_ASSIGN_OR_RETURN(const auto runner, ProgramRunner::create(device, program, weights));
+  return run_example(*runner, program.plans.front(), bounds);
+}
+
+double largest_difference(std::span<const Example> expected, std::span<const Example> actual) {
+  double result = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!is_floating(expected[i].type)) continue;
+    const std::vector<double> wide = to_doubles(expected[i]), narrow = to_doubles(actual[i]);
+    double largest = std::numeric_limits<double>::min(), difference = 0;
+    for (size_t k = 0; k < wide.size(); ++k) {
+      largest = std::max(largest, std::fabs(wide[k]));
+      if (wide[k] != narrow[k]) difference = std::max(difference, std::fabs(wide[k] - narrow[k]));
+    }
+    result = std::max(result, difference / largest);
+  }
+  return result;
+}
+
+}  // namespace foliot

@@ -1,0 +1,34 @@
+// NarrowingCheck: how far a program that computes in less than float32 is from the
+// same model in float32.
+#ifndef FOLIOT_COMPILER_NARROWING_CHECK_H_
+#define FOLIOT_COMPILER_NARROWING_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/constant.h"
+#include "compiler/program_runner.h"
+#include "device/device.h"
+#include "device/graph.h"
+
+namespace foliot {
+
+// The outputs of a plan.
+using Example = Constant;
+
+// A graph's outputs for random inputs, the same for graphs with the same inputs.
+// `device` must be fresh, and is used up. `bounds`: see example_input.h.
+Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const uint64_t> bounds);
+// The same of the first plan of a program.
+Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan, std::span<const uint64_t> bounds);
+
+// The largest difference, as a share of the largest absolute value of its output.
+// Of floating-point outputs alone.
+double largest_difference(std::span<const Example> expected, std::span<const Example> actual);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_NARROWING_CHECK_H_

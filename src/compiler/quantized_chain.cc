@@ -1,0 +1,118 @@
+#include "compiler/quantized_chain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kCodeMax = 255;
+
+// Two operands and a bias; operands of post-operations stand behind them.
+constexpr size_t kOwnInputs = 3;
+
+}  // namespace
+
+QuantizedChain::QuantizedChain(GraphEditor& editor, Node node, Meaning meaning)
+    : editor_(editor), node_(std::move(node)), meaning_(meaning) {
+  node_.inputs.resize(std::max(node_.inputs.size(), kOwnInputs), kNoValue);
+}
+
+void QuantizedChain::append(const char* function, double alpha, double beta) {
+  has_linear_ = has_linear_ || std::string_view(function) == "linear";
+  node_.post_operations.push_back(
+      {.kind = PostOperation::Kind::kActivation, .function = function, .alpha = alpha, .beta = beta, .input = 0});
+}
+
+void QuantizedChain::append_binary(const std::string& function, ValueIndex operand) {
+  node_.post_operations.push_back({.kind = PostOperation::Kind::kBinary,
+                                   .function = function,
+                                   .alpha = 0,
+                                   .beta = 0,
+                                   .input = static_cast<uint32_t>(node_.inputs.size())});
+  node_.inputs.push_back(operand);
+}
+
+void QuantizedChain::append_scalar(const char* function, double scalar) {
+  const float value = static_cast<float>(scalar);
+  append_binary(function, editor_.add_constant(node_.name, make_constant({1}, std::span(&value, 1))));
+}
+
+void QuantizedChain::express(Meaning meaning) {
+  const double factor = meaning_.scale / meaning.scale;
+  const double shift = (meaning_.offset - meaning.offset) / meaning.scale;
+  meaning_ = meaning;
+  if (factor == 1 && shift == 0) return;
+  if (shift != 0 && !has_linear_) return append("linear", factor, shift);
+  if (factor != 1) append_scalar("mul", factor);
+  if (shift != 0) append_scalar("add", shift);
+}
+
+void QuantizedChain::settle_bounds() {
+  if (low_ > -kInfinity) {
+    if (in_hand(low_) == 0)
+      append("relu");
+    else
+      append_scalar("max", in_hand(low_));
+  }
+  if (high_ < kInfinity) append_scalar("min", in_hand(high_));
+  low_ = -kInfinity;
+  high_ = kInfinity;
+}
+
+void QuantizedChain::forget_bounds_of_codes() {
+  // Half a code does not matter: it is rounded.
+  if (in_hand(low_) < 0.5) low_ = -kInfinity;
+  if (in_hand(high_) > kCodeMax - 0.5) high_ = kInfinity;
+}
+
+void QuantizedChain::activate(const PostOperation& activation) {
+  if (activation.function == "relu" || activation.function == "clip") {
+    const bool relu = activation.function == "relu";
+    const double low = relu ? 0 : activation.alpha, high = relu ? kInfinity : activation.beta;
+    low_ = std::min(std::max(low_, low), high);
+    high_ = std::min(std::max(high_, low), high);
+    return;
+  }
+  settle_bounds();
+  express({});
+  append(activation.function.c_str(), activation.alpha, activation.beta);
+}
+
+void QuantizedChain::combine(const std::string& function, ValueIndex operand) {
+  settle_bounds();
+  express({});
+  append_binary(function, operand);
+}
+
+void QuantizedChain::add(const Quantized& addend) {
+  settle_bounds();
+  express({.scale = addend.scale, .offset = meaning_.offset});
+  append_binary("add", addend.codes);
+  meaning_.offset -= addend.scale * static_cast<double>(addend.zero_point);
+}
+
+void QuantizedChain::round(double scale, int64_t zero_point) {
+  express(of_codes(scale, zero_point));
+  forget_bounds_of_codes();
+  settle_bounds();
+  append("clip", 0, kCodeMax);
+  append("round");
+}
+
+Node QuantizedChain::finish(double scale, int64_t zero_point) && {
+  express(of_codes(scale, zero_point));
+  forget_bounds_of_codes();
+  settle_bounds();
+  return std::move(node_);
+}
+
+Node QuantizedChain::finish() && {
+  express({});
+  settle_bounds();
+  return std::move(node_);
+}
+
+}  // namespace foliot
