@@ -91,7 +91,12 @@ Status PackageStore::compile_to(const fs::path& package, const fs::path& model, 
                     "with --cache",
                     folder_.string(), reason));
   }
-  FOLIOT_RETURN_IF_ERROR(compile_(model, options, draft.file().number(), watch));
+  const Status compiled = compile_(model, options, draft.file().number(), watch);
+  // Who compiles knows the file and not its name, which people need when a disk is full.
+  if (compiled.code() == StatusCode::kResourceExhausted) {
+    return compiled.with_context(fmt::format("compiling into {}", folder_.string()));
+  }
+  FOLIOT_RETURN_IF_ERROR(compiled);
   if (draft.publish()) return {};
   return Status::internal(fmt::format("cannot write {}: {}", package.string(), std::strerror(errno)));
 }
