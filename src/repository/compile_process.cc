@@ -101,7 +101,10 @@ class Conversation {
     if (child.signal() == SIGXFSZ) return Status::resource_exhausted("the compiled model is too large");
     const auto last = complained_.find_last_not_of(" \n");
     const std::string words = last == std::string::npos ? "" : ": " + complained_.substr(0, last + 1);
-    return Status::internal(fmt::format("the process that compiled it ended with {}{}", child.ending(), words));
+    // A library that is refused memory may crash instead of saying so.
+    const bool crashed = child.signal() == SIGSEGV || child.signal() == SIGBUS || child.signal() == SIGABRT;
+    const std::string hint = crashed ? "; if it was memory that it lacked, raise --compile-memory" : "";
+    return Status::internal(fmt::format("the process that compiled it ended with {}{}{}", child.ending(), words, hint));
   }
 
   const CompileRequest& request_;
