@@ -352,7 +352,7 @@ int register_conformance(const std::string& name, DeviceFactory make_device) {
       {"one_packing_for_all_batch_sizes", check_one_packing},      {"rows_ignore_their_neighbours", check_neighbours},
       {"programs_share_the_page_cache", check_shared_page_cache},  {"running_unloaded_is_a_bug", check_unloaded},
       {"lowering_is_deterministic", check_deterministic_lowering}, {"damaged_plans_are_refused", check_damaged_plans}};
-  for (const auto& [test, check] : checks) add(test, [=] { check(make_device); });
+  for (const auto& [test, check] : checks) add(test, [check = check, make_device] { check(make_device); });
   for (const auto& cases : {operator_cases(), narrow_cases()})
     for (const OperatorCase& operation : cases) add(operation.name, [=] { check_operator(make_device, operation); });
   return count;

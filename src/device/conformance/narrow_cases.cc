@@ -155,8 +155,8 @@ void add_quantized(Cases& cases) {
     }
   });
   // Groups of every kind: all channels, some, one.
-  for (const auto& [name, groups] : {std::pair{"all", 1}, {"grouped", 4}, {"depthwise", 32}})
-    cases.add(std::string("quantized_convolution_") + name, [groups](Writer& w) {
+  for (const auto& kind : {std::pair{"all", 1}, {"grouped", 4}, {"depthwise", 32}})
+    cases.add(std::string("quantized_convolution_") + kind.first, [groups = kind.second](Writer& w) {
       const Shape x{2, 32, 7, 7}, y{2, 32, 7, 7};
       const ValueIndex weights = w.weights({32, 32 / groups, 3, 3});
       const ValueIndex bias = w.constant({32}, kFloat, {-20000, 20000});
