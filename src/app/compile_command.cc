@@ -46,6 +46,15 @@ void print_summary(const Program& program, const std::filesystem::path& output) 
   }
 }
 
+// Nodes that a device could only give a kernel made to be correct, not fast.
+void warn_of_reference_kernels(const Program& program) {
+  for (const Plan& plan : program.plans)
+    for (const Operator& step : plan.operators)
+      if (step.kernel.starts_with("ref"))
+        fmt::print(stderr, "warning: node '{}' ({}, batch {}) runs on the reference kernel {}, which is slow\n",
+                   step.name, to_string(step.kind), plan.batch_size, step.kernel);
+}
+
 // On a device of its own: the compiler has used up the one that it had.
 Status write_report(const CompiledProgram& compiled, const CompileCommandOptions& options) {
   const auto device = make_cpu_device({.threads = options.threads});
@@ -82,6 +91,7 @@ int run(const CompileCommandOptions& options) {
     return fail(status);
   }
   print_summary(compiled->program, output);
+  warn_of_reference_kernels(compiled->program);
   if (!options.report && options.report_json.empty()) return 0;
   const Status status = write_report(*compiled, options);
   return status.ok() ? 0 : fail(status);

@@ -28,7 +28,10 @@ class IdleDevice : public Device {
   std::string fingerprint() const override { return "1"; }
   bool multiplies(DataType) const override { return true; }
   std::unique_ptr<Device> another() const override { return std::make_unique<IdleDevice>(); }
-  Result<LoweredProgram> lower(std::span<const Graph>) override { return Status::unimplemented("lower"); }
+  std::vector<std::string> layouts(std::span<const Graph>) const override { return {"idle"}; }
+  Result<LoweredProgram> lower(std::span<const Graph>, const std::string&) override {
+    return Status::unimplemented("lower");
+  }
   Status allocate(const DeviceMemory&) override { return Status(); }
   Result<std::unique_ptr<Executable>> preload(std::span<const Plan>, std::shared_ptr<WeightsSource>) override {
     return std::unique_ptr<Executable>(std::make_unique<IdleExecutable>(alive_));

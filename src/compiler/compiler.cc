@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,8 +28,10 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 3;
+constexpr int kCompilerVersion = 4;
 constexpr uint32_t kBatchSizeMax = 4096;
+// Runs of a plan in each layout that is tried.
+constexpr int kChoosingRuns = 4;
 
 // How far rows may differ from one batch size to another, as a share of the largest
 // value: in float32, and at most where that is what narrowing costs.
@@ -35,6 +39,14 @@ constexpr double kBatchTolerance = 1e-3, kNarrowTolerance = 0.5;
 
 // Shares of the whole at which the steps begin.
 constexpr double kTranslating = 0.1, kLowering = 0.3, kLoading = 0.6, kMeasuring = 0.65, kChecking = 0.8;
+
+// Of all threads of this process: unlike the time that passes, it does not depend
+// on what else the machine is doing.
+Duration processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
+}
 
 Status check_options(const CompileOptions& options, const Device& device) {
   if (options.precision == Precision::kBfloat16 && !device.multiplies(DataType::kBfloat16)) {
@@ -183,12 +195,37 @@ class Compilation {
     return {};
   }
 
+  // Lowers the graphs in every layout that the device proposes, and keeps what
+  // runs fastest.
   Status lower() {
-    report("choosing kernels", kLowering);
-    FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device_.lower(graphs_));
-    FOLIOT_CHECK(lowered.plans.size() == graphs_.size());
+    const std::vector<std::string> layouts = device_.layouts(graphs_);
+    std::optional<double> best;
+    std::vector<Plan> best_plans;
+    std::vector<std::byte> best_weights;
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      report(fmt::format("choosing kernels, activations {}", layouts[i]),
+             kLowering + (kLoading - kLowering) * static_cast<double>(i) / static_cast<double>(layouts.size()));
+      FOLIOT_RETURN_IF_ERROR(lower_in(layouts[i]));
+      if (layouts.size() == 1) break;
+      FOLIOT_ASSIGN_OR_RETURN(const double slowness, measure_slowness());
+      if (best && *best <= slowness) continue;
+      best = slowness;
+      best_plans = program_.plans;
+      best_weights = std::move(weights_);
+    }
+    if (best) {
+      program_.plans = std::move(best_plans);
+      weights_ = std::move(best_weights);
+      program_.weights_bytes = weights_.size();
+    }
     if (program_.batching) remember_whole_outputs();
     graphs_.clear();
+    return {};
+  }
+
+  Status lower_in(const std::string& layout) {
+    FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device_.lower(graphs_, layout));
+    FOLIOT_CHECK(lowered.plans.size() == graphs_.size());
     weights_ = lay_out_weights(lowered);
     program_.weights_bytes = weights_.size();
     program_.plans = std::move(lowered.plans);
@@ -201,6 +238,26 @@ class Compilation {
                       plan.batch_size, plan.workspace_bytes >> 20, options_.workspace_bytes_max >> 20));
     }
     return {};
+  }
+
+  // The geometric mean of what the smallest and the largest batch of the first
+  // bucket take at least, in seconds of processor time. Inputs are zeros.
+  Result<double> measure_slowness() {
+    const std::unique_ptr<Device> device = device_.another();
+    FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner,
+                            ProgramRunner::create(*device, program_, weights_));
+    double product = 1;
+    for (const size_t plan : {size_t{0}, program_.batch_sizes.size() - 1}) {
+      runner->put_input(std::vector<std::byte>(program_.plans[plan].input_bytes));
+      Duration shortest = Duration::max();
+      for (int run = 0; run < kChoosingRuns; ++run) {
+        const Duration before = processor_time();
+        FOLIOT_RETURN_IF_ERROR(runner->run_range(plan, {}).status());
+        shortest = std::min(shortest, processor_time() - before);
+      }
+      product *= shortest.to_seconds();
+    }
+    return std::sqrt(product);
   }
 
   // What the outputs are if it turns out that the model cannot be batched.

@@ -102,6 +102,15 @@ std::optional<Activation> match_hard_swish(const Pattern& pattern, const Node& n
   return std::nullopt;
 }
 
+// node = x * sigmoid(x)
+std::optional<Activation> match_silu(const Pattern& pattern, const Node& node) {
+  for (ValueIndex operand : node.inputs) {
+    const Node* gate = pattern.function_node(operand, OperatorKind::kUnary, "sigmoid");
+    if (gate != nullptr && gate->inputs[0] == other_operand(node, operand)) return Activation{"silu", gate->inputs[0]};
+  }
+  return std::nullopt;
+}
+
 // node = x * clip(x + 3, 0, 6) / 6
 std::optional<Activation> match_divided_hard_swish(const Pattern& pattern, const Node& node) {
   if (!pattern.is_scalar(node.inputs[1], 6)) return std::nullopt;
@@ -118,6 +127,7 @@ std::optional<Activation> match(const Pattern& pattern, const GraphEditor& edito
   if (pattern.is_function(node, OperatorKind::kBinary, "div")) return match_divided_hard_swish(pattern, node);
   if (!pattern.is_function(node, OperatorKind::kBinary, "mul")) return std::nullopt;
   if (const auto gelu = match_gelu(pattern, editor, node)) return gelu;
+  if (const auto silu = match_silu(pattern, node)) return silu;
   return match_hard_swish(pattern, node);
 }
 

@@ -37,7 +37,8 @@ Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan
 }
 
 Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const uint64_t> bounds) {
-  FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(std::span(&graph, 1)));
+  const std::span graphs(&graph, 1);
+  FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(graphs, device.layouts(graphs).front()));
   const std::vector<std::byte> weights = lay_out_weights(lowered);
   Program program;
   program.page_bytes = kPageBytes;

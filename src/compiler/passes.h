@@ -14,7 +14,7 @@ namespace foliot {
 void fold_channel_arithmetic(GraphEditor& editor);
 // Means, differences and roots, as exporters write LayerNormalization.
 void fuse_layer_norm(GraphEditor& editor);
-// GELU and HardSwish written out.
+// GELU, SiLU and HardSwish written out.
 void fuse_activations(GraphEditor& editor);
 // Transpositions of the last two dimensions and scalar factors move into products.
 void fuse_matrix_products(GraphEditor& editor);

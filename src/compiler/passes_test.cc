@@ -144,5 +144,14 @@ TEST(PassesTest, RecognisesHardSwish) {
   EXPECT_EQ(graph.nodes[0].attributes.text("function"), "hard_swish");
 }
 
+TEST(PassesTest, FusesSilu) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(4)}).output("y");
+  model.node("Sigmoid", {"x"}, "gate").node("Mul", {"gate", "x"}, "y");
+  const Graph graph = optimized(model, {{1, 4}});
+  ASSERT_EQ(graph.nodes.size(), 1u);
+  EXPECT_EQ(graph.nodes[0].attributes.text("function"), "silu");
+}
+
 }  // namespace
 }  // namespace foliot

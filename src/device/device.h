@@ -91,10 +91,13 @@ class Device {
   // A fresh device with the options of this one.
   virtual std::unique_ptr<Device> another() const = 0;
 
-  // Chooses kernels and layouts, packs constants, inserts reorders and says
-  // which tensors alias. One packing of each constant serves all graphs. Errors:
-  // kUnimplemented naming the node.
-  virtual Result<LoweredProgram> lower(std::span<const Graph> graphs) = 0;
+  // The layouts of activations worth trying for these graphs, at least one. Which
+  // is the fastest only measuring can tell.
+  virtual std::vector<std::string> layouts(std::span<const Graph> graphs) const = 0;
+  // Chooses kernels that suit one of layouts(), packs constants, inserts reorders
+  // and says which tensors alias. One packing of each constant serves all graphs.
+  // Errors: kUnimplemented naming the node.
+  virtual Result<LoweredProgram> lower(std::span<const Graph> graphs, const std::string& layout) = 0;
 
   // Takes, locks and pre-faults all memory. Call once, before preload().
   // Errors: kResourceExhausted, saying how much could not be had and what to do.

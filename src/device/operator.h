@@ -47,7 +47,7 @@ enum class OperatorKind : uint16_t {
   kAveragePool,
   // X -> Y. function: "relu" "sigmoid" "tanh" "erf" "exp" "log" "sqrt" "neg"
   // "abs" "reciprocal" "floor" "ceil" "round" "sign" "not" "gelu" (exact, erf)
-  // "gelu_tanh" "softplus" "hard_swish" "sin" "cos" "tan" "asin" "acos" "atan"
+  // "gelu_tanh" "softplus" "hard_swish" "silu" "sin" "cos" "tan" "asin" "acos" "atan"
   // "sinh" "cosh" "asinh" "acosh" "atanh", or with parameters alpha, beta:
   // float: "clip" (alpha = min, beta = max) "leaky_relu" (alpha) "elu"
   // (alpha) "hard_sigmoid" (alpha, beta) "linear" (alpha * x + beta). Narrow: bfloat16.

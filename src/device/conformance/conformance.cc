@@ -64,8 +64,8 @@ void expect_reference(const Graph& graph, std::span<const Array> inputs, const O
   }
 }
 
-PlannedProgram lower_or_fail(Device& device, std::span<const Graph> graphs) {
-  auto program = lower_and_plan(device, graphs);
+PlannedProgram lower_or_fail(Device& device, std::span<const Graph> graphs, size_t layout = 0) {
+  auto program = lower_and_plan(device, graphs, layout);
   if (!program.ok()) {
     ADD_FAILURE() << program.status().message();
     return {};
@@ -109,19 +109,17 @@ void expect_any_split(Session& session, std::span<const Array> inputs, const Out
   }
 }
 
-void check_operator(const DeviceFactory& make_device, const OperatorCase& operation) {
-  Random random(7);
-  CaseGraphBuilder builder;
-  operation.build(builder, random);
+void check_in_layout(const DeviceFactory& make_device, const std::vector<Graph>& graphs, size_t layout, Range range,
+                     Random random) {
   const std::unique_ptr<Device> device = make_device();
-  const std::vector<Graph> graphs{builder.graph()};
-  const PlannedProgram program = lower_or_fail(*device, graphs);
+  SCOPED_TRACE("activations " + device->layouts(graphs)[layout]);
+  const PlannedProgram program = lower_or_fail(*device, graphs, layout);
   if (testing::Test::HasFailure()) return;
   expect_contract(graphs[0], program.plans[0]);
 
   Session session(*device, {program}, kPageBytes);
   session.load(0, 0);
-  const std::vector<Array> inputs = random_inputs(graphs[0], random, operation.range);
+  const std::vector<Array> inputs = random_inputs(graphs[0], random, range);
   const Outputs whole = session.run(0, 0, inputs);
   expect_reference(graphs[0], inputs, whole);
   expect_any_split(session, inputs, whole);
@@ -129,6 +127,16 @@ void check_operator(const DeviceFactory& make_device, const OperatorCase& operat
   session.executable(0).unload();
   session.load(0, static_cast<PageIndex>(2 * session.pages(0) - 1), true);
   EXPECT_EQ(session.run(0, 0, inputs), whole) << "on other pages";
+}
+
+void check_operator(const DeviceFactory& make_device, const OperatorCase& operation) {
+  Random random(7);
+  CaseGraphBuilder builder;
+  operation.build(builder, random);
+  const std::vector<Graph> graphs{builder.graph()};
+  const size_t layouts = make_device()->layouts(graphs).size();
+  for (size_t layout = 0; layout < layouts; ++layout)
+    check_in_layout(make_device, graphs, layout, operation.range, random);
 }
 
 // A small network whose batch is free: the same constants for every batch size.

@@ -154,6 +154,28 @@ void add_convolution_fusions(Cases& cases) {
   });
 }
 
+// Of two rows, and with channels that fill no block.
+void add_joined_images(Cases& cases) {
+  for (const int64_t channels : {32, 24})
+    cases.add(
+        "resized_and_joined_images_" + std::to_string(channels), [channels](CaseGraphBuilder& graph, Random& random) {
+          const Convolution conv{{2, 32, 6, 6}, {channels, 32, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
+          const Shape shape{2, channels, 6, 6}, large{2, channels, 12, 9};
+          const ValueIndex a = convolve(graph, conv, {graph.input(conv.x), weights(graph, random, conv.w)}, shape);
+          std::vector<ValueIndex> parts{graph.input({2, 3, 12, 9})};
+          for (const char* mode : {"nearest", "linear"})
+            parts.push_back(graph.node(Kind::kResize, {a}, large,
+                                       {{"mode", text(mode)},
+                                        {"coordinates", text("half_pixel")},
+                                        {"nearest", text("floor")},
+                                        {"scales", Reals{1, 1, 2, 1.5}}}));
+          const Shape joined{2, 3 + 2 * channels, 12, 9};
+          graph.output(graph.node(Kind::kConcat, parts, joined, {{"axis", integer(1)}}));
+          parts.erase(parts.begin());
+          graph.output(graph.node(Kind::kConcat, parts, {2, 2 * channels, 12, 9}, {{"axis", integer(1)}}));
+        });
+}
+
 void add_layout_meetings(Cases& cases) {
   const Convolution conv{{1, 16, 6, 6}, {32, 16, 3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
   const Shape shape{1, 32, 6, 6};
@@ -297,8 +319,8 @@ void add_pools(Cases& cases) {
 
 void add_elementwise(Cases& cases) {
   for (const char* function :
-       {"relu", "sigmoid",   "tanh",     "erf",        "exp", "neg", "abs",  "floor", "ceil", "round", "sign",
-        "gelu", "gelu_tanh", "softplus", "hard_swish", "sin", "cos", "atan", "sinh",  "cosh", "asinh"})
+       {"relu", "sigmoid",   "tanh",     "erf",        "exp",  "neg", "abs", "floor", "ceil", "round", "sign",
+        "gelu", "gelu_tanh", "softplus", "hard_swish", "silu", "sin", "cos", "atan",  "sinh", "cosh",  "asinh"})
     cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
                {-4, 4});
   for (const char* function : {"log", "sqrt", "reciprocal"})
@@ -532,6 +554,7 @@ void add_resizes(Cases& cases) {
 std::vector<OperatorCase> operator_cases() {
   Cases cases;
   add_convolutions(cases);
+  add_joined_images(cases);
   add_convolution_fusions(cases);
   add_layout_meetings(cases);
   add_matmuls(cases);

@@ -73,6 +73,7 @@ double unary(std::string_view function, double x, double alpha, double beta) {
   if (function == "gelu_tanh") return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   if (function == "softplus") return std::log1p(std::exp(x));
   if (function == "hard_swish") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
+  if (function == "silu") return x / (1 + std::exp(-x));
   if (function == "sin") return std::sin(x);
   if (function == "cos") return std::cos(x);
   if (function == "tan") return std::tan(x);

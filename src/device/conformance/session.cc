@@ -16,8 +16,8 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kBlockAlignment - 1) / kBlock
 
 }  // namespace
 
-Result<PlannedProgram> lower_and_plan(Device& device, std::span<const Graph> graphs) {
-  FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(graphs));
+Result<PlannedProgram> lower_and_plan(Device& device, std::span<const Graph> graphs, size_t layout) {
+  FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(graphs, device.layouts(graphs).at(layout)));
   PlannedProgram program;
   for (const std::vector<std::byte>& constant : lowered.constants) program.constant_bytes.push_back(constant.size());
   program.weights = assign_offsets(lowered);

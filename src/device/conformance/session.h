@@ -19,7 +19,8 @@ struct PlannedProgram {
   std::vector<uint64_t> constant_bytes;  // by constant
 };
 
-Result<PlannedProgram> lower_and_plan(Device& device, std::span<const Graph> graphs);
+// In one of the device's layouts, by its position.
+Result<PlannedProgram> lower_and_plan(Device& device, std::span<const Graph> graphs, size_t layout = 0);
 
 // The device's memory is sized for these programs, with pages for each of them
 // twice over. Programs are preloaded, none is loaded.

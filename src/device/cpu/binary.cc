@@ -264,6 +264,13 @@ std::optional<Choice> choose(const Node& node, GraphLowering& lowering) {
   return choice;
 }
 
+// Of so few elements that calling oneDNN would take longer than the work.
+bool is_small(const Node& node, const GraphLowering& lowering) {
+  constexpr uint64_t kElementsMax = 2048;
+  return node.post_operations.empty() && lowering.is_dense(node.inputs[0]) && lowering.is_dense(node.inputs[1]) &&
+         element_count(lowering.shape(node.outputs[0])) <= kElementsMax;
+}
+
 Status lower_own_binary(const Node& node, GraphLowering& lowering) {
   Loop function = nullptr;
   FOLIOT_RETURN_IF_ERROR(find_loop(lowering.value(node.inputs[0]).type, node.attributes.text("function"), function));
@@ -290,7 +297,8 @@ Result<bool> lower_binary(const Node& node, GraphLowering& lowering) {
   const bool narrow = lowering.computes_narrow(node);
   if (!narrow && lowering.value(node.inputs[0]).type != lowering.value(node.inputs[1]).type)
     return Status::unimplemented("operands of two types; cast one before");
-  const std::optional<Choice> choice = choose(node, lowering);
+  const bool own = !narrow && is_small(node, lowering);
+  const std::optional<Choice> choice = own ? std::nullopt : choose(node, lowering);
   if (!choice && (narrow || !node.post_operations.empty())) return false;
   if (!choice) {
     FOLIOT_RETURN_IF_ERROR(lower_own_binary(node, lowering));

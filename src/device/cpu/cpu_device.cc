@@ -23,10 +23,13 @@ namespace foliot {
 namespace {
 
 // Raised whenever lowering gives other plans for the same graph.
-constexpr int kLoweringVersion = 3;
+constexpr int kLoweringVersion = 4;
 // Entries of oneDNN's cache of compiled primitives: those of many models at a time.
 constexpr int kPrimitiveCacheEntries = 32768;
 constexpr uint64_t kPageAlignment = 4096;
+
+// Layouts of activations.
+constexpr std::string_view kBlockedName = "blocked", kChannelsLastName = "channels_last";
 
 std::string_view name_of(dnnl::cpu_isa isa) {
   switch (isa) {
@@ -127,7 +130,8 @@ class OneDnnDevice : public CpuDevice {
   std::unique_ptr<Device> another() const override { return make_cpu_device(options_); }
 
   bool memory_locked() const override { return memory_locked_; }
-  Result<LoweredProgram> lower(std::span<const Graph> graphs) override;
+  std::vector<std::string> layouts(std::span<const Graph> graphs) const override;
+  Result<LoweredProgram> lower(std::span<const Graph> graphs, const std::string& layout) override;
   Status allocate(const DeviceMemory& memory) override;
   Result<std::unique_ptr<Executable>> preload(std::span<const Plan> plans,
                                               std::shared_ptr<WeightsSource> weights) override;
@@ -154,7 +158,21 @@ class OneDnnDevice : public CpuDevice {
   std::map<std::string, std::weak_ptr<PreparedProgram>> prepared_;  // by plans_key()
 };
 
-Result<LoweredProgram> OneDnnDevice::lower(std::span<const Graph> graphs) {
+std::vector<std::string> OneDnnDevice::layouts(std::span<const Graph> graphs) const {
+  const bool convolves = std::ranges::any_of(graphs, [](const Graph& graph) {
+    return std::ranges::any_of(graph.nodes, [](const Node& node) {
+      return node.kind == OperatorKind::kConvolution || node.kind == OperatorKind::kConvolutionTranspose;
+    });
+  });
+  std::vector<std::string> names{std::string(kBlockedName)};
+  if (convolves) names.emplace_back(kChannelsLastName);
+  return names;
+}
+
+Result<LoweredProgram> OneDnnDevice::lower(std::span<const Graph> graphs, const std::string& layout) {
+  FOLIOT_CHECK(layout == kBlockedName || layout == kChannelsLastName);
+  const ActivationLayout activations =
+      layout == kBlockedName ? ActivationLayout::kBlocked : ActivationLayout::kChannelsLast;
   use_threads(options_.threads);
   // The graph with the largest batch chooses how constants are packed: that is
   // where throughput comes from.
@@ -167,7 +185,7 @@ Result<LoweredProgram> OneDnnDevice::lower(std::span<const Graph> graphs) {
   Packing packing(engine_);
   try {
     for (size_t i : order) {
-      FOLIOT_ASSIGN_OR_RETURN(program.plans[i], GraphLowering(graphs[i], packing, engine_).lower());
+      FOLIOT_ASSIGN_OR_RETURN(program.plans[i], GraphLowering(graphs[i], activations, packing, engine_).lower());
     }
   } catch (const dnnl::error& error) {
     return Status::internal(fmt::format("oneDNN failed while lowering: {}", error.what()));

@@ -70,7 +70,7 @@ TEST(CpuDevice, UnknownFunctionNamesTheNode) {
   const ValueIndex x = builder.input({4});
   builder.output(builder.node(OperatorKind::kUnary, {x}, {4}, {{"function", std::string("frobnicate")}}));
   const std::vector<Graph> graphs{builder.graph()};
-  const auto lowered = with_threads(1)()->lower(graphs);
+  const auto lowered = with_threads(1)()->lower(graphs, "blocked");
   ASSERT_FALSE(lowered.ok());
   EXPECT_EQ(lowered.status().code(), StatusCode::kUnimplemented);
   EXPECT_NE(lowered.status().message().find("node 0"), std::string::npos) << lowered.status().message();

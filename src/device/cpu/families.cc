@@ -19,7 +19,7 @@ constexpr std::array kFamilies{
     Family{OperatorKind::kLayerNorm, lower_layer_norm, describe_layer_norm, nullptr, ""},
     Family{OperatorKind::kLrn, lower_lrn, describe_lrn, make_lrn, "foliot:lrn"},
     Family{OperatorKind::kReduce, lower_reduce, nullptr, make_reduce, "foliot:reduce"},
-    Family{OperatorKind::kConcat, lower_concat, describe_concat, make_concat, "foliot:concat"},
+    Family{OperatorKind::kConcat, lower_concat, nullptr, make_concat, "foliot:concat"},
     Family{OperatorKind::kSlice, lower_walking, nullptr, make_strided_copy, "foliot:strided_copy"},
     Family{OperatorKind::kTranspose, lower_transpose, describe_transpose, make_strided_copy, "foliot:strided_copy"},
     Family{OperatorKind::kReshape, lower_reshape, nullptr, make_copy, "foliot:copy"},

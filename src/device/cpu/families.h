@@ -69,7 +69,6 @@ Result<bool> lower_reduce(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_reduce(const OperatorView& view);
 
 Result<bool> lower_concat(const Node& node, GraphLowering& lowering);
-Result<PrimitiveRecipe> describe_concat(const OperatorView& view);
 Result<std::unique_ptr<Kernel>> make_concat(const OperatorView& view);
 
 Result<bool> lower_reshape(const Node& node, GraphLowering& lowering);

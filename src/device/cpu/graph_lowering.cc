@@ -40,8 +40,9 @@ Node binary_node(const Node& node, const PostOperation& operation, ValueIndex in
 
 }  // namespace
 
-GraphLowering::GraphLowering(const Graph& graph, Packing& packing, const dnnl::engine& engine)
+GraphLowering::GraphLowering(const Graph& graph, ActivationLayout layout, Packing& packing, const dnnl::engine& engine)
     : graph_(graph),
+      activation_layout_(layout),
       packing_(packing),
       engine_(engine),
       values_(graph.values),

@@ -19,16 +19,23 @@
 
 namespace foliot {
 
+// How the channels of images should lie.
+enum class ActivationLayout {
+  kBlocked,       // in blocks of a vector register, each block an image of its own
+  kChannelsLast,  // innermost
+};
+
 class GraphLowering {
  public:
   // All must outlive it.
-  GraphLowering(const Graph& graph, Packing& packing, const dnnl::engine& engine);
+  GraphLowering(const Graph& graph, ActivationLayout layout, Packing& packing, const dnnl::engine& engine);
 
   // Call once. Errors: kUnimplemented naming the node.
   Result<Plan> lower();
 
   // For families, about the node being lowered:
   const dnnl::engine& engine() const { return engine_; }
+  ActivationLayout activation_layout() const { return activation_layout_; }
   const Value& value(ValueIndex value) const { return values_.at(value); }
   const Shape& shape(ValueIndex value) const { return values_.at(value).shape; }
   static bool has(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; }
@@ -100,6 +107,7 @@ class GraphLowering {
   Status reorder(TensorIndex from, TensorIndex to);
 
   const Graph& graph_;
+  const ActivationLayout activation_layout_;
   Packing& packing_;
   const dnnl::engine& engine_;
   Plan plan_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/cpu/channel_layout.h"
 #include "device/cpu/families.h"
 #include "device/cpu/strided_loop.h"
 #include "device/cpu/typed.h"
@@ -57,26 +58,45 @@ class StridedCopyKernel : public Kernel {
   StridedLoop<2> loop_;
 };
 
-// Dense operands laid one after another along a dimension.
+// How many pieces of equal length each operand of a concatenation is cut into;
+// the result is piece 0 of every operand, then piece 1 of every operand, and so on.
+// Errors: kInvalidArgument if the operands do not lie as the result does.
+Result<int64_t> concat_rows(const OperatorView& view) {
+  const auto axis = static_cast<std::ptrdiff_t>(view.attributes().integer("axis"));
+  const Tensor& result = view.output();
+  const Status damaged = Status::invalid_argument("operands in another layout than the result");
+  std::optional<ChannelLayout> channels;
+  if (!result.layout.empty()) channels = channel_layout(view.output_descriptor());
+  if (!result.layout.empty() && (!channels || axis != 1)) return damaged;
+  for (size_t i = 0; i < view.operation().inputs.size(); ++i) {
+    const Tensor& part = view.input(i);
+    if (part.type != result.type || (!channels && !part.layout.empty())) return damaged;
+    if (!channels) continue;
+    const auto like = with_channels(*channels, part.type, part.shape);
+    if (!like || *like != view.input_descriptor(i)) return damaged;
+  }
+  if (!channels) return static_cast<int64_t>(element_count(Shape(result.shape.begin(), result.shape.begin() + axis)));
+  return channels->kind == ChannelLayout::Kind::kLast ? channels->rows * channels->places : channels->rows;
+}
+
+// Operands laid one after another along a dimension, in one layout.
 class ConcatKernel : public Kernel {
  public:
-  explicit ConcatKernel(const OperatorView& view) : to_(view.output_index()) {
-    const auto axis = static_cast<std::ptrdiff_t>(view.attributes().integer("axis"));
-    const Shape& shape = view.output().shape;
-    rows_ = static_cast<int64_t>(element_count(Shape(shape.begin(), shape.begin() + axis)));
-    for (size_t i = 0; i < view.operation().inputs.size(); ++i) {
-      const Shape& part = view.input(i).shape;
-      parts_.push_back({view.input_index(i), byte_size(view.output().type, Shape(part.begin() + axis, part.end()))});
-    }
+  ConcatKernel(const OperatorView& view, int64_t rows)
+      : to_(view.output_index()), rows_(rows), row_bytes_(bytes_of_row(view.output())) {
+    for (size_t i = 0; i < view.operation().inputs.size(); ++i)
+      parts_.push_back({view.input_index(i), bytes_of_row(view.input(i))});
   }
 
   Status run(Addresses addresses) override {
     std::byte* to = addresses[to_];
-    for (int64_t row = 0; row < rows_; ++row)
+    parallel_for(rows_, static_cast<int64_t>(row_bytes_) * rows_, [&](int64_t row) {
+      std::byte* place = to + static_cast<uint64_t>(row) * row_bytes_;
       for (const auto& [tensor, bytes] : parts_) {
-        std::memcpy(to, addresses[tensor] + static_cast<uint64_t>(row) * bytes, bytes);
-        to += bytes;
+        std::memcpy(place, addresses[tensor] + static_cast<uint64_t>(row) * bytes, bytes);
+        place += bytes;
       }
+    });
     return Status();
   }
 
@@ -86,8 +106,13 @@ class ConcatKernel : public Kernel {
     uint64_t bytes;  // of one row
   };
 
+  uint64_t bytes_of_row(const Tensor& tensor) const {
+    return byte_size(tensor.type, tensor.shape) / static_cast<uint64_t>(std::max<int64_t>(rows_, 1));
+  }
+
   TensorIndex to_;
-  int64_t rows_ = 0;
+  int64_t rows_;
+  uint64_t row_bytes_;
   std::vector<Part> parts_;
 };
 
@@ -165,6 +190,28 @@ std::optional<DataType> reorderable_type(DataType type) {
   }
 }
 
+// How channels of images that are concatenated should lie: as those of the
+// largest operand that is not dense, or last where they would not fill blocks.
+// Nullopt: densely, whatever is concatenated.
+std::optional<ChannelLayout> concat_channels(const Node& node, const GraphLowering& lowering) {
+  const DataType type = lowering.value(node.outputs[0]).type;
+  if (!dnnl_type(type) || node.attributes.integer("axis") != 1) return std::nullopt;
+  std::optional<ChannelLayout> largest;
+  uint64_t elements = 0;
+  for (ValueIndex input : node.inputs) {
+    if (lowering.is_dense(input) || element_count(lowering.shape(input)) <= elements) continue;
+    const std::optional<ChannelLayout> channels = channel_layout(lowering.layout(input));
+    if (!channels) continue;
+    elements = element_count(lowering.shape(input));
+    largest = channels;
+  }
+  const bool fills = std::ranges::all_of(node.inputs, [&](ValueIndex input) {
+    return !largest || with_channels(*largest, type, lowering.shape(input)).has_value();
+  });
+  if (!fills) largest->kind = ChannelLayout::Kind::kLast;
+  return largest;
+}
+
 constexpr size_t kReorderRankMax = 6;
 
 }  // namespace
@@ -236,48 +283,23 @@ Result<std::unique_ptr<Kernel>> make_strided_copy(const OperatorView& view) {
   return kernel;
 }
 
-// Channel blocks stay as they are where every operand has the same and fills them.
 Result<bool> lower_concat(const Node& node, GraphLowering& lowering) {
-  const ValueIndex destination = node.outputs[0];
-  std::optional<dnnl::concat::primitive_desc> chosen;
-  const bool floating = lowering.value(destination).type == DataType::kFloat32;
-  const bool blocked = floating && std::any_of(node.inputs.begin(), node.inputs.end(),
-                                               [&](ValueIndex input) { return !lowering.is_dense(input); });
-  if (blocked) {
-    try {
-      std::vector<Descriptor> sources;
-      for (ValueIndex input : node.inputs) sources.push_back(lowering.layout(input));
-      chosen.emplace(static_cast<int>(node.attributes.integer("axis")), sources, lowering.engine(),
-                     PrimitiveAttributes().make());
-      if (!is_storable(chosen->dst_desc())) chosen.reset();
-    } catch (const dnnl::error&) {
-      chosen.reset();
-    }
-  }
-  Operator operation = GraphLowering::begin(node, chosen ? "" : "foliot:concat");
+  const std::optional<ChannelLayout> channels = concat_channels(node, lowering);
+  Operator operation = GraphLowering::begin(node, "foliot:concat");
+  const auto layout = [&](ValueIndex value) {
+    return *with_channels(*channels, lowering.value(value).type, lowering.shape(value));
+  };
   for (ValueIndex input : node.inputs)
-    operation.inputs.push_back(chosen ? lowering.present(input) : lowering.dense(input));
-  operation.outputs = {chosen ? lowering.result(destination, chosen->dst_desc()) : lowering.dense_result(destination)};
+    operation.inputs.push_back(channels ? lowering.in_layout(input, layout(input)) : lowering.dense(input));
+  const ValueIndex result = node.outputs[0];
+  operation.outputs = {channels ? lowering.result(result, layout(result)) : lowering.dense_result(result)};
   FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
   return true;
 }
 
-Result<PrimitiveRecipe> describe_concat(const OperatorView& view) {
-  std::vector<Descriptor> sources;
-  PrimitiveRecipe recipe;
-  for (size_t i = 0; i < view.operation().inputs.size(); ++i) {
-    sources.push_back(view.input_descriptor(i));
-    recipe.inputs.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), view.input_index(i)});
-  }
-  recipe.descriptor =
-      dnnl::concat::primitive_desc(view.output_descriptor(), static_cast<int>(view.attributes().integer("axis")),
-                                   sources, view.engine(), PrimitiveAttributes().make());
-  recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
-  return recipe;
-}
-
 Result<std::unique_ptr<Kernel>> make_concat(const OperatorView& view) {
-  return std::unique_ptr<Kernel>(std::make_unique<ConcatKernel>(view));
+  FOLIOT_ASSIGN_OR_RETURN(const int64_t rows, concat_rows(view));
+  return std::unique_ptr<Kernel>(std::make_unique<ConcatKernel>(view, rows));
 }
 
 }  // namespace foliot

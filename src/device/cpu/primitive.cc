@@ -82,6 +82,7 @@ const std::map<std::string, EltwiseRow, std::less<>>& eltwise_rows() {
       {"gelu_tanh", {eltwise_gelu_tanh}},
       {"softplus", {eltwise_soft_relu}},
       {"hard_swish", {eltwise_hardswish}},
+      {"silu", {eltwise_swish, 0, 1}},
       {"clip", {eltwise_clip, 2}},
       {"leaky_relu", {eltwise_relu, 1}},
       {"elu", {eltwise_elu, 1}},

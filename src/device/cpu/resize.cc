@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/cpu/channel_layout.h"
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
 #include "device/cpu/parallel.h"
@@ -55,19 +56,29 @@ std::vector<Tap> taps_of(const Rule& rule, double scale, int64_t from, int64_t t
   return taps;
 }
 
+// Walks the result in the order in which it lies, one run of lanes (channels
+// that lie together) after another.
 class ResizeKernel : public Kernel {
  public:
-  explicit ResizeKernel(const OperatorView& view)
-      : from_(view.input_index(0)), to_(view.output_index()), strides_(dense_strides(view.input(0).shape)) {
+  ResizeKernel(const OperatorView& view, const std::optional<ChannelLayout>& channels)
+      : from_(view.input_index(0)), to_(view.output_index()) {
     const Shape& source = view.input(0).shape;
     const Shape& destination = view.output().shape;
     const Rule rule{view.attributes().text("coordinates"), view.attributes().text("nearest"),
                     view.attributes().text("mode") == "linear"};
+    Shape walked = source;  // the dimensions of the source in this order, groups for channels
     for (size_t d = 0; d < source.size(); ++d)
       taps_.push_back(taps_of(rule, view.attributes().reals("scales").at(d), source[d], destination[d]));
-    rows_ = destination[0] * (destination.size() > 1 ? destination[1] : 1);
-    row_ = static_cast<int64_t>(element_count(destination)) / std::max<int64_t>(rows_, 1);
+    if (channels) {
+      lanes_ = channels->lanes;
+      walked[1] = channels->groups;
+      taps_[1] = taps_of(rule, 1, channels->groups, channels->groups);
+    }
+    walked.push_back(lanes_);
+    strides_ = dense_strides(walked);
     leading_ = std::min<size_t>(destination.size(), 2);
+    rows_ = static_cast<int64_t>(taps_[0].size() * (leading_ == 2 ? taps_[1].size() : 1));
+    row_ = static_cast<int64_t>(element_count(destination)) / std::max<int64_t>(rows_, 1);
   }
 
   Status run(Addresses addresses) override {
@@ -110,33 +121,70 @@ class ResizeKernel : public Kernel {
 
   void fill(size_t d, const Corners& corners, const float* from, float*& to) const {
     if (d == taps_.size()) {
-      float value = 0;
-      for (size_t i = 0; i < corners.count; ++i) value += corners.weights[i] * from[corners.offsets[i]];
-      *to++ = value;
+      blend(corners, from, to);
+      to += lanes_;
       return;
     }
     for (size_t i = 0; i < taps_[d].size(); ++i) fill(d + 1, along(corners, d, static_cast<int64_t>(i)), from, to);
   }
 
+  void blend(const Corners& corners, const float* from, float* to) const {
+    const float* first = from + corners.offsets[0];
+    if (corners.count == 1) {
+      std::copy_n(first, lanes_, to);
+      return;
+    }
+    for (int64_t lane = 0; lane < lanes_; ++lane) to[lane] = corners.weights[0] * first[lane];
+    for (size_t i = 1; i < corners.count; ++i) {
+      const float* next = from + corners.offsets[i];
+      const float weight = corners.weights[i];
+      for (int64_t lane = 0; lane < lanes_; ++lane) to[lane] += weight * next[lane];
+    }
+  }
+
   TensorIndex from_, to_;
+  int64_t lanes_ = 1;
   Shape strides_;
   std::vector<std::vector<Tap>> taps_;  // by dimension, by position in the result
   int64_t rows_ = 1, row_ = 1;
   size_t leading_ = 1;
 };
 
+// Channels that are not resized stay as they lie, where the kernel knows how.
+std::optional<ChannelLayout> kept_channels(const Descriptor& layout, const std::vector<double>& scales) {
+  const std::optional<ChannelLayout> channels = channel_layout(layout);
+  if (!channels || channels->kind == ChannelLayout::Kind::kDense || scales.at(1) != 1) return std::nullopt;
+  return channels;
+}
+
 }  // namespace
 
 Result<bool> lower_resize(const Node& node, GraphLowering& lowering) {
   FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
-  const Shape& shape = lowering.shape(node.inputs[0]);
+  const ValueIndex source = node.inputs[0], destination = node.outputs[0];
+  const Shape& shape = lowering.shape(source);
   if (shape.empty() || shape.size() > 5) return Status::unimplemented("resizes one to five dimensions");
-  FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:resize"));
+  const auto channels = kept_channels(lowering.layout(source), node.attributes.reals("scales"));
+  if (!channels) {
+    FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:resize"));
+    return true;
+  }
+  Operator operation = GraphLowering::begin(node, "foliot:resize");
+  operation.inputs = {lowering.present(source)};
+  operation.outputs = {
+      lowering.result(destination, *with_channels(*channels, DataType::kFloat32, lowering.shape(destination)))};
+  FOLIOT_RETURN_IF_ERROR(lowering.emit(std::move(operation)));
   return true;
 }
 
 Result<std::unique_ptr<Kernel>> make_resize(const OperatorView& view) {
-  return std::unique_ptr<Kernel>(std::make_unique<ResizeKernel>(view));
+  std::optional<ChannelLayout> channels;
+  if (!view.input(0).layout.empty()) {
+    channels = kept_channels(view.input_descriptor(0), view.attributes().reals("scales"));
+    if (!channels || *with_channels(*channels, DataType::kFloat32, view.output().shape) != view.output_descriptor())
+      return Status::invalid_argument("resizes into another layout");
+  }
+  return std::unique_ptr<Kernel>(std::make_unique<ResizeKernel>(view, channels));
 }
 
 }  // namespace foliot

@@ -58,6 +58,7 @@ FOLIOT_UNARY(Gelu, T(0.5) * x * (T(1) + std::erf(x * T(M_SQRT1_2))));
 FOLIOT_UNARY(GeluTanh, T(0.5) * x * (T(1) + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x))));
 FOLIOT_UNARY(Softplus, std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))));
 FOLIOT_UNARY(HardSwish, x* std::min(std::max(x + T(3), T(0)), T(6)) / T(6));
+FOLIOT_UNARY(Silu, x / (T(1) + std::exp(-x)));
 FOLIOT_UNARY(Sin, std::sin(x));
 FOLIOT_UNARY(Cos, std::cos(x));
 FOLIOT_UNARY(Tan, std::tan(x));
@@ -90,6 +91,7 @@ Loop<T> floating_loop(std::string_view name) {
   if (name == "gelu_tanh") return loop<T, GeluTanh>;
   if (name == "softplus") return loop<T, Softplus>;
   if (name == "hard_swish") return loop<T, HardSwish>;
+  if (name == "silu") return loop<T, Silu>;
   if (name == "sin") return loop<T, Sin>;
   if (name == "cos") return loop<T, Cos>;
   if (name == "tan") return loop<T, Tan>;
