@@ -5,10 +5,12 @@
 #ifndef FOLIOT_FRONTEND_HTTP_STREAM_H_
 #define FOLIOT_FRONTEND_HTTP_STREAM_H_
 
+// clang-format off: Asio uses std::exchange and does not include it.
+#include <utility>
+// clang-format on
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <optional>
-#include <utility>
 
 namespace foliot {
 

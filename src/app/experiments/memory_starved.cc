@@ -17,7 +17,8 @@ constexpr double kRate = 1800;
 constexpr double kAttainment = 0.99;
 
 // drawn: each of the six profiles a hundred times, whose popularity is drawn; the seed is
-// the first with which the fluid bound is 97, 99.9 and 100 % at 50, 100 and 250 ms. equal: the same models, where each profile gets a sixth of the rate.
+// the first with which the fluid bound is 97, 99.9 and 100 % at 50, 100 and 250 ms. equal: the same models, where each
+// profile gets a sixth of the rate.
 constexpr uint64_t kPopularitySeed = 4;
 
 struct Cell {
