@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+NO_PROMTOOL = 69
 RULES = ROOT / "deploy/prometheus/foliot.rules.yml"
 
 
@@ -20,6 +21,8 @@ def run(*command):
 @pytest.mark.parametrize("arguments", [("check", RULES), ("test", RULES.with_suffix(".test.yml"))])
 def test_alerts(arguments):
     done = run("tools/promtool", arguments[0], "rules", arguments[1])
+    if done.returncode == NO_PROMTOOL:
+        pytest.skip(f"promtool cannot be had here: {done.stderr}")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
