@@ -34,7 +34,8 @@ inline std::string take_pem(BIO* bio) {
 // For localhost and 127.0.0.1, valid from two days ago.
 inline TestCertificate make_test_certificate(const TestCertificateOptions& options = {}) {
   constexpr long kDay = 24L * 60 * 60;
-  EVP_PKEY* const key = EVP_EC_gen("P-256");
+  char curve[] = "P-256";
+  EVP_PKEY* const key = EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", curve);
   X509* const certificate = X509_new();
   FOLIOT_CHECK(key != nullptr && certificate != nullptr);
   X509_set_version(certificate, X509_VERSION_3);

@@ -239,21 +239,27 @@ class SystemCallFilter {
   int error_ = 0;
 };
 
+// Of one argument of a system call. The library's own macros for it are C.
+scmp_arg_cmp equals(unsigned argument, uint64_t value) { return {argument, SCMP_CMP_EQ, value, 0}; }
+scmp_arg_cmp equals_where(unsigned argument, uint64_t mask, uint64_t value) {
+  return {argument, SCMP_CMP_MASKED_EQ, mask, value};
+}
+
 std::optional<std::string> restrict_system_calls() {
   if (kSanitized) return "no filter of system calls under a sanitizer";
   SystemCallFilter filter;
   for (const char* name : kAllowed) filter.allow(name);
   // Threads, but no processes. clone3() hides its flags, so that it does not exist.
-  filter.allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+  filter.allow("clone", equals_where(0, CLONE_THREAD, CLONE_THREAD));
   filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
   // Files are opened to be read.
   constexpr uint64_t kWriting = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
-  filter.allow("open", SCMP_A1(SCMP_CMP_MASKED_EQ, kWriting, O_RDONLY));
-  filter.allow("openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kWriting, O_RDONLY));
+  filter.allow("open", equals_where(1, kWriting, O_RDONLY));
+  filter.allow("openat", equals_where(2, kWriting, O_RDONLY));
   // Signals to itself (abort), names of threads, its own limits.
-  filter.allow("tgkill", SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid())));
-  filter.allow("prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
-  filter.allow("prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
+  filter.allow("tgkill", equals(0, static_cast<uint64_t>(::getpid())));
+  filter.allow("prctl", equals(0, PR_SET_NAME));
+  filter.allow("prlimit64", equals(0, 0));
   if (const int error = filter.load(); error != 0) return because("no filter of system calls", error);
   return std::nullopt;
 }
