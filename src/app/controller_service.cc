@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "transport/client_ids.h"
+#include "transport/frame_handlers.h"
 
 namespace foliot {
 namespace {
@@ -28,24 +29,6 @@ Duration thread_processor_time() {
 bool same_model(const ModelInfo& a, const ModelInfo& b) {
   return a.name == b.name && a.version == b.version && a.batch_sizes == b.batch_sizes && a.pages == b.pages &&
          a.buckets.size() == b.buckets.size();
-}
-
-// A frame that this side never gets from such a peer.
-Status unexpected(const Frame& frame) {
-  return Status::invalid_argument(fmt::format("a {} has no place here", to_string(frame.type)));
-}
-
-Status on_ping(const Frame& frame, Connection& connection, TimePoint now) {
-  Ping ping;
-  FOLIOT_RETURN_IF_ERROR(decode(frame, ping));
-  connection.send(Pong{ping.sent, now});
-  return Status();
-}
-
-Status on_goodbye(const Frame& frame) {
-  Goodbye goodbye;
-  FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
-  return Status::unavailable(fmt::format("it said goodbye: {}", goodbye.reason));
 }
 
 }  // namespace

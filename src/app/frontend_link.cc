@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "transport/frame_handlers.h"
 #include "transport/guest_clock.h"
 
 namespace foliot {
@@ -14,16 +15,6 @@ constexpr Duration kLookInterval = Duration::milliseconds(20);
 constexpr size_t kActionsPerRequestMax = 4;
 // What a worker asks for waits here until it takes it; who asks for more is mad.
 constexpr size_t kUnsentBytesMax = size_t{256} << 20;
-
-Status unexpected(const Frame& frame) {
-  return Status::invalid_argument(fmt::format("a {} has no place here", to_string(frame.type)));
-}
-
-Status on_goodbye(const Frame& frame) {
-  Goodbye goodbye;
-  FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
-  return Status::unavailable(fmt::format("it said goodbye: {}", goodbye.reason));
-}
 
 }  // namespace
 

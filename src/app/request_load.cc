@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "transport/frame_handlers.h"
 #include "transport/guest_clock.h"
 
 namespace foliot {
@@ -44,7 +45,7 @@ class RequestLoad::ControllerConversation : public Conversation {
       case MessageType::kGoodbye: return on_goodbye(frame);
       case MessageType::kAdmission: return read<Admission>(frame);
       case MessageType::kWorkers: return read<Workers>(frame);
-      default: return Status::invalid_argument(fmt::format("a {} has no place here", to_string(frame.type)));
+      default: return unexpected(frame);
     }
   }
   void on_close(const Status& reason, TimePoint /*now*/) override {
@@ -92,12 +93,6 @@ class RequestLoad::ControllerConversation : public Conversation {
     load_.on_statistics(statistics);
     return Status();
   }
-  Status on_goodbye(const Frame& frame) {
-    Goodbye goodbye;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
-    return Status::unavailable(fmt::format("the controller says: {}", goodbye.reason));
-  }
-
   RequestLoad& load_;
   Connection& connection_;
   GuestClock host_clock_;

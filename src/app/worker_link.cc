@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "transport/frame_handlers.h"
 #include "transport/guest_clock.h"
 
 namespace foliot {
@@ -20,16 +21,6 @@ constexpr Duration kPatience = Duration::seconds(5);
 
 // The controller may have sent more before it heard that this side leaves.
 constexpr Duration kDrainPatience = Duration::milliseconds(200);
-
-Status unexpected(const Frame& frame) {
-  return Status::invalid_argument(fmt::format("a {} has no place here", to_string(frame.type)));
-}
-
-Status on_goodbye(const Frame& frame) {
-  Goodbye goodbye;
-  FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
-  return Status::unavailable(fmt::format("it said goodbye: {}", goodbye.reason));
-}
 
 std::vector<std::vector<RowLayout>> layouts_of(const std::vector<ModelInfo>& models) {
   std::vector<std::vector<RowLayout>> layouts;
@@ -146,7 +137,7 @@ class WorkerLink::ClientConversation : public Conversation {
     heard_ = now;
     switch (frame.type) {
       case MessageType::kInputs: return on_inputs(frame, now);
-      case MessageType::kPing: return on_ping(frame, now);
+      case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kAttach: return on_attach(frame, now);
       case MessageType::kGoodbye: return on_goodbye(frame);
       default: return unexpected(frame);
@@ -161,12 +152,6 @@ class WorkerLink::ClientConversation : public Conversation {
   }
 
  private:
-  Status on_ping(const Frame& frame, TimePoint now) {
-    Ping ping;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, ping));
-    connection_.send(Pong{ping.sent, now});
-    return Status();
-  }
   Status on_attach(const Frame& frame, TimePoint now) {
     Attach attach;
     FOLIOT_RETURN_IF_ERROR(decode(frame, attach));

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "transport/frame_handlers.h"
 #include "transport/guest_clock.h"
 
 namespace foliot {
@@ -73,7 +74,7 @@ class WorkerService::ControllerConversation : public Conversation {
       case MessageType::kPong: return on_pong(frame, now);
       case MessageType::kWelcome: return on_welcome(frame);
       case MessageType::kGoodbye: return on_goodbye(frame);
-      default: return Status::invalid_argument(fmt::format("a {} has no place here", to_string(frame.type)));
+      default: return unexpected(frame);
     }
   }
   void on_close(const Status& reason, TimePoint /*now*/) override {
@@ -134,12 +135,6 @@ class WorkerService::ControllerConversation : public Conversation {
     ++emulated_.in_flight;
     emulated_.worker.send(action);
     return Status();
-  }
-
-  Status on_goodbye(const Frame& frame) {
-    Goodbye goodbye;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
-    return Status::unavailable(fmt::format("the controller says: {}", goodbye.reason));
   }
 
   WorkerService& service_;
