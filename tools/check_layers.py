@@ -21,6 +21,7 @@ ROOMS = {
     "access": ["config"],
     "device": ["core"],
     "device/cpu": ["device", "core"],
+    "device/cuda": ["device", "core"],
     "program": ["device", "core"],
     "compiler": ["program", "device", "core"],
     "worker": ["program", "device", "core"],
@@ -52,6 +53,7 @@ TESTS = {
 # Headers of a library -> the only rooms that may include them.
 LIBRARIES = {
     r"(oneapi/)?dnnl.*|omp\.h": ["device/cpu"],
+    r"cuda.*|cudnn.*|cublas.*|nvml.*": ["device/cuda"],
     r"onnx/.*": ["compiler"],
     r"grpc(pp)?/.*|.*\.grpc\.pb\.h": ["frontend", "transport", "client"],
     r"google/protobuf/.*|.*\.pb\.h": ["compiler", "program", "frontend", "transport", "client"],

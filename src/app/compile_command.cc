@@ -9,7 +9,6 @@
 #include <fstream>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "app/compile_report.h"
@@ -17,6 +16,7 @@
 #include "base/units.h"
 #include "compiler/compiler.h"
 #include "device/cpu/cpu_device.h"
+#include "platform/processor.h"
 #include "program/package.h"
 #include "repository/model_config.h"
 
@@ -106,7 +106,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       "model.toml beside the model is heeded.\n\n"
       "  foliot compile models/resnet50/model.onnx --report");
   auto options = std::make_shared<CompileCommandOptions>();
-  options->threads = std::max(1u, std::thread::hardware_concurrency() - 1);
+  options->threads = std::max(1u, usable_processors() - 1);
   command->add_option("model", options->model, "the .onnx file")->required();
   command->add_option("--output", options->output, "where to write the package")->default_str("MODEL.foliot");
   command->add_option("--batch-sizes", options->batch_sizes, "e.g. 1,2,4")->delimiter(',')->default_str("1,2,4,8,16");

@@ -11,6 +11,7 @@
 #include "app/compile_command.h"
 #include "app/confined_compile_command.h"
 #include "app/controller_command.h"
+#include "app/devices_command.h"
 #include "app/experiment_command.h"
 #include "app/explain_command.h"
 #include "app/flags.h"
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
   foliot::add_confined_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
+  foliot::add_devices_command(app, exit_code);
   foliot::add_keys_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
   foliot::add_simulate_command(app, exit_code);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <thread>
 
 #include "app/flags.h"
+#include "platform/processor.h"
 
 namespace foliot {
 
@@ -34,7 +34,7 @@ void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
 }
 
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options) {
-  options.threads = std::max(1u, std::thread::hardware_concurrency() - 1);
+  options.threads = std::max(1u, usable_processors() - 1);
   app.add_option("--threads", options.threads, "threads of one EXEC")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

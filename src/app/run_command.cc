@@ -12,7 +12,6 @@
 #include <span>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "compiler/compiler.h"
 #include "compiler/program_runner.h"
 #include "device/cpu/cpu_device.h"
+#include "platform/processor.h"
 #include "program/package.h"
 #include "repository/model_config.h"
 
@@ -282,7 +282,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a model once on arrays in files");
   command->footer(kFooter);
   auto options = std::make_shared<RunCommandOptions>();
-  options->threads = std::max(1u, std::thread::hardware_concurrency() - 1);
+  options->threads = std::max(1u, usable_processors() - 1);
   command->add_option("model", options->model, "an .onnx file, or a package that `foliot compile` made")->required();
   command->add_option("--input", options->inputs, "NAME=FILE.npy; once for each input")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

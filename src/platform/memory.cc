@@ -4,7 +4,8 @@
 #include <fstream>
 #include <limits>
 #include <string>
-#include <vector>
+
+#include "platform/control_group.h"
 
 namespace foliot {
 namespace {
@@ -23,13 +24,6 @@ std::optional<uint64_t> number_after(const fs::path& file, const std::string& ke
   return std::nullopt;
 }
 
-// A file that holds one number; nullopt if there is none ("max").
-std::optional<uint64_t> number_in(const fs::path& file) {
-  std::ifstream stream(file);
-  uint64_t number = 0;
-  return stream >> number ? std::optional(number) : std::nullopt;
-}
-
 struct Group {
   uint64_t limit = kUnlimited;
   uint64_t headroom = kUnlimited;
@@ -41,40 +35,24 @@ struct GroupFiles {
   const char* usage;
   const char* reclaimable;  // in memory.stat
 };
+constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
+constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file "};
 
-// The tightest of a control group and those that it lies in.
-void tighten(fs::path folder, const fs::path& top, const GroupFiles& files, Group& group) {
-  while (true) {
-    const auto limit = number_in(folder / files.limit);
-    const auto usage = number_in(folder / files.usage);
-    if (limit && usage) {
-      const uint64_t reclaimable = number_after(folder / "memory.stat", files.reclaimable).value_or(0);
-      const uint64_t used = *usage - std::min(*usage, reclaimable);
-      group.limit = std::min(group.limit, *limit);
-      group.headroom = std::min(group.headroom, *limit - std::min(*limit, used));
-    }
-    if (folder == top || !folder.has_relative_path()) return;
-    folder = folder.parent_path();
-  }
-}
-
+// The tightest of this process's control groups.
 Group group_of_this_process(const fs::path& root) {
-  Group group;
-  std::ifstream stream(root / "proc/self/cgroup");
-  for (std::string line; std::getline(stream, line);) {
-    const size_t slash = line.find('/');
-    if (slash == std::string::npos) continue;
-    const std::string path = line.substr(slash + 1);
-    const fs::path groups = root / "sys/fs/cgroup";
-    if (line.starts_with("0::")) {
-      tighten(path.empty() ? groups : groups / path, groups, {"memory.max", "memory.current", "inactive_file "}, group);
-    } else if (line.find(":memory:") != std::string::npos) {
-      const fs::path top = groups / "memory";
-      tighten(path.empty() ? top : top / path, top,
-              {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "}, group);
-    }
+  Group tightest;
+  for (const ControlGroup& group : control_groups(root, "memory")) {
+    const GroupFiles& files = group.version == 2 ? kVersion2 : kVersion1;
+    const auto limit = number_in(group.folder / files.limit);
+    const auto usage = number_in(group.folder / files.usage);
+    if (!limit || !usage) continue;
+    const uint64_t granted = static_cast<uint64_t>(*limit), taken = static_cast<uint64_t>(*usage);
+    const uint64_t reclaimable = number_after(group.folder / "memory.stat", files.reclaimable).value_or(0);
+    const uint64_t used = taken - std::min(taken, reclaimable);
+    tightest.limit = std::min(tightest.limit, granted);
+    tightest.headroom = std::min(tightest.headroom, granted - std::min(granted, used));
   }
-  return group;
+  return tightest;
 }
 
 }  // namespace
