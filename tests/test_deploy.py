@@ -9,6 +9,8 @@ import urllib.request
 
 import pytest
 
+from foliot_tools.server import foliot_binary
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NO_PROMTOOL = 69
 RULES = ROOT / "deploy/prometheus/foliot.rules.yml"
@@ -42,9 +44,22 @@ def test_alerts_and_documents_name_metrics_that_exist(small_server):
     assert metric_names(source) <= metric_names((ROOT / "docs/OPERATIONS.md").read_text()), "every metric is explained"
 
 
+UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
-@pytest.mark.parametrize("unit", sorted((ROOT / "deploy/systemd").glob("*.service")), ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_units(unit):
     done = run("systemd-analyze", "verify", "--man=no", unit)
     complaints = [line for line in done.stderr.splitlines() if unit.name in line and "not executable" not in line]
     assert not complaints
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_units_start_what_exists_and_close_what_it_does_not_need(unit):
+    text = unit.read_text()
+    command, *flags = re.search(r"^ExecStart=/usr/local/bin/foliot (.*)$", text, re.MULTILINE)[1].split()
+    known = run(foliot_binary(), command, "--help").stdout
+    assert all(flag in known for flag in flags if flag.startswith("--") and flag != "--config"), flags
+    hardening = text[text.index("NoNewPrivileges=") : text.index("[Install]")]
+    assert "DynamicUser=yes" in text and hardening in (ROOT / "deploy/systemd/foliot.service").read_text()
