@@ -11,6 +11,9 @@ import time
 
 import pytest
 
+from foliot_tools.cluster import EmulatedCluster
+from foliot_tools.link import Link, await_devices
+
 FOLIOT = os.environ.get("FOLIOT", "build/release/bin/foliot")
 
 
@@ -99,6 +102,26 @@ def test_workers_find_a_controller_that_was_restarted():
     for process in [*workers, second]:
         process.kill()
         process.wait()
+
+
+def test_a_controller_that_is_stopped_finishes_what_runs(tmp_path):
+    with EmulatedCluster(tmp_path, "resnet152", workers=2) as cluster:
+        link = Link(cluster.address)
+        await_devices(link, 2)
+        for _ in range(200):  # half a second of work
+            link.ask(5, 0)
+        end = time.monotonic() + 20
+        while not any(request.outcome == "served" for request in link.requests):
+            assert time.monotonic() < end
+            link.turn(0.01)
+        assert cluster.controller.stop() == 0, cluster.controller.output()
+        while link.connected():
+            link.turn(0.01)
+        outcomes = {request.outcome for request in link.requests}
+        assert outcomes == {"served", "draining"} and all(request.answers == 1 for request in link.requests)
+        assert link.goodbyes == ["it has stopped"]
+        for worker in cluster.workers:
+            assert worker.process.poll() is None, "workers look for the next one"
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,8 @@ class Cluster:
             if part.process.poll() is None:
                 part.kill()
 
-    def add_worker(self):
-        name = f"worker{len(self.workers)}"
-        worker = Part(
+    def worker_part(self, name):
+        return Part(
             self.folder / f"{name}.log",
             "worker",
             self.repository,
@@ -131,6 +130,9 @@ class Cluster:
             cache=self.folder / "cache",
             **self.worker_options,
         )
+
+    def add_worker(self):
+        worker = self.worker_part(f"worker{len(self.workers)}")
         self.workers.append(worker)
         worker.await_line("ready:", timeout=300)
         return worker
@@ -140,3 +142,25 @@ class Cluster:
         self.frontends.append(frontend)
         frontend.await_ready()
         return frontend
+
+
+class EmulatedCluster(Cluster):
+    """A controller and emulated workers, each a process; no front ends, since there are no inputs.
+
+    `profiles` is what `foliot worker --emulate` takes.
+    """
+
+    def __init__(self, folder, profiles, *, workers=4, page_cache="21.5GB"):
+        super().__init__(folder, None, workers=workers, frontends=0)
+        self.profiles = profiles
+        self.worker_options = {"page_cache": page_cache}
+
+    def worker_part(self, name):
+        return Part(
+            self.folder / f"{name}.log",
+            "worker",
+            emulate=self.profiles,
+            controller=self.address,
+            name=name,
+            **self.worker_options,
+        )

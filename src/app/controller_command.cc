@@ -4,13 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "app/controller_service.h"
 #include "app/flags.h"
 #include "app/schedulers.h"
+#include "app/stop_signals.h"
 #include "platform/clock.h"
+#include "platform/thread.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -20,18 +24,38 @@ struct ControllerFlags {
   std::string listen = "127.0.0.1:8100";
   std::string scheduler = "foliot";
   ControllerOptions controller{.health = HealthOptions()};
+  Duration drain_timeout = Duration::seconds(30);
 };
 
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void wait_until_drained(const ControllerService& service, Duration patience) {
+  const TimePoint give_up = monotonic_now() + patience;
+  while (!service.drained() && monotonic_now() < give_up) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 Status run(const ControllerFlags& flags) {
+  StopSignals signals;
   FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(flags.scheduler));
   ControllerService service(flags.controller, policy.make, monotonic_now,
                             [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
-  LinkLoop loop({.connection = {.role = Role::kController}, .stop_on_signals = true}, service);
+  LinkLoop loop({.connection = {.role = Role::kController}}, service);
   service.set_traffic(loop.traffic());
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
-  fmt::print("ready: port {}, scheduler {}\n", port, flags.scheduler);
-  std::fflush(stdout);
-  loop.run();
+  FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "links"}, [&] { loop.run(); }));
+  say(fmt::format("ready: port {}, scheduler {}", port, flags.scheduler));
+
+  signals.wait();
+  say("stopping: finishing what runs");
+  service.drain();
+  loop.wake();
+  wait_until_drained(service, flags.drain_timeout);
+  loop.stop();  // says goodbye to everybody
+  thread.join();
+  say("stopped");
   return Status();
 }
 
@@ -40,7 +64,8 @@ Status run(const ControllerFlags& flags) {
 void add_controller_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("controller", "Decide for workers that connect over TCP");
   command->footer(
-      "Workers bring their models; clients ask for them over the same port.\n\n"
+      "Workers bring their models; clients ask for them over the same port. Ctrl-C finishes what runs, refuses the\n"
+      "rest, and stops.\n\n"
       "  foliot controller --listen 0.0.0.0:8100\n"
       "  foliot worker --emulate resnet50:15 --count 10 --controller localhost:8100\n"
       "  foliot bench-controller localhost:8100 --rate 5000 --deadline 100ms\n\n"
@@ -56,6 +81,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
                     "plan each answer to be ready this long before its deadline");
   add_duration_flag(*command, "fence-after", flags->controller.health->fence_after,
                     "give up a worker that has not been heard of for so long");
+  add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what runs when stopping");
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot controller: {}\n", status.message());

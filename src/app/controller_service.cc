@@ -189,7 +189,13 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
   const TimePoint wake = controller_.turn(now);
   counters_.decisions.record(clock_() - now);
   let_go_who_is_idle();
+  if (drain_asked_.load()) go_on_draining(now);
   return wake;
+}
+
+void ControllerService::go_on_draining(TimePoint now) {
+  if (!std::exchange(draining_, true)) controller_.drain(now);
+  drained_.store(std::ranges::all_of(clients_, [](const Client& client) { return client.in_flight == 0; }));
 }
 
 Statistics ControllerService::take_statistics(TimePoint now) {

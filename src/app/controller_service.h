@@ -6,10 +6,11 @@
 // come again by its name with what its pages hold. Whatever strange message a peer
 // sends ends its connection and nothing else.
 //
-// Threading: belongs to the loop that drives it.
+// Threading: drain() and drained() from any thread; the rest belongs to the loop that drives it.
 #ifndef FOLIOT_APP_CONTROLLER_SERVICE_H_
 #define FOLIOT_APP_CONTROLLER_SERVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +41,11 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   Controller& controller() { return controller_; }
   // What the statistics say of the sockets; outlives the service.
   void set_traffic(const LinkTraffic& traffic) { traffic_ = &traffic; }
+  // From the next turn on what waits and what comes is refused (kDraining), and what
+  // runs is finished.
+  void drain() { drain_asked_.store(true); }
+  // After drain(): every request has its answer.
+  bool drained() const { return drained_.load(); }
 
   Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
@@ -81,6 +87,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   void on_worker_lost(WorkerConversation& worker, TimePoint now);
   void on_leave(WorkerConversation& worker, TimePoint now);
   void let_go_who_is_idle();
+  void go_on_draining(TimePoint now);
   void on_device(const DeviceChange& change, TimePoint now) override;
   Workers workers() const;
   void tell_workers();
@@ -96,6 +103,9 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   std::vector<Client> clients_;
   Counters counters_;
   const LinkTraffic* traffic_ = nullptr;
+  std::atomic<bool> drain_asked_{false};
+  std::atomic<bool> drained_{false};
+  bool draining_ = false;
 };
 
 }  // namespace foliot

@@ -361,6 +361,35 @@ TEST_F(ControllerServiceTest, AWorkerThatLeavesEndsWhatItHas) {
   EXPECT_THAT(worker_.check().message(), HasSubstr("may leave"));
 }
 
+TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
+  ControllerService service(
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {});
+  Peer worker(service, Role::kWorker);
+  ASSERT_TRUE(worker.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
+  Peer client(service, Role::kClient);
+  ASSERT_TRUE(client.say(request(1)).ok());
+  service.on_turn_end(at_ms(1));
+  const Action infer = worker.last<Action>();
+  ASSERT_EQ(infer.type, ActionType::kInfer);
+  service.drain();
+  service.on_turn_end(at_ms(2));
+  ASSERT_TRUE(client.say(request(2)).ok());
+  EXPECT_EQ(client.last<Completion>().refusal, Refusal::kDraining);
+  EXPECT_FALSE(service.drained());
+  ASSERT_TRUE(worker
+                  .say(Outcome{.action = infer.id,
+                               .type = infer.type,
+                               .device = infer.device,
+                               .model = infer.model,
+                               .start = at_ms(2),
+                               .end = at_ms(3),
+                               .output_end = at_ms(3)})
+                  .ok());
+  service.on_turn_end(at_ms(3));
+  EXPECT_EQ(client.last<Completion>().id, RequestId(1));
+  EXPECT_TRUE(service.drained());
+}
+
 TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
   std::vector<ModelInfo> more = *parse_emulated_models("resnet18,resnet50", kPageBytes);
   Peer first(service_, Role::kWorker);
