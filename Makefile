@@ -115,8 +115,12 @@ faults: build ## Thousands of fault schedules in virtual time (SEEDS=10000) unde
 soak: build python ## Mixed traffic with trouble for SOAK_SECONDS=600; nothing may leak or die
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/figures/soak.py
 
+.PHONY: soak-cluster
+soak-cluster: build python ## The same with processes that are killed, stopped and frozen at random, for SOAK_SECONDS=600
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/figures/soak_cluster.py
+
 .PHONY: figures
-figures: build python ## Measure the figures that Foliot promises: overload, many models, restart
+figures: build python ## Measure the figures that Foliot promises: overload, many models, restart, faults
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/figures/all.py
 
 .PHONY: experiments

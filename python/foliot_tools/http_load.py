@@ -37,11 +37,27 @@ class Asked:
         return self.outcome == "served" and self.answered <= self.deadline
 
 
+# From the server's verdict until the client has the answer, where both are busy.
+TRANSFER = 0.025
+
+
 @dataclasses.dataclass
 class Report:
     requests: list
     stray: int  # answers that nobody had asked for
-    stalls: list  # (begin, seconds) when this process did not get to run
+    stalls: list  # (begin, seconds) when this process, or the front end, did not get to run
+
+    def unanswered(self):
+        return [request for request in self.requests if request.outcome == "unanswered"]
+
+    def late_as_good(self):
+        """What was served though it was late on the client's clock, by more than its own stalls explain."""
+        late = [request for request in self.requests if request.outcome == "served" and not request.good]
+        return [request for request in late if request.answered - request.deadline > TRANSFER + self._stalled(request)]
+
+    def _stalled(self, request):
+        return sum(min(begin + seconds, request.answered) - max(begin, request.at) for begin, seconds in self.stalls
+                   if begin < request.answered and begin + seconds > request.at)
 
 
 class Connection(asyncio.Protocol):

@@ -3,6 +3,7 @@
 
 import sys
 
+import faults
 import many_models
 import model_updates
 import overload
@@ -12,4 +13,4 @@ from figure import print_figures
 
 if __name__ == "__main__":
     sys.exit(print_figures([*restart.measure(), *many_models.measure(), *overload.measure(), *simulation.measure(),
-                            *model_updates.measure(model_updates.read_options([]))]))
+                            *model_updates.measure(model_updates.read_options([])), *faults.measure(20)]))
