@@ -12,11 +12,13 @@ from foliot_tools.server import foliot_binary, free_ports
 
 
 class Part:
-    """One `foliot COMMAND`; all that it prints goes to the file `console`."""
+    """One `foliot COMMAND`; all that it prints goes to the file `console`. `namespace`: the
+    network namespace in which it runs, if it is another."""
 
-    def __init__(self, console, *arguments, **options):
+    def __init__(self, console, *arguments, namespace=None, **options):
         self.console = pathlib.Path(console)
-        self.command = [foliot_binary(), *map(str, arguments)]
+        prefix = ["ip", "netns", "exec", namespace] if namespace else []
+        self.command = [*prefix, foliot_binary(), *map(str, arguments)]
         for name, value in options.items():
             self.command += ["--" + name.replace("_", "-"), str(value)]
         self.process = None

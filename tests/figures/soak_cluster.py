@@ -4,8 +4,8 @@
 A controller, four workers and two front ends, each with open-loop load over HTTP, and
 `foliot serve` with a model whose versions change all the time. At random instants
 (SOAK_SEED) workers, a front end and the controller are killed, stopped with SIGTERM, and
-frozen for up to three seconds. Every request must have exactly one answer, right or an
-error to try again on; none that is late by the client's clock may count as good; every
+frozen for up to three seconds. Every request must have exactly one answer, right or a
+refusal; none that is late by the client's clock may count as good; every
 process that lives long must stay as large as it was.
 
 Spared are worker 0 and front end 0, and in its second half the controller and the server:
@@ -32,15 +32,15 @@ from figure import Figure, print_figures, say
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
 from foliot_tools.http_load import HttpLoad
-from foliot_tools.link import RETRYABLE
+from foliot_tools.link import REFUSALS
 from foliot_tools.server import Server
 
 RATE = 60  # requests/s at each front end and at the server
 DEADLINE = 0.2
 PATIENCE = 180  # until what was started again must serve, other people's freezes of the machine included
 GROWTH_MAX = 0.01
-# "503": the front end, or the model, is not ready; the client may try again.
-ENDS = RETRYABLE | {"served", "503"}
+# "503": the front end, or the model, is not ready.
+ENDS = {*REFUSALS, "503"}
 
 
 def write_version(path, seed, pixels):
@@ -257,7 +257,7 @@ def figures_of(seconds, reports, trouble, memory, count):
     return [
         Figure(check, "faults", ", ".join(f"{number} x {what}" for what, number in sorted(trouble.counts.items())),
                not trouble.failures),
-        Figure(check, "each request has one answer, right or an error to try again on",
+        Figure(check, "each request has one answer, right or a refusal",
                f"{unanswered} without, {stray} too many, {sum(strange.values())} strange, {len(broken)} connections "
                f"broken, of {len(requests)}; {good} good; {count['versions']} changes of version",
                unanswered == stray == len(broken) == 0 and not strange and count["versions"] > 0),
