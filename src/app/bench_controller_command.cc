@@ -26,27 +26,37 @@ double per_second(uint64_t count, Duration elapsed) {
   return elapsed > Duration() ? static_cast<double>(count) / elapsed.to_seconds() : 0;
 }
 
+std::string to_text(const Quantiles& quantiles) {
+  return fmt::format("p50 {}  p99 {}  p99.9 {}  max {}", format_duration(quantiles.p50), format_duration(quantiles.p99),
+                     format_duration(quantiles.p999), format_duration(quantiles.max));
+}
+
 std::string to_text(const Statistics& controller) {
   return fmt::format(
       "controller   {} devices, {:.0f} requests/s, {:.0f} actions/s, {:.0f} decisions/s, {:.0f} % of a core\n"
-      "decision     p50 {}  p99 {}  p99.9 {}  max {}\n",
+      "decision     {}\n"
+      "in CPU time  {}\n",
       controller.devices, per_second(controller.requests, controller.elapsed),
       per_second(controller.actions, controller.elapsed), per_second(controller.decisions, controller.elapsed),
-      100 * controller.processor_time.to_seconds() / controller.elapsed.to_seconds(),
-      format_duration(controller.decision_p50), format_duration(controller.decision_p99),
-      format_duration(controller.decision_p999), format_duration(controller.decision_max));
+      100 * controller.processor_time.to_seconds() / controller.elapsed.to_seconds(), to_text(controller.decision),
+      to_text(controller.decision_processor));
+}
+
+std::string to_json(const Quantiles& quantiles) {
+  return fmt::format(R"({{"p50": {:.2f}, "p99": {:.2f}, "p99.9": {:.2f}, "max": {:.2f}}})",
+                     quantiles.p50.to_microseconds(), quantiles.p99.to_microseconds(), quantiles.p999.to_microseconds(),
+                     quantiles.max.to_microseconds());
 }
 
 std::string to_json(const Statistics& controller) {
   return fmt::format(
       "{{\"seconds\": {:.6f}, \"devices\": {}, \"requests\": {}, \"served\": {}, \"actions\": {}, \"decisions\": {}, "
-      "\"processor_share\": {:.4f}, \"bytes_received\": {}, \"bytes_sent\": {}, \"decision_microseconds\": "
-      "{{\"p50\": {:.2f}, \"p99\": {:.2f}, \"p99.9\": {:.2f}, \"max\": {:.2f}}}}}",
+      "\"processor_share\": {:.4f}, \"bytes_received\": {}, \"bytes_sent\": {}, \"decision_microseconds\": {}, "
+      "\"decision_processor_microseconds\": {}}}",
       controller.elapsed.to_seconds(), controller.devices, controller.requests, controller.served, controller.actions,
       controller.decisions, controller.processor_time.to_seconds() / controller.elapsed.to_seconds(),
-      controller.bytes_received, controller.bytes_sent, controller.decision_p50.to_microseconds(),
-      controller.decision_p99.to_microseconds(), controller.decision_p999.to_microseconds(),
-      controller.decision_max.to_microseconds());
+      controller.bytes_received, controller.bytes_sent, to_json(controller.decision),
+      to_json(controller.decision_processor));
 }
 
 Status write_json(const RequestLoadResult& result, const std::string& path) {

@@ -71,6 +71,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
     uint64_t served = 0;
     uint64_t actions = 0;
     Histogram decisions;
+    Histogram decisions_processor;  // the same in processor time, of some of them
   };
 
   void log_gone(const std::string& who, const Connection& connection, const Status& reason);

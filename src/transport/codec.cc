@@ -74,6 +74,20 @@ Status finish(const Frame& frame, const WireReader& reader) {
       reader.failed() ? "a field is missing or out of range" : fmt::format("{} bytes too many", reader.left())));
 }
 
+void put(WireWriter& writer, const Quantiles& quantiles) {
+  writer.put(quantiles.p50);
+  writer.put(quantiles.p99);
+  writer.put(quantiles.p999);
+  writer.put(quantiles.max);
+}
+
+void get(WireReader& reader, Quantiles& quantiles) {
+  reader.get(quantiles.p50);
+  reader.get(quantiles.p99);
+  reader.get(quantiles.p999);
+  reader.get(quantiles.max);
+}
+
 // ---- Lists ----
 
 template <typename T, typename Put>
@@ -477,10 +491,8 @@ void encode(const Statistics& message, WireBytes& bytes) {
   writer.put(message.served);
   writer.put(message.actions);
   writer.put(message.decisions);
-  writer.put(message.decision_p50);
-  writer.put(message.decision_p99);
-  writer.put(message.decision_p999);
-  writer.put(message.decision_max);
+  put(writer, message.decision);
+  put(writer, message.decision_processor);
   writer.put(message.processor_time);
   writer.put(message.bytes_received);
   writer.put(message.bytes_sent);
@@ -494,10 +506,8 @@ Status decode(const Frame& frame, Statistics& message) {
   reader.get(message.served);
   reader.get(message.actions);
   reader.get(message.decisions);
-  reader.get(message.decision_p50);
-  reader.get(message.decision_p99);
-  reader.get(message.decision_p999);
-  reader.get(message.decision_max);
+  get(reader, message.decision);
+  get(reader, message.decision_processor);
   reader.get(message.processor_time);
   reader.get(message.bytes_received);
   reader.get(message.bytes_sent);

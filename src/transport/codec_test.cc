@@ -129,13 +129,11 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                               .served = 4,
                               .actions = 5,
                               .decisions = 6,
-                              .decision_p50 = ns(7),
-                              .decision_p99 = ns(8),
-                              .decision_p999 = ns(9),
-                              .decision_max = ns(10),
-                              .processor_time = ns(11),
-                              .bytes_received = 12,
-                              .bytes_sent = 13},
+                              .decision = {.p50 = ns(7), .p99 = ns(8), .p999 = ns(9), .max = ns(10)},
+                              .decision_processor = {.p50 = ns(11), .p99 = ns(12), .p999 = ns(13), .max = ns(14)},
+                              .processor_time = ns(15),
+                              .bytes_received = 16,
+                              .bytes_sent = 17},
                    MessageType::kStatistics);
   check_round_trip(Leave{}, MessageType::kLeave);
   check_round_trip(Admission{7}, MessageType::kAdmission);

@@ -36,7 +36,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions do not talk to each other.
-inline constexpr uint16_t kWireVersion = 2;
+inline constexpr uint16_t kWireVersion = 3;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -127,6 +127,13 @@ struct Cancel {
 
 struct StatisticsRequest {};
 
+struct Quantiles {
+  Duration p50;
+  Duration p99;
+  Duration p999;
+  Duration max;
+};
+
 // What the controller did since it was last asked, or since it began.
 struct Statistics {
   Duration elapsed;
@@ -134,12 +141,12 @@ struct Statistics {
   uint64_t requests = 0;
   uint64_t served = 0;
   uint64_t actions = 0;
-  // How long the policy took to decide, once a turn of the loop.
+  // How long the policy took to decide, once a turn of the loop, by the wall clock.
   uint64_t decisions = 0;
-  Duration decision_p50;
-  Duration decision_p99;
-  Duration decision_p999;
-  Duration decision_max;
+  Quantiles decision;
+  // Of some of the turns, by the processor time of the thread: without what others did
+  // on its core meanwhile.
+  Quantiles decision_processor;
   Duration processor_time;  // of the controller's thread
   // Through all of the controller's sockets, since it began.
   uint64_t bytes_received = 0;
