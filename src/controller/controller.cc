@@ -84,8 +84,9 @@ void Controller::resume_device(DeviceId device, TimePoint now) {
 }
 
 bool Controller::idle(DeviceId device) const {
-  return std::none_of(actions_outstanding_.begin(), actions_outstanding_.end(),
-                      [&](const auto& entry) { return entry.second.device == device; });
+  bool idle = true;
+  actions_outstanding_.for_each([&](const Action& action) { idle = idle && action.device != device; });
+  return idle;
 }
 
 void Controller::set_device_state(DeviceId id, DeviceState state, DeviceTrouble trouble, TimePoint now) {
@@ -110,12 +111,12 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
 
   // In the order of ids, so that the same events give the same completions.
   std::vector<ActionId> outstanding;
-  for (const auto& [action_id, action] : actions_outstanding_) {
-    if (action.device == id) outstanding.push_back(action_id);
-  }
+  actions_outstanding_.for_each([&](const Action& action) {
+    if (action.device == id) outstanding.push_back(action.id);
+  });
   std::sort(outstanding.begin(), outstanding.end());
   for (const ActionId action_id : outstanding) {
-    const Action& action = actions_outstanding_.at(action_id);
+    const Action& action = *actions_outstanding_.find(action_id);
     on_outcome({.action = action_id,
                 .type = action.type,
                 .device = id,
@@ -192,8 +193,8 @@ void Controller::continue_removal(ModelId model) {
   for (const DeviceModel& device : cluster_.devices) {
     if (check_unload(device.id(), model) == Verdict::kAccepted) unload(device.id(), model);
   }
-  const bool outstanding = std::any_of(actions_outstanding_.begin(), actions_outstanding_.end(),
-                                       [&](const auto& entry) { return entry.second.model == model; });
+  bool outstanding = false;
+  actions_outstanding_.for_each([&](const Action& action) { outstanding = outstanding || action.model == model; });
   const bool placed = std::any_of(cluster_.devices.begin(), cluster_.devices.end(),
                                   [&](const DeviceModel& device) { return device.held(model) != Residency::kAbsent; });
   if (!outstanding && !placed) cluster_.models[model.value()] = nullptr;
@@ -206,20 +207,19 @@ void Controller::on_request(const Request& request, TimePoint now) {
       request.bucket.value() >= cluster_.model(request.model).buckets.size()) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
   }
-  FOLIOT_CHECK(!requests_.contains(request.id));
   if (queued_ >= options_.queued_max) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   const bool nobody = std::all_of(cluster_.devices.begin(), cluster_.devices.end(),
                                   [](const DeviceModel& device) { return device.state() == DeviceState::kLost; });
   if (nobody) return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
   const bool cold = cluster_.copies[request.model.value()] == 0;
-  Tracked& tracked = requests_.emplace(request.id, Tracked{.request = request, .cold_start = cold}).first->second;
-  enqueue(tracked, now);
+  FOLIOT_CHECK(requests_.insert(request.id.value(), {.request = request, .cold_start = cold}));
+  enqueue(tracked(request.id), now);
 }
 
 void Controller::on_cancel(RequestId id, TimePoint now) {
-  const auto found = requests_.find(id);
-  if (found == requests_.end() || !found->second.queued) return;
-  scheduler_->on_withdrawn(found->second.request, now);
+  const Tracked* found = requests_.find(id.value());
+  if (found == nullptr || !found->queued) return;
+  scheduler_->on_withdrawn(found->request, now);
   complete_refused(id, Refusal::kCancelled, TimePoint(), now);
 }
 
@@ -307,9 +307,8 @@ Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket,
     return Verdict::kUnknown;
   }
   for (const RequestId id : requests) {
-    const auto found = requests_.find(id);
-    if (found == requests_.end() || !found->second.queued || found->second.request.model != model ||
-        found->second.request.bucket != bucket) {
+    const Tracked* found = requests_.find(id.value());
+    if (found == nullptr || !found->queued || found->request.model != model || found->request.bucket != bucket) {
       return Verdict::kUnknown;
     }
   }
@@ -335,9 +334,9 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
                 .batch_size = batch_size,
                 .rows = {}};
   for (const RequestId id : requests) {
-    Tracked& tracked = requests_.at(id);
-    dequeue(tracked);
-    action.rows.add({id, tracked.request.payload});
+    Tracked& row = tracked(id);
+    dequeue(row);
+    action.rows.add({id, row.request.payload});
   }
   cluster_.devices[device.value()].sent_infer(action.id, model, window.earliest, action.expected, turn_now_);
   send(action);
@@ -345,9 +344,9 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
 }
 
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
-  const auto found = requests_.find(request);
-  if (found == requests_.end() || !found->second.queued) return reject(Verdict::kUnknown);
-  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(found->second.request);
+  const Tracked* found = requests_.find(request.value());
+  if (found == nullptr || !found->queued) return reject(Verdict::kUnknown);
+  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(found->request);
   complete_refused(request, reason, earliest_completion, turn_now_);
   return Verdict::kAccepted;
 }
@@ -363,7 +362,7 @@ void Controller::doubt_if_idle(const Request& request) {
 }
 
 void Controller::send(const Action& action) {
-  actions_outstanding_.emplace(action.id, action);
+  actions_outstanding_.add(action);
   for (Observer* observer : observers_) observer->on_action(action, turn_now_);
   actions_.send(action);
 }
@@ -371,10 +370,7 @@ void Controller::send(const Action& action) {
 // ---- Outcomes ----
 
 void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
-  const auto found = actions_outstanding_.find(outcome.action);
-  FOLIOT_CHECK(found != actions_outstanding_.end());
-  const Action action = found->second;
-  actions_outstanding_.erase(found);
+  const Action action = actions_outstanding_.take(outcome.action);
   turn_now_ = now;
   if (outcome.status != OutcomeStatus::kLost) on_heard(action.device, now);
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
@@ -423,9 +419,9 @@ void Controller::infer_over(const Action& action, const Outcome& outcome, TimePo
 }
 
 void Controller::row_over(const Action& action, const Outcome& outcome, RequestId id, TimePoint now) {
-  Tracked& tracked = requests_.at(id);
-  if (!outcome.done() && outcome.status != OutcomeStatus::kFailed) return give_back(tracked, outcome.status, now);
-  const Request& request = tracked.request;
+  Tracked& row = tracked(id);
+  if (!outcome.done() && outcome.status != OutcomeStatus::kFailed) return give_back(row, outcome.status, now);
+  const Request& request = row.request;
   Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), outcome.output_end);
   if (!outcome.done()) {
     completion.refusal = Refusal::kWorkerLost;
@@ -434,14 +430,14 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
     completion.earliest_completion = outcome.output_end;
   }
   completion.batch_size = action.batch_size;
-  completion.cold_start = tracked.cold_start;
+  completion.cold_start = row.cold_start;
   completion.exec_start = outcome.start;
   completion.input_duration = outcome.input_duration;
   completion.exec_duration = outcome.duration;
   completion.output_duration = outcome.output_duration;
   completion.action = action.id;
   completion.device = action.device;
-  requests_.erase(id);
+  requests_.erase(id.value());
   complete(completion, now);
 }
 
@@ -460,7 +456,7 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
                          : removed         ? Refusal::kUnloaded
                          : in_time || lost ? Refusal::kWorkerLost
                                            : Refusal::kExpired;
-  requests_.erase(request.id);
+  requests_.erase(request.id.value());
   complete(refusal_of(request, reason, TimePoint(), now), now);
 }
 
@@ -473,6 +469,12 @@ bool Controller::still_meetable(const Request& request, TimePoint now) const {
 }
 
 // ---- Requests ----
+
+Controller::Tracked& Controller::tracked(RequestId request) {
+  Tracked* found = requests_.find(request.value());
+  FOLIOT_CHECK(found != nullptr);
+  return *found;
+}
 
 void Controller::enqueue(Tracked& tracked, TimePoint now) {
   tracked.queued = true;
@@ -487,10 +489,10 @@ void Controller::dequeue(Tracked& tracked) {
 }
 
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {
-  const auto found = requests_.find(id);
-  dequeue(found->second);
-  const Request request = found->second.request;
-  requests_.erase(found);
+  Tracked& refused = tracked(id);
+  dequeue(refused);
+  const Request request = refused.request;
+  requests_.erase(id.value());
   complete(refusal_of(request, reason, earliest_completion, now), now);
 }
 
@@ -506,12 +508,12 @@ void Controller::refuse_new(const Request& request, Refusal reason, TimePoint ea
 // In the order of ids, so that the same events give the same completions.
 void Controller::withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now) {
   std::vector<RequestId> ids;
-  for (const auto& [id, tracked] : requests_) {
-    if (tracked.queued && which(tracked.request)) ids.push_back(id);
-  }
+  requests_.for_each([&](uint64_t, const Tracked& tracked) {
+    if (tracked.queued && which(tracked.request)) ids.push_back(tracked.request.id);
+  });
   std::sort(ids.begin(), ids.end());
   for (const RequestId id : ids) {
-    scheduler_->on_withdrawn(requests_.at(id).request, now);
+    scheduler_->on_withdrawn(tracked(id).request, now);
     complete_refused(id, reason, TimePoint(), now);
   }
 }

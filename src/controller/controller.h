@@ -15,10 +15,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/time.h"
+#include "controller/action_table.h"
 #include "controller/cluster.h"
 #include "controller/health.h"
 #include "controller/scheduler.h"
@@ -92,10 +93,7 @@ class Controller : private Dispatcher {
   uint64_t queued() const { return queued_; }
   uint64_t actions_outstanding() const { return actions_outstanding_.size(); }
   // nullptr: there is no such action without an outcome.
-  const Action* outstanding(ActionId action) const {
-    const auto found = actions_outstanding_.find(action);
-    return found == actions_outstanding_.end() ? nullptr : &found->second;
-  }
+  const Action* outstanding(ActionId action) const { return actions_outstanding_.find(action); }
   // Proposals of the policy that were turned down: zero unless it has a bug.
   uint64_t proposals_rejected() const { return proposals_rejected_; }
 
@@ -135,6 +133,8 @@ class Controller : private Dispatcher {
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);
   void row_over(const Action& action, const Outcome& outcome, RequestId row, TimePoint now);
   void give_back(Tracked& tracked, OutcomeStatus status, TimePoint now);
+  // REQUIRES: it has no completion. Holds until a request comes or ends.
+  Tracked& tracked(RequestId request);
   void enqueue(Tracked& tracked, TimePoint now);
   void dequeue(Tracked& tracked);
   // Completes a queued request that the policy knows nothing of (any more).
@@ -153,8 +153,8 @@ class Controller : private Dispatcher {
   std::unique_ptr<Scheduler> scheduler_;
   std::optional<Health> health_;
 
-  std::unordered_map<RequestId, Tracked> requests_;
-  std::unordered_map<ActionId, Action> actions_outstanding_;
+  FlatMap<Tracked> requests_;  // by RequestId: those that have no completion
+  ActionTable actions_outstanding_;
   std::vector<bool> removing_;  // by ModelId
   uint64_t next_action_ = 1;
   uint64_t queued_ = 0;

@@ -6,7 +6,7 @@
 #ifndef FOLIOT_CORE_ACTION_H_
 #define FOLIOT_CORE_ACTION_H_
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -22,20 +22,29 @@ std::string_view to_string(ActionType type);  // "LOAD", "UNLOAD", "INFER"
 inline constexpr uint32_t kBatchSizeMax = 64;
 
 // The requests that share one EXEC; fixed size, so that sending an action
-// allocates nothing.
+// allocates nothing. Copying it costs what is in it, not what could be.
 class BatchRows {
  public:
   struct Row {
     RequestId request;
     PayloadHandle payload;
   };
+  BatchRows() {}
+  BatchRows(const BatchRows& other) { *this = other; }
+  BatchRows& operator=(const BatchRows& other) {
+    size_ = other.size_;
+    std::copy_n(other.rows_, size_, rows_);
+    return *this;
+  }
+  ~BatchRows() = default;
+
   void add(Row row) {
     FOLIOT_CHECK(size_ < kBatchSizeMax);
     rows_[size_++] = row;
   }
   uint32_t size() const { return size_; }
-  const Row* begin() const { return rows_.data(); }
-  const Row* end() const { return rows_.data() + size_; }
+  const Row* begin() const { return rows_; }
+  const Row* end() const { return rows_ + size_; }
   const Row& operator[](uint32_t i) const {
     FOLIOT_CHECK(i < size_);
     return rows_[i];
@@ -43,7 +52,9 @@ class BatchRows {
 
  private:
   uint32_t size_ = 0;
-  std::array<Row, kBatchSizeMax> rows_;
+  union {  // what is not used is not initialised
+    Row rows_[kBatchSizeMax];
+  };
 };
 
 struct Action {
