@@ -27,6 +27,10 @@ struct ControllerFlags {
   Duration drain_timeout = Duration::seconds(30);
 };
 
+// Before executors (app/executor_thread.h), where the process may: everybody waits for
+// this one thread.
+constexpr int kNice = -15;
+
 void say(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -45,7 +49,7 @@ Status run(const ControllerFlags& flags) {
   LinkLoop loop({.connection = {.role = Role::kController}}, service);
   service.set_traffic(loop.traffic());
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
-  FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "links"}, [&] { loop.run(); }));
+  FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "controller", .nice = kNice}, [&] { loop.run(); }));
   say(fmt::format("ready: port {}, scheduler {}", port, flags.scheduler));
 
   signals.wait();

@@ -133,7 +133,8 @@ class LinkLoop::Loop : private ConnectionDriver {
   void flush(const LinkPointer& link);
   void close(const LinkPointer& link, const Status& reason, bool tell_peer);
   void close_all();
-  void end_turn();
+  // True if the host wants its next turn at once.
+  bool end_turn();
   void on_unsent(Connection& connection) override;
 
   const LinkLoopOptions options_;
@@ -386,8 +387,11 @@ void LinkLoop::Loop::run() {
   }
   const auto work = asio::make_work_guard(context_);
   while (!stopping_) {
-    end_turn();
-    context_.run_one();
+    if (end_turn()) {
+      context_.poll_one();
+    } else {
+      context_.run_one();
+    }
     for (uint32_t reads = 1; reads < options_.reads_per_turn_max && context_.poll_one() > 0; ++reads) {
     }
   }
@@ -396,7 +400,7 @@ void LinkLoop::Loop::run() {
   close_all();
 }
 
-void LinkLoop::Loop::end_turn() {
+bool LinkLoop::Loop::end_turn() {
   TimePoint wake;
   uint64_t closed = 0;
   do {  // what ends with the turn may be more work for the host
@@ -404,13 +408,15 @@ void LinkLoop::Loop::end_turn() {
     wake = host_.on_turn_end(monotonic_now());
     flush_all();
   } while (closed != closed_);
+  if (wake <= monotonic_now()) return true;
   // An alarm that comes too soon only costs a turn; moving it costs a system call.
-  if (wake >= timer_at_) return;
+  if (wake >= timer_at_) return false;
   timer_at_ = wake;
   timer_.expires_at(to_steady(wake));
   timer_.async_wait([this](const error_code& error) {
     if (!error) timer_at_ = TimePoint::infinite_future();
   });
+  return false;
 }
 
 LinkLoop::LinkLoop(const LinkLoopOptions& options, LinkHost& host) : loop_(std::make_unique<Loop>(options, host)) {}

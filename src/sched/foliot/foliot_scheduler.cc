@@ -10,6 +10,11 @@ namespace {
 constexpr uint32_t kDevicesLookedAtMax = 4;
 // After a request has waited in vain, others are refused on arrival for so long.
 constexpr Duration kOverloadMemory = Duration::seconds(1);
+// So much is done in one turn; the rest in the next one, at once, but after what has
+// come meanwhile was heard. So no decision waits long for others.
+constexpr uint32_t kDeviceLooksPerTurn = 4;  // for a batch, on behalf of devices that have become free
+constexpr uint32_t kModelLooksPerTurn = 4;   // for a device or a reason to refuse, on behalf of models
+constexpr size_t kExpiredPerTurn = 32;
 // A model may always have so many full batches waiting, lest batches stay small.
 constexpr size_t kFullBatchesKept = 2;
 
@@ -94,6 +99,7 @@ TimePoint FoliotScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
   refuse_expired(now, dispatcher);
   run_batches(now, dispatcher);
   TimePoint wake = loads_.plan(now, dispatcher);
+  if (!due_.empty() || !touched_.empty()) wake = now;
   if (!busy_.empty() && !board_.waiting().empty()) wake = std::min(wake, busy_.top().first);
   if (!spills_.empty()) wake = std::min(wake, spills_.top().first);
   if (!expiries_.empty()) wake = std::min(wake, expiries_.top().first + Duration::microseconds(1));
@@ -114,26 +120,38 @@ void FoliotScheduler::free_devices(TimePoint now) {
 void FoliotScheduler::run_batches(TimePoint now, Dispatcher& dispatcher) {
   pool_.refresh(now);
   for (; !spills_.empty() && spills_.top().first <= now; spills_.pop()) touch(ModelId(spills_.top().second));
-  for (const DeviceId device : due_) {
-    if (!pool_.contains(device)) {
-      board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t model) { touch(ModelId(model)); });
-      continue;
-    }
-    while (free_.contains(device.value()) && run_batch(device, now, dispatcher)) {
-    }
+  looks_left_ = kDeviceLooksPerTurn;
+  size_t served = 0;
+  for (; served < due_.size() && looks_left_ > 0; ++served) serve_device(due_[served], now, dispatcher);
+  due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(served));
+  looks_left_ = kModelLooksPerTurn;
+  served = 0;
+  for (; served < touched_.size() && looks_left_ > 0; ++served) serve_model(touched_[served], now, dispatcher);
+  touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(served));
+}
+
+void FoliotScheduler::serve_device(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  if (!pool_.contains(device)) {
+    board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t model) { touch(ModelId(model)); });
+    return;
   }
-  due_.clear();
-  for (const ModelId model : touched_) {
-    ModelState& state = board_.model(model);
-    state.touched = false;
-    while (state.queued > 0) {
-      const auto device = device_for(model, now);
-      if (!device || !run_batch(*device, now, dispatcher)) break;
-    }
-    if (state.queued > 0) refuse_hopeless(model, now, dispatcher);
-    if (state.queued > 0 && board_.absent().contains(model.value())) loads_.on_cold(model, now);
+  while (free_.contains(device.value())) {
+    if (looks_left_ == 0) return due_.push_back(device);
+    if (!run_batch(device, now, dispatcher)) return;
   }
-  touched_.clear();
+}
+
+void FoliotScheduler::serve_model(ModelId model, TimePoint now, Dispatcher& dispatcher) {
+  ModelState& state = board_.model(model);
+  state.touched = false;
+  while (state.queued > 0) {
+    const auto device = device_for(model, now);
+    if (!device) break;
+    if (looks_left_ == 0) return touch(model);
+    if (!run_batch(*device, now, dispatcher)) break;
+  }
+  if (state.queued > 0) refuse_hopeless(model, now, dispatcher);
+  if (state.queued > 0 && board_.absent().contains(model.value())) loads_.on_cold(model, now);
 }
 
 std::optional<DeviceId> FoliotScheduler::device_for(ModelId id, TimePoint now) {
@@ -166,6 +184,7 @@ TimePoint FoliotScheduler::spill_time(DeviceId device, ModelId id) const {
 }
 
 bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  --looks_left_;
   const DeviceModel& facts = cluster_.device(device);
   const TimePoint start = facts.exec_available(now);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
@@ -239,28 +258,32 @@ void FoliotScheduler::note_expiry(ModelId id) {
 }
 
 void FoliotScheduler::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
-  while (!expiries_.empty() && expiries_.top().first < now) {
+  size_t left = kExpiredPerTurn;
+  while (left > 0 && !expiries_.empty() && expiries_.top().first < now) {
     const auto [when, id] = expiries_.top();
     expiries_.pop();
     const ModelId model(id);
     if (!cluster_.has_model(model) || board_.model(model).expiry != when) continue;
     board_.model(model).expiry = TimePoint::infinite_future();
-    refuse_expired(model, now, dispatcher);
+    left -= refuse_expired(model, left, now, dispatcher);
     note_expiry(model);
   }
 }
 
-void FoliotScheduler::refuse_expired(ModelId id, TimePoint now, Dispatcher& dispatcher) {
+size_t FoliotScheduler::refuse_expired(ModelId id, size_t count_max, TimePoint now, Dispatcher& dispatcher) {
   ModelState& state = board_.model(id);
+  size_t refused = 0;
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
     const Duration duration = shortest_answer(id, BucketId(bucket));
-    const size_t expired = lane.first_due_from(now + duration);
+    const size_t expired = std::min(lane.first_due_from(now + duration), count_max - refused);
     for (size_t i = 0; i < expired; ++i) dispatcher.refuse(lane[i].id, Refusal::kExpired, now + duration);
     if (expired == 0) continue;
     board_.erase(id, BucketId(bucket), 0, expired);
     overloaded_until_ = now + kOverloadMemory;
+    refused += expired;
   }
+  return refused;
 }
 
 // Refuses at once what would wait in vain.
@@ -271,6 +294,8 @@ void FoliotScheduler::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dis
     const BucketId bucket(b);
     const Lane& lane = board_.model(id).lanes[b];
     while (lane.with_deadline() > 0) {
+      if (looks_left_ == 0) return touch(id);
+      --looks_left_;
       const size_t last = lane.with_deadline() - 1;
       const Outlook out = outlook(id, bucket, now);
       if (!out.hopeless) break;

@@ -7,7 +7,7 @@
 // little work ahead as keeps it busy, so that choices are made late.
 //
 // The time of a decision grows with the models that wait on one device, not with
-// the number of models or devices.
+// the number of models or devices, and a turn makes few of them.
 #ifndef FOLIOT_SCHED_FOLIOT_FOLIOT_SCHEDULER_H_
 #define FOLIOT_SCHED_FOLIOT_FOLIOT_SCHEDULER_H_
 
@@ -66,7 +66,8 @@ class FoliotScheduler : public Scheduler {
   void note_expiry(ModelId model);
   void refuse_unmeetable(TimePoint now, Dispatcher& dispatcher);
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
-  void refuse_expired(ModelId model, TimePoint now, Dispatcher& dispatcher);
+  // No more than `count_max`; returns how many.
+  size_t refuse_expired(ModelId model, size_t count_max, TimePoint now, Dispatcher& dispatcher);
   void refuse_hopeless(ModelId model, TimePoint now, Dispatcher& dispatcher);
   // Whether the last request of the lane has too much before it on every device;
   // when it could be answered, were it served last.
@@ -82,13 +83,17 @@ class FoliotScheduler : public Scheduler {
   void free_devices(TimePoint now);
   void touch(ModelId model);
   void run_batches(TimePoint now, Dispatcher& dispatcher);
+  // Each does as much as the turn has looks left for, and puts back on its list what
+  // is left to do.
+  void serve_device(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  void serve_model(ModelId model, TimePoint now, Dispatcher& dispatcher);
   // The device that is to run the model next: free, and in the pool unless it is
   // time to spill.
   std::optional<DeviceId> device_for(ModelId model, TimePoint now);
   // When the first request of a model may go to a spare device: the last moment at
   // which its batch could begin with one more row in it.
   TimePoint spill_time(DeviceId device, ModelId model) const;
-  // False if there is nothing for the device to do now.
+  // False if there is nothing for the device to do now. Takes one look.
   bool run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher);
 
   const Cluster& cluster_;
@@ -100,6 +105,7 @@ class FoliotScheduler : public Scheduler {
   LoadPlanner loads_;
 
   uint32_t devices_ = 0;
+  uint32_t looks_left_ = 0;  // in this turn
   TimePoint overloaded_until_;
   BitSet free_;                      // devices with less than `lookahead` to do
   std::vector<Request> unmeetable_;  // on arrival; to be refused
