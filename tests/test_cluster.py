@@ -12,7 +12,7 @@ import time
 import pytest
 
 from foliot_tools.cluster import EmulatedCluster
-from foliot_tools.link import Link, await_devices
+from foliot_tools.link import MAGIC, VERSION, Link, await_devices
 
 FOLIOT = os.environ.get("FOLIOT", "build/release/bin/foliot")
 
@@ -147,9 +147,9 @@ def test_another_version_and_strangers_are_not_let_in(controller):
     address, process = controller
     host, port = address.split(":")
     greetings = {
-        struct.pack("<IHBB", 0x544C4F46, 999, 1, 0): "it speaks version 999",
+        struct.pack("<IHBB", MAGIC, 999, 1, 0): "it speaks version 999",
         b"GET / HTTP/1.1\r\n\r\n": "not Foliot's protocol",
-        struct.pack("<IHBB", 0x544C4F46, 2, 1, 0) + struct.pack("<I", 2**31): "a frame of 2147483648 bytes",
+        struct.pack("<IHBB", MAGIC, VERSION, 1, 0) + struct.pack("<I", 2**31): "a frame of 2147483648 bytes",
     }
     for greeting, complaint in greetings.items():
         with socket.create_connection((host, int(port))) as peer:

@@ -16,6 +16,7 @@ from geventhttpclient.response import HTTPConnectionClosed
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster, Frontend, Part
+from foliot_tools.link import MAGIC, VERSION
 
 # What a client may see and try again on; anything else is a broken promise.
 RETRYABLE = re.compile(r"disconnected|worker_lost|overload|not ready|draining|shutting down|expired|late|unmeetable")
@@ -145,8 +146,8 @@ def test_a_front_end_has_no_repository(cluster):
             client.load_model("dense")
 
 
-def greeting(role, version=2):
-    return struct.pack("<IHBB", 0x544C4F46, version, role, 0)
+def greeting(role, version=VERSION):
+    return struct.pack("<IHBB", MAGIC, version, role, 0)
 
 
 @pytest.mark.parametrize(
