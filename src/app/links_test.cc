@@ -8,6 +8,7 @@
 #include "app/controller_service.h"
 #include "app/request_load.h"
 #include "app/schedulers.h"
+#include "app/test_peer.h"
 #include "app/worker_service.h"
 #include "emulation/emulated_models.h"
 #include "platform/clock.h"
@@ -165,73 +166,7 @@ TEST(LinksTest, APortIsListenedOnByOne) {
 
 TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 
-class NoDriver : public ConnectionDriver {
- public:
-  void on_unsent(Connection&) override {}
-};
-
-// A peer of the controller whose bytes the test writes.
-class Peer {
- public:
-  Peer(ControllerService& service, Role role) : connection_({}, "peer", service, driver_) {
-    WireBytes greeting;
-    WireWriter writer(greeting);
-    writer.put(uint32_t{0x544c4f46});
-    writer.put(kWireVersion);
-    writer.put(role);
-    writer.put(uint8_t{0});
-    EXPECT_TRUE(hear(greeting).ok());
-    said();
-  }
-
-  template <typename Message>
-  Status say(const Message& message) {
-    WireBytes bytes;
-    encode(message, bytes);
-    return hear(bytes);
-  }
-  // The last frame that the controller has sent, as a Message.
-  template <typename Message>
-  Message last() {
-    const WireBytes bytes = said();
-    size_t begin = 0;
-    Frame frame;
-    while (begin < bytes.size()) {
-      uint32_t length;
-      std::memcpy(&length, bytes.data() + begin, sizeof(length));
-      frame = {static_cast<MessageType>(bytes[begin + kFrameLengthBytes]),
-               std::span(bytes).subspan(begin + kFrameLengthBytes + 1, length - 1)};
-      begin += kFrameLengthBytes + length;
-    }
-    Message message;
-    EXPECT_TRUE(decode(frame, message).ok());
-    return message;
-  }
-  Status check() const { return connection_.check(); }
-  void close() { connection_.close(Status::unavailable("gone"), false, now); }
-
-  TimePoint now = at_ms(1);
-
- private:
-  Status hear(const WireBytes& bytes) {
-    for (size_t done = 0; done < bytes.size();) {
-      const auto space = connection_.space();
-      const size_t piece = std::min(space.size(), bytes.size() - done);
-      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(done), piece, space.begin());
-      done += piece;
-      FOLIOT_RETURN_IF_ERROR(connection_.received(piece, now));
-    }
-    return Status();
-  }
-  WireBytes said() {
-    const WireBytes bytes(connection_.unsent().begin(), connection_.unsent().end());
-    connection_.sent(bytes.size());
-    return bytes;
-  }
-
-  NoDriver driver_;
-  Connection connection_;
-};
+using Peer = TestPeer;
 
 class ControllerServiceTest : public ::testing::Test {
  protected:

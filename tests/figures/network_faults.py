@@ -241,7 +241,9 @@ def slow_worker(folder, rounds):
         (folder / f"{name}.csv").write_text(PROFILE + row)
     fenced, asked = [], []
     for number in range(rounds):
-        with EmulatedCluster(folder, folder / "normal.csv") as cluster:
+        own = folder / f"round{number}"
+        own.mkdir()
+        with EmulatedCluster(own, folder / "normal.csv") as cluster:
             link = Link(cluster.address)
             await_devices(link, 4)
             asked += poisson_load(link, rate=300, seconds=1, deadline_seconds=DEADLINE, seed=number)
