@@ -7,7 +7,10 @@
 //   input PLAN INPUT FILE        ok: reads the raw elements of an input
 //   run PLAN COUNT               the duration of each of COUNT runs
 //   loop ITERATIONS COUNT        the same of a loop of pure arithmetic
+//   turns PLAN ITERATIONS COUNT  COUNT times: the duration of a run, of such a loop right
+//                                after it, then page faults and preemptions of the run
 //   output PLAN OUTPUT FILE      ok: writes the raw elements of an output
+#include <sys/resource.h>
 #include <time.h>
 
 #include <cstdint>
@@ -83,15 +86,17 @@ class Runner {
     }
     uint32_t plan = 0;
     size_t number = 0;
-    std::string file;
-    words >> plan >> number >> file;
+    std::string rest;
+    words >> plan >> number >> rest;
     if (words.bad() || plan >= package_.program->plans.size()) fail("cannot obey '" + line + "'");
     if (command == "run") {
       run(plan, number);
     } else if (command == "input") {
-      read_input(package_.program->plans[plan], number, file);
+      read_input(package_.program->plans[plan], number, rest);
     } else if (command == "output") {
-      write_output(package_.program->plans[plan], number, file);
+      write_output(package_.program->plans[plan], number, rest);
+    } else if (command == "turns") {
+      turns(plan, number, std::strtoul(rest.c_str(), nullptr, 10));
     } else {
       fail("cannot obey '" + line + "'");
     }
@@ -118,27 +123,47 @@ class Runner {
     std::cout << "ok" << std::endl;
   }
 
-  void run(uint32_t plan, size_t count) {
-    std::vector<int64_t> durations(count);
-    for (int64_t& duration : durations) {
-      const int64_t start = now_nanoseconds();
-      require(executable_->run(plan, {}, 0, output_offset_));
-      duration = now_nanoseconds() - start;
-    }
-    print(durations);
+  int64_t run_once(uint32_t plan) {
+    const int64_t start = now_nanoseconds();
+    require(executable_->run(plan, {}, 0, output_offset_));
+    return now_nanoseconds() - start;
   }
 
   // Touches no memory and makes no call: what varies is the machine's doing.
+  static int64_t loop_once(uint64_t iterations) {
+    const int64_t start = now_nanoseconds();
+    uint64_t state = 1;
+    for (uint64_t i = 0; i < iterations; ++i) state = state * 6364136223846793005u + 1442695040888963407u;
+    asm volatile("" : : "r"(state));
+    return now_nanoseconds() - start;
+  }
+
+  void run(uint32_t plan, size_t count) {
+    std::vector<int64_t> durations(count);
+    for (int64_t& duration : durations) duration = run_once(plan);
+    print(durations);
+  }
+
   static void loop(uint64_t iterations, size_t count) {
     std::vector<int64_t> durations(count);
-    for (int64_t& duration : durations) {
-      const int64_t start = now_nanoseconds();
-      uint64_t state = 1;
-      for (uint64_t i = 0; i < iterations; ++i) state = state * 6364136223846793005u + 1442695040888963407u;
-      asm volatile("" : : "r"(state));
-      duration = now_nanoseconds() - start;
-    }
+    for (int64_t& duration : durations) duration = loop_once(iterations);
     print(durations);
+  }
+
+  // Alternating, so that whatever the machine does meets both.
+  void turns(uint32_t plan, uint64_t iterations, size_t count) {
+    std::vector<int64_t> figures;
+    figures.reserve(4 * count);
+    for (size_t i = 0; i < count; ++i) {
+      rusage before{}, after{};
+      ::getrusage(RUSAGE_THREAD, &before);
+      figures.push_back(run_once(plan));
+      ::getrusage(RUSAGE_THREAD, &after);
+      figures.push_back(loop_once(iterations));
+      figures.push_back(after.ru_minflt - before.ru_minflt);
+      figures.push_back(after.ru_nivcsw - before.ru_nivcsw);
+    }
+    print(figures);
   }
 
   static void print(const std::vector<int64_t>& durations) {

@@ -24,11 +24,13 @@ int read_fully(const File& file, uint64_t offset, std::span<std::byte> to) {
   return 0;
 }
 
-bool write_fully(const File& file, std::span<const std::byte> from) {
+bool write_fully(const File& file, uint64_t offset, std::span<const std::byte> from) {
   while (!from.empty()) {
-    const ssize_t put = ::write(file.descriptor(), from.data(), std::min<uint64_t>(from.size(), kChunkBytes));
+    const uint64_t bytes = std::min<uint64_t>(from.size(), kChunkBytes - offset % kChunkBytes);
+    const ssize_t put = ::pwrite(file.descriptor(), from.data(), bytes, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return false;
+    offset += static_cast<uint64_t>(put);
     from = from.subspan(static_cast<size_t>(put));
   }
   return true;

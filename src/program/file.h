@@ -35,8 +35,10 @@ class File {
 // Zero, or the errno of what went wrong; ENODATA when the file ends early.
 int read_fully(const File& file, uint64_t offset, std::span<std::byte> to);
 
-// False, with errno set, if not all could be written.
-bool write_fully(const File& file, std::span<const std::byte> from);
+// False, with errno set, if not all could be written. Calls begin at multiples of
+// kChunkBytes, but for the first: the kernel then keeps the file in large pieces, which
+// are mapped and copied faster than small ones.
+bool write_fully(const File& file, uint64_t offset, std::span<const std::byte> from);
 
 }  // namespace foliot
 

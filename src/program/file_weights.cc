@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/memory_lock.h"
+#include "program/mapped_copy.h"
 
 namespace foliot {
 namespace {
@@ -43,11 +44,13 @@ class MemoryWeights final : public FileWeights {
     if (resident_ != MAP_FAILED) ::munmap(resident_, range().bytes);
   }
 
-  // The mapping is there to keep the file's pages in memory, not to be read.
   Status settle() {
     resident_ =
         ::mmap(nullptr, range().bytes, PROT_READ, MAP_SHARED, file().descriptor(), static_cast<off_t>(range().offset));
     if (resident_ == MAP_FAILED) return failure(errno);
+    // What is not in memory yet is then read in pieces of the size of huge pages, where
+    // the file system can, and mapped as such. Nothing else depends on it.
+    ::madvise(resident_, range().bytes, MADV_HUGEPAGE);
     if (lock_into_memory(resident_, range().bytes)) return {};
     // Not allowed to lock, or the file cannot be read, which mlock() does not tell apart.
     if (::madvise(resident_, range().bytes, MADV_POPULATE_READ) != 0) return failure(errno);
@@ -56,12 +59,13 @@ class MemoryWeights final : public FileWeights {
 
  protected:
   int read_from(uint64_t offset, std::span<std::byte> to) override {
+    if (to.empty()) return 0;
+    const bool copied = copy_from_mapped_file(to, static_cast<const std::byte*>(resident_) + (offset - range().offset));
+    // Asked afterwards: it may have been cut short while it was copied.
     struct stat status {};
     if (::fstat(file().descriptor(), &status) != 0) return errno;
     if (static_cast<uint64_t>(status.st_size) < offset + to.size()) return ENODATA;
-    if (!to.empty())
-      std::memcpy(to.data(), static_cast<const std::byte*>(resident_) + (offset - range().offset), to.size());
-    return 0;
+    return copied ? 0 : EIO;
   }
 
  private:

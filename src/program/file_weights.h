@@ -22,8 +22,7 @@ struct WeightsRange {
 // Held in memory: the kernel's own copy of the file, brought in now, mapped and
 // locked, so that opening copies nothing and processes that share a file share it in
 // memory. Where the limit forbids locking, the kernel may drop what it needs room for.
-// Errors: kInternal if the file cannot be read, kResourceExhausted. A file that
-// shrinks during the milliseconds of a read() ends the process (SIGBUS).
+// Errors: kInternal if the file cannot be read, kResourceExhausted.
 Result<std::shared_ptr<WeightsSource>> weights_in_memory(File file, WeightsRange range);
 
 // Left on disk: every LOAD reads past the kernel's copy with direct I/O, so its

@@ -177,7 +177,8 @@ Status write_package(const File& file, const Program& program, std::span<const s
   std::vector<std::byte> front(header.weights_offset);
   std::memcpy(front.data(), &header, sizeof(header));
   std::memcpy(front.data() + kBlockBytes, metadata.data(), metadata.size());
-  return write_fully(file, front) && write_fully(file, weights) ? Status() : write_failure("the package");
+  return write_fully(file, 0, front) && write_fully(file, front.size(), weights) ? Status()
+                                                                                 : write_failure("the package");
 }
 
 Status write_package(const std::filesystem::path& path, const Program& program, std::span<const std::byte> weights) {

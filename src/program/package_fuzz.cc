@@ -46,7 +46,7 @@ std::vector<std::byte> file_around(Bytes metadata, uint64_t weights_bytes) {
 
 void open_whole(Bytes bytes) {
   const File file(::memfd_create("package", MFD_CLOEXEC));
-  FOLIOT_CHECK(file.is_open() && write_fully(file, bytes));
+  FOLIOT_CHECK(file.is_open() && write_fully(file, 0, bytes));
   const std::string path = "/proc/self/fd/" + std::to_string(file.descriptor());
   for (const WeightsTier tier : {WeightsTier::kMemory, WeightsTier::kDisk}) {
     const auto package = open_package(path, tier);

@@ -1,0 +1,21 @@
+// Copying from a mapped file that somebody may cut short meanwhile. What is then
+// touched behind its end raises SIGBUS, which would end the process.
+#ifndef FOLIOT_PROGRAM_MAPPED_COPY_H_
+#define FOLIOT_PROGRAM_MAPPED_COPY_H_
+
+#include <cstddef>
+#include <span>
+
+namespace foliot {
+
+// False, with `to` partly written, if bytes of `from` are not there any more, or
+// cannot be read from disk. The last page of a file that was cut within it reads as
+// zeros: whoever must know asks for the file's size afterwards.
+//
+// The first call takes over the process's handler of SIGBUS; signals that have
+// nothing to do with a copy go to the one before. Threading: any thread.
+bool copy_from_mapped_file(std::span<std::byte> to, const std::byte* from);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PROGRAM_MAPPED_COPY_H_
