@@ -141,6 +141,11 @@ bench-start: build python ## How long ResNet-50 and BERT-base take to start, bes
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/start.py $(FLAGS)
 
+.PHONY: bench-tail
+bench-tail: build python ## How long the slowest runs take, beside arithmetic in the same seconds (minutes)
+	@cmake --build build/release --target runtime_runner
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/tail.py $(FLAGS)
+
 .PHONY: bench-precisions
 bench-precisions: build python ## What bfloat16 and int8 gain over float32 (20 minutes)
 	@cmake --build build/release --target runtime_runner

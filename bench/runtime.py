@@ -51,7 +51,8 @@ class FoliotSide:
         runner = pathlib.Path(foliot_binary()).with_name("runtime_runner")
         self.process = subprocess.Popen([runner, package, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
-        self.start = dict(zip(("open", "allocate", "preload", "load"), self.numbers()))
+        parts = [number / 1e9 for number in self.numbers()]
+        self.start = dict(zip(("open", "allocate", "preload", "load"), parts))
 
     def __enter__(self):
         return self
@@ -61,20 +62,28 @@ class FoliotSide:
         self.process.wait()
 
     def numbers(self):
+        """Of the next line, as they are."""
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError("runtime_runner died")
-        return [int(word) / 1e9 for word in line.split() if word.isdigit()]
+        return [int(word) for word in line.split() if word.isdigit()]
 
     def ask(self, *words):
         print(*words, file=self.process.stdin, flush=True)
         return self.numbers()
 
+    def durations(self, *words):
+        return [number / 1e9 for number in self.ask(*words)]
+
     def run(self, position, count):
-        return self.ask("run", position, count)
+        return self.durations("run", position, count)
 
     def loop(self, iterations, count):
-        return self.ask("loop", iterations, count)
+        return self.durations("loop", iterations, count)
+
+    def turns(self, position, iterations, count):
+        """As bench/runtime_runner.cc has it, in nanoseconds."""
+        return self.ask("turns", position, iterations, count)
 
     def put(self, position, arrays, folder):
         for number, array in enumerate(arrays):
