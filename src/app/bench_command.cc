@@ -3,19 +3,22 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/progress_bar.h"
 #include "client/bench.h"
+#include "config/toml_file.h"
+#include "config/toml_reader.h"
 #include "workload/arrival_trace.h"
+#include "workload/workload_file.h"
 
 namespace foliot {
 namespace {
@@ -32,6 +35,11 @@ Closed loop (--concurrency C): C users who each wait for their answer before the
   foliot bench --rate 500 --arrivals gamma --cv 4              the same load in bursts
   foliot bench --protocol http --rate 500 --json result.json   over HTTP, and keep the figures
 
+Several streams of requests, each with models, arrivals and deadlines of its own, come from a file, which 'foliot
+simulate' plays too, with the same arrivals (docs/SIMULATE.md):
+
+  foliot bench --workload examples/workloads/mixed.toml
+
 goodput = answers within their deadline per second; attainment = their share of what was offered, where a refused
 request counts as missed.)";
 
@@ -39,6 +47,7 @@ request counts as missed.)";
 struct BenchFlags {
   std::string url;
   std::string protocol = "grpc";
+  std::string workload;
   std::vector<std::string> models;
   double zipf = 0;
   uint32_t concurrency = 0;
@@ -54,8 +63,8 @@ struct BenchFlags {
   double ramp_rate = 1000;
   std::string ramp_length = "10s";
   std::string trace;
-  std::string duration = "10s";
-  std::string warmup = "1s";
+  std::string duration;
+  std::string warmup;
   std::string deadline;
   uint32_t batch = 1;
   std::vector<std::string> shapes;
@@ -63,7 +72,7 @@ struct BenchFlags {
   uint32_t threads = 1;
   uint32_t in_flight_max = 8192;
   std::string spin = "0s";
-  uint64_t seed = 1;
+  std::optional<uint64_t> seed;
   std::string json;
 };
 
@@ -127,6 +136,55 @@ Result<ArrivalOptions> understand_arrivals(const BenchFlags& flags) {
   return arrivals;
 }
 
+// The workload of the file, and how long and from which seed it is played, unless a
+// flag says otherwise. What else the file holds is for whoever simulates it.
+Status understand_workload(const BenchFlags& flags, BenchOptions& options) {
+  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(flags.workload));
+  TomlReader reader(table, flags.workload);
+  for (const char* key : {"schedulers", "interval", "cluster", "noise", "faults", "random_faults", "profiles"}) {
+    reader.leave(key);
+  }
+  WorkloadRun run;
+  read_run(reader, run);
+  if (!reader.ok()) return reader.finish();
+  FOLIOT_ASSIGN_OR_RETURN(options.workload, read_workload(reader, nullptr));
+  FOLIOT_RETURN_IF_ERROR(reader.finish());
+  if (!flags.duration.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(run.duration, parse_duration("--duration", flags.duration));
+  }
+  if (!flags.warmup.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(run.warm_up, parse_duration("--warmup", flags.warmup));
+  }
+  if (run.warm_up >= run.duration) {
+    return Status::invalid_argument("--duration: a workload's warm-up is a part of it, and must be shorter");
+  }
+  options.workload_name = flags.workload;
+  options.preload = run.preload;
+  options.seed = flags.seed.value_or(run.seed);
+  options.warmup = run.warm_up;
+  options.duration = run.duration - run.warm_up;
+  return Status();
+}
+
+// One stream, from flags.
+Status understand_stream(const BenchFlags& flags, BenchOptions& options) {
+  options.models = flags.models;
+  options.zipf = flags.zipf;
+  if (flags.concurrency > 0) options.concurrency = flags.concurrency;
+  FOLIOT_ASSIGN_OR_RETURN(options.arrivals, understand_arrivals(flags));
+  if (!flags.duration.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(options.duration, parse_duration("--duration", flags.duration));
+  }
+  if (!flags.warmup.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(options.warmup, parse_duration("--warmup", flags.warmup));
+  }
+  if (!flags.deadline.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(options.deadline, parse_duration("--deadline,--timeout", flags.deadline));
+  }
+  options.seed = flags.seed.value_or(options.seed);
+  return Status();
+}
+
 Result<BenchOptions> understand(const BenchFlags& flags) {
   BenchOptions options;
   options.protocol = flags.protocol == "http" ? ClientProtocol::kHttp : ClientProtocol::kGrpc;
@@ -134,22 +192,14 @@ Result<BenchOptions> understand(const BenchFlags& flags) {
   if (options.url.empty()) {
     options.url = options.protocol == ClientProtocol::kHttp ? "127.0.0.1:8000" : "127.0.0.1:8001";
   }
-  options.models = flags.models;
-  options.zipf = flags.zipf;
-  if (flags.concurrency > 0) options.concurrency = flags.concurrency;
-  FOLIOT_ASSIGN_OR_RETURN(options.arrivals, understand_arrivals(flags));
-  FOLIOT_ASSIGN_OR_RETURN(options.duration, parse_duration("--duration", flags.duration));
-  FOLIOT_ASSIGN_OR_RETURN(options.warmup, parse_duration("--warmup", flags.warmup));
-  if (!flags.deadline.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(options.deadline, parse_duration("--deadline,--timeout", flags.deadline));
-  }
+  FOLIOT_RETURN_IF_ERROR(flags.workload.empty() ? understand_stream(flags, options)
+                                                : understand_workload(flags, options));
   options.rows = flags.batch;
   for (const std::string& shape : flags.shapes) FOLIOT_RETURN_IF_ERROR(parse_shape(shape, options.shapes));
   options.connections = flags.connections;
   options.threads = flags.threads;
   options.in_flight_max = flags.in_flight_max;
   FOLIOT_ASSIGN_OR_RETURN(options.spin, parse_duration("--spin", flags.spin));
-  options.seed = flags.seed;
   return options;
 }
 
@@ -178,16 +228,14 @@ class HeldSignals {
   sigset_t before_;
 };
 
-void show_progress(const LoadProgress& now, LoadProgress& before) {
+std::string progress_text(const LoadProgress& now, const LoadProgress& before) {
   const double seconds = (now.elapsed - before.elapsed).to_seconds();
   const auto rate = [&](uint64_t count, uint64_t count_before) {
     return seconds > 0 ? static_cast<double>(count - count_before) / seconds : 0;
   };
-  fmt::print(stderr, "\r{:6.1f} s{}  answered {:8.0f}/s  refused {:8.0f}/s  failed {:8.0f}/s  in flight {:6}  ",
-             now.elapsed.to_seconds(), now.warming_up ? " (warm-up)" : "", rate(now.answered, before.answered),
-             rate(now.refused, before.refused), rate(now.failed, before.failed), now.in_flight);
-  std::fflush(stderr);
-  before = now;
+  return fmt::format("{:.0f} s{}, answered {:.0f}/s, refused {:.0f}/s, failed {:.0f}/s, in flight {}",
+                     now.elapsed.to_seconds(), now.warming_up ? " (warm-up)" : "", rate(now.answered, before.answered),
+                     rate(now.refused, before.refused), rate(now.failed, before.failed), now.in_flight);
 }
 
 Status write_json(const LoadReport& report, const std::string& path) {
@@ -207,11 +255,14 @@ Status run(const BenchFlags& flags) {
   const HeldSignals signals;
   LoadHooks hooks;
   hooks.should_stop = [&signals] { return signals.take(); };
-  const bool on_terminal = isatty(STDOUT_FILENO) == 1;
+  ProgressBar bar("sending");
   LoadProgress before;
-  if (on_terminal) hooks.on_progress = [&before](const LoadProgress& now) { show_progress(now, before); };
+  hooks.on_progress = [&](const LoadProgress& now) {
+    bar.show("requests", progress_text(now, before), now.elapsed.to_seconds() / now.length.to_seconds());
+    before = now;
+  };
   const Result<LoadReport> report = run_bench(options, hooks);
-  if (on_terminal) fmt::print(stderr, "\r{:100}\r", "");
+  bar.clear();
   if (!report.ok()) return report.status();
   if (flags.json != "-") fmt::print("{}", report->to_text());
   return flags.json.empty() ? Status() : write_json(*report, flags.json);
@@ -222,17 +273,18 @@ void add_target_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--protocol", flags.protocol, "grpc or http")
       ->check(CLI::IsMember({"grpc", "http"}))
       ->capture_default_str();
+  command.add_option("-b,--batch", flags.batch, "Rows in each request")->capture_default_str();
+  command.add_option("--shape", flags.shapes, "Extents of an input whose shape is variable, e.g. ids:1,128")
+      ->type_name("INPUT:EXTENTS");
+}
+
+// What a workload file says instead.
+void add_stream_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("-m,--model", flags.models, "Model to ask; may be repeated [all that are ready]")
       ->type_name("NAME");
   command.add_option("--zipf", flags.zipf, "Popularity of several models: exponent of Zipf's law, 0 is uniform")
       ->capture_default_str();
-  command.add_option("-b,--batch", flags.batch, "Rows in each request")->capture_default_str();
-  command.add_option("--shape", flags.shapes, "Extents of an input whose shape is variable, e.g. ids:1,128")
-      ->type_name("INPUT:EXTENTS");
   command.add_option("--deadline,--timeout", flags.deadline, "Deadline of each request, e.g. 50ms [none: best effort]");
-}
-
-void add_load_flags(CLI::App& command, BenchFlags& flags) {
   auto* const closed =
       command.add_option("-c,--concurrency", flags.concurrency, "Closed loop: so many requests at a time");
   command.add_option("-r,--rate", flags.rate, "Open loop: requests per second")
@@ -256,10 +308,22 @@ void add_load_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--trace", flags.trace, "replay: file with one instant per line, in seconds");
 }
 
+// It excludes the flags that are there so far: those of a stream.
+void add_workload_flag(CLI::App& command, BenchFlags& flags) {
+  const std::vector<CLI::Option*> others = command.get_options();
+  auto* const workload = command.add_option("-w,--workload", flags.workload,
+                                            "Send what this file says, as 'foliot simulate' would (docs/SIMULATE.md)");
+  workload->type_name("FILE.toml");
+  for (CLI::Option* other : others) {
+    if (other != command.get_help_ptr()) workload->excludes(other);
+  }
+}
+
 void add_run_flags(CLI::App& command, BenchFlags& flags) {
-  command.add_option("-d,--duration", flags.duration, "How long to measure")->capture_default_str();
-  command.add_option("--warmup", flags.warmup, "Sent before, and not counted")->capture_default_str();
-  command.add_option("--seed", flags.seed, "Of arrivals, choice of models, and inputs")->capture_default_str();
+  command.add_option("-d,--duration", flags.duration,
+                     "How long to measure [10s; of a workload, its own, and with its warm-up]");
+  command.add_option("--warmup", flags.warmup, "Sent before, and not counted [1s; of a workload, its own]");
+  command.add_option("--seed", flags.seed, "Of arrivals, choice of models, and inputs [1; of a workload, its own]");
   command.add_option("--json", flags.json, "Write the report as JSON to this file; - for standard output")
       ->type_name("FILE");
   command.add_option("--connections", flags.connections, "To the server [gRPC 4; HTTP as needed, up to 512]");
@@ -276,8 +340,9 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& command = *app.add_subcommand("bench", kDescription);
   command.footer(kFooter);
+  add_stream_flags(command, *flags);
+  add_workload_flag(command, *flags);
   add_target_flags(command, *flags);
-  add_load_flags(command, *flags);
   add_run_flags(command, *flags);
   command.callback([flags, &exit_code] {
     const Status status = run(*flags);

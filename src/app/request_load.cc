@@ -136,7 +136,7 @@ void RequestLoad::end(Status status) {
 }
 
 void RequestLoad::begin(TimePoint now) {
-  LoadReportOptions report{.models = {}, .deadline = options_.deadline, .settings = {}};
+  LoadReportOptions report{.models = {}, .settings = {}};
   for (uint32_t i = 0; i < models_.size(); ++i) {
     report.models.push_back(models_[i].name);
     const uint32_t id = models_[i].id.value();
@@ -202,8 +202,12 @@ void RequestLoad::send_one(TimePoint due, TimePoint now) {
   Connection& connection = conversation_->connection();
   if (connection.unsent_bytes() > kUnsentBytesMax) {
     if (measured) {
-      report_->record(
-          {.model = position, .scheduled = due, .sent = now, .finished = now, .outcome = LoadOutcome::kUnsent});
+      report_->record({.model = position,
+                       .scheduled = due,
+                       .sent = now,
+                       .finished = now,
+                       .outcome = LoadOutcome::kUnsent,
+                       .slo = options_.deadline.value_or(Duration::max())});
     }
     return;
   }
@@ -226,7 +230,8 @@ void RequestLoad::on_completion(const Completion& completion, TimePoint now) {
                    .sent = TimePoint::from_nanoseconds(static_cast<int64_t>(completion.payload.value())),
                    .finished = now,
                    .outcome = completion.served() ? LoadOutcome::kAnswered : LoadOutcome::kRefused,
-                   .reason = completion.served() ? std::string_view() : to_string(completion.refusal)});
+                   .reason = completion.served() ? std::string_view() : to_string(completion.refusal),
+                   .slo = options_.deadline.value_or(Duration::max())});
 }
 
 // The first answer only marks where the measurement begins.

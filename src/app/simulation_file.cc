@@ -108,14 +108,15 @@ Status read_faults(TomlReader& reader, SimulationOptions& options) {
   return Status();
 }
 
-void read_run(TomlReader& reader, SimulationFile& to) {
+void read_top(TomlReader& reader, SimulationFile& to) {
+  WorkloadRun run;
+  read_run(reader, run);
+  to.options.seed = run.seed;
+  to.options.duration = run.duration;
+  to.options.warm_up = run.warm_up;
+  to.options.preload = run.preload;
   reader.texts("schedulers", to.policies);
-  reader.whole("seed", to.options.seed);
-  reader.positive("duration", to.options.duration);
-  reader.duration("warm_up", to.options.warm_up);
   reader.positive("interval", to.options.interval);
-  reader.flag("preload", to.options.preload);
-  if (to.options.warm_up >= to.options.duration) reader.fail("warm_up", "must be shorter than duration");
   for (const std::string& name : to.policies) {
     const auto policy = find_policy(name);
     if (!policy.ok()) reader.fail("schedulers", "are wrong: " + policy.status().message());
@@ -128,7 +129,7 @@ Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
   FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(file));
   TomlReader reader(table, file.string());
   SimulationFile result;
-  read_run(reader, result);
+  read_top(reader, result);
   if (!reader.ok()) return reader.finish();
   if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result.options));
   if (auto noise = reader.table("noise")) FOLIOT_RETURN_IF_ERROR(read_noise(*noise, result.options.noise));

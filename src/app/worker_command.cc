@@ -153,7 +153,9 @@ Status run_real(const WorkerFlags& flags) {
                             .page_count = worker.memory().page_count,
                             .staging_bytes = staging_bytes(flags, models),
                             .drain_timeout = flags.drain_timeout};
-  if (models.empty()) return Status::invalid_argument("there is no model that can be served");
+  if (models.empty())
+    return Status::invalid_argument(
+        fmt::format("there is no model that can be served in {}", flags.repository.string()));
   std::function<void()> stop;
   WorkerLink link(std::move(options), {.log = log,
                                        .on_registered = [&] { say(fmt::format("ready: {} models", models.size())); },

@@ -15,33 +15,44 @@
 #include "client/load_generator.h"
 #include "workload/arrivals.h"
 #include "workload/load_report.h"
+#include "workload/workload.h"
 
 namespace foliot {
 
 struct BenchOptions {
   ClientProtocol protocol = ClientProtocol::kGrpc;
   std::string url = "127.0.0.1:8001";
-  // Empty or {"all"}: every model that is ready, in the server's order.
+
+  // What is asked: a workload, whose models the server must have ...
+  std::optional<Workload> workload;
+  std::string workload_name;  // for the report: its file
+  // ... each of them once before it begins, from the last to the first, so that where
+  // memory does not hold all it is the first ones that stay ...
+  bool preload = false;
+  // ... or a single stream, of models (empty or {"all"}: every one that is ready, in
+  // the server's order) ...
   std::vector<std::string> models;
-  double zipf = 0;  // popularity of the models, in their order; 0: uniform
-  // Set: closed loop with so many users; else open loop after `arrivals`.
+  double zipf = 0;  // their popularity, in their order; 0: uniform
+  // ... in a closed loop with so many users in all, or in an open loop.
   std::optional<uint32_t> concurrency;
   ArrivalOptions arrivals;
+  std::optional<Duration> deadline;  // sent with every request; nullopt: best effort
+
   Duration warmup = Duration::seconds(1);
   Duration duration = Duration::seconds(10);
-  std::optional<Duration> deadline;  // sent with every request; nullopt: best effort
-  uint32_t rows = 1;                 // per request
-  InputShapes shapes;                // of inputs whose shape is variable
-  uint32_t connections = 0;          // 0: 4 over gRPC; as needed, up to 512, over HTTP
-  uint32_t threads = 1;              // that receive; one more sends
+  uint32_t rows = 1;         // per request
+  InputShapes shapes;        // of inputs whose shape is variable
+  uint32_t connections = 0;  // 0: 4 over gRPC; as needed, up to 512, over HTTP
+  uint32_t threads = 1;      // that receive; one more sends
   uint32_t in_flight_max = 8192;
   Duration spin;  // before each send: sharper, for the price of a core
   uint64_t seed = 1;
 };
 
 // Blocks until the run is over. Requests are given up after ten deadlines (30 s
-// without one), so it always ends. Errors: no server, no such model, inputs that
-// cannot be made up, options that make no sense; refusals and failures of single
+// without one), so it always ends. The same workload and seed are the same arrivals
+// as in a simulation. Errors: no server, no such model, inputs that cannot be made
+// up, options that make no sense; refusals and failures of single
 // requests are counted in the report.
 Result<LoadReport> run_bench(const BenchOptions& options, const LoadHooks& hooks);
 

@@ -95,6 +95,10 @@ class GrpcClient : public InferenceClient {
   void stop() override;
 
  private:
+  struct Prepared {
+    grpc::ByteBuffer message;
+    std::optional<Duration> patience;
+  };
   struct Call {
     uint64_t tag;
     grpc::ClientContext context;
@@ -114,7 +118,7 @@ class GrpcClient : public InferenceClient {
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   std::vector<std::unique_ptr<grpc::CompletionQueue>> queues_;
   std::vector<Thread> threads_;
-  std::vector<grpc::ByteBuffer> prepared_;
+  std::vector<Prepared> prepared_;
   std::atomic<uint64_t> turn_{0};
 
   std::mutex mutex_;
@@ -176,7 +180,7 @@ Result<ModelDescription> GrpcClient::describe(const std::string& model) {
 }
 
 PreparedRequest GrpcClient::prepare(const InferenceBody& body) {
-  prepared_.push_back(encode(body));
+  prepared_.push_back({encode(body), body.patience});
   return PreparedRequest(static_cast<uint32_t>(prepared_.size() - 1));
 }
 
@@ -189,9 +193,10 @@ bool GrpcClient::add(Call* call) {
 void GrpcClient::send(PreparedRequest request, uint64_t tag) {
   auto call = std::make_unique<Call>();
   call->tag = tag;
-  if (options_.patience) {
+  const Prepared& prepared = prepared_.at(request.value());
+  if (prepared.patience) {
     call->context.set_deadline(std::chrono::system_clock::now() +
-                               std::chrono::nanoseconds(options_.patience->nanoseconds()));
+                               std::chrono::nanoseconds(prepared.patience->nanoseconds()));
   }
   if (!add(call.get())) {
     sink_.on_response(tag, {LoadOutcome::kFailed, kNoAnswerAtEnd});
@@ -200,8 +205,8 @@ void GrpcClient::send(PreparedRequest request, uint64_t tag) {
   const uint64_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
   Call* const started = call.release();  // receive() owns it now
   // The buffer is shared with the prepared one, not copied.
-  started->reader = stubs_[turn % stubs_.size()]->PrepareUnaryCall(
-      &started->context, kInferMethod, prepared_.at(request.value()), queues_[turn % queues_.size()].get());
+  started->reader = stubs_[turn % stubs_.size()]->PrepareUnaryCall(&started->context, kInferMethod, prepared.message,
+                                                                   queues_[turn % queues_.size()].get());
   started->reader->StartCall();
   started->reader->Finish(&started->response, &started->status, started);
 }

@@ -40,15 +40,15 @@ class HttpConnection {
   // `status` and `body` count when there is no error.
   using Done = std::function<void(error_code, unsigned status, const std::string& body)>;
 
-  HttpConnection(asio::io_context& context, Endpoint endpoint, std::optional<Duration> patience)
-      : stream_(context), endpoint_(std::move(endpoint)), patience_(patience) {}
+  HttpConnection(asio::io_context& context, Endpoint endpoint) : stream_(context), endpoint_(std::move(endpoint)) {}
 
-  // One at a time. `request` outlives the exchange. `done` is called once.
-  void exchange(const std::string& request, Done done) {
+  // One at a time, and given up after `patience`. `request` outlives the exchange.
+  // `done` is called once.
+  void exchange(const std::string& request, std::optional<Duration> patience, Done done) {
     request_ = &request;
     done_ = std::move(done);
-    if (patience_) {
-      stream_.expires_after(std::chrono::nanoseconds(patience_->nanoseconds()));
+    if (patience) {
+      stream_.expires_after(std::chrono::nanoseconds(patience->nanoseconds()));
     } else {
       stream_.expires_never();
     }
@@ -93,7 +93,6 @@ class HttpConnection {
 
   beast::tcp_stream stream_;
   const Endpoint endpoint_;
-  const std::optional<Duration> patience_;
   bool open_ = false;
   const std::string* request_ = nullptr;
   Done done_;
@@ -180,6 +179,10 @@ class HttpClient : public InferenceClient {
   void stop() override;
 
  private:
+  struct Prepared {
+    std::string message;
+    std::optional<Duration> patience;
+  };
   struct Waiting {
     PreparedRequest request;
     uint64_t tag;
@@ -207,7 +210,7 @@ class HttpClient : public InferenceClient {
   ResponseSink& sink_;
   Endpoint endpoint_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::vector<std::unique_ptr<const std::string>> prepared_;
+  std::vector<std::unique_ptr<const Prepared>> prepared_;
   std::atomic<uint64_t> turn_{0};
 };
 
@@ -230,7 +233,7 @@ Status HttpClient::connect() {
   for (uint32_t i = 0; i < threads; ++i) lanes_.push_back(std::make_unique<Lane>());
   for (uint32_t i = 0; i < options_.connections; ++i) {
     Lane& lane = *lanes_[i % threads];
-    lane.connections.push_back(std::make_unique<HttpConnection>(lane.context, endpoint_, options_.patience));
+    lane.connections.push_back(std::make_unique<HttpConnection>(lane.context, endpoint_));
     lane.idle.push_back(lane.connections.back().get());
   }
   for (uint32_t i = 0; i < threads; ++i) {
@@ -249,11 +252,11 @@ std::string HttpClient::request_head(std::string_view verb, std::string_view tar
 // Asks something of the server and waits for it.
 Result<Json> HttpClient::ask(std::string_view verb, std::string_view target, std::string_view body) {
   asio::io_context context;
-  HttpConnection connection(context, endpoint_, kControlTimeout);
+  HttpConnection connection(context, endpoint_);
   const std::string request = request_head(verb, target, body.size()) + std::string(body);
   Status status;
   Json json;
-  connection.exchange(request, [&](error_code error, unsigned code, const std::string& text) {
+  connection.exchange(request, kControlTimeout, [&](error_code error, unsigned code, const std::string& text) {
     status = error ? Status::unavailable(error.message()) : to_status(code, text);
     json = Json::parse(text, nullptr, false);
   });
@@ -296,7 +299,7 @@ PreparedRequest HttpClient::prepare(const InferenceBody& body) {
   request.reserve(request.size() + bytes);
   request += header;
   for (const InputTensor& input : body.inputs) request += input.bytes;
-  prepared_.push_back(std::make_unique<const std::string>(std::move(request)));
+  prepared_.push_back(std::make_unique<const Prepared>(Prepared{std::move(request), body.patience}));
   return PreparedRequest(static_cast<uint32_t>(prepared_.size() - 1));
 }
 
@@ -318,7 +321,8 @@ void HttpClient::submit(Lane& lane, Waiting waiting) {
 }
 
 void HttpClient::start_exchange(Lane& lane, HttpConnection& connection, Waiting waiting) {
-  connection.exchange(*prepared_.at(waiting.request.value()),
+  const Prepared& prepared = *prepared_.at(waiting.request.value());
+  connection.exchange(prepared.message, prepared.patience,
                       [this, &lane, &connection, waiting](error_code error, unsigned status, const std::string& body) {
                         sink_.on_response(waiting.tag, to_response(error, status, body));
                         if (lane.waiting.empty()) {

@@ -45,6 +45,9 @@ struct InferenceBody {
   std::string model;
   std::vector<InputTensor> inputs;
   std::optional<Duration> deadline;  // sent as the parameter `timeout`
+  // Without an answer for so long the request is given up; nullopt: never, and then
+  // no deadline of the transport's own is sent either.
+  std::optional<Duration> patience;
 };
 
 using PreparedRequest = Id<struct PreparedRequestTag, uint32_t>;
@@ -74,9 +77,6 @@ struct ClientOptions {
   // further requests wait in the client for a free one.
   uint32_t connections = 4;
   uint32_t threads = 1;  // that receive; at most one per connection
-  // A request without an answer for so long is given up; nullopt: never, and
-  // then no deadline of the transport's own is sent either.
-  std::optional<Duration> patience;
 };
 
 class InferenceClient {

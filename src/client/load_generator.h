@@ -1,10 +1,12 @@
 // LoadGenerator: offers load to a server through an InferenceClient and records
 // what became of every request.
 //
-// Open loop: requests are due when the arrival process says, whatever the server
-// does; the generator never waits for an answer, and latency counts from the due
-// instant. Closed loop: `concurrency` users who each send the next request when
-// the last one has come back.
+// Requests are due when their source says, whatever the server does; the generator
+// never waits for an answer, and latency counts from the due instant. In a closed
+// loop it is an answer that brings the next request.
+//
+// What would be more in flight than allowed is counted as unsent. Users of closed
+// loops who wait for their next request are queued: as many as the source has.
 //
 // Threading: run() belongs to one thread; on_response() comes from the client's.
 #ifndef FOLIOT_CLIENT_LOAD_GENERATOR_H_
@@ -13,39 +15,38 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "base/time.h"
 #include "client/inference_client.h"
+#include "client/load_source.h"
 #include "platform/parker.h"
-#include "workload/arrivals.h"
 #include "workload/load_report.h"
-#include "workload/popularity.h"
 
 namespace foliot {
 
+// What can be sent for a model (of the report) and an SLO, taken in turn.
+using RequestVariants = std::map<std::pair<uint32_t, Duration>, std::vector<PreparedRequest>>;
+
 struct LoadPlan {
-  // Open loop; null: closed loop.
-  std::unique_ptr<ArrivalProcess> arrivals{};
-  uint32_t concurrency = 1;  // closed loop only
-  // What can be sent, per model of the report; at least one each, taken in turn.
-  std::vector<std::vector<PreparedRequest>> requests{};
-  Popularity popularity{1, 0};  // of the models
-  Duration warmup{};            // sent first and not counted
+  std::unique_ptr<LoadSource> source{};
+  RequestVariants requests{};  // for all that the source asks; none of them empty
+  Duration warmup{};           // sent first and not counted
   Duration duration = Duration::seconds(10);
   // How long to wait for answers when the time is over.
   Duration patience = Duration::seconds(30);
-  // Open loop: more in flight than this are counted as unsent.
   uint32_t in_flight_max = 8192;
   Duration spin{};  // before each send (platform/parker.h)
-  uint64_t seed = 1;
 };
 
 struct LoadProgress {
   Duration elapsed;
+  Duration length;  // of the whole run, warm-up included
   bool warming_up = false;
   uint64_t answered = 0;  // since the start, warm-up included
   uint64_t refused = 0;
@@ -75,8 +76,7 @@ class LoadGenerator : public ResponseSink {
  private:
   // One request in flight; its position is its tag.
   struct Flight {
-    uint32_t model = 0;
-    TimePoint scheduled;
+    Arrival arrival;
     TimePoint sent;
   };
   struct Departure {
@@ -84,14 +84,18 @@ class LoadGenerator : public ResponseSink {
     PreparedRequest request;
   };
 
-  void send_open_loop();
-  void start_closed_loop();
-  bool wait_until(TimePoint instant);
-  void send_one(TimePoint scheduled);
-  Departure depart(uint32_t flight, TimePoint scheduled);  // REQUIRES: mutex_ held
+  void send_what_is_due();
+  TimePoint next_due();
+  std::optional<Departure> take_due();
+  // These four REQUIRE that mutex_ is held.
+  Departure depart(uint32_t flight, const Arrival& arrival);
+  std::optional<Arrival> within_run(std::optional<Arrival> arrival) const;
+  void put_back(const Arrival& arrival);
+  void record(const Flight& flight, TimePoint finished, const Response& response);
   bool watch(const LoadHooks& hooks);
   void drain(const LoadHooks& hooks, bool stopped);
   LoadProgress progress(TimePoint now);
+  bool nothing_follows();
 
   LoadPlan plan_;
   LoadReport& report_;
@@ -100,14 +104,14 @@ class LoadGenerator : public ResponseSink {
   TimePoint measure_from_;
   TimePoint end_;
   std::atomic<bool> ended_{false};
-  std::atomic<bool> sender_done_{false};
   Parker sender_parker_;
 
-  std::mutex mutex_;  // guards everything below, and report_
-  Random random_;
+  std::mutex mutex_;             // guards everything below, and report_
+  std::optional<Arrival> next_;  // that comes by itself
+  std::vector<Arrival> users_;   // a heap of what users ask next: the soonest first
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;
-  std::vector<size_t> next_request_;  // per model
+  uint64_t departures_ = 0;
   LoadProgress counts_;
 };
 

@@ -79,19 +79,30 @@ std::vector<Duration> every_millisecond(int64_t count) {
   return instants;
 }
 
-LoadPlan open_loop(int64_t count, Duration duration) {
-  ArrivalOptions options{.kind = ArrivalKind::kReplay, .instants = every_millisecond(count)};
+std::unique_ptr<LoadSource> source_of(const Workload& workload, uint64_t seed = 1) {
+  return make_workload_source(std::move(WorkloadArrivals::make(workload, seed)).value());
+}
+
+// Plays a workload whose models are asked without a deadline; request i is of model i.
+LoadPlan plan_of(const Workload& workload, Duration duration, uint64_t seed = 1) {
   LoadPlan plan;
-  plan.arrivals = std::move(make_arrivals(options)).value();
-  plan.requests = {{PreparedRequest(0)}};
+  plan.source = source_of(workload, seed);
+  for (uint32_t model = 0; model < workload.models(); ++model) {
+    plan.requests[{model, Duration::max()}] = {PreparedRequest(model)};
+  }
   plan.duration = duration;
   return plan;
 }
 
-LoadPlan closed_loop(uint32_t concurrency, Duration duration) {
+LoadPlan open_loop(int64_t count, Duration duration) {
+  const ArrivalOptions instants{.kind = ArrivalKind::kReplay, .instants = every_millisecond(count)};
+  return plan_of({.groups = {{.name = "m"}}, .streams = {{.name = "s", .arrivals = instants}}}, duration);
+}
+
+LoadPlan closed_loop(uint32_t users, Duration duration) {
   LoadPlan plan;
-  plan.concurrency = concurrency;
-  plan.requests = {{PreparedRequest(0)}};
+  plan.source = make_users(users, Popularity(1, 0), Duration::max(), 1);
+  plan.requests[{0, Duration::max()}] = {PreparedRequest(0)};
   plan.duration = duration;
   return plan;
 }
@@ -177,20 +188,61 @@ TEST(LoadGeneratorTest, StopsWhenAsked) {
   EXPECT_EQ(report.total().failed, 0u);
 }
 
-TEST(LoadGeneratorTest, SeedDecidesWhichModelsAreAsked) {
-  const auto models_of = [](uint64_t seed) {
-    LoadReport report({.models = {"a", "b", "c"}});
+// Two streams of bursts to three models.
+Workload bursts() {
+  const ArrivalOptions gamma{.kind = ArrivalKind::kGamma, .rate = 500, .coefficient_of_variation = 4};
+  return {.groups = {{.name = "a", .count = 2}, {.name = "b"}},
+          .streams = {{.name = "all", .arrivals = gamma, .zipf = 1},
+                      {.name = "one", .models = {"b"}, .arrivals = {.rate = 200}}}};
+}
+
+TEST(LoadGeneratorTest, SendsWhatTheSeedSaysInItsOrder) {
+  const auto sent = [](uint64_t seed) {
+    LoadReport report({.models = {"a_0", "a_1", "b"}, .streams = {"all", "one"}});
     EchoClient client(good);
-    LoadPlan plan = open_loop(40, Duration::seconds(60));
-    plan.requests = {{PreparedRequest(0)}, {PreparedRequest(1), PreparedRequest(2)}, {PreparedRequest(3)}};
-    plan.popularity = Popularity(3, 0);
-    plan.seed = seed;
-    run(std::move(plan), client, report);
-    EXPECT_EQ(report.model(0).good + report.model(1).good + report.model(2).good, 40u);
+    run(plan_of(bursts(), Duration::milliseconds(100), seed), client, report);
+    EXPECT_EQ(report.stream(0).good + report.stream(1).good, client.sent_.size());
     return client.sent_;
   };
-  EXPECT_EQ(models_of(1), models_of(1));
-  EXPECT_NE(models_of(1), models_of(2));
+  WorkloadArrivals arrivals = std::move(WorkloadArrivals::make(bursts(), 1)).value();
+  std::vector<uint32_t> expected;
+  while (true) {
+    const Arrival arrival = *arrivals.next();
+    if (arrival.at >= Duration::milliseconds(100)) break;
+    expected.push_back(arrival.model);
+  }
+  EXPECT_EQ(sent(1), expected);
+  EXPECT_NE(sent(2), expected);
+}
+
+TEST(LoadGeneratorTest, UsersThinkBeforeTheyAskAgain) {
+  const auto asked = [](Duration think_time) {
+    LoadReport report({.models = {"m"}});
+    EchoClient client(good);
+    const Stream users{.name = "users", .concurrency = 2, .think_time = think_time};
+    run(plan_of({.groups = {{.name = "m"}}, .streams = {users}}, Duration::milliseconds(500)), client, report);
+    EXPECT_LE(client.in_flight_max_, 2u);
+    return report.total().good;
+  };
+  EXPECT_EQ(asked(Duration::seconds(60)), 2u);
+  const uint64_t often = asked(Duration::milliseconds(10));
+  EXPECT_GT(often, 2u);
+  EXPECT_LE(often, 100u);
+}
+
+TEST(LoadGeneratorTest, EachStreamHasItsOwnObjective) {
+  LoadReport report({.models = {"m"}, .streams = {"urgent", "patient"}});
+  EchoClient client(good);
+  const ArrivalOptions instants{.kind = ArrivalKind::kReplay, .instants = every_millisecond(10)};
+  LoadPlan plan = plan_of({.groups = {{.name = "m"}},
+                           .streams = {{.name = "urgent", .arrivals = instants, .slo = Duration::nanoseconds(1)},
+                                       {.name = "patient", .arrivals = instants}}},
+                          Duration::seconds(60));
+  plan.requests[{0, Duration::nanoseconds(1)}] = {PreparedRequest(7)};
+  run(std::move(plan), client, report);
+  EXPECT_EQ(report.stream(0).late, 10u);
+  EXPECT_EQ(report.stream(1).good, 10u);
+  EXPECT_EQ(std::count(client.sent_.begin(), client.sent_.end(), 7u), 10);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace foliot {
 
-// Errors: kInvalidArgument naming file and line.
+// Errors: kInvalidArgument naming file and, where it is read, line.
 Result<toml::table> read_toml_file(const std::filesystem::path& file);
 
 }  // namespace foliot

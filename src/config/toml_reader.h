@@ -65,6 +65,9 @@ class TomlReader {
   // [[key]]; empty if absent.
   std::vector<TomlReader> tables(std::string_view key);
 
+  // The key is known, and somebody else's to read.
+  void leave(std::string_view key) { known_.emplace(key); }
+
   // Says that the value of `key`, or the table itself, is wrong.
   void fail(std::string_view key, std::string_view message);
   void fail(std::string_view message);

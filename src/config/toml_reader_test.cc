@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/toml_file.h"
+
 namespace foliot {
 namespace {
 
@@ -109,6 +111,11 @@ TEST(TomlReaderTest, TheFirstErrorStays) {
                        r.fail("a", "is wrong");
                      }),
             "a.toml:3: 'rate' must be above 0");
+}
+
+TEST(TomlFileTest, SaysThatThereIsNone) {
+  EXPECT_EQ(read_toml_file("no/such.toml").status().message(), "no/such.toml: no such file");
+  EXPECT_EQ(read_toml_file("/").status().message(), "/: a folder, not a file");
 }
 
 }  // namespace

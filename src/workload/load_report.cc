@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -15,8 +16,8 @@ namespace {
 // Error texts come from outside; only so many different ones are told apart.
 constexpr size_t kReasonsMax = 32;
 constexpr size_t kReasonLengthMax = 160;
-// Beyond so many models the text shows the worst ones only; JSON has all.
-constexpr size_t kModelsInText = 20;
+// Of more models than this the text shows the worst ones only; JSON has all.
+constexpr size_t kLinesInText = 20;
 
 struct Quantile {
   const char* name;
@@ -87,21 +88,46 @@ std::string tally_line(std::string_view name, const LoadTally& tally) {
                      tally.latency.quantile(0.5).to_milliseconds(), tally.latency.quantile(0.99).to_milliseconds());
 }
 
+std::string tally_table(std::string_view what, const std::vector<std::string>& names,
+                        const std::vector<LoadTally>& tallies) {
+  std::vector<size_t> order(tallies.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return tallies[a].attainment() < tallies[b].attainment(); });
+  std::string text =
+      fmt::format("\n{:<24}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}{:>10}{:>10}\n", fmt::format("{} (worst first)", what),
+                  "offered", "good", "late", "refused", "failed", "attained %", "p50 ms", "p99 ms");
+  for (size_t i = 0; i < std::min(order.size(), kLinesInText); ++i)
+    text += tally_line(names[order[i]], tallies[order[i]]);
+  if (order.size() > kLinesInText) text += fmt::format("and {} more\n", order.size() - kLinesInText);
+  return text;
+}
+
+nlohmann::ordered_json named_json(const std::string& name, const LoadTally& tally) {
+  nlohmann::ordered_json json{{"name", name}};
+  json.update(tally_json(tally));
+  json["latency_milliseconds"] = histogram_json(tally.latency);
+  return json;
+}
+
 }  // namespace
 
 double LoadTally::attainment() const {
   return offered == 0 ? 1 : static_cast<double>(good) / static_cast<double>(offered);
 }
 
-LoadReport::LoadReport(LoadReportOptions options) : options_(std::move(options)), models_(options_.models.size()) {
+LoadReport::LoadReport(LoadReportOptions options)
+    : options_(std::move(options)), models_(options_.models.size()), streams_(options_.streams.size()) {
   FOLIOT_CHECK(!models_.empty());
 }
 
 void LoadReport::record(const LoadSample& sample) {
-  const bool good = !options_.deadline || sample.finished - sample.scheduled <= *options_.deadline;
+  const bool good = sample.finished - sample.scheduled <= sample.slo;
+  slo_min_ = std::min(slo_min_, sample.slo);
   tally(total_, sample, good);
   // One model's tally would only repeat the total.
   if (models_.size() > 1) tally(models_.at(sample.model), sample, good);
+  if (!streams_.empty()) tally(streams_.at(sample.stream), sample, good);
   if (sample.outcome != LoadOutcome::kUnsent) send_lag_.record(sample.sent - sample.scheduled);
   if (sample.outcome == LoadOutcome::kRefused) {
     refusal_latency_.record(sample.finished - sample.scheduled);
@@ -116,7 +142,7 @@ double LoadReport::per_second(uint64_t count) const {
 
 bool LoadReport::generator_lagged() const {
   const Duration tolerated =
-      options_.deadline ? std::max(*options_.deadline / 10, Duration::microseconds(100)) : Duration::milliseconds(1);
+      slo_min_ == Duration::max() ? Duration::milliseconds(1) : std::max(slo_min_ / 10, Duration::microseconds(100));
   return total_.sent < total_.offered || send_lag_.quantile(0.99) > tolerated;
 }
 
@@ -144,18 +170,8 @@ std::string LoadReport::to_text() const {
   if (!refusals_.empty()) text += "\n" + reasons_line("refused because", refusals_);
   if (!failures_.empty()) text += "\n" + reasons_line("failed because", failures_);
 
-  if (models_.size() > 1) {
-    std::vector<size_t> order(models_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [this](size_t a, size_t b) { return models_[a].attainment() < models_[b].attainment(); });
-    text += fmt::format("\n{:<24}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}{:>10}{:>10}\n", "model (worst first)", "offered",
-                        "good", "late", "refused", "failed", "attained %", "p50 ms", "p99 ms");
-    for (size_t i = 0; i < std::min(order.size(), kModelsInText); ++i) {
-      text += tally_line(options_.models[order[i]], models_[order[i]]);
-    }
-    if (order.size() > kModelsInText) text += fmt::format("and {} more\n", order.size() - kModelsInText);
-  }
+  if (streams_.size() > 1) text += tally_table("stream", options_.streams, streams_);
+  if (models_.size() > 1) text += tally_table("model", options_.models, models_);
   if (generator_lagged()) {
     text +=
         "\nWARNING: the generator fell behind its own schedule (see 'send lag' and 'sent'): the latency above is\n"
@@ -168,7 +184,7 @@ std::string LoadReport::to_json() const {
   nlohmann::ordered_json json;
   for (const auto& [name, value] : options_.settings) json["settings"][name] = value;
   json["duration_seconds"] = duration_.to_seconds();
-  if (options_.deadline) json["deadline_milliseconds"] = options_.deadline->to_milliseconds();
+  if (slo_min_ != Duration::max()) json["deadline_milliseconds"] = slo_min_.to_milliseconds();
   json["rows_per_request"] = options_.rows_per_request;
   json.update(tally_json(total_));
   json["goodput_per_second"] = goodput();
@@ -179,13 +195,9 @@ std::string LoadReport::to_json() const {
   json["generator_lagged"] = generator_lagged();
   json["refusals"] = refusals_;
   json["failures"] = failures_;
-  json["models"] = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < streams_.size(); ++i) json["streams"].push_back(named_json(options_.streams[i], streams_[i]));
   for (size_t i = 0; i < models_.size(); ++i) {
-    const LoadTally& counts = models_.size() > 1 ? models_[i] : total_;
-    nlohmann::ordered_json entry{{"name", options_.models[i]}};
-    entry.update(tally_json(counts));
-    entry["latency_milliseconds"] = histogram_json(counts.latency);
-    json["models"].push_back(std::move(entry));
+    json["models"].push_back(named_json(options_.models[i], models_.size() > 1 ? models_[i] : total_));
   }
   // Error texts come from outside and need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

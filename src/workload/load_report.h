@@ -1,5 +1,5 @@
-// LoadReport: what a run of load came to. Counts, latency and goodput, in all and
-// per model, as text and as JSON.
+// LoadReport: what a run of load came to. Counts, latency and goodput, in all, per
+// stream and per model, as text and as JSON.
 //
 // Latency is counted from the instant at which the request was *due* to be sent,
 // not from when it was: a generator or a server that falls behind cannot hide it
@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,14 +30,16 @@ enum class LoadOutcome : uint8_t {
 
 struct LoadSample {
   uint32_t model = 0;     // position in the report's models
+  uint32_t stream = 0;    // position in the report's streams
   TimePoint scheduled{};  // when it was due to be sent
   TimePoint sent{};
   TimePoint finished{};  // when its end was known
   LoadOutcome outcome = LoadOutcome::kAnswered;
-  std::string_view reason{};  // of kRefused: the reason word; of kFailed: what happened
+  std::string_view reason{};       // of kRefused: the reason word; of kFailed: what happened
+  Duration slo = Duration::max();  // max(): every answer is good
 };
 
-// Counts of one model, or of all.
+// Counts of one model, of one stream, or of all.
 struct LoadTally {
   uint64_t offered = 0;  // due to be sent = sent + unsent
   uint64_t sent = 0;
@@ -53,8 +54,9 @@ struct LoadTally {
 };
 
 struct LoadReportOptions {
-  std::vector<std::string> models;   // at least one
-  std::optional<Duration> deadline;  // nullopt: every answer is good
+  std::vector<std::string> models;  // at least one
+  // Of requests that are told apart; empty: none are.
+  std::vector<std::string> streams{};
   uint32_t rows_per_request = 1;
   // What was run, for whoever reads the report: ("url", "127.0.0.1:8001"), ...
   std::vector<std::pair<std::string, std::string>> settings;
@@ -70,6 +72,7 @@ class LoadReport {
 
   const LoadTally& total() const { return total_; }
   const LoadTally& model(uint32_t index) const { return models_.at(index); }
+  const LoadTally& stream(uint32_t index) const { return streams_.at(index); }
   const std::map<std::string, uint64_t>& refusals() const { return refusals_; }
   const std::map<std::string, uint64_t>& failures() const { return failures_; }
   // From due to refused: a good refusal comes early.
@@ -79,8 +82,8 @@ class LoadReport {
 
   // Good answers per second.
   double goodput() const { return per_second(total_.good); }
-  // True when the generator was late so often (p99 above a tenth of the deadline,
-  // or above 1 ms) or left so much unsent that the run says more about the
+  // True when the generator was late so often (p99 above a tenth of the tightest
+  // SLO, or above 1 ms) or left so much unsent that the run says more about the
   // generator than about the server.
   bool generator_lagged() const;
 
@@ -94,6 +97,8 @@ class LoadReport {
   Duration duration_;
   LoadTally total_;
   std::vector<LoadTally> models_;
+  std::vector<LoadTally> streams_;
+  Duration slo_min_ = Duration::max();
   std::map<std::string, uint64_t> refusals_;
   std::map<std::string, uint64_t> failures_;
   Histogram refusal_latency_;

@@ -12,17 +12,16 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+constexpr Duration kSlo = Duration::milliseconds(50);
+
 TimePoint at(int64_t milliseconds) { return TimePoint() + Duration::milliseconds(milliseconds); }
 
 LoadReportOptions options(std::vector<std::string> models = {"m"}) {
-  return {.models = std::move(models),
-          .deadline = Duration::milliseconds(50),
-          .rows_per_request = 1,
-          .settings = {{"url", "127.0.0.1:8001"}}};
+  return {.models = std::move(models), .rows_per_request = 1, .settings = {{"url", "127.0.0.1:8001"}}};
 }
 
 LoadSample answered(int64_t scheduled, int64_t finished, uint32_t model = 0) {
-  return {.model = model, .scheduled = at(scheduled), .sent = at(scheduled), .finished = at(finished)};
+  return {.model = model, .scheduled = at(scheduled), .sent = at(scheduled), .finished = at(finished), .slo = kSlo};
 }
 
 LoadSample ended(LoadOutcome outcome, std::string_view reason, uint32_t model = 0) {
@@ -68,10 +67,10 @@ TEST(LoadReportTest, LatencyCountsFromTheScheduledInstant) {
 }
 
 TEST(LoadReportTest, WithoutDeadlineEveryAnswerIsGood) {
-  LoadReportOptions best_effort = options();
-  best_effort.deadline.reset();
-  LoadReport report(best_effort);
-  report.record(answered(0, 10'000));
+  LoadReport report(options());
+  LoadSample sample = answered(0, 10'000);
+  sample.slo = Duration::max();
+  report.record(sample);
   EXPECT_EQ(report.total().good, 1u);
   EXPECT_FALSE(report.generator_lagged());
 }
@@ -85,6 +84,26 @@ TEST(LoadReportTest, ModelsAreTalliedApart) {
   EXPECT_EQ(report.model(1).late, 1u);
   EXPECT_EQ(report.model(1).refused, 1u);
   EXPECT_EQ(report.total().offered, 3u);
+}
+
+TEST(LoadReportTest, StreamsAreTalliedApart) {
+  LoadReportOptions two = options({"a", "b"});
+  two.streams = {"urgent", "patient"};
+  LoadReport report(two);
+  LoadSample sample = answered(0, 60, 1);
+  report.record(sample);
+  sample.stream = 1;
+  sample.slo = Duration::seconds(1);  // each by the objective of its own
+  report.record(sample);
+  EXPECT_EQ(report.stream(0).late, 1u);
+  EXPECT_EQ(report.stream(1).good, 1u);
+  EXPECT_EQ(report.model(1).offered, 2u);
+  const auto json = nlohmann::json::parse(report.to_json());
+  EXPECT_EQ(json["streams"][0]["name"], "urgent");
+  EXPECT_EQ(json["streams"][1]["good"], 1);
+  EXPECT_DOUBLE_EQ(json["deadline_milliseconds"].get<double>(), 50);
+  const std::string text = report.to_text();
+  EXPECT_LT(text.find("urgent"), text.find("patient"));
 }
 
 TEST(LoadReportTest, EmptyRunIsSound) {

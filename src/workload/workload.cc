@@ -56,6 +56,11 @@ std::vector<uint32_t> Workload::models_of(const Stream& stream) const {
   return models;
 }
 
+Duration Workload::slo_of(const Stream& stream, const ModelGroup& group) {
+  if (stream.best_effort) return Duration::max();
+  return stream.slo.value_or(group.slo.value_or(Duration::max()));
+}
+
 Status Workload::check_groups() const {
   std::set<std::string> names;
   uint64_t count = 0;

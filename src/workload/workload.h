@@ -74,6 +74,8 @@ struct Workload {
   std::vector<std::string> model_names() const;
   // The models that a stream asks, in the order of its popularity.
   std::vector<uint32_t> models_of(const Stream& stream) const;
+  // Of a stream's requests to models of this group; max(): best effort.
+  static Duration slo_of(const Stream& stream, const ModelGroup& group);
 
   // Errors: kInvalidArgument naming group or stream and what is wrong.
   Status check() const;

@@ -161,11 +161,6 @@ Status add_sources(uint32_t index, const Workload& workload, Random random, Sour
   return Status();
 }
 
-Duration slo_of(const Stream& stream, const ModelGroup& group) {
-  if (stream.best_effort) return Duration::max();
-  return stream.slo.value_or(group.slo.value_or(Duration::max()));
-}
-
 }  // namespace
 
 bool WorkloadArrivals::Due::operator>(const Due& other) const {
@@ -185,7 +180,7 @@ Result<WorkloadArrivals> WorkloadArrivals::make(const Workload& workload, uint64
   for (uint32_t i = 0; i < workload.streams.size(); ++i) {
     const Stream& stream = workload.streams[i];
     result.streams_.push_back({stream.concurrency > 0, stream.think_time, stream.stop});
-    for (const uint32_t group : groups) result.slos_.push_back(slo_of(stream, workload.groups[group]));
+    for (const uint32_t group : groups) result.slos_.push_back(Workload::slo_of(stream, workload.groups[group]));
     FOLIOT_RETURN_IF_ERROR(add_sources(i, workload, random.fork(), result.sources_));
   }
   for (uint32_t source = 0; source < result.sources_.size(); ++source) result.push_next(source);

@@ -209,4 +209,12 @@ Result<Workload> read_workload(TomlReader& file, const ProfileTable* profiles) {
   return workload;
 }
 
+void read_run(TomlReader& file, WorkloadRun& run) {
+  file.whole("seed", run.seed);
+  file.positive("duration", run.duration);
+  file.duration("warm_up", run.warm_up);
+  file.flag("preload", run.preload);
+  if (run.warm_up >= run.duration) file.fail("warm_up", "must be shorter than duration");
+}
+
 }  // namespace foliot

@@ -1,13 +1,15 @@
-// The declarative form of workloads, in TOML: [[profiles]], [[models]] and
-// [[streams]] (docs/WORKLOADS.md). A file may hold more than that: whoever reads
-// it asks the same reader for the rest, and finishes it.
+// The declarative form of workloads, in TOML: [[profiles]], [[models]], [[streams]]
+// and how long they are played (docs/SIMULATE.md). A file may hold more than that:
+// whoever reads it asks the same reader for the rest, and finishes it.
 #ifndef FOLIOT_WORKLOAD_WORKLOAD_FILE_H_
 #define FOLIOT_WORKLOAD_WORKLOAD_FILE_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "base/status.h"
+#include "base/time.h"
 #include "config/toml_reader.h"
 #include "workload/profile_table.h"
 #include "workload/workload.h"
@@ -25,6 +27,17 @@ Result<ProfileTable> read_profiles(TomlReader& file, const PackageProfileReader&
 // as for a load generator, a name will do. Errors: kInvalidArgument naming file, line
 // and key; those of traces name the trace's line.
 Result<Workload> read_workload(TomlReader& file, const ProfileTable* profiles);
+
+// How a workload is played.
+struct WorkloadRun {
+  uint64_t seed = 1;
+  Duration duration = Duration::seconds(60);  // requests come for so long
+  Duration warm_up;                           // at the beginning, not counted
+  bool preload = false;                       // the models are asked for once before
+};
+
+// The keys seed, duration, warm_up and preload. What is wrong, `file` will say.
+void read_run(TomlReader& file, WorkloadRun& run);
 
 }  // namespace foliot
 

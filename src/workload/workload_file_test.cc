@@ -30,7 +30,40 @@ Result<File> read(const std::string& text) {
   return file;
 }
 
+WorkloadRun run_of(const std::string& text) {
+  const toml::table table = toml::parse(text);
+  TomlReader reader(table, "a.toml");
+  WorkloadRun run;
+  read_run(reader, run);
+  EXPECT_TRUE(reader.finish().ok());
+  return run;
+}
+
 std::string error_of(const std::string& text) { return read(text).status().message(); }
+
+TEST(WorkloadFileTest, ReadsHowItIsPlayed) {
+  const WorkloadRun run = run_of("seed = 7\nduration = '20s'\nwarm_up = '5s'\npreload = true\n");
+  EXPECT_EQ(run.seed, 7u);
+  EXPECT_EQ(run.duration, Duration::seconds(20));
+  EXPECT_EQ(run.warm_up, Duration::seconds(5));
+  EXPECT_TRUE(run.preload);
+  const toml::table table = toml::parse("duration = '20s'\nwarm_up = '20s'\n");
+  TomlReader reader(table, "a.toml");
+  WorkloadRun wrong;
+  read_run(reader, wrong);
+  EXPECT_EQ(reader.finish().message(), "a.toml:2: 'warm_up' must be shorter than duration");
+}
+
+// A load generator has no profiles: the server knows its models.
+TEST(WorkloadFileTest, WithoutProfilesANameIsEnough) {
+  const toml::table table = toml::parse("[[models]]\nname = 'm'\n[[streams]]\nrate = 5\n[cluster]\ndevices = 2\n");
+  TomlReader reader(table, "a.toml");
+  reader.leave("cluster");
+  const auto workload = read_workload(reader, nullptr);
+  ASSERT_TRUE(workload.ok()) << workload.status().message();
+  EXPECT_TRUE(reader.finish().ok());
+  EXPECT_THAT(workload->model_names(), ElementsAre("m"));
+}
 
 TEST(WorkloadFileTest, ReadsModelsStreamsAndProfiles) {
   const auto file = read(R"(
