@@ -15,6 +15,7 @@
 #include "app/progress_bar.h"
 #include "base/units.h"
 #include "compiler/compiler.h"
+#include "compiler/onnx_reader.h"
 #include "device/cpu/cpu_device.h"
 #include "platform/processor.h"
 #include "program/package.h"
@@ -72,7 +73,11 @@ int run(const CompileCommandOptions& options) {
     return 1;
   };
   const auto config = read_model_config(options.model.parent_path() / "model.toml", ModelConfig());
-  if (!config.ok()) return fail(config.status());
+  if (!config.ok()) {
+    // What is no model is to be told first, not what is wrong beside it.
+    const auto model = read_onnx(options.model);
+    return fail(model.ok() ? config.status() : model.status());
+  }
   CompileOptions compile_options = config->compile;
   if (!options.precision.empty()) compile_options.precision = *parse_precision(options.precision);
   if (!options.batch_sizes.empty()) compile_options.batch_sizes = options.batch_sizes;

@@ -58,6 +58,7 @@ Result<std::vector<Duration>> read_arrival_trace(const std::string& path) {
   if (!file) return Status::not_found(fmt::format("arrival trace '{}' cannot be read", path));
   Result<std::vector<Duration>> instants = parse_arrival_trace(text);
   if (!instants.ok()) return instants.status().with_context(fmt::format("arrival trace '{}'", path));
+  if (instants->empty()) return Status::invalid_argument(fmt::format("arrival trace '{}': no instant is in it", path));
   return instants;
 }
 

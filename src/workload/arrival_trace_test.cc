@@ -42,6 +42,8 @@ TEST(ArrivalTraceTest, FilesAreReadAndNamed) {
   EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(missing.status().message(), HasSubstr(path));
   EXPECT_FALSE(read_arrival_trace(testing::TempDir()).ok());
+  std::ofstream(path) << "# none\n";
+  EXPECT_THAT(read_arrival_trace(path).status().message(), HasSubstr("no instant is in it"));
 }
 
 }  // namespace

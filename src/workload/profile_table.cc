@@ -81,6 +81,9 @@ class CsvReader {
           !parse_number(name.substr(1, name.size() - 4), kBatchSizeMax, size)) {
         return error(fmt::format("column '{}' is none of b1_ms to b{}_ms", name, kBatchSizeMax));
       }
+      if (batch_sizes_.empty() ? size != 1 : size <= batch_sizes_.back()) {
+        return error(fmt::format("column '{}': batch sizes must begin with 1 and ascend", name));
+      }
       batch_sizes_.push_back(size);
     }
     columns_.assign(fields.begin(), fields.end());

@@ -46,7 +46,7 @@ TEST(ProfileTableTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(parse_profile_table("model,input_bytes,output_bytes,weights_bytes,load_ms,b2_ms\na,1,1,1,1,1\n")
                   .status()
                   .message(),
-              HasSubstr("line 2: profile 'a': batch size 1 is missing"));
+              HasSubstr("line 1: column 'b2_ms': batch sizes must begin with 1 and ascend"));
   EXPECT_THAT(read_profile_table("/nowhere.csv").status().message(), HasSubstr("/nowhere.csv"));
 }
 

@@ -35,6 +35,13 @@ Status add_profiles(TomlReader& reader, const PackageProfileReader& read_package
     reader.positive("load", profile.load);
     reader.ascending("batch_sizes", profile.batch_sizes);
     reader.durations("exec", profile.exec);
+    if (profile.batch_sizes.empty() || profile.batch_sizes.front() != 1) {
+      reader.fail("batch_sizes", "must begin with 1");
+    }
+    if (profile.exec.size() != profile.batch_sizes.size()) {
+      reader.fail("exec",
+                  fmt::format("has {} durations for {} batch sizes", profile.exec.size(), profile.batch_sizes.size()));
+    }
   }
   FOLIOT_RETURN_IF_ERROR(reader.finish());
 

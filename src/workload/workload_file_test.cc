@@ -159,9 +159,9 @@ TEST(WorkloadFileTest, ErrorsNameFileLineAndKey) {
 
 TEST(WorkloadFileTest, ProfilesMustBeWhole) {
   EXPECT_THAT(error_of("[[profiles]]\nname='p'\nweights='1MB'\nload='1ms'\nbatch_sizes=[1,2]\nexec=['1ms']\n"),
-              HasSubstr("a.toml:1: profile 'p': 2 batch sizes, but 1 durations"));
+              HasSubstr("a.toml:6: 'exec' has 1 durations for 2 batch sizes"));
   EXPECT_THAT(error_of("[[profiles]]\nname='p'\nweights='1MB'\nload='1ms'\nbatch_sizes=[2]\nexec=['1ms']\n"),
-              HasSubstr("batch size 1 is missing"));
+              HasSubstr("a.toml:5: 'batch_sizes' must begin with 1"));
   EXPECT_THAT(error_of("[[profiles]]\nname='resnet50'\nweights='1MB'\nload='1ms'\nbatch_sizes=[1]\nexec=['1ms']\n"),
               HasSubstr("'resnet50' is given twice"));
   EXPECT_THAT(error_of("[[profiles]]\nfile='gone.csv'\n"), HasSubstr("a.toml:2: 'file' is wrong: profile table 'gone"));
