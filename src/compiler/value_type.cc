@@ -301,6 +301,7 @@ bool computes_in_float32_only(OperatorKind kind) {
     case OperatorKind::kSoftmax:
     case OperatorKind::kLayerNorm:
     case OperatorKind::kLrn:
+    case OperatorKind::kRecurrent:
     case OperatorKind::kResize: return true;
     default: return false;
   }
@@ -366,6 +367,7 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kExpand:
     case OperatorKind::kPad:
     case OperatorKind::kTopK:
+    case OperatorKind::kRecurrent:
     case OperatorKind::kResize:
     case OperatorKind::kReorder: break;
   }

@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 30> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 31> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -37,6 +37,7 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 30> kNames{{
     {OperatorKind::kArgReduce, "ArgReduce"},
     {OperatorKind::kTopK, "TopK"},
     {OperatorKind::kCumulative, "Cumulative"},
+    {OperatorKind::kRecurrent, "Recurrent"},
     {OperatorKind::kResize, "Resize"},
     {OperatorKind::kReorder, "Reorder"},
 }};

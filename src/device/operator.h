@@ -121,6 +121,17 @@ enum class OperatorKind : uint16_t {
   // "sum" "prod"; axis: int >= 0; exclusive (without the element itself),
   // reverse (from the end): int 0/1.
   kCumulative,
+  // X[length, batch, directions * gates * hidden], R[directions, gates, hidden, hidden],
+  // optional bias[directions, hidden] ("gru"), optional H[directions, batch, hidden],
+  // optional C[directions, batch, hidden] ("lstm") -> Y[length, directions, batch, hidden],
+  // with one step more for "lstm". A recurrent network with ONNX's own activations: X is
+  // what its inputs times their weights give, with every bias but that of a GRU's last
+  // gate, which the reset gate scales with its product (linear_before_reset); H and C
+  // are the first states, zero if left out. Y are the states after each step, at the
+  // place of the step's input; the last step of "lstm" is what the cells hold in the end.
+  // cell: "lstm" (gates input, output, forget, cell) "gru" (update, reset, hidden) "rnn";
+  // direction: "forward" "reverse" "bidirectional" (the second goes backwards).
+  kRecurrent,
   // X -> Y[N,C,d'..]. mode: "nearest" "linear"; coordinates: "half_pixel"
   // "align_corners" "asymmetric" "pytorch_half_pixel"; nearest: "round_prefer_floor"
   // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X,

@@ -1,5 +1,5 @@
-// Recurrent networks, their steps written out one after another: the length of a
-// sequence is known when compiling.
+// Recurrent networks. What is usual is one operator; of others the steps are written
+// out one after another: the length of a sequence is known when compiling.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,6 +109,71 @@ class RecurrentNetwork {
 
   Status run() {
     FOLIOT_RETURN_IF_ERROR(read());
+    FOLIOT_ASSIGN_OR_RETURN(const bool usual, is_usual());
+    return usual ? run_whole() : run_steps();
+  }
+
+ private:
+  // Whether OperatorKind::kRecurrent does it.
+  Result<bool> is_usual() {
+    for (int64_t d = 0; d < directions_; ++d) {
+      FOLIOT_ASSIGN_OR_RETURN(const std::vector<Activation> activations, read_activations(d));
+      for (size_t i = 0; i < activations.size(); ++i)
+        if (activations[i].function != find_activation(default_activations_[i])->function) return false;
+    }
+    const DataType type = c_.type(x_);
+    const bool narrow_enough = type == DataType::kFloat32 || type == DataType::kFloat16 || type == DataType::kBfloat16;
+    const bool own_lstm = !is_lstm() || (!node_.has_input(7) && node_.integer("input_forget", 0) == 0);
+    const bool own_gru = node_.type() != "GRU" || node_.integer("linear_before_reset", 0) != 0;
+    return narrow_enough && own_lstm && own_gru && lengths_ == kNoValue && node_.real("clip", 0) == 0 && batch_ > 0 &&
+           hidden_ > 0;
+  }
+
+  Status run_whole() {
+    const int64_t width = gates_ * hidden_;
+    const ValueIndex weights = c_.reshape(node_.input(1), {directions_ * width, c_.shape(x_)[2]});
+    ValueIndex input = c_.matmul(x_, weights, false, true), last_bias = kNoValue;
+    if (node_.has_input(3)) {
+      const ValueIndex w_bias = c_.slice(node_.input(3), 1, 0, width);
+      ValueIndex r_bias = c_.slice(node_.input(3), 1, width, width);
+      if (node_.type() == "GRU") {
+        last_bias = c_.slice(r_bias, 1, 2 * hidden_, hidden_);
+        r_bias = c_.pad(c_.slice(r_bias, 1, 0, 2 * hidden_), {0, 0, 0, hidden_});
+      }
+      input = c_.add(input, c_.reshape(c_.add(w_bias, r_bias), {directions_ * width}));
+    }
+    const auto first_state = [&](size_t i) {
+      if (!node_.has_input(i)) return kNoValue;
+      const ValueIndex all = layout_ == 0 ? node_.input(i) : c_.transpose(node_.input(i), {1, 0, 2});
+      return c_.reshape(all, {directions_, batch_, hidden_});
+    };
+    Attributes attributes;
+    attributes.set("cell", std::string(is_lstm() ? "lstm" : node_.type() == "GRU" ? "gru" : "rnn"));
+    attributes.set("direction", direction_);
+    const ValueIndex recurrent = c_.reshape(node_.input(2), {directions_, gates_, hidden_, hidden_});
+    const ValueIndex all = c_.emit(
+        OperatorKind::kRecurrent, {input, recurrent, last_bias, first_state(5), is_lstm() ? first_state(6) : kNoValue},
+        std::move(attributes),
+        ValueType{c_.type(input), {length_ + (is_lstm() ? 1 : 0), directions_, batch_, hidden_}});
+    return finish_whole(all);
+  }
+
+  // `all`: the states after each step; of an LSTM also the last cells.
+  Status finish_whole(ValueIndex all) {
+    const auto step = [&](int64_t i) { return c_.reshape(c_.slice(all, 0, i, 1), {directions_, batch_, hidden_}); };
+    const auto finish_state = [&](ValueIndex state, size_t output) {
+      return c_.finish(node_, layout_ == 0 ? state : c_.transpose(state, {1, 0, 2}), output);
+    };
+    if (is_lstm()) FOLIOT_RETURN_IF_ERROR(finish_state(step(length_), 2));
+    // The backward direction ends at the first step.
+    ValueIndex last = step(direction_ == "reverse" ? 0 : length_ - 1);
+    if (directions_ == 2) last = c_.concat({c_.slice(last, 0, 0, 1), c_.slice(step(0), 0, 1, 1)}, 0);
+    FOLIOT_RETURN_IF_ERROR(finish_state(last, 1));
+    const ValueIndex y = c_.slice(all, 0, 0, length_);
+    return c_.finish(node_, layout_ == 0 ? y : c_.transpose(y, {2, 0, 1, 3}));
+  }
+
+  Status run_steps() {
     std::vector<ValueIndex> sequences, last_h, last_cell;
     for (int64_t d = 0; d < directions_; ++d) {
       FOLIOT_ASSIGN_OR_RETURN(const Cell cell, read_cell(d));
@@ -129,7 +194,6 @@ class RecurrentNetwork {
     return c_.finish(node_, layout_ == 0 ? y : c_.transpose(y, {2, 0, 1, 3}));
   }
 
- private:
   bool is_lstm() const { return node_.type() == "LSTM"; }
 
   Status read() {

@@ -533,6 +533,36 @@ void add_along_dimension(Cases& cases) {
   }
 }
 
+void add_recurrent(Cases& cases, const char* cell, const char* direction, int64_t length, int64_t batch,
+                   int64_t hidden) {
+  const int64_t gates = std::string(cell) == "lstm" ? 4 : std::string(cell) == "gru" ? 3 : 1;
+  const int64_t directions = std::string(direction) == "bidirectional" ? 2 : 1;
+  const std::string name = std::string("recurrent_") + cell + "_" + direction + "_" + std::to_string(hidden);
+  cases.add(name, [=](CaseGraphBuilder& graph, Random& random) {
+    const ValueIndex x = graph.input({length, batch, directions * gates * hidden});
+    const ValueIndex r = weights(graph, random, {directions, gates, hidden, hidden});
+    const ValueIndex bias = gates == 3 ? weights(graph, random, {directions, hidden}) : kNoValue;
+    const ValueIndex state = graph.input({directions, batch, hidden});
+    const ValueIndex memory = gates == 4 ? graph.input({directions, batch, hidden}) : kNoValue;
+    const Shape y{length + (gates == 4 ? 1 : 0), directions, batch, hidden};
+    const auto add = [&](std::vector<ValueIndex> inputs) {
+      graph.output(
+          graph.node(Kind::kRecurrent, std::move(inputs), y, {{"cell", text(cell)}, {"direction", text(direction)}}));
+    };
+    add({x, r, bias, state, memory});
+    add({x, r});
+  });
+}
+
+void add_recurrent(Cases& cases) {
+  for (const char* cell : {"lstm", "gru", "rnn"}) {
+    add_recurrent(cases, cell, "forward", 5, 3, 16);
+    add_recurrent(cases, cell, "reverse", 3, 2, 21);
+    add_recurrent(cases, cell, "bidirectional", 4, 7, 40);
+  }
+  add_recurrent(cases, "lstm", "forward", 2, 1, 370);  // large enough to share a step
+}
+
 void add_resizes(Cases& cases) {
   for (const char* mode : {"nearest", "linear"})
     for (const char* coordinates : {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"}) {
@@ -565,6 +595,7 @@ std::vector<OperatorCase> operator_cases() {
   add_reductions(cases);
   add_movements(cases);
   add_along_dimension(cases);
+  add_recurrent(cases);
   add_resizes(cases);
   return cases.take();
 }

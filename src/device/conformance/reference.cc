@@ -497,6 +497,53 @@ void resize(const Node& node, const Arguments& in, Array& y) {
   });
 }
 
+// One unit of one row after one step, from the states [directions, batch, hidden] before it.
+double recurrent_state(const Node& node, const Arguments& in, const Shape& place, const Array& states, double& memory) {
+  const std::string& cell = node.attributes.text("cell");
+  const int64_t t = place[0], direction = place[1], row = place[2], unit = place[3];
+  const int64_t gates = in[1]->shape[1], hidden = in[1]->shape[2];
+  const auto input = [&](int64_t gate) { return at(*in[0], {t, row, (direction * gates + gate) * hidden + unit}); };
+  const auto recurrent = [&](int64_t gate) {
+    double sum = 0;
+    for (int64_t from = 0; from < hidden; ++from)
+      sum += at(*in[1], {direction, gate, unit, from}) * at(states, {direction, row, from});
+    return sum;
+  };
+  const auto sigmoid = [&](int64_t gate) { return unary("sigmoid", input(gate) + recurrent(gate), 0, 0); };
+  if (cell == "rnn") return std::tanh(input(0) + recurrent(0));
+  if (cell == "gru") {
+    const double bias = in[2] == nullptr ? 0 : at(*in[2], {direction, unit});
+    const double candidate = std::tanh(input(2) + sigmoid(1) * (recurrent(2) + bias));
+    return (1 - sigmoid(0)) * candidate + sigmoid(0) * at(states, {direction, row, unit});
+  }
+  memory = sigmoid(2) * memory + sigmoid(0) * std::tanh(input(3) + recurrent(3));
+  return sigmoid(1) * std::tanh(memory);
+}
+
+void recurrent(const Node& node, const Arguments& in, Array& y) {
+  const int64_t length = in[0]->shape[0];
+  const Shape shape{y.shape[1], y.shape[2], y.shape[3]};
+  const auto first = [&](size_t i) {
+    Array state{y.type, shape, std::vector<double>(element_count(shape))};
+    if (i < in.size() && in[i] != nullptr) state.values = in[i]->values;
+    return state;
+  };
+  Array states = first(3), memory = first(4);
+  y.values.resize(element_count(y.shape));
+  for (int64_t i = 0; i < length; ++i) {
+    const Array before = states;
+    size_t at = 0;
+    for_each(shape, [&](const Shape& index) {
+      const bool backwards = node.attributes.text("direction") == "reverse" || index[0] == 1;
+      const int64_t t = backwards ? length - 1 - i : i;
+      states.values[at] = recurrent_state(node, in, {t, index[0], index[1], index[2]}, before, memory.values[at]);
+      y.values[static_cast<size_t>(t) * before.values.size() + at] = states.values[at];
+      ++at;
+    });
+  }
+  if (y.shape[0] > length) std::ranges::copy(memory.values, y.values.end() - std::ssize(memory.values));
+}
+
 void compute(const Node& node, const Arguments& in, Array& y) {
   const Attributes& attributes = node.attributes;
   switch (node.kind) {
@@ -534,6 +581,7 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kScatterElements: return scatter_elements(node, in, y);
     case OperatorKind::kTopK: return top_k(node, in, y);
     case OperatorKind::kCumulative: return cumulative(node, in, y);
+    case OperatorKind::kRecurrent: return recurrent(node, in, y);
     case OperatorKind::kCast: return fill(y, [&](const Shape& index) { return cast(at(*in[0], index), y.type); });
     case OperatorKind::kWhere:
       return fill(y,

@@ -1,5 +1,13 @@
 // Convolution and its transpose: oneDNN chooses the layouts, the weights are
 // packed once, and a residual is added in place where it dies here.
+//
+// Winograd's algorithm (Lavin and Gray, CVPR 2016; F(4x4, 3x3)) multiplies a quarter
+// as often where a window of 3x3 moves by one. Its weights are four times as large, so
+// they are transformed whenever it runs, from the packing that direct kernels read,
+// too: LOAD has nothing more to do, and each batch size has the kernel that suits it.
+#include <algorithm>
+#include <string_view>
+
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
 
@@ -58,7 +66,29 @@ Geometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shap
   return geometry;
 }
 
-dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptors& of,
+enum class Method { kDirect, kWinograd };
+
+Method method_of(std::string_view kernel) {
+  return kernel.find("wino") == std::string_view::npos ? Method::kDirect : Method::kWinograd;
+}
+
+// Whether Winograd's algorithm saves time, of an image or more in blocks of channels.
+bool suits_winograd(const Geometry& geometry, const Shape& source, const Shape& destination) {
+  const Shape& weights = geometry.weights;
+  if (geometry.transposed || source.size() != 4 || weights.size() != 4 || weights[2] != 3 || weights[3] != 3)
+    return false;
+  if (geometry.strides != Shape{1, 1} || geometry.dilations != Shape{0, 0}) return false;
+  constexpr int64_t kChannelsMin = 64;  // below, transforming images takes what multiplying saves
+  if (std::min(source[1], destination[1]) < kChannelsMin) return false;
+  // Multiplications for a pair of channels, and what takes as long as so many: a tile
+  // of 4x4 results, and transforming the weights. Measured.
+  constexpr int64_t kPixel = 9, kTile = 47, kWeights = 3500;
+  const int64_t pixels = destination[0] * destination[2] * destination[3];
+  const int64_t tiles = destination[0] * ((destination[2] + 3) / 4) * ((destination[3] + 3) / 4);
+  return (tiles * kTile + kWeights) * 10 < pixels * kPixel * 9;
+}
+
+dnnl::primitive_desc make_descriptor(const Geometry& geometry, Method method, const Descriptors& of,
                                      const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
   using dnnl::algorithm;
   constexpr auto kInference = dnnl::prop_kind::forward_inference;
@@ -68,9 +98,12 @@ dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptors
         {kInference, algorithm::deconvolution_direct, of.source, of.weights, bias, of.destination, geometry.strides,
          geometry.dilations, geometry.pads_begin, geometry.pads_end},
         attributes, engine);
+  // "Training" is where oneDNN transforms weights each time, since they change.
+  const bool winograd = method == Method::kWinograd;
   return dnnl::convolution_forward::primitive_desc(
-      {kInference, algorithm::convolution_direct, of.source, of.weights, bias, of.destination, geometry.strides,
-       geometry.dilations, geometry.pads_begin, geometry.pads_end},
+      {winograd ? dnnl::prop_kind::forward_training : kInference,
+       winograd ? algorithm::convolution_winograd : algorithm::convolution_direct, of.source, of.weights, bias,
+       of.destination, geometry.strides, geometry.dilations, geometry.pads_begin, geometry.pads_end},
       attributes, engine);
 }
 
@@ -107,18 +140,24 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
   std::vector<Descriptor> weights{any_descriptor(weights_type, geometry.weights)};
   if (const auto packed = lowering.packed_layout(node.inputs[1], weights_as_given(weights_type, geometry)))
     weights.insert(weights.begin(), *packed);
-  const auto preferred =
-      lowering.activation_layout() == ActivationLayout::kBlocked ? blocked_descriptor : channels_last_descriptor;
+  const bool blocked = lowering.activation_layout() == ActivationLayout::kBlocked;
+  const auto preferred = blocked ? blocked_descriptor : channels_last_descriptor;
   for (const auto& describe : {preferred, any_descriptor, dense_descriptor}) {
     Descriptors of{.source = describe(source.type, source.shape),
                    .weights = {},
                    .bias = dense_descriptor(DataType::kFloat32, {destination.shape[1]}),
                    .destination = fusion.destination.value_or(describe(destination.type, destination.shape)),
                    .has_bias = has_bias(node.inputs, node.post_operations)};
-    for (const Descriptor& candidate : weights) {
-      of.weights = candidate;
-      auto found = attempt([&] { return make_descriptor(geometry, of, fusion.attributes.make(), lowering.engine()); });
-      if (found && is_storable(found->query_md(dnnl::query::weights_md))) return found;
+    const bool winograd = describe == blocked_descriptor && source.type == DataType::kFloat32 &&
+                          suits_winograd(geometry, source.shape, destination.shape);
+    for (const Method method : {Method::kWinograd, Method::kDirect}) {
+      if (method == Method::kWinograd && !winograd) continue;
+      for (const Descriptor& candidate : weights) {
+        of.weights = candidate;
+        auto found =
+            attempt([&] { return make_descriptor(geometry, method, of, fusion.attributes.make(), lowering.engine()); });
+        if (found && is_storable(found->query_md(dnnl::query::weights_md))) return found;
+      }
     }
   }
   return std::nullopt;
@@ -137,7 +176,7 @@ Result<bool> lower_convolution(const Node& node, GraphLowering& lowering) {
   if (!chosen && (!node.post_operations.empty() || lowering.computes_narrow(node))) return false;
   if (!chosen) return Status::unimplemented("oneDNN has no fast kernel for this convolution");
 
-  Operator operation = GraphLowering::begin(node);
+  Operator operation = GraphLowering::begin(node, chosen->impl_info_str());
   operation.inputs = {lowering.in_layout(node.inputs[0], chosen->query_md(dnnl::query::src_md)),
                       lowering.in_layout(node.inputs[1], chosen->query_md(dnnl::query::weights_md),
                                          weights_as_given(lowering.value(node.inputs[1]).type, geometry))};
@@ -165,7 +204,7 @@ Result<PrimitiveRecipe> describe_convolution(const OperatorView& view) {
     of.bias = view.input_descriptor(2);
     recipe.inputs.push_back({DNNL_ARG_BIAS, view.input_index(2)});
   }
-  recipe.descriptor = make_descriptor(geometry, of, attributes.make(), view.engine());
+  recipe.descriptor = make_descriptor(geometry, method_of(operation.kernel), of, attributes.make(), view.engine());
   recipe.outputs = {{DNNL_ARG_DST, view.output_index()}};
   attributes.add_arguments(view, recipe);
   return recipe;

@@ -98,6 +98,9 @@ Result<std::unique_ptr<Kernel>> make_top_k(const OperatorView& view);
 Result<bool> lower_cumulative(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_cumulative(const OperatorView& view);
 
+Result<bool> lower_recurrent(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_recurrent(const OperatorView& view);
+
 Result<bool> lower_quantization(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_quantization(const OperatorView& view);
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "device/cpu/families.h"
+#include "device/cpu/thread_limit.h"
 
 namespace foliot {
 namespace {
@@ -148,6 +149,8 @@ Result<bool> GraphLowering::lower_fused(const Node& node) {
   const Family* family = find_family(node.kind);
   if (family == nullptr || family->lower == nullptr)
     return Status::unimplemented("the CPU device has no such operator");
+  const ThreadLimit limit(is_short(node.kind, shape(node.inputs.at(0)), has(node, 1) ? shape(node.inputs[1]) : Shape(),
+                                   shape(node.outputs.at(0))));
   FOLIOT_ASSIGN_OR_RETURN(const bool lowered, family->lower(node, *this));
   if (!lowered) return false;
   for (ValueIndex input : node.inputs)
@@ -422,10 +425,11 @@ Status GraphLowering::emit_dense(const Node& node, std::string_view kernel) {
 }
 
 Status GraphLowering::emit(Operator operation) {
-  if (operation.kernel.empty()) {
+  if (!operation.kernel.starts_with(kOwnKernel)) {
     const Family* family = find_family(operation.kind);
     FOLIOT_CHECK(family != nullptr && family->describe != nullptr);
     const OperatorView view(operation, plan_.tensors, engine_);
+    const ThreadLimit limit(is_short(view));
     FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
     operation.kernel = recipe.descriptor.impl_info_str();
     if (const uint64_t bytes = recipe.descriptor.scratchpad_desc().get_size(); bytes > 0)

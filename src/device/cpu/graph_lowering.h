@@ -86,7 +86,8 @@ class GraphLowering {
   void add_post_inputs(const Node& node, Operator& operation);
   // An own kernel from dense operands to a dense result.
   Status emit_dense(const Node& node, std::string_view kernel);
-  // Finishes an operator; one without a kernel name gets oneDNN's, and a scratchpad.
+  // Finishes an operator; one that is not Foliot's own gets the name of oneDNN's kernel
+  // (describe() may have been given one to ask for) and a scratchpad.
   Status emit(Operator operation);
 
  private:

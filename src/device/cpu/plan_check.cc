@@ -68,6 +68,7 @@ const std::vector<KindRule>& kind_rules() {
       {OperatorKind::kCumulative,
        1,
        {{"function", kText}, {"axis", kInteger}, {"exclusive", kInteger}, {"reverse", kInteger}}},
+      {OperatorKind::kRecurrent, 2, {{"cell", kText}, {"direction", kText}}},
       {OperatorKind::kCast, 1, {}},
       {OperatorKind::kQuantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
       {OperatorKind::kDequantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
@@ -188,6 +189,28 @@ bool fits_but(const Shape& inner, const Shape& outer, int64_t axis) {
   return true;
 }
 
+bool is_recurrent(const Operator& operation, const Plan& plan) {
+  const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
+  const Shape& x = shape(0);
+  const Shape& weights = shape(1);
+  const Shape& result = plan.tensors[operation.outputs[0]].shape;
+  if (x.size() != 3 || weights.size() != 4) return false;
+  for (TensorIndex input : operation.inputs)
+    if (input != kNoTensor && plan.tensors[input].type != DataType::kFloat32) return false;
+  if (plan.tensors[operation.outputs[0]].type != DataType::kFloat32) return false;
+  const std::string& cell = operation.attributes.text("cell");
+  const int64_t gates = cell == "lstm" ? 4 : cell == "gru" ? 3 : 1, more = cell == "lstm" ? 1 : 0;
+  const int64_t directions = operation.attributes.text("direction") == "bidirectional" ? 2 : 1;
+  const int64_t hidden = weights[2];
+  const Shape state{directions, x[1], hidden};
+  const auto fits = [&](size_t i, const Shape& expected) {
+    return i >= operation.inputs.size() || operation.inputs[i] == kNoTensor || shape(i) == expected;
+  };
+  return weights == Shape{directions, gates, hidden, hidden} && x[2] == directions * gates * hidden &&
+         result == Shape{x[0] + more, directions, x[1], hidden} && element_count(result) > 0 &&
+         fits(2, {directions, hidden}) && fits(3, state) && fits(4, state);
+}
+
 // Foliot's own kernels trust the shapes that they are made for; oneDNN checks
 // its own. Whether the output's shape follows from the inputs', so that no
 // kernel reads or writes beyond a tensor.
@@ -236,6 +259,7 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
       return is_axis(operation, result) && result_type == DataType::kInt64 &&
              fits_but(shape(0), result, operation.attributes.integer("axis")) && fits_but(result, shape(0), -1);
     case OperatorKind::kCumulative: return is_axis(operation, result) && shape(0) == result && type(0) == result_type;
+    case OperatorKind::kRecurrent: return is_recurrent(operation, plan);
     case OperatorKind::kArgReduce:
       return is_axis(operation, shape(0)) &&
              elements_but(shape(0), operation.attributes.integer("axis")) == element_count(result);

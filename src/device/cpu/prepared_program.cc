@@ -1,6 +1,7 @@
 #include "device/cpu/prepared_program.h"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <optional>
@@ -10,9 +11,23 @@
 #include "device/cpu/call_memory.h"
 #include "device/cpu/families.h"
 #include "device/cpu/plan_check.h"
+#include "device/cpu/thread_limit.h"
 
 namespace foliot {
 namespace {
+
+class KernelOnOneThread : public Kernel {
+ public:
+  explicit KernelOnOneThread(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+
+  Status run(Addresses addresses) override {
+    const ThreadLimit limit(true);
+    return kernel_->run(addresses);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+};
 
 Result<std::unique_ptr<Kernel>> make_kernel(const OperatorView& view, const dnnl::stream& stream) {
   const Operator& operation = view.operation();
@@ -22,13 +37,17 @@ Result<std::unique_ptr<Kernel>> make_kernel(const OperatorView& view, const dnnl
     return Status::invalid_argument(fmt::format("there is no kernel '{}'", operation.kernel));
   try {
     if (own) return family->make_own(view);
+    const bool alone = omp_get_max_threads() > 1 && is_short(view);
+    const ThreadLimit limit(alone);
     FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
     if (operation.kernel != recipe.descriptor.impl_info_str())
       return Status::invalid_argument(
           fmt::format("was compiled for kernel '{}', and oneDNN now chooses '{}'; compile "
                       "the model anew",
                       operation.kernel, recipe.descriptor.impl_info_str()));
-    return make_primitive_kernel(view, recipe, stream);
+    FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, make_primitive_kernel(view, recipe, stream));
+    if (alone) kernel = std::make_unique<KernelOnOneThread>(std::move(kernel));
+    return kernel;
   } catch (const dnnl::error& error) {
     return Status::invalid_argument(fmt::format("oneDNN refuses it: {}", error.what()));
   }

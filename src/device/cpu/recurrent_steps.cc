@@ -1,0 +1,46 @@
+#include "device/cpu/recurrent_steps.h"
+
+#include <algorithm>
+#include <cstring>
+
+// What is included is compiled once for each instruction set: a function may be
+// given one, but not what it inlines.
+#define FOLIOT_TARGET __attribute__((target("avx512f,avx512dq,fma")))
+#define FOLIOT_LANES 16
+#define FOLIOT_ROWS 4
+namespace foliot::avx512 {
+#include "device/cpu/recurrent_steps.inc"
+}
+#undef FOLIOT_TARGET
+#undef FOLIOT_LANES
+#undef FOLIOT_ROWS
+
+#define FOLIOT_TARGET __attribute__((target("avx2,fma")))
+#define FOLIOT_LANES 8
+#define FOLIOT_ROWS 2
+namespace foliot::avx2 {
+#include "device/cpu/recurrent_steps.inc"
+}
+#undef FOLIOT_TARGET
+#undef FOLIOT_LANES
+#undef FOLIOT_ROWS
+
+#define FOLIOT_TARGET
+#define FOLIOT_LANES 4
+#define FOLIOT_ROWS 2
+namespace foliot::sse2 {
+#include "device/cpu/recurrent_steps.inc"
+}
+#undef FOLIOT_TARGET
+#undef FOLIOT_LANES
+#undef FOLIOT_ROWS
+
+namespace foliot {
+
+TakeRecurrentStep find_recurrent_step(RecurrentCell cell) {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return avx512::find_step(cell);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::find_step(cell);
+  return sse2::find_step(cell);
+}
+
+}  // namespace foliot

@@ -1,0 +1,33 @@
+// Which operators run on one thread although the device has more: sharing one costs
+// 2 to 3 us, to wake another thread and to wait for it, which the shortest do not save.
+// Lowering and preload() both ask, since oneDNN's kernels are made for a number of threads.
+#ifndef FOLIOT_DEVICE_CPU_THREAD_LIMIT_H_
+#define FOLIOT_DEVICE_CPU_THREAD_LIMIT_H_
+
+#include "core/tensor.h"
+#include "device/cpu/operator_view.h"
+#include "device/operator.h"
+
+namespace foliot {
+
+// Whether oneDNN's kernel of this kind is too short to be shared, by the shapes of its
+// first two operands (the second empty if there is none) and of its result alone.
+bool is_short(OperatorKind kind, const Shape& left, const Shape& right, const Shape& result);
+bool is_short(const OperatorView& view);
+
+// While it lives, what the calling thread makes or runs with oneDNN has one thread if
+// `alone`, else as many as before.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(bool alone);
+  ~ThreadLimit();
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_CPU_THREAD_LIMIT_H_
