@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from foliot_tools import onnx_models
-from foliot_tools.server import Server, ServerFailed
+from foliot_tools.server import Server, ServerFailed, foliot_binary
 
 MIB = 1 << 20
 
@@ -419,6 +419,24 @@ def test_a_bad_flag(tmp_path, flag, value):
     write_good(tmp_path / "models")
     output = start_and_fail(tmp_path / "models", tmp_path / "log", **{flag: value})
     assert value in output or flag.replace("_", "-") in output
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["serve", "{}/models", "--keys", "{}/gone.toml"], "{}/gone.toml: no such file"),
+    (["serve", "{}/models", "--keys", "{}/models"], "{}/models: a folder, not a file"),
+    (["worker", "{}/models"], "there is no model that can be served in {}/models"),
+    (["simulate", "{}/gone.toml"], "{}/gone.toml: no such file"),
+    # The model.toml beside it is wrong too, but of no interest before there is a model.
+    (["compile", "{}/README.md"], "{}/README.md: it is not an ONNX model"),
+])
+def test_a_command_names_the_file_that_is_wrong(tmp_path, arguments, words):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "README.md").write_text("# No model\n")
+    (tmp_path / "model.toml").write_text("bogus = 1\n")
+    command = [foliot_binary(), *(argument.format(tmp_path) for argument in arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode != 0
+    assert words.format(tmp_path) in result.stderr + result.stdout
 
 
 def test_an_empty_repository_is_served(tmp_path, serve):

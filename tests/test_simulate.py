@@ -83,6 +83,39 @@ def test_writes_reports_and_series(experiment, tmp_path):
     assert sum(int(row["resnet18.offered"]) for row in rows) < report["requests"]
 
 
+def attainments(experiment, tmp_path, weight):
+    """Of two groups of the same models under overload; the second has this weight."""
+    path = experiment("""
+duration = "4s"
+warm_up = "1s"
+[[models]]
+name = "plain"
+profile = "resnet50"
+count = 5
+slo = "50ms"
+[[models]]
+name = "dear"
+profile = "resnet50"
+count = 5
+slo = "50ms"
+weight = %s
+[[streams]]
+rate = 1500
+""" % weight)
+    result = simulate(path, "--scheduler", "foliot", "--output", tmp_path / "out")
+    assert result.returncode == 0, result.stderr
+    groups = json.loads((tmp_path / "out/foliot.json").read_text(encoding="utf-8"))["groups"]
+    return {group["name"]: group["good"] / group["offered"] for group in groups}
+
+
+def test_weight_decides_who_gives_way(experiment, tmp_path):
+    alike = attainments(experiment, tmp_path, 1)
+    assert abs(alike["plain"] - alike["dear"]) < 0.05
+    weighed = attainments(experiment, tmp_path, 5)
+    assert weighed["dear"] > alike["dear"] + 0.1
+    assert weighed["plain"] < alike["plain"]
+
+
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
 def test_examples_run(example):
     # No longer than the longest warm-up, so that all of them are quick.
