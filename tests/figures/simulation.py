@@ -4,11 +4,16 @@ Poisson load; the arrivals, durations and stalls that its own log shows are put 
 an experiment and simulated; the two distributions of latency are compared.
 
 What is compared is the server's latency, from arrival at the front end to the answer,
-since the client and its way are not simulated. How fast the device was at which time
-is taken from the log too: a machine that others use is not equally fast at all times,
-and which requests met its slow times is no business of the scheduler."""
+since the client and its way are not simulated. How fast the machine was at which time
+is taken from the log too: two cores that a server shares with its load are not equally
+fast at all times, and which requests met the slow ones is no business of the scheduler.
+A batch took as long as from when it could begin (it had come, and the one before it was
+answered) until it was answered: a thread that had to wait for a core shows in that, and
+in the duration of an EXEC it does not. What is compared is therefore what came of
+queueing and batching, not the cost of threads and copies."""
 
 import collections
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -35,13 +40,13 @@ EXPERIMENT = """
 duration = "{duration:.3f}s"
 
 [cluster]
-link = "{link_us:.1f}us"
-link_jitter = "1us"
+link = "0us"
+link_jitter = "0us"
 
 [noise]
 exec_speeds = "speeds"
 load_deviation = 0
-copy = "{copy_us:.1f}us"
+copy = "0us"
 
 [[profiles]]
 name = "measured"
@@ -60,15 +65,36 @@ instants = "instants"
 """
 
 
-def infers(log):
-    return sorted((action for action in log.done() if action.type == "INFER"), key=lambda action: action.start_us)
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """From when it could begin until its last answer."""
+
+    size: int
+    ready_us: float
+    answered_us: float
+
+    @property
+    def duration_us(self):
+        return max(self.answered_us - self.ready_us, 1)
 
 
-def profile_of(log):
+def batches_of(log):
+    requests = {request.id: request for request in log.requests}
+    batches = []
+    free_us = 0
+    for action in sorted((action for action in log.done() if action.type == "INFER"), key=lambda action: action.start_us):
+        rows = [requests[number] for number in action.requests]
+        ready_us = max(free_us, min(row.arrival_us for row in rows))
+        free_us = max(ready_us, *(row.departure_us for row in rows))
+        batches.append(Batch(action.batch_size, ready_us, free_us))
+    return batches
+
+
+def profile_of(batches):
     """Duration in ms per batch size when nothing disturbs it: the 10th percentile."""
     durations = collections.defaultdict(list)
-    for action in infers(log):
-        durations[action.batch_size].append(action.duration_us / 1e3)
+    for batch in batches:
+        durations[batch.size].append(batch.duration_us / 1e3)
     profile = {}
     for before, size in zip((None, *BATCH_SIZES), BATCH_SIZES):
         known = before is None or len(durations[size]) >= MEASURED_MIN
@@ -81,19 +107,16 @@ def write_experiment(folder, log):
     """The measured run as an experiment file."""
     begin = min(request.arrival_us for request in log.requests)
     instants = sorted((request.arrival_us - begin) / 1e6 for request in log.requests)
-    profile = profile_of(log)
-    actions = infers(log)
-    idle = [action for action in actions if action.expected_start_us == action.sent_us]
+    batches = batches_of(log)
+    profile = profile_of(batches)
     (folder / "instants").write_text("".join(f"{instant:.9f}\n" for instant in instants))
-    # From each EXEC to the next, the device is as fast as it was in that one.
+    # From each batch to the next, the device is as fast as it was in that one.
     (folder / "speeds").write_text("".join(
-        f"{max(action.start_us - begin, 0) / 1e6:.9f} {profile[action.batch_size] * 1e3 / action.duration_us:.6f}\n"
-        for action in actions))
+        f"{(batch.ready_us - begin) / 1e6:.9f} {profile[batch.size] * 1e3 / batch.duration_us:.6f}\n"
+        for batch in batches))
     file = folder / "experiment.toml"
     file.write_text(EXPERIMENT.format(
         duration=instants[-1] + 1,
-        link_us=max(np.median([action.start_us - action.sent_us - action.input_us for action in idle]), 0),
-        copy_us=np.median([action.input_us / action.rows for action in actions]),
         load_ms=np.median([action.duration_us for action in log.done() if action.type == "LOAD"]) / 1e3,
         batch_sizes=list(profile), exec=[f"{ms:.4f}ms" for ms in profile.values()], slo_ms=SLO_MS))
     say("profile in ms: " + ", ".join(f"{size}: {ms:.2f}" for size, ms in profile.items()))
