@@ -70,8 +70,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   foliot::Connection connection(options, "fuzzer", open, open);
   // The greeting is as it should be in all but the runs that begin otherwise.
   if (size > 0 && data[0] != 'F') {
-    foliot::WireBytes greeting{std::byte{'F'},          std::byte{'O'}, std::byte{'L'}, std::byte{'T'},
-                               std::byte{kWireVersion}, std::byte{0},   std::byte{1},   std::byte{0}};
+    foliot::WireBytes greeting{
+        std::byte{'F'}, std::byte{'O'}, std::byte{'L'}, std::byte{'T'}, std::byte{foliot::kWireVersion},
+        std::byte{0},   std::byte{1},   std::byte{0}};
     std::copy(greeting.begin(), greeting.end(), connection.space().begin());
     if (!connection.received(greeting.size(), {}).ok()) return 0;
   }
