@@ -29,7 +29,7 @@ ROOMS = {
     "policy": ["controller", "core"],
     "sched": ["sched/*", "controller", "core"],
     "sched/*": ["policy", "controller", "core"],
-    "transport": ["core", "platform"],
+    "transport": ["core", "platform", "access"],
     "frontend": ["core", "access"],
     "repository": ["compiler", "program", "device", "core", "platform", "config"],
     "workload": ["core", "config"],

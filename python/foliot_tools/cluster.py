@@ -92,13 +92,14 @@ class Frontend(Part):
 class Cluster:
     """A controller, and as many workers and front ends as asked for, on loopback.
 
-    `worker_options` become flags of each worker. Everything is killed when the block
-    ends.
+    `worker_options` become flags of each worker, `part_options` those of every part.
+    Everything is killed when the block ends.
     """
 
-    def __init__(self, folder, repository, *, workers=2, frontends=2, **worker_options):
+    def __init__(self, folder, repository, *, workers=2, frontends=2, part_options=None, **worker_options):
         self.folder = pathlib.Path(folder)
         self.repository = repository
+        self.part_options = part_options or {}
         self.worker_options = {"threads": 1, "page_size": "256KiB", "page_cache": "16MiB", **worker_options}
         self.counts = workers, frontends
         self.controller = None
@@ -109,7 +110,7 @@ class Cluster:
     def __enter__(self):
         (port,) = free_ports(1)
         self.address = f"127.0.0.1:{port}"
-        self.controller = Part(self.folder / "controller.log", "controller", listen=self.address)
+        self.controller = Part(self.folder / "controller.log", "controller", listen=self.address, **self.part_options)
         self.controller.await_line("ready:")
         for _ in range(self.counts[0]):
             self.add_worker()
@@ -131,6 +132,7 @@ class Cluster:
             name=name,
             cache=self.folder / "cache",
             **self.worker_options,
+            **self.part_options,
         )
 
     def add_worker(self):
@@ -140,7 +142,7 @@ class Cluster:
         return worker
 
     def add_frontend(self):
-        frontend = Frontend(self.folder / f"frontend{len(self.frontends)}.log", self.address)
+        frontend = Frontend(self.folder / f"frontend{len(self.frontends)}.log", self.address, **self.part_options)
         self.frontends.append(frontend)
         frontend.await_ready()
         return frontend

@@ -7,6 +7,25 @@
 
 namespace foliot {
 
+void add_link_tls_flags(CLI::App& app, TlsFiles& files) {
+  app.add_option("--tls-link-certificate", files.certificate,
+                 "TLS on the links between controller, workers and front ends: certificate and chain, PEM")
+      ->type_name("FILE")
+      ->default_str("none: no TLS");
+  app.add_option("--tls-link-key", files.private_key, "its private key, PEM")->type_name("FILE");
+  app.add_option("--tls-link-ca", files.peer_authority, "who signs the certificates of all of them, PEM")
+      ->type_name("FILE");
+}
+
+Result<std::shared_ptr<const TlsContext>> open_link_tls(const TlsFiles& files) {
+  const bool all = !files.certificate.empty() && !files.private_key.empty() && !files.peer_authority.empty();
+  const bool none = files.certificate.empty() && files.private_key.empty() && files.peer_authority.empty();
+  if (none) return std::shared_ptr<const TlsContext>();
+  if (!all) return Status::invalid_argument("give --tls-link-certificate, --tls-link-key and --tls-link-ca, or none");
+  FOLIOT_ASSIGN_OR_RETURN(const TlsIdentity identity, read_tls_identity(files));
+  return TlsContext::make(identity);
+}
+
 void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& frontend) {
   app.add_option("--metrics-address", frontend.metrics_address, "address of the metrics")
       ->default_str("that of --address");

@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <memory>
 
 #include "access/tls.h"
+#include "access/tls_session.h"
 #include "base/status.h"
 #include "frontend/frontend.h"
 
@@ -15,6 +17,11 @@ struct AccessFlags {
   TlsFiles tls;
   std::filesystem::path keys;
 };
+
+// TLS of the links between processes: all three files, or none.
+void add_link_tls_flags(CLI::App& app, TlsFiles& files);
+// null: the links are plain. Errors: as open_access().
+Result<std::shared_ptr<const TlsContext>> open_link_tls(const TlsFiles& files);
 
 void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& frontend);
 

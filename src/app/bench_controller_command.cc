@@ -7,7 +7,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "app/access_flags.h"
 #include "app/flags.h"
 #include "app/request_load.h"
 #include "base/units.h"
@@ -20,6 +22,7 @@ struct BenchControllerFlags {
   std::string controller;
   RequestLoadOptions load;
   std::string json;
+  TlsFiles tls;
 };
 
 double per_second(uint64_t count, Duration elapsed) {
@@ -69,7 +72,8 @@ Status write_json(const RequestLoadResult& result, const std::string& path) {
 Status run(const BenchControllerFlags& flags) {
   std::function<void()> stop;
   RequestLoad load(flags.load, [&] { stop(); });
-  LinkLoop loop({.connection = {.role = Role::kClient}, .stop_on_signals = true}, load);
+  FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
+  LinkLoop loop({.connection = {.role = Role::kClient}, .tls = std::move(tls), .stop_on_signals = true}, load);
   stop = [&] { loop.stop(); };
   FOLIOT_RETURN_IF_ERROR(loop.connect(flags.controller));
   loop.run();
@@ -98,6 +102,7 @@ void add_bench_controller_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "duration", flags->load.duration, "how long to measure");
   add_duration_flag(*command, "warmup", flags->load.warm_up, "at the beginning, not counted, while the rate grows");
   command->add_option("--seed", flags->load.seed, "of arrivals and choice of models")->capture_default_str();
+  add_link_tls_flags(*command, flags->tls);
   command->add_option("--json", flags->json, "write the report as JSON to this file")->type_name("FILE");
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);

@@ -8,7 +8,9 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "app/access_flags.h"
 #include "app/controller_service.h"
 #include "app/flags.h"
 #include "app/schedulers.h"
@@ -25,6 +27,7 @@ struct ControllerFlags {
   std::string scheduler = "foliot";
   ControllerOptions controller{.health = HealthOptions()};
   Duration drain_timeout = Duration::seconds(30);
+  TlsFiles tls;
 };
 
 // Before executors (app/executor_thread.h), where the process may: everybody waits for
@@ -46,7 +49,8 @@ Status run(const ControllerFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(flags.scheduler));
   ControllerService service(flags.controller, policy.make, monotonic_now,
                             [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
-  LinkLoop loop({.connection = {.role = Role::kController}}, service);
+  FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
+  LinkLoop loop({.connection = {.role = Role::kController}, .tls = std::move(tls)}, service);
   service.set_traffic(loop.traffic());
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
   FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "controller", .nice = kNice}, [&] { loop.run(); }));
@@ -73,7 +77,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       "  foliot controller --listen 0.0.0.0:8100\n"
       "  foliot worker --emulate resnet50:15 --count 10 --controller localhost:8100\n"
       "  foliot bench-controller localhost:8100 --rate 5000 --deadline 100ms\n\n"
-      "There is no authentication: listen where only friends can reach.");
+      "Without --tls-link-... there is no authentication: listen where only friends can reach.");
   auto flags = std::make_shared<ControllerFlags>();
   command->add_option("--listen", flags->listen, "HOST:PORT to listen on; port 0 for any that is free")
       ->capture_default_str();
@@ -86,6 +90,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "fence-after", flags->controller.health->fence_after,
                     "give up a worker that has not been heard of for so long");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what runs when stopping");
+  add_link_tls_flags(*command, flags->tls);
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot controller: {}\n", status.message());

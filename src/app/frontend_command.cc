@@ -20,10 +20,14 @@
 namespace foliot {
 namespace {
 
+// Memory for so many of the largest frames that have come in part.
+constexpr uint64_t kFramesAtOnce = 16;
+
 struct FrontendFlags {
   std::string controller = "127.0.0.1:8100";
   FrontendOptions frontend;
   AccessFlags access;
+  TlsFiles link_tls;
   uint64_t frame_bytes_max = kDataFrameBytesMax;
   Duration drain_timeout = Duration::seconds(30);
 };
@@ -56,6 +60,7 @@ Status run(const FrontendFlags& flags) {
   StopSignals signals;
   FrontendOptions options = flags.frontend;
   FOLIOT_RETURN_IF_ERROR(open_access(flags.access, options));
+  FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(flags.link_tls));
   Catalog catalog;
   NoRepository repository;
   FrontendLink link(catalog, flags.frontend.requests_in_flight_max,
@@ -63,7 +68,9 @@ Status run(const FrontendFlags& flags) {
                      .on_ready = [](size_t models) { say(fmt::format("ready: {} models", models)); }});
   LinkLoop loop({.connection = {.role = Role::kClient,
                                 .frame_bytes_max = flags.frame_bytes_max,
-                                .unsent_bytes_max = 4 * flags.frame_bytes_max}},
+                                .unsent_bytes_max = 4 * flags.frame_bytes_max},
+                 .received_bytes_max = kFramesAtOnce * flags.frame_bytes_max,
+                 .tls = std::move(link_tls)},
                 link);
   const auto frontend = make_frontend(options, catalog, link, repository, monotonic_now);
   link.start(*frontend, loop);
@@ -101,6 +108,7 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
   command->add_option("--controller", flags->controller, "HOST:PORT of the controller")->capture_default_str();
   add_frontend_flags(*command, flags->frontend);
   add_access_flags(*command, flags->access, flags->frontend);
+  add_link_tls_flags(*command, flags->link_tls);
   add_bytes_flag(*command, "frame-max", flags->frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout,
                     "how long to answer what is in flight when stopping");

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/access_flags.h"
 #include "app/compiled_model.h"
 #include "app/confined_compile_command.h"
 #include "app/flags.h"
@@ -37,6 +38,8 @@ namespace {
 // A V100's page cache in Clockwork's evaluation, in its pages.
 constexpr uint64_t kPageCacheBytes = 21'500'000'000;
 constexpr uint32_t kFrontendsMax = 256;
+// Memory for so many of the largest frames that have come in part.
+constexpr uint64_t kFramesAtOnce = 16;
 
 // So many of the largest batches are fetched ahead, or sent back, at once.
 constexpr uint64_t kBatchesStaged = 8;
@@ -56,6 +59,8 @@ struct WorkerFlags {
   std::optional<uint64_t> staging_bytes;
   uint64_t frame_bytes_max = kDataFrameBytesMax;
   Duration drain_timeout = Duration::seconds(30);
+  // Both:
+  TlsFiles tls;
   // Emulated ones:
   std::string emulate;
   uint32_t count = 1;
@@ -90,7 +95,8 @@ Status run_emulated(const WorkerFlags& flags) {
   std::function<Status()> connect;
   watch.connect = [&] { return connect(); };
   WorkerService service(std::move(options), std::move(watch));
-  LinkLoop loop({.connection = {.role = Role::kWorker}, .stop_on_signals = true}, service);
+  FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
+  LinkLoop loop({.connection = {.role = Role::kWorker}, .tls = std::move(tls), .stop_on_signals = true}, service);
   stop = [&] { loop.stop(); };
   connect = [&] { return loop.connect(flags.controller); };
   for (uint32_t i = 0; i < flags.count; ++i) FOLIOT_RETURN_IF_ERROR(loop.connect(flags.controller));
@@ -145,6 +151,7 @@ std::string data_address(const WorkerFlags& flags, uint16_t port) {
 Status run_real(const WorkerFlags& flags) {
   FOLIOT_RETURN_IF_ERROR(flags.worker.check());
   StopSignals signals;
+  FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
   FOLIOT_ASSIGN_OR_RETURN(std::vector<CompiledModel> models, compile_repository(flags, signals));
   if (signals.arrived()) return Status();
   LocalWorker worker(flags.worker, models);
@@ -163,7 +170,9 @@ Status run_real(const WorkerFlags& flags) {
   LinkLoop loop({.connection = {.role = Role::kWorker,
                                 .frame_bytes_max = flags.frame_bytes_max,
                                 .unsent_bytes_max = 4 * flags.frame_bytes_max},
-                 .connections_max = kFrontendsMax},
+                 .connections_max = kFrontendsMax,
+                 .received_bytes_max = kFramesAtOnce * flags.frame_bytes_max,
+                 .tls = std::move(tls)},
                 link);
   stop = [&] { loop.stop(); };
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.data_listen));
@@ -210,7 +219,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
       "fifteen models and one more), v100 for the whole table, or the CSV file of a table. It shows what a\n"
       "controller can carry.\n\n"
       "  foliot worker --emulate resnet50:15 --count 150 --controller localhost:8100\n\n"
-      "There is no authentication: listen where only friends can reach.");
+      "Without --tls-link-... there is no authentication: listen where only friends can reach.");
   auto flags = std::make_shared<WorkerFlags>();
   command->add_option("repository", flags->repository, "folder with a folder per model");
   command->add_option("--controller", flags->controller, "HOST:PORT of the controller")->capture_default_str();
@@ -228,6 +237,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what was given when stopping");
   add_repository_flags(*command, {flags->cache, flags->weights_tier, flags->model_defaults});
   add_worker_flags(*command, flags->worker);
+  add_link_tls_flags(*command, flags->tls);
   command->add_option("--emulate", flags->emulate, "profiles of the models of an emulated worker")
       ->type_name("PROFILE");
   command->add_option("--count", flags->count, "emulated workers, each with a connection of its own")

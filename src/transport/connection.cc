@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
@@ -12,6 +13,9 @@ namespace {
 
 constexpr uint32_t kMagic = 0x544c4f46;  // "FOLT"
 constexpr size_t kGreetingBytes = 8;
+// How a record of TLS begins: of its handshake or an alert, version 3.x.
+constexpr std::array kTlsRecordTypes{std::byte{22}, std::byte{21}};
+constexpr std::byte kTlsVersion{3};
 constexpr size_t kReceiveBytesMin = 4096;
 constexpr size_t kStreamBytes = 65536;
 
@@ -21,6 +25,12 @@ void put_greeting(Role role, WireBytes& bytes) {
   writer.put(kWireVersion);
   writer.put(role);
   writer.put(uint8_t{0});
+}
+
+// Answered early: an alert is shorter than a greeting.
+bool looks_like_tls(std::span<const std::byte> bytes) {
+  return bytes.size() >= 2 && std::ranges::find(kTlsRecordTypes, bytes[0]) != kTlsRecordTypes.end() &&
+         bytes[1] == kTlsVersion;
 }
 
 Status read_greeting(std::span<const std::byte> bytes, Role& role) {
@@ -74,6 +84,9 @@ Status Connection::received(size_t bytes, TimePoint now) {
 }
 
 Status Connection::open(TimePoint now) {
+  if (looks_like_tls(std::span(received_).subspan(begin_, end_ - begin_))) {
+    return Status::invalid_argument("it speaks TLS, and this side does not: give both the flags --tls-link-...");
+  }
   if (end_ - begin_ < kGreetingBytes) return Status();
   Role role = Role::kController;
   FOLIOT_RETURN_IF_ERROR(read_greeting(std::span(received_).subspan(begin_, kGreetingBytes), role));

@@ -118,6 +118,9 @@ class Connection {
 
   std::span<const std::byte> unsent() const { return std::span(unsent_).subspan(sent_); }
   void sent(size_t bytes);
+  bool greeted() const { return conversation_ != nullptr; }
+  // Memory for what has come.
+  size_t received_bytes() const { return received_.size(); }
   // Errors: it must be closed, for this reason: hang_up(), or kResourceExhausted if
   // the peer does not take what it is sent.
   Status check() const;

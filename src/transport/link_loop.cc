@@ -9,6 +9,7 @@
 #include <boost/asio.hpp>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,6 +27,12 @@ using boost::system::error_code;
 constexpr Duration kPauseMin = Duration::milliseconds(50);
 constexpr Duration kPauseMax = Duration::milliseconds(500);
 constexpr Duration kConnectPatience = Duration::seconds(2);
+// How often it is looked at who is silent.
+constexpr Duration kSweepInterval = Duration::seconds(1);
+constexpr Duration kEvictionInterval = Duration::milliseconds(100);
+constexpr size_t kEvictedPart = 16;
+// Of TLS: read from a socket, and made into records, at a time.
+constexpr size_t kTlsBytes = size_t{256} << 10;
 // A connection that held so long was a good one: the next pause is short again.
 constexpr Duration kGood = Duration::seconds(1);
 
@@ -68,6 +75,8 @@ class LinkLoop::Loop : private ConnectionDriver {
         acceptor_(context_),
         timer_(context_),
         signals_(context_),
+        tls_(options.tls),
+        tls_bytes_(tls_ ? kTlsBytes : 0),
         waker_(context_, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     wait_for_wake();
   }
@@ -88,6 +97,10 @@ class LinkLoop::Loop : private ConnectionDriver {
   void wake() {
     if (awake_.exchange(true)) return;
     FOLIOT_CHECK(eventfd_write(waker_.native_handle(), 1) == 0);
+  }
+  void use_tls(std::shared_ptr<const TlsContext> tls) {
+    FOLIOT_CHECK(options_.tls != nullptr);
+    asio::post(context_, [this, tls = std::move(tls)]() mutable { tls_ = std::move(tls); });
   }
   size_t connections() const { return links_.size(); }
   const LinkTraffic& traffic() const { return traffic_; }
@@ -110,9 +123,19 @@ class LinkLoop::Loop : private ConnectionDriver {
   // cancelled still reports to it after it was closed.
   struct Link {
     Link(tcp::socket socket_of_peer, ConnectionEnds ends, Loop& loop)
-        : socket(std::move(socket_of_peer)), connection(loop.options_.connection, std::move(ends), loop.host_, loop) {}
+        : socket(std::move(socket_of_peer)),
+          connection(loop.options_.connection, std::move(ends), loop.host_, loop),
+          heard(monotonic_now()) {
+      if (!loop.tls_) return;
+      tls.emplace(*loop.tls_, connection.ends().dialed.empty() ? TlsEnd::kCalled : TlsEnd::kCaller);
+    }
+    bool has_to_send() const { return connection.unsent_bytes() > 0 || (tls && !tls->unsent().empty()); }
+
     tcp::socket socket;
     Connection connection;
+    std::optional<TlsSession> tls;
+    TimePoint heard;            // when it was made, until it has greeted
+    size_t received_bytes = 0;  // taken of the loop's
     bool has_unsent = true;
     bool waits_to_write = false;
     bool closed = false;
@@ -128,9 +151,18 @@ class LinkLoop::Loop : private ConnectionDriver {
   bool kept(const DialPointer& dial) const;
   void wait_for_wake();
   Status add(tcp::socket socket, std::string dialed);
+  bool make_room();
+  void sweep(TimePoint now);
   void read(const LinkPointer& link);
+  void read_plain(const LinkPointer& link);
+  void read_tls(const LinkPointer& link);
+  Status received_tls(const LinkPointer& link);
+  Status received(const LinkPointer& link, size_t bytes);
+  static Status ended(const Link& link, const error_code& error);
   void flush_all();
   void flush(const LinkPointer& link);
+  Result<std::span<const std::byte>> to_send(Link& link);
+  void sent(Link& link, size_t bytes);
   void close(const LinkPointer& link, const Status& reason, bool tell_peer);
   void close_all();
   // True if the host wants its next turn at once.
@@ -143,6 +175,8 @@ class LinkLoop::Loop : private ConnectionDriver {
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;
   asio::signal_set signals_;
+  std::shared_ptr<const TlsContext> tls_;  // null: plain
+  std::vector<std::byte> tls_bytes_;       // of whichever socket is being read
   asio::posix::stream_descriptor waker_;
   std::atomic<bool> awake_{false};  // the loop was woken, and will see it
   TimePoint timer_at_ = TimePoint::infinite_future();
@@ -150,6 +184,9 @@ class LinkLoop::Loop : private ConnectionDriver {
   std::unordered_map<std::string, DialPointer> dials_;  // by address
   std::vector<LinkPointer> unsent_;                     // links with has_unsent
   LinkTraffic traffic_;
+  TimePoint swept_;
+  TimePoint next_eviction_;
+  uint64_t received_bytes_ = 0;  // room for them in all connections
   uint64_t closed_ = 0;
   std::atomic<bool> stopping_{false};
 };
@@ -183,7 +220,7 @@ void LinkLoop::Loop::accept() {
   acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     // What cannot be taken is closed by its destructor; the peer may try again.
-    if (!error && links_.size() < options_.connections_max) static_cast<void>(add(std::move(socket), {}).ok());
+    if (!error && make_room()) static_cast<void>(add(std::move(socket), {}).ok());
     accept();
   });
 }
@@ -300,21 +337,100 @@ Status LinkLoop::Loop::add(tcp::socket socket, std::string dialed) {
   return Status();
 }
 
-void LinkLoop::Loop::read(const LinkPointer& link) {
+// A part of all at a time and not at each connection that comes, so that a flood of
+// them costs no more than turning it away.
+bool LinkLoop::Loop::make_room() {
+  if (links_.size() < options_.connections_max) return true;
+  const TimePoint now = monotonic_now();
+  if (now < next_eviction_) return false;
+  next_eviction_ = now + kEvictionInterval;
+  std::vector<std::pair<TimePoint, LinkPointer>> silent;
+  for (const auto& [connection, link] : links_) {
+    if (!connection->greeted()) silent.emplace_back(link->heard, link);
+  }
+  const size_t evicted = std::min<size_t>(silent.size(), options_.connections_max / kEvictedPart + 1);
+  std::ranges::partial_sort(silent, silent.begin() + static_cast<std::ptrdiff_t>(evicted));
+  for (size_t i = 0; i < evicted; ++i) {
+    close(silent[i].second, Status::resource_exhausted("others came, and it had not greeted"), false);
+  }
+  return evicted > 0;
+}
+
+// What was not heard while this process itself was stopped is nobody's fault.
+void LinkLoop::Loop::sweep(TimePoint now) {
+  if (now - swept_ < kSweepInterval) return;
+  const bool was_away = now - std::exchange(swept_, now) > kSweepInterval * 3;
+  std::vector<LinkPointer> silent;
+  for (const auto& [connection, link] : links_) {
+    if (was_away) link->heard = now;
+    const Duration patience = connection->greeted() ? options_.silence_max : options_.greeting_timeout;
+    if (now - link->heard > patience) silent.push_back(link);
+  }
+  for (const LinkPointer& link : silent) {
+    const bool greeted = link->connection.greeted();
+    close(link, Status::unavailable(greeted ? "it has gone silent" : "it has not greeted in time"), greeted);
+  }
+}
+
+void LinkLoop::Loop::read(const LinkPointer& link) { link->tls ? read_tls(link) : read_plain(link); }
+
+void LinkLoop::Loop::read_plain(const LinkPointer& link) {
   const std::span<std::byte> space = link->connection.space();
-  link->socket.async_read_some(
-      asio::buffer(space.data(), space.size()), [this, link](const error_code& error, size_t bytes) {
-        traffic_.received += bytes;
-        if (link->closed) return;
-        if (error) {
-          const bool ended = error == asio::error::eof;
-          return close(link, Status::unavailable(ended ? "the peer closed the connection" : error.message()), false);
-        }
-        if (const Status status = link->connection.received(bytes, monotonic_now()); !status.ok()) {
-          return close(link, status, true);
-        }
-        read(link);
-      });
+  link->socket.async_read_some(asio::buffer(space.data(), space.size()),
+                               [this, link](const error_code& error, size_t bytes) {
+                                 traffic_.received += bytes;
+                                 if (link->closed) return;
+                                 if (error) {
+                                   return close(link, ended(*link, error), false);
+                                 }
+                                 if (const Status status = received(link, bytes); !status.ok())
+                                   return close(link, status, true);
+                                 read_plain(link);
+                               });
+}
+
+// Who wants TLS says nothing to one who does not speak it.
+Status LinkLoop::Loop::ended(const Link& link, const error_code& error) {
+  if (error != asio::error::eof) return Status::unavailable(error.message());
+  if (link.connection.greeted()) return Status::unavailable("the peer closed the connection");
+  return Status::unavailable(link.tls ? "the peer closed the connection before it greeted"
+                                      : "the peer closed the connection before it greeted; does it want TLS?");
+}
+
+void LinkLoop::Loop::read_tls(const LinkPointer& link) {
+  link->socket.async_wait(tcp::socket::wait_read, [this, link](const error_code& /*shown by the read*/) {
+    if (link->closed) return;
+    error_code error;
+    const size_t bytes = link->socket.read_some(asio::buffer(tls_bytes_), error);
+    traffic_.received += bytes;
+    if (error && error != asio::error::would_block) {
+      return close(link, ended(*link, error), false);
+    }
+    Status status = link->tls->receive(std::span(tls_bytes_).first(bytes));
+    if (status.ok()) status = received_tls(link);
+    if (!status.ok()) return close(link, status, true);
+    if (link->has_to_send()) on_unsent(link->connection);
+    read_tls(link);
+  });
+}
+
+Status LinkLoop::Loop::received_tls(const LinkPointer& link) {
+  while (true) {
+    FOLIOT_ASSIGN_OR_RETURN(const size_t bytes, link->tls->read(link->connection.space()));
+    if (bytes == 0) return Status();
+    FOLIOT_RETURN_IF_ERROR(received(link, bytes));
+  }
+}
+
+Status LinkLoop::Loop::received(const LinkPointer& link, size_t bytes) {
+  const TimePoint now = monotonic_now();
+  FOLIOT_RETURN_IF_ERROR(link->connection.received(bytes, now));
+  if (link->connection.greeted()) link->heard = now;
+  received_bytes_ += link->connection.received_bytes() - link->received_bytes;
+  link->received_bytes = link->connection.received_bytes();
+  if (received_bytes_ <= options_.received_bytes_max) return Status();
+  return Status::resource_exhausted(
+      fmt::format("frames that have come in part fill the {} bytes for them", options_.received_bytes_max));
 }
 
 void LinkLoop::Loop::on_unsent(Connection& connection) {
@@ -336,12 +452,12 @@ void LinkLoop::Loop::flush_all() {
 // As much as the socket takes; the rest when it takes more.
 void LinkLoop::Loop::flush(const LinkPointer& link) {
   if (const Status status = link->connection.check(); !status.ok()) return close(link, status, true);
-  while (!link->waits_to_write && link->connection.unsent_bytes() > 0) {
-    const std::span<const std::byte> unsent = link->connection.unsent();
+  while (!link->waits_to_write) {
+    const auto bytes = to_send(*link);
+    if (!bytes.ok()) return close(link, bytes.status(), false);
+    if (bytes->empty()) return;
     error_code error;
-    const size_t bytes = link->socket.write_some(asio::buffer(unsent.data(), unsent.size()), error);
-    traffic_.sent += bytes;
-    link->connection.sent(bytes);
+    sent(*link, link->socket.write_some(asio::buffer(bytes->data(), bytes->size()), error));
     if (error == asio::error::would_block) {
       link->waits_to_write = true;
       link->socket.async_wait(tcp::socket::wait_write, [this, link](const error_code& /*shown by the next write*/) {
@@ -354,13 +470,36 @@ void LinkLoop::Loop::flush(const LinkPointer& link) {
   }
 }
 
+// What belongs into the socket next. TLS gets more only when what it made of the last
+// is sent, so that what a peer does not take waits in its connection, which has limits.
+Result<std::span<const std::byte>> LinkLoop::Loop::to_send(Link& link) {
+  if (!link.tls) return link.connection.unsent();
+  if (link.tls->unsent().empty() && link.tls->established() && link.connection.unsent_bytes() > 0) {
+    const auto bytes = link.connection.unsent().first(std::min(link.connection.unsent_bytes(), kTlsBytes));
+    FOLIOT_RETURN_IF_ERROR(link.tls->write(bytes));
+    link.connection.sent(bytes.size());
+  }
+  return link.tls->unsent();
+}
+
+void LinkLoop::Loop::sent(Link& link, size_t bytes) {
+  traffic_.sent += bytes;
+  link.tls ? link.tls->sent(bytes) : link.connection.sent(bytes);
+}
+
+// What can be said without waiting is still said.
 void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool tell_peer) {
   link->connection.close(reason, tell_peer, monotonic_now());
   link->closed = true;
   ++closed_;
+  received_bytes_ -= link->received_bytes;
+  error_code error;
+  while (tell_peer && !error) {
+    const auto rest = to_send(*link);
+    if (!rest.ok() || rest->empty()) break;
+    sent(*link, link->socket.write_some(asio::buffer(rest->data(), rest->size()), error));
+  }
   error_code ignored;  // the link is over in any case
-  const std::span<const std::byte> rest = link->connection.unsent();
-  if (tell_peer) link->socket.write_some(asio::buffer(rest.data(), rest.size()), ignored);
   link->socket.shutdown(tcp::socket::shutdown_send, ignored);
   link->socket.close(ignored);
   links_.erase(&link->connection);
@@ -405,7 +544,10 @@ bool LinkLoop::Loop::end_turn() {
   uint64_t closed = 0;
   do {  // what ends with the turn may be more work for the host
     closed = closed_;
-    wake = host_.on_turn_end(monotonic_now());
+    const TimePoint now = monotonic_now();
+    sweep(now);
+    wake = host_.on_turn_end(now);
+    if (!links_.empty()) wake = std::min(wake, swept_ + kSweepInterval);
     flush_all();
   } while (closed != closed_);
   if (wake <= monotonic_now()) return true;
@@ -430,6 +572,7 @@ void LinkLoop::wake() { loop_->wake(); }
 Status LinkLoop::keep(const std::string& address) { return loop_->keep(address); }
 void LinkLoop::release(const std::string& address) { loop_->release(address); }
 size_t LinkLoop::connections() const { return loop_->connections(); }
+void LinkLoop::use_tls(std::shared_ptr<const TlsContext> tls) { loop_->use_tls(std::move(tls)); }
 const LinkTraffic& LinkLoop::traffic() const { return loop_->traffic(); }
 
 }  // namespace foliot

@@ -7,10 +7,18 @@
 // sent meanwhile, one system call for each connection. Then it sleeps until there
 // is something to read or the instant that the turn's end named.
 //
+// With TLS, both ends show each other certificates (access/tls_session.h) before
+// anything else is said; who does not is refused.
+//
+// Limits: a peer that has not greeted in time, or says nothing for long (all of
+// Foliot's ping), is closed. One more than there may be takes the place of one that
+// has not greeted for longest, and is else closed at once. Whose frame makes
+// all that is half received larger than its memory is closed.
+//
 // A peer that is to be kept is connected to again whenever it is lost, after pauses
 // that grow from 50 ms to 500 ms: of a controller that restarts many wait.
 //
-// Threading: stop() and wake() from any thread; all else belongs to the thread that
+// Threading: stop(), wake() and use_tls() from any thread; all else belongs to the thread that
 // calls run(), which is also the one that calls the host.
 #ifndef FOLIOT_TRANSPORT_LINK_LOOP_H_
 #define FOLIOT_TRANSPORT_LINK_LOOP_H_
@@ -19,6 +27,7 @@
 #include <memory>
 #include <string>
 
+#include "access/tls_session.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "transport/connection.h"
@@ -43,7 +52,11 @@ struct LinkLoopOptions {
   // A turn ends after so many reads though more sockets may be ready, so that a
   // flood cannot hold up the timer.
   uint32_t reads_per_turn_max = 16;
-  uint32_t connections_max = 4096;  // accepted; one more is closed at once
+  uint32_t connections_max = 4096;
+  uint64_t received_bytes_max = uint64_t{1} << 30;  // of all frames that have come in part
+  Duration greeting_timeout = Duration::seconds(5);
+  Duration silence_max = Duration::seconds(30);
+  std::shared_ptr<const TlsContext> tls;  // null: plain
   // End run() on SIGINT or SIGTERM.
   bool stop_on_signals = false;
 };
@@ -74,6 +87,9 @@ class LinkLoop {
   // Begins a turn soon, if there is none under way. Neither locks nor allocates, and
   // makes a system call only if nobody else has woken the loop before.
   void wake();
+
+  // For connections that begin from now on. REQUIRES: it began with TLS.
+  void use_tls(std::shared_ptr<const TlsContext> tls);
 
   size_t connections() const;
   const LinkTraffic& traffic() const;

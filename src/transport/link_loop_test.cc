@@ -1,0 +1,213 @@
+// Loops over real sockets on loopback: who gets in, who is sent away, and TLS.
+#include "transport/link_loop.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "access/test_certificates.h"
+#include "platform/clock.h"
+#include "transport/frame_handlers.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A loop on a thread of its own; remembers what it hears, and says what it is told
+// to whoever greets.
+class Side : public LinkHost {
+ public:
+  explicit Side(LinkLoopOptions options, std::string speech = "") : speech_(std::move(speech)), loop_(options, *this) {}
+  ~Side() override { stop(); }
+
+  uint16_t listen() {
+    const uint16_t port = loop_.listen("127.0.0.1:0").value();
+    start();
+    return port;
+  }
+  void keep(uint16_t port) {
+    FOLIOT_CHECK(loop_.keep("127.0.0.1:" + std::to_string(port)).ok());
+    start();
+  }
+  void stop() {
+    loop_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  LinkLoop& loop() { return loop_; }
+
+  // The next thing that was heard, or the next reason why somebody is gone.
+  std::string next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return taken_ < heard_.size(); });
+    return heard_[taken_++];
+  }
+
+  Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role, TimePoint) override {
+    if (!speech_.empty()) connection.send(Goodbye{speech_});
+    return std::unique_ptr<Conversation>(std::make_unique<Talk>(*this));
+  }
+  void on_no_greeting(const std::string&, const Status& reason) override { hear(reason.message()); }
+  TimePoint on_turn_end(TimePoint now) override { return now + Duration::milliseconds(10); }
+
+ private:
+  class Talk : public Conversation {
+   public:
+    explicit Talk(Side& side) : side_(side) {}
+    Status on_frame(const Frame& frame, TimePoint) override {
+      Goodbye goodbye;
+      FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
+      side_.hear(goodbye.reason);
+      return Status();
+    }
+    void on_close(const Status& reason, TimePoint) override { side_.hear(reason.message()); }
+
+   private:
+    Side& side_;
+  };
+
+  void start() {
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  void hear(const std::string& what) {
+    {
+      std::lock_guard lock(mutex_);
+      heard_.push_back(what);
+    }
+    changed_.notify_all();
+  }
+
+  const std::string speech_;
+  LinkLoop loop_;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> heard_;
+  size_t taken_ = 0;
+};
+
+// A socket without a loop.
+class Stranger {
+ public:
+  explicit Stranger(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    FOLIOT_CHECK(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  ~Stranger() { close(socket_); }
+  void say(std::string_view text) {
+    FOLIOT_CHECK(send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
+  }
+  // Blocks until the other side closes.
+  void await_end() {
+    char buffer[256];
+    while (recv(socket_, buffer, sizeof buffer, 0) > 0) {
+    }
+  }
+
+ private:
+  const int socket_;
+};
+
+struct Identities {
+  TestCertificate host = make_test_certificate({.name = "host"});
+  TestCertificate guest = make_test_certificate({.name = "guest"});
+  std::shared_ptr<const TlsContext> of_host() const { return of(host, guest); }
+  std::shared_ptr<const TlsContext> of_guest() const { return of(guest, host); }
+  static std::shared_ptr<const TlsContext> of(const TestCertificate& own, const TestCertificate& peer) {
+    return TlsContext::make({own.certificate, own.private_key, peer.certificate}).value();
+  }
+};
+
+TEST(LinkLoopTest, CarriesFramesThroughTls) {
+  const Identities identities;
+  const std::string large(4000, 'x');  // as long as a text may be
+  Side host({.tls = identities.of_host()}, large);
+  Side guest({.connection = {.role = Role::kWorker}, .tls = identities.of_guest()}, "hello");
+  guest.keep(host.listen());
+  EXPECT_EQ(host.next(), "hello");
+  EXPECT_EQ(guest.next(), large);
+  guest.stop();
+  EXPECT_EQ(host.next(), "it has stopped");
+}
+
+TEST(LinkLoopTest, SaysThatOneSideSpeaksNoTls) {
+  const Identities identities;
+  Side host({.tls = identities.of_host()});
+  Side plain_host({});
+  Side guest({.connection = {.role = Role::kWorker}, .tls = identities.of_guest()});
+  Side plain_guest({.connection = {.role = Role::kWorker}});
+  plain_guest.keep(host.listen());
+  EXPECT_THAT(host.next(), HasSubstr("it does not speak TLS"));
+  EXPECT_THAT(plain_guest.next(), HasSubstr("before it greeted"));
+  guest.keep(plain_host.listen());
+  EXPECT_THAT(plain_host.next(), HasSubstr("it speaks TLS, and this side does not"));
+}
+
+TEST(LinkLoopTest, TakesNewCertificatesForNewConnections) {
+  const Identities identities;
+  Side host({.tls = identities.of_host()});
+  const uint16_t port = host.listen();
+  const TestCertificate renewed = make_test_certificate({.name = "host"});
+  host.loop().use_tls(Identities::of(renewed, identities.guest));
+  Side guest({.connection = {.role = Role::kWorker}, .tls = Identities::of(identities.guest, renewed)}, "hello");
+  guest.keep(port);
+  EXPECT_EQ(host.next(), "hello");
+}
+
+TEST(LinkLoopTest, ClosesWhoDoesNotGreet) {
+  Side host({.greeting_timeout = Duration::milliseconds(1)});
+  const uint16_t port = host.listen();
+  Stranger silent(port);
+  silent.await_end();
+  EXPECT_EQ(host.next(), "it has not greeted in time");
+  Stranger slow(port);
+  slow.say("FO");
+  slow.await_end();
+  EXPECT_EQ(host.next(), "it has not greeted in time");
+}
+
+TEST(LinkLoopTest, ClosesWhoHasGoneSilent) {
+  Side host({.silence_max = Duration::milliseconds(1)});
+  Side guest({.connection = {.role = Role::kWorker}, .silence_max = Duration::seconds(100)}, "hello");
+  guest.keep(host.listen());
+  EXPECT_EQ(host.next(), "hello");
+  EXPECT_EQ(host.next(), "it has gone silent");
+}
+
+TEST(LinkLoopTest, MakesRoomForThoseWhoGreet) {
+  Side host({.connections_max = 2});
+  const uint16_t port = host.listen();
+  Side guest({.connection = {.role = Role::kWorker}}, "hello");
+  guest.keep(port);
+  EXPECT_EQ(host.next(), "hello");
+  Stranger first(port);
+  Stranger second(port);
+  first.await_end();
+  EXPECT_THAT(host.next(), HasSubstr("others came"));
+}
+
+TEST(LinkLoopTest, BoundsTheMemoryOfHalfReceivedFrames) {
+  Side host({.connection = {.role = Role::kController}, .received_bytes_max = 20'000});
+  Stranger stranger(host.listen());
+  std::string speech("FOLT?\0\1\0", 8);
+  speech[4] = static_cast<char>(kWireVersion);
+  speech += std::string("\0\0\x10\0\0", 5);  // the length of the frame, 1 MiB, and its type
+  stranger.say(speech + std::string(50'000, 'x'));
+  stranger.await_end();
+  EXPECT_THAT(host.next(), HasSubstr("frames that have come in part"));
+}
+
+}  // namespace
+}  // namespace foliot
