@@ -16,7 +16,12 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
   app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
       ->capture_default_str();
   add_bytes_flag(app, "body-max", options.body_bytes_max, "largest request body");
+  add_bytes_flag(app, "bodies-max", options.bodies_bytes_max,
+                 "memory for the bodies of all requests at a time, each for HTTP and gRPC");
   app.add_option("--connections-max", options.connections_max, "HTTP connections at a time")->capture_default_str();
+  add_duration_flag(app, "idle-timeout", options.idle_timeout, "how long a connection may be without a request");
+  add_duration_flag(app, "request-timeout", options.request_timeout,
+                    "how long all of an HTTP request may take to come");
   app.add_option("--requests-in-flight-max", options.requests_in_flight_max,
                  "requests at a time; more are refused as overload")
       ->capture_default_str()

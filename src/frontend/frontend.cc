@@ -62,9 +62,11 @@ HttpServerOptions http_options(const FrontendOptions& options) {
           .port = options.http_port,
           .port_flag = "--http-port",
           .body_bytes_max = options.body_bytes_max,
+          .bodies_bytes_max = options.bodies_bytes_max,
           .header_bytes_max = options.header_bytes_max,
           .connections_max = options.connections_max,
           .idle_timeout = options.idle_timeout,
+          .request_timeout = options.request_timeout,
           .tls = options.tls};
 }
 
@@ -83,9 +85,11 @@ HttpServerOptions metrics_options(const FrontendOptions& options) {
           .port = options.metrics_port,
           .port_flag = "--metrics-port",
           .body_bytes_max = kMetricsBodyBytesMax,
+          .bodies_bytes_max = kMetricsConnectionsMax * kMetricsBodyBytesMax,
           .header_bytes_max = options.header_bytes_max,
           .connections_max = kMetricsConnectionsMax,
           .idle_timeout = options.idle_timeout,
+          .request_timeout = options.request_timeout,
           .tls = options.tls};
 }
 
@@ -93,6 +97,9 @@ GrpcServerOptions grpc_options(const FrontendOptions& options) {
   return {.address = options.address,
           .port = options.grpc_port,
           .body_bytes_max = options.body_bytes_max,
+          .bodies_bytes_max = options.bodies_bytes_max,
+          .header_bytes_max = options.header_bytes_max,
+          .idle_timeout = options.idle_timeout,
           .requests_in_flight_max = options.requests_in_flight_max,
           .repository_api = !options.admin_port,
           .tls = options.tls};

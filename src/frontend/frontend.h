@@ -38,11 +38,13 @@ struct FrontendOptions {
   std::string metrics_address;         // empty: `address`
   std::optional<uint16_t> admin_port;  // of the repository API; nullopt: with all else
   std::string admin_address = "127.0.0.1";
-  uint64_t body_bytes_max = uint64_t{64} << 20;
+  uint64_t body_bytes_max = uint64_t{64} << 20;   // of one request
+  uint64_t bodies_bytes_max = uint64_t{1} << 30;  // of all at a time, each for HTTP and for gRPC
   uint32_t header_bytes_max = 64 << 10;
-  uint32_t connections_max = 1024;
-  uint32_t requests_in_flight_max = 16384;  // rows; more are refused as overload
-  Duration idle_timeout = Duration::seconds(60);
+  uint32_t connections_max = 10240;
+  uint32_t requests_in_flight_max = 16384;           // rows; more are refused as overload
+  Duration idle_timeout = Duration::seconds(60);     // of connections between requests
+  Duration request_timeout = Duration::seconds(60);  // for all of a request to come
   std::optional<TlsIdentity> tls;
   std::shared_ptr<const KeyRing> keys;  // null: whoever reaches a port may call
   // Told of every call that was turned away, from any thread; must not block.

@@ -33,11 +33,15 @@ using inference::ModelStreamInferResponse;
 constexpr int kAcceptedAtOnce = 16;
 // Requests of one stream that are unanswered, or whose answers are unwritten.
 constexpr size_t kStreamRequestsMax = 1024;
+// To say hello, TLS included.
+constexpr Duration kHandshakeTimeout = Duration::seconds(10);
 // How long stop() lets calls end by themselves.
 constexpr std::chrono::milliseconds kStopGrace{200};
 
 grpc::Status to_grpc(const CallError& error) { return {static_cast<grpc::StatusCode>(error.grpc_code), error.message}; }
 grpc::Status to_grpc(const Status& status) { return status.ok() ? grpc::Status::OK : to_grpc(call_error(status)); }
+
+int milliseconds(Duration duration) { return static_cast<int>(duration.to_milliseconds()); }
 
 // What the completion queue hands back.
 class Event {
@@ -600,6 +604,12 @@ Status GrpcServer::State::start() {
   // By default gRPC lets two servers share a port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.requests_in_flight_max));
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(options.header_bytes_max));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kHandshakeTimeout));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, milliseconds(options.idle_timeout));
+  grpc::ResourceQuota memory("messages");
+  memory.Resize(options.bodies_bytes_max);
+  builder.SetResourceQuota(memory);
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<uint64_t>(options.body_bytes_max, INT_MAX)));
   builder.SetMaxSendMessageSize(-1);
   builder.RegisterService(&protocol);

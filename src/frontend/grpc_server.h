@@ -3,6 +3,11 @@
 //
 // A stream (ModelStreamInfer) carries many requests at once, answered as they
 // complete; one that has too many unanswered is not read from until it catches up.
+//
+// Limits: RESOURCE_EXHAUSTED for a message or metadata over its limit. A connection
+// that has not said hello in some seconds, or has no call for the idle timeout, is
+// closed. Where the bytes of all messages under way would take more than their
+// memory, gRPC closes connections, idle ones first.
 #ifndef FOLIOT_FRONTEND_GRPC_SERVER_H_
 #define FOLIOT_FRONTEND_GRPC_SERVER_H_
 
@@ -23,6 +28,9 @@ struct GrpcServerOptions {
   std::string address;
   uint16_t port = 0;                    // 0: any free one
   uint64_t body_bytes_max = 0;          // of one message
+  uint64_t bodies_bytes_max = 0;        // of all that are being read or answered
+  uint32_t header_bytes_max = 0;        // of a call's metadata
+  Duration idle_timeout;                // of connections without a call
   uint32_t requests_in_flight_max = 0;  // of the whole front end
   bool repository_api = true;           // models can be listed, loaded and unloaded
   std::optional<TlsIdentity> tls;

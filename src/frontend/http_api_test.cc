@@ -327,9 +327,39 @@ TEST(HttpServerTest, ClosesConnectionsThatStaySilent) {
   TestServer server(options);
   Client silent(server.frontend->http_port());
   EXPECT_TRUE(silent.ended());
-  Client slow(server.frontend->http_port());
-  slow.send("POST /v2/models/doubling/infer HTTP/1.1\r\nContent-Len");
-  EXPECT_TRUE(slow.ended());
+}
+
+TEST(HttpServerTest, GivesUpRequestsThatDoNotComeWhole) {
+  FrontendOptions options;
+  options.request_timeout = Duration::milliseconds(1);
+  TestServer server(options);
+  const std::string head = "POST /v2/models/doubling/infer HTTP/1.1\r\nHost: x\r\n";
+  for (const std::string& part : {std::string("P"), head, head + "Content-Length: 100\r\n\r\n{",
+                                  head + "Transfer-Encoding: chunked\r\n\r\n1\r\n{"}) {
+    Client slow(server.frontend->http_port());
+    slow.send(part);
+    EXPECT_EQ(slow.read().status, 408u) << part;
+    EXPECT_TRUE(slow.ended());
+  }
+}
+
+TEST(HttpServerTest, BoundsTheMemoryOfAllBodies) {
+  FrontendOptions options;
+  options.bodies_bytes_max = 100'000;
+  TestServer server(options);
+  const std::string head = "POST /v2/models/doubling/infer HTTP/1.1\r\nHost: x\r\n";
+  const std::string body(300'000, ' ');
+  for (const std::string& request :
+       {head + "Content-Length: 300000\r\n\r\n" + body, head + "Transfer-Encoding: chunked\r\n\r\n493e0\r\n" + body}) {
+    Client large(server.frontend->http_port());
+    large.send(request);
+    const Reply refused = large.read();
+    EXPECT_EQ(refused.status, 503u);
+    EXPECT_EQ(refused.header("Retry-After"), "1");
+    Client small(server.frontend->http_port());
+    EXPECT_EQ(small.ask("POST", "/v2/models/doubling/infer", kDoubling).status, 200u)
+        << "the memory was not given back";
+  }
 }
 
 // ---- Refusals

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -28,9 +27,19 @@ using net::ip::tcp;
 // The JSON parser reads this far past the end; reserved at once, the body need
 // not be moved for it.
 constexpr size_t kBodyPadding = 64;
-// Of a body, at a time.
-constexpr size_t kReadBytes = 1 << 20;
+// Of a body, at a time: as much as has come, within these bounds.
+constexpr size_t kReadBytesMin = 16 << 10;
+constexpr size_t kReadBytesMax = 1 << 20;
 constexpr Duration kSweepPeriod = Duration::seconds(1);
+// What has been idle for less is somebody's who is about to ask again.
+constexpr Duration kIdleBeforeOthers = Duration::seconds(2);
+constexpr Duration kEvictionInterval = Duration::milliseconds(100);
+constexpr size_t kEvictedPart = 16;
+// After an answer that ends a connection, what still comes is read for so long, and
+// so much of it.
+constexpr Duration kLingerMax = Duration::seconds(5);
+constexpr size_t kLingerBytesMax = 1 << 20;
+constexpr size_t kLingerReadBytes = 64 << 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::string_view kTooManyConnections =
     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
@@ -69,12 +78,15 @@ struct HttpServer::State {
   Status prepare_tls();
   Status bind();
   void accept();
+  bool make_room();
   void sweep();
   void run();
 
   const HttpServerOptions options;
   HttpHandler& handler;
   const std::function<TimePoint()> now;
+  TimePoint next_eviction;
+  uint64_t bodies_bytes = 0;  // outlives the context, and so every session
   net::io_context context{1};
   std::optional<HttpStream::TlsContext> tls;
   std::unordered_set<std::shared_ptr<Session>> sessions;
@@ -91,12 +103,13 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
  public:
   Session(State& server, tcp::socket socket)
       : server_(server), stream_(std::move(socket), server.tls ? &*server.tls : nullptr) {}
+  ~Session() { hold_body(0); }
 
   void start();
-  void close_if_idle(TimePoint now) {
-    const bool patient = phase_ == Phase::kHandling;
-    if (!patient && now - last_progress_ > server_.options.idle_timeout) close();
-  }
+  void check_time(TimePoint now);
+  // Between requests since then; nullopt: not between requests.
+  std::optional<TimePoint> idle_since() const;
+  void close();
 
   std::string_view method() const override { return view(parser_->get().method_string()); }
   std::string_view target() const override { return view(parser_->get().target()); }
@@ -110,7 +123,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   void keep(std::unique_ptr<HttpPending> pending) override;
 
  private:
-  enum class Phase { kReading, kHandling, kWriting, kLingering };
+  enum class Phase { kShakingHands, kReading, kHandling, kWriting, kLingering };
   using Parser = http::request_parser<http::string_body>;
 
   void on_handshake(error_code error) { error ? close() : read_header(); }
@@ -120,48 +133,76 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   void read_known_body();
   void read_chunked_body();
   void on_body();
+  bool hold_body(uint64_t bytes);
+  void refuse_body();
+  void give_up_reading();
   void fail(error_code error);
   void watch();
   void on_readable();
   void write();
   void on_written(error_code error);
   void linger();
-  void close();
   // Every completion handler of this session.
   auto then(void (Session::*step)(error_code)) {
     return [self = shared_from_this(), step](error_code error, size_t = 0) { (self.get()->*step)(error); };
   }
-  void progress() { last_progress_ = server_.now(); }
+  void enter(Phase phase) {
+    phase_ = phase;
+    phase_began_ = server_.now();
+  }
 
   State& server_;
   HttpStream stream_;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
-  Phase phase_ = Phase::kReading;
+  Phase phase_ = Phase::kShakingHands;
   bool closed_ = false;
+  bool gave_up_reading_ = false;
   bool watching_ = false;  // a wait for the socket to become readable is under way
   bool close_after_ = false;
+  uint64_t body_bytes_held_ = 0;
+  size_t lingered_bytes_ = 0;
   TimePoint arrival_;
-  TimePoint last_progress_;
+  TimePoint phase_began_;
+  std::optional<TimePoint> request_began_;  // when a part of it was first seen
   std::unique_ptr<HttpPending> pending_;
   HttpResponse response_;
   std::string head_;
   std::vector<net::const_buffer> pieces_;
-  std::array<char, 4096> discarded_;
 };
 
 void HttpServer::Session::start() {
   error_code ignored;
   stream_.socket().set_option(tcp::no_delay(true), ignored);
   stream_.socket().non_blocking(true, ignored);
-  progress();
+  enter(Phase::kShakingHands);
   if (!stream_.is_tls()) return read_header();
   stream_.async_handshake(then(&Session::on_handshake));
 }
 
+std::optional<TimePoint> HttpServer::Session::idle_since() const {
+  const bool idle = phase_ == Phase::kReading && !parser_->got_some() && buffer_.size() == 0;
+  return idle ? std::optional(phase_began_) : std::nullopt;
+}
+
+void HttpServer::Session::check_time(TimePoint now) {
+  const Duration spent = now - phase_began_;
+  switch (phase_) {
+    case Phase::kHandling: return;  // the client waits for this side
+    case Phase::kLingering: return spent > kLingerMax ? close() : void();
+    case Phase::kShakingHands: return spent > server_.options.request_timeout ? close() : void();
+    case Phase::kWriting: return spent > server_.options.idle_timeout ? close() : void();
+    case Phase::kReading: break;
+  }
+  if (idle_since()) return spent > server_.options.idle_timeout ? close() : void();
+  if (!request_began_) request_began_ = now;
+  if (now - *request_began_ > server_.options.request_timeout) give_up_reading();
+}
+
 void HttpServer::Session::read_header() {
-  phase_ = Phase::kReading;
-  progress();
+  enter(Phase::kReading);
+  request_began_.reset();
+  hold_body(0);
   parser_.emplace();
   parser_->header_limit(server_.options.header_bytes_max);
   parser_->body_limit(server_.options.body_bytes_max);
@@ -171,7 +212,7 @@ void HttpServer::Session::read_header() {
 void HttpServer::Session::on_header(error_code error) {
   if (error) return fail(error);
   arrival_ = server_.now();
-  progress();
+  if (!request_began_) request_began_ = arrival_;
   if (auto response = server_.handler.on_header(*this)) {
     phase_ = Phase::kHandling;
     close_after_ = close_after_ || !parser_->is_done() || !parser_->get().keep_alive();
@@ -189,7 +230,7 @@ void HttpServer::Session::on_header(error_code error) {
 void HttpServer::Session::read_body() {
   if (parser_->is_done()) return on_body();
   if (!parser_->chunked() && parser_->content_length()) {
-    body().reserve(*parser_->content_length() + kBodyPadding);
+    body().reserve(std::min<uint64_t>(*parser_->content_length(), kReadBytesMax) + kBodyPadding);
     return read_known_body();
   }
   read_chunked_body();
@@ -199,8 +240,11 @@ void HttpServer::Session::read_body() {
 // comes, so that memory is not given for what is only announced.
 void HttpServer::Session::read_known_body() {
   const size_t filled = body().size();
-  const size_t wanted = std::min<size_t>(*parser_->content_length() - filled, kReadBytes);
+  const size_t length = *parser_->content_length();
+  const size_t wanted = std::min(length - filled, std::clamp(filled, kReadBytesMin, kReadBytesMax));
   if (wanted == 0) return on_body();
+  if (filled >= kReadBytesMax) body().reserve(length + kBodyPadding);
+  if (!hold_body(filled + wanted)) return refuse_body();
   body().resize(filled + wanted);
   const net::mutable_buffer to = net::buffer(body().data() + filled, wanted);
   if (buffer_.size() > 0) {
@@ -210,8 +254,7 @@ void HttpServer::Session::read_known_body() {
     return read_known_body();
   }
   stream_.async_read_some(to, [self = shared_from_this(), filled](error_code error, size_t bytes) {
-    if (error) return self->close();
-    self->progress();
+    if (error) return self->fail(error);
     self->body().resize(filled + bytes);
     self->read_known_body();
   });
@@ -219,9 +262,9 @@ void HttpServer::Session::read_known_body() {
 
 void HttpServer::Session::read_chunked_body() {
   if (parser_->is_done()) return on_body();
+  if (!hold_body(body().capacity())) return refuse_body();
   http::async_read_some(stream_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
     if (error) return self->fail(error);
-    self->progress();
     self->read_chunked_body();
   });
 }
@@ -239,12 +282,45 @@ void HttpServer::Session::on_body() {
     return respond(error_response(inflated.status().code() == StatusCode::kResourceExhausted ? 413 : 400,
                                   inflated.status().message()));
   body() = std::move(inflated).value();
+  if (!hold_body(body().size())) return refuse_body();
   server_.handler.handle(*this);
+}
+
+// Takes so much of the memory for bodies, instead of what it had. False: there is not
+// so much.
+bool HttpServer::Session::hold_body(uint64_t bytes) {
+  const uint64_t others = server_.bodies_bytes - body_bytes_held_;
+  if (bytes > body_bytes_held_ && others + bytes > server_.options.bodies_bytes_max) return false;
+  server_.bodies_bytes = others + bytes;
+  body_bytes_held_ = bytes;
+  return true;
+}
+
+void HttpServer::Session::refuse_body() {
+  close_after_ = true;
+  phase_ = Phase::kHandling;
+  HttpResponse response = error_response(
+      503, fmt::format("requests under way fill the {} bytes for bodies; try again", server_.options.bodies_bytes_max));
+  response.headers.emplace_back("Retry-After", "1");
+  respond(std::move(response));
+}
+
+// Whatever is being read ends with an error, and is answered then.
+void HttpServer::Session::give_up_reading() {
+  gave_up_reading_ = true;
+  error_code ignored;
+  stream_.socket().cancel(ignored);
 }
 
 // The request could not be read: say why if there is somebody to say it to.
 void HttpServer::Session::fail(error_code error) {
   const bool from_parser = error.category() == http::make_error_code(http::error::bad_target).category();
+  if (!closed_ && gave_up_reading_) {
+    close_after_ = true;
+    phase_ = Phase::kHandling;
+    return respond(error_response(408, fmt::format("the request did not come whole within {:.0f} s",
+                                                   server_.options.request_timeout.to_seconds())));
+  }
   if (closed_ || !from_parser || error == http::error::end_of_stream || error == http::error::partial_message)
     return close();
   close_after_ = true;
@@ -295,7 +371,7 @@ void HttpServer::Session::on_readable() {
 
 void HttpServer::Session::respond(HttpResponse response) {
   FOLIOT_CHECK(phase_ == Phase::kHandling);
-  phase_ = Phase::kWriting;
+  enter(Phase::kWriting);
   response_ = std::move(response);
   if (closed_) {
     // Nobody is there to read it; this was what the server kept the session for.
@@ -307,7 +383,6 @@ void HttpServer::Session::respond(HttpResponse response) {
 }
 
 void HttpServer::Session::write() {
-  progress();
   head_ = head_of(response_, !close_after_, parser_->get().version());
   pieces_.clear();
   pieces_.push_back(net::buffer(head_));
@@ -320,7 +395,9 @@ void HttpServer::Session::on_written(error_code error) {
   response_ = {};
   if (error || closed_) return close();
   if (!close_after_) return read_header();
-  phase_ = Phase::kLingering;
+  enter(Phase::kLingering);
+  parser_.reset();
+  hold_body(0);
   stream_.socket().shutdown(tcp::socket::shutdown_send, error);
   linger();
 }
@@ -328,9 +405,12 @@ void HttpServer::Session::on_written(error_code error) {
 // Closing while the client still sends would reset the connection, and could
 // take the response from it: read on, for a while, to nowhere.
 void HttpServer::Session::linger() {
-  stream_.socket().async_read_some(net::buffer(discarded_), [self = shared_from_this()](error_code error, size_t) {
-    error ? self->close() : self->linger();
-  });
+  buffer_.clear();
+  stream_.socket().async_read_some(buffer_.prepare(kLingerReadBytes),
+                                   [self = shared_from_this()](error_code error, size_t bytes) {
+                                     self->lingered_bytes_ += bytes;
+                                     error || self->lingered_bytes_ > kLingerBytesMax ? self->close() : self->linger();
+                                   });
 }
 
 void HttpServer::Session::close() {
@@ -388,7 +468,7 @@ void HttpServer::State::accept() {
     accepting = !error;
     // Out of file descriptors, most likely: the next sweep tries again.
     if (error) return;
-    if (sessions.size() >= options.connections_max) {
+    if (!make_room()) {
       socket.non_blocking(true, error);
       socket.send(net::buffer(kTooManyConnections), 0, error);
     } else {
@@ -400,13 +480,31 @@ void HttpServer::State::accept() {
   });
 }
 
+// Those that have been idle longest give way, a part of all at a time and not at each
+// connection that comes, so that a flood of them costs no more than turning it away.
+bool HttpServer::State::make_room() {
+  if (sessions.size() < options.connections_max) return true;
+  const TimePoint instant = now();
+  if (instant < next_eviction) return false;
+  next_eviction = instant + kEvictionInterval;
+  std::vector<std::pair<TimePoint, std::shared_ptr<Session>>> idle;
+  for (const auto& session : sessions) {
+    const std::optional<TimePoint> since = session->idle_since();
+    if (since && instant - *since > kIdleBeforeOthers) idle.emplace_back(*since, session);
+  }
+  const size_t evicted = std::min<size_t>(idle.size(), options.connections_max / kEvictedPart + 1);
+  std::ranges::partial_sort(idle, idle.begin() + static_cast<std::ptrdiff_t>(evicted));
+  for (size_t i = 0; i < evicted; ++i) idle[i].second->close();
+  return evicted > 0;
+}
+
 void HttpServer::State::sweep() {
   sweep_timer.expires_after(std::chrono::nanoseconds(kSweepPeriod.nanoseconds()));
   sweep_timer.async_wait([this](error_code error) {
     if (error) return;
     const std::vector<std::shared_ptr<Session>> all(sessions.begin(), sessions.end());
     const TimePoint instant = now();
-    for (const auto& session : all) session->close_if_idle(instant);
+    for (const auto& session : all) session->check_time(instant);
     if (!accepting) accept();
     sweep();
   });

@@ -2,9 +2,13 @@
 // limits and compression, and nothing of what is served.
 //
 // One I/O thread runs everything: reading, the handler, writing. Each connection
-// has one request at a time; pipelined ones wait in the socket. Limits answer
-// 413 (body, inflated or not) and 431 (header); connections over the limit are
-// closed at once with a 503, silent ones after the idle timeout.
+// has one request at a time; pipelined ones wait in the socket.
+//
+// Limits: 413 (body, inflated or not) and 431 (header); 408 for a request that is not
+// whole in time; 503 where the bodies of all requests would take more than their
+// memory. A connection between requests is closed after the idle timeout. One more
+// than there may be takes the place of one that has been idle longest, if that has
+// been for some seconds, and else is closed at once with a 503.
 #ifndef FOLIOT_FRONTEND_HTTP_SERVER_H_
 #define FOLIOT_FRONTEND_HTTP_SERVER_H_
 
@@ -78,9 +82,11 @@ struct HttpServerOptions {
   uint16_t port = 0;      // 0: any free one
   std::string port_flag;  // named in errors, "--http-port"
   uint64_t body_bytes_max = 0;
+  uint64_t bodies_bytes_max = 0;  // of all requests that are being read or answered
   uint32_t header_bytes_max = 0;
   uint32_t connections_max = 0;
-  Duration idle_timeout;
+  Duration idle_timeout;     // between requests; and to take an answer
+  Duration request_timeout;  // from a request's first byte to its last, to the second
   std::optional<TlsIdentity> tls;
 };
 

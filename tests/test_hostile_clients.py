@@ -1,0 +1,135 @@
+"""Clients that mean harm: each is refused in so many words, memory stays where it
+was, and whoever asks as one should is answered meanwhile."""
+
+import http.client
+import json
+import time
+import urllib.request
+
+import pytest
+
+from foliot_tools.cluster import Cluster
+from foliot_tools.hostile import Attack
+
+MIB = 1 << 20
+BODY = json.dumps({"inputs": [{"name": "pixels", "shape": [1, 64], "datatype": "FP32", "data": [0.5] * 64}]})
+
+
+@pytest.fixture(scope="module")
+def server(small_models, tmp_path_factory):
+    """Its limits are small, so that they are met at once."""
+    from conftest import serving
+
+    folder = tmp_path_factory.mktemp("hostile")
+    options = {"cache": folder / "cache", "page_size": "256KiB", "page_cache": "16MiB", "connections_max": 100,
+               "request_timeout": "2s", "body_max": "4MiB", "bodies_max": "64MiB"}
+    with serving(small_models, folder / "log", **options) as running:
+        yield running
+
+
+class Client:
+    """One connection, kept; every answer must be right."""
+
+    def __init__(self, address):
+        self._connection = http.client.HTTPConnection(address, timeout=30)
+
+    def ask(self):
+        self._connection.request("POST", "/v2/models/dense/infer", BODY)
+        response = self._connection.getresponse()
+        answer = response.read()
+        assert response.status == 200, answer
+
+    def ask_for(self, seconds):
+        """Again and again, and never gone for long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.ask()
+            time.sleep(0.05)
+
+
+def again(ask, seconds=15):
+    """Until it works: who is told to try again does so."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except (AssertionError, OSError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def statuses(report):
+    return {line.split()[1] for line in report["answers"]}
+
+
+def test_connections_that_do_nothing_make_room(server):
+    known = Client(server.http)
+    known.ask()
+    with Attack("idle", server.http, 300) as attack:
+        known.ask_for(6)
+        again(lambda: Client(server.http).ask())  # in the place of one that has been idle for longer
+        known.ask()
+    assert statuses(attack.report) <= {"503"} and attack.report["closed"] > 0
+
+
+@pytest.mark.parametrize("kind", ["slow_header", "slow_body", "slow_chunked"])
+def test_requests_that_never_come_whole(server, kind):
+    known = Client(server.http)
+    known.ask()
+    with Attack(kind, server.http, 50) as attack:
+        known.ask_for(5)
+    assert statuses(attack.report) == {"408"}, attack.report
+
+
+@pytest.mark.parametrize("kind", ["large_body", "large_chunked"])
+def test_bodies_of_a_gigabyte(server, kind):
+    known = Client(server.http)
+    known.ask()
+    before = server.memory_bytes()
+    with Attack(kind, server.http, 10) as attack:
+        known.ask_for(3)
+        assert server.memory_bytes() - before < 150 * MIB
+    assert "413" in statuses(attack.report), attack.report
+
+
+@pytest.mark.parametrize("kind", ["idle", "slow_grpc_hello", "slow_grpc_body", "large_grpc", "rubbish"])
+def test_grpc(server, kind):
+    known = Client(server.http)
+    known.ask()
+    before = server.memory_bytes()
+    with Attack(kind, server.grpc, 50):
+        known.ask_for(3)
+        assert server.memory_bytes() - before < 150 * MIB
+
+
+@pytest.mark.parametrize("port", ["http", "metrics"])
+def test_rubbish(server, port):
+    known = Client(server.http)
+    known.ask()
+    with Attack("rubbish", f"127.0.0.1:{getattr(server, port + '_port')}", 50):
+        known.ask_for(3)
+
+
+def test_the_metrics_can_be_read_beside_idle_connections(server):
+    with Attack("idle", f"127.0.0.1:{server.metrics_port}", 200):
+        url = f"http://127.0.0.1:{server.metrics_port}/metrics"
+        assert again(lambda: urllib.request.urlopen(url, timeout=10).status) == 200
+
+
+@pytest.fixture(scope="module")
+def cluster(small_models, tmp_path_factory):
+    with Cluster(tmp_path_factory.mktemp("hostile_cluster"), small_models, workers=1, frontends=1) as running:
+        yield running
+
+
+@pytest.mark.parametrize("kind", ["idle", "slow_greeting", "slow_frame", "large_frame", "rubbish"])
+@pytest.mark.parametrize("part", ["controller", "worker"])
+def test_links(cluster, part, kind):
+    """More connections than a worker takes."""
+    worker_port = cluster.workers[0].await_line(r"front ends on port (\d+)")[1]
+    address = cluster.address if part == "controller" else f"127.0.0.1:{worker_port}"
+    known = Client(cluster.frontends[0].http)
+    known.ask()
+    with Attack(kind, address, 300):
+        known.ask_for(2)
