@@ -46,7 +46,10 @@ class FlatMap {
     const Slot& slot = slots_[place(key)];
     return slot.used ? &slot.value : nullptr;
   }
-  Value* find(uint64_t key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
+  Value* find(uint64_t key) {
+    Slot& slot = slots_[place(key)];
+    return slot.used ? &slot.value : nullptr;
+  }
 
   template <typename Visit>
   void for_each(Visit visit) const {

@@ -42,12 +42,6 @@ TimePoint Timeline::first_end(int64_t times) const {
   return first_start_ + pending_.front().expected * times;
 }
 
-const DeviceModel::State& DeviceModel::state(ModelId model) const {
-  static const State kAbsent;
-  const State* found = models_.find(model.value());
-  return found == nullptr ? kAbsent : *found;
-}
-
 void DeviceModel::forget_if_gone(ModelId model) {
   const State& s = std::as_const(*this).state(model);
   if (s.residency == Residency::kAbsent && s.infers == 0) models_.erase(model.value());

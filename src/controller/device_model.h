@@ -107,7 +107,11 @@ class DeviceModel {
     TimePoint loaded_at;
     TimePoint last_used;
   };
-  const State& state(ModelId model) const;
+  const State& state(ModelId model) const {
+    static constexpr State kAbsent;
+    const State* found = models_.find(model.value());
+    return found == nullptr ? kAbsent : *found;
+  }
   State& state(ModelId model) { return models_[model.value()]; }
   void forget_if_gone(ModelId model);
   uint32_t pages_free() const { return static_cast<uint32_t>(std::max<int64_t>(free_pages_, 0)); }

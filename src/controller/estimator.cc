@@ -34,8 +34,11 @@ void Estimator::add_device() {
 }
 
 void Estimator::forget_device(DeviceId device) {
-  for (const Place& place : places_[device.value()]) {
-    if (place.estimates != nullptr) unused_.push_back(place.profiles);
+  for (const auto& block : places_[device.value()]) {
+    if (block == nullptr) continue;
+    for (const Place& place : *block) {
+      if (place.estimates != nullptr) unused_.push_back(place.profiles);
+    }
   }
   places_[device.value()].clear();
   ++versions_[device.value()];
@@ -48,24 +51,26 @@ void Estimator::add_model(const ModelInfo& model) {
   seeds_[id] = seed(model);
   beliefs_.resize(seeds_.size());
   beliefs_[id].assign(model.buckets.size(), Belief());
-  for (auto& places : places_) {
-    if (id >= places.size() || places[id].estimates == nullptr) continue;
-    unused_.push_back(places[id].profiles);
-    places[id] = Place();
+  for (uint32_t device = 0; device < places_.size(); ++device) {
+    Place* own = find_own(DeviceId(device), model.id);
+    if (own == nullptr) continue;
+    unused_.push_back(own->profiles);
+    *own = Place();
   }
 }
 
-const Estimator::Place& Estimator::place(DeviceId device, ModelId model) const {
-  static const Place kNone;
-  const std::vector<Place>& places = places_[device.value()];
-  return model.value() < places.size() ? places[model.value()] : kNone;
+Estimator::Place* Estimator::find_own(DeviceId device, ModelId model) {
+  if (place(device, model).estimates == nullptr) return nullptr;
+  return &(*places_[device.value()][model.value() / kPlacesPerBlock])[model.value() % kPlacesPerBlock];
 }
 
-Estimator::ModelProfiles& Estimator::own(DeviceId device, ModelId model) {
-  std::vector<Place>& places = places_[device.value()];
-  if (model.value() >= places.size()) places.resize(seeds_.size());
-  Place& place = places[model.value()];
-  if (place.estimates != nullptr) return measured_[place.profiles];
+const Estimator::Place& Estimator::own(DeviceId device, ModelId model) {
+  auto& blocks = places_[device.value()];
+  const uint32_t number = model.value() / kPlacesPerBlock;
+  if (number >= blocks.size()) blocks.resize(seeds_.size() / kPlacesPerBlock + 1);
+  if (blocks[number] == nullptr) blocks[number] = std::make_unique<PlaceBlock>();
+  Place& place = (*blocks[number])[model.value() % kPlacesPerBlock];
+  if (place.estimates != nullptr) return place;
   if (unused_.empty()) {
     unused_.push_back(static_cast<uint32_t>(measured_.size()));
     measured_.emplace_back();
@@ -75,7 +80,8 @@ Estimator::ModelProfiles& Estimator::own(DeviceId device, ModelId model) {
   ModelProfiles& profiles = measured_[place.profiles];
   profiles = seeds_[model.value()];
   place.estimates = profiles.estimates.data();
-  return profiles;
+  place.exec = profiles.exec.data();
+  return place;
 }
 
 Duration Estimator::load(DeviceId device, ModelId model) const {
@@ -83,28 +89,21 @@ Duration Estimator::load(DeviceId device, ModelId model) const {
   return (found.estimates == nullptr ? seeds_[model.value()] : measured_[found.profiles]).load.estimate();
 }
 
-Duration Estimator::exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-  const Duration* estimates = place(device, model).estimates;
-  const ModelProfiles& seed = seeds_[model.value()];
-  if (estimates == nullptr) estimates = seed.estimates.data();
-  return estimates[bucket.value() == 0 ? batch_index : bucket.value() * seed.sizes.size() + batch_index];
-}
-
 void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
-  own(device, model).load.record(measured);
+  measured_[own(device, model).profiles].load.record(measured);
 }
 
 void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured) {
-  ModelProfiles& profiles = own(device, model);
-  const size_t first = bucket.value() * profiles.sizes.size();
+  const Place& own_place = own(device, model);
+  const size_t at = position(model, bucket, batch_index);
   if (batch_index == 0) {
     Duration& floor = beliefs_[model.value()][bucket.value()].floor;
     const Duration raised =
-        floor == Duration() ? seeds_[model.value()].exec[first].estimate() : floor + floor / kFloorShare;
+        floor == Duration() ? seeds_[model.value()].exec[at].estimate() : floor + floor / kFloorShare;
     floor = std::min(measured, raised);
   }
-  if (profiles.exec[first + batch_index].record(measured)) {
-    profiles.update_estimates(bucket);
+  if (own_place.exec[at].record(measured)) {
+    measured_[own_place.profiles].update_estimates(bucket);
     ++versions_[device.value()];
   }
 }

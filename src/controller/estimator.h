@@ -18,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/time.h"
@@ -41,10 +42,10 @@ class RollingProfile {
   Duration estimate() const { return estimate_; }
 
  private:
-  std::array<Duration, kWindow> last_;
+  Duration estimate_;
   uint32_t count_ = 0;
   uint32_t next_ = 0;
-  Duration estimate_;
+  std::array<Duration, kWindow> last_;
 };
 
 class Estimator {
@@ -61,7 +62,11 @@ class Estimator {
 
   Duration load(DeviceId device, ModelId model) const;
   // `batch_index`: position in ModelInfo::batch_sizes.
-  Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const;
+  Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
+    const Duration* estimates = place(device, model).estimates;
+    if (estimates == nullptr) estimates = seeds_[model.value()].estimates.data();
+    return estimates[position(model, bucket, batch_index)];
+  }
 
   // Another number after every change of an EXEC estimate of the device.
   uint64_t version(DeviceId device) const { return versions_[device.value()]; }
@@ -83,8 +88,13 @@ class Estimator {
   // What holds for one device and model; what is read most, first.
   struct Place {
     const Duration* estimates = nullptr;  // its own; nullptr where nothing was measured
-    uint32_t profiles = 0;                // position in measured_
+    RollingProfile* exec = nullptr;       // likewise
+    uint32_t profiles = 0;                // position of both in measured_
   };
+  // A device has run few of many models: those of nearby ids share a block, which is
+  // there if one of them was run.
+  static constexpr uint32_t kPlacesPerBlock = 16;
+  using PlaceBlock = std::array<Place, kPlacesPerBlock>;
   // What is known of EXEC of one row of a model and bucket, whatever the device.
   struct Belief {
     // Follows the shortest measurements; each doubt takes a little off. Zero where
@@ -93,14 +103,27 @@ class Estimator {
     TimePoint next_doubt;
   };
   static ModelProfiles seed(const ModelInfo& model);
-  const Place& place(DeviceId device, ModelId model) const;
+  const Place& place(DeviceId device, ModelId model) const {
+    static constexpr Place kNone;
+    const std::vector<std::unique_ptr<PlaceBlock>>& blocks = places_[device.value()];
+    const uint32_t block = model.value() / kPlacesPerBlock;
+    if (block >= blocks.size() || blocks[block] == nullptr) return kNone;
+    return (*blocks[block])[model.value() % kPlacesPerBlock];
+  }
+  // nullptr if the device has no profiles of its own of this model.
+  Place* find_own(DeviceId device, ModelId model);
+  // In the lists of the model's profiles.
+  size_t position(ModelId model, BucketId bucket, uint32_t batch_index) const {
+    if (bucket.value() == 0) return batch_index;
+    return bucket.value() * seeds_[model.value()].sizes.size() + batch_index;
+  }
   // For writing: a device has profiles of its own from its first measurement on.
-  ModelProfiles& own(DeviceId device, ModelId model);
+  const Place& own(DeviceId device, ModelId model);
 
-  std::vector<ModelProfiles> seeds_;          // by model
-  std::vector<std::vector<Belief>> beliefs_;  // by model and bucket
-  std::vector<std::vector<Place>> places_;    // by device and model
-  std::vector<uint64_t> versions_;            // by device
+  std::vector<ModelProfiles> seeds_;                              // by model
+  std::vector<std::vector<Belief>> beliefs_;                      // by model and bucket
+  std::vector<std::vector<std::unique_ptr<PlaceBlock>>> places_;  // by device and model
+  std::vector<uint64_t> versions_;                                // by device
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_
 };

@@ -3,14 +3,6 @@
 #include <algorithm>
 
 namespace foliot {
-namespace {
-
-auto iterator_at(std::deque<Lane::Entry>& entries, size_t position) {
-  return entries.begin() + static_cast<std::ptrdiff_t>(position);
-}
-
-}  // namespace
-
 Lane::Entry Lane::entry_of(const Request& request) const {
   return {order_ == Order::kDeadline ? request.deadline : request.arrival, request.id, request.deadline};
 }
@@ -18,32 +10,39 @@ Lane::Entry Lane::entry_of(const Request& request) const {
 // Ids grow with arrival, so equal deadlines stay in the order of arrival.
 void Lane::add(const Request& request) {
   const Entry entry = entry_of(request);
-  if (entries_.empty() || entries_.back() < entry) {
+  if (empty() || entries_.back() < entry) {
     entries_.push_back(entry);
   } else {
-    entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry), entry);
+    entries_.insert(std::upper_bound(begin(), entries_.end(), entry), entry);
   }
 }
 
 void Lane::remove(const Request& request) {
   const Entry entry = entry_of(request);
-  const auto found = std::lower_bound(entries_.begin(), entries_.end(), entry);
-  if (found != entries_.end() && *found == entry) entries_.erase(found);
+  const auto found = std::lower_bound(begin(), entries_.end(), entry);
+  if (found != entries_.end() && *found == entry) erase(static_cast<size_t>(found - begin()), 1);
 }
 
-size_t Lane::first_due_from(TimePoint deadline) const {
-  if (entries_.empty() || entries_.front().deadline >= deadline) return 0;
-  if (order_ == Order::kDeadline && entries_.back().deadline < deadline) return entries_.size();
-  const auto found = order_ == Order::kDeadline
-                         ? std::lower_bound(entries_.begin(), entries_.end(), deadline,
-                                            [](const Entry& entry, TimePoint d) { return entry.deadline < d; })
-                         : std::find_if(entries_.begin(), entries_.end(),
-                                        [&](const Entry& entry) { return entry.deadline >= deadline; });
-  return static_cast<size_t>(found - entries_.begin());
+size_t Lane::find_due_from(TimePoint deadline) const {
+  const auto front = entries_.begin() + static_cast<std::ptrdiff_t>(first_);
+  const auto found =
+      order_ == Order::kDeadline
+          ? std::lower_bound(front, entries_.end(), deadline,
+                             [](const Entry& entry, TimePoint d) { return entry.deadline < d; })
+          : std::find_if(front, entries_.end(), [&](const Entry& entry) { return entry.deadline >= deadline; });
+  return static_cast<size_t>(found - front);
 }
 
 void Lane::erase(size_t position, size_t count) {
-  entries_.erase(iterator_at(entries_, position), iterator_at(entries_, position + count));
+  if (position > 0) {
+    const auto from = begin() + static_cast<std::ptrdiff_t>(position);
+    entries_.erase(from, from + static_cast<std::ptrdiff_t>(count));
+    return;
+  }
+  first_ += count;
+  if (2 * first_ < entries_.size()) return;
+  entries_.erase(entries_.begin(), begin());
+  first_ = 0;
 }
 
 }  // namespace foliot

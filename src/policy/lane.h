@@ -10,7 +10,7 @@
 
 #include <compare>
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 #include "base/time.h"
 #include "core/request.h"
@@ -40,13 +40,17 @@ class Lane {
   // Nothing happens if it is not here.
   void remove(const Request& request);
 
-  bool empty() const { return entries_.empty(); }
-  size_t size() const { return entries_.size(); }
-  const Entry& operator[](size_t position) const { return entries_[position]; }
+  bool empty() const { return size() == 0; }
+  size_t size() const { return entries_.size() - first_; }
+  const Entry& operator[](size_t position) const { return entries_[first_ + position]; }
 
   // Position of the first request with at least this deadline; size() if none.
   // In the order of deadlines, all behind it have that too.
-  size_t first_due_from(TimePoint deadline) const;
+  size_t first_due_from(TimePoint deadline) const {
+    if (empty() || entries_[first_].deadline >= deadline) return 0;
+    if (order_ == Order::kDeadline && entries_.back().deadline < deadline) return size();
+    return find_due_from(deadline);
+  }
   // In the order of deadlines: how many have one; those without follow them.
   size_t with_deadline() const { return first_due_from(TimePoint::infinite_future()); }
   // Removes `count` requests from `position` on.
@@ -54,9 +58,14 @@ class Lane {
 
  private:
   Entry entry_of(const Request& request) const;
+  size_t find_due_from(TimePoint deadline) const;
+  std::vector<Entry>::iterator begin() { return entries_.begin() + static_cast<std::ptrdiff_t>(first_); }
 
   Order order_;
-  std::deque<Entry> entries_;
+  // One block of memory, whose front is given up when it is the larger part: most
+  // lanes are short, and there are many of them.
+  std::vector<Entry> entries_;
+  size_t first_ = 0;  // entries before it are gone
 };
 
 }  // namespace foliot

@@ -15,19 +15,22 @@
 
 namespace foliot::foliot_policy {
 
-struct ModelState {
+// In whole lines of the processor's caches: of thousands of models, each request finds
+// that of its own in none of them.
+struct alignas(64) ModelState {
   std::vector<Lane> lanes;  // by bucket
-  bool served = true;       // false once it is removed, though a device may hold it still
+  BitSet holders;           // devices that hold it, loaded
   uint32_t queued = 0;
-  BitSet holders;        // devices that hold it, loaded
   uint32_t loading = 0;  // devices that are loading it
-  ArrivalRate rate;
-  Duration slo = Duration::max();  // of the last request that had a deadline
-  double weight = 1;
-  bool touched = false;  // has changed since the last decision
   // When its first request is looked at, to be refused if there is no time left.
   TimePoint expiry = TimePoint::infinite_future();
+  double weight = 1;
+  Duration slo = Duration::max();  // of the last request that had a deadline
+  ArrivalRate rate;
+  bool served = true;    // false once it is removed, though a device may hold it still
+  bool touched = false;  // has changed since the last decision
 };
+static_assert(sizeof(ModelState) <= 192);
 
 class Board {
  public:
