@@ -84,13 +84,10 @@ const Estimator::Place& Estimator::own(DeviceId device, ModelId model) {
   return place;
 }
 
-Duration Estimator::load(DeviceId device, ModelId model) const {
-  const Place& found = place(device, model);
-  return (found.estimates == nullptr ? seeds_[model.value()] : measured_[found.profiles]).load.estimate();
-}
-
 void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
-  measured_[own(device, model).profiles].load.record(measured);
+  ModelProfiles& profiles = measured_[own(device, model).profiles];
+  profiles.load.record(measured);
+  profiles.estimates[0] = profiles.load.estimate();
 }
 
 void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured) {
@@ -133,9 +130,9 @@ void Estimator::ModelProfiles::update_estimates(BucketId bucket) {
     if (i > 0) {
       const int64_t rows = sizes[i];
       const int64_t smaller_rows = sizes[i - 1];
-      estimate = std::min(estimate, estimates[first + i - 1] * (5 * rows) / (4 * smaller_rows));
+      estimate = std::min(estimate, estimates[first + i] * (5 * rows) / (4 * smaller_rows));
     }
-    estimates[first + i] = estimate;
+    estimates[1 + first + i] = estimate;
   }
 }
 
@@ -145,7 +142,8 @@ Estimator::ModelProfiles Estimator::seed(const ModelInfo& model) {
     FOLIOT_CHECK(bucket.seed_exec.size() == model.batch_sizes.size());
     for (const Duration duration : bucket.seed_exec) profiles.exec.emplace_back(duration);
   }
-  profiles.estimates.resize(profiles.exec.size());
+  profiles.estimates.resize(1 + profiles.exec.size());
+  profiles.estimates[0] = model.seed_load;
   for (uint16_t bucket = 0; bucket < model.buckets.size(); ++bucket) profiles.update_estimates(BucketId(bucket));
   return profiles;
 }

@@ -60,12 +60,10 @@ class Estimator {
   // REQUIRES: ids are dense and in order; or those of a model removed before.
   void add_model(const ModelInfo& model);
 
-  Duration load(DeviceId device, ModelId model) const;
+  Duration load(DeviceId device, ModelId model) const { return estimates(device, model)[0]; }
   // `batch_index`: position in ModelInfo::batch_sizes.
   Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-    const Duration* estimates = place(device, model).estimates;
-    if (estimates == nullptr) estimates = seeds_[model.value()].estimates.data();
-    return estimates[position(model, bucket, batch_index)];
+    return estimates(device, model)[1 + position(model, bucket, batch_index)];
   }
 
   // Another number after every change of an EXEC estimate of the device.
@@ -82,7 +80,8 @@ class Estimator {
     RollingProfile load;
     std::vector<uint32_t> sizes;
     std::vector<RollingProfile> exec;  // [bucket * sizes.size() + batch_index]
-    std::vector<Duration> estimates;   // likewise: each within reach of its smaller size
+    // Of LOAD, and then of `exec`: each of these within reach of its smaller size.
+    std::vector<Duration> estimates;
     void update_estimates(BucketId bucket);
   };
   // What holds for one device and model; what is read most, first.
@@ -112,7 +111,12 @@ class Estimator {
   }
   // nullptr if the device has no profiles of its own of this model.
   Place* find_own(DeviceId device, ModelId model);
-  // In the lists of the model's profiles.
+  // As ModelProfiles::estimates: the device's own, or the seeds.
+  const Duration* estimates(DeviceId device, ModelId model) const {
+    const Duration* own = place(device, model).estimates;
+    return own != nullptr ? own : seeds_[model.value()].estimates.data();
+  }
+  // In ModelProfiles::exec.
   size_t position(ModelId model, BucketId bucket, uint32_t batch_index) const {
     if (bucket.value() == 0) return batch_index;
     return bucket.value() * seeds_[model.value()].sizes.size() + batch_index;

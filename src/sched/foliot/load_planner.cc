@@ -216,18 +216,21 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
     if (facts.infers_outstanding(ModelId(id)) > 0 || (state.queued > 0 && state.holders.size() == 1)) return;
     evictable.emplace_back(keep_value(device, ModelId(id), now), id);
   });
-  std::sort(evictable.begin(), evictable.end());
+  // The least missed first, of whom a few are enough: a heap, not a sort.
+  std::make_heap(evictable.begin(), evictable.end(), std::greater<>());
   uint32_t room = facts.free_pages();
   double value = 0;
-  size_t victims = 0;
-  for (; victims < evictable.size() && room < pages; ++victims) {
-    const uint32_t freed = board_.cluster().model(ModelId(evictable[victims].second)).pages;
+  auto victims = evictable.end();
+  while (victims != evictable.begin() && room < pages) {
+    std::pop_heap(evictable.begin(), victims, std::greater<>());
+    --victims;
+    const uint32_t freed = board_.cluster().model(ModelId(victims->second)).pages;
     room += freed;
-    value += evictable[victims].first * freed;
+    value += victims->first * freed;
   }
   if (room < pages || value > value_max) return false;
-  for (size_t i = 0; i < victims; ++i) {
-    const ModelId victim(evictable[i].second);
+  for (auto taken = evictable.end(); taken != victims;) {
+    const ModelId victim((--taken)->second);
     if (dispatcher.unload(device, victim) != Verdict::kAccepted) return false;
     board_.set_loaded(device, victim, false);
   }
