@@ -38,7 +38,7 @@ Closed loop (--concurrency C): C users who each wait for their answer before the
 Several streams of requests, each with models, arrivals and deadlines of its own, come from a file, which 'foliot
 simulate' plays too, with the same arrivals (docs/SIMULATE.md):
 
-  foliot bench --workload examples/workloads/mixed.toml
+  foliot bench --workload examples/simulate/served.toml
 
 goodput = answers within their deadline per second; attainment = their share of what was offered, where a refused
 request counts as missed.)";

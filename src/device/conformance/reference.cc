@@ -512,7 +512,7 @@ double recurrent_state(const Node& node, const Arguments& in, const Shape& place
   const auto sigmoid = [&](int64_t gate) { return unary("sigmoid", input(gate) + recurrent(gate), 0, 0); };
   if (cell == "rnn") return std::tanh(input(0) + recurrent(0));
   if (cell == "gru") {
-    const double bias = in[2] == nullptr ? 0 : at(*in[2], {direction, unit});
+    const double bias = in.size() < 3 || in[2] == nullptr ? 0 : at(*in[2], {direction, unit});
     const double candidate = std::tanh(input(2) + sigmoid(1) * (recurrent(2) + bias));
     return (1 - sigmoid(0)) * candidate + sigmoid(0) * at(states, {direction, row, unit});
   }
