@@ -1,5 +1,9 @@
 #include "app/executor_thread.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+
 #include "platform/clock.h"
 
 namespace foliot {
@@ -32,6 +36,7 @@ void ExecutorThread::run(Executor& executor) {
     if (step.run) {
       const TimePoint start = monotonic_now();
       const Status status = executor.perform();
+      if (!status.ok()) fmt::print(stderr, "{} failed: {}\n", executor.name(), status.message());
       executor.finish(start, monotonic_now(), status);
     } else {
       parker_.park_until(step.wake, step.wake.is_infinite() ? Duration() : kSpin);

@@ -1,4 +1,5 @@
-// ExecutorThread: drives one executor in real time, on a thread of its own.
+// ExecutorThread: drives one executor in real time, on a thread of its own. Says on
+// standard error why a piece of work failed.
 #ifndef FOLIOT_APP_EXECUTOR_THREAD_H_
 #define FOLIOT_APP_EXECUTOR_THREAD_H_
 

@@ -385,6 +385,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   }
   scheduler_->on_outcome(action, outcome, now);
   if (action.type == ActionType::kInfer) infer_over(action, outcome, now);
+  if (action.type == ActionType::kLoad && outcome.status == OutcomeStatus::kFailed) load_failed(action.model, now);
   if (action.type != ActionType::kInfer) observe_pages(action.device);
   continue_removal(action.model);
 }
@@ -395,6 +396,13 @@ void Controller::load_over(const Action& action, const Outcome& outcome) {
   if (!outcome.done()) return;
   if (cluster_.device(action.device).up()) ++cluster_.copies[action.model.value()];
   cluster_.estimator.record_load(action.device, action.model, outcome.duration);
+}
+
+// What nobody holds and cannot be loaded (its package is damaged, say) will not be
+// served: whoever waits for it is told so, instead of waiting for ever.
+void Controller::load_failed(ModelId model, TimePoint now) {
+  if (cluster_.copies[model.value()] > 0) return;
+  withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kWorkerLost, now);
 }
 
 void Controller::unload_over(const Action& action, const Outcome& outcome) {

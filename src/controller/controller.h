@@ -128,6 +128,7 @@ class Controller : private Dispatcher {
   void count_copies(const DeviceModel& device, bool there);
 
   void load_over(const Action& action, const Outcome& outcome);
+  void load_failed(ModelId model, TimePoint now);
   void unload_over(const Action& action, const Outcome& outcome);
   void exec_over(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);

@@ -180,6 +180,13 @@ TEST_F(ControllerTest, ADeviceErrorEndsTheRequest) {
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
 }
 
+TEST_F(ControllerTest, AFailedLoadEndsTheRequestsThatNobodyElseCanServe) {
+  request(1);
+  ASSERT_EQ(load(0), Verdict::kAccepted);
+  outcome(OutcomeStatus::kFailed, at(10));
+  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+}
+
 TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {
   request(1);
   request(2);
