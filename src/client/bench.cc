@@ -217,17 +217,19 @@ Result<Prepared> prepare(const BenchOptions& options, const Workload& workload, 
   return prepared;
 }
 
-// Sends one request after the other.
+// Sends one request after the other, the last one first.
 class Preloader : public ResponseSink {
  public:
-  Status run(std::span<const PreparedRequest> requests, InferenceClient& client, const LoadHooks& hooks) {
+  // `requests` are of `models`, or there are none.
+  Status run(std::span<const PreparedRequest> requests, std::span<const std::string> models, InferenceClient& client,
+             const LoadHooks& hooks) {
     for (size_t i = requests.size(); i-- > 0;) {
       client.send(requests[i], i);
       while (!answered_.try_acquire_for(kStopInterval)) {
         if (hooks.should_stop && hooks.should_stop()) return Status::unavailable("stopped while preloading");
       }
       if (response_.outcome == LoadOutcome::kAnswered) continue;
-      return Status::unavailable(fmt::format("a model cannot be preloaded: {}", response_.reason));
+      return Status::unavailable(fmt::format("model '{}' cannot be preloaded: {}", models[i], response_.reason));
     }
     return Status();
   }
@@ -263,7 +265,7 @@ Result<LoadReport> run_bench(const BenchOptions& options, const LoadHooks& hooks
 
   Preloader preloader;
   sink.attach(preloader);
-  const Status preloaded = preloader.run(prepared.preloads, *client, hooks);
+  const Status preloaded = preloader.run(prepared.preloads, models, *client, hooks);
   if (!preloaded.ok()) {
     client->stop();  // before the preloader goes
     return preloaded;
