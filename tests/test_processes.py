@@ -245,6 +245,9 @@ def test_a_front_end_without_a_controller_is_not_ready(own_cluster):
     try:
         frontend.await_line("cannot connect")
         assert not frontend.ready()
+        for infer in (infer_http, infer_grpc):
+            with pytest.raises(InferenceServerException, match="not known yet: the server is not ready; try again"):
+                infer(frontend, random_pixels(0))
         cluster.controller.start()
         cluster.controller.await_line("ready:", count=2)
         cluster.frontends.append(frontend)

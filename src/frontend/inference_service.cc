@@ -18,6 +18,9 @@ InferenceService::InferenceService(uint32_t rows_max, const Catalog& catalog, Re
 Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name, std::string_view version) const {
   const std::shared_ptr<const Catalog::Entries> entries = catalog_.snapshot();
   const auto found = entries->find(name);
+  // A front end that has just begun has not heard yet which models there are.
+  if (entries->empty() && !catalog_.ready())
+    return Status::unavailable(fmt::format("model '{}' is not known yet: the server is not ready; try again", name));
   if (found == entries->end()) return Status::not_found(fmt::format("unknown model '{}'", name));
   const CatalogEntry& entry = found->second;
   if (!version.empty() && version != entry.version)
