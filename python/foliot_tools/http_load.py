@@ -37,6 +37,7 @@ class Asked:
         return self.outcome == "served" and self.answered <= self.deadline
 
 
+CATCH_UP = 0.5  # seconds
 # From the server's verdict until the client has the answer, where both are busy.
 TRANSFER = 0.025
 
@@ -67,18 +68,24 @@ class Connection(asyncio.Protocol):
         self._load = load
         self._buffer = b""
         self._answer = None
+        self._asked = False
         self.transport = None
 
     def connection_made(self, transport):
         self.transport = transport
 
     def data_received(self, data):
-        self._buffer += data
-        if self._answer is None:
+        # A server that has too many connections says so before it is asked.
+        if self._answer is None and self._asked:
             self._load.stray += 1
             return
+        self._buffer += data
+        self._deliver()
+
+    def _deliver(self):
+        """The answer, once it is whole."""
         head, separator, body = self._buffer.partition(b"\r\n\r\n")
-        if not separator:
+        if self._answer is None or not separator:
             return
         length = int(re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)[1])
         if len(body) < length:
@@ -95,9 +102,14 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(ConnectionError(str(error or "closed")))
 
     async def ask(self, message):
-        self._answer = asyncio.get_running_loop().create_future()
-        self.transport.write(message)
-        return await self._answer
+        answer = self._answer = asyncio.get_running_loop().create_future()
+        self._asked = True
+        if self.transport is None and not self._buffer:
+            raise ConnectionError("closed")
+        if self.transport is not None:
+            self.transport.write(message)
+        self._deliver()
+        return await answer
 
 
 class _Load:
@@ -122,7 +134,8 @@ class _Load:
         stall_meter = asyncio.create_task(self._watch_stalls())
         due = time.monotonic()
         while not stopping.is_set():
-            due += self._draw.expovariate(self.options["rate"])
+            # What fell due while this process stood still is not made up for.
+            due = max(due, time.monotonic() - CATCH_UP) + self._draw.expovariate(self.options["rate"])
             await asyncio.sleep(max(due - time.monotonic(), 0))
             task = asyncio.create_task(self._ask())
             tasks.add(task)
@@ -163,7 +176,7 @@ class _Load:
         return connection
 
     def _judge(self, asked, which, status, body):
-        answer = json.loads(body)
+        answer = json.loads(body or b"{}")
         if status != 200:
             asked.outcome, asked.detail = answer.get("reason", str(status)), answer.get("error", "")
             return

@@ -41,9 +41,8 @@ RATE = 100
 DEADLINE = 0.2
 FENCED_MAX = 2.0
 QUOTA_ROOT = pathlib.Path("/sys/fs/cgroup/cpu")  # of the first version of control groups
-PROFILE = "model,input_bytes,output_bytes,weights_bytes,load_ms,b1_ms,b2_ms,b4_ms,b8_ms,b16_ms\n"
-NORMAL = "net,602000,4000,102300000,8.33,2.61,3.78,5.61,9.13,15.67\n"
-SLOW = "net,602000,4000,102300000,8.33,26.1,37.8,56.1,91.3,156.7\n"
+MILLISECONDS = (7.71, 11.14, 16.21, 26.48, 44.60)  # a ResNet-152's, by batch size
+EMULATED_RATE = 560  # half of what four such workers can carry
 
 
 class SpreadCluster:
@@ -235,20 +234,27 @@ def good_share(requests):
     return f"{sum(request.good for request in requests) / max(len(requests), 1):.1%} of {len(requests)}"
 
 
+def write_profiles(path, factor):
+    """Eight models, each EXEC of which takes `factor` times as long as it should."""
+    times = ",".join(f"{factor * milliseconds:.2f}" for milliseconds in MILLISECONDS)
+    rows = [f"net{i},602000,4000,240900000,19.58,{times}\n" for i in range(8)]
+    path.write_text("model,input_bytes,output_bytes,weights_bytes,load_ms,b1_ms,b2_ms,b4_ms,b8_ms,b16_ms\n" + "".join(rows))
+    return path
+
+
 def slow_worker(folder, rounds):
     """An emulated worker that comes back ten times as slow."""
-    for name, row in (("normal", NORMAL), ("slow", SLOW)):
-        (folder / f"{name}.csv").write_text(PROFILE + row)
+    normal, slow = (write_profiles(folder / f"{factor}.csv", factor) for factor in (1, 10))
     fenced, asked = [], []
     for number in range(rounds):
         own = folder / f"round{number}"
         own.mkdir()
-        with EmulatedCluster(own, folder / "normal.csv") as cluster:
+        with EmulatedCluster(own, normal) as cluster:
             link = Link(cluster.address)
             await_devices(link, 4)
-            asked += poisson_load(link, rate=300, seconds=1, deadline_seconds=DEADLINE, seed=number)
+            asked += poisson_load(link, rate=EMULATED_RATE, seconds=1, deadline_seconds=DEADLINE, seed=number)
             cluster.workers[1].kill()
-            cluster.profiles = folder / "slow.csv"
+            cluster.profiles = slow
             said = len(cluster.controller.output())
             back = cluster.worker_part("worker1")
             cluster.workers.append(back)
@@ -260,7 +266,7 @@ def slow_worker(folder, rounds):
                 if not gone and "is lost: slow" in cluster.controller.output()[said:]:
                     gone.append(now - begin)
 
-            asked += poisson_load(link, rate=300, seconds=3, deadline_seconds=DEADLINE, seed=number, each_turn=look)
+            asked += poisson_load(link, rate=EMULATED_RATE, seconds=3, deadline_seconds=DEADLINE, seed=number, each_turn=look)
             fenced.append(gone[0] if gone else float("inf"))
             say(f"slow worker {number + 1}: fenced after {fenced[-1]:.2f} s")
     name = f"an emulated worker ten times as slow, {rounds} times"
