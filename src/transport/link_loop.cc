@@ -239,7 +239,10 @@ Status LinkLoop::Loop::keep(const std::string& address) {
   const auto [place, added] = dials_.try_emplace(address, nullptr);
   if (!added) return Status();
   place->second = std::make_shared<Dial>(context_, address);
-  dial(place->second);
+  // A connection that was released in this turn is still to be closed; another one comes after that.
+  const bool closing =
+      std::ranges::any_of(links_, [&](const auto& entry) { return entry.first->ends().dialed == address; });
+  if (!closing) dial(place->second);
   return Status();
 }
 

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -57,7 +59,21 @@ class Side : public LinkHost {
     return std::unique_ptr<Conversation>(std::make_unique<Talk>(*this));
   }
   void on_no_greeting(const std::string&, const Status& reason) override { hear(reason.message()); }
-  TimePoint on_turn_end(TimePoint now) override { return now + Duration::milliseconds(10); }
+  TimePoint on_turn_end(TimePoint now) override {
+    if (const uint16_t port = renewed_.exchange(0); port != 0) {
+      const std::string address = "127.0.0.1:" + std::to_string(port);
+      loop_.release(address);
+      FOLIOT_CHECK(loop_.keep(address).ok());
+    }
+    return now + Duration::milliseconds(10);
+  }
+  // Lets it go of whom it keeps there, and keep it again, in one turn.
+  void renew(uint16_t port) { renewed_.store(port); }
+  // So many things were heard so far.
+  size_t heard() {
+    std::lock_guard lock(mutex_);
+    return heard_.size();
+  }
 
  private:
   class Talk : public Conversation {
@@ -89,6 +105,7 @@ class Side : public LinkHost {
   const std::string speech_;
   LinkLoop loop_;
   std::thread thread_;
+  std::atomic<uint16_t> renewed_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> heard_;
@@ -184,6 +201,20 @@ TEST(LinkLoopTest, ClosesWhoHasGoneSilent) {
   guest.keep(host.listen());
   EXPECT_EQ(host.next(), "hello");
   EXPECT_EQ(host.next(), "it has gone silent");
+}
+
+TEST(LinkLoopTest, KeepsOneConnectionToWhomItLetGoAndKeepsAgain) {
+  Side host({});
+  const uint16_t port = host.listen();
+  Side guest({.connection = {.role = Role::kWorker}}, "hello");
+  guest.keep(port);
+  EXPECT_EQ(host.next(), "hello");
+  guest.renew(port);
+  EXPECT_THAT(host.next(), HasSubstr("no more use for it"));
+  EXPECT_THAT(host.next(), HasSubstr("closed"));
+  EXPECT_EQ(host.next(), "hello");
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // as long as a third one would take
+  EXPECT_EQ(host.heard(), 4u);
 }
 
 TEST(LinkLoopTest, MakesRoomForThoseWhoGreet) {

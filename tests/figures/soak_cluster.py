@@ -5,8 +5,8 @@ A controller, four workers and two front ends, each with open-loop load over HTT
 `foliot serve` with a model whose versions change all the time. At random instants
 (SOAK_SEED) workers, a front end and the controller are killed, stopped with SIGTERM, and
 frozen for up to three seconds. Every request must have exactly one answer, right or a
-refusal; none that is late by the client's clock may count as good; every
-process that lives long must stay as large as it was.
+refusal; none that is late by the client's clock may count as good; every process that
+lives long must stay as large as it was.
 
 Spared are worker 0 and front end 0, and in its second half the controller and the server:
 their memory is watched. Growth is the median of VmRSS in the last fifth of a process's
@@ -124,7 +124,10 @@ class Trouble:
             kind = "freeze"
         self.counts[f"{role} {kind}"] = self.counts.get(f"{role} {kind}", 0) + 1
         begin = time.monotonic()
-        getattr(self, "_" + kind)(role, part)
+        try:
+            getattr(self, "_" + kind)(role, part)
+        except AssertionError as error:  # it did not come back in time
+            self.failures.append(f"{role} {kind}: {str(error)[-500:]}")
         if role == "frontend":
             self.frontend_away.append((begin, time.monotonic() - begin))
 
