@@ -107,7 +107,9 @@ class Trouble:
         self._begin, self._seconds = time.monotonic(), seconds
         self.counts = {}
         self.failures = []
-        self.frontend_away = []  # (begin, seconds) when front end 1 was frozen or gone
+        # (begin, seconds) when front end 1, and the server, were frozen or gone: what came meanwhile
+        # is stamped afterwards, so that its lateness is not theirs to see.
+        self.away = {"frontend": [], "server": []}
 
     def go_on(self):
         """One fault, healed."""
@@ -128,8 +130,8 @@ class Trouble:
             getattr(self, "_" + kind)(role, part)
         except AssertionError as error:  # it did not come back in time
             self.failures.append(f"{role} {kind}: {str(error)[-500:]}")
-        if role == "frontend":
-            self.frontend_away.append((begin, time.monotonic() - begin))
+        if role in self.away:
+            self.away[role].append((begin, time.monotonic() - begin))
 
     def _kill(self, role, part):
         if role == "server":
@@ -224,7 +226,8 @@ def measure(seconds, seed):
                     stop.set()
                     updates.join()
         reports = [load.report for load in (first, second, third)]
-        reports[1].stalls += trouble.frontend_away
+        reports[1].stalls += trouble.away["frontend"]
+        reports[2].stalls += trouble.away["server"]
         return figures_of(seconds, reports, trouble, memory, count)
 
 
@@ -232,7 +235,7 @@ def broken_without_reason(reports, trouble):
     """Connections that broke though the front end at the other end was there; the server
     has no front end of its own to spare."""
     first, second, _ = reports
-    away = [(begin - DEADLINE, begin + length + DEADLINE) for begin, length in trouble.frontend_away]
+    away = [(begin - DEADLINE, begin + length + DEADLINE) for begin, length in trouble.away["frontend"]]
     return [request for request in first.requests if request.outcome == "broken"] + [
         request for request in second.requests
         if request.outcome == "broken" and not any(begin <= request.at <= end for begin, end in away)]
