@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/passes.h"
 #include "compiler/test_model.h"
 
@@ -100,6 +102,21 @@ TEST(TranslateTest, RefusesOperandsOfTheWrongRank) {
     }
     model.output("y").node(wrong.type, names, "y", wrong.attributes);
     EXPECT_FALSE(translated(model, wrong.operands).ok()) << wrong.type;
+  }
+}
+
+TEST(TranslateTest, KeepsRecurrentNetworksWholeUnlessTheyAreUnusual) {
+  for (const float clip : {0.F, 3.F}) {
+    TestModel model;
+    model.input("x", {fixed(5), fixed(1), fixed(3)}).input("w", {fixed(1), fixed(16), fixed(3)});
+    model.input("r", {fixed(1), fixed(16), fixed(4)}).output("y");
+    model.node("LSTM", {"x", "w", "r"}, "y", {{"clip", clip}});
+    const Graph graph = must(translated(model, {{5, 1, 3}, {1, 16, 3}, {1, 16, 4}}));
+    const auto whole = std::ranges::count(graph.nodes, OperatorKind::kRecurrent, &Node::kind);
+    const auto products = std::ranges::count(graph.nodes, OperatorKind::kMatMul, &Node::kind);
+    EXPECT_EQ(whole, clip == 0 ? 1 : 0);
+    EXPECT_EQ(products, clip == 0 ? 1 : 1 + 5);
+    EXPECT_EQ(output_shape(graph), (Shape{5, 1, 1, 4}));
   }
 }
 

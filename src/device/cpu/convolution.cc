@@ -72,7 +72,8 @@ Method method_of(std::string_view kernel) {
   return kernel.find("wino") == std::string_view::npos ? Method::kDirect : Method::kWinograd;
 }
 
-// Whether Winograd's algorithm saves time, of an image or more in blocks of channels.
+// Whether Winograd's algorithm saves time, even if images have to be put into blocks
+// of channels for it.
 bool suits_winograd(const Geometry& geometry, const Shape& source, const Shape& destination) {
   const Shape& weights = geometry.weights;
   if (geometry.transposed || source.size() != 4 || weights.size() != 4 || weights[2] != 3 || weights[3] != 3)
@@ -130,8 +131,10 @@ Descriptor channels_last_descriptor(DataType type, const Shape& shape) {
   return Descriptor(shape, *dnnl_type(type), kLast[shape.size() - 3]);
 }
 
-// The layout that is being tried first, then those that oneDNN likes, then dense
-// ones; never a reference implementation. The packing that other graphs use comes first.
+// Winograd's where it saves time, else the layout that is being tried first, then
+// those that oneDNN likes, then dense ones; never a reference implementation. The
+// packing that other graphs use comes first. Nullopt: none, or a better one with fewer
+// post-operations.
 std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowering, const Geometry& geometry,
                                            const Fusion& fusion) {
   const Value& source = lowering.value(node.inputs[0]);
@@ -140,26 +143,30 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
   std::vector<Descriptor> weights{any_descriptor(weights_type, geometry.weights)};
   if (const auto packed = lowering.packed_layout(node.inputs[1], weights_as_given(weights_type, geometry)))
     weights.insert(weights.begin(), *packed);
-  const bool blocked = lowering.activation_layout() == ActivationLayout::kBlocked;
-  const auto preferred = blocked ? blocked_descriptor : channels_last_descriptor;
-  for (const auto& describe : {preferred, any_descriptor, dense_descriptor}) {
+  const auto find = [&](Method method, const auto& describe,
+                        const Fusion& fused) -> std::optional<dnnl::primitive_desc> {
     Descriptors of{.source = describe(source.type, source.shape),
                    .weights = {},
                    .bias = dense_descriptor(DataType::kFloat32, {destination.shape[1]}),
-                   .destination = fusion.destination.value_or(describe(destination.type, destination.shape)),
+                   .destination = fused.destination.value_or(describe(destination.type, destination.shape)),
                    .has_bias = has_bias(node.inputs, node.post_operations)};
-    const bool winograd = describe == blocked_descriptor && source.type == DataType::kFloat32 &&
-                          suits_winograd(geometry, source.shape, destination.shape);
-    for (const Method method : {Method::kWinograd, Method::kDirect}) {
-      if (method == Method::kWinograd && !winograd) continue;
-      for (const Descriptor& candidate : weights) {
-        of.weights = candidate;
-        auto found =
-            attempt([&] { return make_descriptor(geometry, method, of, fusion.attributes.make(), lowering.engine()); });
-        if (found && is_storable(found->query_md(dnnl::query::weights_md))) return found;
-      }
+    for (const Descriptor& candidate : weights) {
+      of.weights = candidate;
+      auto found =
+          attempt([&] { return make_descriptor(geometry, method, of, fused.attributes.make(), lowering.engine()); });
+      if (found && is_storable(found->query_md(dnnl::query::weights_md))) return found;
     }
+    return std::nullopt;
+  };
+  if (source.type == DataType::kFloat32 && suits_winograd(geometry, source.shape, destination.shape)) {
+    if (auto found = find(Method::kWinograd, blocked_descriptor, fusion)) return found;
+    // What its kernel does not fuse takes less time on its own than it saves.
+    if (!node.post_operations.empty() && find(Method::kWinograd, blocked_descriptor, {})) return std::nullopt;
   }
+  const auto preferred =
+      lowering.activation_layout() == ActivationLayout::kBlocked ? blocked_descriptor : channels_last_descriptor;
+  for (const auto& describe : {preferred, any_descriptor, dense_descriptor})
+    if (auto found = find(Method::kDirect, describe, fusion)) return found;
   return std::nullopt;
 }
 

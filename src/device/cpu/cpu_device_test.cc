@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "device/conformance/bump_planner.h"
@@ -74,6 +76,58 @@ TEST(CpuDevice, UnknownFunctionNamesTheNode) {
   ASSERT_FALSE(lowered.ok());
   EXPECT_EQ(lowered.status().code(), StatusCode::kUnimplemented);
   EXPECT_NE(lowered.status().message().find("node 0"), std::string::npos) << lowered.status().message();
+}
+
+constexpr int64_t kHeight = 30, kWidth = 33;
+
+// One element of a 3x3 convolution of x[1, 64, kHeight, kWidth] with w[64, 64, 3, 3].
+double convolved(const Array& x, const Array& w, int64_t channel, int64_t row, int64_t column) {
+  double sum = 0;
+  for (int64_t tap = 0; tap < 64 * 9; ++tap) {
+    const int64_t from = tap / 9, y = row + tap % 9 / 3 - 1, z = column + tap % 3 - 1;
+    if (y < 0 || y >= kHeight || z < 0 || z >= kWidth) continue;
+    sum += w.values[static_cast<size_t>(channel * 64 * 9 + tap)] *
+           x.values[static_cast<size_t>((from * kHeight + y) * kWidth + z)];
+  }
+  return sum;
+}
+
+// Wide enough for Winograd's algorithm, with what its kernel fuses and what it does not.
+TEST(CpuDevice, WideConvolutionsAreRight) {
+  Random random(1);
+  const Shape shape{1, 64, kHeight, kWidth};
+  const Array x = random_array(DataType::kFloat32, shape, random);
+  const Array w = random_array(DataType::kFloat32, {64, 64, 3, 3}, random, {-0.1, 0.1});
+  CaseGraphBuilder builder;
+  const ValueIndex input = builder.input(shape), weights = builder.constant(w);
+  const auto convolve = [&](std::vector<ValueIndex> inputs, std::vector<PostOperation> post_operations) {
+    const std::vector<int64_t> ones{1, 1}, pads{1, 1, 1, 1};
+    builder.output(builder.node(OperatorKind::kConvolution, std::move(inputs), shape,
+                                {{"strides", ones}, {"dilations", ones}, {"pads", pads}, {"groups", int64_t{1}}},
+                                DataType::kFloat32, std::move(post_operations)));
+  };
+  convolve({input, weights}, {activation("relu")});
+  convolve({input, weights, kNoValue, input}, {activation("silu"), combination("add", 3)});
+  const std::vector<Graph> graphs{builder.graph()};
+  for (const size_t layout : {size_t{0}, size_t{1}}) {
+    const auto device = with_threads(1)();
+    PlannedProgram program = lower_and_plan(*device, graphs, layout).value();
+    const auto winograd = std::ranges::count_if(program.plans[0].operators, [](const Operator& operation) {
+      return operation.kernel.find("wino") != std::string::npos;
+    });
+    EXPECT_EQ(winograd, device->fingerprint().find("avx512") == std::string::npos ? 0 : 2);
+    Session session(*device, {std::move(program)}, 4096);
+    session.load(0, 0);
+    const auto outputs = session.run(0, 0, std::vector<Array>{x});
+    const Array relu = from_bytes(DataType::kFloat32, shape, outputs[0]);
+    const Array silu = from_bytes(DataType::kFloat32, shape, outputs[1]);
+    for (size_t i = 0; i < x.values.size(); i += 13) {
+      const auto at = static_cast<int64_t>(i);
+      const double sum = convolved(x, w, at / (kHeight * kWidth), at / kWidth % kHeight, at % kWidth);
+      ASSERT_NEAR(relu.values[i], std::max(sum, 0.0), 1e-5) << i;
+      ASSERT_NEAR(silu.values[i], sum / (1 + std::exp(-sum)) + x.values[i], 1e-5) << i;
+    }
+  }
 }
 
 class FailingWeights : public WeightsSource {
