@@ -205,11 +205,7 @@ class Compilation {
     for (size_t i = 0; i < layouts.size(); ++i) {
       report(fmt::format("choosing kernels, activations {}", layouts[i]),
              kLowering + (kLoading - kLowering) * static_cast<double>(i) / static_cast<double>(layouts.size()));
-      const Status lowered = lower_in(layouts[i]);
-      // One layout may need more workspace than another.
-      const bool others = best || i + 1 < layouts.size();
-      if (lowered.code() == StatusCode::kResourceExhausted && others) continue;
-      FOLIOT_RETURN_IF_ERROR(lowered);
+      FOLIOT_RETURN_IF_ERROR(lower_in(layouts[i]));
       if (layouts.size() == 1) break;
       FOLIOT_ASSIGN_OR_RETURN(const double slowness, measure_slowness());
       if (best && *best <= slowness) continue;
