@@ -372,7 +372,10 @@ void Controller::send(const Action& action) {
 void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   const Action action = actions_outstanding_.take(outcome.action);
   turn_now_ = now;
-  if (outcome.status != OutcomeStatus::kLost) on_heard(action.device, now);
+  if (outcome.status != OutcomeStatus::kLost) {
+    on_heard(action.device, now);
+    if (health_) health_->on_report(action.device, std::max(outcome.end, outcome.output_end), now);
+  }
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
   // A lost device has forgotten it all already.

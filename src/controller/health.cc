@@ -67,6 +67,44 @@ double Health::peers_ratio(DeviceId own, TimePoint now) const {
   return std::max(1.0, *middle);
 }
 
+void Health::on_report(DeviceId id, TimePoint end, TimePoint now) {
+  Device& device = devices_[id.value()];
+  device.lateness = now - end;
+  if (device.lateness <= options_.late_min) {
+    device.late = 0;
+    device.late_pause = Duration();
+    device.late_until = TimePoint();
+    return;
+  }
+  if (++device.late < options_.late_reports || now < device.late_until) return;
+  if (!others_are_prompt(id)) {
+    device.late = 0;
+    return;
+  }
+  device.late_pause = std::clamp(device.late_pause * 2, options_.late_pause, options_.late_pause_max);
+  device.late_until = now + device.late_pause;
+  next_check_ = std::min(next_check_, now);
+}
+
+// Most of those that are up, which are as many as would then be out for being late.
+bool Health::others_are_prompt(DeviceId id) const {
+  const Duration own = devices_[id.value()].lateness;
+  size_t up = 0;
+  size_t prompt = 0;
+  size_t late = 1;
+  for (const DeviceModel& other : cluster_.devices) {
+    if (other.id() == id) continue;
+    const Device& known = devices_[other.id().value()];
+    if (known.late_pause > Duration()) {
+      ++late;
+    } else if (other.up()) {
+      ++up;
+      if (known.lateness.scaled(options_.late_factor) < own) ++prompt;
+    }
+  }
+  return up >= late && 2 * prompt > up;
+}
+
 std::vector<Health::Finding> Health::check(TimePoint now) {
   std::vector<Finding> findings;
   if (now < next_check_) return findings;
@@ -92,6 +130,7 @@ Health::Finding Health::find(const DeviceModel& device, TimePoint now) const {
   if (silent >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kSilent};
   if (overdue >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kOverdue};
   if (slow(known, now) && others_suffice(device.id())) return {device.id(), DeviceState::kLost, DeviceTrouble::kSlow};
+  if (now < known.late_until) return {device.id(), DeviceState::kSuspected, DeviceTrouble::kLate};
   if (silent >= options_.suspect_after) return {device.id(), DeviceState::kSuspected, DeviceTrouble::kSilent};
   if (overdue >= options_.suspect_after) return {device.id(), DeviceState::kSuspected, DeviceTrouble::kOverdue};
   return {device.id(), DeviceState::kUp, DeviceTrouble::kNone};

@@ -1,7 +1,7 @@
 // Health: finds out which devices can no longer be relied on, from what is heard of
 // them and when.
 //
-// Three rules, each with its parameters below:
+// Four rules, each with its parameters below:
 //   owing   A device owes a word at all times (workers send heartbeats), and the
 //           outcome of an action that has taken `overdue_factor` times as long as
 //           expected. One that owes something for `suspect_after` is suspected: it
@@ -14,6 +14,12 @@
 //           wrong estimate makes none (seeds do not learn), and a cluster that is slow
 //           as a whole has nobody who is slower than the others. No more than half of
 //           the devices are ever fenced for this: slow is better than not at all.
+//   late    A report is late if it comes `late_min` after what it tells of. After
+//           `late_reports` in a row, the last of them `late_factor` times as late as the
+//           last one of most others, the device's link is a bad one: windows pass while
+//           actions are on their way. It is suspected for `late_pause`, and each time
+//           that the first report afterwards is late, too, for twice as long, up to
+//           `late_pause_max`. No more than half of the devices at a time.
 //   away    When the controller itself was away for longer than it sleeps, whatever
 //           was not heard meanwhile is nobody's fault.
 // A device that was slow may come back after `back_off`, doubled each time up to
@@ -48,6 +54,12 @@ struct HealthOptions {
   uint32_t slow_outcomes_few = 3;
   Duration slow_time = Duration::seconds(1);
 
+  Duration late_min = Duration::milliseconds(20);
+  double late_factor = 4;
+  uint32_t late_reports = 3;
+  Duration late_pause = Duration::milliseconds(200);
+  Duration late_pause_max = Duration::seconds(2);
+
   Duration back_off = Duration::seconds(1);
   Duration back_off_max = Duration::seconds(60);
   uint32_t probation_slow_outcomes = 2;
@@ -64,6 +76,8 @@ class Health {
   void on_lost(DeviceId device, DeviceTrouble trouble, TimePoint now);
   void on_heard(DeviceId device, TimePoint now) { devices_[device.value()].heard = now; }
   void on_exec(DeviceId device, Duration seed, Duration measured, TimePoint now);
+  // An outcome, of what was over at `end`, is here.
+  void on_report(DeviceId device, TimePoint end, TimePoint now);
 
   // What is to be thought of a device from now on: kUp, kSuspected or kLost.
   struct Finding {
@@ -91,6 +105,11 @@ class Health {
     uint32_t slow = 0;
     TimePoint slow_since;
     Duration slow_excess;
+    // Of its last report; late ones in a row, and what they cost it.
+    Duration lateness;
+    uint32_t late = 0;
+    Duration late_pause;
+    TimePoint late_until;
     bool out_for_slowness = false;
     uint32_t fences = 0;  // for slowness, one after the other
     uint32_t normal = 0;  // EXECs on probation that were not slow
@@ -102,6 +121,7 @@ class Health {
   bool others_suffice(DeviceId device) const;
   // How many times as long as their seeds EXECs take on the others; at least 1.
   double peers_ratio(DeviceId device, TimePoint now) const;
+  bool others_are_prompt(DeviceId device) const;
 
   const HealthOptions options_;
   const Cluster& cluster_;

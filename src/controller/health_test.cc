@@ -50,6 +50,15 @@ class HealthTest : public ::testing::Test {
     health_->on_join(id, at(now_));
   }
   void exec(DeviceId id, double times, int64_t when) { health_->on_exec(id, kSeed, kSeed.scaled(times), at(when)); }
+  // Every device reports, `late` by so many milliseconds, so many times in a row.
+  void report(DeviceId late, int64_t by_ms, int times = 3) {
+    for (int i = 0; i < times; ++i) {
+      for (const DeviceModel& d : cluster_.devices) {
+        health_->on_report(d.id(), at(now_ - (d.id() == late ? by_ms : 1)), at(now_));
+      }
+    }
+    run_until(now_);
+  }
   DeviceState state(DeviceId id = kFirst) { return device(id).state(); }
 
   Cluster cluster_;
@@ -167,6 +176,58 @@ TEST_F(HealthTest, ProbationIsShortForWhoIsStillSlow) {
   for (int i = 0; i < 2; ++i) exec(kFirst, 10, now_);
   run_until(4100);
   EXPECT_EQ(state(), DeviceState::kUp) << "it is trusted again";
+}
+
+TEST_F(HealthTest, WhoReportsLateIsSuspectedForAWhile) {
+  report(kFirst, 50, 2);
+  EXPECT_EQ(state(), DeviceState::kUp) << "two may be chance";
+  report(kFirst, 50, 1);
+  EXPECT_EQ(state(), DeviceState::kSuspected);
+  EXPECT_EQ(findings_.back().trouble, DeviceTrouble::kLate);
+  run_until(now_ + 250);
+  EXPECT_EQ(state(), DeviceState::kUp);
+}
+
+TEST_F(HealthTest, WhoIsStillLateIsSuspectedForTwiceAsLong) {
+  report(kFirst, 50);
+  run_until(now_ + 250);
+  report(kFirst, 50, 1);
+  EXPECT_EQ(state(), DeviceState::kSuspected) << "one is enough now";
+  run_until(now_ + 250);
+  EXPECT_EQ(state(), DeviceState::kSuspected);
+  run_until(now_ + 200);
+  EXPECT_EQ(state(), DeviceState::kUp);
+  report(kFirst, 1, 1);
+  report(kFirst, 50, 2);
+  EXPECT_EQ(state(), DeviceState::kUp) << "it was in time between";
+}
+
+TEST_F(HealthTest, WhoReportsInTimeAgainIsUpAtOnce) {
+  report(kFirst, 50);
+  ASSERT_EQ(state(), DeviceState::kSuspected);
+  report(kFirst, 1, 1);
+  EXPECT_EQ(state(), DeviceState::kUp);
+}
+
+TEST_F(HealthTest, WhereAllAreLateNobodyIs) {
+  for (int i = 0; i < 5; ++i) {
+    for (uint32_t d = 0; d < 4; ++d) health_->on_report(DeviceId(d), at(now_ - 50), at(now_));
+  }
+  run_until(now_);
+  for (uint32_t d = 0; d < 4; ++d) EXPECT_EQ(state(DeviceId(d)), DeviceState::kUp);
+}
+
+TEST_F(HealthTest, NoMoreThanHalfAreSuspectedForBeingLate) {
+  for (int i = 0; i < 3; ++i) {
+    for (uint32_t d = 0; d < 4; ++d)
+      health_->on_report(DeviceId(d), at(now_ - (d == 0 ? 1 : 50 * d * d * d)), at(now_));
+  }
+  run_until(now_);
+  const auto suspected = [&](uint32_t d) { return state(DeviceId(d)) == DeviceState::kSuspected; };
+  EXPECT_LE(suspected(0) + suspected(1) + suspected(2) + suspected(3), 2);
+  make(1);
+  report(kFirst, 50);
+  EXPECT_EQ(state(), DeviceState::kUp) << "late is better than not at all";
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ std::string_view to_string(DeviceTrouble trouble) {
     case DeviceTrouble::kSilent: return "silent";
     case DeviceTrouble::kOverdue: return "overdue";
     case DeviceTrouble::kSlow: return "slow";
+    case DeviceTrouble::kLate: return "late";
   }
   FOLIOT_CHECK(false);
 }

@@ -27,8 +27,9 @@ enum class DeviceTrouble : uint8_t {
   kSilent,   // not a word for too long
   kOverdue,  // an action should have been over long ago
   kSlow,     // takes many times as long as it should, and others do not
+  kLate,     // what it says comes late, and what others say does not
 };
-std::string_view to_string(DeviceTrouble trouble);  // "none", "left", "link", "silent", "overdue", "slow"
+std::string_view to_string(DeviceTrouble trouble);  // "none", "left", "link", "silent", "overdue", "slow", "late"
 
 struct DeviceChange {
   DeviceId device;
