@@ -4,6 +4,7 @@ client then has to send. TLS from files that openssl made."""
 import json
 import ssl
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -72,6 +73,68 @@ def test_clients_show_their_key(serve, small_models, tmp_path, keys):
     log = server.output()
     assert "'operator'" in log and "no scope 'infer'" in log
     assert client_key not in log and operator_key not in log and "guessed" not in log
+
+
+def test_quotas_and_new_keys_without_a_restart(serve, small_models, tmp_path, keys):
+    key = new_key(keys, "app", "infer")
+    server = serve(small_models, keys=keys, cache=tmp_path / "cache")
+    client = tritonclient.http.InferenceServerClient(f"127.0.0.1:{server.http_port}")
+    header = {"authorization": f"Bearer {key}"}
+    for _ in range(5):
+        infer(tritonclient.http, client, header)
+    keys.write_text(keys.read_text() + "requests_per_second = 0.01\n")
+    await_output(server, "the file of keys was replaced")
+    infer(tritonclient.http, client, header)
+    with pytest.raises(InferenceServerException, match="the key may make 0.01 requests per second") as refused:
+        infer(tritonclient.http, client, header)
+    assert refused.value.status() == "429"
+    keys.write_text("nonsense")
+    await_output(server, "the file of keys stays as it was: ")
+    other = new_key(keys.with_name("other.toml"), "other", "infer")
+    keys.write_text(keys.with_name("other.toml").read_text())
+    await_output(server, "the file of keys was replaced", count=2)
+    infer(tritonclient.http, client, {"authorization": f"Bearer {other}"})
+    with pytest.raises(InferenceServerException, match="not known"):
+        infer(tritonclient.http, client, header)
+
+
+def await_output(server, text, count=1):
+    end = time.monotonic() + 30
+    while server.output().count(text) < count:
+        assert time.monotonic() < end, server.output()
+        time.sleep(0.05)
+
+
+def test_a_renewed_certificate_without_a_restart(serve, small_models, tmp_path):
+    files = certificate(tmp_path, "server")
+    server = serve(small_models, cache=tmp_path / "cache", tls_certificate=files[0], tls_key=files[1])
+    url = f"https://127.0.0.1:{server.http_port}/v2"
+    before = ssl.create_default_context(cafile=files[0])
+    assert get(url, context=before)[0] == 200
+    for renewed, current in zip(certificate(tmp_path, "renewed"), files):
+        renewed.replace(current)
+    await_output(server, "the certificate was replaced")
+    assert get(url, context=ssl.create_default_context(cafile=files[0]))[0] == 200
+    with pytest.raises(OSError):
+        get(url, context=before)
+
+
+def test_json_log(serve, small_models, tmp_path, keys):
+    new_key(keys, "app", "infer")
+    server = serve(small_models, keys=keys, cache=tmp_path / "cache", log_level="warning", log_format="text")
+    assert get(f"http://127.0.0.1:{server.http_port}/v2", {"Authorization": "Bearer guessed"})[0] == 401
+    await_output(server, " warning serve: turned away somebody at 127.0.0.1")
+    json_server = subprocess.Popen(
+        [foliot_binary(), "serve", small_models, "--keys", keys, "--cache", tmp_path / "cache", "--log-format", "json",
+         "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"], stderr=subprocess.PIPE, text=True)
+    lines = []
+    for line in json_server.stderr:
+        lines.append(json.loads(line))
+        if lines[-1]["message"].startswith("ready:"):
+            json_server.terminate()
+    assert json_server.wait(30) == 0
+    assert all(set(line) == {"time", "level", "part", "message"} and line["part"] == "serve" for line in lines)
+    assert lines[-1]["message"] == "stopped"
 
 
 def certificate(folder, name):

@@ -14,6 +14,7 @@ import sys
 # Room -> the rooms that it may include, besides itself and base.
 ROOMS = {
     "base": [],
+    "journal": [],
     "core": [],
     "platform": [],
     "trace": ["core", "platform"],
@@ -62,6 +63,7 @@ LIBRARIES = {
     r"simdjson.*": ["frontend", "client"],
     r"toml\+\+/.*|toml\.h.*": ["config", "repository", "workload", "app"],
     r"CLI/.*": ["app"],
+    r"spdlog/.*": ["journal"],
     r"seccomp\.h": ["platform"],
 }
 

@@ -33,6 +33,17 @@ KeyDigest read_digest(TomlReader& reader) {
   return digest.value_or(KeyDigest());
 }
 
+KeyLimits read_limits(TomlReader& reader) {
+  KeyLimits limits;
+  if (reader.has("requests_per_second")) {
+    reader.positive("requests_per_second", limits.requests_per_second.emplace());
+  }
+  if (reader.has("requests_in_flight")) {
+    reader.whole("requests_in_flight", limits.requests_in_flight.emplace(), 1);
+  }
+  return limits;
+}
+
 }  // namespace
 
 Result<KeyRing> KeyRing::read(const std::filesystem::path& file) {
@@ -47,6 +58,7 @@ Result<KeyRing> KeyRing::read(const std::filesystem::path& file) {
     if (!names.insert(key.name).second) entry.fail("name", fmt::format("'{}' is there twice", key.name));
     key.scopes = read_scopes(entry);
     key.digest = read_digest(entry);
+    key.limits = read_limits(entry);
     FOLIOT_RETURN_IF_ERROR(entry.finish());
     ring.entries_.push_back(std::move(key));
   }

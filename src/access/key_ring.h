@@ -4,12 +4,16 @@
 //   name = "mobile-app"     # for the log
 //   scopes = ["infer"]      # infer, admin, metrics
 //   sha256 = "9f86d081..."  # of the key; `foliot keys new` writes all of this
+//   requests_per_second = 100   # without it: as many as there are
+//   requests_in_flight = 32     # likewise
 //
 // Threading: any; it does not change.
 #ifndef FOLIOT_ACCESS_KEY_RING_H_
 #define FOLIOT_ACCESS_KEY_RING_H_
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +24,20 @@
 
 namespace foliot {
 
+// How much a key may ask for; nullopt: there is no limit.
+struct KeyLimits {
+  std::optional<double> requests_per_second;
+  std::optional<uint32_t> requests_in_flight;
+};
+
 class KeyRing {
  public:
+  struct Entry {
+    std::string name;
+    ScopeSet scopes;
+    KeyDigest digest;
+    KeyLimits limits;
+  };
   enum class Verdict { kGranted, kUnknownKey, kWrongScope };
   struct Decision {
     Verdict verdict = Verdict::kUnknownKey;
@@ -34,14 +50,9 @@ class KeyRing {
   // Looks at every key, so that the time says nothing of which one it was.
   Decision decide(std::string_view key, Scope scope) const;
 
-  size_t size() const { return entries_.size(); }
+  const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  struct Entry {
-    std::string name;
-    ScopeSet scopes;
-    KeyDigest digest;
-  };
   std::vector<Entry> entries_;
 };
 

@@ -42,11 +42,23 @@ TEST_F(KeyRingTest, GrantsWhatAKeyIsFor) {
   EXPECT_EQ(ring->decide("", Scope::kInfer).verdict, Verdict::kUnknownKey);
 }
 
+TEST_F(KeyRingTest, ReadsLimits) {
+  const auto ring = read(entry("app", "['infer']", "one") + "requests_per_second = 0.5\nrequests_in_flight = 8\n" +
+                         entry("free", "['infer']", "two"));
+  ASSERT_TRUE(ring.ok()) << ring.status().message();
+  EXPECT_EQ(ring->entries()[0].limits.requests_per_second, 0.5);
+  EXPECT_EQ(ring->entries()[0].limits.requests_in_flight, 8u);
+  EXPECT_FALSE(ring->entries()[1].limits.requests_per_second);
+  EXPECT_FALSE(ring->entries()[1].limits.requests_in_flight);
+}
+
 TEST_F(KeyRingTest, SaysWhatIsWrongWithTheFile) {
   const auto wrong = [&](const std::string& text) { return read(text).status().message(); };
   EXPECT_THAT(wrong(""), HasSubstr("has no [[keys]]"));
   EXPECT_THAT(wrong(entry("app", "['inference']", "one")), AllOf(HasSubstr(":3"), HasSubstr("'inference'")));
   EXPECT_THAT(wrong(entry("app", "[]", "one")), HasSubstr("'scopes'"));
+  EXPECT_THAT(wrong(entry("app", "['infer']", "one") + "requests_per_second = 0\n"), HasSubstr("requests_per_second"));
+  EXPECT_THAT(wrong(entry("app", "['infer']", "one") + "requests_in_flight = 0\n"), HasSubstr("requests_in_flight"));
   EXPECT_THAT(wrong("[[keys]]\nname = 'app'\n"), HasSubstr("at least one scope"));
   EXPECT_THAT(wrong(entry("app", "['infer']", "one") + entry("app", "['infer']", "two")), HasSubstr("twice"));
   EXPECT_THAT(wrong("[[keys]]\nname = 'app'\nscopes = ['infer']\nsha256 = 'secret'\n"), HasSubstr("64 hexadecimal"));

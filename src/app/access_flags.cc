@@ -2,10 +2,31 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <functional>
+#include <string>
 #include <utility>
 
 namespace foliot {
+
+namespace {
+
+std::vector<std::filesystem::path> paths_of(const TlsFiles& files) {
+  std::vector<std::filesystem::path> paths{files.certificate, files.private_key};
+  if (!files.peer_authority.empty()) paths.push_back(files.peer_authority);
+  return paths;
+}
+
+WatchedFiles reload(std::vector<std::filesystem::path> files, const std::string& what, std::function<Status()> read,
+                    Journal& log) {
+  const auto on_change = [what, read = std::move(read), &log] {
+    const Status status = read();
+    if (status.ok()) return log.write(Severity::kInfo, fmt::format("the {} was replaced", what));
+    log.write(Severity::kError, fmt::format("the {} stays as it was: {}", what, status.message()));
+  };
+  return {std::move(files), on_change};
+}
+
+}  // namespace
 
 void add_link_tls_flags(CLI::App& app, TlsFiles& files) {
   app.add_option("--tls-link-certificate", files.certificate,
@@ -45,7 +66,37 @@ void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& fronte
       ->type_name("FILE");
 }
 
-Status open_access(const AccessFlags& flags, FrontendOptions& frontend) {
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Journal& log) {
+  std::vector<WatchedFiles> watched;
+  if (!flags.keys.empty()) {
+    const auto read = [file = flags.keys, &frontend]() -> Status {
+      FOLIOT_ASSIGN_OR_RETURN(KeyRing keys, KeyRing::read(file));
+      frontend.use_keys(std::make_shared<const KeyRing>(std::move(keys)));
+      return Status();
+    };
+    watched.push_back(reload({flags.keys}, "file of keys", read, log));
+  }
+  if (!flags.tls.certificate.empty()) {
+    const auto read = [files = flags.tls, &frontend]() -> Status {
+      FOLIOT_ASSIGN_OR_RETURN(const TlsIdentity identity, read_tls_identity(files));
+      return frontend.use_tls(identity);
+    };
+    watched.push_back(reload(paths_of(flags.tls), "certificate", read, log));
+  }
+  return watched;
+}
+
+std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Journal& log) {
+  if (files.certificate.empty()) return {};
+  const auto read = [files, &loop]() -> Status {
+    FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(files));
+    loop.use_tls(std::move(tls));
+    return Status();
+  };
+  return {reload(paths_of(files), "certificate of the links", read, log)};
+}
+
+Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend) {
   if (!flags.tls.certificate.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(frontend.tls, read_tls_identity(flags.tls));
   } else if (!flags.tls.private_key.empty() || !flags.tls.peer_authority.empty()) {
@@ -55,8 +106,7 @@ Status open_access(const AccessFlags& flags, FrontendOptions& frontend) {
     FOLIOT_ASSIGN_OR_RETURN(KeyRing keys, KeyRing::read(flags.keys));
     frontend.keys = std::make_shared<const KeyRing>(std::move(keys));
   }
-  // One call that writes it whole: lines of several threads do not mix.
-  frontend.on_denial = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  frontend.on_denial = [&log](const std::string& line) { log.write(Severity::kWarning, line); };
   return Status();
 }
 

@@ -5,11 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "access/tls.h"
 #include "access/tls_session.h"
+#include "app/file_watch.h"
 #include "base/status.h"
 #include "frontend/frontend.h"
+#include "journal/journal.h"
+#include "transport/link_loop.h"
 
 namespace foliot {
 
@@ -25,9 +29,17 @@ Result<std::shared_ptr<const TlsContext>> open_link_tls(const TlsFiles& files);
 
 void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& frontend);
 
-// Reads the files. Errors: kInvalidArgument naming the file, or the flag that is
+// Reads the files; who is turned away is written to `log`, which outlives the front
+// end. Errors: kInvalidArgument naming the file, or the flag that is
 // missing beside another.
-Status open_access(const AccessFlags& flags, FrontendOptions& frontend);
+Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend);
+
+// Reads the files again where they change; what cannot be used is logged, and what was
+// there before stays. All references outlive the watch.
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Journal& log);
+std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Journal& log);
+// How often it is looked at whether they have changed.
+inline constexpr Duration kReloadInterval = Duration::seconds(5);
 
 }  // namespace foliot
 

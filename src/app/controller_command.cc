@@ -13,6 +13,7 @@
 #include "app/access_flags.h"
 #include "app/controller_service.h"
 #include "app/flags.h"
+#include "app/journal_flags.h"
 #include "app/schedulers.h"
 #include "app/stop_signals.h"
 #include "platform/clock.h"
@@ -28,16 +29,12 @@ struct ControllerFlags {
   ControllerOptions controller{.health = HealthOptions()};
   Duration drain_timeout = Duration::seconds(30);
   TlsFiles tls;
+  JournalOptions log{.part = "controller"};
 };
 
 // Before executors (app/executor_thread.h), where the process may: everybody waits for
 // this one thread.
 constexpr int kNice = -15;
-
-void say(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
 
 void wait_until_drained(const ControllerService& service, Duration patience) {
   const TimePoint give_up = monotonic_now() + patience;
@@ -46,24 +43,27 @@ void wait_until_drained(const ControllerService& service, Duration patience) {
 
 Status run(const ControllerFlags& flags) {
   StopSignals signals;
+  Journal log(flags.log, standard_error());
   FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(flags.scheduler));
   ControllerService service(flags.controller, policy.make, monotonic_now,
-                            [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+                            [&](Severity level, const std::string& line) { log.write(level, line); });
   FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
   LinkLoop loop({.connection = {.role = Role::kController}, .tls = std::move(tls)}, service);
   service.set_traffic(loop.traffic());
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
+  FileWatch watch(link_tls_reloads(flags.tls, loop, log));
+  FOLIOT_RETURN_IF_ERROR(watch.start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "controller", .nice = kNice}, [&] { loop.run(); }));
-  say(fmt::format("ready: port {}, scheduler {}", port, flags.scheduler));
+  say(log, fmt::format("ready: port {}, scheduler {}", port, flags.scheduler));
 
   signals.wait();
-  say("stopping: finishing what runs");
+  say(log, "stopping: finishing what runs");
   service.drain();
   loop.wake();
   wait_until_drained(service, flags.drain_timeout);
   loop.stop();  // says goodbye to everybody
   thread.join();
-  say("stopped");
+  say(log, "stopped");
   return Status();
 }
 
@@ -91,6 +91,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
                     "give up a worker that has not been heard of for so long");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what runs when stopping");
   add_link_tls_flags(*command, flags->tls);
+  add_journal_flags(*command, flags->log);
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot controller: {}\n", status.message());

@@ -184,11 +184,12 @@ Result<std::unique_ptr<Conversation>> ControllerService::on_open(Connection& con
 }
 
 void ControllerService::on_no_greeting(const std::string& peer, const Status& reason) {
-  if (!reason.ok()) log_(fmt::format("{} was not let in: {}", peer, reason.message()));
+  if (!reason.ok()) log_(Severity::kWarning, fmt::format("{} was not let in: {}", peer, reason.message()));
 }
 
 void ControllerService::log_gone(const std::string& who, const Connection& connection, const Status& reason) {
-  if (!reason.ok()) log_(fmt::format("{} at {} is gone: {}", who, connection.peer(), reason.message()));
+  if (!reason.ok())
+    log_(Severity::kWarning, fmt::format("{} at {} is gone: {}", who, connection.peer(), reason.message()));
 }
 
 TimePoint ControllerService::on_turn_end(TimePoint now) {
@@ -371,7 +372,9 @@ void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/)
   Device& device = devices_[change.device.value()];
   if (change.joined || device.worker == nullptr) return;
   const std::string_view trouble = to_string(change.trouble);
-  log_(fmt::format("device {} of worker '{}' is {}{}", change.device.value(), device.owner, to_string(change.state),
+  const Severity level = change.state == DeviceState::kUp ? Severity::kInfo : Severity::kWarning;
+  log_(level,
+       fmt::format("device {} of worker '{}' is {}{}", change.device.value(), device.owner, to_string(change.state),
                    change.trouble == DeviceTrouble::kNone ? "" : fmt::format(": {}", trouble)));
   if (change.state != DeviceState::kLost) return;
   std::exchange(device.worker, nullptr)->hang_up(Status::unavailable(fmt::format("it is given up: {}", trouble)));

@@ -21,6 +21,7 @@
 #include "controller/controller.h"
 #include "core/observer.h"
 #include "core/ports.h"
+#include "journal/journal.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -30,8 +31,8 @@ using ClockFunction = TimePoint (*)();
 
 class ControllerService : public LinkHost, private ActionSink, private CompletionSink, private Observer {
  public:
-  // One line for whoever watches: who came, who went and why.
-  using Log = std::function<void(const std::string&)>;
+  // Who came, who went and why.
+  using Log = std::function<void(Severity, const std::string&)>;
 
   ControllerService(const ControllerOptions& options, const Controller::SchedulerFactory& make_scheduler,
                     ClockFunction clock, Log log);

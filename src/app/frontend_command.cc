@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "app/access_flags.h"
 #include "app/flags.h"
 #include "app/frontend_link.h"
+#include "app/journal_flags.h"
 #include "app/part_flags.h"
 #include "app/stop_signals.h"
 #include "platform/clock.h"
@@ -28,6 +33,7 @@ struct FrontendFlags {
   FrontendOptions frontend;
   AccessFlags access;
   TlsFiles link_tls;
+  JournalOptions log{.part = "frontend"};
   uint64_t frame_bytes_max = kDataFrameBytesMax;
   Duration drain_timeout = Duration::seconds(30);
 };
@@ -44,11 +50,6 @@ class NoRepository : public ModelRepository {
   }
 };
 
-void say(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
 void wait_until_answered(const Frontend& frontend, Duration patience) {
   const TimePoint give_up = monotonic_now() + patience;
   while (frontend.in_flight() > 0 && monotonic_now() < give_up) {
@@ -58,14 +59,15 @@ void wait_until_answered(const Frontend& frontend, Duration patience) {
 
 Status run(const FrontendFlags& flags) {
   StopSignals signals;
+  Journal log(flags.log, standard_error());
   FrontendOptions options = flags.frontend;
-  FOLIOT_RETURN_IF_ERROR(open_access(flags.access, options));
+  FOLIOT_RETURN_IF_ERROR(open_access(flags.access, log, options));
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(flags.link_tls));
   Catalog catalog;
   NoRepository repository;
   FrontendLink link(catalog, flags.frontend.requests_in_flight_max,
-                    {.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
-                     .on_ready = [](size_t models) { say(fmt::format("ready: {} models", models)); }});
+                    {.log = [&](Severity level, const std::string& line) { log.write(level, line); },
+                     .on_ready = [&](size_t models) { say(log, fmt::format("ready: {} models", models)); }});
   LinkLoop loop({.connection = {.role = Role::kClient,
                                 .frame_bytes_max = flags.frame_bytes_max,
                                 .unsent_bytes_max = 4 * flags.frame_bytes_max},
@@ -76,18 +78,22 @@ Status run(const FrontendFlags& flags) {
   link.start(*frontend, loop);
   FOLIOT_RETURN_IF_ERROR(loop.keep(flags.controller));
   FOLIOT_RETURN_IF_ERROR(frontend->start());
-  say(fmt::format("listening: http {}:{}, grpc :{}, metrics :{}/metrics; controller {}", flags.frontend.address,
-                  frontend->http_port(), frontend->grpc_port(), frontend->metrics_port(), flags.controller));
+  say(log, fmt::format("listening: http {}:{}, grpc :{}, metrics :{}/metrics; controller {}", flags.frontend.address,
+                       frontend->http_port(), frontend->grpc_port(), frontend->metrics_port(), flags.controller));
+  std::vector<WatchedFiles> watched = reloads(flags.access, *frontend, log);
+  std::ranges::move(link_tls_reloads(flags.link_tls, loop, log), std::back_inserter(watched));
+  FileWatch watch(std::move(watched));
+  FOLIOT_RETURN_IF_ERROR(watch.start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "links"}, [&] { loop.run(); }));
 
   signals.wait();
-  say("stopping: answering what is in flight");
+  say(log, "stopping: answering what is in flight");
   frontend->drain();
   wait_until_answered(*frontend, flags.drain_timeout);
   loop.stop();  // what is still in flight is refused
   thread.join();
   frontend->stop();
-  say("stopped");
+  say(log, "stopped");
   return Status();
 }
 
@@ -109,6 +115,7 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
   add_frontend_flags(*command, flags->frontend);
   add_access_flags(*command, flags->access, flags->frontend);
   add_link_tls_flags(*command, flags->link_tls);
+  add_journal_flags(*command, flags->log);
   add_bytes_flag(*command, "frame-max", flags->frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout,
                     "how long to answer what is in flight when stopping");

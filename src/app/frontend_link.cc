@@ -197,7 +197,7 @@ Result<std::unique_ptr<Conversation>> FrontendLink::on_open(Connection& connecti
 void FrontendLink::on_no_greeting(const std::string& peer, const Status& reason) {
   std::string complaint = fmt::format("{}: {}", peer, reason.message());
   if (reason.ok() || complaint == last_complaint_) return;
-  watch_.log(complaint);
+  watch_.log(Severity::kWarning, complaint);
   last_complaint_ = std::move(complaint);
 }
 
@@ -429,7 +429,7 @@ void FrontendLink::on_workers(const Workers& told) {
     const auto known = earlier.find(worker.data_address);
     workers_[worker.data_address] = known == earlier.end() ? nullptr : known->second;
     if (const Status status = loop_->keep(worker.data_address); !status.ok()) {
-      watch_.log(fmt::format("worker '{}': {}", worker.name, status.message()));
+      watch_.log(Severity::kWarning, fmt::format("worker '{}': {}", worker.name, status.message()));
     }
   }
   for (const auto& [address, worker] : earlier) {
@@ -453,14 +453,15 @@ void FrontendLink::on_controller_lost(const Status& reason, TimePoint now) {
   for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
     if (in_flight_[slot].used) fail(slot, Refusal::kDisconnected, "the controller was lost; try again", now);
   }
-  watch_.log(fmt::format("the controller is lost: {}", reason.message()));
+  watch_.log(Severity::kWarning, fmt::format("the controller is lost: {}", reason.message()));
 }
 
 // What it answered and did not send will not come.
 void FrontendLink::on_worker_lost(WorkerConversation& worker, const Status& reason, TimePoint now) {
   const auto place = workers_.find(worker.address());
   if (place != workers_.end() && place->second == &worker) place->second = nullptr;
-  if (!reason.ok()) watch_.log(fmt::format("the worker at {} is lost: {}", worker.address(), reason.message()));
+  if (!reason.ok())
+    watch_.log(Severity::kWarning, fmt::format("the worker at {} is lost: {}", worker.address(), reason.message()));
   if (unjoined_ == 0) return;
   for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
     if (in_flight_[slot].completion) answer(slot, now);

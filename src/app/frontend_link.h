@@ -38,6 +38,7 @@
 #include "core/catalog.h"
 #include "core/ports.h"
 #include "frontend/frontend.h"
+#include "journal/journal.h"
 #include "platform/mpsc_ring.h"
 #include "transport/link_loop.h"
 
@@ -47,9 +48,9 @@ class FrontendLink : public LinkHost, public RequestSink {
  public:
   static constexpr Duration kPatience = Duration::seconds(10);
 
-  // One line for whoever watches. `on_ready`: there is a controller, with so many models.
+  // For whoever watches. `on_ready`: there is a controller, with so many models.
   struct Watch {
-    std::function<void(const std::string&)> log;
+    std::function<void(Severity, const std::string&)> log;
     std::function<void(size_t models)> on_ready;
   };
 

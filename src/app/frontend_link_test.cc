@@ -45,6 +45,8 @@ class FakeFrontend : public Frontend {
   Status start() override { return Status(); }
   void drain() override {}
   uint64_t in_flight() const override { return 0; }
+  void use_keys(std::shared_ptr<const KeyRing>) override {}
+  Status use_tls(const TlsIdentity&) override { return Status(); }
   void stop() override {}
   uint16_t http_port() const override { return 0; }
   uint16_t grpc_port() const override { return 0; }
@@ -90,7 +92,8 @@ class WorkerPeer : public TestPeer {
 class FrontendLinkTest : public ::testing::Test {
  protected:
   FrontendLinkTest()
-      : link_(catalog_, kRequestsMax, {.log = [](const std::string&) {}, .on_ready = [this](size_t) { ++ready_; }}),
+      : link_(catalog_, kRequestsMax,
+              {.log = [](Severity, const std::string&) {}, .on_ready = [this](size_t) { ++ready_; }}),
         loop_({.connection = {.role = Role::kClient}}, link_) {
     link_.start(frontend_, loop_);
     meet_controller();
@@ -329,7 +332,7 @@ TEST_F(FrontendLinkTest, AFrameOutOfPlaceEndsTheConversation) {
   EXPECT_TRUE(frontend_.completions.empty());
 
   Catalog catalog;
-  FrontendLink other(catalog, 1, {.log = [](const std::string&) {}, .on_ready = [](size_t) {}});
+  FrontendLink other(catalog, 1, {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}});
   TestPeer early(other, Role::kController, "controller:8100");
   EXPECT_THAT(early.say(two_workers()).message(), HasSubstr("WORKERS before an ADMISSION"));
 }

@@ -31,7 +31,7 @@ class RunningController {
  public:
   RunningController()
       : service_({}, find_policy("clockwork")->make, monotonic_now,
-                 [this](const std::string& line) { log.push_back(line); }),
+                 [this](Severity, const std::string& line) { log.push_back(line); }),
         loop_({}, service_) {
     port_ = loop_.listen("127.0.0.1:0").value();
     thread_ = std::thread([this] { loop_.run(); });
@@ -157,7 +157,7 @@ TEST(LinksTest, SaysThatNobodyIsThere) {
 
 TEST(LinksTest, APortIsListenedOnByOne) {
   RunningController controller;
-  ControllerService service({}, find_policy("clockwork")->make, monotonic_now, [](const std::string&) {});
+  ControllerService service({}, find_policy("clockwork")->make, monotonic_now, [](Severity, const std::string&) {});
   LinkLoop loop({}, service);
   EXPECT_EQ(loop.listen(controller.address()).status().code(), StatusCode::kAlreadyExists);
 }
@@ -184,7 +184,8 @@ class ControllerServiceTest : public ::testing::Test {
   }
 
   const std::vector<ModelInfo> models_ = *parse_emulated_models("resnet18", kPageBytes);
-  ControllerService service_{{}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {}};
+  ControllerService service_{
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {}};
   Peer worker_{service_, Role::kWorker};
   Peer client_{service_, Role::kClient};
 };
@@ -267,7 +268,8 @@ TEST_F(ControllerServiceTest, IdsOfTheLostAreUsedAgain) {
 
 TEST_F(ControllerServiceTest, AFencedWorkerIsNotListenedToAnyMore) {
   ControllerService service(
-      {.health = HealthOptions()}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {});
+      {.health = HealthOptions()}, find_policy("clockwork")->make, [] { return at_ms(1); },
+      [](Severity, const std::string&) {});
   Peer mute(service, Role::kWorker);
   ASSERT_TRUE(mute.say(Registration{"w", {}, {10}, models_, {{}}}).ok());
   Peer client(service, Role::kClient);
@@ -298,7 +300,7 @@ TEST_F(ControllerServiceTest, AWorkerThatLeavesEndsWhatItHas) {
 
 TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
   ControllerService service(
-      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {});
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
   Peer worker(service, Role::kWorker);
   ASSERT_TRUE(worker.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
   Peer client(service, Role::kClient);
@@ -330,7 +332,7 @@ TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
   Peer first(service_, Role::kWorker);
   EXPECT_THAT(first.say(Registration{"x", {}, {10}, more, {{}}}).message(), HasSubstr("did not bring 'resnet50'"));
   ControllerService service(
-      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](const std::string&) {});
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
   Peer both(service, Role::kWorker);
   ASSERT_TRUE(both.say(Registration{"x", {}, {10}, more, {{}}}).ok());
   std::swap(more[0], more[1]);

@@ -23,6 +23,7 @@
 #include "app/simulate_command.h"
 #include "app/trace_command.h"
 #include "app/worker_command.h"
+#include "platform/open_files.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", FOLIOT_VERSION);
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  foliot::raise_open_files_limit();
   int exit_code = 0;
   foliot::add_serve_command(app, exit_code);
   foliot::add_compile_command(app, exit_code);

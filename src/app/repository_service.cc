@@ -197,7 +197,7 @@ void RepositoryService::heed(const RepositoryWatch::Changes& changes) {
   for (const std::string& name : changes.load) {
     load(name, [this, name](const Status& status) {
       if (status.ok()) return;
-      fmt::print(stderr, "model '{}' was not loaded: {}\n", name, status.message());
+      options_.on_failure(fmt::format("model '{}' was not loaded: {}", name, status.message()));
       std::lock_guard lock(mutex_);
       if (status.code() == StatusCode::kUnavailable) failed_.insert(name);
     });

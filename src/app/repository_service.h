@@ -30,6 +30,8 @@ struct RepositoryOptions {
   std::filesystem::path folder;
   ModelConfig defaults;
   std::optional<Duration> watch_interval;  // nullopt: only what clients ask for
+  // Told of changes that were seen and failed, from a thread of its own.
+  std::function<void(const std::string&)> on_failure = [](const std::string&) {};
 };
 
 // Threading: load() and unload() from any thread; the rest belongs to the owner.

@@ -8,6 +8,7 @@
 
 #include "app/access_flags.h"
 #include "app/flags.h"
+#include "app/journal_flags.h"
 #include "app/part_flags.h"
 #include "app/schedulers.h"
 #include "app/server.h"
@@ -22,21 +23,30 @@ int fail(const Status& status) {
   return 1;
 }
 
-int serve(ServerOptions options, const AccessFlags& access) {
-  if (const Status status = open_access(access, options.frontend); !status.ok()) return fail(status);
+struct ServeFlags {
+  ServerOptions server;
+  AccessFlags access;
+  JournalOptions log{.part = "serve"};
+};
+
+int serve(const ServeFlags& flags) {
+  Journal log(flags.log, standard_error());
+  ServerOptions options = flags.server;
+  if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
   StopSignals signals;
-  ConsoleReporter reporter;
+  options.on_failure = [&log](const std::string& line) { log.write(Severity::kError, line); };
+  ConsoleReporter reporter(log);
   Server server(options);
   const Status status = server.start(reporter, [&] { return signals.arrived(); });
   if (signals.arrived()) return 0;
   if (!status.ok()) return fail(status);
-  fmt::print("ready: {}\n", server.description());
-  std::fflush(stdout);
+  say(log, fmt::format("ready: {}", server.description()));
+  FileWatch watch(reloads(flags.access, server.frontend(), log));
+  if (const Status watching = watch.start(kReloadInterval); !watching.ok()) return fail(watching);
   signals.wait();
-  fmt::print("stopping: answering what is in flight\n");
-  std::fflush(stdout);
+  say(log, "stopping: answering what is in flight");
   server.stop();
-  fmt::print("stopped\n");
+  say(log, "stopped");
   return 0;
 }
 
@@ -80,17 +90,18 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       "gRPC deadline and the default SLO. Ctrl-C answers what is in flight and stops.\n\n"
       "  foliot serve models --default-slo 50ms --page-cache 2GiB\n"
       "  curl localhost:8000/v2/health/ready");
-  auto options = std::make_shared<ServerOptions>();
-  auto access = std::make_shared<AccessFlags>();
+  auto flags = std::make_shared<ServeFlags>();
+  ServerOptions* const options = &flags->server;
   command->add_option("repository", options->repository, "folder with a folder per model")->required();
   add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
   add_frontend_flags(*command, options->frontend);
-  add_access_flags(*command, *access, options->frontend);
+  add_access_flags(*command, flags->access, options->frontend);
   add_worker_flags(*command, options->worker);
   add_scheduling_flags(*command, *options);
   add_model_flags(*command, *options);
   add_log_flags(*command, *options);
-  command->callback([options, access, &exit_code] { exit_code = serve(*options, *access); });
+  add_journal_flags(*command, flags->log);
+  command->callback([flags, &exit_code] { exit_code = serve(*flags); });
 }
 
 }  // namespace foliot

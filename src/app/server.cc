@@ -39,10 +39,11 @@ class Server::Parts {
                                               .background = options_.compile_in_background && catalog_.ready()},
                                              output, watch);
                   }),
-        repository_({options.repository, options.model_defaults, options.watch_interval}) {}
+        repository_({options.repository, options.model_defaults, options.watch_interval, options.on_failure}) {}
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   void stop();
+  Frontend& frontend() { return *frontend_; }
   std::string description() const;
 
  private:
@@ -187,6 +188,8 @@ Status Server::start(StartupReporter& reporter, const std::function<bool()>& can
 }
 
 void Server::stop() { parts_->stop(); }
+
+Frontend& Server::frontend() { return parts_->frontend(); }
 
 std::string Server::description() const { return parts_->description(); }
 

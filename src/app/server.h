@@ -10,6 +10,7 @@
 #include "app/server_options.h"
 #include "app/startup_reporter.h"
 #include "base/status.h"
+#include "frontend/frontend.h"
 
 namespace foliot {
 
@@ -27,6 +28,8 @@ class Server {
   // Calling it again does nothing.
   void stop();
 
+  // REQUIRES: started.
+  Frontend& frontend();
   // "20 models on http 127.0.0.1:8000, grpc :8001, ...", once started.
   std::string description() const;
 

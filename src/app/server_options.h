@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,8 @@ struct ServerOptions {
   LocalWorkerOptions worker;  // its actions in flight follow from `controller`
   LogOptions log;             // no folder: none is kept; its origin is the start of the server
   Duration drain_timeout = Duration::seconds(30);
+  // Told of models that the watch saw and that cannot be served, from a thread of its own.
+  std::function<void(const std::string&)> on_failure = [](const std::string&) {};
 };
 
 }  // namespace foliot

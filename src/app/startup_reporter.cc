@@ -2,20 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace foliot {
 
 void ConsoleReporter::on_compiling(std::string_view model, std::string_view step, double share) {
-  bar_.show(model, step, share);
+  if (log_.options().format == JournalFormat::kText) return bar_.show(model, step, share);
+  if (std::exchange(compiling_, model) == model) return;
+  log_.write(Severity::kInfo, fmt::format("compiling {}", model));
 }
 
 void ConsoleReporter::on_model(std::string_view model, const Status& status) {
   bar_.clear();
-  if (!status.ok()) fmt::print(stderr, "model '{}' cannot be served: {}\n", model, status.message());
+  if (status.ok()) return;
+  log_.write(Severity::kError, fmt::format("model '{}' cannot be served: {}", model, status.message()));
 }
 
 void ConsoleReporter::on_note(std::string_view note) {
   bar_.clear();
-  fmt::print(stderr, "note: {}\n", note);
+  log_.write(Severity::kWarning, fmt::format("note: {}", note));
 }
 
 }  // namespace foliot

@@ -2,10 +2,12 @@
 #ifndef FOLIOT_APP_STARTUP_REPORTER_H_
 #define FOLIOT_APP_STARTUP_REPORTER_H_
 
+#include <string>
 #include <string_view>
 
 #include "app/progress_bar.h"
 #include "base/status.h"
+#include "journal/journal.h"
 
 namespace foliot {
 
@@ -18,15 +20,19 @@ class StartupReporter {
   virtual void on_note(std::string_view note) = 0;
 };
 
-// Tells people at a terminal.
+// Tells the log, and shows people at a terminal how far it is.
 class ConsoleReporter : public StartupReporter {
  public:
+  // `log` outlives this.
+  explicit ConsoleReporter(Journal& log) : log_(log) {}
   void on_compiling(std::string_view model, std::string_view step, double share) override;
   void on_model(std::string_view model, const Status& status) override;
   void on_note(std::string_view note) override;
 
  private:
+  Journal& log_;
   ProgressBar bar_;
+  std::string compiling_;
 };
 
 }  // namespace foliot

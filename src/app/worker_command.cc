@@ -16,6 +16,7 @@
 #include "app/compiled_model.h"
 #include "app/confined_compile_command.h"
 #include "app/flags.h"
+#include "app/journal_flags.h"
 #include "app/local_worker.h"
 #include "app/part_flags.h"
 #include "app/startup_reporter.h"
@@ -60,6 +61,7 @@ struct WorkerFlags {
   uint64_t frame_bytes_max = kDataFrameBytesMax;
   Duration drain_timeout = Duration::seconds(30);
   // Both:
+  JournalOptions log{.part = "worker"};
   TlsFiles tls;
   // Emulated ones:
   std::string emulate;
@@ -67,14 +69,8 @@ struct WorkerFlags {
   uint64_t seed = 1;
 };
 
-void log(const std::string& line) { fmt::print(stderr, "{}\n", line); }
-
-void say(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
 Status run_emulated(const WorkerFlags& flags) {
+  Journal log(flags.log, standard_error());
   const uint64_t page_cache_bytes = flags.worker.page_cache_bytes.value_or(kPageCacheBytes);
   WorkerServiceOptions options{.name = flags.name,
                                .page_count = static_cast<uint32_t>(page_cache_bytes / flags.worker.page_bytes),
@@ -86,7 +82,7 @@ Status run_emulated(const WorkerFlags& flags) {
   std::function<void()> stop;
   WorkerService::Watch watch;
   watch.on_ready = [&](size_t workers) {
-    if (workers == flags.count) say(fmt::format("ready: {} workers", workers));
+    if (workers == flags.count) say(log, fmt::format("ready: {} workers", workers));
   };
   watch.on_lost = [&](const Status& reason) {
     if (lost.ok()) lost = reason;
@@ -106,7 +102,8 @@ Status run_emulated(const WorkerFlags& flags) {
 
 // What can be served, compiled. All workers must bring the same models, so that one
 // which cannot be served here is no small matter; but it is no worse than its absence.
-Result<std::vector<CompiledModel>> compile_repository(const WorkerFlags& flags, StopSignals& signals) {
+Result<std::vector<CompiledModel>> compile_repository(const WorkerFlags& flags, StopSignals& signals,
+                                                      ConsoleReporter& reporter) {
   FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(flags.repository, flags.model_defaults));
   CompileProcess compiler(confined_compile_command(), {.memory_bytes = total_memory_bytes()});
   const auto device = make_cpu_device({.threads = flags.worker.threads});
@@ -116,20 +113,20 @@ Result<std::vector<CompiledModel>> compile_repository(const WorkerFlags& flags, 
                           return compiler.compile({.model = model, .options = options, .threads = flags.worker.threads},
                                                   output, watch);
                         });
-  ConsoleReporter reporter;
   return compile_all(
       folders, packages, reporter, [&] { return signals.arrived(); },
       [&](const ModelFolder& folder, const Status& status) { reporter.on_model(folder.name, status); });
 }
 
 // In the order in which the worker knows them; what does not fit is left out.
-std::vector<ModelInfo> infos_of(std::vector<CompiledModel>& models, const LocalWorker& worker) {
+std::vector<ModelInfo> infos_of(std::vector<CompiledModel>& models, const LocalWorker& worker,
+                                ConsoleReporter& reporter) {
   std::vector<ModelInfo> infos;
   std::erase_if(models, [&](const CompiledModel& model) {
     ModelInfo info = model.info(ModelId(static_cast<uint32_t>(infos.size())), worker.memory().page_bytes);
     const Status fits = check_fits(info, worker.memory().page_bytes, worker.memory().page_count);
     if (fits.ok()) infos.push_back(std::move(info));
-    if (!fits.ok()) ConsoleReporter().on_model(model.folder.name, fits);
+    if (!fits.ok()) reporter.on_model(model.folder.name, fits);
     return !fits.ok();
   });
   return infos;
@@ -149,14 +146,16 @@ std::string data_address(const WorkerFlags& flags, uint16_t port) {
 }
 
 Status run_real(const WorkerFlags& flags) {
+  Journal log(flags.log, standard_error());
   FOLIOT_RETURN_IF_ERROR(flags.worker.check());
   StopSignals signals;
+  ConsoleReporter reporter(log);
   FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
-  FOLIOT_ASSIGN_OR_RETURN(std::vector<CompiledModel> models, compile_repository(flags, signals));
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<CompiledModel> models, compile_repository(flags, signals, reporter));
   if (signals.arrived()) return Status();
   LocalWorker worker(flags.worker, models);
   WorkerLinkOptions options{.name = flags.name,
-                            .models = infos_of(models, worker),
+                            .models = infos_of(models, worker, reporter),
                             .page_count = worker.memory().page_count,
                             .staging_bytes = staging_bytes(flags, models),
                             .drain_timeout = flags.drain_timeout};
@@ -164,9 +163,10 @@ Status run_real(const WorkerFlags& flags) {
     return Status::invalid_argument(
         fmt::format("there is no model that can be served in {}", flags.repository.string()));
   std::function<void()> stop;
-  WorkerLink link(std::move(options), {.log = log,
-                                       .on_registered = [&] { say(fmt::format("ready: {} models", models.size())); },
-                                       .on_drained = [&] { stop(); }});
+  WorkerLink link(std::move(options),
+                  {.log = [&](Severity level, const std::string& line) { log.write(level, line); },
+                   .on_registered = [&] { say(log, fmt::format("ready: {} models", models.size())); },
+                   .on_drained = [&] { stop(); }});
   LinkLoop loop({.connection = {.role = Role::kWorker,
                                 .frame_bytes_max = flags.frame_bytes_max,
                                 .unsent_bytes_max = 4 * flags.frame_bytes_max},
@@ -177,23 +177,25 @@ Status run_real(const WorkerFlags& flags) {
   stop = [&] { loop.stop(); };
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.data_listen));
   FOLIOT_RETURN_IF_ERROR(worker.start(link.payloads(), link));
-  if (!worker.memory_locked()) ConsoleReporter().on_note(kMemoryNotLocked);
+  if (!worker.memory_locked()) reporter.on_note(kMemoryNotLocked);
   for (uint32_t i = 0; i < models.size(); ++i) {
     FOLIOT_RETURN_IF_ERROR(
         worker.add_model(ModelId(i), models[i].package).with_context(fmt::format("model '{}'", models[i].folder.name)));
   }
   link.start(worker.worker(), data_address(flags, port), [&] { loop.wake(); });
   FOLIOT_RETURN_IF_ERROR(loop.keep(flags.controller));
+  FileWatch watch(link_tls_reloads(flags.tls, loop, log));
+  FOLIOT_RETURN_IF_ERROR(watch.start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "links"}, [&] { loop.run(); }));
-  say(fmt::format("listening: front ends on port {}; page cache {}; controller {}", port,
-                  format_bytes(worker.memory().page_count * worker.memory().page_bytes), flags.controller));
+  say(log, fmt::format("listening: front ends on port {}; page cache {}; controller {}", port,
+                       format_bytes(worker.memory().page_count * worker.memory().page_bytes), flags.controller));
 
   signals.wait();
-  say("stopping: finishing what was given");
+  say(log, "stopping: finishing what was given");
   link.drain();
   thread.join();
   worker.stop();
-  say("stopped");
+  say(log, "stopped");
   return Status();
 }
 
@@ -238,6 +240,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_repository_flags(*command, {flags->cache, flags->weights_tier, flags->model_defaults});
   add_worker_flags(*command, flags->worker);
   add_link_tls_flags(*command, flags->tls);
+  add_journal_flags(*command, flags->log);
   command->add_option("--emulate", flags->emulate, "profiles of the models of an emulated worker")
       ->type_name("PROFILE");
   command->add_option("--count", flags->count, "emulated workers, each with a connection of its own")

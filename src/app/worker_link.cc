@@ -80,7 +80,8 @@ class WorkerLink::ControllerConversation : public Conversation {
     link_.controller_ = nullptr;
     link_.forget_actions();
     if (!reason.ok()) {
-      link_.watch_.log(fmt::format("the controller at {} is lost: {}", connection_.peer(), reason.message()));
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the controller at {} is lost: {}", connection_.peer(), reason.message()));
     }
   }
 
@@ -147,7 +148,8 @@ class WorkerLink::ClientConversation : public Conversation {
     std::erase(link_.conversations_, this);
     link_.on_detach(*this, now);
     if (!reason.ok()) {
-      link_.watch_.log(fmt::format("the front end at {} is gone: {}", connection_.peer(), reason.message()));
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the front end at {} is gone: {}", connection_.peer(), reason.message()));
     }
   }
 
@@ -230,7 +232,7 @@ Result<std::unique_ptr<Conversation>> WorkerLink::on_open(Connection& connection
 void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
   std::string complaint = fmt::format("{}: {}", peer, reason.message());
   if (reason.ok() || complaint == last_complaint_) return;
-  watch_.log(complaint);
+  watch_.log(Severity::kWarning, complaint);
   last_complaint_ = std::move(complaint);
 }
 

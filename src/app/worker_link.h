@@ -36,6 +36,7 @@
 
 #include "app/staging_area.h"
 #include "core/ports.h"
+#include "journal/journal.h"
 #include "platform/mpsc_ring.h"
 #include "transport/client_ids.h"
 #include "transport/link_loop.h"
@@ -54,9 +55,9 @@ struct WorkerLinkOptions {
 
 class WorkerLink : public LinkHost, public OutcomeSink {
  public:
-  // One line for whoever watches. `on_registered`: the controller has taken it in.
+  // For whoever watches. `on_registered`: the controller has taken it in.
   struct Watch {
-    std::function<void(const std::string&)> log;
+    std::function<void(Severity, const std::string&)> log;
     std::function<void()> on_registered;
     std::function<void()> on_drained;  // after drain(): nothing is under way, or the time for it is over
   };

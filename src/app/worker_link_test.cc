@@ -103,7 +103,7 @@ class WorkerLinkTest : public ::testing::Test {
                .actions_max = kActionsMax,
                .staging_bytes = kStagingBytes,
                .drain_timeout = Duration::seconds(1)},
-              {.log = [](const std::string&) {},
+              {.log = [](Severity, const std::string&) {},
                .on_registered = [this] { ++registered_; },
                .on_drained = [this] { drained_ = true; }}),
         engine_(payloads_),
@@ -312,7 +312,7 @@ TEST_F(WorkerLinkTest, OneActionTooManyIsRefused) {
 
 TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
   WorkerLink small({.models = {model()}, .page_count = 4, .staging_bytes = 64},
-                   {.log = [](const std::string&) {}, .on_registered = [] {}, .on_drained = [] {}});
+                   {.log = [](Severity, const std::string&) {}, .on_registered = [] {}, .on_drained = [] {}});
   small.start(worker_, "host:1", [] {});
   TestPeer controller(small, Role::kController, "controller:8100");
   controller.tell_time();

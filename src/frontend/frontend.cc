@@ -46,7 +46,7 @@ class MetricsHandler : public HttpHandler {
       response.status = 405;
       response.headers.emplace_back("Allow", "GET");
     } else {
-      response.body.push_back(metrics_.text());
+      response.body.push_back(metrics_.text(gate_.tenants()));
     }
     exchange.respond(std::move(response));
   }
@@ -121,6 +121,7 @@ class HttpPort {
     http_.stop();
   }
   uint16_t port() const { return http_.port(); }
+  Status use_tls(const TlsIdentity& identity) { return http_.use_tls(identity); }
 
  private:
   std::shared_ptr<Mailbox> mailbox_;
@@ -156,6 +157,14 @@ class FrontendServer : public Frontend {
     return status;
   }
   void drain() override { service_.drain(); }
+  void use_keys(std::shared_ptr<const KeyRing> keys) override { gate_.use_keys(std::move(keys)); }
+  Status use_tls(const TlsIdentity& identity) override {
+    FOLIOT_RETURN_IF_ERROR(http_.use_tls(identity));
+    FOLIOT_RETURN_IF_ERROR(metrics_http_.use_tls(identity));
+    if (admin_) FOLIOT_RETURN_IF_ERROR(admin_->use_tls(identity));
+    grpc_.use_tls(identity);
+    return Status();
+  }
   uint64_t in_flight() const override { return service_.rows_in_flight(); }
   void stop() override {
     http_.stop();
@@ -188,7 +197,7 @@ class FrontendServer : public Frontend {
   Statistics statistics_;
   Metrics metrics_{statistics_};
   InferenceService service_;
-  const Gate gate_;
+  Gate gate_;
   HttpPort http_;
   MetricsHandler metrics_handler_;
   HttpServer metrics_http_;

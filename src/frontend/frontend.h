@@ -61,6 +61,12 @@ class Frontend : public CompletionSink, public PayloadStore, public Observer {
   virtual void drain() = 0;
   // Rows in flight.
   virtual uint64_t in_flight() const = 0;
+  // Instead of those that it began with. Any thread. REQUIRES: it has keys.
+  virtual void use_keys(std::shared_ptr<const KeyRing> keys) = 0;
+  // For connections from now on. Any thread. REQUIRES: it speaks TLS, and asks clients
+  // for certificates or not as before. Errors: kInvalidArgument, and those before are
+  // kept.
+  virtual Status use_tls(const TlsIdentity& identity) = 0;
   // Closes everything and joins all threads. REQUIRES: no completion follows.
   virtual void stop() = 0;
   virtual uint16_t http_port() const = 0;

@@ -5,6 +5,8 @@
 #include <boost/beast/core/string.hpp>
 #include <utility>
 
+#include "base/check.h"
+
 namespace foliot {
 namespace {
 
@@ -38,6 +40,44 @@ std::string_view key_in(std::string_view authorization) {
 
 }  // namespace
 
+Gate::Gate(std::shared_ptr<const KeyRing> keys, DenialLog log) : open_(keys == nullptr), log_(std::move(log)) {
+  if (!open_) use_keys(std::move(keys));
+}
+
+void Gate::use_keys(std::shared_ptr<const KeyRing> ring) {
+  FOLIOT_CHECK(!open_ && ring != nullptr);
+  const std::shared_ptr<const Keys> before = keys();
+  auto now = std::make_shared<Keys>();
+  for (const KeyRing::Entry& entry : ring->entries()) {
+    std::shared_ptr<Tenant>& tenant = now->tenants[entry.name];
+    if (before && before->tenants.contains(entry.name)) tenant = before->tenants.at(entry.name);
+    if (!tenant) tenant = std::make_shared<Tenant>(entry.name);
+    tenant->set_limits(entry.limits);
+  }
+  now->ring = std::move(ring);
+  std::lock_guard lock(mutex_);
+  keys_ = std::move(now);
+}
+
+std::shared_ptr<const Gate::Keys> Gate::keys() const {
+  std::lock_guard lock(mutex_);
+  return keys_;
+}
+
+std::shared_ptr<Tenant> Gate::tenant_of(std::string_view authorization) const {
+  if (open_) return nullptr;
+  const auto current = keys();
+  const auto found = current->tenants.find(current->ring->decide(key_in(authorization), Scope::kInfer).name);
+  return found == current->tenants.end() ? nullptr : found->second;
+}
+
+std::vector<TenantStatistics> Gate::tenants() const {
+  std::vector<TenantStatistics> statistics;
+  if (open_) return statistics;
+  for (const auto& [name, tenant] : keys()->tenants) statistics.push_back(tenant->statistics());
+  return statistics;
+}
+
 std::optional<CallError> Gate::turn_away(std::string_view authorization, Scope scope, std::string_view peer,
                                          std::string_view what) const {
   if (open()) return std::nullopt;
@@ -49,7 +89,8 @@ std::optional<CallError> Gate::turn_away(std::string_view authorization, Scope s
     log("somebody", "no key was shown");
     return denial(401, GrpcCode::kUnauthenticated, "a key is needed: send the header 'Authorization: Bearer KEY'");
   }
-  const KeyRing::Decision decision = keys_->decide(key, scope);
+  const std::shared_ptr<const Keys> current = keys();
+  const KeyRing::Decision decision = current->ring->decide(key, scope);
   switch (decision.verdict) {
     case KeyRing::Verdict::kGranted: return std::nullopt;
     case KeyRing::Verdict::kUnknownKey:

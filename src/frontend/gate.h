@@ -1,18 +1,22 @@
-// Gate: lets a call in or not, by the key that it shows. Without a key ring
-// everybody is let in.
+// Gate: lets a call in or not, by the key that it shows, and knows whose limits count
+// for it (frontend/tenant.h). Without a key ring everybody is let in.
 //
 // Threading: any thread.
 #ifndef FOLIOT_FRONTEND_GATE_H_
 #define FOLIOT_FRONTEND_GATE_H_
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "access/key_ring.h"
 #include "frontend/call_error.h"
+#include "frontend/tenant.h"
 
 namespace foliot {
 
@@ -23,17 +27,33 @@ using DenialLog = std::function<void(const std::string&)>;
 class Gate {
  public:
   // `keys` null: open.
-  Gate(std::shared_ptr<const KeyRing> keys, DenialLog log) : keys_(std::move(keys)), log_(std::move(log)) {}
+  Gate(std::shared_ptr<const KeyRing> keys, DenialLog log);
 
-  bool open() const { return keys_ == nullptr; }
+  bool open() const { return open_; }
+  // Instead of those before. A tenant that is in both goes on as it is, but for its
+  // limits. REQUIRES: !open().
+  void use_keys(std::shared_ptr<const KeyRing> keys);
   // `authorization` is the header of that name, "Bearer KEY". Returns why the call is
   // turned away, or nothing. `peer` and `what` are for the log.
   std::optional<CallError> turn_away(std::string_view authorization, Scope scope, std::string_view peer,
                                      std::string_view what) const;
+  // Whose key this is; null: nobody's.
+  std::shared_ptr<Tenant> tenant_of(std::string_view authorization) const;
+  // One for each key.
+  std::vector<TenantStatistics> tenants() const;
 
  private:
-  const std::shared_ptr<const KeyRing> keys_;
+  // What belongs together while calls are let in.
+  struct Keys {
+    std::shared_ptr<const KeyRing> ring;
+    std::map<std::string, std::shared_ptr<Tenant>, std::less<>> tenants;
+  };
+  std::shared_ptr<const Keys> keys() const;
+
+  const bool open_;
   const DenialLog log_;
+  mutable std::mutex mutex_;  // guards the pointer
+  std::shared_ptr<const Keys> keys_;
 };
 
 }  // namespace foliot

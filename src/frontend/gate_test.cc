@@ -64,14 +64,16 @@ Response ask(uint16_t port, const Request& request) {
   return send_and_read(socket, request);
 }
 
-std::shared_ptr<const KeyRing> ring_of(const std::vector<std::pair<std::string, std::string>>& scopes_of_keys) {
+// `limits` is TOML for each key.
+std::shared_ptr<const KeyRing> ring_of(const std::vector<std::pair<std::string, std::string>>& scopes_of_keys,
+                                       const std::string& limits = "") {
   // Tests run side by side.
   const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   const auto file = std::filesystem::path(::testing::TempDir()) / ("foliot_gate_" + test + ".toml");
   std::ofstream stream(file);
   for (const auto& [key, scope] : scopes_of_keys) {
-    stream << fmt::format("[[keys]]\nname = 'the {}'\nscopes = ['{}']\nsha256 = '{}'\n", key, scope,
-                          to_hexadecimal(digest_of(key)));
+    stream << fmt::format("[[keys]]\nname = 'the {}'\nscopes = ['{}']\nsha256 = '{}'\n{}\n", key, scope,
+                          to_hexadecimal(digest_of(key)), limits);
   }
   stream.close();
   return std::make_shared<const KeyRing>(KeyRing::read(file).value());
@@ -110,6 +112,22 @@ class KeysTest : public ::testing::Test {
     if (!key.empty()) context.AddMetadata("authorization", "Bearer " + key);
     inference::ModelInferRequest request;
     request.set_model_name("doubling");
+    inference::ModelInferResponse response;
+    return stub_->ModelInfer(&context, request, &response);
+  }
+
+  // As kDoubling.
+  grpc::Status grpc_infer_rows(const std::string& key) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + key);
+    inference::ModelInferRequest request;
+    request.set_model_name("doubling");
+    auto* tensor = request.add_inputs();
+    tensor->set_name("x");
+    tensor->set_datatype("FP32");
+    tensor->add_shape(1);
+    tensor->add_shape(2);
+    request.add_raw_input_contents(std::string(8, '\0'));
     inference::ModelInferResponse response;
     return stub_->ModelInfer(&context, request, &response);
   }
@@ -187,6 +205,41 @@ TEST_F(KeysTest, AreNeverInTheLog) {
   for (const std::string& line : log_.lines()) EXPECT_THAT(line, AllOf(Not(HasSubstr("secret")), Not(HasSubstr("\n"))));
 }
 
+TEST_F(KeysTest, AreReplacedWhileServing) {
+  const std::string infer = "/v2/models/doubling/infer";
+  server_.frontend->use_keys(ring_of({{"new client", "infer"}}));
+  EXPECT_EQ(http(http::verb::post, infer, "client", kDoubling), 401u);
+  EXPECT_EQ(http(http::verb::post, infer, "new client", kDoubling), 200u);
+}
+
+TEST_F(KeysTest, LimitWhatTheirHoldersAskFor) {
+  server_.frontend->use_keys(ring_of({{"client", "infer"}, {"scraper", "metrics"}}, "requests_in_flight = 1"));
+  const uint16_t port = server_.frontend->http_port();
+  const Request infer = request_for(http::verb::post, "/v2/models/doubling/infer", "client", kDoubling);
+  server_.controller.hold();
+  net::io_context context;
+  net::ip::tcp::socket first = connect(context, port);
+  http::write(first, infer);
+  server_.controller.await_submitted(1);
+  const Response refused = ask(port, infer);
+  EXPECT_EQ(refused.result_int(), 429u);
+  EXPECT_EQ(refused[http::field::retry_after], "1");
+  EXPECT_THAT(refused.body(), HasSubstr(R"("reason":"quota")"));
+  server_.controller.release();
+  boost::beast::flat_buffer buffer;
+  Response answer;
+  http::read(first, buffer, answer);
+  EXPECT_EQ(answer.result_int(), 200u);
+
+  server_.frontend->use_keys(ring_of({{"client", "infer"}, {"scraper", "metrics"}}, "requests_per_second = 0.001"));
+  EXPECT_EQ(ask(port, infer).result_int(), 200u);
+  EXPECT_EQ(ask(port, infer).result_int(), 429u);
+  EXPECT_EQ(grpc_infer_rows("client").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const Response metrics = ask(server_.frontend->metrics_port(), request_for(http::verb::get, "/metrics", "scraper"));
+  EXPECT_THAT(metrics.body(), HasSubstr("foliot_tenant_requests_total{tenant=\"the client\",outcome=\"admitted\"} 2"));
+  EXPECT_THAT(metrics.body(), HasSubstr("foliot_tenant_requests_total{tenant=\"the client\",outcome=\"rate\"} 2"));
+}
+
 TEST(AdminPortTest, ServesTheRepositoryAndNothingElseDoes) {
   FrontendOptions options;
   options.admin_port = 0;
@@ -229,7 +282,7 @@ class TlsTest : public ::testing::Test {
     return grpc::health::v1::Health::NewStub(channel)->Check(&context, {}, &response);
   }
 
-  const TestCertificate server_identity_ = make_test_certificate();
+  TestCertificate server_identity_ = make_test_certificate();
   const TestCertificate client_identity_ = make_test_certificate({.name = "client"});
   const TestCertificate expired_identity_ = make_test_certificate({.name = "client", .days = -1});
   TestServer server_{options()};
@@ -246,6 +299,20 @@ TEST_F(TlsTest, AnswersNobodyElse) {
   EXPECT_ANY_THROW(ask_with(&expired_identity_));
   EXPECT_ANY_THROW(ask(server_.frontend->http_port(), request_for(http::verb::get, "/v2")));
   EXPECT_FALSE(grpc_health(expired_identity_).ok());
+}
+
+TEST_F(TlsTest, ItsCertificateIsReplacedWhileServing) {
+  EXPECT_TRUE(grpc_health(client_identity_).ok());
+  const TestCertificate renewed = make_test_certificate();
+  const TestCertificate other_client = make_test_certificate({.name = "client"});
+  EXPECT_FALSE(server_.frontend->use_tls({renewed.certificate, "no key", other_client.certificate}).ok());
+  EXPECT_EQ(ask_with(&client_identity_).result_int(), 200u) << "what cannot be used changes nothing";
+  ASSERT_TRUE(server_.frontend->use_tls({renewed.certificate, renewed.private_key, other_client.certificate}).ok());
+  EXPECT_ANY_THROW(ask_with(&client_identity_));
+  EXPECT_FALSE(grpc_health(client_identity_).ok());
+  server_identity_ = renewed;
+  EXPECT_EQ(ask_with(&other_client).result_int(), 200u);
+  EXPECT_TRUE(grpc_health(other_client).ok());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "frontend/call_error.h"
+#include "frontend/grpc_credentials.h"
 #include "frontend/grpc_request.h"
 #include "frontend/server_info.h"
 
@@ -77,7 +78,6 @@ struct GrpcServer::State {
   State(GrpcServerOptions given, InferenceService& given_service, ModelRepository& given_repository,
         const Gate& given_gate);
 
-  std::shared_ptr<grpc::ServerCredentials> credentials() const;
   Status start();
   void run();
   void stop();
@@ -109,6 +109,7 @@ struct GrpcServer::State {
   InferenceService& service;
   ModelRepository& repository;
   const Gate& gate;
+  const std::shared_ptr<GrpcCredentials> tls;  // null: plain
   int port = 0;
   // No operation may begin any more. Of the I/O thread.
   bool stopping = false;
@@ -126,15 +127,17 @@ struct GrpcServer::State {
 
 namespace {
 
+std::string_view authorization_of(const grpc::ServerContext& context) {
+  const auto shown = context.client_metadata().find("authorization");
+  if (shown == context.client_metadata().end()) return {};
+  return {shown->second.data(), shown->second.size()};
+}
+
 // Why the caller may not call; nothing if it may. No scope: everybody may.
 std::optional<grpc::Status> turned_away(const Gate& gate, const grpc::ServerContext& context,
                                         std::optional<Scope> scope, std::string_view what) {
   if (gate.open() || !scope) return std::nullopt;
-  const auto shown = context.client_metadata().find("authorization");
-  const std::string_view authorization = shown == context.client_metadata().end()
-                                             ? std::string_view()
-                                             : std::string_view(shown->second.data(), shown->second.size());
-  const auto error = gate.turn_away(authorization, *scope, context.peer(), what);
+  const auto error = gate.turn_away(authorization_of(context), *scope, context.peer(), what);
   if (!error) return std::nullopt;
   return to_grpc(*error);
 }
@@ -194,14 +197,15 @@ class GrpcInference {
  public:
   ModelInferRequest& message() { return message_; }
 
-  std::optional<CallError> start(InferenceService& service, const grpc::ServerContext& context, Mailbox& mailbox,
-                                 CallOwner& owner) {
+  std::optional<CallError> start(InferenceService& service, const std::shared_ptr<Tenant>& tenant,
+                                 const grpc::ServerContext& context, Mailbox& mailbox, CallOwner& owner) {
     Result<GrpcRequest> decoded = decode_grpc_request(message_);
     if (!decoded.ok()) return call_error(decoded.status());
     request_ = std::move(decoded).value();
     request_.query.arrival = service.now();
     request_.query.transport_deadline = deadline_of(context, request_.query.arrival);
-    auto started = service.start(message_.model_name(), message_.model_version(), request_.query, mailbox, owner);
+    auto started =
+        service.start(message_.model_name(), message_.model_version(), request_.query, tenant, mailbox, owner);
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
     pending_ = std::get<std::unique_ptr<PendingCall>>(std::move(started));
     return std::nullopt;
@@ -244,7 +248,10 @@ class UnaryInferenceRpc final : public Rpc, public CallOwner {
     if (!ok || server_.stopping) return server_.remove(*this);
     server_.template add<UnaryInferenceRpc>();
     if (const auto refusal = turned_away(server_.gate, context_, Scope::kInfer, "ModelInfer")) return finish(*refusal);
-    if (const auto error = inference_.start(server_.service, context_, *server_.mailbox, *this)) finish_with(*error);
+    const std::shared_ptr<Tenant> tenant = server_.gate.tenant_of(authorization_of(context_));
+    if (const auto error = inference_.start(server_.service, tenant, context_, *server_.mailbox, *this)) {
+      finish_with(*error);
+    }
   }
   void finish_with(const CallError& error) {
     if (!error.reason.empty()) context_.AddTrailingMetadata("foliot-refusal", std::string(error.reason));
@@ -309,6 +316,7 @@ class StreamInferenceRpc final : public Rpc {
       stream_.Finish(*refusal, static_cast<Event*>(&finished_tag_));
       return;
     }
+    tenant_ = server_.gate.tenant_of(authorization_of(context_));
     read();
   }
 
@@ -334,7 +342,7 @@ class StreamInferenceRpc final : public Rpc {
     in_flight_.splice(in_flight_.begin(), next_);
     Item& item = in_flight_.front();
     item.place = in_flight_.begin();
-    if (const auto error = item.inference.start(server_.service, context_, *server_.mailbox, item))
+    if (const auto error = item.inference.start(server_.service, tenant_, context_, *server_.mailbox, item))
       answer_with(item, *error);
   }
   void on_item_done(Item& item) {
@@ -392,6 +400,7 @@ class StreamInferenceRpc final : public Rpc {
   State& server_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, ModelInferRequest> stream_{&context_};
+  std::shared_ptr<Tenant> tenant_;
   std::list<Item> next_;  // the one that is being read
   std::list<Item> in_flight_;
   std::list<Item> to_write_;  // the first may be being written
@@ -418,6 +427,7 @@ GrpcServer::State::State(GrpcServerOptions given, InferenceService& given_servic
       service(given_service),
       repository(given_repository),
       gate(given_gate),
+      tls(options.tls ? std::make_shared<GrpcCredentials>(*options.tls) : nullptr),
       mailbox(std::make_shared<Mailbox>(options.requests_in_flight_max, [this] {
         // Long past, or gRPC would round it up to the next millisecond.
         mail_alarm.Set(queue.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), static_cast<Event*>(&mail_tag));
@@ -586,21 +596,12 @@ void GrpcServer::State::serve_health() {
 
 #undef FOLIOT_ACCEPT
 
-std::shared_ptr<grpc::ServerCredentials> GrpcServer::State::credentials() const {
-  if (!options.tls) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions tls(options.tls->peer_authority.empty()
-                                            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  tls.pem_root_certs = options.tls->peer_authority;
-  tls.pem_key_cert_pairs.push_back({options.tls->private_key, options.tls->certificate});
-  return grpc::SslServerCredentials(tls);
-}
-
 Status GrpcServer::State::start() {
   const bool ipv6 = options.address.find(':') != std::string::npos;
   const std::string host = ipv6 ? fmt::format("[{}]", options.address) : options.address;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(fmt::format("{}:{}", host, options.port), credentials(), &port);
+  builder.AddListeningPort(fmt::format("{}:{}", host, options.port), tls ? tls : grpc::InsecureServerCredentials(),
+                           &port);
   // By default gRPC lets two servers share a port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.requests_in_flight_max));
@@ -669,6 +670,11 @@ GrpcServer::~GrpcServer() { stop(); }
 Status GrpcServer::start() { return state_->start(); }
 
 void GrpcServer::stop() { state_->stop(); }
+
+void GrpcServer::use_tls(const TlsIdentity& identity) {
+  FOLIOT_CHECK(state_->tls != nullptr);
+  state_->tls->use(identity);
+}
 
 uint16_t GrpcServer::port() const { return static_cast<uint16_t>(state_->port); }
 

@@ -49,6 +49,8 @@ class GrpcServer {
   // Ends every call and joins the thread. REQUIRES: no completion follows.
   void stop();
   uint16_t port() const;
+  // For connections from now on. REQUIRES: options.tls. Any thread.
+  void use_tls(const TlsIdentity& identity);
 
  private:
   struct State;

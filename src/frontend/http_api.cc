@@ -185,9 +185,10 @@ class HttpInference : public HttpPending, public CallOwner {
       : service_(service), exchange_(exchange), request_(std::move(request)) {}
 
   // An error, or nothing if the answer comes later.
-  std::optional<CallError> start(const std::string& model, const std::string& version, Mailbox& mailbox) {
+  std::optional<CallError> start(const std::string& model, const std::string& version,
+                                 const std::shared_ptr<Tenant>& tenant, Mailbox& mailbox) {
     request_.query.arrival = exchange_.arrival();
-    InferenceService::Started started = service_.start(model, version, request_.query, mailbox, *this);
+    InferenceService::Started started = service_.start(model, version, request_.query, tenant, mailbox, *this);
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
     pending_ = std::get<std::unique_ptr<PendingCall>>(std::move(started));
     return std::nullopt;
@@ -394,7 +395,10 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
   if (!request.ok()) return exchange.respond(error_response(request.status()));
 
   auto inference = std::make_unique<HttpInference>(service_, exchange, std::move(request).value());
-  if (const auto error = inference->start(model, version, *mailbox_)) return exchange.respond(error_response(*error));
+  const std::shared_ptr<Tenant> tenant = gate_.tenant_of(exchange.header("Authorization"));
+  if (const auto error = inference->start(model, version, tenant, *mailbox_)) {
+    return exchange.respond(error_response(*error));
+  }
   exchange.keep(std::move(inference));
 }
 

@@ -69,6 +69,25 @@ std::string head_of(const HttpResponse& response, bool keep_alive, unsigned vers
   return head;
 }
 
+Result<std::unique_ptr<HttpStream::TlsContext>> make_tls_context(const TlsIdentity& identity) {
+  auto tls = std::make_unique<HttpStream::TlsContext>(HttpStream::TlsContext::tls_server);
+  error_code error;
+  const auto use = [&](auto step) {
+    if (!error) step();
+  };
+  use([&] { tls->set_options(HttpStream::TlsContext::no_tlsv1 | HttpStream::TlsContext::no_tlsv1_1, error); });
+  use([&] { tls->use_certificate_chain(net::buffer(identity.certificate), error); });
+  use([&] { tls->use_private_key(net::buffer(identity.private_key), HttpStream::TlsContext::pem, error); });
+  // Needed for sessions to be resumed where certificates are asked for.
+  SSL_CTX_set_session_id_context(tls->native_handle(), reinterpret_cast<const unsigned char*>("foliot"), 6);
+  if (!identity.peer_authority.empty()) {
+    use([&] { tls->add_certificate_authority(net::buffer(identity.peer_authority), error); });
+    use([&] { tls->set_verify_mode(net::ssl::verify_peer | net::ssl::verify_fail_if_no_peer_cert, error); });
+  }
+  if (error) return Status::invalid_argument(fmt::format("TLS: {}", error.message()));
+  return tls;
+}
+
 }  // namespace
 
 struct HttpServer::State {
@@ -88,7 +107,7 @@ struct HttpServer::State {
   TimePoint next_eviction;
   uint64_t bodies_bytes = 0;  // outlives the context, and so every session
   net::io_context context{1};
-  std::optional<HttpStream::TlsContext> tls;
+  std::unique_ptr<HttpStream::TlsContext> tls;  // null: plain
   std::unordered_set<std::shared_ptr<Session>> sessions;
   tcp::acceptor acceptor{context};
   net::steady_timer sweep_timer{context};
@@ -101,8 +120,7 @@ struct HttpServer::State {
 // response any more; held by its own handlers while an operation is under way.
 class HttpServer::Session final : public HttpExchange, public std::enable_shared_from_this<Session> {
  public:
-  Session(State& server, tcp::socket socket)
-      : server_(server), stream_(std::move(socket), server.tls ? &*server.tls : nullptr) {}
+  Session(State& server, tcp::socket socket) : server_(server), stream_(std::move(socket), server.tls.get()) {}
   ~Session() { hold_body(0); }
 
   void start();
@@ -425,22 +443,8 @@ void HttpServer::Session::close() {
 
 Status HttpServer::State::prepare_tls() {
   if (!options.tls) return Status();
-  const TlsIdentity& identity = *options.tls;
-  tls.emplace(HttpStream::TlsContext::tls_server);
-  error_code error;
-  const auto use = [&](auto step) {
-    if (!error) step();
-  };
-  use([&] { tls->set_options(HttpStream::TlsContext::no_tlsv1 | HttpStream::TlsContext::no_tlsv1_1, error); });
-  use([&] { tls->use_certificate_chain(net::buffer(identity.certificate), error); });
-  use([&] { tls->use_private_key(net::buffer(identity.private_key), HttpStream::TlsContext::pem, error); });
-  // Needed for sessions to be resumed where certificates are asked for.
-  SSL_CTX_set_session_id_context(tls->native_handle(), reinterpret_cast<const unsigned char*>("foliot"), 6);
-  if (!identity.peer_authority.empty()) {
-    use([&] { tls->add_certificate_authority(net::buffer(identity.peer_authority), error); });
-    use([&] { tls->set_verify_mode(net::ssl::verify_peer | net::ssl::verify_fail_if_no_peer_cert, error); });
-  }
-  return error ? Status::invalid_argument(fmt::format("TLS: {}", error.message())) : Status();
+  FOLIOT_ASSIGN_OR_RETURN(tls, make_tls_context(*options.tls));
+  return Status();
 }
 
 Status HttpServer::State::bind() {
@@ -537,6 +541,15 @@ void HttpServer::stop() {
 }
 
 uint16_t HttpServer::port() const { return state_->port; }
+
+Status HttpServer::use_tls(const TlsIdentity& identity) {
+  FOLIOT_CHECK(state_->options.tls.has_value());
+  FOLIOT_ASSIGN_OR_RETURN(auto tls, make_tls_context(identity));
+  // Connections that are there have a share in what they began with.
+  net::post(state_->context,
+            [this, shared = std::make_shared<decltype(tls)>(std::move(tls))] { state_->tls = std::move(*shared); });
+  return Status();
+}
 
 void HttpServer::post(std::function<void()> task) { net::post(state_->context, std::move(task)); }
 

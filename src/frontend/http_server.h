@@ -104,6 +104,9 @@ class HttpServer {
   // Closes every connection and joins the thread.
   void stop();
   uint16_t port() const;
+  // For connections from now on. REQUIRES: options.tls. Any thread. Errors:
+  // kInvalidArgument, and those before are kept.
+  Status use_tls(const TlsIdentity& identity);
   // Runs `task` on the I/O thread. Any thread.
   void post(std::function<void()> task);
 

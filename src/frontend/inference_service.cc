@@ -33,7 +33,8 @@ Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view
 }
 
 InferenceService::Started InferenceService::start(std::string_view model, std::string_view version,
-                                                  const InferenceQuery& query, Mailbox& mailbox, CallOwner& owner) {
+                                                  const InferenceQuery& query, const std::shared_ptr<Tenant>& tenant,
+                                                  Mailbox& mailbox, CallOwner& owner) {
   Result<std::shared_ptr<const ModelInfo>> info = find(model, version);
   if (!info.ok()) return call_error(info.status());
   ModelCounters& counters = statistics_.of(**info);
@@ -45,7 +46,15 @@ InferenceService::Started InferenceService::start(std::string_view model, std::s
   if (draining_.load(std::memory_order_relaxed))
     return refuse(**call, Refusal::kDraining, "the server is shutting down");
 
-  auto pending = std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox, owner, counters);
+  const uint32_t rows = (*call)->rows();
+  if (tenant) {
+    if (auto over_limit = tenant->enter(rows, now_())) {
+      counters.count_failed(now_() - query.arrival);
+      return *std::move(over_limit);
+    }
+  }
+  auto pending = std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox, owner, counters,
+                                               TenantLease(tenant, rows));
   if (pending->handles().empty()) return refuse(pending->call(), Refusal::kOverload, "too many requests in flight");
   submit(*pending);
   return pending;

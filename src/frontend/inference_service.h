@@ -35,10 +35,10 @@ class InferenceService : public CompletionSink {
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
 
   using Started = std::variant<std::unique_ptr<PendingCall>, CallError>;
-  // Checks and submits. The query's bytes stay where they are until the call is
+  // Checks and submits, if `tenant` may; null: everybody may. The query's bytes stay where they are until the call is
   // done; owner.on_call_done() then runs on the mailbox's thread.
-  Started start(std::string_view model, std::string_view version, const InferenceQuery& query, Mailbox& mailbox,
-                CallOwner& owner);
+  Started start(std::string_view model, std::string_view version, const InferenceQuery& query,
+                const std::shared_ptr<Tenant>& tenant, Mailbox& mailbox, CallOwner& owner);
   // The client went away. The owner is still told when the call is done.
   void cancel(const PendingCall& pending);
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 namespace foliot {
 namespace {
@@ -20,6 +21,7 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Boundaries = Histogram::BucketBoundaries;
 
+constexpr size_t kTenantsShownMax = 100;
 constexpr size_t kOutcomes = static_cast<size_t>(kRefusalLast) + 1;
 
 // 100 us to 10 s, ten buckets in each factor of ten.
@@ -90,6 +92,44 @@ void append_triton_families(std::vector<prometheus::MetricFamily>& families,
       [&](const ModelStatistics& model) { return microseconds(model.compute_infer); });
   add("nv_inference_compute_output_duration_us", "Time of answered calls in OUTPUT",
       [&](const ModelStatistics& model) { return microseconds(model.compute_output); });
+}
+
+// So that a file of many keys does not make many series.
+std::vector<TenantStatistics> bounded(std::vector<TenantStatistics> tenants) {
+  if (tenants.size() <= kTenantsShownMax) return tenants;
+  TenantStatistics others{.name = "(others)"};
+  for (size_t i = kTenantsShownMax; i < tenants.size(); ++i) {
+    others.admitted += tenants[i].admitted;
+    others.over_rate += tenants[i].over_rate;
+    others.over_in_flight += tenants[i].over_in_flight;
+    others.in_flight += tenants[i].in_flight;
+  }
+  tenants.resize(kTenantsShownMax);
+  tenants.push_back(others);
+  return tenants;
+}
+
+void append_tenant_families(std::vector<prometheus::MetricFamily>& families,
+                            const std::vector<TenantStatistics>& tenants) {
+  prometheus::MetricFamily requests{.name = "foliot_tenant_requests_total",
+                                    .help = "Requests (rows) by the key that asked, and whether its limits let them in",
+                                    .type = prometheus::MetricType::Counter};
+  prometheus::MetricFamily in_flight{.name = "foliot_tenant_requests_in_flight",
+                                     .help = "Requests (rows) of a key that are not answered yet",
+                                     .type = prometheus::MetricType::Gauge};
+  for (const TenantStatistics& tenant : tenants) {
+    for (const auto& [outcome, count] : {std::pair("admitted", tenant.admitted), std::pair("rate", tenant.over_rate),
+                                         std::pair("in_flight", tenant.over_in_flight)}) {
+      prometheus::ClientMetric& metric = requests.metric.emplace_back();
+      metric.label = {{"tenant", tenant.name}, {"outcome", outcome}};
+      metric.counter.value = static_cast<double>(count);
+    }
+    prometheus::ClientMetric& metric = in_flight.metric.emplace_back();
+    metric.label = {{"tenant", tenant.name}};
+    metric.gauge.value = static_cast<double>(tenant.in_flight);
+  }
+  families.push_back(std::move(requests));
+  families.push_back(std::move(in_flight));
 }
 
 }  // namespace
@@ -174,8 +214,9 @@ void Metrics::count_refused(const ModelInfo& model, Refusal refusal, uint32_t ro
   if (had_deadline) series_->deadline_missed.Add({{"model", model.name}}).Increment(rows);
 }
 
-std::string Metrics::text() const {
+std::string Metrics::text(const std::vector<TenantStatistics>& tenants) const {
   std::vector<prometheus::MetricFamily> families = series_->registry.Collect();
+  if (!tenants.empty()) append_tenant_families(families, bounded(tenants));
   append_triton_families(families, series_->statistics.snapshot());
   return prometheus::TextSerializer().Serialize(families);
 }

@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/observer.h"
 #include "frontend/statistics.h"
+#include "frontend/tenant.h"
 
 namespace foliot {
 
@@ -26,8 +28,8 @@ class Metrics : public Observer {
   // Rows that the front end refused itself, of which the controller knows nothing.
   void count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline);
 
-  // Prometheus' text format.
-  std::string text() const;
+  // Prometheus' text format. Tenants beyond the first hundred, by name, are one.
+  std::string text(const std::vector<TenantStatistics>& tenants = {}) const;
 
   void on_model(const ModelInfo& model) override;
   void on_completion(const Completion& completion, TimePoint now) override;

@@ -22,7 +22,7 @@ class PayloadTableTest : public ::testing::Test {
         .id = "", .timeout = {}, .arrival = {}, .inputs = {{"x", "FP32", {rows, 2}, bytes}}, .outputs = {}};
     auto call = InferenceCall::make(model_, query);
     FOLIOT_CHECK(call.ok());
-    return std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox_, owner_, counters_);
+    return std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox_, owner_, counters_, TenantLease());
   }
 
   std::shared_ptr<const ModelInfo> model_ = std::make_shared<ModelInfo>(doubling_model(ModelId(1)));

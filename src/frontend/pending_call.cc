@@ -18,12 +18,13 @@ uint64_t milliseconds_since_1970() {
 }  // namespace
 
 PendingCall::PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
-                         ModelCounters& counters)
+                         ModelCounters& counters, TenantLease lease)
     : call_(std::move(call)),
       table_(table),
       mailbox_(mailbox),
       owner_(owner),
       counters_(counters),
+      lease_(std::move(lease)),
       handles_(call_->rows()) {
   if (!table_.acquire(*this, handles_)) handles_.clear();
 }

@@ -13,6 +13,7 @@
 #include "frontend/mailbox.h"
 #include "frontend/payload_table.h"
 #include "frontend/statistics.h"
+#include "frontend/tenant.h"
 
 namespace foliot {
 
@@ -20,7 +21,7 @@ class PendingCall {
  public:
   // All references outlive this.
   PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
-              ModelCounters& counters);
+              ModelCounters& counters, TenantLease lease);
   ~PendingCall();
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
@@ -40,6 +41,7 @@ class PendingCall {
   Mailbox& mailbox_;
   CallOwner& owner_;
   ModelCounters& counters_;
+  const TenantLease lease_;
   std::vector<PayloadHandle> handles_;
 };
 

@@ -1,0 +1,72 @@
+// Tenant: whoever shows one key, and how much of the machine that key may ask for. A
+// request is a row, as everywhere behind the front end.
+//
+// What the rate leaves unused is kept for up to a second. A call of several rows is
+// let in while anything of it is left, and pays for all of them afterwards; so no call
+// is too large for a rate.
+//
+// Threading: any thread.
+#ifndef FOLIOT_FRONTEND_TENANT_H_
+#define FOLIOT_FRONTEND_TENANT_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "access/key_ring.h"
+#include "base/time.h"
+#include "frontend/call_error.h"
+
+namespace foliot {
+
+// Of requests.
+struct TenantStatistics {
+  std::string name;
+  uint64_t admitted = 0;
+  uint64_t over_rate = 0;
+  uint64_t over_in_flight = 0;
+  uint64_t in_flight = 0;
+};
+
+class Tenant {
+ public:
+  explicit Tenant(std::string name, const KeyLimits& limits = {}) : limits_(limits) {
+    statistics_.name = std::move(name);
+  }
+
+  void set_limits(const KeyLimits& limits);
+  // Lets a call in, whose requests are in flight until leave(); or says why not: 429.
+  std::optional<CallError> enter(uint32_t requests, TimePoint now);
+  void leave(uint32_t requests);
+  TenantStatistics statistics() const;
+
+ private:
+  mutable std::mutex mutex_;
+  KeyLimits limits_;
+  std::optional<double> allowance_;  // of requests, as of then; nullopt: all of a second's
+  TimePoint allowance_at_;
+  TenantStatistics statistics_;
+};
+
+// Leaves when it is destroyed.
+class TenantLease {
+ public:
+  TenantLease() = default;
+  TenantLease(std::shared_ptr<Tenant> tenant, uint32_t requests) : tenant_(std::move(tenant)), requests_(requests) {}
+  TenantLease(TenantLease&& other) noexcept : tenant_(std::move(other.tenant_)), requests_(other.requests_) {}
+  TenantLease& operator=(TenantLease&&) = delete;
+  ~TenantLease() {
+    if (tenant_) tenant_->leave(requests_);
+  }
+
+ private:
+  std::shared_ptr<Tenant> tenant_;
+  uint32_t requests_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_TENANT_H_
