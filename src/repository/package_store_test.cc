@@ -106,7 +106,7 @@ TEST_F(PackageStoreTest, AFailureLeavesNothingBehind) {
 }
 
 TEST_F(PackageStoreTest, WhatTheCompilerWroteIsChecked) {
-  during_ = [](int output) { EXPECT_EQ(::write(output, "nonsense", 8), 8); };
+  during_ = [](int output) { EXPECT_EQ(::pwrite(output, "nonsense", 8, 1 << 20), 8); };  // behind the package
   EXPECT_EQ(get().status().code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(files().empty());
 }
