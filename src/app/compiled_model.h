@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "app/startup_reporter.h"
+#include "app/commands/startup_reporter.h"
 #include "core/model_info.h"
 #include "program/package.h"
 #include "repository/model_folder.h"

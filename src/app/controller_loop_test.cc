@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "app/cluster/relay.h"
 #include "app/executor_thread.h"
-#include "app/relay.h"
 #include "app/schedulers.h"
 #include "platform/clock.h"
 #include "worker/worker.h"

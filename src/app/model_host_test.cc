@@ -10,8 +10,8 @@
 #include <set>
 #include <thread>
 
+#include "app/cluster/relay.h"
 #include "app/executor_thread.h"
-#include "app/relay.h"
 #include "app/schedulers.h"
 #include "platform/clock.h"
 

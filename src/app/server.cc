@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "app/cluster/relay.h"
+#include "app/commands/confined_compile_command.h"
 #include "app/compiled_model.h"
-#include "app/confined_compile_command.h"
 #include "app/controller_loop.h"
 #include "app/local_worker.h"
 #include "app/model_host.h"
-#include "app/relay.h"
 #include "app/repository_service.h"
 #include "app/schedulers.h"
 #include "base/units.h"

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "app/commands/startup_reporter.h"
 #include "app/server_options.h"
-#include "app/startup_reporter.h"
 #include "base/status.h"
 #include "frontend/frontend.h"
 

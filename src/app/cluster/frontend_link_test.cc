@@ -1,0 +1,341 @@
+// A front end's links, with a front end that only keeps payloads and answers, and
+// peers whose bytes the test writes. The loop is never run; it only notes whom it is
+// to connect to.
+#include "app/cluster/frontend_link.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/cluster/test_peer.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr uint32_t kModel = 40;  // as the controller calls it
+constexpr uint32_t kRequestsMax = 4;
+constexpr uint16_t kNumber = 5;
+
+TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+
+// One float in, one out.
+ModelInfo model() {
+  ModelInfo model;
+  model.id = ModelId(kModel);
+  model.name = "doubling";
+  model.inputs = {{"x", DataType::kFloat32, {1}, {""}}};
+  model.outputs = {{"y", DataType::kFloat32, {1}, {""}}};
+  model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(1)}}};
+  return model;
+}
+
+class FakeFrontend : public Frontend {
+ public:
+  Status start() override { return Status(); }
+  void drain() override {}
+  uint64_t in_flight() const override { return 0; }
+  void use_keys(std::shared_ptr<const KeyRing>) override {}
+  Status use_tls(const TlsIdentity&) override { return Status(); }
+  void stop() override {}
+  uint16_t http_port() const override { return 0; }
+  uint16_t grpc_port() const override { return 0; }
+  uint16_t metrics_port() const override { return 0; }
+  std::optional<uint16_t> admin_port() const override { return std::nullopt; }
+  std::span<const std::byte> input(PayloadHandle payload, uint32_t) override {
+    return std::as_bytes(std::span(&inputs[payload.value()], 1));
+  }
+  std::span<std::byte> output(PayloadHandle payload, uint32_t) override {
+    return std::as_writable_bytes(std::span(&outputs[payload.value()], 1));
+  }
+  void complete(const Completion& completion) override { completions.push_back(completion); }
+
+  // "request: number" of what was served, "request: refusal" of the rest, in order.
+  std::vector<std::string> answers() const {
+    std::vector<std::string> texts;
+    for (const Completion& completion : completions) {
+      const std::string end = completion.served()
+                                  ? std::to_string(static_cast<int>(outputs.at(completion.payload.value())))
+                                  : std::string(to_string(completion.refusal));
+      texts.push_back(std::to_string(completion.id.value()) + ": " + end);
+    }
+    return texts;
+  }
+
+  std::map<uint64_t, float> inputs;
+  std::map<uint64_t, float> outputs;
+  std::vector<Completion> completions;
+};
+
+// A worker on the data link.
+class WorkerPeer : public TestPeer {
+ public:
+  WorkerPeer(FrontendLink& link, const std::string& address) : TestPeer(link, Role::kWorker, address) {}
+  Status send(uint64_t action, const Request& request, float number) {
+    return say(Outputs{ActionId(action), request.id, request.payload, {std::as_bytes(std::span(&number, 1))}});
+  }
+  Status send_nothing(uint64_t action, const Request& request) {
+    return say(Outputs{ActionId(action), request.id, request.payload, {}});
+  }
+};
+
+class FrontendLinkTest : public ::testing::Test {
+ protected:
+  FrontendLinkTest()
+      : link_(catalog_, kRequestsMax,
+              {.log = [](Severity, const std::string&) {}, .on_ready = [this](size_t) { ++ready_; }}),
+        loop_({.connection = {.role = Role::kClient}}, link_) {
+    link_.start(frontend_, loop_);
+    meet_controller();
+    for (uint32_t i = 0; i < 2; ++i) workers_.push_back(std::make_unique<WorkerPeer>(link_, address(i)));
+  }
+
+  static std::string address(uint32_t worker) { return "worker" + std::to_string(worker) + ":8200"; }
+  static Workers two_workers() { return {{{"a", address(0), {DeviceId(0)}}, {"b", address(1), {DeviceId(1)}}}}; }
+  void meet_controller() {
+    controller_ = std::make_unique<TestPeer>(link_, Role::kController, "controller:8100");
+    EXPECT_TRUE(controller_->say(Admission{kNumber}).ok());
+    EXPECT_TRUE(controller_->say(two_workers()).ok());
+    EXPECT_TRUE(controller_->say(Models{{model()}}).ok());
+    controller_->tell_time();
+  }
+
+  // What the controller is told of a request of the front end's.
+  Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
+    link_.submit({.id = RequestId(id),
+                  .model = catalog_.snapshot()->at("doubling").info->id,
+                  .payload = PayloadHandle(payload),
+                  .arrival = now_,
+                  .deadline = at_ms(deadline_ms)});
+    link_.on_turn_end(now_);
+    const auto told = controller_->heard<Request>(MessageType::kRequest);
+    return told.empty() ? Request() : told.back();
+  }
+  Status complete(const Request& request, uint64_t action, uint32_t device = 0, Refusal refusal = Refusal::kNone) {
+    return controller_->say(Completion{.id = request.id,
+                                       .model = request.model,
+                                       .payload = request.payload,
+                                       .refusal = refusal,
+                                       .finished = now_,
+                                       .action = ActionId(action),
+                                       .device = DeviceId(device)});
+  }
+  void pass(int64_t ms) {
+    now_ = at_ms(ms);
+    for (TestPeer* peer :
+         {controller_.get(), static_cast<TestPeer*>(workers_[0].get()), static_cast<TestPeer*>(workers_[1].get())}) {
+      peer->now = now_;
+    }
+    link_.on_turn_end(now_);
+  }
+
+  TimePoint now_ = at_ms(1);
+  int ready_ = 0;
+  Catalog catalog_;
+  FakeFrontend frontend_;
+  FrontendLink link_;
+  LinkLoop loop_;
+  std::unique_ptr<TestPeer> controller_;
+  std::vector<std::unique_ptr<WorkerPeer>> workers_;
+};
+
+TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
+  EXPECT_EQ(ready_, 1);
+  EXPECT_TRUE(catalog_.ready());
+  EXPECT_EQ(catalog_.snapshot()->at("doubling").state, ModelState::kReady);
+  for (const auto& worker : workers_) {
+    const auto attached = worker->heard<Attach>(MessageType::kAttach);
+    ASSERT_EQ(attached.size(), 1u);
+    EXPECT_EQ(attached[0].client, kNumber);
+  }
+}
+
+TEST_F(FrontendLinkTest, OutputsAndCompletionAreJoinedInWhateverOrderTheyCome) {
+  const Request first = ask(100, 1);
+  const Request second = ask(101, 2);
+  ASSERT_TRUE(workers_[0]->send(7, first, 10).ok());
+  ASSERT_TRUE(complete(second, 8).ok());
+  EXPECT_THAT(frontend_.answers(), IsEmpty());
+  ASSERT_TRUE(complete(first, 7).ok());
+  ASSERT_TRUE(workers_[0]->send(8, second, 20).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 10", "101: 20"));
+}
+
+TEST_F(FrontendLinkTest, OutputsOfAFencedWorkerDoNotCount) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok()) << "of a worker that will be given up";
+  ASSERT_TRUE(workers_[1]->send(8, request, 20).ok());
+  ASSERT_TRUE(complete(request, 8, 1).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 20"));
+  ASSERT_TRUE(workers_[0]->send(7, request, 30).ok()) << "it does not know";
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 20")) << "one answer";
+}
+
+TEST_F(FrontendLinkTest, OutputsOfAFencedWorkerThatComeAfterTheCompletionDoNotCountEither) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(complete(request, 8, 1).ok());
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok());
+  EXPECT_THAT(frontend_.answers(), IsEmpty());
+  ASSERT_TRUE(workers_[1]->send(8, request, 20).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 20"));
+}
+
+TEST_F(FrontendLinkTest, TwoCompletionsAreOneAnswer) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(complete(request, 7, 0, Refusal::kOverload).ok());
+  ASSERT_TRUE(complete(request, 8, 1, Refusal::kOverload).ok());
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: overload"));
+}
+
+TEST_F(FrontendLinkTest, AnAnswerOfAnEarlierRequestInTheSamePlaceIsNotTakenForTheNextOnes) {
+  const Request first = ask(100, 1);
+  ASSERT_TRUE(complete(first, 7, 0, Refusal::kWorkerLost).ok());
+  const Request second = ask(101, 2);
+  ASSERT_EQ(second.payload, first.payload) << "the place is used again";
+  ASSERT_TRUE(workers_[0]->send(7, first, 10).ok());
+  ASSERT_TRUE(complete(first, 7).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+  ASSERT_TRUE(workers_[0]->send(8, second, 20).ok());
+  ASSERT_TRUE(complete(second, 8).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost", "101: 20"));
+}
+
+TEST_F(FrontendLinkTest, WhatIsJoinedAfterItsDeadlineIsLate) {
+  const Request joined = ask(100, 1, 50);
+  const Request missing = ask(101, 2, 50);
+  ASSERT_TRUE(complete(joined, 7).ok());
+  ASSERT_TRUE(complete(missing, 8).ok());
+  workers_[0]->now = at_ms(51);
+  ASSERT_TRUE(workers_[0]->send(7, joined, 10).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: late"));
+  pass(60);
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: late", "101: late"));
+}
+
+TEST_F(FrontendLinkTest, OutputsThatNeverComeAreNotWaitedForEver) {
+  const Request request = ask(100, 1, 1'000'000);
+  ASSERT_TRUE(complete(request, 7).ok());
+  for (int64_t ms = 500; ms < 10'000; ms += 500) {
+    pass(ms);
+    controller_->tell_time();
+    for (const auto& worker : workers_) worker->tell_time();
+  }
+  EXPECT_THAT(frontend_.answers(), IsEmpty());
+  pass(10'100);
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+}
+
+TEST_F(FrontendLinkTest, OutputsOfAWorkerWhoseLinkIsLostAreMissed) {
+  const Request answered = ask(100, 1);
+  const Request running = ask(101, 2);
+  ASSERT_TRUE(complete(answered, 7, 0).ok());
+  workers_[0]->close();
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+  ASSERT_TRUE(workers_[1]->send(8, running, 20).ok());
+  ASSERT_TRUE(complete(running, 8, 1).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost", "101: 20"));
+}
+
+TEST_F(FrontendLinkTest, OutputsWithoutTensorsMeanThatTheInputsDidNotArrive) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(complete(request, 7).ok());
+  ASSERT_TRUE(workers_[0]->send_nothing(7, request).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+}
+
+TEST_F(FrontendLinkTest, AGoodbyeInTheMiddleRefusesAllThatIsInFlight) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok());
+  EXPECT_THAT(controller_->say(Goodbye{"it has stopped"}).message(), HasSubstr("it has stopped"));
+  controller_->close();
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: disconnected"));
+  EXPECT_FALSE(catalog_.ready());
+  EXPECT_EQ(catalog_.snapshot()->at("doubling").state, ModelState::kLoading);
+
+  meet_controller();
+  EXPECT_TRUE(catalog_.ready());
+  ask(101, 1);
+  EXPECT_EQ(frontend_.completions.size(), 1u);
+}
+
+TEST_F(FrontendLinkTest, WhatWasAskedOfAModelOfBeforeIsRefused) {
+  const ModelId before = catalog_.snapshot()->at("doubling").info->id;
+  controller_->close();
+  link_.submit({.id = RequestId(100), .model = before, .payload = PayloadHandle(1), .deadline = at_ms(1000)});
+  link_.on_turn_end(now_);
+  meet_controller();
+  link_.submit({.id = RequestId(101), .model = before, .payload = PayloadHandle(2), .deadline = at_ms(1000)});
+  link_.on_turn_end(now_);
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: disconnected", "101: disconnected"));
+}
+
+TEST_F(FrontendLinkTest, InputsAreSentToWhoeverFetchesThem) {
+  const Request request = ask(100, 1);
+  frontend_.inputs[1] = 4;
+  ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(7), request.id, request.payload}).ok());
+  const auto inputs = workers_[0]->heard<Inputs>(MessageType::kInputs);
+  ASSERT_EQ(inputs.size(), 1u);
+  ASSERT_EQ(inputs[0].tensors.size(), 1u);
+  float number;
+  std::memcpy(&number, inputs[0].tensors[0].data(), sizeof(number));
+  EXPECT_EQ(number, 4);
+  ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(8), RequestId(999), PayloadHandle(999)}).ok());
+  EXPECT_THAT(workers_[0]->heard<Inputs>(MessageType::kInputs).at(0).tensors, IsEmpty()) << "it is over";
+}
+
+TEST_F(FrontendLinkTest, ACancellationIsPassedOn) {
+  const Request request = ask(100, 1);
+  link_.cancel(RequestId(100));
+  link_.cancel(RequestId(12345));
+  link_.on_turn_end(now_);
+  const auto cancelled = controller_->heard<Cancel>(MessageType::kCancel);
+  ASSERT_EQ(cancelled.size(), 1u);
+  EXPECT_EQ(cancelled[0].request, request.id);
+}
+
+TEST_F(FrontendLinkTest, AsManyRequestsAsItHasPlacesForAreInFlight) {
+  std::vector<Request> told;
+  for (uint64_t i = 0; i < kRequestsMax; ++i) told.push_back(ask(100 + i, i));
+  for (uint64_t i = 0; i < kRequestsMax; ++i) link_.cancel(RequestId(100 + i));  // the ring holds these, too
+  link_.on_turn_end(now_);
+  EXPECT_EQ(controller_->heard<Cancel>(MessageType::kCancel).size(), kRequestsMax);
+  for (const Request& request : told) ASSERT_TRUE(complete(request, 0, 0, Refusal::kCancelled).ok());
+  EXPECT_EQ(frontend_.completions.size(), kRequestsMax);
+  EXPECT_NE(ask(200, 1).id, RequestId()) << "there is room again";
+}
+
+TEST_F(FrontendLinkTest, OutputsOfTooManyActionsEndTheConversation) {
+  const Request request = ask(100, 1);
+  for (uint64_t action = 1; action <= 5; ++action) ASSERT_TRUE(workers_[0]->send(action, request, 1).ok());
+  EXPECT_THAT(workers_[0]->send(6, request, 1).message(), HasSubstr("too many actions"));
+}
+
+TEST_F(FrontendLinkTest, AFrameOutOfPlaceEndsTheConversation) {
+  const Request request = ask(100, 1);
+  EXPECT_THAT(controller_->say(Admission{6}).message(), HasSubstr("an ADMISSION after another"));
+  EXPECT_THAT(controller_->say(Fetch{}).message(), HasSubstr("FETCH has no place here"));
+  EXPECT_THAT(workers_[0]->say(Completion{}).message(), HasSubstr("COMPLETION has no place here"));
+  EXPECT_THAT(workers_[0]->say(Outputs{ActionId(7), request.id, request.payload, {{}, {}}}).message(),
+              HasSubstr("not the model's"));
+  EXPECT_THAT(workers_[0]->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("answers no PING"));
+  EXPECT_TRUE(frontend_.completions.empty());
+
+  Catalog catalog;
+  FrontendLink other(catalog, 1, {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}});
+  TestPeer early(other, Role::kController, "controller:8100");
+  EXPECT_THAT(early.say(two_workers()).message(), HasSubstr("WORKERS before an ADMISSION"));
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,486 @@
+#include "app/cluster/worker_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "transport/frame_handlers.h"
+#include "transport/guest_clock.h"
+
+namespace foliot {
+namespace {
+
+// How often clocks, silent peers and late inputs are looked at.
+constexpr Duration kLookInterval = Duration::milliseconds(20);
+// Front ends ping all the time.
+constexpr Duration kSilenceMax = Duration::seconds(4);
+// Inputs of actions that may begin at any time are waited for so long.
+constexpr Duration kPatience = Duration::seconds(5);
+
+// The controller may have sent more before it heard that this side leaves.
+constexpr Duration kDrainPatience = Duration::milliseconds(200);
+
+std::vector<std::vector<RowLayout>> layouts_of(const std::vector<ModelInfo>& models) {
+  std::vector<std::vector<RowLayout>> layouts;
+  for (const ModelInfo& model : models) {
+    auto& buckets = layouts.emplace_back();
+    for (uint16_t bucket = 0; bucket < model.buckets.size(); ++bucket) {
+      buckets.push_back(row_layout(model, BucketId(bucket)));
+    }
+  }
+  return layouts;
+}
+
+// "0.0.0.0:8200" as whoever sees this side at `host` reaches it.
+std::string reachable(const std::string& address, const std::string& host) {
+  const size_t colon = address.rfind(':');
+  const std::string listens = address.substr(0, colon);
+  if (listens != "0.0.0.0" && listens != "[::]") return address;
+  const bool needs_brackets = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}{}", needs_brackets ? "[" : "", host, needs_brackets ? "]" : "", address.substr(colon));
+}
+
+}  // namespace
+
+// ---- Conversations ----
+
+class WorkerLink::ControllerConversation : public Conversation {
+ public:
+  ControllerConversation(WorkerLink& link, Connection& connection)
+      : link_(link), connection_(connection), host_clock_(connection) {}
+
+  void start(TimePoint now) { host_clock_.start(now); }
+  void keep(TimePoint now) {
+    host_clock_.keep(now);
+    if (const Status status = host_clock_.check(now); !status.ok()) connection_.hang_up(status);
+  }
+  Connection& connection() { return connection_; }
+  const ClockOffset& offset() const { return host_clock_.offset(); }
+  bool can_register() const { return host_clock_.ready() && !registered_; }
+  void register_with(const Registration& registration) {
+    registered_ = true;
+    connection_.send(registration);
+  }
+  void leave() {
+    if (registered_) connection_.send(Leave{});
+  }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    switch (frame.type) {
+      case MessageType::kAction: return on_action(frame, now);
+      case MessageType::kPong: return on_pong(frame, now);
+      case MessageType::kWelcome: return on_welcome(frame);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint /*now*/) override {
+    link_.controller_ = nullptr;
+    link_.forget_actions();
+    if (!reason.ok()) {
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the controller at {} is lost: {}", connection_.peer(), reason.message()));
+    }
+  }
+
+ private:
+  Status on_pong(const Frame& frame, TimePoint now) {
+    Pong pong;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
+    return host_clock_.on_pong(pong, now);
+  }
+
+  Status on_welcome(const Frame& frame) {
+    Welcome welcome;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, welcome));
+    if (!registered_ || device_ || welcome.devices.size() != 1 ||
+        welcome.models.size() != link_.options_.models.size()) {
+      return Status::invalid_argument("a WELCOME that does not fit the registration");
+    }
+    device_ = welcome.devices.front();
+    link_.models_.clear();
+    for (uint32_t i = 0; i < welcome.models.size(); ++i) link_.models_[welcome.models[i]] = ModelId(i);
+    link_.watch_.on_registered();
+    return Status();
+  }
+
+  Status on_action(const Frame& frame, TimePoint now) {
+    Action action;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, action));
+    if (device_ != action.device) return Status::invalid_argument("an ACTION for another device");
+    action.earliest = host_clock_.offset().to_own(action.earliest);
+    action.latest = host_clock_.offset().to_own(action.latest);
+    return link_.on_action(action, now);
+  }
+
+  WorkerLink& link_;
+  Connection& connection_;
+  GuestClock host_clock_;
+  bool registered_ = false;
+  std::optional<DeviceId> device_;  // once it is welcome
+};
+
+class WorkerLink::ClientConversation : public Conversation {
+ public:
+  ClientConversation(WorkerLink& link, Connection& connection, TimePoint now)
+      : link_(link), connection_(connection), heard_(now) {}
+
+  Connection& connection() { return connection_; }
+  std::optional<uint16_t> number() const { return number_; }
+  void set_number(std::optional<uint16_t> number) { number_ = number; }
+  void check(TimePoint now) {
+    if (now - heard_ > kSilenceMax) connection_.hang_up(Status::unavailable("it has gone silent"));
+  }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    heard_ = now;
+    switch (frame.type) {
+      case MessageType::kInputs: return on_inputs(frame, now);
+      case MessageType::kPing: return on_ping(frame, connection_, now);
+      case MessageType::kAttach: return on_attach(frame, now);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint now) override {
+    std::erase(link_.conversations_, this);
+    link_.on_detach(*this, now);
+    if (!reason.ok()) {
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the front end at {} is gone: {}", connection_.peer(), reason.message()));
+    }
+  }
+
+ private:
+  Status on_attach(const Frame& frame, TimePoint now) {
+    Attach attach;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, attach));
+    if (number_) return Status::invalid_argument("a client attaches once");
+    link_.on_attach(*this, attach.client, now);
+    return Status();
+  }
+  Status on_inputs(const Frame& frame, TimePoint now) {
+    Inputs inputs;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, inputs));
+    if (!number_ || inputs.request.value() > kOwnIdMax) return Status::invalid_argument("INPUTS that nobody asked for");
+    return link_.on_inputs(*number_, inputs, now);
+  }
+
+  WorkerLink& link_;
+  Connection& connection_;
+  TimePoint heard_;
+  std::optional<uint16_t> number_;  // once it has attached
+};
+
+// ---- The link ----
+
+WorkerLink::WorkerLink(WorkerLinkOptions options, Watch watch)
+    : options_(std::move(options)),
+      watch_(std::move(watch)),
+      layouts_(layouts_of(options_.models)),
+      staging_(options_.staging_bytes, options_.actions_max),
+      outcomes_(options_.actions_max) {}
+WorkerLink::~WorkerLink() = default;
+
+void WorkerLink::start(Worker& worker, std::string data_address, std::function<void()> wake) {
+  worker_ = &worker;
+  data_address_ = std::move(data_address);
+  wake_ = std::move(wake);
+}
+
+void WorkerLink::drain() {
+  drain_asked_.store(true);
+  wake_();
+}
+
+void WorkerLink::go_on_draining(TimePoint now) {
+  if (!std::exchange(draining_, true)) {
+    idle_since_ = drain_began_ = now;
+    if (controller_ != nullptr) controller_->leave();
+  }
+  if (now - idle_since_ > kDrainPatience || now - drain_began_ > options_.drain_timeout) watch_.on_drained();
+}
+
+// Every action has one outcome, and there are no more of them than the ring holds.
+void WorkerLink::report(const Outcome& outcome) {
+  FOLIOT_CHECK(outcomes_.push(outcome));
+  wake_();
+}
+
+Result<std::unique_ptr<Conversation>> WorkerLink::on_open(Connection& connection, Role peer, TimePoint now) {
+  const bool dialed = !connection.ends().dialed.empty();
+  if (peer != (dialed ? Role::kController : Role::kClient)) {
+    return Status::invalid_argument(
+        fmt::format("it is a {}, and no {}", to_string(peer), dialed ? "controller" : "client"));
+  }
+  if (!dialed) {
+    auto client = std::make_unique<ClientConversation>(*this, connection, now);
+    conversations_.push_back(client.get());
+    return std::unique_ptr<Conversation>(std::move(client));
+  }
+  auto controller = std::make_unique<ControllerConversation>(*this, connection);
+  controller_ = controller.get();
+  lost_clients_.reset();  // numbers are the controller's
+  last_complaint_.clear();
+  controller->start(now);
+  return std::unique_ptr<Conversation>(std::move(controller));
+}
+
+// The same complaint about an absent controller comes twice a second.
+void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
+  std::string complaint = fmt::format("{}: {}", peer, reason.message());
+  if (reason.ok() || complaint == last_complaint_) return;
+  watch_.log(Severity::kWarning, complaint);
+  last_complaint_ = std::move(complaint);
+}
+
+TimePoint WorkerLink::on_turn_end(TimePoint now) {
+  while (outcomes_.consume([this](Outcome& outcome) { on_outcome(outcome); })) {
+  }
+  register_if_idle();
+  if (now >= next_look_) {
+    next_look_ = now + kLookInterval;
+    refuse_what_is_late(now);
+    if (controller_ != nullptr) controller_->keep(now);
+    for (ClientConversation* client : conversations_) client->check(now);
+  }
+  if (!given_.empty()) idle_since_ = now;
+  if (drain_asked_.load()) go_on_draining(now);
+  return next_look_;
+}
+
+void WorkerLink::register_if_idle() {
+  if (controller_ == nullptr || !controller_->can_register() || !given_.empty() || draining_) return;
+  controller_->register_with({.worker = options_.name,
+                              .data_address = reachable(data_address_, controller_->connection().ends().own_host),
+                              .page_counts = {options_.page_count},
+                              .models = options_.models,
+                              .residents = {residents()}});
+}
+
+std::vector<uint32_t> WorkerLink::residents() const {
+  std::vector<uint32_t> residents;
+  for (uint32_t i = 0; i < options_.models.size(); ++i) {
+    if (worker_->resident(ModelId(i))) residents.push_back(i);
+  }
+  return residents;
+}
+
+// ---- Actions ----
+
+const RowLayout* WorkerLink::layout(ModelId model, BucketId bucket) const {
+  const auto& buckets = layouts_[model.value()];
+  return bucket.value() < buckets.size() ? &buckets[bucket.value()] : nullptr;
+}
+
+Status WorkerLink::on_action(Action action, TimePoint now) {
+  if (given_.contains(action.id)) return Status::invalid_argument("an ACTION that was sent before");
+  Given given{.action = action};
+  const auto model = models_.find(action.model);
+  if (model == models_.end()) {
+    refuse(given, OutcomeStatus::kUnknownModel, now);
+    return Status();
+  }
+  given.model = model->second;
+  if (given_.size() == options_.actions_max) {
+    refuse(given, OutcomeStatus::kQueueFull, now);
+    return Status();
+  }
+  if (action.type == ActionType::kInfer) {
+    if (const auto refusal = stage(given, now)) {
+      refuse(given, *refusal, now);
+      return Status();
+    }
+  }
+  Given& kept = given_.emplace(action.id, given).first->second;
+  if (kept.missing.any()) {
+    for (uint32_t row = 0; row < action.rows.size(); ++row) fetch(kept, row);
+  } else {
+    advance(kept, now);
+  }
+  return Status();
+}
+
+// Takes room, and finds out whose inputs are needed; or says why not.
+std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
+  const BatchRows& rows = given.action.rows;
+  given.layout = layout(given.model, given.action.bucket);
+  if (given.layout == nullptr || rows.size() == 0) return OutcomeStatus::kUnknownModel;
+  given.batch = staging_.acquire(*given.layout, rows.size());
+  if (!given.batch) return OutcomeStatus::kNoIoMemory;
+  given.patience = std::min(given.action.latest, now + kPatience);
+  for (uint32_t row = 0; row < rows.size(); ++row) {
+    (lost_clients_[client_of(rows[row].request)] ? given.gone : given.missing).set(row);
+  }
+  return std::nullopt;
+}
+
+// From a client that has not attached yet, it is fetched when it does.
+void WorkerLink::fetch(const Given& given, uint32_t row) {
+  if (!given.missing[row]) return;
+  const BatchRows::Row& wanted = given.action.rows[row];
+  const auto client = clients_.find(client_of(wanted.request));
+  if (client == clients_.end()) return;
+  client->second->connection().send(Fetch{given.action.id, own_id(wanted.request), wanted.payload});
+}
+
+// To the worker, if nothing is missing any more. `given` may be over after this.
+void WorkerLink::advance(Given& given, TimePoint now) {
+  if (given.missing.any()) return;
+  const bool infer = given.action.type == ActionType::kInfer;
+  if (!infer || given.gone.count() < given.action.rows.size()) return give_to_worker(given);
+  refuse(given, OutcomeStatus::kTooLate, now);
+  given_.erase(given.action.id);
+}
+
+void WorkerLink::give_to_worker(Given& given) {
+  Action action = given.action;
+  action.model = given.model;
+  action.rows = BatchRows();
+  for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+    action.rows.add({given.action.rows[row].request, StagingArea::payload(*given.batch, row)});
+  }
+  worker_->send(action);
+}
+
+void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now) {
+  if (given.batch) staging_.release(*given.batch);
+  tell({.action = given.action.id,
+        .type = given.action.type,
+        .device = given.action.device,
+        .model = given.action.model,
+        .status = status,
+        .start = now,
+        .end = now,
+        .output_end = now},
+       given);
+}
+
+void WorkerLink::refuse_what_is_late(TimePoint now) {
+  std::erase_if(given_, [&](const auto& entry) {
+    const Given& given = entry.second;
+    if (given.missing.none() || now <= given.patience) return false;
+    refuse(given, OutcomeStatus::kTooLate, now);
+    return true;
+  });
+}
+
+void WorkerLink::on_outcome(const Outcome& outcome) {
+  const auto found = given_.find(outcome.action);
+  FOLIOT_CHECK(found != given_.end());
+  const Given& given = found->second;
+  if (given.batch) {
+    if (!given.forgotten && outcome.done()) send_outputs(given);
+    staging_.release(*given.batch);
+  }
+  Outcome told = outcome;
+  told.model = given.action.model;
+  tell(told, given);
+  given_.erase(found);
+}
+
+// Before the outcome, so that they are on their way when the controller says that
+// they count.
+void WorkerLink::send_outputs(const Given& given) {
+  for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+    const BatchRows::Row& answered = given.action.rows[row];
+    const auto client = clients_.find(client_of(answered.request));
+    if (client == clients_.end()) continue;
+    Outputs outputs{given.action.id, own_id(answered.request), answered.payload, {}};
+    if (!given.gone[row]) {
+      for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
+        outputs.tensors.push_back(staging_.output(StagingArea::payload(*given.batch, row), i));
+      }
+    }
+    client->second->connection().send(outputs);
+  }
+}
+
+void WorkerLink::tell(Outcome outcome, const Given& given) {
+  if (controller_ == nullptr || given.forgotten) return;
+  const ClockOffset& offset = controller_->offset();
+  outcome.start = offset.to_host(outcome.start);
+  outcome.end = offset.to_host(outcome.end);
+  outcome.output_end = offset.to_host(outcome.output_end);
+  controller_->connection().send(outcome);
+}
+
+// What waits for inputs is over; what the worker has runs on, for nobody.
+void WorkerLink::forget_actions() {
+  for (auto& [id, given] : given_) {
+    given.forgotten = true;
+    if (given.missing.any()) staging_.release(*given.batch);
+  }
+  std::erase_if(given_, [](const auto& entry) { return entry.second.missing.any(); });
+}
+
+// ---- Clients ----
+
+// Visits every row of this client whose inputs are waited for; actions that lack
+// nothing afterwards go on.
+template <typename Visit>
+void WorkerLink::for_rows_of(uint16_t client, TimePoint now, Visit visit) {
+  std::vector<ActionId> touched;
+  for (auto& [id, given] : given_) {
+    for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+      if (!given.missing[row] || client_of(given.action.rows[row].request) != client) continue;
+      visit(given, row);
+      if (given.missing.none()) touched.push_back(id);
+    }
+  }
+  std::ranges::sort(touched);
+  for (const ActionId id : touched) advance(given_.at(id), now);
+}
+
+void WorkerLink::on_attach(ClientConversation& client, uint16_t number, TimePoint now) {
+  const auto [place, added] = clients_.try_emplace(number, &client);
+  if (!added) {
+    place->second->set_number(std::nullopt);
+    place->second->connection().hang_up(Status::unavailable("another connection has taken its place"));
+    place->second = &client;
+  }
+  client.set_number(number);
+  lost_clients_.reset(number);
+  for_rows_of(number, now, [this](const Given& given, uint32_t row) { fetch(given, row); });
+}
+
+void WorkerLink::on_detach(ClientConversation& client, TimePoint now) {
+  if (!client.number()) return;
+  clients_.erase(*client.number());
+  lost_clients_.set(*client.number());
+  for_rows_of(*client.number(), now, [](Given& given, uint32_t row) {
+    given.missing.reset(row);
+    given.gone.set(row);
+  });
+}
+
+Status WorkerLink::on_inputs(uint16_t client, const Inputs& inputs, TimePoint now) {
+  const auto found = given_.find(inputs.action);
+  if (found == given_.end()) return Status();  // it was given up
+  Given& given = found->second;
+  const RequestId request = request_of(client, inputs.request);
+  const BatchRows& rows = given.action.rows;
+  const auto row = static_cast<uint32_t>(
+      std::find_if(rows.begin(), rows.end(), [&](const BatchRows::Row& r) { return r.request == request; }) -
+      rows.begin());
+  if (row == rows.size() || !given.missing[row]) return Status();  // it came before
+  if (inputs.tensors.empty()) {
+    given.gone.set(row);
+  } else {
+    if (inputs.tensors.size() != given.layout->inputs.size()) {
+      return Status::invalid_argument("INPUTS that are not the model's");
+    }
+    for (uint32_t i = 0; i < inputs.tensors.size(); ++i) {
+      const std::span<std::byte> space = staging_.input_space(StagingArea::payload(*given.batch, row), i);
+      if (inputs.tensors[i].size() != space.size()) return Status::invalid_argument("INPUTS that are not the model's");
+      std::ranges::copy(inputs.tensors[i], space.begin());
+    }
+  }
+  given.missing.reset(row);
+  advance(given, now);
+  return Status();
+}
+
+}  // namespace foliot

@@ -1,0 +1,145 @@
+// WorkerLink: a real worker's links: as a guest of its controller, and as the host
+// of the front ends whose requests it computes.
+//
+//   controller --ACTION--> staging: FETCH ... INPUTS --> worker's executors
+//   front ends <-OUTPUTS-- staging <-- outcome, by a ring from the executors
+//   controller <-OUTCOME--
+//
+// An INFER takes its place in the staging area before any input is asked for, and
+// goes to the worker when the inputs of all its rows are there. A row whose client
+// has gone away, or waits no longer, is computed on whatever lies there, and nobody
+// is sent it; a batch of nothing else is refused. A client that is slow, or has not
+// attached yet, is waited for until `latest`, and then the action is refused as too
+// late: other actions do not wait for it.
+//
+// When full: an action beyond `actions_max` is refused (kQueueFull), as is one that
+// has no room to be staged (kNoIoMemory). The ring from the executors has room for
+// the outcomes of all of them. A front end that does not take what it is sent is
+// disconnected (transport/connection.h).
+//
+// A lost controller is found again by the loop. Pages are kept: the worker registers
+// again, with what they hold, once nothing that it was told before is under way.
+//
+// Threading: report() from executors; drain() from any thread; the rest belongs to the loop's thread.
+#ifndef FOLIOT_APP_CLUSTER_WORKER_LINK_H_
+#define FOLIOT_APP_CLUSTER_WORKER_LINK_H_
+
+#include <atomic>
+#include <bitset>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "app/cluster/staging_area.h"
+#include "core/ports.h"
+#include "journal/journal.h"
+#include "platform/mpsc_ring.h"
+#include "transport/client_ids.h"
+#include "transport/link_loop.h"
+#include "worker/worker.h"
+
+namespace foliot {
+
+struct WorkerLinkOptions {
+  std::string name = "worker";
+  std::vector<ModelInfo> models;  // their ids: positions here, by which the worker knows them
+  uint32_t page_count = 0;
+  uint32_t actions_max = 512;  // given and not over
+  uint64_t staging_bytes = 0;
+  Duration drain_timeout = Duration::seconds(30);
+};
+
+class WorkerLink : public LinkHost, public OutcomeSink {
+ public:
+  // For whoever watches. `on_registered`: the controller has taken it in.
+  struct Watch {
+    std::function<void(Severity, const std::string&)> log;
+    std::function<void()> on_registered;
+    std::function<void()> on_drained;  // after drain(): nothing is under way, or the time for it is over
+  };
+
+  WorkerLink(WorkerLinkOptions options, Watch watch);
+  ~WorkerLink() override;
+
+  PayloadStore& payloads() { return staging_; }
+  // Before the loop runs. Front ends are told `data_address`, or, if its host is
+  // 0.0.0.0 or [::], the one where the controller sees this side. `wake` makes the
+  // loop end a turn, from any thread.
+  void start(Worker& worker, std::string data_address, std::function<void()> wake);
+  // Asks to be given no more, and finishes what it was given. From any thread.
+  void drain();
+
+  void report(const Outcome& outcome) override;
+
+  Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) override;
+  void on_no_greeting(const std::string& peer, const Status& reason) override;
+  TimePoint on_turn_end(TimePoint now) override;
+
+ private:
+  class ControllerConversation;
+  class ClientConversation;
+  using RowSet = std::bitset<kBatchSizeMax>;
+  // An action that was given and has no outcome yet.
+  struct Given {
+    Action action;  // in the controller's words, on this side's clock
+    ModelId model;  // in the worker's words
+    std::optional<StagingArea::Batch> batch;
+    const RowLayout* layout = nullptr;
+    RowSet missing;  // rows whose inputs are waited for; none: the worker has it
+    RowSet gone;     // rows that nobody waits for
+    TimePoint patience;
+    bool forgotten = false;  // its controller was lost: nobody is told
+  };
+
+  Status on_action(Action action, TimePoint now);
+  std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
+  void fetch(const Given& given, uint32_t row);
+  void advance(Given& given, TimePoint now);
+  void give_to_worker(Given& given);
+  void refuse(const Given& given, OutcomeStatus status, TimePoint now);
+  void refuse_what_is_late(TimePoint now);
+  void on_outcome(const Outcome& outcome);
+  void send_outputs(const Given& given);
+  void tell(Outcome outcome, const Given& given);
+  void forget_actions();
+  void register_if_idle();
+  void go_on_draining(TimePoint now);
+  std::vector<uint32_t> residents() const;
+  const RowLayout* layout(ModelId model, BucketId bucket) const;
+
+  void on_attach(ClientConversation& client, uint16_t number, TimePoint now);
+  void on_detach(ClientConversation& client, TimePoint now);
+  Status on_inputs(uint16_t client, const Inputs& inputs, TimePoint now);
+  template <typename Visit>
+  void for_rows_of(uint16_t client, TimePoint now, Visit visit);
+
+  const WorkerLinkOptions options_;
+  const Watch watch_;
+  std::vector<std::vector<RowLayout>> layouts_;  // by model and bucket
+  StagingArea staging_;
+  MpscRing<Outcome> outcomes_;
+  Worker* worker_ = nullptr;
+  std::string data_address_;
+  std::function<void()> wake_;
+
+  ControllerConversation* controller_ = nullptr;
+  std::vector<ClientConversation*> conversations_;
+  std::unordered_map<uint16_t, ClientConversation*> clients_;  // attached, by number
+  std::bitset<kClientsMax> lost_clients_;                      // were attached, and are not any more
+  std::unordered_map<ActionId, Given> given_;
+  std::unordered_map<ModelId, ModelId> models_;  // the controller's name -> the worker's
+  TimePoint next_look_;
+  std::string last_complaint_;
+  std::atomic<bool> drain_asked_{false};
+  bool draining_ = false;
+  TimePoint drain_began_;
+  TimePoint idle_since_;  // when something was under way last
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_CLUSTER_WORKER_LINK_H_

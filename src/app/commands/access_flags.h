@@ -1,0 +1,46 @@
+// Flags that say who may call: TLS, keys, and addresses of their own for some ports.
+#ifndef FOLIOT_APP_COMMANDS_ACCESS_FLAGS_H_
+#define FOLIOT_APP_COMMANDS_ACCESS_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "access/tls.h"
+#include "access/tls_session.h"
+#include "app/file_watch.h"
+#include "base/status.h"
+#include "frontend/frontend.h"
+#include "journal/journal.h"
+#include "transport/link_loop.h"
+
+namespace foliot {
+
+struct AccessFlags {
+  TlsFiles tls;
+  std::filesystem::path keys;
+};
+
+// TLS of the links between processes: all three files, or none.
+void add_link_tls_flags(CLI::App& app, TlsFiles& files);
+// null: the links are plain. Errors: as open_access().
+Result<std::shared_ptr<const TlsContext>> open_link_tls(const TlsFiles& files);
+
+void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& frontend);
+
+// Reads the files; who is turned away is written to `log`, which outlives the front
+// end. Errors: kInvalidArgument naming the file, or the flag that is
+// missing beside another.
+Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend);
+
+// Reads the files again where they change; what cannot be used is logged, and what was
+// there before stays. All references outlive the watch.
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Journal& log);
+std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Journal& log);
+// How often it is looked at whether they have changed.
+inline constexpr Duration kReloadInterval = Duration::seconds(5);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_COMMANDS_ACCESS_FLAGS_H_

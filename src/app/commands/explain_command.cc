@@ -1,0 +1,114 @@
+#include "app/commands/explain_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/explanation.h"
+#include "trace/log.h"
+
+namespace foliot {
+namespace {
+
+struct ExplainFlags {
+  std::optional<uint64_t> request;
+  std::filesystem::path log;
+  std::string model;
+  bool refused = false;
+  bool slowest = false;
+  size_t limit = 20;
+};
+
+std::string_view status_of(const RequestRecord& request) {
+  return request.served() ? "served" : to_string(request.refusal);
+}
+
+// In the order of their arrival; with --slowest, those that took longest first.
+std::vector<const RequestRecord*> select(const Log& log, const ExplainFlags& flags) {
+  std::vector<const RequestRecord*> selected;
+  for (const RequestRecord& request : log.requests()) {
+    if (!flags.model.empty() && request.model != flags.model) continue;
+    if (flags.refused && request.served()) continue;
+    selected.push_back(&request);
+  }
+  std::stable_sort(selected.begin(), selected.end(), [&](const RequestRecord* a, const RequestRecord* b) {
+    return flags.slowest ? a->latency() > b->latency() : a->arrival < b->arrival;
+  });
+  return selected;
+}
+
+void list(const std::vector<const RequestRecord*>& requests, const ExplainFlags& flags) {
+  const size_t shown = std::min(requests.size(), flags.limit);
+  size_t width = 5;
+  for (size_t i = 0; i < shown; ++i) width = std::max(width, requests[i]->model.size());
+  fmt::print("{:>20}  {:>12}  {:{}}  {:<11}  {:>10}  {:>6}  {:>5}  {:>4}\n", "REQUEST", "ARRIVAL s", "MODEL", width,
+             "STATUS", "TOOK ms", "QUEUED", "BATCH", "COLD");
+  for (size_t i = 0; i < shown; ++i) {
+    const RequestRecord& r = *requests[i];
+    fmt::print("{:>20}  {:>12.6f}  {:{}}  {:<11}  {:>10.3f}  {:>6}  {:>5}  {:>4}\n", r.id.value(),
+               (r.arrival - TimePoint()).to_seconds(), r.model, width, status_of(r), r.latency().to_milliseconds(),
+               r.queue_length, r.batch_size > 0 ? std::to_string(r.batch_size) : "-", r.cold_start ? "cold" : "-");
+  }
+  fmt::print("{} of {} requests; `foliot explain REQUEST --log {}` explains one.\n", shown, requests.size(),
+             flags.log.string());
+}
+
+Status explain_request(const Log& log, const ExplainFlags& flags) {
+  const RequestRecord* request = log.request(RequestId(*flags.request));
+  if (request == nullptr) {
+    return Status::not_found(fmt::format("the log {} has no request {}; without a number, its requests are listed",
+                                         flags.log.string(), *flags.request));
+  }
+  fmt::print("{}", explain(log, *request));
+  return Status();
+}
+
+Status run(const ExplainFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(const Log log, Log::read(flags.log));
+  for (const std::string& gap : log.gaps()) fmt::print(stderr, "note: {}\n", gap);
+  if (flags.request) return explain_request(log, flags);
+  const std::vector<const RequestRecord*> requests = select(log, flags);
+  if (requests.empty()) {
+    return Status::not_found(
+        fmt::format("the log {} has no such requests among its {}", flags.log.string(), log.requests().size()));
+  }
+  if (flags.slowest) {
+    fmt::print("{}", explain(log, *requests.front()));
+  } else {
+    list(requests, flags);
+  }
+  return Status();
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("explain", "Say what happened to a request, and why");
+  command->footer(
+      "Reads what `foliot serve --log FOLDER` wrote, of a server that still runs too.\n\n"
+      "  foliot explain --log FOLDER --refused             list those that were refused\n"
+      "  foliot explain 4294967296 --log FOLDER            explain one\n"
+      "  foliot explain --log FOLDER --model m --slowest   explain the slowest of a model");
+  const auto flags = std::make_shared<ExplainFlags>();
+  auto* const request = command->add_option("request", flags->request, "its number in the log; without it, a list");
+  command->add_option("--log", flags->log, "folder that holds the log")->type_name("FOLDER")->required();
+  command->add_option("--model", flags->model, "only requests of this model")->type_name("NAME")->excludes(request);
+  command->add_flag("--refused", flags->refused, "only requests without an answer in time")->excludes(request);
+  command->add_flag("--slowest", flags->slowest, "explain the one that took longest")->excludes(request);
+  command->add_option("--limit", flags->limit, "length of the list")->capture_default_str();
+  command->callback([flags, &exit_code] {
+    const Status status = run(*flags);
+    if (!status.ok()) fmt::print(stderr, "foliot explain: {}\n", status.message());
+    exit_code = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace foliot

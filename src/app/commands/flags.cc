@@ -1,0 +1,93 @@
+#include "app/commands/flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "config/toml_file.h"
+
+namespace foliot {
+namespace {
+
+template <typename Parse, typename T>
+CLI::Option* add_flag(CLI::App& app, const std::string& name, T& to, const std::string& help, const std::string& type,
+                      const std::string& shown, Parse parse) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [&to, name, parse](const std::string& text) {
+            const auto value = parse(text);
+            if (!value.ok()) throw CLI::ValidationError("--" + name, value.status().message());
+            to = *value;
+          },
+          help)
+      ->type_name(type)
+      ->default_str(shown);
+}
+
+std::string flag_value(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* real = node.as_floating_point()) return fmt::format("{}", real->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  return {};
+}
+
+const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return nullptr;
+  for (const CLI::App* command :
+       app.get_subcommands([&](const CLI::App* c) { return c->get_name() == arguments.front(); })) {
+    return command;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+CLI::Option* add_duration_flag(CLI::App& app, const std::string& name, Duration& to, const std::string& help) {
+  return add_flag(app, name, to, help, "DURATION", format_duration(to), parse_duration);
+}
+
+CLI::Option* add_duration_flag(CLI::App& app, const std::string& name, std::optional<Duration>& to,
+                               const std::string& help, const std::string& shown) {
+  return add_flag(app, name, to, help, "DURATION", shown, parse_duration);
+}
+
+CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, uint64_t& to, const std::string& help) {
+  return add_flag(app, name, to, help, "SIZE", format_bytes(to), parse_bytes);
+}
+
+CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, std::optional<uint64_t>& to,
+                            const std::string& help, const std::string& shown) {
+  return add_flag(app, name, to, help, "SIZE", shown, parse_bytes);
+}
+
+std::vector<std::string> expand_config_file(const CLI::App& app, std::vector<std::string> arguments) {
+  const auto flag = std::find(arguments.begin(), arguments.end(), "--config");
+  if (flag == arguments.end() || flag + 1 == arguments.end()) return arguments;
+  const std::string file = *(flag + 1);
+  arguments.erase(flag, flag + 2);
+  const auto parsed = read_toml_file(file);
+  if (!parsed.ok()) throw CLI::ValidationError("--config", parsed.status().message());
+  const CLI::App* command = find_command(app, arguments);
+  std::vector<std::string> flags;
+  for (const auto& [key, value] : *parsed) {
+    const std::string name = "--" + std::string(key.str());
+    if (command == nullptr || command->get_option_no_throw(name) == nullptr) {
+      throw CLI::ValidationError("--config",
+                                 fmt::format("{}:{}: unknown key '{}'; keys are the flags of `foliot {} --help`", file,
+                                             value.source().begin.line, std::string(key.str()),
+                                             arguments.empty() ? "COMMAND" : arguments.front()));
+    }
+    // What the command line says itself comes later and wins.
+    const bool given = std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      return argument == name || argument.starts_with(name + "=");
+    });
+    if (!given) flags.push_back(name + "=" + flag_value(value));
+  }
+  arguments.insert(arguments.begin() + 1, flags.begin(), flags.end());
+  return arguments;
+}
+
+}  // namespace foliot

@@ -1,0 +1,35 @@
+#include "app/commands/journal_flags.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+
+namespace foliot {
+
+void add_journal_flags(CLI::App& app, JournalOptions& options) {
+  app.add_option("--log-format", options.format, "of the lines on standard error: text or json")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, JournalFormat>{{"text", JournalFormat::kText}, {"json", JournalFormat::kJson}}))
+      ->default_str("text");
+  app.add_option("--log-level", options.level, "the least that is said there: debug, info, warning or error")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Severity>{{"debug", Severity::kDebug},
+                                                                          {"info", Severity::kInfo},
+                                                                          {"warning", Severity::kWarning},
+                                                                          {"error", Severity::kError}}))
+      ->default_str("info");
+}
+
+// One call that writes it whole: lines of several processes do not mix.
+JournalSink standard_error() {
+  return [](std::string_view line) { static_cast<void>(write(STDERR_FILENO, line.data(), line.size()) < 0); };
+}
+
+void say(Journal& log, const std::string& line) {
+  if (log.options().format == JournalFormat::kJson) return log.write(Severity::kInfo, line);
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+}  // namespace foliot

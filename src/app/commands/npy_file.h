@@ -1,0 +1,30 @@
+// NpyFile: one array in NumPy's .npy format.
+#ifndef FOLIOT_APP_COMMANDS_NPY_FILE_H_
+#define FOLIOT_APP_COMMANDS_NPY_FILE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <vector>
+
+#include "base/status.h"
+#include "core/tensor.h"
+
+namespace foliot {
+
+struct NpyArray {
+  DataType type = DataType::kFloat32;
+  Shape shape;
+  std::vector<std::byte> bytes;  // dense row-major, little-endian
+};
+
+// Errors: kNotFound; kInvalidArgument for what is damaged, big-endian, in
+// Fortran's order or of a type that no tensor has. All name the file.
+Result<NpyArray> read_npy(const std::filesystem::path& path);
+
+// bfloat16, which NumPy does not know, is written as uint16. Errors: kInternal,
+// naming the file.
+Status write_npy(const std::filesystem::path& path, const NpyArray& array);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_COMMANDS_NPY_FILE_H_

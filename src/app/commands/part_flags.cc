@@ -1,0 +1,57 @@
+#include "app/commands/part_flags.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "app/commands/flags.h"
+#include "platform/processor.h"
+
+namespace foliot {
+
+void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
+  app.add_option("--address", options.address, "address to listen on; 0.0.0.0 for all")->capture_default_str();
+  app.add_option("--http-port", options.http_port, "HTTP; 0 for any free port")->capture_default_str();
+  app.add_option("--grpc-port", options.grpc_port, "gRPC; 0 for any free port")->capture_default_str();
+  app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
+      ->capture_default_str();
+  add_bytes_flag(app, "body-max", options.body_bytes_max, "largest request body");
+  add_bytes_flag(app, "bodies-max", options.bodies_bytes_max,
+                 "memory for the bodies of all requests at a time, each for HTTP and gRPC");
+  app.add_option("--connections-max", options.connections_max, "HTTP connections at a time")->capture_default_str();
+  add_duration_flag(app, "idle-timeout", options.idle_timeout, "how long a connection may be without a request");
+  add_duration_flag(app, "request-timeout", options.request_timeout,
+                    "how long all of an HTTP request may take to come");
+  app.add_option("--requests-in-flight-max", options.requests_in_flight_max,
+                 "requests at a time; more are refused as overload")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 20));
+}
+
+void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
+  app.add_option("--cache", options.cache, "folder for compiled models")->default_str("REPOSITORY/.foliot");
+  app.add_option("--weights-tier", options.weights_tier, "where LOAD finds weights: memory or disk")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
+      ->default_str("memory");
+  add_duration_flag(app, "default-slo", options.model_defaults.default_slo,
+                    "deadline of requests that bring none, unless model.toml says another", "none: best effort");
+}
+
+void add_worker_flags(CLI::App& app, LocalWorkerOptions& options) {
+  options.threads = std::max(1u, usable_processors() - 1);
+  app.add_option("--threads", options.threads, "threads of one EXEC")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  add_bytes_flag(app, "page-cache", options.page_cache_bytes, "memory for weights; may be smaller than all models",
+                 "all models, up to half of the memory");
+  add_bytes_flag(app, "page-size", options.page_bytes, "page of the page cache; smaller for many small models");
+  add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight",
+                 "as the models need");
+  add_bytes_flag(app, "workspace", options.workspace_bytes, "memory for intermediates", "as the models need");
+  app.add_option("--models-max", options.models_max, "models at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 20));
+}
+
+}  // namespace foliot

@@ -1,0 +1,29 @@
+// Flags of a server's parts, the same whether they are one process or several.
+#ifndef FOLIOT_APP_COMMANDS_PART_FLAGS_H_
+#define FOLIOT_APP_COMMANDS_PART_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "app/local_worker.h"
+#include "frontend/frontend.h"
+#include "program/package.h"
+#include "repository/model_config.h"
+
+namespace foliot {
+
+// How a repository is read.
+struct RepositoryFlags {
+  std::filesystem::path& cache;
+  WeightsTier& weights_tier;
+  ModelConfig& model_defaults;
+};
+
+void add_frontend_flags(CLI::App& app, FrontendOptions& options);
+void add_repository_flags(CLI::App& app, const RepositoryFlags& options);
+// Sets the default of `options.threads`: all of the machine but one.
+void add_worker_flags(CLI::App& app, LocalWorkerOptions& options);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_COMMANDS_PART_FLAGS_H_

@@ -1,0 +1,107 @@
+#include "app/commands/serve_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "app/commands/access_flags.h"
+#include "app/commands/flags.h"
+#include "app/commands/journal_flags.h"
+#include "app/commands/part_flags.h"
+#include "app/commands/stop_signals.h"
+#include "app/schedulers.h"
+#include "app/server.h"
+#include "platform/memory.h"
+
+namespace foliot {
+namespace {
+
+int fail(const Status& status) {
+  fmt::print(stderr, "foliot serve: {}\n", status.message());
+  return 1;
+}
+
+struct ServeFlags {
+  ServerOptions server;
+  AccessFlags access;
+  JournalOptions log{.part = "serve"};
+};
+
+int serve(const ServeFlags& flags) {
+  Journal log(flags.log, standard_error());
+  ServerOptions options = flags.server;
+  if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
+  StopSignals signals;
+  options.on_failure = [&log](const std::string& line) { log.write(Severity::kError, line); };
+  ConsoleReporter reporter(log);
+  Server server(options);
+  const Status status = server.start(reporter, [&] { return signals.arrived(); });
+  if (signals.arrived()) return 0;
+  if (!status.ok()) return fail(status);
+  say(log, fmt::format("ready: {}", server.description()));
+  FileWatch watch(reloads(flags.access, server.frontend(), log));
+  if (const Status watching = watch.start(kReloadInterval); !watching.ok()) return fail(watching);
+  signals.wait();
+  say(log, "stopping: answering what is in flight");
+  server.stop();
+  say(log, "stopped");
+  return 0;
+}
+
+void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
+  app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
+      ->capture_default_str();
+  add_duration_flag(app, "deadline-margin", options.controller.deadline_margin,
+                    "plan each answer to be ready this long before its deadline");
+  add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
+}
+
+// Models that come, change and go while others are served.
+void add_model_flags(CLI::App& app, ServerOptions& options) {
+  add_duration_flag(app, "watch", options.watch_interval,
+                    "look for models that were added, changed or removed this often", "never");
+  CompileLimits& limits = options.compile_limits;
+  limits.memory_bytes = total_memory_bytes();
+  add_bytes_flag(app, "compile-memory", limits.memory_bytes, "addresses that compiling one model may take");
+  app.add_option("--compile-in-background", options.compile_in_background,
+                 "while models are served, compile others only where nothing else wants the CPU")
+      ->capture_default_str();
+  add_duration_flag(app, "compile-time", limits.cpu_time, "CPU time that compiling one model may take");
+}
+
+void add_log_flags(CLI::App& app, ServerOptions& options) {
+  app.add_option("--log", options.log.folder,
+                 "keep a record of every request and action in this folder, for `foliot explain`")
+      ->type_name("FOLDER")
+      ->default_str("none");
+  add_bytes_flag(app, "log-max", options.log.bytes_max, "size of that folder; the oldest records go first");
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("serve", "Serve a repository of ONNX models over HTTP and gRPC");
+  command->footer(
+      "REPOSITORY is a folder with a folder per model: NAME/model.onnx or NAME/VERSION/model.onnx, and\n"
+      "optionally NAME/model.toml (default_slo, batch_sizes, [buckets]). What is not compiled yet is\n"
+      "compiled first, once. A request's deadline is the tightest of its `timeout` parameter (us), its\n"
+      "gRPC deadline and the default SLO. Ctrl-C answers what is in flight and stops.\n\n"
+      "  foliot serve models --default-slo 50ms --page-cache 2GiB\n"
+      "  curl localhost:8000/v2/health/ready");
+  auto flags = std::make_shared<ServeFlags>();
+  ServerOptions* const options = &flags->server;
+  command->add_option("repository", options->repository, "folder with a folder per model")->required();
+  add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
+  add_frontend_flags(*command, options->frontend);
+  add_access_flags(*command, flags->access, options->frontend);
+  add_worker_flags(*command, options->worker);
+  add_scheduling_flags(*command, *options);
+  add_model_flags(*command, *options);
+  add_log_flags(*command, *options);
+  add_journal_flags(*command, flags->log);
+  command->callback([flags, &exit_code] { exit_code = serve(*flags); });
+}
+
+}  // namespace foliot

@@ -1,0 +1,218 @@
+#include "app/commands/simulate_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/commands/flags.h"
+#include "app/commands/progress_bar.h"
+#include "app/commands/simulation_file.h"
+#include "app/schedulers.h"
+#include "platform/clock.h"
+#include "sim/report_text.h"
+#include "sim/simulation.h"
+#include "trace/log_writer.h"
+#include "trace/recorder.h"
+
+namespace foliot {
+namespace {
+
+const char* const kFooter =
+    R"(The controller, the policies and the workers' queueing logic are the ones that serve; devices, links and time are
+simulated, so hours pass in seconds and a seed reproduces a run exactly. Refused requests count as missed.
+
+  foliot simulate examples/simulate/resnets.toml
+  foliot simulate examples/simulate/starved.toml --scheduler foliot,clockwork --output out
+  foliot simulate examples/simulate/resnets.toml --scheduler all --duration 10s
+  foliot simulate examples/simulate/faults.toml --seeds 1000
+
+With --output DIR, DIR/POLICY.json holds each report and DIR/POLICY.csv its series, a line per interval.
+docs/SIMULATE.md explains experiment files.)";
+
+struct SimulateFlags {
+  std::string experiment;
+  std::vector<std::string> policies;
+  std::optional<uint64_t> seed;
+  uint64_t seeds = 1;
+  std::optional<Duration> duration;
+  std::string output;
+  std::filesystem::path log;
+};
+
+Status write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? Status() : Status::internal(fmt::format("cannot write '{}'", path.string()));
+}
+
+Status write_reports(const std::string& folder, const std::vector<SimulationReport>& reports, const FluidBound* bound) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Status::internal(fmt::format("cannot make the folder '{}': {}", folder, error.message()));
+  for (const SimulationReport& report : reports) {
+    const std::filesystem::path path = std::filesystem::path(folder) / report.policy;
+    FOLIOT_RETURN_IF_ERROR(write_file(path.string() + ".json", report_json(report, bound)));
+    FOLIOT_RETURN_IF_ERROR(write_file(path.string() + ".csv", series_csv(report)));
+  }
+  return Status();
+}
+
+Status apply(const SimulateFlags& flags, SimulationFile& file) {
+  if (flags.seed) file.options.seed = *flags.seed;
+  if (flags.duration) file.options.duration = *flags.duration;
+  if (file.options.warm_up >= file.options.duration) {
+    return Status::invalid_argument("--duration must be longer than the experiment's warm_up");
+  }
+  if (flags.policies == std::vector<std::string>{"all"}) {
+    file.policies = policy_names();
+  } else if (!flags.policies.empty()) {
+    file.policies = flags.policies;
+  }
+  for (const std::string& name : file.policies) FOLIOT_RETURN_IF_ERROR(find_policy(name).status());
+  return Status();
+}
+
+Result<SimulationReport> run_policy(const SimulationFile& file, const std::string& name,
+                                    const std::filesystem::path& log, ProgressBar& bar) {
+  const Policy policy = *find_policy(name);
+  SimulationOptions options = file.options;
+  options.policy = policy.name;
+  options.make_scheduler = policy.make;
+  std::optional<Recorder> recorder;
+  if (!log.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(auto writer, LogWriter::open({.folder = log / name}));
+    options.observer = &recorder.emplace(std::move(writer));
+  }
+  const TimePoint start = monotonic_now();
+  auto report = simulate(options, file.workload, file.profiles, [&](Duration simulated) {
+    const double ratio = simulated.to_seconds() / (monotonic_now() - start).to_seconds();
+    bar.show(name, fmt::format("{:.0f} s, {:.0f} x real time", simulated.to_seconds(), ratio),
+             simulated.to_seconds() / options.duration.to_seconds());
+  });
+  bar.clear();
+  if (report.ok()) report->real = monotonic_now() - start;
+  return report;
+}
+
+// What came of one policy under the same experiment with one seed after another.
+struct Sweep {
+  uint64_t requests = 0;
+  uint64_t offered = 0;  // in the windows of faults
+  uint64_t met = 0;
+  uint64_t meetable = 0;
+  uint64_t slow_recoveries = 0;  // faults that took 1 s or more
+  uint64_t faults = 0;
+  std::map<FaultKind, Duration> recovery_max;
+  double attainment_min = 1;
+  uint64_t worst_seed = 0;
+
+  void add(const SimulationReport& report) {
+    requests += report.requests;
+    if (!report.faults) return;
+    const FaultReport& around = *report.faults;
+    offered += around.met.offered;
+    met += around.met.good;
+    meetable += around.meetable.good;
+    for (size_t i = 0; i < around.faults.size(); ++i) {
+      const Duration recovery = around.recovery(i);
+      Duration& longest = recovery_max[around.faults[i].kind];
+      longest = std::max(longest, recovery);
+      slow_recoveries += recovery >= Duration::seconds(1) ? 1 : 0;
+      ++faults;
+    }
+    if (around.attainment() >= attainment_min) return;
+    attainment_min = around.attainment();
+    worst_seed = report.seed;
+  }
+};
+
+std::string sweep_text(const std::string& policy, const Sweep& sweep) {
+  const double attainment =
+      sweep.meetable == 0 ? 1 : static_cast<double>(sweep.met) / static_cast<double>(sweep.meetable);
+  std::string text = fmt::format(
+      "{}: {} requests, {} faults; in their windows {} of {} requests were met, {} could have been: {:.3f} %; least "
+      "{:.3f} % (seed {}); {} recoveries of 1 s or more\n  longest recovery:",
+      policy, sweep.requests, sweep.faults, sweep.met, sweep.offered, sweep.meetable, 100 * attainment,
+      100 * sweep.attainment_min, sweep.worst_seed, sweep.slow_recoveries);
+  for (const auto& [kind, recovery] : sweep.recovery_max) {
+    text += fmt::format(" {} {:.1f} s", to_string(kind), recovery.to_seconds());
+  }
+  return text + "\n";
+}
+
+// The checkers of every run end the program at the first broken promise.
+Status run_seeds(SimulationFile file, uint64_t seeds) {
+  ProgressBar bar("simulating");
+  const uint64_t first = file.options.seed;
+  for (const std::string& name : file.policies) {
+    Sweep sweep;
+    for (uint64_t i = 0; i < seeds; ++i) {
+      file.options.seed = first + i;
+      SimulationOptions options = file.options;
+      options.policy = name;
+      options.make_scheduler = find_policy(name)->make;
+      FOLIOT_ASSIGN_OR_RETURN(const SimulationReport report, simulate(options, file.workload, file.profiles));
+      sweep.add(report);
+      bar.show(name, fmt::format("seed {}", options.seed), static_cast<double>(i) / static_cast<double>(seeds));
+    }
+    bar.clear();
+    fmt::print("{}", sweep_text(name, sweep));
+    std::fflush(stdout);
+  }
+  return Status();
+}
+
+Status run(const SimulateFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(SimulationFile file, read_simulation_file(flags.experiment));
+  FOLIOT_RETURN_IF_ERROR(apply(flags, file));
+  if (flags.seeds > 1) return run_seeds(std::move(file), flags.seeds);
+  std::optional<FluidBound> bound;
+  ProgressBar bar("simulating");
+  std::vector<SimulationReport> reports;
+  for (const std::string& name : file.policies) {
+    FOLIOT_ASSIGN_OR_RETURN(SimulationReport report, run_policy(file, name, flags.log, bar));
+    reports.push_back(std::move(report));
+  }
+  const std::vector<FluidFlow> flows = fluid_flows(file.workload, file.profiles);
+  if (!flows.empty()) bound = fluid_bound(flows, file.options.devices);
+  const FluidBound* shown = bound ? &*bound : nullptr;
+  fmt::print("{}", report_table(reports, shown));
+  return flags.output.empty() ? Status() : write_reports(flags.output, reports, shown);
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<SimulateFlags>();
+  CLI::App& command = *app.add_subcommand("simulate", "Play a workload against policies, in virtual time");
+  command.footer(kFooter);
+  command.add_option("experiment", flags->experiment, "TOML file")->required()->type_name("EXPERIMENT.toml");
+  command.add_option("--scheduler", flags->policies, "Policies, instead of the experiment's; or all")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("NAME[,NAME...]");
+  command.add_option("--seed", flags->seed, "Instead of the experiment's");
+  command.add_option("--seeds", flags->seeds, "Run with so many seeds, one after another, and say what came of faults")
+      ->check(CLI::PositiveNumber);
+  add_duration_flag(command, "duration", flags->duration, "Instead of the experiment's", "the experiment's");
+  command.add_option("--output", flags->output, "Write reports and series into this folder")->type_name("DIR");
+  command.add_option("--log", flags->log, "Keep a record of every request and action, for explain: in FOLDER/POLICY")
+      ->type_name("FOLDER");
+  command.callback([flags, &exit_code] {
+    const Status status = run(*flags);
+    if (!status.ok()) fmt::print(stderr, "foliot simulate: {}\n", status.message());
+    exit_code = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace foliot

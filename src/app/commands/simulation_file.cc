@@ -1,0 +1,143 @@
+#include "app/commands/simulation_file.h"
+
+#include <fmt/format.h>
+
+#include "app/schedulers.h"
+#include "config/toml_file.h"
+#include "config/toml_reader.h"
+#include "program/package.h"
+#include "sim/device_speeds.h"
+#include "workload/workload_file.h"
+
+namespace foliot {
+namespace {
+
+Result<ModelProfile> read_package_profile(const std::string& path) {
+  FOLIOT_ASSIGN_OR_RETURN(const Package package, open_package(path, WeightsTier::kDisk));
+  const Program& program = *package.program;
+  return ModelProfile{.name = path,
+                      .input_bytes = program.input_bytes(),
+                      .output_bytes = program.output_bytes(),
+                      .weights_bytes = program.weights_bytes,
+                      .load = program.seed_load,
+                      .batch_sizes = program.batch_sizes,
+                      .exec = program.buckets.front().seed_exec};
+}
+
+Status read_cluster(TomlReader& reader, SimulationOptions& options) {
+  reader.whole("devices", options.devices, 1, 100'000);
+  reader.bytes("page_size", options.page_bytes);
+  reader.bytes("page_cache", options.page_cache_bytes);
+  reader.duration("link", options.link);
+  reader.duration("link_jitter", options.link_jitter);
+  reader.duration("deadline_margin", options.controller.deadline_margin);
+  reader.whole("queued_max", options.controller.queued_max, 1);
+  reader.whole("infers_outstanding_max", options.controller.infers_outstanding_max, 1, 4096);
+  reader.whole("loads_outstanding_max", options.controller.loads_outstanding_max, 1, 4096);
+  if (options.page_bytes == 0) reader.fail("page_size", "must be above 0");
+  return reader.finish();
+}
+
+Status read_noise(TomlReader& reader, NoiseOptions& noise) {
+  std::string like;
+  reader.text("like", like);
+  if (like == "clockwork") noise = NoiseOptions::clockwork();
+  if (!like.empty() && like != "clockwork") reader.fail("like", "must be \"clockwork\", or absent");
+  reader.share("exec_deviation", noise.exec_deviation);
+  reader.share("load_deviation", noise.load_deviation);
+  reader.duration("exec_jitter", noise.exec_jitter);
+  reader.duration("load_jitter", noise.load_jitter);
+  reader.share("outlier_probability", noise.outlier_probability);
+  reader.positive("outlier_factor", noise.outlier_factor);
+  reader.not_negative("exec_drift", noise.exec_drift);
+  reader.positive("exec_drift_max", noise.exec_drift_max);
+  reader.duration("copy", noise.copy);
+  std::string speeds;
+  reader.text("exec_speeds", speeds);
+  if (!speeds.empty()) {
+    auto read = read_device_speeds((std::filesystem::path(reader.file()).parent_path() / speeds).string());
+    if (!read.ok()) reader.fail("exec_speeds", "are wrong: " + read.status().message());
+    if (read.ok()) noise.exec_speeds = *std::move(read);
+  }
+  return reader.finish();
+}
+
+std::optional<FaultKind> read_fault_kind(TomlReader& reader, std::string_view key, const std::string& name) {
+  const std::optional<FaultKind> kind = parse_fault_kind(name);
+  if (!kind) reader.fail(key, "must be kill, freeze, slow, delay, partition, drain or away");
+  return kind;
+}
+
+Status read_fault(TomlReader& reader, std::vector<Fault>& faults) {
+  Fault fault;
+  std::string kind;
+  reader.text("kind", kind);
+  reader.whole("device", fault.device);
+  reader.duration("at", fault.at);
+  reader.positive("length", fault.length);
+  if (reader.ok()) fault.kind = read_fault_kind(reader, "kind", kind).value_or(FaultKind::kKill);
+  if (fault.length <= Duration()) reader.fail("needs a length");
+  if (fault.kind == FaultKind::kSlow) reader.positive("factor", fault.factor);
+  if (fault.kind == FaultKind::kDelay) reader.positive("delay", fault.delay);
+  faults.push_back(fault);
+  return reader.finish();
+}
+
+Status read_random_faults(TomlReader& reader, RandomFaults& faults) {
+  std::vector<std::string> kinds;
+  reader.whole("count", faults.count, 1, 1000);
+  reader.texts("kinds", kinds);
+  reader.positive("length_min", faults.length_min);
+  reader.positive("length_max", faults.length_max);
+  if (faults.length_max < faults.length_min) reader.fail("length_max", "must not be below length_min");
+  if (!kinds.empty()) faults.kinds.clear();
+  for (const std::string& kind : kinds) {
+    if (const auto parsed = read_fault_kind(reader, "kinds", kind)) faults.kinds.push_back(*parsed);
+  }
+  return reader.finish();
+}
+
+Status read_faults(TomlReader& reader, SimulationOptions& options) {
+  for (TomlReader& fault : reader.tables("faults")) FOLIOT_RETURN_IF_ERROR(read_fault(fault, options.faults));
+  if (auto random = reader.table("random_faults")) {
+    options.random_faults.count = 1;
+    FOLIOT_RETURN_IF_ERROR(read_random_faults(*random, options.random_faults));
+  }
+  const Status status = check_faults(options.faults, options.devices, options.duration);
+  if (!status.ok()) reader.fail(status.message());
+  return Status();
+}
+
+void read_top(TomlReader& reader, SimulationFile& to) {
+  WorkloadRun run;
+  read_run(reader, run);
+  to.options.seed = run.seed;
+  to.options.duration = run.duration;
+  to.options.warm_up = run.warm_up;
+  to.options.preload = run.preload;
+  reader.texts("schedulers", to.policies);
+  reader.positive("interval", to.options.interval);
+  for (const std::string& name : to.policies) {
+    const auto policy = find_policy(name);
+    if (!policy.ok()) reader.fail("schedulers", "are wrong: " + policy.status().message());
+  }
+}
+
+}  // namespace
+
+Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
+  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(file));
+  TomlReader reader(table, file.string());
+  SimulationFile result;
+  read_top(reader, result);
+  if (!reader.ok()) return reader.finish();
+  if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result.options));
+  if (auto noise = reader.table("noise")) FOLIOT_RETURN_IF_ERROR(read_noise(*noise, result.options.noise));
+  FOLIOT_RETURN_IF_ERROR(read_faults(reader, result.options));
+  FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
+  FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader, &result.profiles));
+  FOLIOT_RETURN_IF_ERROR(reader.finish());
+  return result;
+}
+
+}  // namespace foliot
