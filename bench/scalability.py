@@ -6,7 +6,7 @@ Poisson load at several shares of what the devices could do, and takes the highe
 goodput as the peak; then it measures, with a controller that has just started, how
 long decisions take at half of the peak, by the wall clock and in processor time. All processes share this machine.
 
-Prints a table and writes it as CSV.
+Prints a table, writes it as CSV and draws it in the axes of the paper.
 """
 
 import argparse
@@ -20,11 +20,18 @@ import subprocess
 import sys
 import tempfile
 
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
 SHARES = (0.85, 0.95, 1.05)
 # At most so many requests per second does one device of the V100 table run, in batches of 16.
 CAPACITY = {"resnet18": 16 / 7.02e-3, "resnet50": 16 / 15.67e-3}
 # Time for the answer to travel where more processes than cores compete.
 MARGIN = "10ms"
+# What the paper's controller served, on 32 cores: workers, requests per second.
+PAPER = (110, 103_387)
 
 
 class Process:
@@ -82,6 +89,22 @@ def peak_and_half(options, workers):
     }
 
 
+def draw(rows, path):
+    """The peak by number of workers, and how long turns take at half of it."""
+    workers = [row["workers"] for row in rows]
+    figure, (peak, turns) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    peak.plot(workers, [row["peak_goodput"] for row in rows], "o-", color="tab:red", label="here, two cores for all")
+    peak.plot(workers, [row["device_limit"] for row in rows], "--", color="black", linewidth=1, label="devices allow")
+    peak.plot(*PAPER, "*", color="tab:blue", markersize=12, label="the paper's controller, 32 cores")
+    peak.set(xlabel="workers", ylabel="peak goodput, r/s", ylim=0)
+    turns.plot(workers, [row["half_decision_p999_us"] for row in rows], "o-", color="tab:red", label="by the wall clock")
+    turns.plot(workers, [row["half_decision_cpu_p999_us"] for row in rows], "o:", color="tab:red", label="in CPU time")
+    turns.set(xlabel="workers", ylabel="p99.9 of a turn at half of the peak, us", ylim=0)
+    for axes in (peak, turns):
+        axes.legend()
+    figure.savefig(path, dpi=100)
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -93,13 +116,14 @@ def main():
     parser.add_argument("--deadline", default="100ms")
     parser.add_argument("--duration", default="4s", help="of each run, after 2 s of warm-up")
     parser.add_argument("--csv", type=pathlib.Path, default=root / "out/scalability.csv")
+    parser.add_argument("--plot", type=pathlib.Path, default=root / "out/scalability.png")
     options = parser.parse_args()
 
     options.csv.parent.mkdir(parents=True, exist_ok=True)
     commit = subprocess.run(["git", "-C", root, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     print(f"commit {commit.stdout.strip()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start")
     with options.csv.open("w", newline="") as file:
-        table = None
+        table, rows = None, []
         for workers in options.workers:
             row = peak_and_half(options, workers)
             if table is None:
@@ -107,8 +131,10 @@ def main():
                 table.writeheader()
                 print("  ".join(row))
             table.writerow(row)
+            rows.append(row)
             file.flush()
             print("  ".join(f"{value:>{len(name)}}" for name, value in row.items()), flush=True)
+    draw(rows, options.plot)
 
 
 if __name__ == "__main__":
