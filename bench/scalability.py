@@ -4,7 +4,8 @@
 For each number of emulated workers it starts a controller and the workers, offers
 Poisson load at several shares of what the devices could do, and takes the highest
 goodput as the peak; then it measures, with a controller that has just started, how
-long decisions take at half of the peak, by the wall clock and in processor time. All processes share this machine.
+long turns take at half of the peak, by the wall clock and in processor time. All
+processes share this machine.
 
 Prints a table, writes it as CSV and draws it in the axes of the paper.
 """
