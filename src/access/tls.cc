@@ -1,24 +1,16 @@
 #include "access/tls.h"
 
 #include <fmt/format.h>
-#include <openssl/bio.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include <fstream>
 #include <iterator>
 #include <memory>
 
+#include "access/openssl_handles.h"
+
 namespace foliot {
 namespace {
-
-template <auto release>
-struct Release {
-  void operator()(auto* thing) const { release(thing); }
-};
-using Bio = std::unique_ptr<BIO, Release<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Release<X509_free>>;
-using PrivateKey = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
 
 Result<std::string> read_file(const std::filesystem::path& file, const char* what) {
   std::ifstream stream(file, std::ios::binary);
@@ -30,7 +22,7 @@ Result<std::string> read_file(const std::filesystem::path& file, const char* wha
 }
 
 Result<Certificate> parse_certificate(const std::string& pem, const std::filesystem::path& file) {
-  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const Bio bio = bio_of(pem);
   Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   if (!certificate) return Status::invalid_argument(fmt::format("{}: not a certificate in PEM", file.string()));
   if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0) {

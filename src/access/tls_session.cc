@@ -8,20 +8,11 @@
 #include <limits>
 #include <utility>
 
+#include "access/openssl_handles.h"
 #include "base/check.h"
 
 namespace foliot {
 namespace {
-
-template <auto release>
-struct Release {
-  void operator()(auto* thing) const { release(thing); }
-};
-using Bio = std::unique_ptr<BIO, Release<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Release<X509_free>>;
-using PrivateKey = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
-
-Bio bio_of(const std::string& pem) { return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
 
 // The leaf, then its chain.
 bool use_certificates(SSL_CTX* context, const std::string& pem) {
