@@ -44,11 +44,12 @@ void send_all(int client, std::span<const uint8_t> bytes) {
   }
 }
 
-// Whatever was said, the connection comes to an end; if not, the fuzzer's own patience does.
+// Whatever was said, the connection comes to an end; if not, the fuzzer's own patience
+// does. The clock of that patience interrupts system calls.
 void await_end(int client) {
   char answer[4096];
   ssize_t received = 1;
-  while (received > 0) received = recv(client, answer, sizeof answer, 0);
+  while (received > 0 || (received < 0 && errno == EINTR)) received = recv(client, answer, sizeof answer, 0);
   FOLIOT_CHECK(received == 0 || errno == ECONNRESET);
 }
 
