@@ -24,15 +24,20 @@ FrontendOptions small_limits() {
   return options;
 }
 
+// The clock of the fuzzer's own patience interrupts system calls: a connection that was
+// cut short by it is tried again.
 int connect_to(uint16_t port) {
-  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  FOLIOT_CHECK(client >= 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  FOLIOT_CHECK(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  return client;
+  while (true) {
+    const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    FOLIOT_CHECK(client >= 0);
+    if (connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return client;
+    FOLIOT_CHECK(errno == EINTR);
+    close(client);
+  }
 }
 
 // The server may have closed before it heard all.
@@ -44,8 +49,7 @@ void send_all(int client, std::span<const uint8_t> bytes) {
   }
 }
 
-// Whatever was said, the connection comes to an end; if not, the fuzzer's own patience
-// does. The clock of that patience interrupts system calls.
+// Whatever was said, the connection comes to an end; if not, that patience does.
 void await_end(int client) {
   char answer[4096];
   ssize_t received = 1;
