@@ -1,12 +1,18 @@
 #include "device/cpu/call_memory.h"
 
+#include <dlfcn.h>
+#include <omp.h>
+
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
-// Sanitizers have an `operator new` of their own.
+// Sanitizers have an allocator of their own.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FOLIOT_SANITIZED 1
 #elif defined(__has_feature)
@@ -18,74 +24,85 @@
 namespace foliot {
 namespace {
 
-constexpr size_t kBlockBytes = size_t{64} << 10;
-constexpr size_t kAlignment = alignof(std::max_align_t);
-
-// `operator new` is given nothing to find its memory by, so that this is global.
-struct Block {
-  alignas(kAlignment) std::byte bytes[kBlockBytes] = {};
-  size_t used = 0;               // its owner's
-  std::atomic<size_t> live = 0;  // objects not freed yet
-  std::atomic<bool> owned = false;
-};
-constinit Block block;
-constinit thread_local bool is_owner = false;
+// Allocation is given nothing to find its memory by, so that all of this is global.
+constinit std::atomic<uint32_t> calls = 0;
+constinit thread_local bool is_call = false;
 
 }  // namespace
 
-CallMemory::CallMemory() : first_(!block.owned.exchange(true, std::memory_order_acquire)) {
-  if (first_) is_owner = true;
+CallMemory::CallMemory() {
+  is_call = true;
+  calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 CallMemory::~CallMemory() {
-  if (!first_) return;
-  is_owner = false;
-  block.owned.store(false, std::memory_order_release);
+  is_call = false;
+  calls.fetch_sub(1, std::memory_order_relaxed);
 }
 
 #if !FOLIOT_SANITIZED
 
 namespace {
 
-// Null: this thread has no block, or it has no room.
-void* take_from_block(size_t bytes) {
-  if (!is_owner) return nullptr;
-  if (block.live.load(std::memory_order_acquire) == 0) block.used = 0;
-  if (bytes > kBlockBytes - block.used) return nullptr;
-  void* object = block.bytes + block.used;
-  block.used += (std::max(bytes, size_t{1}) + kAlignment - 1) / kAlignment * kAlignment;
-  block.live.fetch_add(1, std::memory_order_relaxed);
-  return object;
+constexpr uint64_t kBlockBytes = 4 << 20;  // the kernel gives memory for what was touched only
+constexpr uint64_t kPageBytes = 4096;
+alignas(kPageBytes) constinit std::byte block[kBlockBytes] = {};
+
+// Both in one word, so that they change together: how many objects the block holds,
+// and where the last of them ends.
+constexpr uint64_t kObject = uint64_t{1} << 32;
+constinit std::atomic<uint64_t> objects_and_end = 0;
+
+// Whether this thread has a CallMemory, or computes for one that has.
+bool within_call() { return is_call || (calls.load(std::memory_order_relaxed) > 0 && omp_get_level() > 0); }
+
+// Null: not within a call, or there is no room.
+void* take_from_block(size_t alignment, size_t bytes) {
+  if (!within_call() || alignment > kPageBytes || bytes > kBlockBytes) return nullptr;
+  uint64_t before = objects_and_end.load(std::memory_order_acquire);
+  uint64_t start = 0, after = 0;
+  do {
+    start = before < kObject ? 0 : (before % kObject + alignment - 1) / alignment * alignment;
+    const uint64_t end = start + std::max(bytes, size_t{1});
+    if (end > kBlockBytes) return nullptr;
+    after = before / kObject * kObject + kObject + end;
+  } while (!objects_and_end.compare_exchange_weak(before, after, std::memory_order_acq_rel, std::memory_order_acquire));
+  return block + start;
 }
 
-void* take(size_t bytes) {
-  if (void* object = take_from_block(bytes)) return object;
-  return std::malloc(bytes > 0 ? bytes : 1);
-}
-
-void give_back(void* object) {
+bool give_back_to_block(const void* object) {
   const auto* address = static_cast<const std::byte*>(object);
-  if (address >= block.bytes && address < block.bytes + kBlockBytes) {
-    block.live.fetch_sub(1, std::memory_order_release);
-  } else {
-    std::free(object);
-  }
+  if (address < block || address >= block + kBlockBytes) return false;
+  objects_and_end.fetch_sub(kObject, std::memory_order_release);
+  return true;
 }
 
 }  // namespace
 }  // namespace foliot
 
-// The standard library's other forms call these.
+// The standard library's other forms call this one, and its `operator delete` calls free().
 void* operator new(size_t bytes) {
+  if (void* object = foliot::take_from_block(alignof(std::max_align_t), bytes)) return object;
   while (true) {
-    if (void* object = foliot::take(bytes)) return object;
+    if (void* object = std::malloc(std::max(bytes, size_t{1}))) return object;
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();
   }
 }
-void operator delete(void* object) noexcept { foliot::give_back(object); }
-void operator delete(void* object, size_t) noexcept { foliot::give_back(object); }
+
+extern "C" int posix_memalign(void** object, size_t alignment, size_t bytes) noexcept {
+  if (alignment % sizeof(void*) != 0 || !std::has_single_bit(alignment)) return EINVAL;
+  *object = foliot::take_from_block(alignment, bytes);
+  if (*object == nullptr) *object = std::aligned_alloc(alignment, bytes);
+  return *object == nullptr ? ENOMEM : 0;
+}
+
+extern "C" void free(void* object) noexcept {
+  // The C library's, or that of an allocator loaded in its stead.
+  static const auto free_elsewhere = reinterpret_cast<void (*)(void*)>(::dlsym(RTLD_NEXT, "free"));
+  if (!foliot::give_back_to_block(object)) free_elsewhere(object);
+}
 
 #else
 }  // namespace foliot

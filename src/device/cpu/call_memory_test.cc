@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -41,7 +42,7 @@ TEST(CallMemory, GivesAlignedMemoryOfWhichNothingOverlaps) {
 TEST(CallMemory, GoesOnWithTheHeapWhenItIsFull) {
   const CallMemory call_memory;
   std::vector<Object> objects;
-  for (size_t i = 0; i < 100; ++i) objects.push_back(make_object(10'000));
+  for (size_t i = 0; i < 1000; ++i) objects.push_back(make_object(10'000));
   for (const Object& object : objects) EXPECT_TRUE(holds_sevens(object, 10'000));
 }
 
@@ -60,15 +61,28 @@ TEST(CallMemory, LetsObjectsOutliveIt) {
   std::thread([&] { object.reset(); }).join();
 }
 
-TEST(CallMemory, BelongsToOneThreadAtATime) {
+TEST(CallMemory, ServesManyThreadsAtOnce) {
+  const auto work = [] {
+    const CallMemory call_memory;
+    for (int round = 0; round < 1000; ++round) {
+      std::vector<Object> objects;
+      for (size_t bytes = 1; bytes < 100; bytes += 30) objects.push_back(make_object(bytes));
+      for (size_t i = 0; i < objects.size(); ++i) ASSERT_TRUE(holds_sevens(objects[i], 1 + 30 * i));
+    }
+  };
+  std::jthread another(work);
+  work();
+}
+
+TEST(CallMemory, AlignsAsPosixDoes) {
   const CallMemory call_memory;
-  const Object object = make_object(50);
-  std::thread([] {
-    const CallMemory another;
-    const Object other = make_object(50);
-    std::memset(other.get(), 0, 50);
-  }).join();
-  EXPECT_TRUE(holds_sevens(object, 50));
+  for (size_t alignment = sizeof(void*); alignment <= 1 << 16; alignment *= 2) {
+    void* object = nullptr;
+    ASSERT_EQ(::posix_memalign(&object, alignment, 100), 0);
+    std::memset(object, 7, 100);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(object) % alignment, 0u);
+    std::free(object);
+  }
 }
 
 }  // namespace
