@@ -1,7 +1,8 @@
 """Open-loop load over HTTP from a process of its own, every answer checked against what
 the model should say, and kept.
 
-Times are seconds of time.monotonic(), which all processes of a machine share.
+Times are seconds of time.monotonic(), which all processes of a machine share. An answer
+is here when the kernel has received it, however late this process gets to it.
 """
 
 import asyncio
@@ -12,21 +13,27 @@ import multiprocessing
 import os
 import random
 import re
+import socket
+import struct
 import time
 
 import numpy as np
 
 CLONE_NEWNET = 0x40000000
+SO_TIMESTAMPNS = 35
 # How long after its deadline an answer is waited for, until the request counts as hanging.
 PATIENCE = 10
+# Of its deadline each request leaves so much to the way there and back.
+WAY = 0.005
 
 
 @dataclasses.dataclass
 class Asked:
     """One request, and how it ended."""
 
-    at: float
+    at: float  # before it was sent
     deadline: float
+    sent: float = None  # after: it left between the two
     answered: float = None  # when the last byte of the answer was here
     outcome: str = "unanswered"  # "served", "wrong" (not what the model says), a refusal's reason, or "broken"
     detail: str = ""
@@ -36,49 +43,62 @@ class Asked:
     def good(self):
         return self.outcome == "served" and self.answered <= self.deadline
 
+    @property
+    def late_as_good(self):
+        """It took longer than its deadline however soon it left."""
+        return self.outcome == "served" and self.answered - self.sent > self.deadline - self.at
+
 
 CATCH_UP = 0.5  # seconds
-# From the server's verdict until the client has the answer, where both are busy.
-TRANSFER = 0.025
 
 
 @dataclasses.dataclass
 class Report:
     requests: list
     stray: int  # answers that nobody had asked for
-    stalls: list  # (begin, seconds) when this process, or the front end, did not get to run
 
     def unanswered(self):
         return [request for request in self.requests if request.outcome == "unanswered"]
 
     def late_as_good(self):
-        """What was served though it was late on the client's clock, by more than its own stalls explain."""
-        late = [request for request in self.requests if request.outcome == "served" and not request.good]
-        return [request for request in late if request.answered - request.deadline > TRANSFER + self._stalled(request)]
+        """What was served though it was late by the client's clock."""
+        return [request for request in self.requests if request.late_as_good]
 
-    def _stalled(self, request):
-        return sum(min(begin + seconds, request.answered) - max(begin, request.at) for begin, seconds in self.stalls
-                   if begin < request.answered and begin + seconds > request.at)
+    def undecided(self):
+        """What was served, and late only if it left before this process was held up."""
+        return [request for request in self.requests
+                if request.outcome == "served" and not request.good and not request.late_as_good]
 
 
-class Connection(asyncio.Protocol):
+class Connection:
     """Keeps one request under way at a time."""
 
-    def __init__(self, load):
+    def __init__(self, load, connected):
         self._load = load
+        self._socket = connected
         self._buffer = b""
         self._answer = None
         self._asked = False
-        self.transport = None
+        asyncio.get_running_loop().add_reader(connected, self._on_readable)
 
-    def connection_made(self, transport):
-        self.transport = transport
+    @property
+    def closed(self):
+        return self._socket is None
 
-    def data_received(self, data):
+    def _on_readable(self):
+        try:
+            data, control, _, _ = self._socket.recvmsg(1 << 16, 64)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            return self._close(error)
+        if not data:
+            return self._close(None)
         # A server that has too many connections says so before it is asked.
         if self._answer is None and self._asked:
             self._load.stray += 1
             return
+        self._received = received_at(control)
         self._buffer += data
         self._deliver()
 
@@ -94,28 +114,43 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         answer, self._answer = self._answer, None
         if not answer.done():
-            answer.set_result((time.monotonic(), int(head.split(None, 2)[1]), body[:length]))
+            answer.set_result((self._received, int(head.split(None, 2)[1]), body[:length]))
 
-    def connection_lost(self, error):
-        self.transport = None
+    def _close(self, error):
+        asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+        self._socket = None
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError(str(error or "closed")))
 
-    async def ask(self, message):
+    async def ask(self, message, asked):
         answer = self._answer = asyncio.get_running_loop().create_future()
         self._asked = True
-        if self.transport is None and not self._buffer:
+        if self.closed and not self._buffer:
             raise ConnectionError("closed")
-        if self.transport is not None:
-            self.transport.write(message)
+        if not self.closed:
+            asked.at = time.monotonic()
+            asked.deadline = asked.at + self._load.options["deadline_seconds"]
+            if self._socket.send(message) < len(message):
+                raise ConnectionError("a request did not fit into the socket")
+        asked.sent = time.monotonic()
         self._deliver()
         return await answer
+
+
+def received_at(control):
+    """When the kernel had it, by its stamp on the wall clock."""
+    for level, kind, stamp in control:
+        if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+            seconds, nanoseconds = struct.unpack("qq", stamp)
+            return time.monotonic() - max(time.time() - seconds - nanoseconds / 1e9, 0)
+    return time.monotonic()
 
 
 class _Load:
     def __init__(self, options):
         self.options = options
-        self.requests, self.stalls, self.stray = [], [], 0
+        self.requests, self.stray = [], 0
         self._idle = []
         self._draw = random.Random(options["seed"])
         self._messages = [self._message(pixels) for pixels in options["inputs"]]
@@ -124,14 +159,13 @@ class _Load:
         body = json.dumps({
             "inputs": [{"name": self.options["input_name"], "shape": [1, len(values)], "datatype": "FP32",
                         "data": [float(value) for value in values]}],
-            "parameters": {"timeout": int(self.options["deadline_seconds"] * 1e6)},
+            "parameters": {"timeout": int((self.options["deadline_seconds"] - WAY) * 1e6)},
         }).encode()
         return (f"POST /v2/models/{self.options['model']}/infer HTTP/1.1\r\nHost: foliot\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
 
     async def run(self, stopping):
         tasks = set()
-        stall_meter = asyncio.create_task(self._watch_stalls())
         due = time.monotonic()
         while not stopping.is_set():
             # What fell due while this process stood still is not made up for.
@@ -142,14 +176,6 @@ class _Load:
             task.add_done_callback(tasks.discard)
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE + self.options["deadline_seconds"])
-        stall_meter.cancel()
-
-    async def _watch_stalls(self):
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.001)
-            if (late := time.monotonic() - before - 0.001) > 0.003:
-                self.stalls.append((before, late))
 
     async def _ask(self):
         which = self._draw.randrange(len(self._messages))
@@ -158,7 +184,7 @@ class _Load:
         self.requests.append(asked)
         try:
             connection = await self._connection()
-            asked.answered, status, body = await connection.ask(self._messages[which])
+            asked.answered, status, body = await connection.ask(self._messages[which], asked)
             asked.answers = 1
             self._idle.append(connection)
             self._judge(asked, which, status, body)
@@ -169,11 +195,18 @@ class _Load:
     async def _connection(self):
         while self._idle:
             connection = self._idle.pop()
-            if connection.transport is not None and not connection.transport.is_closing():
+            if not connection.closed:
                 return connection
         host, port = self.options["address"].rsplit(":", 1)
-        _, connection = await asyncio.get_running_loop().create_connection(lambda: Connection(self), host, int(port))
-        return connection
+        connecting = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        connecting.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            await asyncio.get_running_loop().sock_connect(connecting, (host, int(port)))
+        except OSError:
+            connecting.close()
+            raise
+        return Connection(self, connecting)
 
     def _judge(self, asked, which, status, body):
         answer = json.loads(body or b"{}")
@@ -192,7 +225,7 @@ def _work(options, stopping, reports):
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     load = _Load(options)
     asyncio.run(load.run(stopping))
-    reports.send(Report(load.requests, load.stray, load.stalls))
+    reports.send(Report(load.requests, load.stray))
 
 
 class HttpLoad:

@@ -136,7 +136,6 @@ class FakeController : public RequestSink {
     completion.exec_start = steady_now();
     if (completion.served()) execute(request, completion);
     completion.finished = steady_now();
-    frontend_->on_completion(completion, completion.finished);
     frontend_->complete(completion);
   }
 

@@ -186,7 +186,6 @@ class FrontendServer : public Frontend {
   }
 
   void on_model(const ModelInfo& model) override { metrics_.on_model(model); }
-  void on_completion(const Completion& completion, TimePoint now) override { metrics_.on_completion(completion, now); }
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {
     metrics_.on_outcome(action, outcome, now);
   }

@@ -211,12 +211,16 @@ class GrpcInference {
     return std::nullopt;
   }
 
-  // After it is done: the response, or why there is none.
-  std::optional<CallError> answer(ModelInferResponse& response) {
-    InferenceCall& call = pending_->call();
-    if (!call.served()) return refusal_of(call);
-    encode_grpc_response(call, request_.marks_final_response, response);
-    return std::nullopt;
+  // After it is done; empty if it was refused.
+  void encode(ModelInferResponse& response) {
+    if (pending_->call().served()) encode_grpc_response(pending_->call(), request_.marks_final_response, response);
+  }
+  // Before the response leaves: why it must not. What never began is settled.
+  std::optional<CallError> settle(InferenceService& service) {
+    if (pending_ == nullptr) return std::nullopt;
+    service.settle(*pending_);
+    if (pending_->call().served()) return std::nullopt;
+    return refusal_of(pending_->call());
   }
 
   void cancel(InferenceService& service) {
@@ -239,7 +243,8 @@ class UnaryInferenceRpc final : public Rpc, public CallOwner {
   }
 
   void on_call_done() override {
-    const auto error = inference_.answer(response_);
+    inference_.encode(response_);
+    const auto error = inference_.settle(server_.service);
     error ? finish_with(*error) : finish(grpc::Status::OK);
   }
 
@@ -342,35 +347,40 @@ class StreamInferenceRpc final : public Rpc {
     in_flight_.splice(in_flight_.begin(), next_);
     Item& item = in_flight_.front();
     item.place = in_flight_.begin();
-    if (const auto error = item.inference.start(server_.service, tenant_, context_, *server_.mailbox, item))
-      answer_with(item, *error);
+    if (const auto error = item.inference.start(server_.service, tenant_, context_, *server_.mailbox, item)) {
+      put_error(item, *error);
+      to_write_.splice(to_write_.end(), in_flight_, item.place);
+    }
   }
   void on_item_done(Item& item) {
-    if (const auto error = item.inference.answer(*item.response.mutable_infer_response()))
-      answer_with(item, *error);
-    else
-      to_write_.splice(to_write_.end(), in_flight_, item.place);
+    item.inference.encode(*item.response.mutable_infer_response());
+    to_write_.splice(to_write_.end(), in_flight_, item.place);
     advance();
   }
-  void answer_with(Item& item, const CallError& error) {
+  void put_error(Item& item, const CallError& error) {
+    item.response.Clear();
     item.response.set_error_message(error.message);
     item.response.mutable_infer_response()->set_id(item.inference.message().id());
     item.response.mutable_infer_response()->set_model_name(item.inference.message().model_name());
-    to_write_.splice(to_write_.end(), in_flight_, item.place);
   }
 
   void write() {
     if (writing_ || to_write_.empty() || server_.stopping) return;
     writing_ = true;
+    Item& item = to_write_.front();
+    if (const auto error = item.inference.settle(server_.service)) put_error(item, *error);
     grpc::WriteOptions write_options;
     // More follow at once: let the transport send them together.
     if (to_write_.size() > 1) write_options.set_buffer_hint();
-    stream_.Write(to_write_.front().response, write_options, static_cast<Event*>(&written_tag_));
+    stream_.Write(item.response, write_options, static_cast<Event*>(&written_tag_));
   }
   void on_written(bool ok) {
     writing_ = false;
     to_write_.pop_front();
-    if (!ok) to_write_.clear();
+    if (!ok) {
+      for (Item& item : to_write_) item.inference.settle(server_.service);
+      to_write_.clear();
+    }
     advance();
   }
 

@@ -275,6 +275,25 @@ TEST_F(GrpcServerTest, RefusalsHaveTheirCodes) {
   expect(Refusal::kWorkerLost, grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(GrpcServerTest, AnAnswerThatLeavesTooLateIsARefusal) {
+  ModelInferRequest request = doubling_request({1, 2});
+  (*request.mutable_parameters())["timeout"].set_int64_param(1);
+  ModelInferResponse response;
+  EXPECT_EQ(infer(request, response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(response.raw_output_contents_size(), 0);
+
+  grpc::ClientContext context;
+  auto stream = stub_->ModelStreamInfer(&context);
+  ASSERT_TRUE(stream->Write(request));
+  ModelStreamInferResponse streamed;
+  ASSERT_TRUE(stream->Read(&streamed));
+  EXPECT_THAT(streamed.error_message(), HasSubstr("refused the request: late"));
+  EXPECT_EQ(streamed.infer_response().id(), "42");
+  EXPECT_EQ(streamed.infer_response().raw_output_contents_size(), 0);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 TEST_F(GrpcServerTest, ACallThatIsCancelledCancelsItsRows) {
   controller_.hold();
   grpc::CompletionQueue queue;

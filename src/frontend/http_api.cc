@@ -198,9 +198,11 @@ class HttpInference : public HttpPending, public CallOwner {
 
   void on_call_done() override {
     InferenceCall& call = pending_->call();
-    if (!call.served()) return exchange_.respond(error_response(refusal_of(call)));
-    Result<HttpResponse> response = response_of(call);
-    exchange_.respond(response.ok() ? std::move(response).value() : error_response(response.status()));
+    HttpResponse response;
+    if (call.served()) response = response_of(call);
+    service_.settle(*pending_);  // now that nothing is left to do but to write it
+    if (!call.served()) response = error_response(refusal_of(call));
+    exchange_.respond(std::move(response));
   }
 
  private:
@@ -208,7 +210,7 @@ class HttpInference : public HttpPending, public CallOwner {
     return request_.output_is_binary.empty() ? request_.binary_by_default : request_.output_is_binary[output];
   }
 
-  Result<HttpResponse> response_of(InferenceCall& call) const {
+  HttpResponse response_of(InferenceCall& call) const {
     HttpResponse response;
     response.body.emplace_back();
     std::string json = "{";
@@ -224,7 +226,8 @@ class HttpInference : public HttpPending, public CallOwner {
     json += ",\"outputs\":[";
     for (uint32_t i = 0; i < call.requested_count(); ++i) {
       if (i > 0) json += ',';
-      FOLIOT_RETURN_IF_ERROR(append_output(call, i, json, response.body));
+      const Status written = append_output(call, i, json, response.body);
+      if (!written.ok()) return error_response(written);
     }
     json += "]}";
     if (response.body.size() > 1) {

@@ -377,6 +377,18 @@ TEST_F(HttpApiTest, RefusalsSayWhyAndWhenToTryAgain) {
   EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 504u);
 }
 
+TEST_F(HttpApiTest, AnAnswerThatLeavesTooLateIsARefusal) {
+  const Reply reply = client_.ask("POST", kInfer,
+                                  R"({"parameters":{"timeout":1},)"
+                                  R"("inputs":[{"name":"x","shape":[3,2],"datatype":"FP32","data":[1,2,3,4,5,6]}]})");
+  EXPECT_EQ(reply.status, 504u);
+  EXPECT_EQ(reply.parsed()["reason"], "late");
+  const Reply metrics = Client(server_.frontend->metrics_port()).ask("GET", "/metrics");
+  EXPECT_THAT(metrics.body, HasSubstr("foliot_requests_total{model=\"doubling\",outcome=\"late\"} 3\n"));
+  EXPECT_THAT(metrics.body, HasSubstr("foliot_deadline_missed_total{model=\"doubling\"} 3\n"));
+  EXPECT_THAT(metrics.body, Not(HasSubstr("outcome=\"served\"")));
+}
+
 TEST_F(HttpApiTest, MoreRowsThanMayBeInFlightAreOverload) {
   controller_.hold();
   std::vector<std::unique_ptr<Client>> clients;

@@ -226,7 +226,7 @@ void HttpServer::Session::read_header() {
 
 void HttpServer::Session::on_header(error_code error) {
   if (error) return fail(error);
-  arrival_ = server_.now();
+  arrival_ = server_.now() - stream_.age();
   if (!request_began_) request_began_ = arrival_;
   if (auto response = server_.handler.on_header(*this)) {
     phase_ = Phase::kHandling;
@@ -449,6 +449,7 @@ Status HttpServer::State::bind() {
   const tcp::endpoint endpoint(address, options.port);
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  StampedSocket::enable_stamps(acceptor);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
   if (error == net::error::address_in_use)

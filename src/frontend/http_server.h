@@ -55,7 +55,8 @@ class HttpExchange {
   virtual std::string peer() const = 0;
   // Inflated. The bytes stay where they are until the response is written.
   virtual std::string& body() = 0;
-  // When the request's header had been read.
+  // When the last bytes of the request's header came, however much later they were read;
+  // of a request that came together with the one before it, the same.
   virtual TimePoint arrival() const = 0;
 
   // Exactly once, on the I/O thread: from within handle() or later. With later,

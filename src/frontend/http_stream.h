@@ -12,11 +12,13 @@
 #include <boost/asio/ssl.hpp>
 #include <optional>
 
+#include "frontend/stamped_socket.h"
+
 namespace foliot {
 
 class HttpStream {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
+  using Socket = StampedSocket::Socket;
   using TlsContext = boost::asio::ssl::context;
   using executor_type = Socket::executor_type;
 
@@ -26,8 +28,10 @@ class HttpStream {
   }
 
   bool is_tls() const { return tls_.has_value(); }
-  Socket& socket() { return socket_; }
-  const Socket& socket() const { return socket_; }
+  Socket& socket() { return socket_.socket(); }
+  const Socket& socket() const { return socket_.socket(); }
+  // How long ago came what was read last.
+  Duration age() const { return socket_.age(); }
   executor_type get_executor() { return socket_.get_executor(); }
 
   // REQUIRES: is_tls().
@@ -47,8 +51,8 @@ class HttpStream {
   }
 
  private:
-  Socket socket_;
-  std::optional<boost::asio::ssl::stream<Socket&>> tls_;
+  StampedSocket socket_;
+  std::optional<boost::asio::ssl::stream<StampedSocket&>> tls_;
 };
 
 }  // namespace foliot

@@ -86,6 +86,7 @@ Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const
   if (status.ok()) status = call->take_inputs(*inputs);
   if (status.ok()) status = call->choose_outputs(query);
   if (!status.ok()) return status.with_context(fmt::format("model '{}'", call->model().name));
+  call->completions_.reserve(call->rows_);
   return call;
 }
 
@@ -253,11 +254,25 @@ std::span<std::byte> InferenceCall::output(uint32_t row, uint32_t index) {
 }
 
 bool InferenceCall::complete(const Completion& completion) {
-  FOLIOT_CHECK(rows_completed_ < rows_);
-  if (!completion.served() && refusal_.served()) refusal_ = completion;
-  if (++rows_completed_ < rows_) return false;
-  last_ = completion;
-  return true;
+  FOLIOT_CHECK(completions_.size() < rows_);
+  completions_.push_back(completion);
+  return completions_.size() == rows_;
+}
+
+void InferenceCall::settle(TimePoint now) {
+  FOLIOT_CHECK(completions_.size() == rows_);
+  for (Completion& row : completions_) {
+    if (!row.served()) continue;
+    if (now > deadline_) {
+      row.refusal = Refusal::kLate;
+      row.earliest_completion = row.finished;
+    }
+    row.finished = now;
+  }
+}
+
+std::vector<Completion>::const_iterator InferenceCall::refused() const {
+  return std::ranges::find_if(completions_, [](const Completion& row) { return !row.served(); });
 }
 
 Shape InferenceCall::requested_shape(uint32_t i) const {

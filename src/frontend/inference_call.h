@@ -48,8 +48,8 @@ TimePoint deadline_of(const InferenceQuery& query, const ModelInfo& model);
 // The parameter `timeout`: 0 is none. Errors: kInvalidArgument if negative.
 Result<std::optional<Duration>> parse_timeout(int64_t microseconds);
 
-// Threading: made and read by one I/O thread; in between, inputs and outputs are
-// touched by executors and complete() is called by the controller's loop.
+// Threading: made, settled and read by one I/O thread; in between, inputs and outputs
+// are touched by executors and complete() is called by the controller's loop.
 class InferenceCall {
  public:
   // Checks the query against the model, chooses the bucket and pads. Where no
@@ -72,11 +72,14 @@ class InferenceCall {
 
   // True when this was the last row. The first refusal refuses the whole call.
   bool complete(const Completion& completion);
-  bool served() const { return refusal_.served(); }
+  // Its answer leaves now: rows that were served, and had to be by an earlier instant,
+  // become refusals (kLate). REQUIRES: done.
+  void settle(TimePoint now);
+  bool served() const { return refused() == completions_.end(); }
   // The refusal; REQUIRES: !served().
-  const Completion& refusal() const { return refusal_; }
-  // Of the last row: its times are the call's.
-  const Completion& last() const { return last_; }
+  const Completion& refusal() const { return *refused(); }
+  // One for each row that is completed, the last one at the end: its times are the call's.
+  std::span<const Completion> completions() const { return completions_; }
 
   // The outputs that the client asked for, in its order.
   uint32_t requested_count() const { return static_cast<uint32_t>(requested_.size()); }
@@ -111,6 +114,7 @@ class InferenceCall {
   // The extents of one row, as the client sees it and as the bucket has it.
   Shape client_shape(const TensorSpec& spec) const;
   Shape bucket_shape(const TensorSpec& spec) const;
+  std::vector<Completion>::const_iterator refused() const;
 
   std::shared_ptr<const ModelInfo> model_;
   std::string id_;
@@ -123,9 +127,7 @@ class InferenceCall {
   std::vector<Output> outputs_;
   std::vector<uint32_t> requested_;  // positions in outputs_
 
-  uint32_t rows_completed_ = 0;
-  Completion refusal_;  // refusal kNone while no row was refused
-  Completion last_;
+  std::vector<Completion> completions_;
 };
 
 }  // namespace foliot

@@ -111,6 +111,25 @@ TEST_F(InferenceCallTest, IsDoneWithItsLastRowAndRefusedWithItsFirstRefusal) {
   EXPECT_EQ(made.value()->refusal().refusal, Refusal::kExpired);
 }
 
+TEST_F(InferenceCallTest, IsRefusedIfItsAnswerLeavesAfterItsDeadline) {
+  for (const int64_t late : {0, 1}) {
+    InferenceQuery query = doubling_query();
+    query.timeout = Duration::milliseconds(5);
+    const auto made = InferenceCall::make(shared(doubling_model(ModelId(1))), query);
+    ASSERT_TRUE(made.ok());
+    InferenceCall& call = *made.value();
+    const TimePoint finished = call.deadline() - Duration::milliseconds(1);
+    while (!call.complete({.finished = finished})) {
+    }
+    call.settle(call.deadline() + Duration::nanoseconds(late));
+    EXPECT_EQ(call.served(), late == 0);
+    if (call.served()) continue;
+    EXPECT_EQ(call.refusal().refusal, Refusal::kLate);
+    EXPECT_EQ(call.refusal().finished, call.deadline() + Duration::nanoseconds(late));
+    EXPECT_EQ(call.refusal().earliest_completion, finished);
+  }
+}
+
 TEST_F(InferenceCallTest, OutputsComeInTheOrderAskedFor) {
   InferenceQuery query{.id = "",
                        .timeout = {},

@@ -53,7 +53,7 @@ InferenceService::Started InferenceService::start(std::string_view model, std::s
       return *std::move(over_limit);
     }
   }
-  auto pending = std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox, owner, counters,
+  auto pending = std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox, owner, counters, metrics_,
                                                TenantLease(tenant, rows));
   if (pending->handles().empty()) return refuse(pending->call(), Refusal::kOverload, "too many requests in flight");
   submit(*pending);

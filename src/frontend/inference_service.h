@@ -2,7 +2,7 @@
 // hands a call's rows to the controller, and brings the call back to the I/O
 // thread it came from when the last row is completed.
 //
-// Threading: find(), start() and cancel() by I/O threads; complete() by the
+// Threading: find(), start(), settle() and cancel() by I/O threads; complete() by the
 // controller's loop; drain() and the rest by any.
 #ifndef FOLIOT_FRONTEND_INFERENCE_SERVICE_H_
 #define FOLIOT_FRONTEND_INFERENCE_SERVICE_H_
@@ -39,6 +39,8 @@ class InferenceService : public CompletionSink {
   // done; owner.on_call_done() then runs on the mailbox's thread.
   Started start(std::string_view model, std::string_view version, const InferenceQuery& query,
                 const std::shared_ptr<Tenant>& tenant, Mailbox& mailbox, CallOwner& owner);
+  // When a call is done and its answer is about to leave; see PendingCall.
+  void settle(PendingCall& pending) { pending.settle(now_()); }
   // The client went away. The owner is still told when the call is done.
   void cancel(const PendingCall& pending);
 

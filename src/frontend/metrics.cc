@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cmath>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -139,33 +140,35 @@ struct Metrics::Series {
   struct Model {
     std::string name;
     ModelCounters* counters = nullptr;
-    std::array<Counter*, kOutcomes> requests{};
-    Counter* deadline_missed = nullptr;
     Counter* loads = nullptr;
     Counter* unloads = nullptr;
+    Histogram* batch_size = nullptr;
+  };
+  struct Requests {
+    std::array<Counter*, kOutcomes> ended{};
+    Counter* deadline_missed = nullptr;
     Histogram* request_duration = nullptr;
     Histogram* queue_duration = nullptr;
     Histogram* exec_duration = nullptr;
-    Histogram* batch_size = nullptr;
   };
 
   explicit Series(Statistics& all_statistics) : statistics(all_statistics) {}
 
-  Counter& counter(Counter*& cached, Family<Counter>& owner, const Model& model) {
-    if (cached == nullptr) cached = &owner.Add({{"model", model.name}});
+  static Counter& counter(Counter*& cached, Family<Counter>& owner, const std::string& model) {
+    if (cached == nullptr) cached = &owner.Add({{"model", model}});
     return *cached;
   }
-  Histogram& histogram(Histogram*& cached, Family<Histogram>& owner, const Model& model, const Boundaries& boundaries) {
-    if (cached == nullptr) cached = &owner.Add({{"model", model.name}}, boundaries);
+  static Histogram& histogram(Histogram*& cached, Family<Histogram>& owner, const std::string& model,
+                              const Boundaries& boundaries) {
+    if (cached == nullptr) cached = &owner.Add({{"model", model}}, boundaries);
     return *cached;
   }
   Model* find(ModelId id) {
     const auto found = models.find(id);
     return found == models.end() ? nullptr : &found->second;
   }
-  Counter& requests_counter(const std::string& model, Refusal refusal) {
-    return requests.Add({{"model", model}, {"outcome", outcome_name(refusal)}});
-  }
+  // REQUIRES: requests_mutex is held.
+  void count_ended(const std::string& model, Requests& counted, Refusal refusal, uint32_t rows, bool missed);
   void count_inference(Model& model, const Action& action, const Outcome& outcome);
 
   Statistics& statistics;
@@ -174,7 +177,7 @@ struct Metrics::Series {
   const Boundaries errors = error_boundaries();
   const Boundaries batches = batch_boundaries();
 
-  Family<Counter>& requests =
+  Family<Counter>& ended =
       family(prometheus::BuildCounter(), registry, "foliot_requests_total", "Requests (rows) by how they ended");
   Family<Counter>& deadline_missed =
       family(prometheus::BuildCounter(), registry, "foliot_deadline_missed_total",
@@ -200,6 +203,9 @@ struct Metrics::Series {
   Family<Counter>& device_changes = family(prometheus::BuildCounter(), registry, "foliot_device_changes_total",
                                            "How often a device came to be in a state, and by which trouble");
 
+  std::mutex requests_mutex;
+  std::unordered_map<std::string, Requests> requests;  // by model; guarded by requests_mutex
+
   // Of the controller's loop:
   std::unordered_map<ModelId, Model> models;
   Histogram& load_error = prediction_error.Add({{"action", "LOAD"}}, errors);
@@ -210,8 +216,8 @@ Metrics::Metrics(Statistics& statistics) : series_(std::make_unique<Series>(stat
 Metrics::~Metrics() = default;
 
 void Metrics::count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline) {
-  series_->requests_counter(model.name, refusal).Increment(rows);
-  if (had_deadline) series_->deadline_missed.Add({{"model", model.name}}).Increment(rows);
+  const std::lock_guard lock(series_->requests_mutex);
+  series_->count_ended(model.name, series_->requests[model.name], refusal, rows, had_deadline);
 }
 
 std::string Metrics::text(const std::vector<TenantStatistics>& tenants) const {
@@ -229,29 +235,33 @@ void Metrics::on_model(const ModelInfo& model) {
   known.counters = &series_->statistics.of(model);
 }
 
-void Metrics::on_completion(const Completion& completion, TimePoint /*now*/) {
-  Series& series = *series_;
-  Series::Model* model = series.find(completion.model);
-  if (model == nullptr) return;
-  Counter*& outcome = model->requests[static_cast<size_t>(completion.refusal)];
-  if (outcome == nullptr) outcome = &series.requests_counter(model->name, completion.refusal);
-  outcome->Increment();
+void Metrics::Series::count_ended(const std::string& model, Requests& counted, Refusal refusal, uint32_t rows,
+                                  bool missed) {
+  Counter*& outcome = counted.ended[static_cast<size_t>(refusal)];
+  if (outcome == nullptr) outcome = &ended.Add({{"model", model}, {"outcome", outcome_name(refusal)}});
+  outcome->Increment(rows);
+  if (missed) counter(counted.deadline_missed, deadline_missed, model).Increment(rows);
+}
 
-  const bool met = completion.served() && completion.finished <= completion.deadline;
-  if (!completion.deadline.is_infinite() && !met && completion.refusal != Refusal::kCancelled)
-    series.counter(model->deadline_missed, series.deadline_missed, *model).Increment();
+void Metrics::count(const ModelInfo& model, const Completion& completion) {
+  Series& series = *series_;
+  const std::lock_guard lock(series.requests_mutex);
+  Series::Requests& counted = series.requests[model.name];
+  const bool had_deadline = !completion.deadline.is_infinite();
+  const bool missed = had_deadline && !completion.served() && completion.refusal != Refusal::kCancelled;
+  series.count_ended(model.name, counted, completion.refusal, 1, missed);
   if (!completion.served()) return;
 
   const auto observe = [&](Histogram*& cached, Family<Histogram>& owner, Duration duration) {
-    series.histogram(cached, owner, *model, series.latencies).Observe(duration.to_seconds());
+    Series::histogram(cached, owner, model.name, series.latencies).Observe(duration.to_seconds());
   };
-  observe(model->request_duration, series.request_duration, completion.finished - completion.arrival);
-  observe(model->queue_duration, series.queue_duration, completion.exec_start - completion.arrival);
-  observe(model->exec_duration, series.exec_duration, completion.exec_duration);
+  observe(counted.request_duration, series.request_duration, completion.finished - completion.arrival);
+  observe(counted.queue_duration, series.queue_duration, completion.exec_start - completion.arrival);
+  observe(counted.exec_duration, series.exec_duration, completion.exec_duration);
 }
 
 void Metrics::Series::count_inference(Model& model, const Action& action, const Outcome& outcome) {
-  histogram(model.batch_size, batch_size, model, batches).Observe(action.rows.size());
+  histogram(model.batch_size, batch_size, model.name, batches).Observe(action.rows.size());
   model.counters->count_execution(action.rows.size(), outcome);
   infer_error.Observe((outcome.duration - action.expected).to_seconds());
 }
@@ -262,9 +272,9 @@ void Metrics::on_outcome(const Action& action, const Outcome& outcome, TimePoint
   if (model == nullptr || !outcome.done()) return;
   switch (action.type) {
     case ActionType::kInfer: series.count_inference(*model, action, outcome); break;
-    case ActionType::kUnload: series.counter(model->unloads, series.unloads, *model).Increment(); break;
+    case ActionType::kUnload: Series::counter(model->unloads, series.unloads, model->name).Increment(); break;
     case ActionType::kLoad:
-      series.counter(model->loads, series.loads, *model).Increment();
+      Series::counter(model->loads, series.loads, model->name).Increment();
       series.load_error.Observe((outcome.duration - action.expected).to_seconds());
       break;
   }

@@ -3,8 +3,8 @@
 // A model's series are made when something first happens to it, so that
 // thousands of idle models cost a scrape nothing.
 //
-// Threading: the Observer's calls come from the controller's loop; count_refused()
-// and text() from any thread.
+// Threading: the Observer's calls come from the controller's loop; the rest from any
+// other thread. Counting takes a lock that the loop never takes.
 #ifndef FOLIOT_FRONTEND_METRICS_H_
 #define FOLIOT_FRONTEND_METRICS_H_
 
@@ -25,6 +25,8 @@ class Metrics : public Observer {
   explicit Metrics(Statistics& statistics);
   ~Metrics() override;
 
+  // A row's answer, as it leaves.
+  void count(const ModelInfo& model, const Completion& completion);
   // Rows that the front end refused itself, of which the controller knows nothing.
   void count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline);
 
@@ -32,7 +34,6 @@ class Metrics : public Observer {
   std::string text(const std::vector<TenantStatistics>& tenants = {}) const;
 
   void on_model(const ModelInfo& model) override;
-  void on_completion(const Completion& completion, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_device(const DeviceChange& change, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;

@@ -24,7 +24,7 @@ class MetricsTest : public ::testing::Test {
     completion.exec_start = completion.arrival + Duration::milliseconds(1);
     completion.exec_duration = Duration::milliseconds(3);
     completion.finished = completion.arrival + Duration::milliseconds(4);
-    metrics_.on_completion(completion, completion.finished);
+    metrics_.count(doubling_model(ModelId(1)), completion);
   }
   void finish(ActionType type, uint32_t rows) {
     Action action;
@@ -64,7 +64,7 @@ TEST_F(MetricsTest, CountsMissedDeadlines) {
   complete(Refusal::kNone, later);
   complete(Refusal::kCancelled, soon);
   EXPECT_THAT(metrics_.text(), Not(HasSubstr("foliot_deadline_missed_total{")));
-  complete(Refusal::kNone, soon);
+  complete(Refusal::kLate, soon);
   complete(Refusal::kUnmeetable, later);
   metrics_.count_refused(doubling_model(ModelId(1)), Refusal::kOverload, 3, true);
   EXPECT_THAT(metrics_.text(), HasSubstr("foliot_deadline_missed_total{model=\"doubling\"} 5\n"));
@@ -95,10 +95,11 @@ TEST_F(MetricsTest, ShowsThePageCache) {
 }
 
 TEST_F(MetricsTest, WhatHappensToUnknownModelsIsNotCounted) {
-  Completion completion;
-  completion.model = ModelId(77);
-  metrics_.on_completion(completion, TimePoint());
-  EXPECT_THAT(metrics_.text(), Not(HasSubstr("foliot_requests_total{")));
+  Action action;
+  action.type = ActionType::kLoad;
+  action.model = ModelId(77);
+  metrics_.on_outcome(action, Outcome(), TimePoint());
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("foliot_loads_total{")));
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ class PayloadTableTest : public ::testing::Test {
         .id = "", .timeout = {}, .arrival = {}, .inputs = {{"x", "FP32", {rows, 2}, bytes}}, .outputs = {}};
     auto call = InferenceCall::make(model_, query);
     FOLIOT_CHECK(call.ok());
-    return std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox_, owner_, counters_, TenantLease());
+    return std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox_, owner_, counters_, metrics_,
+                                         TenantLease());
   }
 
   std::shared_ptr<const ModelInfo> model_ = std::make_shared<ModelInfo>(doubling_model(ModelId(1)));
@@ -32,6 +33,8 @@ class PayloadTableTest : public ::testing::Test {
   Mailbox mailbox_{5, [this] { ++wakes_; }};
   IdleOwner owner_;
   ModelCounters counters_{"doubling", "1"};
+  Statistics statistics_;
+  Metrics metrics_{statistics_};
 };
 
 TEST_F(PayloadTableTest, HandlesLeadToRows) {
@@ -74,6 +77,8 @@ TEST_F(PayloadTableTest, TheLastRowSendsTheOwnerHome) {
   EXPECT_EQ(owner_.done, 0);
   mailbox_.deliver();
   EXPECT_EQ(owner_.done, 1);
+  EXPECT_EQ(counters_.snapshot().success.count, 0u);
+  pending->settle(TimePoint());
   EXPECT_EQ(counters_.snapshot().inference_count, 2u);
   EXPECT_EQ(counters_.snapshot().success.count, 1u);
 }

@@ -18,12 +18,13 @@ uint64_t milliseconds_since_1970() {
 }  // namespace
 
 PendingCall::PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
-                         ModelCounters& counters, TenantLease lease)
+                         ModelCounters& counters, Metrics& metrics, TenantLease lease)
     : call_(std::move(call)),
       table_(table),
       mailbox_(mailbox),
       owner_(owner),
       counters_(counters),
+      metrics_(metrics),
       lease_(std::move(lease)),
       handles_(call_->rows()) {
   if (!table_.acquire(*this, handles_)) handles_.clear();
@@ -34,12 +35,17 @@ PendingCall::~PendingCall() {
 }
 
 void PendingCall::complete(const Completion& completion) {
-  if (!call_->complete(completion)) return;
+  if (call_->complete(completion)) mailbox_.push(owner_);
+}
+
+void PendingCall::settle(TimePoint now) {
+  call_->settle(now);
+  const Completion& last = call_->completions().back();
   if (call_->served())
-    counters_.count_served(call_->rows(), completion, milliseconds_since_1970());
+    counters_.count_served(call_->rows(), last, milliseconds_since_1970());
   else
-    counters_.count_failed(completion.finished - completion.arrival);
-  mailbox_.push(owner_);
+    counters_.count_failed(last.finished - last.arrival);
+  for (const Completion& row : call_->completions()) metrics_.count(call_->model(), row);
 }
 
 CallError refusal_of(const InferenceCall& call) {

@@ -11,6 +11,7 @@
 #include "frontend/call_error.h"
 #include "frontend/inference_call.h"
 #include "frontend/mailbox.h"
+#include "frontend/metrics.h"
 #include "frontend/payload_table.h"
 #include "frontend/statistics.h"
 #include "frontend/tenant.h"
@@ -21,7 +22,7 @@ class PendingCall {
  public:
   // All references outlive this.
   PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
-              ModelCounters& counters, TenantLease lease);
+              ModelCounters& counters, Metrics& metrics, TenantLease lease);
   ~PendingCall();
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
@@ -31,9 +32,12 @@ class PendingCall {
   // One for each row; empty if the table had no room for them.
   std::span<const PayloadHandle> handles() const { return handles_; }
 
-  // One row's answer, from the controller's loop. The last one counts the call
-  // and sends its owner to the mailbox.
+  // One row's answer, from the controller's loop. The last one sends the call's owner
+  // to the mailbox.
   void complete(const Completion& completion);
+  // The last word, on the owner's thread, when the answer is about to leave: what is
+  // late by now is refused, and the call is counted. REQUIRES: it is done; once.
+  void settle(TimePoint now);
 
  private:
   std::unique_ptr<InferenceCall> call_;
@@ -41,6 +45,7 @@ class PendingCall {
   Mailbox& mailbox_;
   CallOwner& owner_;
   ModelCounters& counters_;
+  Metrics& metrics_;
   const TenantLease lease_;
   std::vector<PayloadHandle> handles_;
 };

@@ -217,7 +217,7 @@ def play(scenario, folder, seconds, seed=1):
     ends = {request.outcome for request in report.requests} - {*REFUSALS, "503"}
     broken = len(report.unanswered()) + report.stray
     late = report.late_as_good()
-    say(f"{scenario.name}: {seen}; {len(report.requests)} requests, stalls {sum(s for _, s in report.stalls):.2f} s")
+    say(f"{scenario.name}: {seen}; {len(report.requests)} requests, {len(report.undecided())} of unknown lateness")
     settled = [request for request in during if request.at > begin + FENCED_MAX]
     right = right and sum(request.good for request in settled) >= scenario.share_min * len(settled)
     after = [request for request in report.requests if request.at > end + 1]

@@ -252,7 +252,6 @@ void FrontendLink::refuse(const Request& request, Refusal refusal, std::string d
                               .arrival = request.arrival,
                               .deadline = request.deadline,
                               .finished = now};
-  frontend_->on_completion(completion, now);
   frontend_->complete(completion);
 }
 
@@ -274,7 +273,6 @@ void FrontendLink::finish(Slot slot, Completion completion) {
   slots_.erase(entry.request.id);
   entry = {};
   free_.push_back(slot);
-  frontend_->on_completion(completion, completion.finished);
   frontend_->complete(completion);
 }
 

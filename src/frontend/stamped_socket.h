@@ -1,0 +1,72 @@
+// StampedSocket: a client's TCP socket whose reads say when the kernel had received
+// what was read. A thread that was held up, or is busy with others, reads late; a
+// request's deadline counts from when it came.
+//
+// The kernel stamps with the wall clock: a step of it while bytes wait to be read makes
+// them appear older by the step, or new.
+//
+// Threading: its server's I/O thread.
+#ifndef FOLIOT_FRONTEND_STAMPED_SOCKET_H_
+#define FOLIOT_FRONTEND_STAMPED_SOCKET_H_
+
+// clang-format off: Asio uses std::exchange and does not include it.
+#include <utility>
+// clang-format on
+#include <boost/asio.hpp>
+#include <cstddef>
+
+#include "base/time.h"
+
+namespace foliot {
+
+class StampedSocket {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  using executor_type = Socket::executor_type;
+  using lowest_layer_type = Socket::lowest_layer_type;
+
+  // Accepted sockets inherit it, so that what came before they are accepted is stamped, too.
+  static void enable_stamps(boost::asio::ip::tcp::acceptor& acceptor);
+
+  // REQUIRES: its acceptor was enabled, and it does not block.
+  explicit StampedSocket(Socket socket) : socket_(std::move(socket)) {}
+
+  // How long ago came what was read last.
+  Duration age() const;
+
+  Socket& socket() { return socket_; }
+  const Socket& socket() const { return socket_; }
+  lowest_layer_type& lowest_layer() { return socket_.lowest_layer(); }
+  executor_type get_executor() { return socket_.get_executor(); }
+
+  // Reads into the first of the buffers. Nothing is read at once, without waiting: TLS
+  // asks for that when it has all it needs.
+  template <typename Buffers, typename Handler>
+  void async_read_some(const Buffers& buffers, Handler&& handler) {
+    if (boost::asio::buffer_size(buffers) == 0) return socket_.async_read_some(buffers, std::forward<Handler>(handler));
+    await(*boost::asio::buffer_sequence_begin(buffers), std::forward<Handler>(handler));
+  }
+  template <typename Buffers, typename Handler>
+  void async_write_some(const Buffers& buffers, Handler&& handler) {
+    socket_.async_write_some(buffers, std::forward<Handler>(handler));
+  }
+
+ private:
+  template <typename Handler>
+  void await(boost::asio::mutable_buffer to, Handler&& handler) {
+    socket_.async_wait(Socket::wait_read,
+                       [this, to, handler = std::forward<Handler>(handler)](boost::system::error_code error) mutable {
+                         const size_t bytes = error ? 0 : receive(to, error);
+                         if (error == boost::asio::error::would_block) return await(to, std::move(handler));
+                         handler(error, bytes);
+                       });
+  }
+  size_t receive(boost::asio::mutable_buffer to, boost::system::error_code& error);
+
+  Socket socket_;
+  Duration received_at_;  // since 1970
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_STAMPED_SOCKET_H_

@@ -1,0 +1,101 @@
+#include "frontend/stamped_socket.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+namespace foliot {
+namespace {
+
+namespace net = boost::asio;
+using boost::system::error_code;
+using net::ip::tcp;
+
+class StampedSocketTest : public ::testing::Test {
+ protected:
+  StampedSocketTest() {
+    StampedSocket::enable_stamps(acceptor_);
+    client_.connect(acceptor_.local_endpoint());
+  }
+  StampedSocket accepted() {
+    StampedSocket socket(acceptor_.accept());
+    socket.socket().non_blocking(true);
+    return socket;
+  }
+  // What one read brings; its error is in error_.
+  std::string read(StampedSocket& socket, size_t bytes_max = 64) {
+    std::string text(bytes_max, '\0');
+    socket.async_read_some(net::buffer(text), [&](error_code error, size_t bytes) {
+      error_ = error;
+      text.resize(bytes);
+    });
+    context_.restart();
+    context_.run();
+    return text;
+  }
+
+  net::io_context context_;
+  tcp::acceptor acceptor_{context_, {net::ip::address_v4::loopback(), 0}};
+  tcp::socket client_{context_};
+  error_code error_;
+};
+
+TEST_F(StampedSocketTest, ReadsWhatCameUntilTheEnd) {
+  StampedSocket socket = accepted();
+  net::write(client_, net::buffer("hello", 5));
+  EXPECT_EQ(read(socket, 3), "hel");
+  EXPECT_EQ(read(socket), "lo");
+  EXPECT_FALSE(error_);
+  client_.close();
+  EXPECT_EQ(read(socket), "");
+  EXPECT_EQ(error_, net::error::eof);
+}
+
+TEST_F(StampedSocketTest, WaitsForWhatComesLater) {
+  StampedSocket socket = accepted();
+  std::string text(8, '\0');
+  size_t read_bytes = 0;
+  socket.async_read_some(net::buffer(text), [&](error_code, size_t bytes) { read_bytes = bytes; });
+  context_.poll();
+  EXPECT_EQ(read_bytes, 0u);
+  net::write(client_, net::buffer("x", 1));
+  context_.restart();
+  context_.run();
+  EXPECT_EQ(read_bytes, 1u);
+}
+
+TEST_F(StampedSocketTest, ReadsNothingWithoutWaiting) {
+  StampedSocket socket = accepted();
+  EXPECT_EQ(read(socket, 0), "");
+  EXPECT_FALSE(error_);
+}
+
+TEST_F(StampedSocketTest, ClosingEndsTheRead) {
+  StampedSocket socket = accepted();
+  std::string text(8, '\0');
+  socket.async_read_some(net::buffer(text), [&](error_code error, size_t) { error_ = error; });
+  context_.poll();
+  socket.socket().close();
+  context_.restart();
+  context_.run();
+  EXPECT_EQ(error_, net::error::operation_aborted);
+}
+
+// The kernel begins to stamp a moment after it was asked to for the first time.
+TEST_F(StampedSocketTest, KnowsHowLongItsBytesHaveWaitedEvenBeforeItWasAccepted) {
+  const auto wait = std::chrono::milliseconds(5);
+  net::write(client_, net::buffer("x", 1));
+  std::this_thread::sleep_for(wait);
+  StampedSocket socket = accepted();
+  read(socket);
+  for (int i = 0; i < 100 && socket.age() < Duration::milliseconds(4); ++i) {
+    net::write(client_, net::buffer("x", 1));
+    std::this_thread::sleep_for(wait);
+    read(socket);
+  }
+  EXPECT_GE(socket.age(), Duration::milliseconds(4));
+}
+
+}  // namespace
+}  // namespace foliot
