@@ -142,7 +142,7 @@ bench-start: build python ## How long ResNet-50 and BERT-base take to start, bes
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/start.py $(FLAGS)
 
 .PHONY: bench-tail
-bench-tail: build python ## How long the slowest runs take, beside arithmetic in the same seconds (minutes)
+bench-tail: build python ## How long the slowest runs take, beside arithmetic in the same seconds (15 minutes; FLAGS='--turns 1000': a look)
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/tail.py $(FLAGS)
 

@@ -79,11 +79,11 @@ class FoliotSide:
         return self.durations("run", position, count)
 
     def loop(self, iterations, count):
-        return self.durations("loop", iterations, count)
+        return self.durations("loop", "arithmetic", iterations, count)
 
-    def turns(self, position, iterations, count):
+    def turns(self, position, kind, iterations, count):
         """As bench/runtime_runner.cc has it, in nanoseconds."""
-        return self.ask("turns", position, iterations, count)
+        return self.ask("turns", position, kind, iterations, count)
 
     def put(self, position, arrays, folder):
         for number, array in enumerate(arrays):

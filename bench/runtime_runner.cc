@@ -6,8 +6,10 @@
 //   (at the start)               ready OPEN ALLOCATE PRELOAD LOAD
 //   input PLAN INPUT FILE        ok: reads the raw elements of an input
 //   run PLAN COUNT               the duration of each of COUNT runs
-//   loop ITERATIONS COUNT        the same of a loop of pure arithmetic
-//   turns PLAN ITERATIONS COUNT  COUNT times: the duration of a run, of such a loop right
+//   loop KIND ITERATIONS COUNT   the same of a loop on each of the threads: of "arithmetic",
+//                                or of "reading" memory as large as the program's weights
+//   turns PLAN KIND ITERATIONS COUNT
+//                                COUNT times: the duration of a run, of such a loop right
 //                                after it, then page faults and preemptions of the run
 //   output PLAN OUTPUT FILE      ok: writes the raw elements of an output
 #include <sys/resource.h>
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/host_memory.h"
 #include "program/package.h"
 
 namespace foliot {
@@ -78,14 +81,13 @@ class Runner {
     std::istringstream words(line);
     std::string command;
     words >> command;
-    if (command == "loop") {
-      uint64_t iterations = 0;
-      size_t count = 0;
-      words >> iterations >> count;
-      return loop(iterations, count);
-    }
-    uint32_t plan = 0;
+    std::string kind;
+    uint64_t iterations = 0;
     size_t number = 0;
+    if (command == "loop" && words >> kind >> iterations >> number) return loop(kind, iterations, number);
+    uint32_t plan = 0;
+    if (command == "turns" && words >> plan >> kind >> iterations >> number)
+      return turns(plan, kind, iterations, number);
     std::string rest;
     words >> plan >> number >> rest;
     if (words.bad() || plan >= package_.program->plans.size()) fail("cannot obey '" + line + "'");
@@ -95,8 +97,6 @@ class Runner {
       read_input(package_.program->plans[plan], number, rest);
     } else if (command == "output") {
       write_output(package_.program->plans[plan], number, rest);
-    } else if (command == "turns") {
-      turns(plan, number, std::strtoul(rest.c_str(), nullptr, 10));
     } else {
       fail("cannot obey '" + line + "'");
     }
@@ -130,12 +130,44 @@ class Runner {
   }
 
   // Touches no memory and makes no call: what varies is the machine's doing.
-  static int64_t loop_once(uint64_t iterations) {
-    const int64_t start = now_nanoseconds();
+  static void compute(uint64_t iterations) {
     uint64_t state = 1;
     for (uint64_t i = 0; i < iterations; ++i) state = state * 6364136223846793005u + 1442695040888963407u;
     asm volatile("" : : "r"(state));
+  }
+
+  // From the beginning, and from there again at the end.
+  void read_memory(uint64_t iterations) const {
+    constexpr uint64_t kStep = 32;  // words
+    uint64_t sum = 0;
+    const uint64_t* const words = reinterpret_cast<const uint64_t*>(memory_.data());
+    for (uint64_t i = 0, first = 0; i < iterations; ++i, first += kStep) {
+      if (first + kStep > memory_.bytes() / sizeof(uint64_t)) first = 0;
+      for (uint64_t word = first; word < first + kStep; ++word) sum += words[word];
+    }
+    asm volatile("" : : "r"(sum));
+  }
+
+  // Until the last thread is done, as a run.
+  int64_t loop_once(bool reading, uint64_t iterations) const {
+    const int64_t start = now_nanoseconds();
+#pragma omp parallel
+    reading ? read_memory(iterations) : compute(iterations);
     return now_nanoseconds() - start;
+  }
+
+  // Whether it is that of reading, which memory is then there for.
+  bool is_reading(const std::string& kind) {
+    if (kind != "reading" && kind != "arithmetic") fail("there is no loop of " + kind);
+    if (kind == "reading" && memory_.bytes() == 0) {
+      const Program& program = *package_.program;
+      bool locked = false;
+      auto memory =
+          take_memory(uint64_t{program.pages(program.page_bytes)} * program.page_bytes, "loop", false, locked);
+      require(memory.status());
+      memory_ = std::move(*memory);
+    }
+    return kind == "reading";
   }
 
   void run(uint32_t plan, size_t count) {
@@ -144,21 +176,24 @@ class Runner {
     print(durations);
   }
 
-  static void loop(uint64_t iterations, size_t count) {
+  void loop(const std::string& kind, uint64_t iterations, size_t count) {
+    const bool reading = is_reading(kind);
     std::vector<int64_t> durations(count);
-    for (int64_t& duration : durations) duration = loop_once(iterations);
+    for (int64_t& duration : durations) duration = loop_once(reading, iterations);
     print(durations);
   }
 
   // Alternating, so that whatever the machine does meets both.
-  void turns(uint32_t plan, uint64_t iterations, size_t count) {
+  void turns(uint32_t plan, const std::string& kind, uint64_t iterations, size_t count) {
+    if (plan >= package_.program->plans.size()) fail("there is no such plan");
+    const bool reading = is_reading(kind);
     std::vector<int64_t> figures(4 * count);
     for (size_t i = 0; i < figures.size(); i += 4) {
       rusage before{}, after{};
       ::getrusage(RUSAGE_THREAD, &before);
       figures[i] = run_once(plan);
       ::getrusage(RUSAGE_THREAD, &after);
-      figures[i + 1] = loop_once(iterations);
+      figures[i + 1] = loop_once(reading, iterations);
       figures[i + 2] = after.ru_minflt - before.ru_minflt;
       figures[i + 3] = after.ru_nivcsw - before.ru_nivcsw;
     }
@@ -174,6 +209,7 @@ class Runner {
   std::unique_ptr<CpuDevice> device_;
   std::unique_ptr<Executable> executable_;
   uint64_t output_offset_ = 0;
+  Mapping memory_;  // what the loop of reading reads
 };
 
 }  // namespace
