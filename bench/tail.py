@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import tempfile
+import time
 
 import numpy as np
 from runtime import FoliotSide, MODELS, TAILED, machine, models
@@ -26,6 +27,8 @@ COLUMNS = ("run", "loop", "faults", "preemptions")
 # The first guess of how long a loop must be, and the turns that correct it.
 ITERATIONS_FIRST = 1_000_000
 TURNS_FIRST = 30
+# Asked for at a time, so that the limit of time is kept.
+TURNS_AT_ONCE = 50
 
 
 def put_first(process):
@@ -53,6 +56,16 @@ def matched_iterations(foliot, beside):
     return iterations
 
 
+def take_turns(foliot, beside, count, seconds):
+    """As many as that, or as there is time for."""
+    iterations = matched_iterations(foliot, beside)
+    end = time.monotonic() + seconds
+    parts = []
+    while len(parts) * TURNS_AT_ONCE < count and (not parts or time.monotonic() < end):
+        parts.append(turns_of(foliot, beside, iterations, TURNS_AT_ONCE))
+    return {column: np.concatenate([part[column] for part in parts]) for column in COLUMNS}
+
+
 def tail(durations):
     """{quantile: over the median}, as far as there are enough runs to tell."""
     return {share: float(np.quantile(durations, share) / np.median(durations)) for share in QUANTILES
@@ -76,9 +89,7 @@ def measure(name, threads, beside, turns, seconds, folder):
             foliot.put(0, network.examples(1, np.random.default_rng(7)).values(), pathlib.Path(inputs))
         foliot.run(0, 1)  # so that all threads are there
         first = put_first(foliot.process)
-        count = min(turns, max(1, int(seconds / (2 * min(foliot.run(0, 5))))))
-        taken = turns_of(foliot, beside, matched_iterations(foliot, beside), count)
-        return {**summary(name, taken), "nice": NICE if first else 0}
+        return {**summary(name, take_turns(foliot, beside, turns, seconds)), "nice": NICE if first else 0}
 
 
 def print_row(row):
