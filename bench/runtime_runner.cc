@@ -162,8 +162,8 @@ class Runner {
     if (kind == "reading" && memory_.bytes() == 0) {
       const Program& program = *package_.program;
       bool locked = false;
-      auto memory =
-          take_memory(uint64_t{program.pages(program.page_bytes)} * program.page_bytes, "loop", false, locked);
+      auto memory = take_memory(uint64_t{program.pages(program.page_bytes)} * program.page_bytes, "loop of reading",
+                                false, locked);
       require(memory.status());
       memory_ = std::move(*memory);
     }

@@ -22,8 +22,6 @@ from start import compiled
 NICE = -10
 QUANTILES = (0.99, 0.999)
 COLUMNS = ("run", "loop", "faults", "preemptions")
-
-
 # The first guess of how long a loop must be, and the turns that correct it.
 ITERATIONS_FIRST = 1_000_000
 TURNS_FIRST = 30
@@ -76,7 +74,8 @@ def summary(name, turns):
     slowest = np.argsort(turns["run"])[-max(1, len(turns["run"]) // 1000):]
     run, loop = tail(turns["run"]), tail(turns["loop"])
     return {"model": name, "turns": len(turns["run"]), "median_ms": float(np.median(turns["run"])) / 1e6,
-            "loop_median_ms": float(np.median(turns["loop"])) / 1e6, "run": run, "loop": loop, "ratio": {share: run[share] / loop[share] for share in run}, "slowest": len(slowest),
+            "loop_median_ms": float(np.median(turns["loop"])) / 1e6, "run": run, "loop": loop,
+            "ratio": {share: run[share] / loop[share] for share in run}, "slowest": len(slowest),
             "slowest_preempted": int(np.count_nonzero(turns["preemptions"][slowest])),
             "slowest_faulted": int(np.count_nonzero(turns["faults"][slowest]))}
 
@@ -98,8 +97,7 @@ def print_row(row):
 
     print(f"| {row['model']} | {row['turns']} | {row['median_ms']:.2f}, {row['loop_median_ms']:.2f} "
           f"| {cell(row['run'])} | {cell(row['loop'])} | {cell(row['ratio'])} "
-          f"| {row['slowest_preempted']} + {row['slowest_faulted']} of {row['slowest']} |",
-          flush=True)
+          f"| {row['slowest_preempted']} + {row['slowest_faulted']} of {row['slowest']} |", flush=True)
 
 
 def main():
