@@ -52,7 +52,7 @@ class FoliotSide:
         self.process = subprocess.Popen([runner, package, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
         parts = [number / 1e9 for number in self.numbers()]
-        self.start = dict(zip(("open", "allocate", "preload", "load"), parts))
+        self.start = dict(zip(("open", "allocate", "prepare", "load", "first_run", "prepare_more"), parts))
 
     def __enter__(self):
         return self

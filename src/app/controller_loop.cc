@@ -26,6 +26,7 @@ void ControllerLoop::submit(const Request& request) { post(request); }
 void ControllerLoop::cancel(RequestId request) { post(Cancel{request}); }
 void ControllerLoop::report(const Outcome& outcome) { post(outcome); }
 void ControllerLoop::add_model(std::shared_ptr<const ModelInfo> model) { post(AddModel{std::move(model)}); }
+void ControllerLoop::extend_model(std::shared_ptr<const ModelInfo> model) { post(ExtendModel{std::move(model)}); }
 void ControllerLoop::remove_model(ModelId model, std::function<void()> gone) {
   post(RemoveModel{model, std::make_shared<std::function<void()>>(std::move(gone))});
 }

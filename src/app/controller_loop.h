@@ -35,6 +35,7 @@ class ControllerLoop : public RequestSink, public OutcomeSink {
   void cancel(RequestId request) override;
   void report(const Outcome& outcome) override;
   void add_model(std::shared_ptr<const ModelInfo> model);
+  void extend_model(std::shared_ptr<const ModelInfo> model);
   // `gone` is called on the loop's thread when nothing of the model is left.
   void remove_model(ModelId model, std::function<void()> gone);
   void drain();
@@ -46,12 +47,15 @@ class ControllerLoop : public RequestSink, public OutcomeSink {
   struct AddModel {
     std::shared_ptr<const ModelInfo> model;
   };
+  struct ExtendModel {
+    std::shared_ptr<const ModelInfo> model;
+  };
   struct RemoveModel {
     ModelId model;
     std::shared_ptr<std::function<void()>> gone;
   };
   struct Drain {};
-  using Event = std::variant<Drain, Request, Cancel, Outcome, AddModel, RemoveModel>;
+  using Event = std::variant<Drain, Request, Cancel, Outcome, AddModel, ExtendModel, RemoveModel>;
 
   class Handler : public EventHandler<Event> {
    public:
@@ -65,6 +69,7 @@ class ControllerLoop : public RequestSink, public OutcomeSink {
     void handle(Cancel& cancel, TimePoint now) { controller_.on_cancel(cancel.id, now); }
     void handle(Outcome& outcome, TimePoint now) { controller_.on_outcome(outcome, now); }
     void handle(AddModel& add, TimePoint now) { controller_.add_model(std::move(add.model), now); }
+    void handle(ExtendModel& extend, TimePoint /*now*/) { controller_.extend_model(std::move(extend.model)); }
     void handle(RemoveModel& remove, TimePoint now);
 
     Controller& controller_;

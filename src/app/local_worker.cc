@@ -80,6 +80,7 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
 
 Status LocalWorker::add_model(ModelId id, const Package& package) {
   FOLIOT_RETURN_IF_ERROR(engine_->add_model(id, package));
+  for (size_t i = 0; i < package.program->batch_sizes.size(); ++i) FOLIOT_RETURN_IF_ERROR(engine_->prepare(id, i));
   worker_->add_model(worker_model(id, *package.program, memory_.page_bytes));
   return Status();
 }

@@ -59,7 +59,7 @@ class LocalWorker {
   Worker& worker() { return *worker_; }
   DeviceEngine& engine() { return *engine_; }
   bool memory_locked() const { return device_->memory_locked(); }
-  // Makes the model ready to be loaded. Errors: Device::preload()'s.
+  // Makes the model ready, in all its batch sizes. Errors: DeviceEngine's.
   Status add_model(ModelId id, const Package& package);
   // REQUIRES: it is not loaded, and no action for it is outstanding.
   void remove_model(ModelId id);

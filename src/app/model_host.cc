@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "app/compiled_model.h"
+#include "base/check.h"
 
 namespace foliot {
 ModelHost::ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max)
@@ -13,15 +13,7 @@ ModelHost::ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_coun
 Status ModelHost::add(const ModelFolder& folder, const Package& package) {
   if (serves(folder, package)) return Status();
   FOLIOT_ASSIGN_OR_RETURN(const ModelId id, take_id());
-  Result<Served> started = start(folder, package, id);
-  std::lock_guard lock(mutex_);
-  if (!started.ok()) {
-    free_ids_.push_back(id);
-    return started.status().with_context(fmt::format("model '{}'", folder.name));
-  }
-  const auto [place, is_new] = served_.try_emplace(folder.name, *started);
-  if (!is_new) leave(std::exchange(place->second, *started), {});
-  return Status();
+  return start({folder, package}, id).with_context(fmt::format("model '{}'", folder.name));
 }
 
 bool ModelHost::serves(const ModelFolder& folder, const Package& package) {
@@ -46,15 +38,53 @@ Result<ModelId> ModelHost::take_id() {
   return ModelId(next_id_++);
 }
 
-Result<ModelHost::Served> ModelHost::start(const ModelFolder& folder, const Package& package, ModelId id) {
-  const auto info = std::make_shared<const ModelInfo>(CompiledModel{folder, package}.info(id, page_bytes_));
-  FOLIOT_RETURN_IF_ERROR(check_fits(*info, page_bytes_, page_count_));
-  FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(id, package));
-  parts_.worker.add_model(worker_model(id, *package.program, page_bytes_));
-  parts_.controller.add_model(info);
+void ModelHost::give_back(ModelId id) {
+  std::lock_guard lock(mutex_);
+  free_ids_.push_back(id);
+}
+
+bool ModelHost::has(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  return served_.contains(name);
+}
+
+Status ModelHost::start(const CompiledModel& model, ModelId id) {
+  const auto info = std::make_shared<const ModelInfo>(model.info(id, page_bytes_));
+  const size_t all = info->batch_sizes.size();
+  const size_t needed = has(info->name) ? all : 1;
+  if (Status status = prepare(*info, model.package, needed); !status.ok()) {
+    parts_.engine.remove_model(id);
+    give_back(id);
+    return status;
+  }
+  serve(info, model.package, needed);
+  for (size_t next = needed; next < all; ++next) {
+    if (Status status = parts_.engine.prepare(id, next); !status.ok()) {
+      const Status removed = remove(info->name, {});
+      FOLIOT_CHECK(removed.ok());
+      return status;
+    }
+    parts_.controller.extend_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, next + 1)));
+  }
+  return Status();
+}
+
+Status ModelHost::prepare(const ModelInfo& info, const Package& package, size_t ready) {
+  FOLIOT_RETURN_IF_ERROR(check_fits(info, page_bytes_, page_count_));
+  FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(info.id, package));
+  for (size_t i = 0; i < ready; ++i) FOLIOT_RETURN_IF_ERROR(parts_.engine.prepare(info.id, i));
+  return Status();
+}
+
+void ModelHost::serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready) {
+  parts_.worker.add_model(worker_model(info->id, *package.program, page_bytes_));
+  parts_.controller.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
   const std::shared_ptr<const ModelInfo> lease(info.get(), [info](const ModelInfo*) {});
-  parts_.catalog.put({folder.name, folder.version, ModelState::kReady, {}, lease});
-  return Served{id, lease, package.program};
+  parts_.catalog.put({info->name, info->version, ModelState::kReady, {}, lease});
+  const Served served{info->id, lease, package.program};
+  std::lock_guard lock(mutex_);
+  const auto [place, is_new] = served_.try_emplace(info->name, served);
+  if (!is_new) leave(std::exchange(place->second, served), {});
 }
 
 Status ModelHost::remove(const std::string& name, Gone gone) {

@@ -2,6 +2,10 @@
 // tells the controller, and shows them in the catalog, in this order, and the
 // other way round.
 //
+// A model is served as soon as its smallest batch size is ready. The others are made
+// meanwhile, in ascending order, and the controller hears of each when it is ready,
+// so it never plans one that is not.
+//
 // A model that leaves is first taken out of the catalog. Requests that came
 // before are still served; when the last of them is answered it leaves the
 // controller, and then the worker. Nothing is refused because of an update.
@@ -17,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "app/compiled_model.h"
 #include "app/controller_loop.h"
 #include "core/catalog.h"
 #include "repository/model_folder.h"
@@ -38,9 +43,11 @@ class ModelHost {
   // All references outlive the host.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
 
-  // Serves this model from now on, in place of an earlier one of that name, which
-  // leaves; does nothing if that is the very same. Errors leave the earlier one in
-  // place.
+  // Serves this model from now on; returns when all of its batch sizes are ready. An
+  // earlier one of that name then leaves, and serves until then: who takes its place
+  // can do all that it could. Does nothing if that is the very same. Errors, which name
+  // the batch size if one could not be made ready, leave the earlier one in place, or
+  // none.
   Status add(const ModelFolder& folder, const Package& package);
   using Gone = std::function<void(const Status&)>;
   // Stops serving it. `gone` is called by sweep() when nothing of it is left.
@@ -70,7 +77,12 @@ class ModelHost {
 
   bool serves(const ModelFolder& folder, const Package& package);
   Result<ModelId> take_id();
-  Result<Served> start(const ModelFolder& folder, const Package& package, ModelId id);
+  void give_back(ModelId id);
+  bool has(const std::string& name);
+  Status start(const CompiledModel& model, ModelId id);
+  // Makes the `ready` smallest batch sizes ready.
+  Status prepare(const ModelInfo& info, const Package& package, size_t ready);
+  void serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready);
   void leave(Served served, Gone gone);
   bool left(Leaving& leaving);
 

@@ -2,6 +2,7 @@
 // that computes nothing.
 #include "app/model_host.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include "app/cluster/relay.h"
 #include "app/executor_thread.h"
 #include "app/schedulers.h"
+#include "base/check.h"
 #include "platform/clock.h"
 
 namespace foliot {
@@ -34,25 +36,54 @@ class IdleDevice : public Device {
   }
   Status allocate(const DeviceMemory&) override { return Status(); }
   Result<std::unique_ptr<Executable>> preload(std::span<const Plan>, std::shared_ptr<WeightsSource>) override {
-    return std::unique_ptr<Executable>(std::make_unique<IdleExecutable>(alive_));
+    return std::unique_ptr<Executable>(std::make_unique<IdleExecutable>(*this));
   }
   void copy_to_io(uint64_t, std::span<const std::byte>) override {}
   void copy_from_io(uint64_t, std::span<std::byte>) override {}
   int alive() const { return alive_; }
+  // Plans from this one on are not prepared before more are allowed.
+  void allow_plans(uint32_t count) { allowed_ = count; }
+  bool is_waiting() const { return waiting_; }
+  // This one cannot be prepared.
+  void break_plan(uint32_t plan) { broken_ = plan; }
+  // How often this plan was run, whoever's it was.
+  int runs(uint32_t plan) const { return runs_[plan]; }
 
  private:
+  static constexpr uint32_t kPlansMax = 3;
+
   class IdleExecutable : public Executable {
    public:
-    explicit IdleExecutable(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
-    ~IdleExecutable() override { --alive_; }
+    explicit IdleExecutable(IdleDevice& device) : device_(device) { ++device_.alive_; }
+    ~IdleExecutable() override { --device_.alive_; }
+    Status prepare(uint32_t plan) override {
+      while (plan >= device_.allowed_) {
+        device_.waiting_ = true;
+        std::this_thread::yield();
+      }
+      device_.waiting_ = false;
+      if (plan == device_.broken_) return Status::invalid_argument(fmt::format("plan {} is broken", plan));
+      prepared_[plan] = true;
+      return Status();
+    }
     Status load(std::span<const PageIndex>) override { return Status(); }
     void unload() override {}
-    Status run(uint32_t, OperatorRange, uint64_t, uint64_t) override { return Status(); }
+    Status run(uint32_t plan, OperatorRange, uint64_t, uint64_t) override {
+      FOLIOT_CHECK(prepared_[plan]);
+      ++device_.runs_[plan];
+      return Status();
+    }
 
    private:
-    std::atomic<int>& alive_;
+    IdleDevice& device_;
+    std::array<std::atomic<bool>, kPlansMax> prepared_{};
   };
+
   std::atomic<int> alive_{0};
+  std::atomic<uint32_t> allowed_{kPlansMax};
+  std::atomic<bool> waiting_{false};
+  std::atomic<uint32_t> broken_{kPlansMax};
+  std::array<std::atomic<int>, kPlansMax> runs_{};
 };
 
 class OneRow : public PayloadStore {
@@ -75,17 +106,21 @@ class CountingSink : public CompletionSink {
   std::atomic<int> refused_{0};
 };
 
-Package make_package(uint64_t weights_bytes = kPageBytes) {
-  Plan plan;
-  plan.tensors = {Tensor{.name = "x", .shape = {1, 4}, .bytes = 16, .place = Place::kInput},
-                  Tensor{.name = "y", .shape = {1, 4}, .bytes = 16, .place = Place::kOutput}};
-  plan.inputs = {0};
-  plan.outputs = {1};
-  plan.input_bytes = plan.output_bytes = 16;
+Package make_package(uint64_t weights_bytes = kPageBytes, const std::vector<uint32_t>& batch_sizes = {1}) {
   auto program = std::make_shared<Program>();
-  program->batch_sizes = {1};
-  program->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(1)}}};
-  program->plans = {plan};
+  program->batch_sizes = batch_sizes;
+  program->buckets.emplace_back();
+  for (const uint32_t size : batch_sizes) {
+    Plan plan{.batch_size = size};
+    plan.tensors = {Tensor{.name = "x", .shape = {size, 4}, .bytes = 16 * size, .place = Place::kInput},
+                    Tensor{.name = "y", .shape = {size, 4}, .bytes = 16 * size, .place = Place::kOutput}};
+    plan.inputs = {0};
+    plan.outputs = {1};
+    plan.input_bytes = plan.output_bytes = 16 * size;
+    program->plans.push_back(plan);
+    // However many rows: larger batches are worth it.
+    program->buckets[0].seed_exec.push_back(Duration::milliseconds(10));
+  }
   program->weights_bytes = weights_bytes;
   return {program, nullptr};
 }
@@ -185,6 +220,55 @@ TEST_F(ModelHostTest, ABadVersionLeavesTheOldOneInPlace) {
     EXPECT_EQ(add("2", make_package((kPages + 1) * kPageBytes)).code(), StatusCode::kResourceExhausted);
   }
   EXPECT_EQ(entry().version, "1");
+  EXPECT_EQ(entry().state, ModelState::kReady);
+}
+
+TEST_F(ModelHostTest, AnswersWhileLargerBatchSizesAreBeingMade) {
+  device_.allow_plans(1);
+  std::thread adding([&] { EXPECT_TRUE(add("1", make_package(kPageBytes, {1, 2, 4})).ok()); });
+  while (!device_.is_waiting()) std::this_thread::yield();
+  const ModelId id = entry().info->id;
+  EXPECT_EQ(entry().info->batch_size_max(), 4u);
+  for (int i = 0; i < 100; ++i) submit(id);
+  wait_for_answers();
+  EXPECT_EQ(device_.runs(0), 100);
+  device_.allow_plans(3);
+  adding.join();
+  for (int burst = 0; burst < 100 && device_.runs(2) == 0; ++burst) {
+    for (int i = 0; i < 100; ++i) submit(id);
+    wait_for_answers();
+  }
+  EXPECT_GT(device_.runs(2), 0);
+  EXPECT_EQ(sink_.refused(), 0);
+}
+
+TEST_F(ModelHostTest, AnotherVersionTakesOverWithAllOfItsBatchSizes) {
+  ASSERT_TRUE(add("1", make_package(kPageBytes, {1, 2, 4})).ok());
+  device_.allow_plans(1);
+  std::thread adding([&] { EXPECT_TRUE(add("2", make_package(kPageBytes, {1, 2, 4})).ok()); });
+  while (!device_.is_waiting()) std::this_thread::yield();
+  EXPECT_EQ(entry().version, "1");
+  EXPECT_EQ(entry().state, ModelState::kReady);
+  device_.allow_plans(3);
+  adding.join();
+  EXPECT_EQ(entry().version, "2");
+}
+
+TEST_F(ModelHostTest, ABatchSizeThatCannotBeMadeEndsTheModelAndIsNamed) {
+  for (const uint32_t broken : {0, 2}) {
+    device_.break_plan(broken);
+    const Status status = add("1", make_package(kPageBytes, {1, 2, 4}));
+    EXPECT_EQ(status.message(), fmt::format("model 'model': plan {} is broken", broken));
+    EXPECT_EQ(host_.remove("model", {}).code(), StatusCode::kNotFound);
+    sweep_all();
+    EXPECT_EQ(device_.alive(), 0);
+  }
+  EXPECT_EQ(entry().state, ModelState::kUnloading);
+  device_.break_plan(3);
+  EXPECT_TRUE(add("2", make_package(kPageBytes, {1, 2, 4})).ok());
+  device_.break_plan(1);
+  EXPECT_FALSE(add("3", make_package(kPageBytes, {1, 2, 4})).ok());
+  EXPECT_EQ(entry().version, "2");
   EXPECT_EQ(entry().state, ModelState::kReady);
 }
 

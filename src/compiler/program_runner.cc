@@ -69,6 +69,7 @@ Status ProgramRunner::start(const Program& program, std::shared_ptr<WeightsSourc
                                            .io_cache_bytes = output_offset_ + round_up(program.output_bytes(), 4096),
                                            .workspace_bytes = program.workspace_bytes()}));
   FOLIOT_ASSIGN_OR_RETURN(executable_, device_.preload(program.plans, std::move(weights)));
+  for (uint32_t plan = 0; plan < program.plans.size(); ++plan) FOLIOT_RETURN_IF_ERROR(executable_->prepare(plan));
   std::vector<PageIndex> indices(pages);
   std::iota(indices.begin(), indices.end(), PageIndex{0});
   // The first LOAD also meets memory that was never touched.

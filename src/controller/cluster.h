@@ -15,9 +15,11 @@
 namespace foliot {
 
 struct Cluster {
-  std::vector<DeviceModel> devices;                      // by DeviceId
-  std::vector<std::shared_ptr<const ModelInfo>> models;  // by ModelId; null where removed
-  std::vector<uint32_t> copies;                          // by ModelId: devices that hold it, loaded
+  std::vector<DeviceModel> devices;  // by DeviceId
+  // By ModelId; null where removed. A model has the batch sizes that can be run now:
+  // larger ones may come.
+  std::vector<std::shared_ptr<const ModelInfo>> models;
+  std::vector<uint32_t> copies;  // by ModelId: devices that hold it, loaded
   Estimator estimator;
   // Time from the end of EXEC to the answer at the client, and safety: a request
   // is planned to be over this long before its deadline.

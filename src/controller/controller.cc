@@ -175,6 +175,14 @@ void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now
   scheduler_->on_model_added(*cluster_.models[id], now);
 }
 
+void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
+  const uint32_t id = model->id.value();
+  const std::vector<uint32_t>& before = cluster_.model(model->id).batch_sizes;
+  FOLIOT_CHECK(!removing_[id] && std::ranges::mismatch(before, model->batch_sizes).in1 == before.end());
+  cluster_.estimator.add_model(*model);
+  cluster_.models[id] = std::move(model);
+}
+
 void Controller::remove_model(ModelId model, TimePoint now) {
   if (!cluster_.has_model(model) || removing_[model.value()]) return;
   turn_now_ = now;

@@ -75,6 +75,9 @@ class Controller : private Dispatcher {
   // `model.id` is the next free one: the number of models added so far, or that
   // of one removed.
   void add_model(std::shared_ptr<const ModelInfo> model, TimePoint now);
+  // The model can be run in more batch sizes. REQUIRES: it is not being removed;
+  // `model` is what it was, but for larger batch sizes behind those that it had.
+  void extend_model(std::shared_ptr<const ModelInfo> model);
   // Refuses the model's queued requests (kUnloaded) and unloads it; model_gone()
   // is true once nothing of it is left.
   void remove_model(ModelId model, TimePoint now);

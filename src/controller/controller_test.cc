@@ -153,6 +153,23 @@ TEST_F(ControllerTest, ChecksEveryProposal) {
   EXPECT_EQ(sink_.actions.size(), 2u);
 }
 
+TEST_F(ControllerTest, PlansABatchSizeFromWhenItIsThere) {
+  for (uint64_t id = 1; id <= 4; ++id) request(id);
+  load_model();
+  const std::vector<RequestId> rows{RequestId(1), RequestId(2), RequestId(3)};
+  EXPECT_EQ(infer(rows, 0, 4), Verdict::kUnknown);
+  auto model = std::make_shared<ModelInfo>(controller_->cluster().model(ModelId(0)));
+  model->batch_sizes.push_back(4);
+  model->buckets[0].seed_exec.push_back(ms(4));
+  controller_->extend_model(model);
+  ASSERT_EQ(infer(rows, 0, 4), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(4));
+  outcome();
+  EXPECT_TRUE(completion(3).served());
+  EXPECT_EQ(infer({RequestId(4)}, 0, 2), Verdict::kAccepted);
+  EXPECT_DEATH(controller_->extend_model(std::make_shared<ModelInfo>(with_batch_sizes(*model, 1))), "batch_sizes");
+}
+
 TEST_F(ControllerTest, AnAnswerAfterTheDeadlineIsLate) {
   request(1);
   load_model();

@@ -57,7 +57,8 @@ class Estimator {
   void add_device();
   // Nothing has been measured on it: it is another one now, or may be.
   void forget_device(DeviceId device);
-  // REQUIRES: ids are dense and in order; or those of a model removed before.
+  // Or one that has other batch sizes now: what was measured of it is forgotten.
+  // REQUIRES: ids are dense and in order; or were those of a model before.
   void add_model(const ModelInfo& model);
 
   Duration load(DeviceId device, ModelId model) const { return estimates(device, model)[0]; }

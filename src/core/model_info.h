@@ -46,6 +46,13 @@ struct ModelInfo {
   uint32_t batch_size_max() const { return batch_sizes.back(); }
 };
 
+// The same model while only the `count` smallest of its batch sizes can be run.
+inline ModelInfo with_batch_sizes(ModelInfo model, size_t count) {
+  model.batch_sizes.resize(count);
+  for (Bucket& bucket : model.buckets) bucket.seed_exec.resize(count);
+  return model;
+}
+
 }  // namespace foliot
 
 #endif  // FOLIOT_CORE_MODEL_INFO_H_

@@ -9,10 +9,10 @@
 //   workspace    intermediates; one, because one EXEC runs at a time
 //
 // Compiling uses lower(); serving uses allocate(), then preload() for each
-// program, then the Executable's load(), run() and unload().
+// program, then the Executable's prepare(), load(), run() and unload().
 //
-// Threading: lower() and preload() may be called from any one thread at a time,
-// and beside the others. load() and unload() belong to the LOAD executor's
+// Threading: lower(), preload() and prepare() may be called from any one thread at
+// a time, and beside the others. load() and unload() belong to the LOAD executor's
 // thread, run() to the EXEC executor's, copy_to_io() to the INPUT and
 // copy_from_io() to the OUTPUT executor's; these four may run at the same time.
 #ifndef FOLIOT_DEVICE_DEVICE_H_
@@ -51,10 +51,17 @@ class WeightsSource {
   virtual Status read(uint64_t offset, std::span<std::byte> to) = 0;
 };
 
-// One program, ready on a device: all primitives made, nothing chosen later.
+// One program on a device.
 class Executable {
  public:
   virtual ~Executable() = default;
+
+  // Makes all that running plan `plan` (its position in preload()'s `plans`) needs:
+  // nothing is made or chosen later. At once if it was done before, for this program
+  // or for one with the same plans. Errors: kInvalidArgument for a plan of another
+  // fingerprint or a damaged one, naming operator and batch size; then the plan is not
+  // prepared, and others are as they were.
+  virtual Status prepare(uint32_t plan) = 0;
 
   // LOAD: puts the weights into these pages, in this order, and makes them what
   // run() sees. Blocks for as long as copying takes. REQUIRES: not loaded; as
@@ -64,13 +71,12 @@ class Executable {
   // loaded, and no run() in progress.
   virtual void unload() = 0;
 
-  // EXEC: runs part of plan `plan` (its position in preload()'s `plans`), with
-  // its input block and output block at these offsets of the io cache. Input
+  // EXEC: runs part of plan `plan`, with its input block and output block at these offsets of the io cache. Input
   // tensor i of the plan starts at input_offset + its own offset. A range
   // continues from what the workspace holds.
   //
   // No allocation by this code, no lock, no log, no blocking system call.
-  // REQUIRES: loaded; offsets are multiples of kTensorAlignment.
+  // REQUIRES: loaded; the plan is prepared; offsets are multiples of kTensorAlignment.
   virtual Status run(uint32_t plan, OperatorRange range, uint64_t input_offset, uint64_t output_offset) = 0;
 };
 
@@ -103,9 +109,10 @@ class Device {
   // Errors: kResourceExhausted, saying how much could not be had and what to do.
   virtual Status allocate(const DeviceMemory& memory) = 0;
 
-  // Makes all that running these plans needs (`weights` is kept and read by
-  // load()). Errors: kInvalidArgument for plans of another fingerprint or damaged
-  // ones; kResourceExhausted if a plan's workspace exceeds the device's.
+  // Takes a program in, with none of its plans prepared. `plans` stay where they are
+  // until the last prepare(); `weights` is kept and read by load(). Errors:
+  // kInvalidArgument for damaged plans, as far as it shows before they are prepared;
+  // kResourceExhausted if a plan's workspace exceeds the device's.
   virtual Result<std::unique_ptr<Executable>> preload(std::span<const Plan> plans,
                                                       std::shared_ptr<WeightsSource> weights) = 0;
 

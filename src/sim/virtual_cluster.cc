@@ -39,6 +39,17 @@ void VirtualCluster::add_model(std::shared_ptr<const ModelInfo> model) {
   schedule_turn();
 }
 
+void VirtualCluster::add_unready_model(std::shared_ptr<const ModelInfo> model) {
+  for (auto& worker : workers_) worker->add_model(model);
+  controller_.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*model, 1)), loop_.now());
+  schedule_turn();
+}
+
+void VirtualCluster::extend_model(std::shared_ptr<const ModelInfo> model) {
+  controller_.extend_model(std::move(model));
+  schedule_turn();
+}
+
 void VirtualCluster::remove_model(ModelId model) {
   controller_.remove_model(model, loop_.now());
   schedule_turn();

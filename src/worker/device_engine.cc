@@ -35,6 +35,14 @@ Status DeviceEngine::add_model(ModelId id, const Package& package) {
   return Status();
 }
 
+Status DeviceEngine::prepare(ModelId id, size_t batch_index) {
+  const Entry& entry = entries_[id.value()];
+  for (size_t plan = batch_index; plan < entry.program->plans.size(); plan += entry.program->batch_sizes.size()) {
+    FOLIOT_RETURN_IF_ERROR(entry.executable->prepare(static_cast<uint32_t>(plan)));
+  }
+  return Status();
+}
+
 void DeviceEngine::remove_model(ModelId id) { entries_[id.value()] = {}; }
 
 Status DeviceEngine::load(ModelId model, std::span<const PageIndex> pages) {

@@ -14,15 +14,20 @@
 
 namespace foliot {
 
-// Threading: as Engine; add_model() and remove_model() belong to the control
-// thread, and no action for the model may be outstanding.
+// Threading: as Engine; add_model(), prepare() and remove_model() belong to the
+// control thread. When a model is added or removed, no action for it is outstanding;
+// when a batch size is prepared, none of that size.
 class DeviceEngine : public Engine {
  public:
   // All references outlive the engine. ModelId values are below `models_max`.
   DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max);
 
-  // Makes the model ready to LOAD. Errors: Device::preload()'s.
+  // Makes the model ready to LOAD; none of its batch sizes can run yet. Errors:
+  // Device::preload()'s.
   Status add_model(ModelId id, const Package& package);
+  // Makes the batch size at this position of Program::batch_sizes ready, in every
+  // bucket. Errors: Executable::prepare()'s.
+  Status prepare(ModelId id, size_t batch_index);
   void remove_model(ModelId id);
 
   Status load(ModelId model, std::span<const PageIndex> pages) override;

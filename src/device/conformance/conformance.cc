@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -23,6 +24,9 @@ using Outputs = std::vector<std::vector<std::byte>>;
 
 // Small, so that even a test's tensors are larger than a page.
 constexpr uint64_t kPageBytes = 4096;
+// Enough for a program of networks().
+constexpr DeviceMemory kMemory{
+    .page_bytes = kPageBytes, .page_count = 64, .io_cache_bytes = 1 << 20, .workspace_bytes = 16 << 20};
 constexpr double kTolerance = 2e-4;
 // Where something is rounded to 8 bits of mantissa on the way.
 constexpr double kBfloat16Tolerance = 0.02;
@@ -259,6 +263,31 @@ void check_unloaded(const DeviceFactory& make_device) {
   EXPECT_DEATH(session.run_range(0, 0, {}), "loaded");
 }
 
+// Plans are prepared one by one, each runs from then on, and one that cannot be prepared
+// says which it is and is in nobody's way.
+void check_preparing(const DeviceFactory& make_device) {
+  const std::unique_ptr<Device> device = make_device();
+  PlannedProgram program = lower_or_fail(*device, networks({1, 2, 4}));
+  program.plans[1].operators.back().kernel = "foliot:nonsense";
+  ASSERT_TRUE(device->allocate(kMemory).ok());
+  const auto executable = device->preload(program.plans, memory_weights(program.weights)).value();
+  std::vector<PageIndex> pages((program.weights.size() + kPageBytes - 1) / kPageBytes);
+  std::iota(pages.begin(), pages.end(), PageIndex{0});
+  ASSERT_TRUE(executable->load(pages).ok());
+  const auto run = [&](uint32_t plan) { return executable->run(plan, {}, 0, kMemory.io_cache_bytes / 2); };
+  EXPECT_DEATH((void)run(0), "ready");
+  EXPECT_TRUE(executable->prepare(0).ok());
+  EXPECT_TRUE(run(0).ok());
+  EXPECT_DEATH((void)run(2), "ready");
+  const Status damaged = executable->prepare(1);
+  EXPECT_NE(damaged.message().find("batch size 2"), std::string::npos) << damaged.message();
+  EXPECT_DEATH((void)run(1), "ready");
+  EXPECT_TRUE(executable->prepare(2).ok());
+  EXPECT_TRUE(executable->prepare(2).ok());
+  EXPECT_TRUE(run(0).ok());
+  EXPECT_TRUE(run(2).ok());
+}
+
 void check_deterministic_lowering(const DeviceFactory& make_device) {
   const std::vector<Graph> graphs = networks({1, 8});
   const std::unique_ptr<Device> device = make_device(), other = make_device();
@@ -314,16 +343,12 @@ void check_damaged_plans(const DeviceFactory& make_device) {
   };
   const std::unique_ptr<Device> device = make_device();
   const PlannedProgram sound = lower_or_fail(*device, networks({1}));
-  ASSERT_TRUE(
-      device
-          ->allocate(
-              {.page_bytes = kPageBytes, .page_count = 64, .io_cache_bytes = 1 << 20, .workspace_bytes = 16 << 20})
-          .ok());
+  ASSERT_TRUE(device->allocate(kMemory).ok());
   for (const auto& [name, damage] : damages) {
     std::vector<Plan> plans = sound.plans;
     damage(plans[0]);
     const auto executable = device->preload(plans, memory_weights(sound.weights));
-    EXPECT_FALSE(executable.ok()) << name;
+    EXPECT_FALSE(executable.ok() && executable.value()->prepare(0).ok()) << name;
   }
   std::vector<Plan> plans = sound.plans;
   plans[0].workspace_bytes = uint64_t{1} << 40;
@@ -356,10 +381,13 @@ int register_conformance(const std::string& name, DeviceFactory make_device) {
     ++count;
   };
   using Check = void (*)(const DeviceFactory&);
-  const std::vector<std::pair<const char*, Check>> checks{
-      {"one_packing_for_all_batch_sizes", check_one_packing},      {"rows_ignore_their_neighbours", check_neighbours},
-      {"programs_share_the_page_cache", check_shared_page_cache},  {"running_unloaded_is_a_bug", check_unloaded},
-      {"lowering_is_deterministic", check_deterministic_lowering}, {"damaged_plans_are_refused", check_damaged_plans}};
+  const std::vector<std::pair<const char*, Check>> checks{{"one_packing_for_all_batch_sizes", check_one_packing},
+                                                          {"rows_ignore_their_neighbours", check_neighbours},
+                                                          {"programs_share_the_page_cache", check_shared_page_cache},
+                                                          {"running_unloaded_is_a_bug", check_unloaded},
+                                                          {"plans_are_prepared_one_by_one", check_preparing},
+                                                          {"lowering_is_deterministic", check_deterministic_lowering},
+                                                          {"damaged_plans_are_refused", check_damaged_plans}};
   for (const auto& [test, check] : checks) add(test, [check = check, make_device] { check(make_device); });
   for (const auto& cases : {operator_cases(), narrow_cases()})
     for (const OperatorCase& operation : cases) add(operation.name, [=] { check_operator(make_device, operation); });

@@ -44,6 +44,10 @@ Session::Session(Device& device, std::vector<PlannedProgram> programs, uint64_t 
     auto executable = device_.preload(program.plans, memory_weights(program.weights));
     if (!executable.ok()) ADD_FAILURE() << executable.status().message();
     executables_.push_back(std::move(executable).value());
+    for (uint32_t plan = 0; plan < program.plans.size(); ++plan) {
+      const Status prepared = executables_.back()->prepare(plan);
+      if (!prepared.ok()) ADD_FAILURE() << prepared.message();
+    }
   }
 }
 

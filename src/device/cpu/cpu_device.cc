@@ -17,6 +17,7 @@
 #include "device/cpu/graph_lowering.h"
 #include "device/cpu/host_memory.h"
 #include "device/cpu/packing.h"
+#include "device/cpu/plan_check.h"
 #include "device/cpu/prepared_program.h"
 
 namespace foliot {
@@ -58,13 +59,27 @@ struct Memory {
 
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(const Memory& memory, uint32_t threads, std::shared_ptr<PreparedProgram> program,
+  // What belongs to the device; outlives the executable.
+  struct Place {
+    const Memory& memory;
+    uint32_t threads;
+    const dnnl::engine& engine;
+    const dnnl::stream& stream;
+  };
+
+  CpuExecutable(const Place& place, std::span<const Plan> plans, std::shared_ptr<PreparedProgram> program,
                 std::shared_ptr<WeightsSource> weights, PageTable pages)
-      : memory_(memory),
-        threads_(threads),
+      : place_(place),
+        plans_(plans),
         program_(std::move(program)),
         weights_(std::move(weights)),
         pages_(std::move(pages)) {}
+
+  Status prepare(uint32_t plan) override {
+    FOLIOT_CHECK(plan < plans_.size());
+    use_threads(place_.threads);
+    return program_->prepare(plan, plans_[plan], place_.engine, place_.stream);
+  }
 
   Status load(std::span<const PageIndex> pages) override {
     FOLIOT_CHECK(!loaded_);
@@ -87,17 +102,17 @@ class CpuExecutable : public Executable {
 
   Status run(uint32_t plan, OperatorRange range, uint64_t input_offset, uint64_t output_offset) override {
     FOLIOT_CHECK(loaded_ && input_offset % kTensorAlignment == 0 && output_offset % kTensorAlignment == 0);
-    use_threads(threads_);
+    use_threads(place_.threads);
     return program_->run(plan, range,
                          {.weights = pages_.data(),
-                          .workspace = memory_.workspace.data(),
-                          .input = memory_.io_cache.data() + input_offset,
-                          .output = memory_.io_cache.data() + output_offset});
+                          .workspace = place_.memory.workspace.data(),
+                          .input = place_.memory.io_cache.data() + input_offset,
+                          .output = place_.memory.io_cache.data() + output_offset});
   }
 
  private:
-  const Memory& memory_;
-  const uint32_t threads_;
+  const Place place_;
+  const std::span<const Plan> plans_;
   std::shared_ptr<PreparedProgram> program_;
   std::shared_ptr<WeightsSource> weights_;
   PageTable pages_;
@@ -147,8 +162,8 @@ class OneDnnDevice : public CpuDevice {
   }
 
  private:
-  // The kernels of these plans: those of an earlier program if it was the same.
-  Result<std::shared_ptr<PreparedProgram>> prepare(std::span<const Plan> plans, uint64_t weights_bytes);
+  // Where the kernels of these plans are: those of an earlier program if it was the same.
+  Result<std::shared_ptr<PreparedProgram>> share(std::span<const Plan> plans, uint64_t weights_bytes);
 
   const CpuDeviceOptions options_;
   dnnl::engine engine_;
@@ -209,13 +224,13 @@ Status OneDnnDevice::allocate(const DeviceMemory& memory) {
   return Status();
 }
 
-Result<std::shared_ptr<PreparedProgram>> OneDnnDevice::prepare(std::span<const Plan> plans, uint64_t weights_bytes) {
+Result<std::shared_ptr<PreparedProgram>> OneDnnDevice::share(std::span<const Plan> plans, uint64_t weights_bytes) {
   std::erase_if(prepared_, [](const auto& entry) { return entry.second.expired(); });
   const std::string key = fmt::format("{} {}", plans_key(plans), weights_bytes);
   std::weak_ptr<PreparedProgram>& known = prepared_[key];
   if (std::shared_ptr<PreparedProgram> program = known.lock()) return program;
-  FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program,
-                          PreparedProgram::prepare(plans, weights_bytes, engine_, stream_));
+  for (const Plan& plan : plans) FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes));
+  const auto program = std::make_shared<PreparedProgram>(plans.size());
   known = program;
   return program;
 }
@@ -223,17 +238,18 @@ Result<std::shared_ptr<PreparedProgram>> OneDnnDevice::prepare(std::span<const P
 Result<std::unique_ptr<Executable>> OneDnnDevice::preload(std::span<const Plan> plans,
                                                           std::shared_ptr<WeightsSource> weights) {
   FOLIOT_CHECK(memory_.page_cache != nullptr && weights != nullptr);
-  use_threads(options_.threads);
   for (const Plan& plan : plans)
     if (plan.workspace_bytes > memory_.workspace.bytes())
       return Status::resource_exhausted(
           fmt::format("batch size {} needs a workspace of {} bytes, and the device has {}; "
                       "configure a larger workspace",
                       plan.batch_size, plan.workspace_bytes, memory_.workspace.bytes()));
-  FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program, prepare(plans, weights->bytes()));
+  FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program, share(plans, weights->bytes()));
   FOLIOT_ASSIGN_OR_RETURN(PageTable pages, PageTable::reserve(*memory_.page_cache, weights->bytes()));
-  return std::unique_ptr<Executable>(std::make_unique<CpuExecutable>(memory_, options_.threads, std::move(program),
-                                                                     std::move(weights), std::move(pages)));
+  const CpuExecutable::Place place{
+      .memory = memory_, .threads = options_.threads, .engine = engine_, .stream = stream_};
+  return std::unique_ptr<Executable>(
+      std::make_unique<CpuExecutable>(place, plans, std::move(program), std::move(weights), std::move(pages)));
 }
 
 }  // namespace

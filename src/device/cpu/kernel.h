@@ -1,4 +1,4 @@
-// Kernel: one operator of a plan, made ready by preload().
+// Kernel: one operator of a plan, made ready by Executable::prepare().
 #ifndef FOLIOT_DEVICE_CPU_KERNEL_H_
 #define FOLIOT_DEVICE_CPU_KERNEL_H_
 

@@ -1,6 +1,6 @@
 // OperatorView: one operator with the tensors of its plan, as the families of
 // kernels see it: when lowering asks what a oneDNN primitive would need, and
-// when preload() makes the kernel.
+// when prepare() makes the kernel.
 #ifndef FOLIOT_DEVICE_CPU_OPERATOR_VIEW_H_
 #define FOLIOT_DEVICE_CPU_OPERATOR_VIEW_H_
 

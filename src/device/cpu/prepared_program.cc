@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "device/cpu/call_memory.h"
 #include "device/cpu/families.h"
-#include "device/cpu/plan_check.h"
 #include "device/cpu/thread_limit.h"
 
 namespace foliot {
@@ -117,29 +116,29 @@ class PlanHash {
 
 }  // namespace
 
-Result<std::shared_ptr<PreparedProgram>> PreparedProgram::prepare(std::span<const Plan> plans, uint64_t weights_bytes,
-                                                                  const dnnl::engine& engine,
-                                                                  const dnnl::stream& stream) {
-  auto program = std::make_shared<PreparedProgram>();
-  for (const Plan& plan : plans) {
-    FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes));
-    PreparedPlan& prepared = program->plans_.emplace_back();
-    for (const Tensor& tensor : plan.tensors) prepared.locations.push_back({tensor.place, tensor.offset});
-    prepared.addresses.resize(plan.tensors.size());
-    for (const Operator& operation : plan.operators) {
-      auto kernel = make_kernel(OperatorView(operation, plan.tensors, engine), stream);
-      if (!kernel.ok())
-        return kernel.status().with_context(fmt::format("operator '{}' ({}, batch size {})", operation.name,
-                                                        to_string(operation.kind), plan.batch_size));
-      prepared.kernels.push_back(std::move(kernel).value());
-    }
+Status PreparedProgram::prepare(uint32_t position, const Plan& plan, const dnnl::engine& engine,
+                                const dnnl::stream& stream) {
+  FOLIOT_CHECK(position < plans_.size());
+  PreparedPlan& prepared = plans_[position];
+  if (prepared.ready) return Status();
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (const Operator& operation : plan.operators) {
+    auto kernel = make_kernel(OperatorView(operation, plan.tensors, engine), stream);
+    if (!kernel.ok())
+      return kernel.status().with_context(
+          fmt::format("operator '{}' ({}, batch size {})", operation.name, to_string(operation.kind), plan.batch_size));
+    kernels.push_back(std::move(kernel).value());
   }
-  return program;
+  for (const Tensor& tensor : plan.tensors) prepared.locations.push_back({tensor.place, tensor.offset});
+  prepared.addresses.resize(plan.tensors.size());
+  prepared.kernels = std::move(kernels);
+  prepared.ready = true;
+  return Status();
 }
 
-Status PreparedProgram::run(uint32_t plan, OperatorRange range, const Bases& bases) {
-  FOLIOT_CHECK(plan < plans_.size());
-  PreparedPlan& prepared = plans_[plan];
+Status PreparedProgram::run(uint32_t position, OperatorRange range, const Bases& bases) {
+  FOLIOT_CHECK(position < plans_.size() && plans_[position].ready);
+  PreparedPlan& prepared = plans_[position];
   const auto last = std::min<size_t>(range.last, prepared.kernels.size());
   FOLIOT_CHECK(range.first <= last);
   std::byte* const base[] = {bases.weights, bases.workspace, bases.input, bases.output};

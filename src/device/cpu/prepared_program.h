@@ -1,8 +1,12 @@
-// PreparedProgram: the kernels of a program's plans, ready to run. Programs with
-// identical plans (many copies of one model) share one.
+// PreparedProgram: the kernels of a program's plans, made for one plan after the
+// other. Programs with identical plans (many copies of one model) share one.
+//
+// Threading: prepare() belongs to one thread at a time and run() to one, over all
+// programs that share it; both may be called at the same time.
 #ifndef FOLIOT_DEVICE_CPU_PREPARED_PROGRAM_H_
 #define FOLIOT_DEVICE_CPU_PREPARED_PROGRAM_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,13 +31,14 @@ struct Bases {
 
 class PreparedProgram {
  public:
-  // Errors: kInvalidArgument if a plan is damaged.
-  static Result<std::shared_ptr<PreparedProgram>> prepare(std::span<const Plan> plans, uint64_t weights_bytes,
-                                                          const dnnl::engine& engine, const dnnl::stream& stream);
+  explicit PreparedProgram(size_t plan_count) : plans_(plan_count) {}
 
-  // Threading: one thread at a time, over all programs that share it.
-  Status run(uint32_t plan, OperatorRange range, const Bases& bases);
-  size_t plan_count() const { return plans_.size(); }
+  // Makes the kernels of the plan at this position, unless it was done before.
+  // Errors: kInvalidArgument, naming operator and batch size. REQUIRES: check_plan()
+  // is ok, and it is the same plan each time.
+  Status prepare(uint32_t position, const Plan& plan, const dnnl::engine& engine, const dnnl::stream& stream);
+  // REQUIRES: prepared.
+  Status run(uint32_t position, OperatorRange range, const Bases& bases);
 
  private:
   struct Location {
@@ -45,6 +50,8 @@ class PreparedProgram {
     std::vector<std::byte*> addresses;  // by tensor, as of the last run
     std::vector<std::unique_ptr<Kernel>> kernels;
     size_t ran = 0;  // kernels [0, ran) have run before
+    // Set last: what is above is there.
+    std::atomic<bool> ready{false};
   };
 
   std::vector<PreparedPlan> plans_;

@@ -1,6 +1,6 @@
 // Which operators run on one thread although the device has more: sharing one costs
 // 2 to 3 us, to wake another thread and to wait for it, which the shortest do not save.
-// Lowering and preload() both ask, since oneDNN's kernels are made for a number of threads.
+// Lowering and prepare() both ask, since oneDNN's kernels are made for a number of threads.
 #ifndef FOLIOT_DEVICE_CPU_THREAD_LIMIT_H_
 #define FOLIOT_DEVICE_CPU_THREAD_LIMIT_H_
 
