@@ -35,18 +35,6 @@ class BitSet {
     if (words_[index] == 0) summary_[index / 64] &= ~bit(index);
     --size_;
   }
-  // Removes what `other` has.
-  void erase_all(const BitSet& other) {
-    const size_t count = std::min(summary_.size(), other.summary_.size());
-    for (size_t i = 0; i < count; ++i) {
-      for (uint64_t left = summary_[i] & other.summary_[i]; left != 0; left &= left - 1) {
-        const size_t index = i * 64 + lowest(left);
-        size_ -= static_cast<uint32_t>(std::popcount(words_[index] & other.words_[index]));
-        words_[index] &= ~other.words_[index];
-        if (words_[index] == 0) summary_[i] &= ~bit(index);
-      }
-    }
-  }
   void clear() {
     for_each_word([this](size_t index) { words_[index] = 0; });
     std::fill(summary_.begin(), summary_.end(), 0);
@@ -58,12 +46,13 @@ class BitSet {
   uint32_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // In ascending order. The set must not change under it.
+  // In ascending order. The set must not change under it, except that the member that is
+  // visited may be erased.
   template <typename Visit>
   void for_each(Visit visit) const {
     for_each_word([&](size_t index) { visit_word(index, words_[index], visit); });
   }
-  // The members that `other` has too.
+  // The members that `other` has too; likewise.
   template <typename Visit>
   void for_each_common(const BitSet& other, Visit visit) const {
     const size_t count = std::min(summary_.size(), other.summary_.size());

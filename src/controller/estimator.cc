@@ -30,7 +30,7 @@ void RollingProfile::doubt(Duration floor) {
 
 void Estimator::add_device() {
   places_.emplace_back();
-  versions_.push_back(0);
+  ++revision_;
 }
 
 void Estimator::forget_device(DeviceId device) {
@@ -41,7 +41,7 @@ void Estimator::forget_device(DeviceId device) {
     }
   }
   places_[device.value()].clear();
-  ++versions_[device.value()];
+  ++revision_;
 }
 
 void Estimator::add_model(const ModelInfo& model) {
@@ -58,6 +58,7 @@ void Estimator::add_model(const ModelInfo& model) {
     unused_.push_back(own->profiles);
     *own = Place();
   }
+  ++revision_;
 }
 
 Estimator::Place* Estimator::find_own(DeviceId device, ModelId model) {
@@ -100,10 +101,7 @@ void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uin
         floor == Duration() ? seeds_[model.value()].exec[at].estimate() : floor + floor / kFloorShare;
     floor = std::min(measured, raised);
   }
-  if (own_place.exec[at].record(measured)) {
-    measured_[own_place.profiles].update_estimates(bucket);
-    ++versions_[device.value()];
-  }
+  if (own_place.exec[at].record(measured)) measured_[own_place.profiles].update_estimates(bucket);
 }
 
 // Of all devices: which of them a policy judged the request by is not known.
@@ -120,8 +118,8 @@ void Estimator::doubt_exec(ModelId model, BucketId bucket, TimePoint now) {
   for (uint32_t device = 0; device < places_.size(); ++device) {
     const Place& found = place(DeviceId(device), model);
     if (found.estimates != nullptr) doubt(measured_[found.profiles]);
-    ++versions_[device];
   }
+  ++revision_;
 }
 
 void Estimator::ModelProfiles::update_estimates(BucketId bucket) {

@@ -64,11 +64,16 @@ class Estimator {
   Duration load(DeviceId device, ModelId model) const { return estimates(device, model)[0]; }
   // `batch_index`: position in ModelInfo::batch_sizes.
   Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-    return estimates(device, model)[1 + position(model, bucket, batch_index)];
+    return execs(device, model, bucket)[batch_index];
+  }
+  // exec() by `batch_index`; holds until the next change.
+  const Duration* execs(DeviceId device, ModelId model, BucketId bucket) const {
+    return estimates(device, model) + 1 + position(model, bucket, 0);
   }
 
-  // Another number after every change of an EXEC estimate of the device.
-  uint64_t version(DeviceId device) const { return versions_[device.value()]; }
+  // Another number after every change of EXEC estimates but by record_exec(), which
+  // changes those of one device and model.
+  uint64_t revision() const { return revision_; }
 
   void record_load(DeviceId device, ModelId model, Duration measured);
   void record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured);
@@ -128,7 +133,7 @@ class Estimator {
   std::vector<ModelProfiles> seeds_;                              // by model
   std::vector<std::vector<Belief>> beliefs_;                      // by model and bucket
   std::vector<std::vector<std::unique_ptr<PlaceBlock>>> places_;  // by device and model
-  std::vector<uint64_t> versions_;                                // by device
+  uint64_t revision_ = 0;
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_
 };

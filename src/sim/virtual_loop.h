@@ -31,7 +31,9 @@ class VirtualLoop {
     const uint32_t slot = take_slot();
     new (slots_[slot].bytes) Event(event);
     slots_[slot].call = [](std::byte* bytes) { (*std::launder(reinterpret_cast<Event*>(bytes)))(); };
-    due_.push_back({when, next_sequence_++, slot});
+    const Due due{when, next_sequence_++, slot};
+    if (when == now_) return at_once_.push_back(due);
+    due_.push_back(due);
     std::push_heap(due_.begin(), due_.end(), std::greater<>());
   }
 
@@ -39,10 +41,10 @@ class VirtualLoop {
   // or, if `end` is infinite, the time of the last event.
   uint64_t run_until(TimePoint end) {
     uint64_t handled = 0;
-    while (!due_.empty() && due_.front().when <= end) {
-      const Due due = due_.front();
-      std::pop_heap(due_.begin(), due_.end(), std::greater<>());
-      due_.pop_back();
+    while (const Due* next = first()) {
+      if (next->when > end) break;
+      const Due due = *next;
+      take_first();
       now_ = due.when;
       // The event may schedule others, and so move the slots.
       Slot slot = slots_[due.slot];
@@ -69,6 +71,23 @@ class VirtualLoop {
     }
   };
 
+  // nullptr if there is none. What was scheduled for this instant before it came is in
+  // the heap, with lower sequence numbers.
+  const Due* first() const {
+    if (at_once_taken_ == at_once_.size()) return due_.empty() ? nullptr : &due_.front();
+    const Due& next = at_once_[at_once_taken_];
+    return !due_.empty() && next > due_.front() ? &due_.front() : &next;
+  }
+  // REQUIRES: there is one.
+  void take_first() {
+    if (first() == due_.data()) {
+      std::pop_heap(due_.begin(), due_.end(), std::greater<>());
+      due_.pop_back();
+    } else if (++at_once_taken_ == at_once_.size()) {
+      at_once_.clear();
+      at_once_taken_ = 0;
+    }
+  }
   uint32_t take_slot() {
     if (free_.empty()) {
       slots_.emplace_back();
@@ -81,7 +100,9 @@ class VirtualLoop {
 
   TimePoint now_;
   uint64_t next_sequence_ = 0;
-  std::vector<Due> due_;  // a heap
+  std::vector<Due> due_;      // a heap
+  std::vector<Due> at_once_;  // what was scheduled for now(), in order
+  size_t at_once_taken_ = 0;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
 };

@@ -107,22 +107,19 @@ class AzureLikeTrace::Replay : public TraceReplay {
 
   std::optional<Invocation> next() override {
     while (true) {
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      Due& due = heap_.back();
-      const Due now = due;
+      const Due now = heap_.front();
       if (now.seconds >= kSecondsMax) return std::nullopt;
       const Function& function = trace_.functions_[now.function];
       if (function.trigger != FunctionTrigger::kTimer) {
-        due.seconds = std::min(now.seconds + gap(function, now.seconds), kSecondsMax);
+        put_off_first(std::min(now.seconds + gap(function, now.seconds), kSecondsMax));
       } else if (now.fires) {
         // It becomes as many invocations as a firing brings, each a little late.
         fire(function, now);
         continue;
       } else {
+        std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
         heap_.pop_back();
-        return invocation(now);
       }
-      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
       return invocation(now);
     }
   }
@@ -136,6 +133,21 @@ class AzureLikeTrace::Replay : public TraceReplay {
       return std::pair(seconds, function) > std::pair(other.seconds, other.function);
     }
   };
+
+  // The first is due later. It goes down only as far as it has to: what is invoked often
+  // stays near the front.
+  void put_off_first(double seconds) {
+    Due moved = heap_.front();
+    moved.seconds = seconds;
+    size_t at = 0;
+    for (size_t child = 1; child < heap_.size(); child = 2 * at + 1) {
+      if (child + 1 < heap_.size() && heap_[child] > heap_[child + 1]) ++child;
+      if (!(moved > heap_[child])) break;
+      heap_[at] = heap_[child];
+      at = child;
+    }
+    heap_[at] = moved;
+  }
 
   static Invocation invocation(const Due& due) { return {Duration::from_seconds(due.seconds), due.function}; }
 
@@ -168,8 +180,7 @@ class AzureLikeTrace::Replay : public TraceReplay {
 
   void fire(const Function& function, const Due& timer) {
     const double period = function.period.to_seconds();
-    heap_.back().seconds = timer.seconds + period;
-    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+    put_off_first(timer.seconds + period);
     const double mean = function.rate * period;
     const double whole = std::floor(mean);
     const auto count = static_cast<uint64_t>(whole) + (random_.uniform() < mean - whole ? 1 : 0);

@@ -30,10 +30,29 @@ Duration ClockworkScheduler::exec(DeviceId device, LaneKey key, uint32_t batch_i
   return cluster_.estimator.exec(device, key.model, key.bucket, batch_index) + cluster_.deadline_margin;
 }
 
-Duration ClockworkScheduler::fastest(LaneKey key) const {
-  Duration best = Duration::max();
-  for (const DeviceModel& device : cluster_.devices) best = std::min(best, exec(device.id(), key, 0));
-  return best;
+Duration ClockworkScheduler::fastest(LaneKey key) {
+  std::optional<Fastest>& known = lane(key).fastest;
+  const uint64_t revision = cluster_.estimator.revision();
+  if (known && known->revision == revision) return known->duration;
+  known = {Duration::max(), {}, revision};
+  for (const DeviceModel& device : cluster_.devices) {
+    const Duration duration = exec(device.id(), key, 0);
+    if (duration < known->duration) known = {duration, device.id(), revision};
+  }
+  return known->duration;
+}
+
+void ClockworkScheduler::note_measured(DeviceId device, LaneKey key) {
+  if (key.bucket.value() >= models_[key.model.value()].lanes.size()) return;  // it was removed
+  std::optional<Fastest>& known = lane(key).fastest;
+  if (!known) return;
+  const Duration duration = exec(device, key, 0);
+  if (duration <= known->duration) {
+    known->duration = duration;
+    known->device = device;
+  } else if (device == known->device) {
+    known.reset();
+  }
 }
 
 // ---- Facts ----
@@ -63,6 +82,7 @@ void ClockworkScheduler::on_outcome(const Action& action, const Outcome& /*outco
   residents_.on_outcome(action);
   loads_.on_outcome(action);
   agenda_.changed(action.device);
+  if (action.type == ActionType::kInfer) note_measured(action.device, {action.model, action.bucket});
   update_model(action.model, now);
 }
 
@@ -96,19 +116,18 @@ void ClockworkScheduler::update_lane(LaneKey key, TimePoint now) {
   const std::vector<DeviceId>& holders = residents_.holders(key.model);
   if (state.placed_on != holders) {
     for (const DeviceId device : state.placed_on) {
-      for (std::optional<Strategy>& slot : state.slots[device.value()]) {
-        if (slot) strategies(device).erase(*slot);
-        slot.reset();
-      }
+      if (device.value() >= state.slots.size()) continue;
+      for (std::optional<Strategy>& slot : state.slots[device.value()]) fill_slot(device, state, slot, std::nullopt);
     }
     state.placed_on = holders;
   }
+  update_expiry(key);
+  if (state.queue.empty() && state.slots_filled == 0) return;
   for (const DeviceId device : holders) {
     const auto batch_sizes = static_cast<uint32_t>(cluster_.model(key.model).batch_sizes.size());
     for (uint32_t b = 0; b < batch_sizes; ++b) update_strategy(device, key, b, now);
     if (!state.queue.empty()) agenda_.work_for(device);
   }
-  update_expiry(key);
 }
 
 // Who joins a lane at its end may fill a batch, and changes no strategy that stands.
@@ -142,9 +161,15 @@ void ClockworkScheduler::update_strategy(DeviceId device, LaneKey key, uint32_t 
       next = Strategy{head.deadline - duration, head.id, key, batch_index};
     }
   }
+  fill_slot(device, state, slot, next);
+}
+
+void ClockworkScheduler::fill_slot(DeviceId device, LaneState& state, std::optional<Strategy>& slot,
+                                   const std::optional<Strategy>& next) {
   if (slot == next) return;
   if (slot) strategies(device).erase(*slot);
   if (next) strategies(device).insert(*next);
+  state.slots_filled += (next ? 1 : 0) - (slot ? 1 : 0);
   slot = next;
 }
 

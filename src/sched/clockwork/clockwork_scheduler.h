@@ -56,11 +56,19 @@ class ClockworkScheduler : public Scheduler {
   };
   // [batch index]: what stands for a lane in the strategies of one device.
   using Slots = std::vector<std::optional<Strategy>>;
+  // The device that would run one row first.
+  struct Fastest {
+    Duration duration;  // EXEC, with the margin
+    DeviceId device;
+    uint64_t revision;  // of the estimates
+  };
   struct LaneState {
     Lane queue;
     std::vector<Slots> slots;         // by device
     std::vector<DeviceId> placed_on;  // the devices on which slots may be filled
+    uint32_t slots_filled = 0;
     std::optional<TimePoint> expiry;  // what stands for it in expiries_
+    std::optional<Fastest> fastest;   // as far as known
   };
   struct ModelState {
     std::vector<LaneState> lanes;       // by bucket
@@ -71,12 +79,15 @@ class ClockworkScheduler : public Scheduler {
   std::set<Strategy>& strategies(DeviceId device);
   Duration exec(DeviceId device, LaneKey key, uint32_t batch_index) const;
   // EXEC of one row on the fastest device, with the margin.
-  Duration fastest(LaneKey key) const;
+  Duration fastest(LaneKey key);
+  // What is expected of one device's EXECs of the lane may have changed.
+  void note_measured(DeviceId device, LaneKey key);
 
   void update_lane(LaneKey key, TimePoint now);
   void fill_slots(LaneKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
   void update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start);
+  void fill_slot(DeviceId device, LaneState& state, std::optional<Strategy>& slot, const std::optional<Strategy>& next);
   void update_expiry(LaneKey key);
   // What the queued requests of a model that a LOAD could still help ask for.
   void update_demand(ModelId model, TimePoint now);

@@ -28,21 +28,21 @@ std::array<double, 3> decay_after(double gap_seconds) {
 // A counter foretells a rate that falls as it forgets: after a gap, level * decay,
 // and so many arrivals within it as that has area.
 void ArrivalRate::record(TimePoint arrival) {
-  const double gap = seen_ ? std::max((arrival - last_).to_seconds(), 0.0) : 0;
+  const double gap = seen() ? std::max((arrival - last_).to_seconds(), 0.0) : 0;
   const std::array<double, 3> decay = decay_after(gap);
   for (size_t i = 0; i < kMemorySeconds.size(); ++i) {
-    if (seen_) {
+    if (seen()) {
       const double foretold = level_[i] * kMemorySeconds[i] * (1 - decay[i]);
       likelihood_[i] = likelihood_[i] * kKept + std::log(std::max(level_[i] * decay[i], kRateMin)) - foretold;
     }
     level_[i] = level_[i] * decay[i] + 1 / kMemorySeconds[i];
   }
   last_ = arrival;
-  seen_ = true;
+  known_ = 0;
 }
 
 double ArrivalRate::at(TimePoint now) const {
-  if (!seen_) return 0;
+  if (!seen()) return 0;
   const double gap = std::max((now - last_).to_seconds(), 0.0);
   const std::array<double, 3> decay = decay_after(gap);
   std::array<double, 3> likelihood{};
@@ -57,7 +57,21 @@ double ArrivalRate::at(TimePoint now) const {
     total += weight;
     sum += weight * level_[i] * decay[i];
   }
-  return sum / total;
+  known_ = sum / total;
+  known_at_ = now;
+  return known_;
+}
+
+// With rates r_i of the three counters, their weights w_i and their mean r, dr/dt is
+// -sum(w_i * r_i / memory_i) less the variance of the r_i under w: no less than
+// -r / 2 s - r * max(r_i). And exp(-x) >= 1 - x.
+double ArrivalRate::at_least(TimePoint now) const {
+  constexpr double kRounding = 1 - 1e-9;
+  if (!seen()) return 0;
+  const auto [least, most] = std::minmax_element(level_.begin(), level_.end());
+  const double by_level = *least * (1 - std::max((now - last_).to_seconds(), 0.0) / kMemorySeconds.front());
+  const double by_known = known_ * (1 - (now - known_at_).to_seconds() * (1 / kMemorySeconds.front() + *most));
+  return std::max({by_level, by_known, 0.0}) * kRounding;
 }
 
 }  // namespace foliot::foliot_policy

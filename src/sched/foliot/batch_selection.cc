@@ -25,8 +25,14 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
                                             Duration caution) {
   batches_.clear();
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
-    const auto buckets = static_cast<uint16_t>(board_.model(ModelId(id)).lanes.size());
-    for (uint16_t bucket = 0; bucket < buckets; ++bucket) cut(device, ModelId(id), BucketId(bucket), start, caution);
+    const ModelId model(id);
+    const ModelState& state = board_.model(model);
+    const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+    for (uint16_t b = 0; b < state.lanes.size(); ++b) {
+      const BucketId bucket(b);
+      const Duration* execs = board_.cluster().estimator.execs(device, model, bucket);
+      cut({model, bucket, state, state.lanes[b], sizes, execs}, start, caution);
+    }
   });
   const Duration wanted = drop_what_is_too_much(start);
   for (size_t i = 0; i < batches_.size(); ++i) {
@@ -44,32 +50,28 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
 
 // From the largest size down: a large batch begins behind the requests that have
 // no time for it, which are left to smaller ones.
-void BatchSelection::cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start, Duration caution) {
-  const Lane& lane = board_.model(model).lanes[bucket.value()];
+void BatchSelection::cut(const Queue& queue, TimePoint start, Duration caution) {
   const size_t before = batches_.size();
-  size_t end = lane.with_deadline();
-  const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
-  for (size_t i = sizes.size(); i-- > 0 && end > 0;) {
-    if (i > 0 && sizes[i - 1] >= end) continue;  // one of the smaller ones will do
+  size_t end = queue.lane.with_deadline();
+  for (size_t i = queue.sizes.size(); i-- > 0 && end > 0;) {
+    if (i > 0 && queue.sizes[i - 1] >= end) continue;  // one of the smaller ones will do
     const auto index = static_cast<uint32_t>(i);
-    const TimePoint answer = start + board_.answer_time(device, model, bucket, index);
-    size_t begin = lane.first_due_from(answer + caution);
-    if (end < begin + sizes[i]) begin = lane.first_due_from(answer);
-    if (begin >= end || !worth_running(device, model, bucket, index, end - begin)) continue;
-    cut_range(device, model, bucket, begin, end, index);
+    const TimePoint answer = start + queue.execs[i] + board_.cluster().deadline_margin;
+    size_t begin = queue.lane.first_due_from(answer + caution);
+    if (end < begin + queue.sizes[i]) begin = queue.lane.first_due_from(answer);
+    if (begin >= end || !worth_running(queue, index, end - begin)) continue;
+    cut_range(queue, begin, end, index);
     if (batches_.size() - before >= kBatchesPerLaneMax) return;
     end = begin;
   }
 }
 
 // All of [begin, end) has time for a batch of this size, and so for smaller ones.
-void BatchSelection::cut_range(DeviceId device, ModelId model, BucketId bucket, size_t begin, size_t end,
-                               uint32_t batch_index_max) {
-  const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+void BatchSelection::cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max) {
   for (size_t i = batch_index_max + 1; i-- > 0 && begin < end;) {
-    while (begin < end && worth_running(device, model, bucket, static_cast<uint32_t>(i), end - begin)) {
-      const size_t rows = std::min<size_t>(end - begin, sizes[i]);
-      add(device, model, bucket, static_cast<uint32_t>(i), begin, rows);
+    while (begin < end && worth_running(queue, static_cast<uint32_t>(i), end - begin)) {
+      const size_t rows = std::min<size_t>(end - begin, queue.sizes[i]);
+      add(queue, static_cast<uint32_t>(i), begin, rows);
       begin += rows;
     }
   }
@@ -77,30 +79,24 @@ void BatchSelection::cut_range(DeviceId device, ModelId model, BucketId bucket, 
 
 // A batch is worth it if it is full, or serves its rows faster than batches of the
 // next smaller size would.
-bool BatchSelection::worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index,
-                                   size_t rows) const {
-  const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
-  if (rows >= sizes[batch_index] || batch_index == 0) return true;
-  const Estimator& estimator = board_.cluster().estimator;
-  const int64_t smaller = sizes[batch_index - 1];
+bool BatchSelection::worth_running(const Queue& queue, uint32_t batch_index, size_t rows) {
+  if (rows >= queue.sizes[batch_index] || batch_index == 0) return true;
+  const int64_t smaller = queue.sizes[batch_index - 1];
   if (static_cast<int64_t>(rows) <= smaller) return false;
-  return estimator.exec(device, model, bucket, batch_index) * smaller <
-         estimator.exec(device, model, bucket, batch_index - 1) * static_cast<int64_t>(rows);
+  return queue.execs[batch_index] * smaller < queue.execs[batch_index - 1] * static_cast<int64_t>(rows);
 }
 
-void BatchSelection::add(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t first,
-                         size_t rows) {
-  const ModelState& state = board_.model(model);
-  const Duration exec = board_.cluster().estimator.exec(device, model, bucket, batch_index);
-  const TimePoint deadline = state.lanes[bucket.value()][first].deadline;
-  batches_.push_back({.latest = deadline - exec - board_.cluster().deadline_margin,
-                      .cost = exec / std::max<int64_t>(state.holders.size(), 1),
-                      .density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
-                      .model = model,
-                      .bucket = bucket,
-                      .batch_index = batch_index,
-                      .first = static_cast<uint32_t>(first),
-                      .rows = static_cast<uint32_t>(rows)});
+void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows) {
+  const Duration exec = queue.execs[batch_index];
+  batches_.push_back(
+      {.latest = queue.lane[first].deadline - exec - board_.cluster().deadline_margin,
+       .cost = exec / std::max<int64_t>(queue.state.holders.size(), 1),
+       .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
+       .model = queue.model,
+       .bucket = queue.bucket,
+       .batch_index = batch_index,
+       .first = static_cast<uint32_t>(first),
+       .rows = static_cast<uint32_t>(rows)});
 }
 
 // ---- The choice ----

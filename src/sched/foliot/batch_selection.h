@@ -47,10 +47,19 @@ class BatchSelection {
   std::optional<Batch> choose(DeviceId device, TimePoint start, Duration best_effort_max, Duration caution);
 
  private:
-  void cut(DeviceId device, ModelId model, BucketId bucket, TimePoint start, Duration caution);
-  void cut_range(DeviceId device, ModelId model, BucketId bucket, size_t begin, size_t end, uint32_t batch_index_max);
-  void add(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t first, size_t rows);
-  bool worth_running(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, size_t rows) const;
+  // One lane, on the device that is chosen for.
+  struct Queue {
+    ModelId model;
+    BucketId bucket;
+    const ModelState& state;
+    const Lane& lane;
+    const std::vector<uint32_t>& sizes;
+    const Duration* execs;  // by size
+  };
+  void cut(const Queue& queue, TimePoint start, Duration caution);
+  void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max);
+  void add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows);
+  static bool worth_running(const Queue& queue, uint32_t batch_index, size_t rows);
   bool can_wait(DeviceId device, Duration cost, TimePoint start, Duration wanted) const;
   // What the other devices that hold its model have before the batch has to start.
   Duration time_elsewhere(DeviceId device, const Batch& batch, TimePoint start) const;

@@ -7,6 +7,9 @@ namespace {
 
 // Of more devices than these, the backlogs are much alike when it matters.
 constexpr uint32_t kHoldersMax = 8;
+// After more changes than these, all that waits on a device is looked at again, when
+// it is next asked for: so a change costs little where nobody asks.
+constexpr size_t kChangesMax = 16;
 
 }  // namespace
 
@@ -18,7 +21,7 @@ void Board::on_model_added(const ModelInfo& model) {
 
 void Board::on_model_removed(ModelId model) {
   for (BitSet& models : loaded_) models.erase(model.value());
-  work_changed(models_[model.value()]);
+  work_changed(model);
   models_[model.value()].holders.clear();
   models_[model.value()].served = false;
   absent_.erase(model.value());
@@ -49,9 +52,13 @@ std::vector<ModelId> Board::on_device_changed(DeviceId device) {
   return models;
 }
 
+void Board::exec_over(DeviceId device, ModelId id) {
+  if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
+}
+
 void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
   loaded_.resize(std::max<size_t>(loaded_.size(), device.value() + 1));
-  work_changed(model(id));
+  work_changed(id);
   if (loaded && model(id).served) {
     loaded_[device.value()].insert(id.value());
     model(id).holders.insert(device.value());
@@ -59,7 +66,7 @@ void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
     loaded_[device.value()].erase(id.value());
     model(id).holders.erase(device.value());
   }
-  work_changed(model(id));
+  work_changed(id);
   placement_changed(id);
 }
 
@@ -83,7 +90,7 @@ void Board::add(const Request& request) {
   ++state.queued;
   waiting_.insert(request.model.value());
   if (request.best_effort()) ++best_effort_;
-  work_changed(state);
+  work_changed(request.model);
 }
 
 void Board::remove(const Request& request) {
@@ -107,7 +114,7 @@ void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t
   state.queued -= static_cast<uint32_t>(size_before - lane.size());
   best_effort_ -= best_effort_before - (lane.size() - lane.with_deadline());
   if (state.queued == 0) waiting_.erase(id.value());
-  work_changed(state);
+  work_changed(id);
 }
 
 Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
@@ -116,12 +123,12 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
   const ModelState& state = model(id);
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
+    const Duration* execs = cluster_.estimator.execs(device, id, BucketId(bucket));
     auto rows = static_cast<uint32_t>(
         deadline.is_infinite() ? lane.with_deadline() : lane.first_due_from(deadline + Duration::nanoseconds(1)));
     for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
       if (rows < sizes[i]) continue;
-      const Duration exec = cluster_.estimator.exec(device, id, BucketId(bucket), static_cast<uint32_t>(i));
-      total += exec * static_cast<int64_t>(rows / sizes[i]);
+      total += execs[i] * static_cast<int64_t>(rows / sizes[i]);
       rows %= sizes[i];
     }
   }
@@ -139,27 +146,90 @@ Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) con
 }
 
 Duration Board::backlog(DeviceId device, TimePoint now) const {
-  if (device.value() >= known_work_.size()) known_work_.resize(cluster_.devices.size());
-  KnownWork& known = known_work_[device.value()];
-  const uint64_t version = cluster_.estimator.version(device);
-  if (!known_.contains(device.value()) || known.estimates_version != version) {
-    known = {waiting_work(device, TimePoint::infinite_future()), version};
-    known_.insert(device.value());
-  }
-  return cluster_.device(device).exec_available(now) - now + known.waiting;
+  return cluster_.device(device).exec_available(now) - now + waiting_work(device).time;
 }
 
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
-  if (deadline.is_infinite()) return backlog(device, now);
-  return cluster_.device(device).exec_available(now) - now + waiting_work(device, deadline);
+  const DeviceWork& waiting = waiting_work(device);
+  Duration due = waiting.time;
+  for (const ModelWork& work : waiting.models) {
+    if (work.last_deadline <= deadline) continue;
+    due -= work.time;
+    if (work.first_deadline <= deadline) due += share(device, work.model, deadline);
+  }
+  return cluster_.device(device).exec_available(now) - now + due;
 }
 
-Duration Board::waiting_work(DeviceId device, TimePoint deadline) const {
-  Duration total;
+// ---- What waits on a device ----
+
+const Board::DeviceWork& Board::waiting_work(DeviceId device) const {
+  if (device.value() >= work_.size()) work_.resize(cluster_.devices.size());
+  DeviceWork& known = work_[device.value()];
+  if (known_.contains(device.value()) && known.revision == cluster_.estimator.revision()) {
+    for (const ModelId model : known.changed) look_again(device, model, known);
+  } else {
+    look_at_all(device, known);
+    known_.insert(device.value());
+  }
+  known.changed.clear();
+  return known;
+}
+
+void Board::look_at_all(DeviceId device, DeviceWork& known) const {
+  known.revision = cluster_.estimator.revision();
+  known.time = Duration();
+  known.models.clear();
   waiting_.for_each_common(loaded(device), [&](uint32_t id) {
-    total += work(device, ModelId(id), deadline) / std::max<int64_t>(models_[id].holders.size(), 1);
+    const std::optional<ModelWork> work = model_work(device, ModelId(id));
+    if (!work) return;
+    known.models.push_back(*work);
+    known.time += work->time;
   });
-  return total;
+}
+
+void Board::look_again(DeviceId device, ModelId id, DeviceWork& known) const {
+  const auto found = std::lower_bound(known.models.begin(), known.models.end(), id,
+                                      [](const ModelWork& work, ModelId wanted) { return work.model < wanted; });
+  const bool there = found != known.models.end() && found->model == id;
+  if (there) known.time -= found->time;
+  const std::optional<ModelWork> work = model_work(device, id);
+  if (work) {
+    known.time += work->time;
+    there ? void(*found = *work) : void(known.models.insert(found, *work));
+  } else if (there) {
+    known.models.erase(found);
+  }
+}
+
+std::optional<Board::ModelWork> Board::model_work(DeviceId device, ModelId id) const {
+  if (!loaded(device).contains(id.value())) return std::nullopt;
+  ModelWork work{id, {}, TimePoint::infinite_future(), TimePoint()};
+  bool waits = false;
+  for (const Lane& lane : model(id).lanes) {
+    const size_t rows = lane.with_deadline();
+    if (rows == 0) continue;
+    waits = true;
+    work.first_deadline = std::min(work.first_deadline, lane[0].deadline);
+    work.last_deadline = std::max(work.last_deadline, lane[rows - 1].deadline);
+  }
+  if (!waits) return std::nullopt;
+  work.time = share(device, id, TimePoint::infinite_future());
+  return work;
+}
+
+Duration Board::share(DeviceId device, ModelId id, TimePoint deadline) const {
+  return work(device, id, deadline) / std::max<int64_t>(model(id).holders.size(), 1);
+}
+
+void Board::work_changed(ModelId id) {
+  known_.for_each_common(model(id).holders, [&](uint32_t device) { work_changed(DeviceId(device), id); });
+}
+
+void Board::work_changed(DeviceId device, ModelId id) {
+  std::vector<ModelId>& changed = work_[device.value()].changed;
+  if (!changed.empty() && changed.back() == id) return;
+  changed.push_back(id);
+  if (changed.size() > kChangesMax) known_.erase(device.value());
 }
 
 }  // namespace foliot::foliot_policy

@@ -5,6 +5,7 @@
 #define FOLIOT_SCHED_FOLIOT_BOARD_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/bit_set.h"
@@ -56,6 +57,8 @@ class Board {
   std::vector<ModelId> on_device_changed(DeviceId device);
   void load_sent(ModelId model);
   void load_over(DeviceId device, ModelId model);
+  // An EXEC is over, and may have changed what is expected of the next.
+  void exec_over(DeviceId device, ModelId model);
   // An UNLOAD is over.
   void unload_over(DeviceId device, ModelId model) { set_loaded(device, model, holds(device, model)); }
   void set_loaded(DeviceId device, ModelId model, bool loaded);
@@ -82,16 +85,32 @@ class Board {
   Duration backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const;
 
  private:
-  // What waits on one device, as it was when the device's estimates had this version.
-  struct KnownWork {
-    Duration waiting;
-    uint64_t estimates_version = 0;
+  // The device's share of what waits for one model with a deadline.
+  struct ModelWork {
+    ModelId model;
+    Duration time;
+    TimePoint first_deadline;
+    TimePoint last_deadline;
+  };
+  // What waits with a deadline for the models of one device, but for what has changed
+  // since it was looked at.
+  struct DeviceWork {
+    Duration time;                  // the sum
+    std::vector<ModelWork> models;  // ascending
+    std::vector<ModelId> changed;   // to be looked at again
+    uint64_t revision = 0;          // of the estimates
   };
 
-  // The device's share of what waits and is due until `deadline`.
-  Duration waiting_work(DeviceId device, TimePoint deadline) const;
+  // As it is now.
+  const DeviceWork& waiting_work(DeviceId device) const;
+  void look_at_all(DeviceId device, DeviceWork& known) const;
+  void look_again(DeviceId device, ModelId model, DeviceWork& known) const;
+  // nullopt if the device does not hold the model, or nothing with a deadline waits.
+  std::optional<ModelWork> model_work(DeviceId device, ModelId model) const;
+  Duration share(DeviceId device, ModelId model, TimePoint deadline) const;
   // What waits for the model, or where it is loaded, is about to change or has.
-  void work_changed(const ModelState& model) { known_.erase_all(model.holders); }
+  void work_changed(ModelId model);
+  void work_changed(DeviceId device, ModelId model);
 
   bool holds(DeviceId device, ModelId model) const {
     return cluster_.device(device).residency(model) == Residency::kLoaded;
@@ -105,8 +124,8 @@ class Board {
   BitSet waiting_;
   BitSet absent_;
   uint64_t best_effort_ = 0;  // requests without a deadline that are queued
-  mutable BitSet known_;      // devices whose known_work_ holds, if their estimates are the same
-  mutable std::vector<KnownWork> known_work_;
+  mutable BitSet known_;      // devices whose work_ is followed
+  mutable std::vector<DeviceWork> work_;
 };
 
 }  // namespace foliot::foliot_policy

@@ -33,7 +33,7 @@ FoliotScheduler::FoliotScheduler(const Cluster& cluster, const FoliotOptions& op
 
 void FoliotScheduler::on_request(const Request& request, TimePoint now) {
   board_.note_arrival(request, now);
-  loads_.on_request();
+  loads_.on_request(request.model);
   pool_.on_request(request.model, now);
   if (now + shortest_answer(request.model, request.bucket) > request.deadline) {
     unmeetable_.push_back(request);
@@ -51,9 +51,11 @@ void FoliotScheduler::on_withdrawn(const Request& request, TimePoint /*now*/) {
 
 void FoliotScheduler::on_outcome(const Action& action, const Outcome& /*outcome*/, TimePoint now) {
   const uint32_t device = action.device.value();
+  loads_.on_measured(action.model);
   switch (action.type) {
     case ActionType::kInfer:
       busy_.emplace(cluster_.device(action.device).exec_available(now) - options_.lookahead, device);
+      board_.exec_over(action.device, action.model);
       break;
     case ActionType::kLoad:
       loads_.on_load_over(action.device, now);

@@ -33,7 +33,11 @@ constexpr double kMoveFactor = 0.25;
 
 }  // namespace
 
-void LoadPlanner::on_model_added(ModelId model) { never_loaded_.insert(model.value()); }
+void LoadPlanner::on_model_added(ModelId model) {
+  never_loaded_.insert(model.value());
+  slacks_.resize(std::max<size_t>(slacks_.size(), model.value() + 1));
+  slacks_[model.value()] = kUnknown;
+}
 
 void LoadPlanner::on_model_removed(ModelId model) {
   never_loaded_.erase(model.value());
@@ -208,33 +212,55 @@ bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max,
 
 bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& facts = board_.cluster().device(device);
-  if (facts.free_pages() >= pages) return true;
-  if (facts.page_count() < pages) return false;
-  std::vector<std::pair<double, uint32_t>> evictable;
-  board_.loaded(device).for_each([&](uint32_t id) {
-    const ModelState& state = board_.model(ModelId(id));
-    if (facts.infers_outstanding(ModelId(id)) > 0 || (state.queued > 0 && state.holders.size() == 1)) return;
-    evictable.emplace_back(keep_value(device, ModelId(id), now), id);
-  });
-  // The least missed first, of whom a few are enough: a heap, not a sort.
-  std::make_heap(evictable.begin(), evictable.end(), std::greater<>());
   uint32_t room = facts.free_pages();
+  if (room >= pages) return true;
+  if (facts.page_count() < pages) return false;
+  evictables_.clear();
+  board_.loaded(device).for_each([&](uint32_t id) {
+    evictables_.push_back({keep_value_at_least(device, ModelId(id), now), false, id});
+  });
+  std::make_heap(evictables_.begin(), evictables_.end(), std::greater<>());
+  victims_.clear();
   double value = 0;
-  auto victims = evictable.end();
-  while (victims != evictable.begin() && room < pages) {
-    std::pop_heap(evictable.begin(), victims, std::greater<>());
-    --victims;
-    const uint32_t freed = board_.cluster().model(ModelId(victims->second)).pages;
+  while (room < pages) {
+    const std::optional<Evictable> victim = take_least_missed(device, now);
+    if (!victim) return false;
+    const uint32_t freed = board_.cluster().model(ModelId(victim->model)).pages;
     room += freed;
-    value += victims->first * freed;
+    value += victim->value * freed;
+    if (value > value_max) return false;
+    victims_.push_back(*victim);
   }
-  if (room < pages || value > value_max) return false;
-  for (auto taken = evictable.end(); taken != victims;) {
-    const ModelId victim((--taken)->second);
-    if (dispatcher.unload(device, victim) != Verdict::kAccepted) return false;
-    board_.set_loaded(device, victim, false);
+  for (const Evictable& victim : victims_) {
+    if (dispatcher.unload(device, ModelId(victim.model)) != Verdict::kAccepted) return false;
+    board_.set_loaded(device, ModelId(victim.model), false);
   }
   return true;
+}
+
+// A device holds hundreds of models, of which few are the least missed: only those are
+// looked at closely whose lower bound comes first.
+std::optional<LoadPlanner::Evictable> LoadPlanner::take_least_missed(DeviceId device, TimePoint now) {
+  while (!evictables_.empty()) {
+    std::pop_heap(evictables_.begin(), evictables_.end(), std::greater<>());
+    Evictable& least = evictables_.back();
+    const ModelId model(least.model);
+    if (!least.exact && may_evict(device, model)) {
+      least = {keep_value(device, model, now), true, least.model};
+      std::push_heap(evictables_.begin(), evictables_.end(), std::greater<>());
+      continue;
+    }
+    const Evictable taken = least;
+    evictables_.pop_back();
+    if (taken.exact) return taken;
+  }
+  return std::nullopt;
+}
+
+bool LoadPlanner::may_evict(DeviceId device, ModelId id) const {
+  const ModelState& state = board_.model(id);
+  if (state.queued > 0 && state.holders.size() == 1) return false;
+  return board_.cluster().device(device).infers_outstanding(id) == 0;
 }
 
 double LoadPlanner::keep_value(DeviceId device, ModelId id, TimePoint now) const {
@@ -245,11 +271,25 @@ double LoadPlanner::keep_value(DeviceId device, ModelId id, TimePoint now) const
   return spare_copy(device, id, now) ? value * kSpareCopyFactor : value;
 }
 
-double LoadPlanner::miss_probability(DeviceId device, ModelId id) const {
+double LoadPlanner::keep_value_at_least(DeviceId device, ModelId id, TimePoint now) const {
   const ModelState& state = board_.model(id);
-  if (state.slo == Duration::max()) return 0;
-  const Duration slack = state.slo - board_.cluster().estimator.load(device, id) -
-                         board_.answer_time(device, id, BucketId(0), 0) - Duration::microseconds(500);
+  const double load_seconds = board_.cluster().estimator.load(device, id).to_seconds();
+  const double cost = kLoadCost * load_seconds;
+  const double value = state.rate.at_least(now) * state.weight * cost / board_.cluster().model(id).pages;
+  return state.holders.size() < 2 ? value : value * kSpareCopyFactor;
+}
+
+double LoadPlanner::miss_probability(DeviceId device, ModelId id) const { return miss_probability(slack(device, id)); }
+
+Duration LoadPlanner::slack(DeviceId device, ModelId id) const {
+  const ModelState& state = board_.model(id);
+  if (state.slo == Duration::max()) return Duration::max();
+  return state.slo - board_.cluster().estimator.load(device, id) - board_.answer_time(device, id, BucketId(0), 0) -
+         Duration::microseconds(500);
+}
+
+double LoadPlanner::miss_probability(Duration slack) const {
+  if (slack == Duration::max()) return 0;
   if (slack <= Duration()) return 1;
   return std::exp(-slack.to_seconds() / std::max(load_wait_.to_seconds(), 1e-4));
 }
@@ -300,11 +340,15 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
   rates_changed_ = false;
   if (board_.cluster().devices.empty()) return;
   const DeviceId any = board_.cluster().devices.front().id();
+  if (const uint64_t revision = board_.cluster().estimator.revision(); revision != slacks_revision_) {
+    std::fill(slacks_.begin(), slacks_.end(), kUnknown);
+    slacks_revision_ = revision;
+  }
   std::optional<uint32_t> id = board_.absent().next(prefetch_cursor_);
   for (uint32_t looked = 0; id && looked < kPrefetchLookMax; ++looked) {
     const ModelId model(*id);
     std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
-    if (board_.model(model).rate.seen() && miss_probability(any, model) >= kMissProbabilityMin) {
+    if (miss_probability(known_slack(any, model)) >= kMissProbabilityMin && board_.model(model).rate.seen()) {
       prefetches_.push_back({keep_value(any, model, now) * board_.cluster().model(model).pages, model});
     }
     prefetch_cursor_ = *id + 1;
@@ -317,6 +361,12 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
   if (prefetches_.size() > kPrefetchesMax) {
     prefetches_.erase(prefetches_.begin(), prefetches_.end() - static_cast<std::ptrdiff_t>(kPrefetchesMax));
   }
+}
+
+Duration LoadPlanner::known_slack(DeviceId device, ModelId model) {
+  Duration& known = slacks_[model.value()];
+  if (known == kUnknown) known = slack(device, model);
+  return known;
 }
 
 void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,12 @@ class LoadPlanner {
 
   void on_model_added(ModelId model);
   void on_model_removed(ModelId model);
-  void on_request() { rates_changed_ = true; }
+  void on_request(ModelId model) {
+    rates_changed_ = true;
+    slacks_[model.value()] = kUnknown;
+  }
+  // What is expected of LOADs and EXECs of the model may have changed.
+  void on_measured(ModelId model) { slacks_[model.value()] = kUnknown; }
   // A model has got requests and is loaded nowhere.
   void on_cold(ModelId model, TimePoint now);
   // A device holds other models, or has another number of pages, than it did.
@@ -57,8 +63,24 @@ class LoadPlanner {
     ModelId model;
   };
 
+  // What may be evicted, and what it is worth to keep.
+  struct Evictable {
+    double value;
+    bool exact;  // or no more than a lower bound
+    uint32_t model;
+    bool operator>(const Evictable& other) const {
+      return std::tie(value, exact, model) > std::tie(other.value, other.exact, other.model);
+    }
+  };
+
   // How much a device would miss the model, were it not there: per page.
   double keep_value(DeviceId device, ModelId model, TimePoint now) const;
+  // No more than that, without looking closely.
+  double keep_value_at_least(DeviceId device, ModelId model, TimePoint now) const;
+  // What a request of a model that is not loaded has to spare, if it is loaded at once.
+  Duration slack(DeviceId device, ModelId model) const;
+  double miss_probability(Duration slack) const;
+  bool may_evict(DeviceId device, ModelId model) const;
   // The chance that a request misses its deadline for finding the model not loaded.
   double miss_probability(DeviceId device, ModelId model) const;
   bool spare_copy(DeviceId device, ModelId model, TimePoint now) const;
@@ -73,6 +95,8 @@ class LoadPlanner {
     bool pool = false;
   };
   std::optional<DeviceId> least_busy(const Wanted& wanted, Need need, TimePoint now);
+  // The least missed of evictables_, which is a heap, is taken off; nullopt if there is none.
+  std::optional<Evictable> take_least_missed(DeviceId device, TimePoint now);
   // Requests that one batch could still serve, were the model loaded next.
   uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
   bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
@@ -80,6 +104,8 @@ class LoadPlanner {
 
   void look_for_busy_models(TimePoint now);
   void look_for_prefetches(TimePoint now);
+  // slack() of an absent model.
+  Duration known_slack(DeviceId device, ModelId model);
   void prefetch(TimePoint now, Dispatcher& dispatcher);
   void fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher);
 
@@ -87,8 +113,14 @@ class LoadPlanner {
   const Pool& pool_;
   std::vector<Wanted> wanted_;
   std::vector<Prefetch> prefetches_;  // the most valuable last
-  uint32_t prefetch_cursor_ = 0;      // models from here on are looked at next
+  std::vector<Evictable> evictables_;
+  std::vector<Evictable> victims_;
+  uint32_t prefetch_cursor_ = 0;  // models from here on are looked at next
   BitSet never_loaded_;
+  // By model: slack(), if it was looked at for a prefetch since it has last changed.
+  static constexpr Duration kUnknown = -Duration::max();
+  std::vector<Duration> slacks_;
+  uint64_t slacks_revision_ = 0;                    // of the estimates
   Duration load_wait_ = Duration::milliseconds(5);  // mean, from wanted to sent
   TimePoint next_busy_look_;
   TimePoint next_prefetch_look_;
