@@ -40,5 +40,29 @@ TEST(ArrivalRateTest, FallsSilentWhenNobodyAsksAnyMore) {
   EXPECT_LT(rate.at(at(600)), 0.1);
 }
 
+// Whatever has come, and whether or not at() was asked for lately.
+TEST(ArrivalRateTest, IsNeverLessThanItsLowerBound) {
+  ArrivalRate rate;
+  EXPECT_EQ(rate.at_least(at(1)), 0);
+  arrive(rate, 0.1, 0, 300);
+  arrive(rate, 50, 300, 305);
+  arrive(rate, 2, 305, 320);
+  for (double t = 320; t < 400; t += 0.013) {
+    const double least = rate.at_least(at(t));
+    ArrivalRate asked_now = rate;
+    ASSERT_LE(least, asked_now.at(at(t))) << t;
+    if (static_cast<int>(t) % 3 == 0) rate.at(at(t));
+  }
+}
+
+TEST(ArrivalRateTest, TheLowerBoundIsNearAfterALook) {
+  ArrivalRate rate;
+  arrive(rate, 0.2, 0, 600);
+  const double exact = rate.at(at(604));
+  EXPECT_GT(rate.at_least(at(604.1)), exact * 0.8);
+  arrive(rate, 100, 604, 610);
+  EXPECT_GT(rate.at_least(at(610)), 0);
+}
+
 }  // namespace
 }  // namespace foliot::foliot_policy
