@@ -52,7 +52,6 @@ void Estimator::add_model(const ModelInfo& model) {
   beliefs_.resize(seeds_.size());
   beliefs_[id].assign(model.buckets.size(), Belief());
   for (uint32_t device = 0; device < places_.size(); ++device) {
-    ++versions_[device];
     Place* own = find_own(DeviceId(device), model.id);
     if (own == nullptr) continue;
     unused_.push_back(own->profiles);
