@@ -93,6 +93,15 @@ def test_bodies_of_a_gigabyte(server, kind):
     assert "413" in statuses(attack.report), attack.report
 
 
+def test_bodies_of_a_gigabyte_whose_senders_do_not_listen(server):
+    known = Client(server.http)
+    known.ask()
+    before = server.memory_bytes()
+    with Attack("deaf_body", server.http, 4):
+        known.ask_for(3)
+        assert server.memory_bytes() - before < 150 * MIB
+
+
 @pytest.mark.parametrize("kind", ["idle", "slow_grpc_hello", "slow_grpc_body", "large_grpc", "rubbish"])
 def test_grpc(server, kind):
     known = Client(server.http)

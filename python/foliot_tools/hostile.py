@@ -56,9 +56,10 @@ SLOW = {
     "slow_greeting": (GREETING[:1], GREETING[1:]),
     "slow_frame": (GREETING + struct.pack("<IB", 1 << 20, 8), b"\0"),
 }
-# What is said at once, and how a gigabyte follows.
+# What is said at once, and how a gigabyte follows; who is deaf does not heed the answer.
 LARGE = {
     "large_body": (POST + b"Content-Length: %d\r\n\r\n" % GIGABYTE, PIECE),
+    "deaf_body": (POST + b"Content-Length: %d\r\n\r\n" % GIGABYTE, PIECE),
     "large_chunked": (POST + b"Transfer-Encoding: chunked\r\n\r\n", b"40000\r\n" + PIECE + b"\r\n"),
     "large_grpc": (CALL, frame(0, 1, 0, b"\0" + struct.pack(">I", GIGABYTE) + bytes(16000)) + frame(0, 1, 0, bytes(16384)) * 15),
     "large_frame": (GREETING + struct.pack("<IB", GIGABYTE, 8), PIECE),
@@ -105,6 +106,7 @@ class Attacker:
         self._count = count
         self._first, self._then = (SLOW | LARGE).get(kind, (b"", b""))
         self._large = kind in LARGE
+        self._deaf = kind == "deaf_body"
         self._rubbish = rubbish() if kind == "rubbish" else None
         self._poll = select.epoll()
         self._sockets = {}  # by descriptor: socket, bytes said since the first
@@ -138,7 +140,7 @@ class Attacker:
                 continue
             each.setblocking(False)
             self._sockets[each.fileno()] = [each, 0]
-            self._poll.register(each.fileno(), select.EPOLLIN)
+            self._poll.register(each.fileno(), 0 if self._deaf else select.EPOLLIN)
             self._counts["opened"] += 1
 
     def _listen(self):
@@ -170,7 +172,7 @@ class Attacker:
     def _pour(self):
         for descriptor, (each, said) in list(self._sockets.items()):
             if said < GIGABYTE:
-                self._say(descriptor, each, said, self._then[said % len(self._then) :])
+                self._say(descriptor, each, said, self._then[said % len(self._then) :] * (64 if self._deaf else 1))
 
     def _say(self, descriptor, each, said, what):
         try:

@@ -35,7 +35,9 @@ constexpr Duration kSweepPeriod = Duration::seconds(1);
 constexpr Duration kIdleBeforeOthers = Duration::seconds(2);
 constexpr Duration kEvictionInterval = Duration::milliseconds(100);
 constexpr size_t kEvictedPart = 16;
-// After an answer that ends a connection, what still comes is read for so long.
+// After an answer that ends a connection, what still comes is read: so much of it, and
+// for so long.
+constexpr uint64_t kLingerBytesMax = 128 << 20;
 constexpr Duration kLingerMax = Duration::seconds(5);
 constexpr size_t kLingerReadBytes = 64 << 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -177,6 +179,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   bool watching_ = false;  // a wait for the socket to become readable is under way
   bool close_after_ = false;
   uint64_t body_bytes_held_ = 0;
+  uint64_t lingered_bytes_ = 0;
   TimePoint arrival_;
   TimePoint phase_began_;
   std::optional<TimePoint> request_began_;  // when a part of it was first seen
@@ -418,12 +421,16 @@ void HttpServer::Session::on_written(error_code error) {
 }
 
 // Closing while the client still sends would reset the connection, and could
-// take the response from it: read on, for at most kLingerMax, to nowhere.
+// take the response from it: read on, for at most kLingerMax, to nowhere. Who has sent
+// too much by then waits until the connection is closed.
 void HttpServer::Session::linger() {
+  if (lingered_bytes_ > kLingerBytesMax) return;
   buffer_.clear();
-  stream_.socket().async_read_some(
-      buffer_.prepare(kLingerReadBytes),
-      [self = shared_from_this()](error_code error, size_t) { error ? self->close() : self->linger(); });
+  stream_.socket().async_read_some(buffer_.prepare(kLingerReadBytes),
+                                   [self = shared_from_this()](error_code error, size_t bytes) {
+                                     self->lingered_bytes_ += bytes;
+                                     error ? self->close() : self->linger();
+                                   });
 }
 
 void HttpServer::Session::close() {

@@ -22,7 +22,7 @@ from foliot_tools import onnx_models
 from foliot_tools.bench import bench
 from foliot_tools.cluster import Cluster
 from foliot_tools.hostile import Attack
-from foliot_tools.server import Server
+from foliot_tools.server import Server, free_ports
 
 RATE = 200
 DEADLINE_MS = 100
@@ -32,6 +32,7 @@ ATTACKS = {
     "10,000 idle connections, HTTP": ("idle", "http", 10_000),
     "10,000 idle connections, gRPC": ("idle", "grpc", 10_000),
     "10,000 idle connections, metrics": ("idle", "metrics", 10_000),
+    "10,000 idle connections, admin": ("idle", "admin", 10_000),
     "10,000 idle connections, controller": ("idle", "controller", 10_000),
     "10,000 idle connections, worker": ("idle", "worker", 10_000),
     "1,000 slow headers": ("slow_header", "http", 1000),
@@ -42,11 +43,14 @@ ATTACKS = {
     "1,000 slow frames, controller": ("slow_frame", "controller", 1000),
     "4 bodies of 1 GB": ("large_body", "http", 4),
     "4 chunked bodies of 1 GB": ("large_chunked", "http", 4),
+    "4 bodies of 1 GB whose senders do not listen": ("deaf_body", "http", 4),
+    "4 bodies of 1 GB, admin": ("large_body", "admin", 4),
     "4 messages of 1 GB, gRPC": ("large_grpc", "grpc", 4),
     "4 frames of 1 GB, controller": ("large_frame", "controller", 4),
     "rubbish, 50/s, HTTP": ("rubbish", "http", 50),
     "rubbish, 50/s, gRPC": ("rubbish", "grpc", 50),
     "rubbish, 50/s, metrics": ("rubbish", "metrics", 50),
+    "rubbish, 50/s, admin": ("rubbish", "admin", 50),
     "rubbish, 50/s, controller": ("rubbish", "controller", 50),
     "rubbish, 50/s, worker": ("rubbish", "worker", 50),
 }
@@ -56,10 +60,13 @@ class OneProcess:
     """`foliot serve`."""
 
     def __init__(self, folder, stack):
+        admin_port = free_ports(1)[0]
         self._server = stack.enter_context(Server(folder / "models", folder / "log", page_cache="64MiB",
-                                                  page_size="256KiB", request_timeout="5s", cache=folder / "cache"))
+                                                  page_size="256KiB", request_timeout="5s", cache=folder / "cache",
+                                                  admin_port=admin_port))
         self.url = self._server.grpc
         self.ports = {name: f"127.0.0.1:{getattr(self._server, name + '_port')}" for name in ("http", "grpc", "metrics")}
+        self.ports["admin"] = f"127.0.0.1:{admin_port}"
 
     def memory_bytes(self):
         return self._server.memory_bytes()
