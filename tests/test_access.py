@@ -98,6 +98,19 @@ def test_quotas_and_new_keys_without_a_restart(serve, small_models, tmp_path, ke
         infer(tritonclient.http, client, header)
 
 
+def test_what_becomes_of_a_tenants_requests(serve, small_models, tmp_path, keys):
+    header = {"authorization": f"Bearer {new_key(keys, 'app', 'infer', 'metrics')}"}
+    keys.write_text(keys.read_text() + "weight = 3\n")
+    server = serve(small_models, keys=keys, cache=tmp_path / "cache")
+    client = tritonclient.http.InferenceServerClient(f"127.0.0.1:{server.http_port}")
+    for _ in range(3):
+        infer(tritonclient.http, client, header)
+    status, metrics = get(f"http://127.0.0.1:{server.metrics_port}/metrics", header)
+    assert status == 200
+    assert b'foliot_tenant_answers_total{tenant="app",outcome="served"} 3' in metrics
+    assert b'foliot_tenant_answers_total{tenant="app",outcome="over_share"} 0' in metrics
+
+
 def await_output(server, text, count=1):
     end = time.monotonic() + 30
     while server.output().count(text) < count:

@@ -183,6 +183,7 @@ def test_the_good_model_is_ready_among_the_bad(server):
         ({"shape": [0, 64], "data": []}, ("pixels",)),
         ({"shape": [-1, 64]}, ("pixels",)),
         ({"shape": [1 << 62, 1 << 62]}, ("pixels",)),
+        ({"shape": [1] * 63 + [64]}, ("pixels", "64", "--tensor-rank-max")),
         ({"shape": [1, "64"]}, ("shape",)),
         ({"shape": None}, ("shape",)),
         ({"data": None}, ("pixels",)),
@@ -204,6 +205,14 @@ def test_an_input_given_twice(server):
     body["inputs"] *= 2
     status, error = infer(server, body)
     assert status == 400 and "pixels" in error
+
+
+def test_too_many_tensors(server):
+    body = infer_body()
+    status, error = infer(server, body | {"inputs": body["inputs"] * 257})
+    assert status == 400 and "257 inputs" in error and "--tensors-max" in error
+    status, error = infer(server, body | {"outputs": [{"name": "probabilities"}] * 257})
+    assert status == 400 and "257 outputs" in error and "--tensors-max" in error
 
 
 def test_a_missing_input(server):

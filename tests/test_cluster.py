@@ -160,3 +160,31 @@ def test_another_version_and_strangers_are_not_let_in(controller):
         assert complaint in process.stderr.readline()
     time.sleep(0.1)
     assert process.poll() is None
+
+
+def test_a_tenants_share_is_one_over_all_front_ends(tmp_path):
+    with EmulatedCluster(tmp_path, "resnet152", workers=1) as cluster:
+        greedy, also_greedy, modest = (Link(cluster.address) for _ in range(3))
+        links = (greedy, also_greedy, modest)
+        for link in links:
+            await_devices(link, 1)
+        for _ in range(10):  # each time more than a second of work
+            for link in (greedy, also_greedy):
+                for _ in range(300):
+                    link.ask(5, 0, tenant=1)
+            for _ in range(5):
+                modest.ask(5, 0, tenant=2)
+            end = time.monotonic() + 0.1
+            while time.monotonic() < end:
+                for link in links:
+                    link.turn(0.005)
+        end = time.monotonic() + 20
+        while not all(request.answers for link in links for request in link.requests):
+            assert time.monotonic() < end
+            for link in links:
+                link.turn(0.005)
+        outcomes = [{request.outcome for request in link.requests} for link in links]
+        assert "over_share" in outcomes[0] and "over_share" in outcomes[1], outcomes
+        assert "over_share" not in outcomes[2], outcomes
+        for link in links:
+            link.close()

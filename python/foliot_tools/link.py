@@ -12,12 +12,12 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 3, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 4, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
-            "disconnected")
+            "disconnected", "over_share")
 # After these the client may try again; the others say that it is no use.
-RETRYABLE = {"overload", "expired", "late", "worker_lost", "draining", "disconnected"}
+RETRYABLE = {"overload", "expired", "late", "worker_lost", "draining", "disconnected", "over_share"}
 
 
 class Reader:
@@ -118,15 +118,15 @@ class Link:
         if self._socket is not None:
             self._lost()
 
-    def ask(self, deadline_seconds, model):
-        """Sends a request, or ends it at once as a front end without a controller does."""
+    def ask(self, deadline_seconds, model, tenant=0, weight=1):
+        """Sends a request of a tenant's (0: nobody's), or ends it at once as a front end without a controller does."""
         now = time.monotonic()
         request = Asked(now, now + deadline_seconds)
         self.requests.append(request)
         if not self.connected():
             return request.end("disconnected")
-        self._send(REQUEST, struct.pack("<QIHQqq", self._next_id, model, 0, 0, int(now * 1e9),
-                                        int(request.deadline * 1e9)))
+        self._send(REQUEST, struct.pack("<QIHQqqII", self._next_id, model, 0, 0, int(now * 1e9),
+                                        int(request.deadline * 1e9), tenant, weight))
         self._in_flight[self._next_id] = request
         self._next_id += 1
 

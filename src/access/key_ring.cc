@@ -41,6 +41,7 @@ KeyLimits read_limits(TomlReader& reader) {
   if (reader.has("requests_in_flight")) {
     reader.whole("requests_in_flight", limits.requests_in_flight.emplace(), 1);
   }
+  reader.whole("weight", limits.weight, 1, KeyLimits::kWeightMax);
   return limits;
 }
 

@@ -6,6 +6,7 @@
 //   sha256 = "9f86d081..."  # of the key; `foliot keys new` writes all of this
 //   requests_per_second = 100   # without it: as many as there are
 //   requests_in_flight = 32     # likewise
+//   weight = 3                  # of its share under overload, beside those of others; else 1
 //
 // Threading: any; it does not change.
 #ifndef FOLIOT_ACCESS_KEY_RING_H_
@@ -28,6 +29,9 @@ namespace foliot {
 struct KeyLimits {
   std::optional<double> requests_per_second;
   std::optional<uint32_t> requests_in_flight;
+  // Of its share of the machine beside those of others.
+  static constexpr uint32_t kWeightMax = 1000;
+  uint32_t weight = 1;
 };
 
 class KeyRing {

@@ -43,11 +43,14 @@ TEST_F(KeyRingTest, GrantsWhatAKeyIsFor) {
 }
 
 TEST_F(KeyRingTest, ReadsLimits) {
-  const auto ring = read(entry("app", "['infer']", "one") + "requests_per_second = 0.5\nrequests_in_flight = 8\n" +
-                         entry("free", "['infer']", "two"));
+  const auto ring =
+      read(entry("app", "['infer']", "one") + "requests_per_second = 0.5\nrequests_in_flight = 8\nweight = 3\n" +
+           entry("free", "['infer']", "two"));
   ASSERT_TRUE(ring.ok()) << ring.status().message();
   EXPECT_EQ(ring->entries()[0].limits.requests_per_second, 0.5);
   EXPECT_EQ(ring->entries()[0].limits.requests_in_flight, 8u);
+  EXPECT_EQ(ring->entries()[0].limits.weight, 3u);
+  EXPECT_EQ(ring->entries()[1].limits.weight, 1u);
   EXPECT_FALSE(ring->entries()[1].limits.requests_per_second);
   EXPECT_FALSE(ring->entries()[1].limits.requests_in_flight);
 }
@@ -59,6 +62,7 @@ TEST_F(KeyRingTest, SaysWhatIsWrongWithTheFile) {
   EXPECT_THAT(wrong(entry("app", "[]", "one")), HasSubstr("'scopes'"));
   EXPECT_THAT(wrong(entry("app", "['infer']", "one") + "requests_per_second = 0\n"), HasSubstr("requests_per_second"));
   EXPECT_THAT(wrong(entry("app", "['infer']", "one") + "requests_in_flight = 0\n"), HasSubstr("requests_in_flight"));
+  EXPECT_THAT(wrong(entry("app", "['infer']", "one") + "weight = 0\n"), HasSubstr("weight"));
   EXPECT_THAT(wrong("[[keys]]\nname = 'app'\n"), HasSubstr("at least one scope"));
   EXPECT_THAT(wrong(entry("app", "['infer']", "one") + entry("app", "['infer']", "two")), HasSubstr("twice"));
   EXPECT_THAT(wrong("[[keys]]\nname = 'app'\nscopes = ['infer']\nsha256 = 'secret'\n"), HasSubstr("64 hexadecimal"));

@@ -33,6 +33,10 @@ Status check_fits(const ModelInfo& model, uint64_t page_bytes, uint32_t page_cou
                   format_bytes(model.pages * page_bytes), format_bytes(page_count * page_bytes)));
 }
 
+Status too_many_models(uint32_t models_max) {
+  return Status::resource_exhausted(fmt::format("there are {} models already; raise --models-max", models_max));
+}
+
 std::vector<CompiledModel> compile_all(const std::vector<ModelFolder>& folders, PackageStore& packages,
                                        StartupReporter& reporter, const std::function<bool()>& cancelled,
                                        const std::function<void(const ModelFolder&, const Status&)>& on_broken) {

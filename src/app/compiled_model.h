@@ -25,6 +25,9 @@ struct CompiledModel {
 // Errors: kResourceExhausted if the model's weights need more than the page cache.
 Status check_fits(const ModelInfo& model, uint64_t page_bytes, uint32_t page_count);
 
+// One more than `models_max`. kResourceExhausted.
+Status too_many_models(uint32_t models_max);
+
 // All of these models, compiled now where they have not been before; broken ones are
 // passed to `on_broken` and left out. Ends early, with fewer, once `cancelled`.
 std::vector<CompiledModel> compile_all(const std::vector<ModelFolder>& folders, PackageStore& packages,

@@ -33,7 +33,7 @@ Result<ModelId> ModelHost::take_id() {
     return id;
   }
   if (next_id_ == models_max_) {
-    return Status::resource_exhausted(fmt::format("there are {} models already; raise --models-max", models_max_));
+    return too_many_models(models_max_);
   }
   return ModelId(next_id_++);
 }

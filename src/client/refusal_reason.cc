@@ -5,9 +5,9 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<Refusal, 9> kRefusals{Refusal::kUnmeetable, Refusal::kOverload,   Refusal::kExpired,
-                                           Refusal::kLate,       Refusal::kWorkerLost, Refusal::kUnloaded,
-                                           Refusal::kCancelled,  Refusal::kDraining,   Refusal::kDisconnected};
+constexpr std::array<Refusal, 10> kRefusals{
+    Refusal::kUnmeetable, Refusal::kOverload,  Refusal::kExpired,  Refusal::kLate,         Refusal::kWorkerLost,
+    Refusal::kUnloaded,   Refusal::kCancelled, Refusal::kDraining, Refusal::kDisconnected, Refusal::kOverShare};
 
 bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 

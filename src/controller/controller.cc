@@ -38,7 +38,7 @@ std::string_view to_string(Verdict verdict) {
 
 Controller::Controller(const ControllerOptions& options, const SchedulerFactory& make_scheduler, ActionSink& actions,
                        CompletionSink& completions)
-    : options_(options), actions_(actions), completions_(completions) {
+    : options_(options), actions_(actions), completions_(completions), fair_share_(cluster_) {
   cluster_.deadline_margin = options.deadline_margin;
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
@@ -169,6 +169,7 @@ void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now
     removing_.push_back(false);
   }
   cluster_.estimator.add_model(*model);
+  fair_share_.on_model_added(*model);
   removing_[id] = false;
   cluster_.models[id] = std::move(model);
   for (Observer* observer : observers_) observer->on_model(*cluster_.models[id]);
@@ -219,6 +220,9 @@ void Controller::on_request(const Request& request, TimePoint now) {
   const bool nobody = std::all_of(cluster_.devices.begin(), cluster_.devices.end(),
                                   [](const DeviceModel& device) { return device.state() == DeviceState::kLost; });
   if (nobody) return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
+  if (const auto earliest = fair_share_.turn_away(request, now)) {
+    return refuse_new(request, Refusal::kOverShare, *earliest, now);
+  }
   const bool cold = cluster_.copies[request.model.value()] == 0;
   FOLIOT_CHECK(requests_.insert(request.id.value(), {.request = request, .cold_start = cold}));
   enqueue(tracked(request.id), now);
@@ -428,6 +432,7 @@ void Controller::exec_over(const Action& action, const Outcome& outcome) {
   if (!outcome.done()) return;
   const uint32_t size = batch_index(action.model, action.batch_size);
   cluster_.estimator.record_exec(action.device, action.model, action.bucket, size, outcome.duration);
+  fair_share_.on_exec(action, outcome.duration);
   if (!health_) return;
   const Duration seed = cluster_.model(action.model).buckets[action.bucket.value()].seed_exec[size];
   health_->on_exec(action.device, seed, outcome.duration, outcome.end);
@@ -498,6 +503,7 @@ Controller::Tracked& Controller::tracked(RequestId request) {
 void Controller::enqueue(Tracked& tracked, TimePoint now) {
   tracked.queued = true;
   ++queued_;
+  tracked.work = fair_share_.on_waiting(tracked.request);
   scheduler_->on_request(tracked.request, now);
 }
 
@@ -505,6 +511,7 @@ void Controller::dequeue(Tracked& tracked) {
   FOLIOT_CHECK(tracked.queued && queued_ > 0);
   tracked.queued = false;
   --queued_;
+  fair_share_.on_taken(tracked.request.model, tracked.work);
 }
 
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {

@@ -21,6 +21,7 @@
 #include "base/time.h"
 #include "controller/action_table.h"
 #include "controller/cluster.h"
+#include "controller/fair_share.h"
 #include "controller/health.h"
 #include "controller/scheduler.h"
 #include "core/observer.h"
@@ -106,6 +107,7 @@ class Controller : private Dispatcher {
     bool queued = true;
     bool cold_start = false;
     uint32_t returns = 0;
+    Duration work;  // of fair_share_
   };
 
   Verdict load(DeviceId device, ModelId model, Window window) override;
@@ -156,6 +158,7 @@ class Controller : private Dispatcher {
   Cluster cluster_;
   std::unique_ptr<Scheduler> scheduler_;
   std::optional<Health> health_;
+  FairShare fair_share_;
 
   FlatMap<Tracked> requests_;  // by RequestId: those that have no completion
   ActionTable actions_outstanding_;

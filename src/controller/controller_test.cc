@@ -225,6 +225,24 @@ TEST_F(ControllerTest, BoundsItsQueue) {
   EXPECT_EQ(controller_->queued(), 2u);
 }
 
+TEST_F(ControllerTest, RefusesWhatIsBeyondAShare) {
+  uint64_t id = 0;
+  const auto ask = [&](uint32_t tenant, TimePoint now) {
+    controller_->on_request(
+        {.id = RequestId(++id), .model = ModelId(0), .deadline = now + ms(90), .tenant = TenantId(tenant)}, now);
+  };
+  for (int64_t now = 1000; now < 2000; now += 10) {
+    for (int i = 0; i < 20; ++i) ask(1, at(now));
+  }
+  EXPECT_TRUE(sink_.completions.empty()) << "it is alone";
+  ask(2, at(2000));
+  EXPECT_TRUE(sink_.completions.empty());
+  for (int i = 0; i < 200; ++i) ask(1, at(2000));
+  EXPECT_EQ(completion(id).refusal, Refusal::kOverShare);
+  EXPECT_GT(completion(id).earliest_completion, at(2090));
+  EXPECT_EQ(controller_->queued(), id - sink_.completions.size());
+}
+
 TEST_F(ControllerTest, RemovesAModelOnceNothingOfItIsLeft) {
   request(1);
   request(2);

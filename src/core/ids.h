@@ -15,6 +15,9 @@ using RequestId = Id<struct RequestTag, uint64_t>;
 // Position of a bucket (one declared combination of variable dimensions, e.g.
 // sequence = 128) in ModelInfo::buckets. A model without any has one, 0.
 using BucketId = Id<struct BucketTag, uint16_t>;
+// Whoever shows one API key, on whichever front end (tenant_named() in core/request.h);
+// 0: whoever shows none.
+using TenantId = Id<struct TenantTag, uint32_t>;
 // Names the inputs and outputs of a request where they entered; the controller
 // passes it on unread (core/payload.h).
 using PayloadHandle = Id<struct PayloadTag, uint64_t>;

@@ -1,8 +1,17 @@
 #include "core/request.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace foliot {
+
+TenantId tenant_named(std::string_view name) {
+  const uint64_t hash = hash64(std::as_bytes(std::span(name)));
+  return TenantId(std::max<uint32_t>(1, static_cast<uint32_t>(hash)));
+}
 
 std::string_view to_string(Refusal refusal) {
   switch (refusal) {
@@ -16,6 +25,7 @@ std::string_view to_string(Refusal refusal) {
     case Refusal::kCancelled: return "cancelled";
     case Refusal::kDraining: return "draining";
     case Refusal::kDisconnected: return "disconnected";
+    case Refusal::kOverShare: return "over_share";
   }
   FOLIOT_CHECK(false);
 }

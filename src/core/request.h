@@ -15,6 +15,8 @@
 
 namespace foliot {
 
+inline constexpr uint32_t kTenantWeightMax = 1000;
+
 struct Request {
   RequestId id;
   ModelId model;
@@ -23,8 +25,15 @@ struct Request {
   TimePoint arrival;                                  // stamped by the front end
   TimePoint deadline = TimePoint::infinite_future();  // infinite: best effort
 
+  TenantId tenant;
+  uint32_t tenant_weight = 1;  // of its share beside those of others, from 1 to kTenantWeightMax
+
   bool best_effort() const { return deadline.is_infinite(); }
 };
+
+// The id of the tenant with this name, the same everywhere. Of two that happen to have
+// the same one, each counts as the other.
+TenantId tenant_named(std::string_view name);
 
 // Why a request was not answered with an inference.
 enum class Refusal : uint8_t {
@@ -38,11 +47,12 @@ enum class Refusal : uint8_t {
   kCancelled,     // the client went away
   kDraining,      // the server is shutting down
   kDisconnected,  // the connection to whoever decides was lost
+  kOverShare,     // its tenant asks for more than its share, and others would have to wait for it
 };
-inline constexpr Refusal kRefusalLast = Refusal::kDisconnected;
+inline constexpr Refusal kRefusalLast = Refusal::kOverShare;
 
 // "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
-// "disconnected".
+// "disconnected", "over_share".
 std::string_view to_string(Refusal refusal);
 
 // The one answer to a request.

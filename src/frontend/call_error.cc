@@ -32,6 +32,7 @@ Answer answer_of(StatusCode code) {
 
 Answer answer_of(Refusal refusal) {
   switch (refusal) {
+    case Refusal::kOverShare: return {429, GrpcCode::kResourceExhausted};
     case Refusal::kOverload: return {503, GrpcCode::kResourceExhausted};
     case Refusal::kExpired:
     case Refusal::kLate: return {504, GrpcCode::kDeadlineExceeded};
@@ -71,7 +72,7 @@ CallError call_error(Refusal refusal, std::string_view model, std::string_view d
                   .retry_after = {}};
   const bool predicted = earliest > TimePoint() && !earliest.is_infinite();
   if (predicted) error.earliest_completion = earliest - arrival;
-  if (error.http_status == 503)
+  if (error.http_status == 503 || error.http_status == 429)
     error.retry_after = predicted ? std::max(earliest - finished, Duration()) : kRetryAfterDefault;
 
   error.message = fmt::format("model '{}' refused the request: {}", model, error.reason);

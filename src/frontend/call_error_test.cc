@@ -18,11 +18,12 @@ TEST(CallErrorTest, EachRefusalHasItsStatus) {
   const auto expect = [](Refusal refusal, unsigned http_status, GrpcCode code) {
     EXPECT_EQ(refused(refusal).http_status, http_status) << to_string(refusal);
     EXPECT_EQ(refused(refusal).grpc_code, code) << to_string(refusal);
-    EXPECT_EQ(refused(refusal).retry_after.has_value(), http_status == 503);
+    EXPECT_EQ(refused(refusal).retry_after.has_value(), http_status == 503 || http_status == 429);
     EXPECT_EQ(refused(refusal).reason, to_string(refusal));
   };
   expect(Refusal::kUnmeetable, 503, GrpcCode::kUnavailable);
   expect(Refusal::kOverload, 503, GrpcCode::kResourceExhausted);
+  expect(Refusal::kOverShare, 429, GrpcCode::kResourceExhausted);
   expect(Refusal::kWorkerLost, 503, GrpcCode::kUnavailable);
   expect(Refusal::kUnloaded, 503, GrpcCode::kUnavailable);
   expect(Refusal::kDraining, 503, GrpcCode::kUnavailable);

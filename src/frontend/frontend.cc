@@ -133,7 +133,7 @@ class FrontendServer : public Frontend {
  public:
   FrontendServer(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now)
-      : service_(options.requests_in_flight_max, catalog, requests, statistics_, metrics_, now),
+      : service_(options.requests_in_flight_max, options.tensors, catalog, requests, statistics_, metrics_, now),
         gate_(options.keys, options.on_denial),
         http_(http_options(options), options.admin_port ? HttpApiPart::kInference : HttpApiPart::kAll,
               options.requests_in_flight_max, service_, repository, gate_, now),

@@ -27,6 +27,7 @@
 #include "core/observer.h"
 #include "core/payload.h"
 #include "core/ports.h"
+#include "frontend/tensor_limits.h"
 
 namespace foliot {
 
@@ -40,6 +41,7 @@ struct FrontendOptions {
   std::string admin_address = "127.0.0.1";
   uint64_t body_bytes_max = uint64_t{64} << 20;   // of one request
   uint64_t bodies_bytes_max = uint64_t{1} << 30;  // of all at a time, each for HTTP and for gRPC
+  TensorLimits tensors;
   uint32_t header_bytes_max = 64 << 10;
   uint32_t connections_max = 10240;
   uint32_t requests_in_flight_max = 16384;           // rows; more are refused as overload

@@ -6,13 +6,15 @@
 
 namespace foliot {
 
-InferenceService::InferenceService(uint32_t rows_max, const Catalog& catalog, RequestSink& requests,
-                                   Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now)
+InferenceService::InferenceService(uint32_t rows_max, const TensorLimits& tensors, const Catalog& catalog,
+                                   RequestSink& requests, Statistics& statistics, Metrics& metrics,
+                                   std::function<TimePoint()> now)
     : catalog_(catalog),
       requests_(requests),
       statistics_(statistics),
       metrics_(metrics),
       now_(std::move(now)),
+      tensors_(tensors),
       table_(rows_max) {}
 
 Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name, std::string_view version) const {
@@ -38,11 +40,13 @@ InferenceService::Started InferenceService::start(std::string_view model, std::s
   Result<std::shared_ptr<const ModelInfo>> info = find(model, version);
   if (!info.ok()) return call_error(info.status());
   ModelCounters& counters = statistics_.of(**info);
-  Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query);
-  if (!call.ok()) {
+  const auto fail = [&](const Status& status) {
     counters.count_failed(now_() - query.arrival);
-    return call_error(call.status());
-  }
+    return call_error(status);
+  };
+  if (const Status status = check(tensors_, query); !status.ok()) return fail(status);
+  Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query);
+  if (!call.ok()) return fail(call.status());
   if (draining_.load(std::memory_order_relaxed))
     return refuse(**call, Refusal::kDraining, "the server is shutting down");
 
@@ -77,6 +81,10 @@ void InferenceService::submit(const PendingCall& pending) {
                   .payload = {},
                   .arrival = call.arrival(),
                   .deadline = call.deadline()};
+  if (const Tenant* tenant = pending.tenant()) {
+    request.tenant = tenant->id();
+    request.tenant_weight = tenant->weight();
+  }
   for (PayloadHandle payload : pending.handles()) {
     request.id = RequestId(payload.value());
     request.payload = payload;

@@ -22,14 +22,15 @@
 #include "frontend/payload_table.h"
 #include "frontend/pending_call.h"
 #include "frontend/statistics.h"
+#include "frontend/tensor_limits.h"
 
 namespace foliot {
 
 class InferenceService : public CompletionSink {
  public:
   // All references outlive the service. `rows_max`: in flight at once.
-  InferenceService(uint32_t rows_max, const Catalog& catalog, RequestSink& requests, Statistics& statistics,
-                   Metrics& metrics, std::function<TimePoint()> now);
+  InferenceService(uint32_t rows_max, const TensorLimits& tensors, const Catalog& catalog, RequestSink& requests,
+                   Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now);
 
   // A model that is ready. Errors: kNotFound, kUnavailable (not ready).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
@@ -64,6 +65,7 @@ class InferenceService : public CompletionSink {
   Statistics& statistics_;
   Metrics& metrics_;
   const std::function<TimePoint()> now_;
+  const TensorLimits tensors_;
   PayloadTable table_;
   std::atomic<bool> draining_{false};
 };

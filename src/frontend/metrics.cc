@@ -103,6 +103,9 @@ std::vector<TenantStatistics> bounded(std::vector<TenantStatistics> tenants) {
     others.admitted += tenants[i].admitted;
     others.over_rate += tenants[i].over_rate;
     others.over_in_flight += tenants[i].over_in_flight;
+    others.served += tenants[i].served;
+    others.over_share += tenants[i].over_share;
+    others.missed += tenants[i].missed;
     others.in_flight += tenants[i].in_flight;
   }
   tenants.resize(kTenantsShownMax);
@@ -115,21 +118,31 @@ void append_tenant_families(std::vector<prometheus::MetricFamily>& families,
   prometheus::MetricFamily requests{.name = "foliot_tenant_requests_total",
                                     .help = "Requests (rows) by the key that asked, and whether its limits let them in",
                                     .type = prometheus::MetricType::Counter};
+  prometheus::MetricFamily answers{
+      .name = "foliot_tenant_answers_total",
+      .help = "Requests (rows) of a key that the controller was asked for, by how they ended",
+      .type = prometheus::MetricType::Counter};
   prometheus::MetricFamily in_flight{.name = "foliot_tenant_requests_in_flight",
                                      .help = "Requests (rows) of a key that are not answered yet",
                                      .type = prometheus::MetricType::Gauge};
   for (const TenantStatistics& tenant : tenants) {
-    for (const auto& [outcome, count] : {std::pair("admitted", tenant.admitted), std::pair("rate", tenant.over_rate),
-                                         std::pair("in_flight", tenant.over_in_flight)}) {
-      prometheus::ClientMetric& metric = requests.metric.emplace_back();
+    const auto add = [&](prometheus::MetricFamily& family, const char* outcome, uint64_t count) {
+      prometheus::ClientMetric& metric = family.metric.emplace_back();
       metric.label = {{"tenant", tenant.name}, {"outcome", outcome}};
       metric.counter.value = static_cast<double>(count);
-    }
+    };
+    add(requests, "admitted", tenant.admitted);
+    add(requests, "rate", tenant.over_rate);
+    add(requests, "in_flight", tenant.over_in_flight);
+    add(answers, "served", tenant.served);
+    add(answers, "over_share", tenant.over_share);
+    add(answers, "missed", tenant.missed);
     prometheus::ClientMetric& metric = in_flight.metric.emplace_back();
     metric.label = {{"tenant", tenant.name}};
     metric.gauge.value = static_cast<double>(tenant.in_flight);
   }
   families.push_back(std::move(requests));
+  families.push_back(std::move(answers));
   families.push_back(std::move(in_flight));
 }
 

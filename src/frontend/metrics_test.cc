@@ -57,6 +57,14 @@ TEST_F(MetricsTest, CountsRequestsByOutcome) {
   EXPECT_THAT(text, HasSubstr("foliot_exec_duration_seconds_count{model=\"doubling\"} 2\n"));
 }
 
+TEST_F(MetricsTest, SaysHowTenantsFare) {
+  const std::string text = metrics_.text({{.name = "app", .admitted = 9, .served = 4, .over_share = 3, .missed = 2}});
+  EXPECT_THAT(text, HasSubstr("foliot_tenant_requests_total{tenant=\"app\",outcome=\"admitted\"} 9\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_tenant_answers_total{tenant=\"app\",outcome=\"served\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_tenant_answers_total{tenant=\"app\",outcome=\"over_share\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_tenant_answers_total{tenant=\"app\",outcome=\"missed\"} 2\n"));
+}
+
 TEST_F(MetricsTest, CountsMissedDeadlines) {
   const TimePoint soon = TimePoint() + Duration::milliseconds(1001);
   const TimePoint later = TimePoint() + Duration::seconds(9);

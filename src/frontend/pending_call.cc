@@ -45,7 +45,10 @@ void PendingCall::settle(TimePoint now) {
     counters_.count_served(call_->rows(), last, milliseconds_since_1970());
   else
     counters_.count_failed(last.finished - last.arrival);
-  for (const Completion& row : call_->completions()) metrics_.count(call_->model(), row);
+  for (const Completion& row : call_->completions()) {
+    metrics_.count(call_->model(), row);
+    if (Tenant* tenant = lease_.tenant()) tenant->count(row.refusal);
+  }
 }
 
 CallError refusal_of(const InferenceCall& call) {

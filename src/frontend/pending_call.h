@@ -29,6 +29,7 @@ class PendingCall {
 
   InferenceCall& call() { return *call_; }
   const InferenceCall& call() const { return *call_; }
+  const Tenant* tenant() const { return lease_.tenant(); }
   // One for each row; empty if the table had no room for them.
   std::span<const PayloadHandle> handles() const { return handles_; }
 

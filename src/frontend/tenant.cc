@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace foliot {
 namespace {
@@ -19,6 +20,17 @@ CallError over_limit(std::string message, Duration retry_after) {
 }
 
 }  // namespace
+
+static_assert(KeyLimits::kWeightMax <= kTenantWeightMax);
+
+Tenant::Tenant(std::string name, const KeyLimits& limits) : id_(tenant_named(name)), limits_(limits) {
+  statistics_.name = std::move(name);
+}
+
+uint32_t Tenant::weight() const {
+  std::lock_guard lock(mutex_);
+  return limits_.weight;
+}
 
 void Tenant::set_limits(const KeyLimits& limits) {
   std::lock_guard lock(mutex_);
@@ -54,6 +66,15 @@ std::optional<CallError> Tenant::enter(uint32_t requests, TimePoint now) {
 void Tenant::leave(uint32_t requests) {
   std::lock_guard lock(mutex_);
   statistics_.in_flight -= requests;
+}
+
+void Tenant::count(Refusal refusal) {
+  std::lock_guard lock(mutex_);
+  switch (refusal) {
+    case Refusal::kNone: ++statistics_.served; break;
+    case Refusal::kOverShare: ++statistics_.over_share; break;
+    default: ++statistics_.missed; break;
+  }
 }
 
 TenantStatistics Tenant::statistics() const {

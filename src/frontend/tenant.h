@@ -1,5 +1,7 @@
 // Tenant: whoever shows one key, and how much of the machine that key may ask for. A
-// request is a row, as everywhere behind the front end.
+// request is a row, as everywhere behind the front end. Here are the limits that hold
+// at all times; what a tenant's share is under overload, the controller decides by the
+// weight that its requests bring (core/request.h).
 //
 // What the rate leaves unused is kept for up to a second. A call of several rows is
 // let in while anything of it is left, and pays for all of them afterwards; so no call
@@ -18,6 +20,7 @@
 
 #include "access/key_ring.h"
 #include "base/time.h"
+#include "core/request.h"
 #include "frontend/call_error.h"
 
 namespace foliot {
@@ -28,22 +31,30 @@ struct TenantStatistics {
   uint64_t admitted = 0;
   uint64_t over_rate = 0;
   uint64_t over_in_flight = 0;
+  // How those ended that the controller was asked for.
+  uint64_t served = 0;
+  uint64_t over_share = 0;
+  uint64_t missed = 0;  // for other reasons
   uint64_t in_flight = 0;
 };
 
 class Tenant {
  public:
-  explicit Tenant(std::string name, const KeyLimits& limits = {}) : limits_(limits) {
-    statistics_.name = std::move(name);
-  }
+  explicit Tenant(std::string name, const KeyLimits& limits = {});
+
+  TenantId id() const { return id_; }
+  uint32_t weight() const;
 
   void set_limits(const KeyLimits& limits);
   // Lets a call in, whose requests are in flight until leave(); or says why not: 429.
   std::optional<CallError> enter(uint32_t requests, TimePoint now);
   void leave(uint32_t requests);
+  // How a request ended that the controller was asked for.
+  void count(Refusal refusal);
   TenantStatistics statistics() const;
 
  private:
+  const TenantId id_;
   mutable std::mutex mutex_;
   KeyLimits limits_;
   std::optional<double> allowance_;  // of requests, as of then; nullopt: all of a second's
@@ -61,6 +72,9 @@ class TenantLease {
   ~TenantLease() {
     if (tenant_) tenant_->leave(requests_);
   }
+
+  // nullptr: nobody's.
+  Tenant* tenant() const { return tenant_.get(); }
 
  private:
   std::shared_ptr<Tenant> tenant_;

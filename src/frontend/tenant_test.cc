@@ -34,6 +34,19 @@ TEST(TenantTest, LimitsTheRate) {
   EXPECT_EQ(admitted, 4);
 }
 
+TEST(TenantTest, CountsAnswers) {
+  Tenant tenant("app", {.weight = 3});
+  EXPECT_EQ(tenant.weight(), 3u);
+  EXPECT_EQ(tenant.id(), tenant_named("app"));
+  tenant.count(Refusal::kNone);
+  tenant.count(Refusal::kOverShare);
+  tenant.count(Refusal::kLate);
+  tenant.count(Refusal::kExpired);
+  EXPECT_EQ(tenant.statistics().served, 1u);
+  EXPECT_EQ(tenant.statistics().over_share, 1u);
+  EXPECT_EQ(tenant.statistics().missed, 2u);
+}
+
 TEST(TenantTest, ALargeCallIsPaidForAfterwards) {
   Tenant tenant("app", {.requests_per_second = 2});
   EXPECT_FALSE(tenant.enter(10, at(0)));

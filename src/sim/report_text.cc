@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::pair<const char*, double>, 5> kQuantiles{
     {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}}};
-constexpr size_t kGroupsInText = 20;
+constexpr size_t kTalliesInText = 20;
 
 Json histogram_json(const Histogram& histogram) {
   Json json{{"count", histogram.count()}};
@@ -100,6 +100,16 @@ void append_tally(std::string& line, const IntervalTally& tally) {
                       tally.latency_max.to_milliseconds());
 }
 
+void append_tallies(std::string& text, const std::vector<RequestTally>& tallies) {
+  for (size_t i = 0; i < std::min(tallies.size(), kTalliesInText); ++i) {
+    const RequestTally& tally = tallies[i];
+    text += fmt::format("  {:<26} offered {:>10}  attained {:>9.4f} %  p99 {:>8.2f} ms  max {:>8.2f} ms\n", tally.name,
+                        tally.offered, 100 * tally.attainment(), tally.latency.quantile(0.99).to_milliseconds(),
+                        tally.latency.max().to_milliseconds());
+  }
+  if (tallies.size() > kTalliesInText) text += fmt::format("  and {} more\n", tallies.size() - kTalliesInText);
+}
+
 void append_columns(std::string& line, std::string_view prefix) {
   for (const char* name :
        {"offered", "good", "missed", "cold_starts", "latency_p50_ms", "latency_p99_ms", "latency_max_ms"}) {
@@ -124,16 +134,8 @@ std::string report_table(const std::vector<SimulationReport>& reports, const Flu
     text += fmt::format("\n{}: seed {}, events {:016x}, {:.1f} s{}\n  missed: {}\n", report.policy, report.seed,
                         report.event_hash, report.simulated.to_seconds(), real_text(report), missed_text(report.all));
     if (report.faults) text += faults_text(*report.faults);
-    if (report.groups.size() < 2) continue;
-    for (size_t i = 0; i < std::min(report.groups.size(), kGroupsInText); ++i) {
-      const RequestTally& group = report.groups[i];
-      text += fmt::format("  {:<26} offered {:>10}  attained {:>9.4f} %  p99 {:>8.2f} ms  max {:>8.2f} ms\n",
-                          group.name, group.offered, 100 * group.attainment(),
-                          group.latency.quantile(0.99).to_milliseconds(), group.latency.max().to_milliseconds());
-    }
-    if (report.groups.size() > kGroupsInText) {
-      text += fmt::format("  and {} more\n", report.groups.size() - kGroupsInText);
-    }
+    if (report.groups.size() > 1) append_tallies(text, report.groups);
+    append_tallies(text, report.tenants);
   }
   return text;
 }
@@ -155,6 +157,8 @@ std::string report_json(const SimulationReport& report, const FluidBound* bound)
   json["all"] = tally_json(report.all);
   json["groups"] = Json::array();
   for (const RequestTally& group : report.groups) json["groups"].push_back(tally_json(group));
+  if (!report.tenants.empty()) json["tenants"] = Json::array();
+  for (const RequestTally& tenant : report.tenants) json["tenants"].push_back(tally_json(tenant));
   json["infer_duration_error"] = error_json(report.infer_duration);
   json["load_duration_error"] = error_json(report.load_duration);
   json["infer_completion_error"] = error_json(report.infer_completion);

@@ -69,6 +69,7 @@ class Simulation {
   Simulation(const SimulationOptions& options, const Workload& workload, WorkloadArrivals arrivals, Models models,
              const SimulationProgress& progress)
       : options_(options),
+        streams_(workload.streams),
         arrivals_(std::move(arrivals)),
         progress_(progress),
         cluster_(loop_,
@@ -129,11 +130,16 @@ class Simulation {
 
   void submit(ModelId model, uint64_t stream, TimePoint deadline) {
     ++open_;
-    cluster_.submit({.id = RequestId(next_request_++),
-                     .model = model,
-                     .payload = PayloadHandle(stream),
-                     .arrival = loop_.now(),
-                     .deadline = deadline});
+    Request request{.id = RequestId(next_request_++),
+                    .model = model,
+                    .payload = PayloadHandle(stream),
+                    .arrival = loop_.now(),
+                    .deadline = deadline};
+    if (stream != kPreload && !streams_[stream].tenant.empty()) {
+      request.tenant = tenant_named(streams_[stream].tenant);
+      request.tenant_weight = streams_[stream].weight;
+    }
+    cluster_.submit(request);
   }
 
   // Waits for the next request that comes by itself.
@@ -183,6 +189,7 @@ class Simulation {
   }
 
   const SimulationOptions& options_;
+  const std::vector<Stream>& streams_;
   WorkloadArrivals arrivals_;
   const SimulationProgress& progress_;
   VirtualLoop loop_;

@@ -25,6 +25,11 @@ SimulationMeter::SimulationMeter(const SimulationMeterOptions& options, const Wo
   report_.interval = options.interval;
   report_.all.name = "all";
   for (const ModelGroup& group : workload.groups) report_.groups.emplace_back().name = group.name;
+  for (const Stream& stream : workload.streams) {
+    const auto position = static_cast<uint32_t>(report_.tenants.size());
+    if (stream.tenant.empty() || !tenants_.emplace(tenant_named(stream.tenant), position).second) continue;
+    report_.tenants.emplace_back().name = stream.tenant;
+  }
   for (const Fault& fault : options.faults) {
     const Duration length = fault.length + kFaultAftermath;
     faults_.bins.emplace_back(static_cast<size_t>(length.nanoseconds() / kFaultBin.nanoseconds() + 1));
@@ -53,6 +58,10 @@ void SimulationMeter::on_request(const Request& request, TimePoint now) {
   if (!counts(now)) return;
   ++report_.all.offered;
   ++report_.groups[group].offered;
+  const auto tenant = tenants_.find(request.tenant);
+  if (tenant == tenants_.end()) return;
+  ++report_.tenants[tenant->second].offered;
+  tenant_of_request_.insert(request.id.value(), tenant->second);
 }
 
 void SimulationMeter::on_action(const Action& action, TimePoint now) {
@@ -143,6 +152,10 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint /*no
   const bool mispredicted = !completion.served() && (returned || completion.refusal == Refusal::kLate);
   tally(report_.all, completion, mispredicted);
   tally(report_.groups[group], completion, mispredicted);
+  const uint32_t* tenant = tenant_of_request_.find(completion.id.value());
+  if (tenant == nullptr) return;
+  tally(report_.tenants[*tenant], completion, mispredicted);
+  tenant_of_request_.erase(completion.id.value());
 }
 
 void SimulationMeter::tally(RequestTally& to, const Completion& completion, bool mispredicted) {

@@ -5,6 +5,7 @@
 #define FOLIOT_SIM_SIMULATION_METER_H_
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -87,6 +88,8 @@ class SimulationMeter : public Observer {
   std::vector<uint32_t> asked_in_, cold_in_;
   uint32_t asked_models_ = 0;
   uint32_t cold_models_ = 0;
+  std::map<TenantId, uint32_t> tenants_;  // positions in the report
+  FlatMap<uint32_t> tenant_of_request_;   // those, by RequestId
   // Requests that an action which a worker refused was to answer.
   FlatMap<uint8_t> returned_;
   FlatMap<TimePoint> expected_completions_;  // by ActionId

@@ -20,7 +20,7 @@
 
 namespace foliot {
 
-// What came of requests: of all, or of one group of models.
+// What came of requests: of all, of one group of models, or of one tenant.
 struct RequestTally {
   std::string name;
   uint64_t offered = 0;
@@ -111,7 +111,8 @@ struct SimulationReport {
   Duration interval;
 
   RequestTally all;
-  std::vector<RequestTally> groups;  // by group of the workload
+  std::vector<RequestTally> groups;   // by group of the workload
+  std::vector<RequestTally> tenants;  // in the order of the streams that name them
   std::vector<SimulationInterval> series;
 
   PredictionError infer_duration, load_duration;

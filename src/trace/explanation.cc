@@ -218,6 +218,9 @@ class Explainer {
       case Refusal::kCancelled: say("It was given up because its client went away"); break;
       case Refusal::kDraining: say("It was refused because the server was shutting down"); break;
       case Refusal::kDisconnected: say("It was refused because the connection to the controller was lost"); break;
+      case Refusal::kOverShare:
+        say("It was refused because its tenant asked for more than its share, and others would have had to wait");
+        break;
       case Refusal::kNone: break;
     }
     if (request_.earliest_completion.is_infinite() || request_.refusal == Refusal::kLate) {

@@ -413,6 +413,8 @@ void encode(const Request& message, WireBytes& bytes) {
   writer.put(message.payload);
   writer.put(message.arrival);
   writer.put(message.deadline);
+  writer.put(message.tenant);
+  writer.put(message.tenant_weight);
 }
 
 Status decode(const Frame& frame, Request& message) {
@@ -423,6 +425,9 @@ Status decode(const Frame& frame, Request& message) {
   reader.get(message.payload);
   reader.get(message.arrival);
   reader.get(message.deadline);
+  reader.get(message.tenant);
+  reader.get(message.tenant_weight);
+  if (message.tenant_weight == 0 || message.tenant_weight > kTenantWeightMax) reader.fail();
   return finish(frame, reader);
 }
 

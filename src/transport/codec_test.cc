@@ -118,7 +118,9 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .bucket = BucketId(3),
                            .payload = PayloadHandle(4),
                            .arrival = at(5),
-                           .deadline = at(6)},
+                           .deadline = at(6),
+                           .tenant = TenantId(7),
+                           .tenant_weight = 8},
                    MessageType::kRequest);
   check_round_trip(Cancel{RequestId(1)}, MessageType::kCancel);
   check_round_trip(completion(), MessageType::kCompletion);
@@ -178,6 +180,8 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Completion{.refusal = static_cast<Refusal>(99)}));
   EXPECT_FALSE(accepted(Request{.deadline = at(INT64_MAX - 1)}));
   EXPECT_TRUE(accepted(Request{.deadline = TimePoint::infinite_future()}));
+  EXPECT_FALSE(accepted(Request{.tenant_weight = 0}));
+  EXPECT_FALSE(accepted(Request{.tenant_weight = kTenantWeightMax + 1}));
 }
 
 TEST(CodecTest, RefusesResidentsThatCannotBe) {

@@ -29,13 +29,10 @@ Status GuestClock::on_pong(const Pong& pong, TimePoint now) {
   return Status();
 }
 
-Status GuestClock::check(TimePoint now) const {
-  if (ping_sent_.is_infinite() || now - ping_sent_ <= kSilenceMax) return Status();
-  return Status::unavailable(fmt::format("it has not answered for {:.0f} s", kSilenceMax.to_seconds()));
-}
-
 void GuestClock::keep(TimePoint now) {
   if (next_ping_ <= now) ping(now);
+  if (now < ping_sent_ + kSilenceMax) return;
+  connection_.hang_up(Status::unavailable(fmt::format("it has not answered for {:.0f} s", kSilenceMax.to_seconds())));
 }
 
 }  // namespace foliot

@@ -1,10 +1,12 @@
 // GuestClock: keeps the host's clock known on a guest's connection: a few pings at
 // the beginning, then one every 50 ms, by which the host also knows that the guest
-// is there.
+// is there. A host that does not answer one for kSilenceMax is given up.
 //
 // Threading: belongs to its connection's thread.
 #ifndef FOLIOT_TRANSPORT_GUEST_CLOCK_H_
 #define FOLIOT_TRANSPORT_GUEST_CLOCK_H_
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "base/time.h"
@@ -22,11 +24,9 @@ class GuestClock {
   void start(TimePoint now) { ping(now); }
   // Errors: the pong answers no ping of ours.
   Status on_pong(const Pong& pong, TimePoint now);
-  // To be called when next_ping() has come, at the latest.
+  // To be called when next_keep() has come, at the latest: pings, or hangs up.
   void keep(TimePoint now);
-  TimePoint next_ping() const { return next_ping_; }
-  // Errors: kUnavailable if the host has not answered a ping for kSilenceMax.
-  Status check(TimePoint now) const;
+  TimePoint next_keep() const { return std::min(next_ping_, ping_sent_ + kSilenceMax); }
 
   // Enough pings have come back for times to be exchanged.
   bool ready() const { return offset_.samples() >= ClockOffset::kWindow; }

@@ -31,10 +31,22 @@ TEST(GuestClockTest, PingsUntilItKnowsAndThenNowAndThen) {
   EXPECT_TRUE(clock.ready());
   EXPECT_EQ(clock.offset().offset(), Duration::milliseconds(1));
   EXPECT_EQ(connection.unsent_bytes(), 0u);
-  clock.keep(clock.next_ping() - Duration::nanoseconds(1));
+  clock.keep(clock.next_keep() - Duration::nanoseconds(1));
   EXPECT_EQ(connection.unsent_bytes(), 0u);
-  clock.keep(clock.next_ping());
+  clock.keep(clock.next_keep());
   EXPECT_GT(connection.unsent_bytes(), 0u);
+}
+
+TEST(GuestClockTest, HangsUpOnAHostThatHasGoneSilent) {
+  Nobody nobody;
+  Connection connection({}, "peer", nobody, nobody);
+  GuestClock clock(connection);
+  clock.start(at_us(0));
+  EXPECT_EQ(clock.next_keep(), TimePoint() + GuestClock::kSilenceMax);
+  clock.keep(clock.next_keep() - Duration::nanoseconds(1));
+  EXPECT_TRUE(connection.check().ok());
+  clock.keep(clock.next_keep());
+  EXPECT_NE(connection.check().message().find("has not answered for 2 s"), std::string::npos);
 }
 
 TEST(GuestClockTest, RefusesAnAnswerToNothing) {

@@ -60,6 +60,10 @@ struct Stream {
   // Models become active one by one, the first at once (Clockwork, Figure 6); the
   // rate is that of all active ones together. Zero: all at once.
   Duration activate_every;
+  // Whose requests they are; empty: nobody's in particular. Streams of one tenant say the
+  // same weight.
+  std::string tenant;
+  uint32_t weight = 1;  // of the tenant's share (controller/fair_share.h)
 };
 
 struct Workload {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/request.h"
 #include "workload/arrival_trace.h"
 #include "workload/azure_like_trace.h"
 #include "workload/azure_trace.h"
@@ -190,6 +191,8 @@ Result<Stream> read_stream(TomlReader& reader, size_t number) {
   reader.flag("best_effort", stream.best_effort);
   reader.duration("start", stream.start);
   reader.duration("stop", stream.stop);
+  reader.text("tenant", stream.tenant);
+  if (!stream.tenant.empty()) reader.whole("weight", stream.weight, 1, kTenantWeightMax);
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   return stream;
 }

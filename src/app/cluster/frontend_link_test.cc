@@ -116,7 +116,9 @@ class FrontendLinkTest : public ::testing::Test {
                   .model = catalog_.snapshot()->at("doubling").info->id,
                   .payload = PayloadHandle(payload),
                   .arrival = now_,
-                  .deadline = at_ms(deadline_ms)});
+                  .deadline = at_ms(deadline_ms),
+                  .tenant = TenantId(5),
+                  .tenant_weight = 3});
     link_.on_turn_end(now_);
     const auto told = controller_->heard<Request>(MessageType::kRequest);
     return told.empty() ? Request() : told.back();
@@ -158,6 +160,12 @@ TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
     ASSERT_EQ(attached.size(), 1u);
     EXPECT_EQ(attached[0].client, kNumber);
   }
+}
+
+TEST_F(FrontendLinkTest, TheControllerHearsWhoseRequestsTheyAre) {
+  const Request told = ask(100, 1);
+  EXPECT_EQ(told.tenant, TenantId(5));
+  EXPECT_EQ(told.tenant_weight, 3u);
 }
 
 TEST_F(FrontendLinkTest, OutputsAndCompletionAreJoinedInWhateverOrderTheyCome) {

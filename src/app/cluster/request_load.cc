@@ -155,10 +155,11 @@ void RequestLoad::begin(TimePoint now) {
 
 TimePoint RequestLoad::on_turn_end(TimePoint now) {
   if (conversation_ == nullptr || phase_ == Phase::kOver) return TimePoint::infinite_future();
-  conversation_->host_clock().keep(now);
-  if (phase_ == Phase::kConnecting) return TimePoint::infinite_future();
+  GuestClock& clock = conversation_->host_clock();
+  clock.keep(now);
+  if (phase_ == Phase::kConnecting) return clock.next_keep();
   advance_phase(now);
-  if (phase_ == Phase::kDraining || phase_ == Phase::kOver) return drained_by_;
+  if (phase_ == Phase::kDraining || phase_ == Phase::kOver) return std::min(drained_by_, clock.next_keep());
   send_due(now);
   return std::max(next_due_.value_or(measure_until_), now + kTick);
 }

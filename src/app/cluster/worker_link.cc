@@ -52,10 +52,7 @@ class WorkerLink::ControllerConversation : public Conversation {
       : link_(link), connection_(connection), host_clock_(connection) {}
 
   void start(TimePoint now) { host_clock_.start(now); }
-  void keep(TimePoint now) {
-    host_clock_.keep(now);
-    if (const Status status = host_clock_.check(now); !status.ok()) connection_.hang_up(status);
-  }
+  void keep(TimePoint now) { host_clock_.keep(now); }
   Connection& connection() { return connection_; }
   const ClockOffset& offset() const { return host_clock_.offset(); }
   bool can_register() const { return host_clock_.ready() && !registered_; }

@@ -44,7 +44,9 @@ void add_keys_command(CLI::App& app, int& exit_code) {
   CLI::App* make = command->add_subcommand("new", "Make a key for --keys");
   make->footer(
       "The server's file gets the key's SHA-256 and never the key itself, which is printed once, on\n"
-      "standard error. Clients send it as the header (gRPC: metadata) `Authorization: Bearer KEY`.\n\n"
+      "standard error. Clients send it as the header (gRPC: metadata) `Authorization: Bearer KEY`.\n"
+      "A key in the file may also have requests_per_second, requests_in_flight, and a weight: of its\n"
+      "share when all keys together ask for more than there is (1 to 1000, default 1).\n\n"
       "  foliot keys new mobile-app >> keys.toml\n"
       "  foliot keys new operator --scope admin --scope metrics >> keys.toml\n"
       "  foliot serve models --keys keys.toml\n"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/commands/flags.h"
+#include "platform/memory.h"
 #include "platform/processor.h"
 
 namespace foliot {
@@ -18,6 +19,13 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
   add_bytes_flag(app, "body-max", options.body_bytes_max, "largest request body");
   add_bytes_flag(app, "bodies-max", options.bodies_bytes_max,
                  "memory for the bodies of all requests at a time, each for HTTP and gRPC");
+  app.add_option("--tensors-max", options.tensors.tensors_max, "inputs, or outputs asked for, in one call")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--tensor-rank-max", options.tensors.rank_max, "dimensions of one input")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 20));
+  add_bytes_flag(app, "tensor-max", options.tensors.tensor_bytes_max, "largest input, all rows of a call together");
   app.add_option("--connections-max", options.connections_max, "HTTP connections at a time")->capture_default_str();
   add_duration_flag(app, "idle-timeout", options.idle_timeout, "how long a connection may be without a request");
   add_duration_flag(app, "request-timeout", options.request_timeout,
@@ -36,6 +44,12 @@ void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
       ->default_str("memory");
   add_duration_flag(app, "default-slo", options.model_defaults.default_slo,
                     "deadline of requests that bring none, unless model.toml says another", "none: best effort");
+}
+
+void add_compile_flags(CLI::App& app, CompileLimits& limits) {
+  limits.memory_bytes = total_memory_bytes();
+  add_bytes_flag(app, "compile-memory", limits.memory_bytes, "addresses that compiling one model may take");
+  add_duration_flag(app, "compile-time", limits.cpu_time, "CPU time that compiling one model may take");
 }
 
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options) {

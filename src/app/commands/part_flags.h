@@ -8,6 +8,7 @@
 #include "app/local_worker.h"
 #include "frontend/frontend.h"
 #include "program/package.h"
+#include "repository/compile_process.h"
 #include "repository/model_config.h"
 
 namespace foliot {
@@ -21,6 +22,9 @@ struct RepositoryFlags {
 
 void add_frontend_flags(CLI::App& app, FrontendOptions& options);
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options);
+// Sets the default of `limits.memory_bytes`: all of the machine. Models are compiled one
+// at a time.
+void add_compile_flags(CLI::App& app, CompileLimits& limits);
 // Sets the default of `options.threads`: all of the machine but one.
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options);
 

@@ -13,7 +13,6 @@
 #include "app/commands/stop_signals.h"
 #include "app/schedulers.h"
 #include "app/server.h"
-#include "platform/memory.h"
 
 namespace foliot {
 namespace {
@@ -62,13 +61,10 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
 void add_model_flags(CLI::App& app, ServerOptions& options) {
   add_duration_flag(app, "watch", options.watch_interval,
                     "look for models that were added, changed or removed this often", "never");
-  CompileLimits& limits = options.compile_limits;
-  limits.memory_bytes = total_memory_bytes();
-  add_bytes_flag(app, "compile-memory", limits.memory_bytes, "addresses that compiling one model may take");
+  add_compile_flags(app, options.compile_limits);
   app.add_option("--compile-in-background", options.compile_in_background,
                  "while models are served, compile others only where nothing else wants the CPU")
       ->capture_default_str();
-  add_duration_flag(app, "compile-time", limits.cpu_time, "CPU time that compiling one model may take");
 }
 
 void add_log_flags(CLI::App& app, ServerOptions& options) {

@@ -26,7 +26,6 @@
 #include "base/units.h"
 #include "device/cpu/cpu_device.h"
 #include "emulation/emulated_models.h"
-#include "platform/memory.h"
 #include "platform/thread.h"
 #include "repository/compile_process.h"
 #include "repository/model_folder.h"
@@ -54,6 +53,7 @@ struct WorkerFlags {
   std::filesystem::path cache;
   WeightsTier weights_tier = WeightsTier::kMemory;
   ModelConfig model_defaults;
+  CompileLimits compile_limits;
   LocalWorkerOptions worker;
   std::string data_listen = "127.0.0.1:0";
   std::string data_address;
@@ -105,7 +105,7 @@ Status run_emulated(const WorkerFlags& flags) {
 Result<std::vector<CompiledModel>> compile_repository(const WorkerFlags& flags, StopSignals& signals,
                                                       ConsoleReporter& reporter) {
   FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(flags.repository, flags.model_defaults));
-  CompileProcess compiler(confined_compile_command(), {.memory_bytes = total_memory_bytes()});
+  CompileProcess compiler(confined_compile_command(), flags.compile_limits);
   const auto device = make_cpu_device({.threads = flags.worker.threads});
   PackageStore packages(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, flags.weights_tier,
                         device->kind() + " " + device->fingerprint(),
@@ -119,12 +119,13 @@ Result<std::vector<CompiledModel>> compile_repository(const WorkerFlags& flags, 
 }
 
 // In the order in which the worker knows them; what does not fit is left out.
-std::vector<ModelInfo> infos_of(std::vector<CompiledModel>& models, const LocalWorker& worker,
+std::vector<ModelInfo> infos_of(std::vector<CompiledModel>& models, const LocalWorker& worker, uint32_t models_max,
                                 ConsoleReporter& reporter) {
   std::vector<ModelInfo> infos;
   std::erase_if(models, [&](const CompiledModel& model) {
     ModelInfo info = model.info(ModelId(static_cast<uint32_t>(infos.size())), worker.memory().page_bytes);
-    const Status fits = check_fits(info, worker.memory().page_bytes, worker.memory().page_count);
+    Status fits = check_fits(info, worker.memory().page_bytes, worker.memory().page_count);
+    if (infos.size() == models_max) fits = too_many_models(models_max);
     if (fits.ok()) infos.push_back(std::move(info));
     if (!fits.ok()) reporter.on_model(model.folder.name, fits);
     return !fits.ok();
@@ -155,7 +156,7 @@ Status run_real(const WorkerFlags& flags) {
   if (signals.arrived()) return Status();
   LocalWorker worker(flags.worker, models);
   WorkerLinkOptions options{.name = flags.name,
-                            .models = infos_of(models, worker, reporter),
+                            .models = infos_of(models, worker, flags.worker.models_max, reporter),
                             .page_count = worker.memory().page_count,
                             .staging_bytes = staging_bytes(flags, models),
                             .drain_timeout = flags.drain_timeout};
@@ -238,6 +239,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_bytes_flag(*command, "frame-max", flags->frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what was given when stopping");
   add_repository_flags(*command, {flags->cache, flags->weights_tier, flags->model_defaults});
+  add_compile_flags(*command, flags->compile_limits);
   add_worker_flags(*command, flags->worker);
   add_link_tls_flags(*command, flags->tls);
   add_journal_flags(*command, flags->log);

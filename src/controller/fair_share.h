@@ -1,0 +1,89 @@
+// FairShare: under overload, nobody takes what is others'. Every tenant has a share of
+// the devices' time by its weight, and what it asks for within it is always let in.
+// What some leave of theirs goes to those who ask for more: that is let in as long as
+// what waits already leaves everybody time enough, and refused otherwise. A tenant that
+// is alone is never refused, so a policy has all to choose from.
+//
+// How much is within a share: the devices' time is divided by max-min fairness, with
+// weights, among what the tenants have lately asked for (water-filling: Bertsekas and
+// Gallager, Data Networks, section 6.5.2); each tenant then has a bucket that fills at
+// its rate (the generic cell rate algorithm, ITU-T I.371), and what it cannot pay for is
+// beyond its share. Time is taken from measured EXECs, and LOADs, not from counts of
+// requests: a tenant of large models has no more than one of small ones. As in
+// core-stateless fair queueing (Stoica, Shenker and Zhang, SIGCOMM 1998) there is a
+// decision on arrival and no queue for each tenant, so it works before any policy.
+//
+// A request brings tenant and weight with it, so that front ends need not agree on
+// anything but their keys. The last weight counts. 256 tenants have shares of their
+// own, the rest one between them; a tenant that has asked for nothing for a minute is
+// forgotten. Until the first request that names a tenant nothing is done at all.
+//
+// Costs a request some ten additions; ten times a second one sorts the tenants.
+//
+// Threading: not thread-safe; one owner.
+#ifndef FOLIOT_CONTROLLER_FAIR_SHARE_H_
+#define FOLIOT_CONTROLLER_FAIR_SHARE_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/time.h"
+#include "controller/backlog.h"
+#include "controller/cluster.h"
+#include "core/request.h"
+
+namespace foliot {
+
+class FairShare {
+ public:
+  static constexpr uint32_t kTenantsMax = 256;
+
+  // `cluster` outlives this.
+  explicit FairShare(const Cluster& cluster) : cluster_(cluster), backlog_(cluster) {}
+
+  void on_model_added(const ModelInfo& model) { backlog_.on_model_added(model); }
+  void on_exec(const Action& action, Duration exec) { backlog_.on_exec(action, exec); }
+
+  // A request of a model that exists has come. nullopt: it is let in. Else it is to be
+  // refused, and this is when it could be answered if it were not.
+  std::optional<TimePoint> turn_away(const Request& request, TimePoint now);
+
+  // A request waits from now on. Returns what on_taken() is to be told.
+  Duration on_waiting(const Request& request);
+  // It waits no longer. `work`: what on_waiting() returned.
+  void on_taken(ModelId model, Duration work);
+
+ private:
+  struct Tenant {
+    TenantId id;
+    uint32_t weight = 1;
+    TimePoint seen;
+    Duration asked;   // since the last look
+    double rate = 0;  // of what it asks for: seconds of devices per second
+    TimePoint paid_until;
+  };
+
+  Tenant& tenant_of(const Request& request);
+  bool within_share(Tenant& tenant, Duration cost, TimePoint now) const;
+  void look(TimePoint now);
+  void forget_idle(TimePoint now);
+  // The rate of one unit of weight that gives away `devices` in all; infinite if
+  // nobody asks for more than there is.
+  double fair_level(double devices) const;
+
+  const Cluster& cluster_;
+  Backlog backlog_;
+  bool used_ = false;  // some tenant has come
+  std::vector<Tenant> tenants_;
+  FlatMap<uint32_t> places_;  // by TenantId, in tenants_
+  double level_ = std::numeric_limits<double>::infinity();
+  uint32_t devices_ = 0;  // that are up
+  TimePoint looked_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_FAIR_SHARE_H_

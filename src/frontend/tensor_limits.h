@@ -1,0 +1,24 @@
+// TensorLimits: how many tensors a call may bring, and how large they may be, whatever
+// its model: so that a call costs no more to be looked at than its operator allows.
+#ifndef FOLIOT_FRONTEND_TENSOR_LIMITS_H_
+#define FOLIOT_FRONTEND_TENSOR_LIMITS_H_
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "frontend/inference_call.h"
+
+namespace foliot {
+
+struct TensorLimits {
+  uint32_t tensors_max = 256;  // inputs, and outputs asked for
+  uint32_t rank_max = 32;
+  uint64_t tensor_bytes_max = uint64_t{64} << 20;
+};
+
+// Errors: kInvalidArgument naming the tensor, the limit and the flag that raises it.
+Status check(const TensorLimits& limits, const InferenceQuery& query);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_TENSOR_LIMITS_H_

@@ -1,0 +1,106 @@
+// Under overload nobody takes what is others', and nothing is left unused: whichever
+// policy decides, whichever models the tenants ask for.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <ostream>
+
+#include "sched/clockwork/clockwork_scheduler.h"
+#include "sched/edf/edf_scheduler.h"
+#include "sched/foliot/foliot_scheduler.h"
+#include "sim/simulation.h"
+
+namespace foliot {
+namespace {
+
+constexpr auto ms = [](int64_t n) { return Duration::milliseconds(n); };
+
+struct Policy {
+  const char* name;
+  Controller::SchedulerFactory make;
+};
+std::ostream& operator<<(std::ostream& out, const Policy& policy) { return out << policy.name; }
+
+const Policy kClockwork{"clockwork", [](const Cluster& c) { return clockwork::make_clockwork_scheduler(c); }};
+const Policy kEdf{"edf", [](const Cluster& c) { return edf::make_edf_scheduler(c); }};
+const Policy kFoliot{"foliot", [](const Cluster& c) { return foliot_policy::make_foliot_scheduler(c); }};
+
+Stream stream(std::string tenant, double rate, uint32_t weight = 1, std::vector<std::string> models = {}) {
+  Stream stream{.name = tenant, .models = std::move(models), .arrivals = {.rate = rate}};
+  stream.tenant = std::move(tenant);
+  stream.weight = weight;
+  return stream;
+}
+
+// Two ResNet-50 (V100), "one" and "two", on one device: it serves 1,021/s of one of them
+// in full batches.
+SimulationReport run(const Policy& policy, std::vector<Stream> streams, bool tenants = true) {
+  for (Stream& stream : streams) {
+    if (!tenants) stream.tenant.clear();
+  }
+  const Workload workload{.groups = {{.name = "one", .profile = "resnet50", .slo = ms(100)},
+                                     {.name = "two", .profile = "resnet50", .slo = ms(100)}},
+                          .streams = std::move(streams)};
+  auto report = simulate({.policy = policy.name,
+                          .make_scheduler = policy.make,
+                          .controller = {},
+                          .duration = Duration::seconds(10),
+                          .warm_up = Duration::seconds(2),
+                          .preload = true},
+                         workload, ProfileTable::v100());
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->proposals_rejected, 0u);
+  for (const RequestTally& tenant : report->tenants) {
+    std::printf("%s, %s: %.3f %% of %.0f/s\n", policy.name, tenant.name.c_str(), 100 * tenant.attainment(),
+                static_cast<double>(tenant.offered) / report->measured.to_seconds());
+  }
+  return *std::move(report);
+}
+
+double goodput(const SimulationReport& report, size_t tenant) {
+  return static_cast<double>(report.tenants[tenant].good) / report.measured.to_seconds();
+}
+
+class TenantsTest : public ::testing::TestWithParam<Policy> {};
+
+TEST_P(TenantsTest, AModestTenantKeepsItsShare) {
+  const double all = run(GetParam(), {stream("greedy", 5000)}).goodput();
+  const SimulationReport report = run(GetParam(), {stream("greedy", 5000), stream("modest", 150)});
+  EXPECT_GE(report.tenants[1].attainment(), 0.99);
+  EXPECT_GE(report.goodput(), 0.85 * all);
+  EXPECT_GT(report.tenants[0].missed.at(Refusal::kOverShare), 0u);
+}
+
+TEST_P(TenantsTest, WhoIsAloneHasEverything) {
+  const std::vector<Stream> streams{stream("greedy", 5000)};
+  const SimulationReport report = run(GetParam(), streams);
+  EXPECT_FALSE(report.tenants[0].missed.contains(Refusal::kOverShare));
+  EXPECT_EQ(report.event_hash, run(GetParam(), streams, false).event_hash);
+}
+
+TEST_P(TenantsTest, ModelsOfTheirOwnAreNoWayAround) {
+  const SimulationReport report =
+      run(GetParam(), {stream("greedy", 5000, 1, {"one"}), stream("modest", 150, 1, {"two"})});
+  EXPECT_GE(report.tenants[1].attainment(), 0.99);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, TenantsTest, ::testing::Values(kFoliot, kClockwork, kEdf),
+                         [](const auto& policy) { return policy.param.name; });
+
+TEST(TenantsWeightTest, SharesFollowWeights) {
+  const SimulationReport report = run(kFoliot, {stream("three", 3000, 3), stream("one", 3000, 1)});
+  EXPECT_NEAR(goodput(report, 0) / goodput(report, 1), 3, 0.6);
+}
+
+TEST(TenantsWeightTest, ALargerWeightKeepsALargerShare) {
+  const SimulationReport report = run(kFoliot, {stream("greedy", 5000, 1), stream("modest", 500, 3)});
+  EXPECT_GE(report.tenants[1].attainment(), 0.99);
+}
+
+TEST(TenantsWeightTest, NobodyIsRefusedWithoutOverload) {
+  const SimulationReport report = run(kFoliot, {stream("large", 450), stream("small", 50)});
+  EXPECT_FALSE(report.all.missed.contains(Refusal::kOverShare));
+}
+
+}  // namespace
+}  // namespace foliot
