@@ -4,9 +4,9 @@
 A controller, four real workers and a front end, each in a network namespace of its own,
 joined by a router in user space (foliot_tools/network.py) that loses, delays and cuts off
 packets. Load over HTTP comes from the front end's namespace, so that what it says can be
-checked against the client's clock: an answer must not count as good if it is late there,
-by more than 25 ms and what the client itself was held up. Every request must have one
-answer, the model's or a refusal (503: the front end has no controller).
+checked against the client's clock (foliot_tools/http_load.py): an answer must not count as
+good if it is late there. Every request must have one answer, the model's or a refusal
+(503: the front end has no controller).
 
 A worker is fenced when the controller says so in its log. Slowed down is an emulated worker
 whose EXECs take ten times as long as those of the others, which must be fenced; and a real
