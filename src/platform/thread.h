@@ -1,5 +1,6 @@
 // Thread: a named thread that is joined when its owner goes. Its timers are as
-// sharp as the kernel can make them, unless it is a background thread (nice > 0).
+// sharp, and its waking as prompt, as the kernel can make them, unless it is a
+// background thread (nice > 0).
 //
 // Real-time priorities are not offered on purpose: the kernel throttles such
 // threads for whole milliseconds when they use up their share of a core.
