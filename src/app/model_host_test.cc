@@ -46,6 +46,8 @@ class IdleDevice : public Device {
   bool is_waiting() const { return waiting_; }
   // This one cannot be prepared.
   void break_plan(uint32_t plan) { broken_ = plan; }
+  // Runs that have begun do not end before they may.
+  void hold_runs(bool hold) { hold_ = hold; }
   // How often this plan was run, whoever's it was.
   int runs(uint32_t plan) const { return runs_[plan]; }
 
@@ -70,6 +72,7 @@ class IdleDevice : public Device {
     void unload() override {}
     Status run(uint32_t plan, OperatorRange, uint64_t, uint64_t) override {
       FOLIOT_CHECK(prepared_[plan]);
+      while (device_.hold_) std::this_thread::yield();
       ++device_.runs_[plan];
       return Status();
     }
@@ -83,6 +86,7 @@ class IdleDevice : public Device {
   std::atomic<uint32_t> allowed_{kPlansMax};
   std::atomic<bool> waiting_{false};
   std::atomic<uint32_t> broken_{kPlansMax};
+  std::atomic<bool> hold_{false};
   std::array<std::atomic<int>, kPlansMax> runs_{};
 };
 
@@ -118,8 +122,8 @@ Package make_package(uint64_t weights_bytes = kPageBytes, const std::vector<uint
     plan.outputs = {1};
     plan.input_bytes = plan.output_bytes = 16 * size;
     program->plans.push_back(plan);
-    // However many rows: larger batches are worth it.
-    program->buckets[0].seed_exec.push_back(Duration::milliseconds(10));
+    // However many rows, and no longer than the device takes: larger batches are worth it.
+    program->buckets[0].seed_exec.push_back(Duration::nanoseconds(100));
   }
   program->weights_bytes = weights_bytes;
   return {program, nullptr};
@@ -234,10 +238,10 @@ TEST_F(ModelHostTest, AnswersWhileLargerBatchSizesAreBeingMade) {
   EXPECT_EQ(device_.runs(0), 100);
   device_.allow_plans(3);
   adding.join();
-  for (int burst = 0; burst < 100 && device_.runs(2) == 0; ++burst) {
-    for (int i = 0; i < 100; ++i) submit(id);
-    wait_for_answers();
-  }
+  device_.hold_runs(true);
+  for (int i = 0; i < 100; ++i) submit(id);
+  device_.hold_runs(false);
+  wait_for_answers();
   EXPECT_GT(device_.runs(2), 0);
   EXPECT_EQ(sink_.refused(), 0);
 }
