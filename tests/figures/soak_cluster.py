@@ -233,10 +233,11 @@ def broken_without_reason(reports, trouble):
     """Connections that broke though the front end at the other end was there; the server
     has no front end of its own to spare."""
     first, second, _ = reports
-    away = [(begin - DEADLINE, end + DEADLINE) for begin, end in trouble.frontend_away]
+    away = [(begin, end + DEADLINE) for begin, end in trouble.frontend_away]
     return [request for request in first.requests if request.outcome == "broken"] + [
         request for request in second.requests
-        if request.outcome == "broken" and not any(begin <= request.at <= end for begin, end in away)]
+        if request.outcome == "broken" and not any(begin <= request.answered and request.at <= end
+                                                   for begin, end in away)]
 
 
 def figures_of(seconds, reports, trouble, memory, count):
