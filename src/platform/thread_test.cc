@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <utility>
@@ -39,6 +41,28 @@ TEST(ThreadTest, HasItsNameCpuAndPriority) {
   EXPECT_EQ(name, "foliot-test");
   EXPECT_EQ(cpus, 1);
   EXPECT_GE(nice, 5);
+}
+
+// Of the calling thread, in ns; 0 where the kernel does not say.
+uint64_t slice() {
+  struct {  // sched_getattr(2)'s
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } attributes{};
+  EXPECT_EQ(syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0), 0);
+  return attributes.runtime;
+}
+
+TEST(ThreadTest, WhoServesHasShorterSlicesThanOthers) {
+  if (slice() == 0) GTEST_SKIP() << "this kernel has no slices of one's own";
+  uint64_t serving = 0, background = 0;
+  ASSERT_TRUE(Thread::start({.name = "serving"}, [&] { serving = slice(); }).ok());
+  ASSERT_TRUE(Thread::start({.name = "background", .nice = 5}, [&] { background = slice(); }).ok());
+  EXPECT_EQ(serving, 1'000'000u);
+  EXPECT_EQ(background, slice());
 }
 
 TEST(ThreadTest, CpuThatCannotBeUsedIsAnError) {
