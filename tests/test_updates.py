@@ -23,18 +23,6 @@ from foliot_tools.server import Server, ServerFailed, foliot_binary
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB", "compile_in_background": "false"}
 
 
-def write_constant(path, value):
-    """x [batch, 1] -> x * 0 + value: an answer that says which version gave it."""
-    return onnx_models.save(
-        path,
-        [helper.make_node("Mul", ["x", "zero"], ["nothing"], "multiply"),
-         helper.make_node("Add", ["nothing", "value"], ["y"], "add")],
-        {"x": (TensorProto.FLOAT, ["batch", 1])},
-        {"y": (TensorProto.FLOAT, ["batch", 1])},
-        {"zero": np.zeros(1, np.float32), "value": np.full(1, value, np.float32)},
-    )
-
-
 def write_slow(path, layers=200):
     """Takes seconds to compile."""
     sizes = [16 + i % 7 for i in range(layers)]
@@ -63,21 +51,35 @@ def eventually(condition, timeout=60):
         time.sleep(0.05)
 
 
-def compilers(server):
-    """Process ids of the server's compilations."""
+def children(process):
     result = []
     for status in pathlib.Path("/proc").glob("[0-9]*/status"):
         try:
-            if f"\nPPid:\t{server.process.pid}\n" in status.read_text():
+            if f"\nPPid:\t{process}\n" in status.read_text():
                 result.append(int(status.parent.name))
         except OSError:
             pass
     return result
 
 
+def stands_by(process):
+    try:
+        return b"stand-by" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def compilers(server):
+    """Process ids of the server's compilations: its children, and the copies of the one that stands by."""
+    result = []
+    for child in children(server.process.pid):
+        result += children(child) if stands_by(child) else [child]
+    return result
+
+
 @pytest.fixture
 def server(tmp_path, serve):
-    write_constant(tmp_path / "models/m/1/model.onnx", 1)
+    onnx_models.constant(tmp_path / "models/m/1/model.onnx", 1)
     server = serve(tmp_path / "models", **OPTIONS)
     server.repository = tmp_path / "models"
     return server
@@ -85,7 +87,7 @@ def server(tmp_path, serve):
 
 def test_a_new_version_takes_over_and_an_old_one_comes_back(server):
     assert ask(server) == 1
-    write_constant(server.repository / "m/2/model.onnx", 2)
+    onnx_models.constant(server.repository / "m/2/model.onnx", 2)
     assert ask(server) == 1
     assert load(server)[0] == 200
     assert ask(server) == 2
@@ -109,7 +111,7 @@ def test_no_request_is_refused_because_of_an_update(server):
     for each in clients:
         each.start()
     for version in range(2, 12):
-        write_constant(server.repository / f"m/{version}/model.onnx", version)
+        onnx_models.constant(server.repository / f"m/{version}/model.onnx", version)
         assert load(server)[0] == 200
     eventually(lambda: 11 in answers)
     stop.set()
@@ -128,7 +130,7 @@ def test_a_bad_version_is_refused_and_the_old_one_stays(server):
     entry = index(server)["m"]
     assert (entry["version"], entry["state"]) == ("1", "READY")
     assert "version 2" in entry["reason"] and "model.onnx" in entry["reason"]
-    write_constant(server.repository / "m/3/model.onnx", 3)
+    onnx_models.constant(server.repository / "m/3/model.onnx", 3)
     assert load(server)[0] == 200
     assert ask(server) == 3
     assert index(server)["m"]["reason"] == ""
@@ -157,7 +159,7 @@ def test_the_server_is_ready_while_it_loads(server):
     eventually(lambda: index(server).get("slow", {}).get("state") == "LOADING")
     assert server.get("/v2/health/ready")[0] == 200
     assert ask(server) == 1
-    write_constant(server.repository / "n/1/model.onnx", 5)
+    onnx_models.constant(server.repository / "n/1/model.onnx", 5)
     assert load(server, what="unload")[0] == 200  # does not wait for the load of another
     loading.join()
 
@@ -167,16 +169,16 @@ def test_the_server_is_ready_while_it_loads(server):
 
 @pytest.fixture
 def watching(tmp_path, serve):
-    write_constant(tmp_path / "models/m/1/model.onnx", 1)
+    onnx_models.constant(tmp_path / "models/m/1/model.onnx", 1)
     server = serve(tmp_path / "models", watch="100ms", **OPTIONS)
     server.repository = tmp_path / "models"
     return server
 
 
 def test_the_repository_is_watched(watching):
-    write_constant(watching.repository / "m/2/model.onnx", 2)
+    onnx_models.constant(watching.repository / "m/2/model.onnx", 2)
     eventually(lambda: ask(watching) == 2)
-    write_constant(watching.repository / "n/model.onnx", 7)
+    onnx_models.constant(watching.repository / "n/model.onnx", 7)
     eventually(lambda: index(watching).get("n", {}).get("state") == "READY")
     assert ask(watching, "n") == 7
     shutil.rmtree(watching.repository / "n")
@@ -188,7 +190,7 @@ def test_the_repository_is_watched(watching):
 
 
 def test_a_file_that_is_still_being_written_is_left_alone(watching):
-    whole = write_constant(watching.repository.parent / "whole.onnx", 9).read_bytes()
+    whole = onnx_models.constant(watching.repository.parent / "whole.onnx", 9).read_bytes()
     target = watching.repository / "n/model.onnx"
     target.parent.mkdir()
     with open(target, "wb", buffering=0) as file:
@@ -227,7 +229,7 @@ def test_a_compiler_that_is_killed_is_an_error_that_names_the_model(server):
 
 
 def test_compiling_gives_way_and_holds_nothing_of_the_server(tmp_path, serve):
-    write_constant(tmp_path / "models/m/1/model.onnx", 1)
+    onnx_models.constant(tmp_path / "models/m/1/model.onnx", 1)
     server = serve(tmp_path / "models", page_size="256KiB", page_cache="16MiB")
     write_slow(tmp_path / "models/slow/1/model.onnx", layers=6000)
     loading = threading.Thread(target=load, args=(server, "slow"))
@@ -245,7 +247,7 @@ def test_compiling_gives_way_and_holds_nothing_of_the_server(tmp_path, serve):
 
 def test_compiling_within_limits(tmp_path, serve):
     write_slow(tmp_path / "models/slow/1/model.onnx", layers=1000)
-    write_constant(tmp_path / "models/m/1/model.onnx", 1)
+    onnx_models.constant(tmp_path / "models/m/1/model.onnx", 1)
     server = serve(tmp_path / "models", compile_memory="200MiB", **OPTIONS)
     reason = index(server)["slow"]["reason"]
     assert "--compile-memory" in reason or "memory" in reason
@@ -275,7 +277,7 @@ def test_no_name_leads_out_of_the_repository(server, name):
 
 
 def test_a_model_that_leads_out_of_the_repository(server):
-    outside = write_constant(server.repository.parent / "outside/1/model.onnx", 4)
+    outside = onnx_models.constant(server.repository.parent / "outside/1/model.onnx", 4)
     (server.repository / "folder").symlink_to(outside.parent.parent)
     (server.repository / "file/1").mkdir(parents=True)
     (server.repository / "file/1/model.onnx").symlink_to(outside)
@@ -304,7 +306,7 @@ def test_external_data_that_leads_out_of_the_model(server, tmp_path):
 
 
 def test_a_page_cache_larger_than_the_memory_is_refused(tmp_path):
-    write_constant(tmp_path / "models/m/1/model.onnx", 1)
+    onnx_models.constant(tmp_path / "models/m/1/model.onnx", 1)
     with pytest.raises(ServerFailed) as caught:
         Server(tmp_path / "models", tmp_path / "log", page_cache="1TiB").start()
     assert caught.value.exit_code == 1
@@ -316,7 +318,7 @@ def test_memory_stays_flat_over_many_updates(server):
     some 100 KiB each."""
     def update(count):
         for i in range(count):
-            write_constant(server.repository / "m/1/model.onnx", i % 3)
+            onnx_models.constant(server.repository / "m/1/model.onnx", i % 3)
             assert load(server)[0] == 200
 
     def mappings():

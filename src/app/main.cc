@@ -26,6 +26,7 @@
 #include "platform/open_files.h"
 
 int main(int argc, char** argv) {
+  if (foliot::is_confined_compile(argc, argv)) return foliot::confined_compile(argc, argv);
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
                "foliot");
   app.footer(
@@ -41,7 +42,6 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   foliot::add_serve_command(app, exit_code);
   foliot::add_compile_command(app, exit_code);
-  foliot::add_confined_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
   foliot::add_devices_command(app, exit_code);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "platform/courtesy.h"
+
 namespace foliot {
 namespace {
 
@@ -101,7 +103,7 @@ void RepositoryService::work() {
   std::unique_lock lock(mutex_);
   while (running_) {
     lock.unlock();
-    const bool leaving = host_->sweep();
+    const bool leaving = sweep();
     lock.lock();
     if (std::optional<Job> job = take_job()) {
       lock.unlock();
@@ -120,7 +122,13 @@ void RepositoryService::work() {
   }
 }
 
+bool RepositoryService::sweep() {
+  const Courtesy courtesy;
+  return host_->sweep();
+}
+
 void RepositoryService::carry_out(Job job) {
+  const Courtesy courtesy;
   if (!job.load) return unload_now(std::move(job));
   const Status status = load_now(job.name);
   job.done(status);
@@ -142,7 +150,7 @@ Status RepositoryService::load_now(const std::string& name) {
   const bool served = found != entries->end() && found->second.state == ModelState::kReady;
   // An earlier version goes on until this one is ready, or failed.
   if (!served) catalog_->put({name, folder.version, ModelState::kLoading, {}, nullptr});
-  const Status status = folder.status.ok() ? load_folder(folder) : folder.status;
+  Status status = folder.status.ok() ? load_folder(folder) : folder.status;
   if (status.ok()) return status;
   CatalogEntry entry = served ? found->second : CatalogEntry{name, folder.version};
   entry.reason = served ? fmt::format("version {} was not taken into service: {}", folder.version, status.message())

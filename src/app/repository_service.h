@@ -61,6 +61,7 @@ class RepositoryService : public ModelRepository {
   void enqueue(Job job);
   void work();
   std::optional<Job> take_job();
+  bool sweep();
   void carry_out(Job job);
   Status load_now(const std::string& name);
   Status load_folder(const ModelFolder& folder);

@@ -1,10 +1,10 @@
 #include "platform/child_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,38 +13,14 @@
 #include <csignal>
 #include <cstring>
 
+#include "platform/courtesy.h"
+
 namespace foliot {
 namespace {
-
-constexpr int kOutputFile = 3;  // the child's first descriptor after the standard ones
 
 Status failure(std::string_view what, int error) {
   const std::string message = fmt::format("cannot {}: {}", what, std::strerror(error));
   return error == ENOENT || error == EACCES ? Status::not_found(message) : Status::resource_exhausted(message);
-}
-
-// A file without a name that holds `text`, to be read from its beginning.
-Result<Descriptor> file_of(const std::string& text) {
-  Descriptor file(::memfd_create("foliot input", MFD_CLOEXEC));
-  if (!file.is_open()) return failure("make the input of a child process", errno);
-  const ssize_t written = ::write(file.number(), text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size()) || ::lseek(file.number(), 0, SEEK_SET) != 0) {
-    return failure("write the input of a child process", errno);
-  }
-  return file;
-}
-
-struct Pipe {
-  Descriptor from;
-  Descriptor to;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure("make a pipe", errno);
-  Pipe pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-  ::fcntl(pipe.from.number(), F_SETFL, O_NONBLOCK);  // the parent's end only
-  return pipe;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -101,59 +77,79 @@ bool read_some(const Descriptor& from, std::string& to) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (is_open()) ::close(number_);
-}
-
 Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
-  FOLIOT_ASSIGN_OR_RETURN(const Descriptor input, file_of(options.input));
-  FOLIOT_ASSIGN_OR_RETURN(Pipe said, make_pipe());
-  FOLIOT_ASSIGN_OR_RETURN(Pipe complained, make_pipe());
+  FOLIOT_ASSIGN_OR_RETURN(ChildStreams streams, make_child_streams(options.input));
   FileActions files;
-  files.give(input.number(), STDIN_FILENO);
-  files.give(said.to.number(), STDOUT_FILENO);
-  files.give(complained.to.number(), STDERR_FILENO);
-  if (options.output_file >= 0) files.give(options.output_file, kOutputFile);
-  files.close_from(options.output_file >= 0 ? kOutputFile + 1 : kOutputFile);
+  files.give(streams.input.number(), STDIN_FILENO);
+  files.give(streams.said.to.number(), STDOUT_FILENO);
+  files.give(streams.complained.to.number(), STDERR_FILENO);
+  if (options.output_file >= 0) files.give(options.output_file, kChildOutputFile);
+  files.close_from(options.output_file >= 0 ? kChildOutputFile + 1 : kChildOutputFile);
   const Attributes attributes;
   pid_t process = 0;
   const int error = ::posix_spawn(&process, options.command.front().c_str(), files.get(), attributes.get(),
                                   pointers(options.command).data(), pointers(options.environment).data());
   if (error != 0) return failure(fmt::format("run {}", options.command.front()), error);
-  ChildProcess child(process);
-  child.said_ = std::move(said.from);
-  child.complained_ = std::move(complained.from);
-  return child;
+  Descriptor end(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  return ChildProcess(process, Parent::kUs, std::move(streams), std::move(end));
 }
+
+ChildProcess::ChildProcess(pid_t process, Parent parent, ChildStreams streams, Descriptor end)
+    : process_(process),
+      parent_(parent),
+      said_(std::move(streams.said.from)),
+      complained_(std::move(streams.complained.from)),
+      end_(std::move(end)) {}
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : process_(std::exchange(other.process_, 0)),
+      parent_(other.parent_),
       said_(std::move(other.said_)),
       complained_(std::move(other.complained_)),
+      end_(std::move(other.end_)),
       status_(other.status_) {}
 
 ChildProcess::~ChildProcess() {
   if (process_ == 0 || status_) return;
   kill();
-  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  has_ended(true);
 }
 
 void ChildProcess::kill() {
   if (!status_) ::kill(process_, SIGKILL);
 }
 
-bool ChildProcess::has_ended() {
+bool ChildProcess::has_ended(bool wait) {
+  if (status_) return true;
   int status = 0;
-  if (!status_ && ::waitpid(process_, &status, WNOHANG) == process_) status_ = status;
+  ssize_t answer = 0;
+  do {
+    answer = parent_ == Parent::kUs ? ::waitpid(process_, &status, wait ? 0 : WNOHANG)
+                                    : ::recv(end_.number(), &status, sizeof(status), wait ? 0 : MSG_DONTWAIT);
+  } while (answer < 0 && errno == EINTR);
+  if (answer > 0) status_ = status;
+  // A fork server that is gone has taken its child with it.
+  if (answer == 0 && parent_ == Parent::kForkServer) status_ = W_EXITCODE(0, SIGKILL);
+  if (status_) end_.close();
   return status_.has_value();
+}
+
+// Until there is something to hear.
+void ChildProcess::wait(Duration patience) const {
+  std::array<pollfd, 3> sources{
+      {{said_.number(), POLLIN, 0}, {complained_.number(), POLLIN, 0}, {end_.number(), POLLIN, 0}}};
+  const timespec timeout{.tv_sec = patience.nanoseconds() / 1'000'000'000,
+                         .tv_nsec = patience.nanoseconds() % 1'000'000'000};
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  ::sigaddset(&blocked, kCourtesySignal);
+  ::ppoll(sources.data(), sources.size(), &timeout, &blocked);
 }
 
 // A child that has ended says nothing more, so its last words are read after its
 // end is known.
 bool ChildProcess::listen(Duration patience, std::string& said, std::string& complained) {
-  std::array<pollfd, 2> sources{{{said_.number(), POLLIN, 0}, {complained_.number(), POLLIN, 0}}};
-  if (!status_) ::poll(sources.data(), sources.size(), static_cast<int>(patience.to_milliseconds()));
+  if (!status_) wait(patience);
   const bool ended = has_ended();
   if (said_.is_open() && !read_some(said_, said)) said_.close();
   if (complained_.is_open() && !read_some(complained_, complained)) complained_.close();

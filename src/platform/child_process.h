@@ -18,33 +18,16 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "platform/child_streams.h"
+#include "platform/descriptor.h"
 
 namespace foliot {
-
-// A file descriptor that closes itself.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor();
-  bool is_open() const { return number_ >= 0; }
-  int number() const { return number_; }
-  void close() { *this = Descriptor(); }
-
- private:
-  int number_ = -1;
-};
 
 struct ChildOptions {
   std::vector<std::string> command;      // the program's path and its arguments
   std::vector<std::string> environment;  // NAME=VALUE
   std::string input{};                   // what it reads as its standard input
-  int output_file = -1;                  // becomes the child's descriptor 3
+  int output_file = -1;                  // becomes its kChildOutputFile
 };
 
 // Threading: one thread.
@@ -72,12 +55,18 @@ class ChildProcess {
   std::string ending() const;  // "exit code 1", "signal 11 (Segmentation fault)"
 
  private:
-  explicit ChildProcess(pid_t process) : process_(process) {}
-  bool has_ended();
+  friend class ForkServer;
+  enum class Parent { kUs, kForkServer };
+  // `end` can be read when it has ended: how it did, if its parent is a fork server.
+  ChildProcess(pid_t process, Parent parent, ChildStreams streams, Descriptor end);
+  void wait(Duration patience) const;
+  bool has_ended(bool wait = false);
 
   pid_t process_;
+  Parent parent_;
   Descriptor said_;
   Descriptor complained_;
+  Descriptor end_;
   std::optional<int> status_;  // as waitpid() gives it
 };
 

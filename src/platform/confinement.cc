@@ -19,7 +19,7 @@
 #include <memory>
 #include <optional>
 
-#include "platform/child_process.h"
+#include "platform/descriptor.h"
 
 namespace foliot {
 namespace {

@@ -65,9 +65,8 @@ class EventLoop {
 
   // Call once. Errors: those of Thread::start().
   Status start() {
-    Result<Thread> thread = Thread::start(options_.thread, [this] { run(); });
-    if (thread.ok()) thread_ = std::move(thread).value();
-    return thread.status();
+    FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start(options_.thread, [this] { run(); }));
+    return Status();
   }
 
   // False if the inbox is full or the loop is being stopped, and the event is

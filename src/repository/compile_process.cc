@@ -17,6 +17,7 @@
 #include "platform/child_process.h"
 #include "platform/clock.h"
 #include "platform/confinement.h"
+#include "platform/courtesy.h"
 #include "program/package.h"
 
 namespace foliot {
@@ -124,6 +125,8 @@ void say(const CompileLine& line) {
 Status compile_as_asked(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   FOLIOT_ASSIGN_OR_RETURN(const CompileRequest request, decode_request(input));
+  std::optional<Courtesy> courtesy;
+  if (request.background) courtesy.emplace();
   std::filesystem::path folder = request.model.parent_path();
   if (folder.empty()) folder = ".";
   FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine({.readable = {folder, request.model},
@@ -144,11 +147,31 @@ Status compile_as_asked(const std::function<std::unique_ptr<Device>(uint32_t thr
 Status CompileProcess::compile(CompileRequest request, int output, const CompileWatch& watch) {
   request.memory_bytes = limits_.memory_bytes;
   request.cpu_time = limits_.cpu_time;
-  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start({.command = command_,
-                                                                   .environment = environment(request.background),
-                                                                   .input = encode_request(request),
-                                                                   .output_file = output}));
+  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, start(request, output));
   return Conversation(request, watch, unconfined_).run(std::move(child));
+}
+
+Result<ChildProcess> CompileProcess::start(const CompileRequest& request, int output) {
+  const std::string input = encode_request(request);
+  if (!request.background) {
+    return ChildProcess::start(
+        {.command = command_, .environment = environment(false), .input = input, .output_file = output});
+  }
+  Result<ChildProcess> child = start_copy(input, output);
+  const bool nobody_stood_by = child.status().code() == StatusCode::kUnavailable;  // somebody ended it
+  return nobody_stood_by ? start_copy(input, output) : std::move(child);
+}
+
+Result<ChildProcess> CompileProcess::start_copy(const std::string& input, int output) {
+  if (!stands_by_) {
+    std::vector<std::string> command = command_;
+    command.emplace_back(kStandBy);
+    FOLIOT_ASSIGN_OR_RETURN(ForkServer server, ForkServer::start(command, environment(true)));
+    stands_by_.emplace(std::move(server));
+  }
+  Result<ChildProcess> child = stands_by_->fork(input, output);
+  if (!child.ok()) stands_by_.reset();
+  return child;
 }
 
 int serve_compile_request(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {

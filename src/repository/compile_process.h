@@ -1,5 +1,6 @@
 // CompileProcess: compiles models in a process of its own, since a model file can
-// be anything. The process is confined (platform/confinement.h) before it opens
+// be anything. One in the background, while models are served, is a copy of a process
+// that stands by (platform/fork_server.h). The process is confined (platform/confinement.h) before it opens
 // the file, and what it writes is checked when it is opened (program/package.h).
 // Whatever it does, the server goes on.
 #ifndef FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
@@ -7,13 +8,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "device/device.h"
+#include "platform/fork_server.h"
 #include "repository/compile_dialogue.h"
 
 namespace foliot {
@@ -33,10 +37,13 @@ struct CompileWatch {
   std::function<bool()> cancelled;  // asked several times a second
 };
 
+inline constexpr std::string_view kStandBy = "stand-by";
+
 // Threading: one thread at a time.
 class CompileProcess {
  public:
-  // `command`: the program that runs serve_compile_request(), and its arguments.
+  // `command`: the program that runs serve_compile_request(), and its arguments. With
+  // kStandBy after them it calls serve_forks() before.
   CompileProcess(std::vector<std::string> command, const CompileLimits& limits)
       : command_(std::move(command)), limits_(limits) {}
 
@@ -50,8 +57,12 @@ class CompileProcess {
   const std::set<std::string>& unconfined() const { return unconfined_; }
 
  private:
+  Result<ChildProcess> start(const CompileRequest& request, int output);
+  Result<ChildProcess> start_copy(const std::string& input, int output);
+
   std::vector<std::string> command_;
   CompileLimits limits_;
+  std::optional<ForkServer> stands_by_;
   std::set<std::string> unconfined_;
 };
 

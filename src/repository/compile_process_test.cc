@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include "platform/child_process.h"
+#include "platform/descriptor.h"
 
 namespace foliot {
 namespace {

@@ -20,6 +20,7 @@ import argparse
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,12 +55,20 @@ def write_guest(folder, name, version):
     (folder / name / "model.toml").write_text("batch_sizes = [1, 4]\n")
 
 
-def changes(folder, count):
-    """(what is done, the files to write first, the model, load or unload), in order."""
+def write_guests(folder, count):
+    """Beforehand and elsewhere: whoever makes a model does so on another machine."""
+    for name in (f"guest_{i}" for i in range(count)):
+        for version in (1, 2):
+            write_guest(folder, name, version)
+
+
+def changes(folder, guests, count):
+    """(what is done, what to do first, the model, load or unload), in order."""
     names = [f"guest_{i}" for i in range(count)]
-    for version in (1, 2):
-        for name in names:
-            yield ("add", "update")[version - 1], lambda n=name, v=version: write_guest(folder, n, v), name, "load"
+    for name in names:
+        yield "add", lambda n=name: shutil.copytree(guests / n, folder / n, ignore=lambda *_: ["2"]), name, "load"
+    for name in names:
+        yield "update", lambda n=name: (guests / n / "2").rename(folder / n / "2"), name, "load"
     for name in names:
         yield "remove", lambda: None, name, "unload"
 
@@ -99,8 +108,8 @@ def alternate(server, steps, options):
                 if step is None:
                     left = False
                     break
-                what, write, name, action = step
-                write()
+                what, put_files, name, action = step
+                put_files()
                 status, answer = server.post(f"/v2/repository/models/{name}/{action}")
                 assert status == 200, answer
                 done[what] = done.get(what, 0) + 1
@@ -149,10 +158,11 @@ def measure(options):
     with tempfile.TemporaryDirectory(prefix="foliot-updates-") as folder:
         folder = pathlib.Path(folder)
         write_served(folder / "models")
+        write_guests(folder / "guests", options.models)
         say("compiling what is served throughout")
         with Server(folder / "models", folder / "console", page_size="256KiB", page_cache="128MiB",
                     log=folder / "log") as server:
-            steps = changes(folder / "models", options.models)
+            steps = changes(folder / "models", folder / "guests", options.models)
             load = start_load(server, options.rate, options.seconds + 10)
             while not any(SERVED[-1] in name for name in server.metrics()):
                 time.sleep(0.5)

@@ -1,24 +1,26 @@
 #include "app/commands/confined_compile_command.h"
 
+#include <string_view>
+
 #include "device/cpu/cpu_device.h"
+#include "platform/fork_server.h"
 #include "repository/compile_process.h"
 
 namespace foliot {
 namespace {
 
-constexpr const char* kName = "confined-compile";
+constexpr std::string_view kName = "confined-compile";
 
 }  // namespace
 
-void add_confined_compile_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(kName, "The process in which a server compiles a model");
-  command->group("");  // not shown
-  command->callback([&exit_code] {
-    exit_code = serve_compile_request(
-        [](uint32_t threads) { return make_cpu_device({.threads = threads, .lock_memory = false}); });
-  });
-}
+std::vector<std::string> confined_compile_command() { return {"/proc/self/exe", std::string(kName)}; }
 
-std::vector<std::string> confined_compile_command() { return {"/proc/self/exe", kName}; }
+bool is_confined_compile(int argc, char** argv) { return argc >= 2 && argv[1] == kName; }
+
+int confined_compile(int argc, char** argv) {
+  if (argc > 2 && argv[2] == kStandBy) serve_forks();
+  return serve_compile_request(
+      [](uint32_t threads) { return make_cpu_device({.threads = threads, .lock_memory = false}); });
+}
 
 }  // namespace foliot

@@ -3,15 +3,18 @@
 #ifndef FOLIOT_APP_COMMANDS_CONFINED_COMPILE_COMMAND_H_
 #define FOLIOT_APP_COMMANDS_CONFINED_COMPILE_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 namespace foliot {
 
-void add_confined_compile_command(CLI::App& app, int& exit_code);
 // This program, told to be that process.
 std::vector<std::string> confined_compile_command();
+// Whether it was. Asked before anything else is done, which would take as long as
+// compiling a small model does.
+bool is_confined_compile(int argc, char** argv);
+// Returns the exit code.
+int confined_compile(int argc, char** argv);
 
 }  // namespace foliot
 

@@ -28,7 +28,7 @@
 namespace foliot {
 namespace {
 
-const char* const kFooter =
+constexpr const char* kFooter =
     R"(Inputs and outputs are NumPy arrays (.npy). The first dimension of every input counts rows, which run in batches of
 the largest size that was compiled and divides them, or of --batch. A model.toml beside the model is heeded.
 

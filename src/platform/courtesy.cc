@@ -1,0 +1,47 @@
+#include "platform/courtesy.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace foliot {
+namespace {
+
+constexpr long kNanosecondsBetweenOffers = 500'000;
+
+void offer_processor(int /*signal*/) {
+  const int interrupted = errno;
+  sched_yield();
+  errno = interrupted;
+}
+
+bool handle_signal() {
+  struct sigaction action {};
+  action.sa_handler = &offer_processor;
+  action.sa_flags = SA_RESTART;
+  return sigaction(kCourtesySignal, &action, nullptr) == 0;
+}
+
+}  // namespace
+
+Courtesy::Courtesy() {
+  static const bool handled = handle_signal();
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = kCourtesySignal;
+  event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+  timer_t timer{};
+  if (!handled || timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return;
+  timer_ = timer;
+  const timespec period{.tv_sec = 0, .tv_nsec = kNanosecondsBetweenOffers};
+  const itimerspec forever{.it_interval = period, .it_value = period};
+  timer_settime(timer, 0, &forever, nullptr);
+}
+
+Courtesy::~Courtesy() {
+  if (timer_) timer_delete(*timer_);
+}
+
+}  // namespace foliot
