@@ -3,10 +3,16 @@ was, and whoever asks as one should is answered meanwhile."""
 
 import http.client
 import json
+import pathlib
+import queue
 import time
 import urllib.request
 
+import numpy as np
 import pytest
+from tritonclient.grpc import InferenceServerClient as GrpcClient
+from tritonclient.grpc import InferInput
+from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster
 from foliot_tools.hostile import Attack
@@ -47,13 +53,19 @@ class Client:
             time.sleep(0.05)
 
 
+def pixels():
+    tensor = InferInput("pixels", [1, 64], "FP32")
+    tensor.set_data_from_numpy(np.zeros((1, 64), np.float32))
+    return tensor
+
+
 def again(ask, seconds=15):
     """Until it works: who is told to try again does so."""
     end = time.monotonic() + seconds
     while True:
         try:
             return ask()
-        except (AssertionError, OSError):
+        except (AssertionError, OSError, InferenceServerException):
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)
@@ -110,6 +122,23 @@ def test_grpc(server, kind):
     with Attack(kind, server.grpc, 50):
         known.ask_for(3)
         assert server.memory_bytes() - before < 150 * MIB
+
+
+def test_grpc_connections_that_do_nothing_make_room(server):
+    descriptors = pathlib.Path(f"/proc/{server.process.pid}/fd")
+    calling, answers = GrpcClient(server.grpc), queue.Queue()
+    calling.start_stream(lambda result, error: answers.put(error))  # it says nothing for a while
+    before = len(list(descriptors.iterdir()))
+    with Attack("idle", server.grpc, 300) as attack:
+        end = time.monotonic() + 6
+        while time.monotonic() < end:
+            assert len(list(descriptors.iterdir())) < before + 110  # those that end are still there for a moment
+            time.sleep(0.1)
+        again(lambda: GrpcClient(server.grpc).is_server_live())  # in the place of one that has been idle for longer
+        calling.async_stream_infer("dense", [pixels()])
+        assert answers.get(timeout=30) is None
+    calling.stop_stream()
+    assert attack.report["closed"] > 200
 
 
 @pytest.mark.parametrize("port", ["http", "metrics"])

@@ -99,6 +99,7 @@ GrpcServerOptions grpc_options(const FrontendOptions& options) {
           .body_bytes_max = options.body_bytes_max,
           .bodies_bytes_max = options.bodies_bytes_max,
           .header_bytes_max = options.header_bytes_max,
+          .connections_max = options.connections_max,
           .idle_timeout = options.idle_timeout,
           .requests_in_flight_max = options.requests_in_flight_max,
           .repository_api = !options.admin_port,

@@ -1,13 +1,15 @@
 // GrpcServer: the Open Inference Protocol v2 and the standard health check over
-// gRPC, on one completion queue with one thread.
+// gRPC, on one completion queue with one thread (frontend/grpc_calls.h). Another takes
+// connections in (frontend/grpc_acceptor.h).
 //
 // A stream (ModelStreamInfer) carries many requests at once, answered as they
 // complete; one that has too many unanswered is not read from until it catches up.
 //
 // Limits: RESOURCE_EXHAUSTED for a message or metadata over its limit. A connection
 // that has not said hello in some seconds, or has no call for the idle timeout, is
-// closed. Where the bytes of all messages under way would take more than their
-// memory, gRPC closes connections, idle ones first.
+// closed; one more than there may be takes the place of an idle one, or is closed. Where
+// the bytes of all messages under way would take more than their memory, gRPC closes
+// connections, idle ones first.
 #ifndef FOLIOT_FRONTEND_GRPC_SERVER_H_
 #define FOLIOT_FRONTEND_GRPC_SERVER_H_
 
@@ -26,10 +28,11 @@ namespace foliot {
 
 struct GrpcServerOptions {
   std::string address;
-  uint16_t port = 0;                    // 0: any free one
-  uint64_t body_bytes_max = 0;          // of one message
-  uint64_t bodies_bytes_max = 0;        // of all that are being read or answered
-  uint32_t header_bytes_max = 0;        // of a call's metadata
+  uint16_t port = 0;              // 0: any free one
+  uint64_t body_bytes_max = 0;    // of one message
+  uint64_t bodies_bytes_max = 0;  // of all that are being read or answered
+  uint32_t header_bytes_max = 0;  // of a call's metadata
+  uint32_t connections_max = 0;
   Duration idle_timeout;                // of connections without a call
   uint32_t requests_in_flight_max = 0;  // of the whole front end
   bool repository_api = true;           // models can be listed, loaded and unloaded
@@ -44,7 +47,8 @@ class GrpcServer {
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  // Errors: kAlreadyExists if the address and port cannot be had.
+  // Errors: kAlreadyExists if the port is in use, kInvalidArgument for an address that
+  // is not this machine's.
   Status start();
   // Ends every call and joins the thread. REQUIRES: no completion follows.
   void stop();

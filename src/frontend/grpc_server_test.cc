@@ -8,9 +8,11 @@
 #include <health.grpc.pb.h>
 #include <inference.grpc.pb.h>
 
+#include <boost/asio.hpp>
 #include <cstring>
 #include <set>
 
+#include "access/test_certificates.h"
 #include "frontend/fake_controller.h"
 
 namespace foliot {
@@ -399,6 +401,85 @@ TEST_F(GrpcServerTest, CountsWhatHappened) {
   EXPECT_EQ(call<inference::ModelStatisticsResponse>(&Stub::ModelStatistics, inference::ModelStatisticsRequest())
                 .model_stats_size(),
             3);
+}
+
+// Has room for one connection.
+class GrpcConnectionsTest : public ::testing::Test {
+ protected:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  void start(const std::function<void(FrontendOptions&)>& change = [](FrontendOptions&) {}) {
+    FrontendOptions options;
+    options.connections_max = 1;
+    change(options);
+    server_.emplace(options);
+  }
+  // A client that has said hello, and was answered.
+  Socket greet() {
+    Socket client(context_);
+    client.connect({boost::asio::ip::address_v4::loopback(), server_->frontend->grpc_port()});
+    boost::asio::write(client,
+                       boost::asio::buffer(std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33)));
+    char byte;
+    boost::asio::read(client, boost::asio::buffer(&byte, 1));
+    return client;
+  }
+  // Of a client that tries again and again, for as long as there is hope.
+  grpc::Status ask(const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetSslTargetNameOverride("localhost");  // resolving it leaks some bytes
+    const auto channel =
+        grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", server_->frontend->grpc_port()), credentials, arguments);
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    grpc::health::v1::HealthCheckResponse response;
+    return grpc::health::v1::Health::NewStub(channel)->Check(&context, {}, &response);
+  }
+  bool answers_another() { return ask().ok(); }
+
+  boost::asio::io_context context_;
+  std::optional<TestServer> server_;
+};
+
+TEST_F(GrpcConnectionsTest, OneMoreIsRefused) {
+  start();
+  const Socket first = greet();
+  EXPECT_ANY_THROW(greet());
+}
+
+TEST_F(GrpcConnectionsTest, AClientThatClosesMakesRoom) {
+  start();
+  greet();
+  EXPECT_TRUE(answers_another());
+}
+
+TEST_F(GrpcConnectionsTest, AClientThatResetsMakesRoom) {
+  start();
+  greet().set_option(boost::asio::socket_base::linger(true, 0));
+  EXPECT_TRUE(answers_another());
+}
+
+TEST_F(GrpcConnectionsTest, AClientThatSaysNoMoreMakesRoom) {
+  start();
+  Socket client = greet();
+  client.shutdown(Socket::shutdown_send);
+  EXPECT_TRUE(answers_another());
+}
+
+TEST_F(GrpcConnectionsTest, AClientThatIsIdleTooLongMakesRoom) {
+  start([](FrontendOptions& options) { options.idle_timeout = Duration::milliseconds(100); });
+  const Socket client = greet();
+  EXPECT_TRUE(answers_another());
+}
+
+TEST_F(GrpcConnectionsTest, ClientsThatSpeakTlsMakeRoom) {
+  const TestCertificate identity = make_test_certificate();
+  start([&](FrontendOptions& options) { options.tls = TlsIdentity{identity.certificate, identity.private_key, ""}; });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask(grpc::SslCredentials({identity.certificate, "", ""})).ok());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "frontend/call_error.h"
 #include "frontend/http_stream.h"
 #include "frontend/inflate.h"
+#include "frontend/listener.h"
 
 namespace foliot {
 namespace {
@@ -450,21 +451,8 @@ Status HttpServer::State::prepare_tls() {
 }
 
 Status HttpServer::State::bind() {
-  error_code error;
-  const auto address = net::ip::make_address(options.address, error);
-  if (error) return Status::invalid_argument(fmt::format("'{}' is not an IP address", options.address));
-  const tcp::endpoint endpoint(address, options.port);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  FOLIOT_RETURN_IF_ERROR(listen_at(acceptor, options.address, options.port, options.port_flag));
   StampedSocket::enable_stamps(acceptor);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
-  if (error == net::error::address_in_use)
-    return Status::already_exists(fmt::format("port {} of {} is in use; choose another with {}", options.port,
-                                              options.address, options.port_flag));
-  if (error)
-    return Status::invalid_argument(fmt::format("cannot listen on port {} of {}: {}; choose another with {}",
-                                                options.port, options.address, error.message(), options.port_flag));
   port = acceptor.local_endpoint().port();
   return Status::ok_status();
 }

@@ -48,7 +48,7 @@ class Mailbox {
   std::function<void()> wake_;
   std::atomic<bool> awake_{false};
   std::mutex mutex_;
-  std::vector<std::function<void()>> tasks_;  // guarded by mutex_; one per load or unload in progress
+  std::vector<std::function<void()>> tasks_;  // guarded by mutex_; one per load or unload in progress, and few others
   bool closed_ = false;                       // guarded by mutex_
 };
 

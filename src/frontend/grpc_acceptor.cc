@@ -1,0 +1,141 @@
+#include "frontend/grpc_acceptor.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "frontend/listener.h"
+
+namespace foliot {
+namespace {
+
+constexpr Duration kLookInterval = Duration::milliseconds(100);
+// After each connection, whether there was room for it or not.
+constexpr std::chrono::microseconds kPause{200};
+constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
+
+// Of no other socket since the machine started. nullopt: it is no socket.
+std::optional<uint64_t> cookie_of(int descriptor) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
+  return cookie;
+}
+
+// For how long nothing came or went.
+Duration silence_of(int descriptor) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Duration();
+  return Duration::milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent));
+}
+
+uint16_t peer_port_of(int descriptor) {
+  sockaddr_in6 peer{};  // the port of an IPv4 address is at the same place
+  socklen_t size = sizeof peer;
+  getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size);
+  return ntohs(peer.sin6_port);
+}
+
+}  // namespace
+
+Result<uint16_t> GrpcAcceptor::listen(const std::string& address, uint16_t port) {
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::acceptor acceptor(context);
+  FOLIOT_RETURN_IF_ERROR(listen_at(acceptor, address, port, "--grpc-port"));
+  const uint16_t bound = acceptor.local_endpoint().port();
+  listener_ = acceptor.release();
+  return bound;
+}
+
+void GrpcAcceptor::start(std::unique_ptr<Server> server) {
+  server_ = std::move(server);
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "foliot-accept");
+    run();
+  });
+}
+
+void GrpcAcceptor::stop() {
+  stopping_ = true;
+  if (thread_.joinable()) {
+    shutdown(listener_, SHUT_RDWR);  // ends a wait for connections
+    thread_.join();
+  }
+  if (listener_ >= 0) close(std::exchange(listener_, -1));
+}
+
+void GrpcAcceptor::run() {
+  while (true) {
+    const int descriptor = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor >= 0) take(descriptor);
+    if (stopping_) return;
+    std::this_thread::sleep_for(descriptor >= 0 ? kPause : kPauseWithoutDescriptors);
+  }
+}
+
+void GrpcAcceptor::take(int descriptor) {
+  if (!make_room()) {
+    close(descriptor);
+    return;
+  }
+  const int on = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  given_[descriptor] = cookie_of(descriptor).value_or(0);
+  Server::NewConnectionParameters connection;
+  connection.listener_fd = listener_;
+  connection.fd = descriptor;
+  server_->HandleNewConnection(&connection);
+}
+
+bool GrpcAcceptor::make_room() {
+  if (given_.size() < options_.connections_max) return true;
+  if (options_.now() >= next_look_) look();
+  if (given_.size() < options_.connections_max) return true;
+  while (!idle_.empty()) {
+    const int descriptor = idle_.back();
+    idle_.pop_back();
+    if (end_if_idle(descriptor)) return true;
+  }
+  return false;
+}
+
+void GrpcAcceptor::look() {
+  next_look_ = options_.now() + kLookInterval;
+  std::erase_if(given_, [](const auto& each) { return cookie_of(each.first) != each.second; });
+  std::vector<std::pair<Duration, int>> idle;  // for how long, which
+  for (const auto& [descriptor, cookie] : given_) {
+    const Duration silence = silence_of(descriptor);
+    if (silence >= options_.idle_before_others) idle.emplace_back(silence, descriptor);
+  }
+  idle_.clear();
+  if (idle.empty()) return;
+  const std::unordered_set<uint16_t> calling = options_.calling_ports();
+  std::ranges::sort(idle);
+  for (const auto& [silence, descriptor] : idle) {
+    if (!calling.contains(peer_port_of(descriptor))) idle_.push_back(descriptor);
+  }
+}
+
+// Who is still as silent has begun and ended no call since the look. gRPC finds the
+// connection ended, and closes it. What this holds meanwhile stays the same connection,
+// whatever gRPC does: the number alone could be another's from one moment to the next.
+bool GrpcAcceptor::end_if_idle(int descriptor) {
+  const int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (held < 0) return false;
+  const bool idle = cookie_of(held) == given_.at(descriptor) && silence_of(held) >= options_.idle_before_others;
+  if (idle) shutdown(held, SHUT_RDWR);
+  close(held);
+  if (idle) given_.erase(descriptor);
+  return idle;
+}
+
+}  // namespace foliot

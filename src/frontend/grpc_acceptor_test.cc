@@ -1,0 +1,240 @@
+// Real sockets, and a server that only keeps what it is given.
+#include "frontend/grpc_acceptor.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace foliot {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+// What was handed over; its owner closes it.
+class Taken {
+ public:
+  void add(int descriptor) {
+    {
+      std::lock_guard lock(mutex_);
+      descriptors_.push_back(descriptor);
+    }
+    changed_.notify_all();
+  }
+  // The one of number `index`.
+  int await(size_t index) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return descriptors_.size() > index; });
+    return descriptors_[index];
+  }
+  size_t count() {
+    std::lock_guard lock(mutex_);
+    return descriptors_.size();
+  }
+  ~Taken() {
+    for (const int descriptor : descriptors_) close(descriptor);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> descriptors_;
+};
+
+class KeepingServer : public GrpcAcceptor::Server {
+ public:
+  explicit KeepingServer(Taken& taken) : taken_(taken) {}
+  void HandleNewConnection(NewConnectionParameters* connection) override { taken_.add(connection->fd); }
+
+ private:
+  Taken& taken_;
+};
+
+class GrpcAcceptorTest : public ::testing::Test {
+ protected:
+  explicit GrpcAcceptorTest(Duration idle_before_others = Duration::seconds(3600))
+      : acceptor_({.connections_max = 2,
+                   .idle_before_others = idle_before_others,
+                   .now = [this] { return TimePoint::from_nanoseconds(now_ns_); },
+                   .calling_ports = [this] { return calling_ports(); }}) {}
+  void SetUp() override {
+    const auto port = acceptor_.listen("127.0.0.1", 0);
+    ASSERT_TRUE(port.ok()) << port.status().message();
+    endpoint_ = tcp::endpoint(boost::asio::ip::address_v4::loopback(), *port);
+  }
+  void start() { acceptor_.start(std::make_unique<KeepingServer>(taken_)); }
+  tcp::socket connect() {
+    tcp::socket client(context_);
+    client.connect(endpoint_);
+    return client;
+  }
+  // Waits for it.
+  static bool is_closed(tcp::socket& client) {
+    char byte;
+    error_code error;
+    client.receive(boost::asio::buffer(&byte, 1), 0, error);
+    return error == boost::asio::error::eof || error == boost::asio::error::connection_reset;
+  }
+  void advance(Duration time) { now_ns_ += time.nanoseconds(); }
+  void begin_call(const tcp::socket& client) {
+    std::lock_guard lock(mutex_);
+    calling_ports_.insert(client.local_endpoint().port());
+  }
+
+  boost::asio::io_context context_;
+  tcp::endpoint endpoint_;
+  Taken taken_;
+
+ private:
+  std::unordered_set<uint16_t> calling_ports() {
+    std::lock_guard lock(mutex_);
+    return calling_ports_;
+  }
+
+  std::atomic<int64_t> now_ns_{0};
+  std::mutex mutex_;
+  std::unordered_set<uint16_t> calling_ports_;
+
+ protected:
+  GrpcAcceptor acceptor_;
+};
+
+// Whoever has no call gives way.
+class GrpcAcceptorIdleTest : public GrpcAcceptorTest {
+ protected:
+  GrpcAcceptorIdleTest() : GrpcAcceptorTest(Duration()) {}
+};
+
+TEST_F(GrpcAcceptorTest, HandsOverWhatConnects) {
+  start();
+  const tcp::socket client = connect();
+  const int descriptor = taken_.await(0);
+  EXPECT_NE(fcntl(descriptor, F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_NE(fcntl(descriptor, F_GETFD) & FD_CLOEXEC, 0);
+  int no_delay = 0;
+  socklen_t size = sizeof no_delay;
+  ASSERT_EQ(getsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &no_delay, &size), 0);
+  EXPECT_EQ(no_delay, 1);
+}
+
+TEST_F(GrpcAcceptorTest, WhatCameBeforeItBeganIsHandedOver) {
+  const tcp::socket client = connect();
+  start();
+  taken_.await(0);
+}
+
+TEST_F(GrpcAcceptorTest, OneMoreThanThereMayBeIsClosed) {
+  start();
+  tcp::socket first = connect();
+  const tcp::socket second = connect();
+  tcp::socket third = connect();
+  EXPECT_TRUE(is_closed(third));
+  EXPECT_EQ(taken_.count(), 2u);
+}
+
+TEST_F(GrpcAcceptorTest, WhatTheServerClosesMakesRoom) {
+  start();
+  tcp::socket first = connect();
+  const tcp::socket second = connect();
+  tcp::socket third = connect();
+  EXPECT_TRUE(is_closed(third));
+  // Something else has its number by now.
+  const int number = taken_.await(0);
+  ASSERT_EQ(dup2(first.native_handle(), number), number);
+  tcp::socket soon = connect();
+  EXPECT_TRUE(is_closed(soon)) << "it looked a moment ago";
+  advance(Duration::milliseconds(100));
+  const tcp::socket later = connect();
+  taken_.await(2);
+  tcp::socket fourth = connect();
+  EXPECT_TRUE(is_closed(fourth));
+}
+
+TEST_F(GrpcAcceptorIdleTest, WhoHasBeenIdleForLongestGivesWay) {
+  start();
+  tcp::socket first = connect();
+  tcp::socket second = connect();
+  taken_.await(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  second.send(boost::asio::buffer("still here"));
+  const tcp::socket third = connect();
+  taken_.await(2);
+  EXPECT_TRUE(is_closed(first));
+}
+
+TEST_F(GrpcAcceptorIdleTest, WhoHasACallDoesNot) {
+  start();
+  tcp::socket first = connect();
+  tcp::socket second = connect();
+  begin_call(first);
+  const tcp::socket third = connect();
+  taken_.await(2);
+  EXPECT_TRUE(is_closed(second));
+  begin_call(third);
+  advance(Duration::milliseconds(100));
+  tcp::socket fourth = connect();
+  EXPECT_TRUE(is_closed(fourth));
+}
+
+TEST_F(GrpcAcceptorTest, WhatWaitsIsClosedWhenItStops) {
+  tcp::socket client = connect();
+  acceptor_.stop();
+  EXPECT_TRUE(is_closed(client));
+  error_code error;
+  tcp::socket(context_).connect(endpoint_, error);
+  EXPECT_EQ(error, boost::asio::error::connection_refused);
+}
+
+TEST_F(GrpcAcceptorTest, StopsWhileItWaits) {
+  start();
+  const tcp::socket client = connect();
+  taken_.await(0);
+  acceptor_.stop();
+  error_code error;
+  tcp::socket(context_).connect(endpoint_, error);
+  EXPECT_EQ(error, boost::asio::error::connection_refused);
+}
+
+// Leaves the process no descriptors for what comes after the first connection.
+class LastServer : public GrpcAcceptor::Server {
+ public:
+  explicit LastServer(Taken& taken) : taken_(taken) {}
+  void HandleNewConnection(NewConnectionParameters* connection) override {
+    Taken& taken = taken_;  // sanitizers need descriptors themselves to look at `this`
+    if (taken.count() == 0) {
+      rlimit limit{};
+      getrlimit(RLIMIT_NOFILE, &limit);
+      limit.rlim_cur = 0;
+      setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    taken.add(connection->fd);
+  }
+
+ private:
+  Taken& taken_;
+};
+
+TEST_F(GrpcAcceptorTest, WithoutDescriptorsConnectionsWait) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const tcp::socket first = connect(), second = connect();
+  acceptor_.start(std::make_unique<LastServer>(taken_));
+  taken_.await(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const size_t taken_without = taken_.count();
+  setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_EQ(taken_without, 1u);
+  taken_.await(1);
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,67 @@
+#include "frontend/grpc_calls.h"
+
+#include <charconv>
+#include <future>
+#include <string>
+
+namespace foliot {
+
+grpc::Status to_grpc(const CallError& error) { return {static_cast<grpc::StatusCode>(error.grpc_code), error.message}; }
+grpc::Status to_grpc(const Status& status) { return status.ok() ? grpc::Status::OK : to_grpc(call_error(status)); }
+
+uint16_t GrpcCall::peer_port() const {
+  const std::string peer = context_.peer();  // ipv4:192.0.2.1:80
+  uint16_t port = 0;
+  std::from_chars(peer.data() + peer.rfind(':') + 1, peer.data() + peer.size(), port);
+  return port;
+}
+
+std::optional<grpc::Status> GrpcCall::turned_away(std::optional<Scope> scope, std::string_view what) const {
+  const Gate& gate = calls_.gate();
+  if (gate.open() || !scope) return std::nullopt;
+  const auto error = gate.turn_away(authorization(), *scope, context_.peer(), what);
+  if (!error) return std::nullopt;
+  return to_grpc(*error);
+}
+
+std::shared_ptr<Tenant> GrpcCall::tenant() const { return calls_.gate().tenant_of(authorization()); }
+
+std::string_view GrpcCall::authorization() const {
+  const auto shown = context_.client_metadata().find("authorization");
+  if (shown == context_.client_metadata().end()) return {};
+  return {shown->second.data(), shown->second.size()};
+}
+
+GrpcCalls::GrpcCalls(InferenceService& service, const Gate& gate, uint32_t requests_in_flight_max)
+    : service_(service), gate_(gate), mailbox_(std::make_shared<Mailbox>(requests_in_flight_max, [this] {
+        // Long past, or gRPC would round it up to the next millisecond.
+        mail_alarm_.Set(queue_.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), mail_tag_.pointer());
+      })) {}
+
+void GrpcCalls::run() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) static_cast<GrpcEvent*>(tag)->happen(ok);
+  all_.clear();
+}
+
+void GrpcCalls::shut_down() {
+  // By the queue's own thread, so that none of its operations begins after that.
+  mailbox_->post([this] {
+    stopping_ = true;
+    mailbox_->close();
+    queue_->Shutdown();
+  });
+}
+
+std::unordered_set<uint16_t> GrpcCalls::calling_ports() {
+  const auto answer = std::make_shared<std::promise<std::unordered_set<uint16_t>>>();
+  mailbox_->post([this, answer] {
+    std::unordered_set<uint16_t> ports;
+    for (const auto& call : all_) ports.insert(call->peer_port());
+    answer->set_value(std::move(ports));
+  });
+  return answer->get_future().get();
+}
+
+}  // namespace foliot

@@ -1,0 +1,123 @@
+// GrpcCalls: the calls of one gRPC server, those under way and the readiness to accept
+// more, and the loop that serves them on one completion queue.
+//
+// Threading: the I/O thread calls run(), which calls everything else, but for what is
+// called before it and what says otherwise.
+#ifndef FOLIOT_FRONTEND_GRPC_CALLS_H_
+#define FOLIOT_FRONTEND_GRPC_CALLS_H_
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "base/status.h"
+#include "frontend/call_error.h"
+#include "frontend/gate.h"
+#include "frontend/inference_service.h"
+#include "frontend/mailbox.h"
+
+namespace foliot {
+
+class GrpcCalls;
+
+grpc::Status to_grpc(const CallError& error);
+grpc::Status to_grpc(const Status& status);
+
+// What the completion queue hands back.
+class GrpcEvent {
+ public:
+  virtual void happen(bool ok) = 0;
+
+ protected:
+  ~GrpcEvent() = default;
+};
+
+// An event that calls a method of what it is part of.
+template <typename Owner>
+class GrpcTag final : public GrpcEvent {
+ public:
+  GrpcTag(Owner& owner, void (Owner::*method)(bool)) : owner_(owner), method_(method) {}
+  void happen(bool ok) override { (owner_.*method_)(ok); }
+  // As the completion queue takes it.
+  void* pointer() { return static_cast<GrpcEvent*>(this); }
+
+ private:
+  Owner& owner_;
+  void (Owner::*method_)(bool);
+};
+
+// One call of a client's, or the readiness to accept one.
+class GrpcCall {
+ public:
+  virtual ~GrpcCall() = default;
+  // The client's; 0: there is none yet.
+  uint16_t peer_port() const;
+
+ protected:
+  explicit GrpcCall(GrpcCalls& calls) : calls_(calls) {}
+  // Why the client may not call `what`; nothing if it may. No scope: everybody may.
+  std::optional<grpc::Status> turned_away(std::optional<Scope> scope, std::string_view what) const;
+  std::shared_ptr<Tenant> tenant() const;
+
+  GrpcCalls& calls_;
+  grpc::ServerContext context_;
+
+ private:
+  friend class GrpcCalls;
+  std::string_view authorization() const;
+
+  std::list<std::unique_ptr<GrpcCall>>::iterator place_;
+};
+
+class GrpcCalls {
+ public:
+  // `service` and `gate` outlive it.
+  GrpcCalls(InferenceService& service, const Gate& gate, uint32_t requests_in_flight_max);
+
+  // Before all else.
+  void use(std::unique_ptr<grpc::ServerCompletionQueue> queue) { queue_ = std::move(queue); }
+  // Until shut_down().
+  void run();
+  // Any thread. No operation begins from here on.
+  void shut_down();
+
+  // Makes a T(*this, arguments...), which owns itself until remove().
+  template <typename T, typename... Arguments>
+  void add(Arguments&&... arguments) {
+    all_.push_front(std::make_unique<T>(*this, std::forward<Arguments>(arguments)...));
+    all_.front()->place_ = all_.begin();
+  }
+  void remove(GrpcCall& call) { all_.erase(call.place_); }
+  // No operation may begin any more.
+  bool stopping() const { return stopping_; }
+
+  InferenceService& service() { return service_; }
+  const Gate& gate() const { return gate_; }
+  grpc::ServerCompletionQueue* queue() { return queue_.get(); }
+  const std::shared_ptr<Mailbox>& mailbox() { return mailbox_; }
+  // Of clients that have a call under way. Any thread but the I/O thread, which answers.
+  std::unordered_set<uint16_t> calling_ports();
+
+ private:
+  void on_mail(bool /*ok*/) { mailbox_->deliver(); }
+
+  InferenceService& service_;
+  const Gate& gate_;
+  bool stopping_ = false;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::list<std::unique_ptr<GrpcCall>> all_;
+  GrpcTag<GrpcCalls> mail_tag_{*this, &GrpcCalls::on_mail};
+  grpc::Alarm mail_alarm_;
+  std::shared_ptr<Mailbox> mailbox_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_GRPC_CALLS_H_

@@ -1,0 +1,273 @@
+#include "frontend/grpc_inference.h"
+
+#include <chrono>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "frontend/call_error.h"
+#include "frontend/grpc_request.h"
+
+namespace foliot {
+namespace {
+
+using inference::ModelInferRequest;
+using inference::ModelInferResponse;
+using inference::ModelStreamInferResponse;
+using Protocol = inference::GRPCInferenceService::AsyncService;
+
+// Inferences and streams that can be accepted at the same instant.
+constexpr int kAcceptedAtOnce = 16;
+// Requests of one stream that are unanswered, or whose answers are unwritten.
+constexpr size_t kStreamRequestsMax = 1024;
+
+// When the client stops waiting, on our clock.
+TimePoint deadline_of(const grpc::ServerContext& context, TimePoint now) {
+  using std::chrono::system_clock;
+  const system_clock::time_point deadline = context.deadline();
+  if (deadline == system_clock::time_point::max()) return TimePoint::infinite_future();
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - system_clock::now());
+  return now + Duration::nanoseconds(left.count());
+}
+
+// One message and its inference, from either kind of call.
+class GrpcInference {
+ public:
+  ModelInferRequest& message() { return message_; }
+
+  std::optional<CallError> start(InferenceService& service, const std::shared_ptr<Tenant>& tenant,
+                                 const grpc::ServerContext& context, Mailbox& mailbox, CallOwner& owner) {
+    Result<GrpcRequest> decoded = decode_grpc_request(message_);
+    if (!decoded.ok()) return call_error(decoded.status());
+    request_ = std::move(decoded).value();
+    request_.query.arrival = service.now();
+    request_.query.transport_deadline = deadline_of(context, request_.query.arrival);
+    auto started =
+        service.start(message_.model_name(), message_.model_version(), request_.query, tenant, mailbox, owner);
+    if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
+    pending_ = std::get<std::unique_ptr<PendingCall>>(std::move(started));
+    return std::nullopt;
+  }
+
+  // After it is done; empty if it was refused.
+  void encode(ModelInferResponse& response) {
+    if (pending_->call().served()) encode_grpc_response(pending_->call(), request_.marks_final_response, response);
+  }
+  // Before the response leaves: why it must not. What never began is settled.
+  std::optional<CallError> settle(InferenceService& service) {
+    if (pending_ == nullptr) return std::nullopt;
+    service.settle(*pending_);
+    if (pending_->call().served()) return std::nullopt;
+    return refusal_of(pending_->call());
+  }
+
+  void cancel(InferenceService& service) {
+    if (pending_ != nullptr) service.cancel(*pending_);
+  }
+
+ private:
+  ModelInferRequest message_;
+  GrpcRequest request_;
+  std::unique_ptr<PendingCall> pending_;
+};
+
+class UnaryInference final : public GrpcCall, public CallOwner {
+ public:
+  UnaryInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
+    context_.AsyncNotifyWhenDone(done_tag_.pointer());
+    protocol.RequestModelInfer(&context_, &inference_.message(), &writer_, calls.queue(), calls.queue(),
+                               accepted_tag_.pointer());
+  }
+
+  void on_call_done() override {
+    inference_.encode(response_);
+    const auto error = inference_.settle(calls_.service());
+    error ? finish_with(*error) : finish(grpc::Status::OK);
+  }
+
+ private:
+  void on_accepted(bool ok) {
+    if (!ok || calls_.stopping()) return calls_.remove(*this);
+    calls_.add<UnaryInference>(protocol_);
+    if (const auto refusal = turned_away(Scope::kInfer, "ModelInfer")) return finish(*refusal);
+    if (const auto error = inference_.start(calls_.service(), tenant(), context_, *calls_.mailbox(), *this)) {
+      finish_with(*error);
+    }
+  }
+  void finish_with(const CallError& error) {
+    if (!error.reason.empty()) context_.AddTrailingMetadata("foliot-refusal", std::string(error.reason));
+    if (error.retry_after)
+      context_.AddTrailingMetadata("retry-after", std::to_string(retry_after_seconds(*error.retry_after)));
+    finish(to_grpc(error));
+  }
+  void finish(const grpc::Status& status) {
+    if (!calls_.stopping()) writer_.Finish(response_, status, finished_tag_.pointer());
+  }
+  void on_finished(bool /*ok*/) {
+    finished_ = true;
+    remove_if_over();
+  }
+  void on_done(bool /*ok*/) {
+    done_ = true;
+    if (context_.IsCancelled() && !finished_) inference_.cancel(calls_.service());
+    remove_if_over();
+  }
+  void remove_if_over() {
+    if (finished_ && done_) calls_.remove(*this);
+  }
+
+  Protocol& protocol_;
+  GrpcInference inference_;
+  ModelInferResponse response_;
+  grpc::ServerAsyncResponseWriter<ModelInferResponse> writer_{&context_};
+  bool finished_ = false;
+  bool done_ = false;
+  GrpcTag<UnaryInference> accepted_tag_{*this, &UnaryInference::on_accepted};
+  GrpcTag<UnaryInference> finished_tag_{*this, &UnaryInference::on_finished};
+  GrpcTag<UnaryInference> done_tag_{*this, &UnaryInference::on_done};
+};
+
+class StreamInference final : public GrpcCall {
+ public:
+  StreamInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
+    context_.AsyncNotifyWhenDone(done_tag_.pointer());
+    protocol.RequestModelStreamInfer(&context_, &stream_, calls.queue(), calls.queue(), accepted_tag_.pointer());
+  }
+
+ private:
+  // One request of the stream: in flight, then waiting to be written.
+  struct Item final : public CallOwner {
+    explicit Item(StreamInference& owner) : stream(owner) {}
+    void on_call_done() override { stream.on_item_done(*this); }
+
+    StreamInference& stream;
+    GrpcInference inference;
+    ModelStreamInferResponse response;
+    std::list<Item>::iterator place;
+  };
+
+  void on_accepted(bool ok) {
+    if (!ok || calls_.stopping()) return calls_.remove(*this);
+    calls_.add<StreamInference>(protocol_);
+    if (const auto refusal = turned_away(Scope::kInfer, "ModelStreamInfer")) {
+      input_ended_ = finishing_ = true;
+      stream_.Finish(*refusal, finished_tag_.pointer());
+      return;
+    }
+    tenant_ = tenant();
+    read();
+  }
+
+  void read() {
+    const bool full = in_flight_.size() + to_write_.size() >= kStreamRequestsMax;
+    if (reading_ || input_ended_ || full || calls_.stopping()) return;
+    reading_ = true;
+    next_.emplace_back(*this);
+    stream_.Read(&next_.front().inference.message(), read_tag_.pointer());
+  }
+  void on_read(bool ok) {
+    reading_ = false;
+    if (ok) {
+      start_item();
+    } else {
+      input_ended_ = true;
+      next_.clear();
+    }
+    advance();
+  }
+
+  void start_item() {
+    in_flight_.splice(in_flight_.begin(), next_);
+    Item& item = in_flight_.front();
+    item.place = in_flight_.begin();
+    if (const auto error = item.inference.start(calls_.service(), tenant_, context_, *calls_.mailbox(), item)) {
+      put_error(item, *error);
+      to_write_.splice(to_write_.end(), in_flight_, item.place);
+    }
+  }
+  void on_item_done(Item& item) {
+    item.inference.encode(*item.response.mutable_infer_response());
+    to_write_.splice(to_write_.end(), in_flight_, item.place);
+    advance();
+  }
+  void put_error(Item& item, const CallError& error) {
+    item.response.Clear();
+    item.response.set_error_message(error.message);
+    item.response.mutable_infer_response()->set_id(item.inference.message().id());
+    item.response.mutable_infer_response()->set_model_name(item.inference.message().model_name());
+  }
+
+  void write() {
+    if (writing_ || to_write_.empty() || calls_.stopping()) return;
+    writing_ = true;
+    Item& item = to_write_.front();
+    if (const auto error = item.inference.settle(calls_.service())) put_error(item, *error);
+    grpc::WriteOptions write_options;
+    // More follow at once: let the transport send them together.
+    if (to_write_.size() > 1) write_options.set_buffer_hint();
+    stream_.Write(item.response, write_options, written_tag_.pointer());
+  }
+  void on_written(bool ok) {
+    writing_ = false;
+    to_write_.pop_front();
+    if (!ok) {
+      for (Item& item : to_write_) item.inference.settle(calls_.service());
+      to_write_.clear();
+    }
+    advance();
+  }
+
+  // Begins whatever can begin.
+  void advance() {
+    write();
+    read();
+    const bool answered = input_ended_ && in_flight_.empty() && to_write_.empty();
+    if (!answered || finishing_ || calls_.stopping()) return;
+    finishing_ = true;
+    stream_.Finish(grpc::Status::OK, finished_tag_.pointer());
+  }
+  void on_finished(bool /*ok*/) {
+    finished_ = true;
+    remove_if_over();
+  }
+  void on_done(bool /*ok*/) {
+    done_ = true;
+    if (context_.IsCancelled())
+      for (Item& item : in_flight_) item.inference.cancel(calls_.service());
+    remove_if_over();
+  }
+  void remove_if_over() {
+    if (finished_ && done_) calls_.remove(*this);
+  }
+
+  Protocol& protocol_;
+  grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, ModelInferRequest> stream_{&context_};
+  std::shared_ptr<Tenant> tenant_;
+  std::list<Item> next_;  // the one that is being read
+  std::list<Item> in_flight_;
+  std::list<Item> to_write_;  // the first may be being written
+  bool reading_ = false;
+  bool writing_ = false;
+  bool input_ended_ = false;
+  bool finishing_ = false;
+  bool finished_ = false;
+  bool done_ = false;
+  GrpcTag<StreamInference> accepted_tag_{*this, &StreamInference::on_accepted};
+  GrpcTag<StreamInference> read_tag_{*this, &StreamInference::on_read};
+  GrpcTag<StreamInference> written_tag_{*this, &StreamInference::on_written};
+  GrpcTag<StreamInference> finished_tag_{*this, &StreamInference::on_finished};
+  GrpcTag<StreamInference> done_tag_{*this, &StreamInference::on_done};
+};
+
+}  // namespace
+
+void serve_inferences(Protocol& protocol, GrpcCalls& calls) {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    calls.add<UnaryInference>(protocol);
+    calls.add<StreamInference>(protocol);
+  }
+}
+
+}  // namespace foliot
