@@ -92,6 +92,7 @@ class Frontend(Part):
 class Cluster:
     """A controller, and as many workers and front ends as asked for, on loopback.
 
+    `repository`: of all workers, or a function from a worker's name to its own.
     `worker_options` become flags of each worker, `part_options` those of every part.
     Everything is killed when the block ends.
     """
@@ -127,7 +128,7 @@ class Cluster:
         return Part(
             self.folder / f"{name}.log",
             "worker",
-            self.repository,
+            self.repository(name) if callable(self.repository) else self.repository,
             controller=self.address,
             name=name,
             cache=self.folder / "cache",

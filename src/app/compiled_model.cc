@@ -14,6 +14,7 @@ ModelInfo CompiledModel::info(ModelId id, uint64_t page_bytes) const {
   info.id = id;
   info.name = folder.name;
   info.version = folder.version;
+  info.content = package.content;
   info.batch_sizes = program.batch_sizes;
   info.batching = program.batching;
   info.inputs = program.inputs;

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/model_sink.h"
 #include "controller/controller.h"
 #include "core/ports.h"
 #include "platform/event_loop.h"
@@ -17,7 +18,7 @@
 namespace foliot {
 
 // Threading: any thread; what is said so otherwise belongs to the owner.
-class ControllerLoop : public RequestSink, public OutcomeSink {
+class ControllerLoop : public RequestSink, public OutcomeSink, public ModelSink {
  public:
   // Owner. `requests_max`: how many requests the front end has in flight at most;
   // with that bound the inbox can never be full.
@@ -34,10 +35,11 @@ class ControllerLoop : public RequestSink, public OutcomeSink {
   void submit(const Request& request) override;
   void cancel(RequestId request) override;
   void report(const Outcome& outcome) override;
-  void add_model(std::shared_ptr<const ModelInfo> model);
-  void extend_model(std::shared_ptr<const ModelInfo> model);
-  // `gone` is called on the loop's thread when nothing of the model is left.
-  void remove_model(ModelId model, std::function<void()> gone);
+  Status check(const ModelInfo& /*model*/) const override { return Status(); }
+  void add_model(std::shared_ptr<const ModelInfo> model) override;
+  bool takes_parts() const override { return true; }
+  void extend_model(std::shared_ptr<const ModelInfo> model) override;
+  void remove_model(ModelId model, std::function<void()> gone) override;
   void drain();
 
  private:

@@ -51,7 +51,7 @@ bool ModelHost::has(const std::string& name) {
 Status ModelHost::start(const CompiledModel& model, ModelId id) {
   const auto info = std::make_shared<const ModelInfo>(model.info(id, page_bytes_));
   const size_t all = info->batch_sizes.size();
-  const size_t needed = has(info->name) ? all : 1;
+  const size_t needed = has(info->name) || !parts_.planner.takes_parts() ? all : 1;
   if (Status status = prepare(*info, model.package, needed); !status.ok()) {
     parts_.engine.remove_model(id);
     give_back(id);
@@ -64,13 +64,14 @@ Status ModelHost::start(const CompiledModel& model, ModelId id) {
       FOLIOT_CHECK(removed.ok());
       return status;
     }
-    parts_.controller.extend_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, next + 1)));
+    parts_.planner.extend_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, next + 1)));
   }
   return Status();
 }
 
 Status ModelHost::prepare(const ModelInfo& info, const Package& package, size_t ready) {
   FOLIOT_RETURN_IF_ERROR(check_fits(info, page_bytes_, page_count_));
+  FOLIOT_RETURN_IF_ERROR(parts_.planner.check(info));
   FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(info.id, package));
   for (size_t i = 0; i < ready; ++i) FOLIOT_RETURN_IF_ERROR(parts_.engine.prepare(info.id, i));
   return Status();
@@ -78,7 +79,7 @@ Status ModelHost::prepare(const ModelInfo& info, const Package& package, size_t 
 
 void ModelHost::serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready) {
   parts_.worker.add_model(worker_model(info->id, *package.program, page_bytes_));
-  parts_.controller.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
+  parts_.planner.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
   const std::shared_ptr<const ModelInfo> lease(info.get(), [info](const ModelInfo*) {});
   parts_.catalog.put({info->name, info->version, ModelState::kReady, {}, lease});
   const Served served{info->id, lease, package.program};
@@ -107,7 +108,7 @@ void ModelHost::leave(Served served, Gone gone) {
 bool ModelHost::left(Leaving& leaving) {
   if (!leaving.served.lease.expired()) return false;
   if (!std::exchange(leaving.asked, true)) {
-    parts_.controller.remove_model(leaving.served.id, [&leaving] { leaving.forgotten = true; });
+    parts_.planner.remove_model(leaving.served.id, [&leaving] { leaving.forgotten = true; });
   }
   return leaving.forgotten;
 }

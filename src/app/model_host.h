@@ -2,9 +2,9 @@
 // tells the controller, and shows them in the catalog, in this order, and the
 // other way round.
 //
-// A model is served as soon as its smallest batch size is ready. The others are made
-// meanwhile, in ascending order, and the controller hears of each when it is ready,
-// so it never plans one that is not.
+// A model is served as soon as its smallest batch size is ready, if the controller takes
+// it in parts. The others are made meanwhile, in ascending order, and the controller
+// hears of each when it is ready, so it never plans one that is not.
 //
 // A model that leaves is first taken out of the catalog. Requests that came
 // before are still served; when the last of them is answered it leaves the
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "app/compiled_model.h"
-#include "app/controller_loop.h"
+#include "app/model_sink.h"
 #include "core/catalog.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
@@ -38,7 +38,7 @@ class ModelHost {
     Catalog& catalog;
     DeviceEngine& engine;
     Worker& worker;
-    ControllerLoop& controller;
+    ModelSink& planner;
   };
   // All references outlive the host.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "app/cluster/relay.h"
+#include "app/controller_loop.h"
 #include "app/executor_thread.h"
 #include "app/schedulers.h"
 #include "base/check.h"
@@ -147,9 +148,9 @@ class ModelHostTest : public testing::Test {
     loop_.stop();
   }
 
-  Status add(const std::string& version, const Package& package = make_package()) {
+  Status add(const std::string& version, const Package& package = make_package(), const std::string& name = "model") {
     ModelFolder folder;
-    folder.name = "model";
+    folder.name = name;
     folder.version = version;
     return host_.add(folder, package);
   }
@@ -225,6 +226,20 @@ TEST_F(ModelHostTest, ABadVersionLeavesTheOldOneInPlace) {
   }
   EXPECT_EQ(entry().version, "1");
   EXPECT_EQ(entry().state, ModelState::kReady);
+}
+
+TEST_F(ModelHostTest, AModelBeyondTheLimitIsRefusedUntilAnotherHasLeft) {
+  for (uint32_t i = 0; i < kModelsMax; ++i) {
+    ASSERT_TRUE(add("1", make_package(), fmt::format("model {}", i)).ok());
+  }
+  const Status status = add("1", make_package(), "one more");
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), "there are 3 models already; raise --models-max");
+  EXPECT_EQ(device_.alive(), static_cast<int>(kModelsMax));
+  ASSERT_TRUE(host_.remove("model 1", {}).ok());
+  EXPECT_FALSE(add("1", make_package(), "one more").ok());
+  sweep_all();
+  EXPECT_TRUE(add("1", make_package(), "one more").ok());
 }
 
 TEST_F(ModelHostTest, AnswersWhileLargerBatchSizesAreBeingMade) {

@@ -37,6 +37,7 @@ Status write_package(const File& file, const Program& program, std::span<const s
 struct Package {
   std::shared_ptr<const Program> program;
   std::shared_ptr<WeightsSource> weights;
+  std::string content{};  // ModelInfo::content; a file does not say
 };
 
 // Errors: kNotFound, kInvalidArgument (damaged, or written by another version of

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "platform/child_process.h"
+#include "platform/descriptor.h"
 #include "repository/model_folder.h"
 
 namespace foliot {
@@ -53,6 +53,11 @@ PackageStore::PackageStore(fs::path folder, WeightsTier tier, std::string device
 fs::path PackageStore::file_of(const std::string& key) const { return folder_ / (key + ".foliot"); }
 
 Result<std::string> PackageStore::key_of(const fs::path& model, const CompileOptions& options) const {
+  FOLIOT_ASSIGN_OR_RETURN(Hashes hashes, hash(model, options));
+  return std::move(hashes.key);
+}
+
+Result<PackageStore::Hashes> PackageStore::hash(const fs::path& model, const CompileOptions& options) const {
   FOLIOT_ASSIGN_OR_RETURN(const auto files, list_model_files(model));
   StreamHash hash;
   for (const fs::path& file : files) {
@@ -60,14 +65,25 @@ Result<std::string> PackageStore::key_of(const fs::path& model, const CompileOpt
     hash.update(std::as_bytes(std::span(name.c_str(), name.size() + 1)));
     FOLIOT_RETURN_IF_ERROR(hash.update_from(file));
   }
-  const std::string rest = compile_fingerprint(options) + "\n" + device_;
-  hash.update(std::as_bytes(std::span(rest)));
-  return hash.digest_hex();
+  const std::string how = compile_fingerprint(options) + "\n";
+  hash.update(std::as_bytes(std::span(how)));
+  Hashes hashes{.content = hash.digest_hex(), .key = {}};
+  hash.update(std::as_bytes(std::span(device_)));
+  hashes.key = hash.digest_hex();
+  return hashes;
 }
 
 Result<Package> PackageStore::get(const fs::path& model, const CompileOptions& options, const CompileWatch& watch) {
-  FOLIOT_ASSIGN_OR_RETURN(const std::string key, key_of(model, options));
-  if (Result<Package> package = open(key); package.ok()) return package;
+  FOLIOT_ASSIGN_OR_RETURN(const Hashes hashes, hash(model, options));
+  const std::string& key = hashes.key;
+  Result<Package> package = open(key);
+  if (!package.ok()) package = compile_and_open(key, model, options, watch);
+  if (package.ok()) package->content = hashes.content;
+  return package;
+}
+
+Result<Package> PackageStore::compile_and_open(const std::string& key, const fs::path& model,
+                                               const CompileOptions& options, const CompileWatch& watch) {
   FOLIOT_RETURN_IF_ERROR(compile_to(file_of(key), model, options, watch));
   FOLIOT_ASSIGN_OR_RETURN(const std::string key_now, key_of(model, options));
   if (key_now != key) {

@@ -37,8 +37,15 @@ class PackageStore {
                       const CompileWatch& watch = {});
 
  private:
+  struct Hashes {
+    std::string content;  // ModelInfo::content
+    std::string key;
+  };
+  Result<Hashes> hash(const std::filesystem::path& model, const CompileOptions& options) const;
   std::filesystem::path file_of(const std::string& key) const;
   Result<Package> open(const std::string& key);
+  Result<Package> compile_and_open(const std::string& key, const std::filesystem::path& model,
+                                   const CompileOptions& options, const CompileWatch& watch);
   Status compile_to(const std::filesystem::path& package, const std::filesystem::path& model,
                     const CompileOptions& options, const CompileWatch& watch);
 

@@ -92,6 +92,17 @@ TEST_F(PackageStoreTest, AnythingThatMattersIsAnotherPackage) {
   EXPECT_NE(store_.key_of(model(), {}).value(), key);
 }
 
+TEST_F(PackageStoreTest, SaysWhatItsModelIsWhateverTheDevice) {
+  const std::string content = get()->content;
+  EXPECT_NE(content, "");
+  EXPECT_EQ(get()->content, content) << "as when it was compiled";
+  PackageStore other(folder_ / "other", WeightsTier::kMemory, "device 2",
+                     [this](const auto&, const auto&, int output, const CompileWatch&) { return compile(output); });
+  EXPECT_EQ(other.get(model(), {})->content, content);
+  set_model("b");
+  EXPECT_NE(get()->content, content);
+}
+
 TEST_F(PackageStoreTest, ADamagedPackageIsMadeAnew) {
   ASSERT_TRUE(get().ok());
   std::ofstream(files().front(), std::ios::in | std::ios::out) << "damage";

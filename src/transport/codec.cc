@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 
@@ -39,6 +40,10 @@ std::string_view to_string(MessageType type) {
     case MessageType::kFetch: return "FETCH";
     case MessageType::kInputs: return "INPUTS";
     case MessageType::kOutputs: return "OUTPUTS";
+    case MessageType::kOffer: return "OFFER";
+    case MessageType::kWithdrawal: return "WITHDRAWAL";
+    case MessageType::kNaming: return "NAMING";
+    case MessageType::kRelease: return "RELEASE";
   }
   FOLIOT_CHECK(false);
 }
@@ -46,6 +51,7 @@ std::string_view to_string(MessageType type) {
 namespace {
 
 constexpr uint32_t kBatchSizesMax = 256;
+constexpr size_t kBucketsMax = std::numeric_limits<uint16_t>::max();  // a BucketId counts them
 constexpr uint32_t kDimensionsMax = 64;
 
 // Puts the frame's length and type before what is written while it lives.
@@ -153,6 +159,7 @@ void put(WireWriter& writer, const ModelInfo& model) {
   writer.put(model.id);
   writer.put(std::string_view(model.name));
   writer.put(std::string_view(model.version));
+  writer.put(std::string_view(model.content));
   put_list(writer, model.batch_sizes);
   writer.put(static_cast<uint8_t>(model.batching));
   put_list(writer, model.inputs, [&](const TensorSpec& tensor) { put(writer, tensor); });
@@ -167,7 +174,8 @@ void put(WireWriter& writer, const ModelInfo& model) {
 // What the rest of the program takes for granted of a ModelInfo.
 bool sound(const ModelInfo& model) {
   const auto& sizes = model.batch_sizes;
-  if (model.name.empty() || sizes.empty() || sizes.size() > kBatchSizesMax || model.buckets.empty()) return false;
+  if (model.name.empty() || sizes.empty() || sizes.size() > kBatchSizesMax) return false;
+  if (model.buckets.empty() || model.buckets.size() > kBucketsMax) return false;
   if (sizes.front() == 0 || sizes.back() > kBatchSizeMax || model.pages == 0 || !(model.weight > 0)) return false;
   if (std::ranges::adjacent_find(sizes, std::greater_equal<>()) != sizes.end()) return false;
   return model.seed_load >= Duration() && std::ranges::all_of(model.buckets, [&](const Bucket& bucket) {
@@ -183,6 +191,7 @@ void get(WireReader& reader, ModelInfo& model) {
   reader.get(model.id);
   reader.get(model.name);
   reader.get(model.version);
+  reader.get(model.content);
   get_list(reader, model.batch_sizes, sizeof(uint32_t));
   reader.get(model.batching);
   get_list(reader, model.inputs, kTensorBytesMin, [&](TensorSpec& tensor) { get(reader, tensor); });
@@ -196,7 +205,7 @@ void get(WireReader& reader, ModelInfo& model) {
   if (!reader.failed() && !sound(model)) reader.fail();
 }
 
-constexpr size_t kModelBytesMin = 60;
+constexpr size_t kModelBytesMin = 64;
 
 void put(WireWriter& writer, const std::vector<ModelInfo>& models) {
   put_list(writer, models, [&](const ModelInfo& model) { put(writer, model); });
@@ -204,6 +213,14 @@ void put(WireWriter& writer, const std::vector<ModelInfo>& models) {
 
 void get(WireReader& reader, std::vector<ModelInfo>& models) {
   get_list(reader, models, kModelBytesMin, [&](ModelInfo& model) { get(reader, model); });
+}
+
+bool have_distinct_ids(const std::vector<ModelInfo>& models) {
+  std::vector<ModelId> ids;
+  ids.reserve(models.size());
+  for (const ModelInfo& model : models) ids.push_back(model.id);
+  std::ranges::sort(ids);
+  return std::ranges::adjacent_find(ids) == ids.end();
 }
 
 // Each device's residents are positions in the list of models, ascending.
@@ -269,7 +286,7 @@ Status decode(const Frame& frame, Registration& message) {
   get(reader, message.models);
   get_list(reader, message.residents, sizeof(uint32_t),
            [&](std::vector<uint32_t>& models) { get_list(reader, models, sizeof(uint32_t)); });
-  if (!reader.failed() && !sound_residents(message)) reader.fail();
+  if (!reader.failed() && !(have_distinct_ids(message.models) && sound_residents(message))) reader.fail();
   return finish(frame, reader);
 }
 
@@ -283,6 +300,49 @@ Status decode(const Frame& frame, Welcome& message) {
   WireReader reader(frame.body);
   get_list(reader, message.devices, sizeof(uint32_t));
   get_list(reader, message.models, sizeof(uint32_t));
+  return finish(frame, reader);
+}
+
+void encode(const Offer& message, WireBytes& bytes) {
+  FrameWriter writer(MessageType::kOffer, bytes);
+  put(writer, message.model);
+}
+
+Status decode(const Frame& frame, Offer& message) {
+  WireReader reader(frame.body);
+  get(reader, message.model);
+  return finish(frame, reader);
+}
+
+void encode(const Withdrawal& message, WireBytes& bytes) {
+  FrameWriter(MessageType::kWithdrawal, bytes).put(message.model);
+}
+
+Status decode(const Frame& frame, Withdrawal& message) {
+  WireReader reader(frame.body);
+  reader.get(message.model);
+  return finish(frame, reader);
+}
+
+void encode(const Naming& message, WireBytes& bytes) {
+  FrameWriter writer(MessageType::kNaming, bytes);
+  writer.put(message.model);
+  writer.put(message.name);
+}
+
+Status decode(const Frame& frame, Naming& message) {
+  WireReader reader(frame.body);
+  reader.get(message.model);
+  reader.get(message.name);
+  if (message.name == kUnnamed) reader.fail();
+  return finish(frame, reader);
+}
+
+void encode(const Release& message, WireBytes& bytes) { FrameWriter(MessageType::kRelease, bytes).put(message.model); }
+
+Status decode(const Frame& frame, Release& message) {
+  WireReader reader(frame.body);
+  reader.get(message.model);
   return finish(frame, reader);
 }
 

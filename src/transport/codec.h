@@ -46,6 +46,10 @@ void encode(const Attach& message, WireBytes& bytes);
 void encode(const Fetch& message, WireBytes& bytes);
 void encode(const Inputs& message, WireBytes& bytes);
 void encode(const Outputs& message, WireBytes& bytes);
+void encode(const Offer& message, WireBytes& bytes);
+void encode(const Withdrawal& message, WireBytes& bytes);
+void encode(const Naming& message, WireBytes& bytes);
+void encode(const Release& message, WireBytes& bytes);
 
 // Each reads the body of a frame of its type. Errors: kInvalidArgument if it is not
 // exactly one such message with every field in its range. Lists are limited by
@@ -70,6 +74,10 @@ Status decode(const Frame& frame, Attach& message);
 Status decode(const Frame& frame, Fetch& message);
 Status decode(const Frame& frame, Inputs& message);
 Status decode(const Frame& frame, Outputs& message);
+Status decode(const Frame& frame, Offer& message);
+Status decode(const Frame& frame, Withdrawal& message);
+Status decode(const Frame& frame, Naming& message);
+Status decode(const Frame& frame, Release& message);
 
 }  // namespace foliot
 

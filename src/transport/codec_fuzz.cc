@@ -45,6 +45,10 @@ class Listener : public Conversation {
       case MessageType::kFetch: return read_twice<Fetch>(frame);
       case MessageType::kInputs: return read_twice<Inputs>(frame);
       case MessageType::kOutputs: return read_twice<Outputs>(frame);
+      case MessageType::kOffer: return read_twice<Offer>(frame);
+      case MessageType::kWithdrawal: return read_twice<Withdrawal>(frame);
+      case MessageType::kNaming: return read_twice<Naming>(frame);
+      case MessageType::kRelease: return read_twice<Release>(frame);
     }
     FOLIOT_CHECK(false);
   }

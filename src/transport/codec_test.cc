@@ -10,10 +10,11 @@ namespace {
 TimePoint at(int64_t ns) { return TimePoint::from_nanoseconds(ns); }
 Duration ns(int64_t n) { return Duration::nanoseconds(n); }
 
-ModelInfo model() {
-  return {.id = ModelId(7),
+ModelInfo model(uint32_t id = 7) {
+  return {.id = ModelId(id),
           .name = "bert",
           .version = "3",
+          .content = "0123abcd",
           .batch_sizes = {1, 2, 8},
           .batching = true,
           .inputs = {{.name = "ids", .type = DataType::kInt64, .shape = {-1}, .dimension_names = {"sequence"}}},
@@ -96,8 +97,14 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
   check_round_trip(Ping{at(1)}, MessageType::kPing);
   check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
-  check_round_trip(Registration{"one", "host:1", {3, 4}, {model(), model()}, {{0, 1}, {}}}, MessageType::kRegistration);
+  check_round_trip(Registration{"one", "host:1", {3, 4}, {model(), model(8)}, {{0, 1}, {}}},
+                   MessageType::kRegistration);
   check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
+  check_round_trip(Welcome{{DeviceId(1)}, {kUnnamed, ModelId(3), kUnnamed}}, MessageType::kWelcome);
+  check_round_trip(Offer{model()}, MessageType::kOffer);
+  check_round_trip(Withdrawal{ModelId(1)}, MessageType::kWithdrawal);
+  check_round_trip(Naming{ModelId(1), ModelId(2)}, MessageType::kNaming);
+  check_round_trip(Release{ModelId(1)}, MessageType::kRelease);
   check_round_trip(infer(0), MessageType::kAction);
   check_round_trip(infer(kBatchSizeMax), MessageType::kAction);
   check_round_trip(Outcome{.action = ActionId(1),
@@ -164,6 +171,12 @@ TEST(CodecTest, FieldsArriveWhereTheyLeft) {
   EXPECT_EQ(models.models[0].buckets[1].dimensions.at("sequence"), 128);
   EXPECT_EQ(models.models[0].default_slo, ns(100));
   EXPECT_EQ(models.models[0].inputs[0].dimension_names[0], "sequence");
+  bytes.clear();
+  encode(Naming{ModelId(1), ModelId(2)}, bytes);
+  Naming naming;
+  ASSERT_TRUE(decode(frame_of(bytes), naming).ok());
+  EXPECT_EQ(naming.model, ModelId(1));
+  EXPECT_EQ(naming.name, ModelId(2));
 }
 
 template <typename Message>
@@ -182,11 +195,20 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_TRUE(accepted(Request{.deadline = TimePoint::infinite_future()}));
   EXPECT_FALSE(accepted(Request{.tenant_weight = 0}));
   EXPECT_FALSE(accepted(Request{.tenant_weight = kTenantWeightMax + 1}));
+  EXPECT_FALSE(accepted(Naming{ModelId(1), kUnnamed}));
+}
+
+TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
+  const auto accepted_with = [](std::vector<ModelInfo> models) {
+    return accepted(Registration{"one", "", {3}, std::move(models), {{}}});
+  };
+  EXPECT_TRUE(accepted_with({model(2), model(9), model(1)})) << "of one name";
+  EXPECT_FALSE(accepted_with({model(2), model(9), model(2)}));
 }
 
 TEST(CodecTest, RefusesResidentsThatCannotBe) {
   const auto accepted_with = [](std::vector<std::vector<uint32_t>> residents) {
-    return accepted(Registration{"one", "", {3}, {model(), model()}, std::move(residents)});
+    return accepted(Registration{"one", "", {3}, {model(), model(8)}, std::move(residents)});
   };
   EXPECT_TRUE(accepted_with({{}}));
   EXPECT_TRUE(accepted_with({{0, 1}}));
@@ -213,6 +235,7 @@ TEST(CodecTest, RefusesAModelThatCannotBe) {
   const auto accepted_with = [](auto change) {
     ModelInfo changed = model();
     change(changed);
+    EXPECT_EQ(accepted(Offer{changed}), accepted(Models{{changed}}));
     return accepted(Models{{changed}});
   };
   EXPECT_TRUE(accepted_with([](ModelInfo&) {}));
@@ -220,6 +243,8 @@ TEST(CodecTest, RefusesAModelThatCannotBe) {
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_sizes = {1, 8, 2}; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_sizes = {1, 2, 65}; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets.clear(); }));
+  EXPECT_TRUE(accepted_with([](ModelInfo& m) { m.buckets.resize(65535, m.buckets[0]); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets.resize(65536, m.buckets[0]); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets[1].seed_exec.pop_back(); }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.pages = 0; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.weight = 0; }));

@@ -4,14 +4,18 @@
 // domain on the wire, the host's clock; guests convert (transport/clock_offset.h).
 //
 //   action link, a worker and the controller:
-//     worker      Ping..., Registration,          Outcome..., Leave
-//     controller  Pong...,               Welcome, Action...
+//     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Leave
+//     controller  Pong...,               Welcome, Action..., Naming..., Release...
 //   request link, a client (a front end, a load generator) and the controller:
 //     client                             Ping..., Request..., Cancel..., StatisticsRequest...
 //     controller  Admission, Models..., Workers..., Pong..., Completion..., Statistics...
 //   data link, a client and a worker, past the controller:
 //     client      Attach, Ping..., Inputs...
 //     worker              Pong..., Fetch..., Outputs...
+//
+// A worker offers models and withdraws them as its repository changes; a change takes
+// effect when all workers have made it. It runs what it has withdrawn until it is
+// released from it: so a new version takes the place of an old one without a refusal.
 //
 // A worker that is given an INFER fetches its rows' inputs from the clients whose
 // requests they are, and sends them the outputs before it reports the outcome. A
@@ -36,7 +40,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions do not talk to each other.
-inline constexpr uint16_t kWireVersion = 4;
+inline constexpr uint16_t kWireVersion = 5;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -63,8 +67,12 @@ enum class MessageType : uint8_t {
   kFetch,
   kInputs,
   kOutputs,
+  kOffer,
+  kWithdrawal,
+  kNaming,
+  kRelease,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kOutputs;
+inline constexpr MessageType kMessageTypeLast = MessageType::kRelease;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -85,16 +93,44 @@ struct Registration {
   std::string worker;                 // its name, for people
   std::string data_address;           // HOST:PORT where clients reach it; empty: it needs no inputs
   std::vector<uint32_t> page_counts;  // of each of its devices
-  std::vector<ModelInfo> models;      // every device can run all of them; ids mean nothing yet
+  // Every device can run all of them. Ids are the worker's own. Of several of one name
+  // the first is the one to serve, if none is served yet.
+  std::vector<ModelInfo> models;
   // Of each of its devices: the positions in `models`, ascending, of those that its
   // pages hold. Nothing that it was told before is under way any more.
   std::vector<std::vector<uint32_t>> residents;
 };
 
-// The names by which the controller will speak of it, in the same order.
+// The name of a model that the controller does not speak of.
+inline constexpr ModelId kUnnamed = ModelId(UINT32_MAX);
+
+// The names by which the controller will speak of it, in the same order; kUnnamed for
+// models that not all workers have. The worker empties the pages of these by itself.
 struct Welcome {
   std::vector<DeviceId> devices;
   std::vector<ModelId> models;
+};
+
+// The worker can run one more. Its id is the worker's own, and new.
+struct Offer {
+  ModelInfo model;
+};
+
+// The worker's repository does not have it any more.
+struct Withdrawal {
+  ModelId model;  // the worker's own
+};
+
+// All workers have it: by this name the controller speaks of it from now on.
+struct Naming {
+  ModelId model;  // the worker's own
+  ModelId name;
+};
+
+// The controller does not speak of it any more, and no page holds it: what was
+// withdrawn may be forgotten.
+struct Release {
+  ModelId model;  // the worker's own
 };
 
 // The worker finishes what it has been given; it is to be given no more.

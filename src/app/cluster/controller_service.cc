@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -18,7 +16,6 @@ namespace {
 
 constexpr uint32_t kDevicesPerWorkerMax = 64;
 constexpr uint32_t kDevicesMax = 4096;
-constexpr uint32_t kModelsMax = 16384;
 // Of so many turns one is also measured in processor time, which costs two system calls.
 constexpr uint64_t kProcessorTimeEvery = 5;
 
@@ -32,18 +29,14 @@ Quantiles quantiles(const Histogram& histogram) {
   return {histogram.quantile(0.5), histogram.quantile(0.99), histogram.quantile(0.999), histogram.max()};
 }
 
-bool same_model(const ModelInfo& a, const ModelInfo& b) {
-  return a.name == b.name && a.version == b.version && a.batch_sizes == b.batch_sizes && a.pages == b.pages &&
-         a.buckets.size() == b.buckets.size();
-}
-
 }  // namespace
 
 // ---- Conversations ----
 
 class ControllerService::WorkerConversation : public Conversation {
  public:
-  WorkerConversation(ControllerService& service, Connection& connection) : service_(service), connection_(connection) {}
+  WorkerConversation(ControllerService& service, Connection& connection, ModelRoll::WorkerId number)
+      : service_(service), connection_(connection), number_(number) {}
 
   Status on_frame(const Frame& frame, TimePoint now) override {
     for (const DeviceId device : devices()) service_.controller_.on_heard(device, now);
@@ -55,6 +48,8 @@ class ControllerService::WorkerConversation : public Conversation {
       }
       case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kRegistration: return on_registration(frame, now);
+      case MessageType::kOffer: return on_offer(frame);
+      case MessageType::kWithdrawal: return on_withdrawal(frame);
       case MessageType::kLeave: {
         Leave leave;
         FOLIOT_RETURN_IF_ERROR(decode(frame, leave));
@@ -70,11 +65,15 @@ class ControllerService::WorkerConversation : public Conversation {
     service_.on_worker_lost(*this, now);
   }
 
-  void send(const Action& action) { connection_.send(action); }
+  template <typename Message>
+  void send(const Message& message) {
+    connection_.send(message);
+  }
   void hang_up(const Status& reason) { connection_.hang_up(reason); }
   // No devices until it has registered.
   const Workers::Worker& about() const { return about_; }
   const std::vector<DeviceId>& devices() const { return about_.devices; }
+  ModelRoll::WorkerId number() const { return number_; }
 
  private:
   Status on_registration(const Frame& frame, TimePoint now) {
@@ -87,9 +86,22 @@ class ControllerService::WorkerConversation : public Conversation {
     service_.tell_workers();
     return Status();
   }
+  Status on_offer(const Frame& frame) {
+    if (devices().empty()) return unexpected(frame);
+    Offer offer;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, offer));
+    return service_.roll_.offer(number_, std::move(offer.model));
+  }
+  Status on_withdrawal(const Frame& frame) {
+    if (devices().empty()) return unexpected(frame);
+    Withdrawal withdrawal;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, withdrawal));
+    return service_.roll_.withdraw(number_, withdrawal.model);
+  }
 
   ControllerService& service_;
   Connection& connection_;
+  const ModelRoll::WorkerId number_;
   Workers::Worker about_;
 };
 
@@ -104,7 +116,7 @@ class ControllerService::ClientConversation : public Conversation {
   void send_models() {
     Models models;
     for (const auto& model : service_.controller_.cluster().models) {
-      if (model) models.models.push_back(*model);
+      if (model && service_.roll_.serves(model->id)) models.models.push_back(*model);
     }
     connection_.send(models);
   }
@@ -172,7 +184,9 @@ ControllerService::~ControllerService() = default;
 Result<std::unique_ptr<Conversation>> ControllerService::on_open(Connection& connection, Role peer, TimePoint /*now*/) {
   switch (peer) {
     case Role::kController: return Status::invalid_argument("it is a controller, as this side");
-    case Role::kWorker: return std::unique_ptr<Conversation>(std::make_unique<WorkerConversation>(*this, connection));
+    case Role::kWorker:
+      return std::unique_ptr<Conversation>(
+          std::make_unique<WorkerConversation>(*this, connection, ModelRoll::WorkerId(++workers_opened_)));
     case Role::kClient: break;
   }
   auto client = std::make_unique<ClientConversation>(*this, connection);
@@ -193,6 +207,7 @@ void ControllerService::log_gone(const std::string& who, const Connection& conne
 }
 
 TimePoint ControllerService::on_turn_end(TimePoint now) {
+  go_on_changing_models(now);
   const bool sampled = counters_.decisions.count() % kProcessorTimeEvery == 0;
   const Duration processor_time_before = sampled ? thread_processor_time() : Duration();
   const TimePoint begin = sampled ? clock_() : now;
@@ -201,7 +216,7 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
   if (sampled) counters_.decisions_processor.record(thread_processor_time() - processor_time_before);
   let_go_who_is_idle();
   if (drain_asked_.load()) go_on_draining(now);
-  return wake;
+  return std::min(wake, roll_.next());
 }
 
 void ControllerService::go_on_draining(TimePoint now) {
@@ -228,49 +243,6 @@ Statistics ControllerService::take_statistics(TimePoint now) {
 
 // ---- Workers ----
 
-Result<std::vector<ModelId>> ControllerService::identify(const std::vector<ModelInfo>& models) const {
-  if (models.empty() || models.size() > kModelsMax) {
-    return Status::invalid_argument(fmt::format("a worker brings 1 to {} models, not {}", kModelsMax, models.size()));
-  }
-  std::map<std::string_view, ModelId> known;
-  for (const auto& model : controller_.cluster().models) known.emplace(model->name, model->id);
-  const bool first = known.empty();
-  std::vector<ModelId> ids;
-  std::set<std::string_view> brought;
-  for (const ModelInfo& model : models) {
-    if (!brought.insert(model.name).second) {
-      return Status::invalid_argument(fmt::format("model '{}' is brought twice", model.name));
-    }
-    ids.emplace_back(static_cast<uint32_t>(ids.size()));
-    if (first) continue;
-    const auto found = known.find(model.name);
-    if (found == known.end()) {
-      return Status::invalid_argument(
-          fmt::format("all workers must bring the same models: the first did not bring '{}'", model.name));
-    }
-    ids.back() = found->second;
-    if (same_model(model, controller_.cluster().model(ids.back()))) continue;
-    return Status::invalid_argument(
-        fmt::format("all workers must bring the same models: '{}' is not what the first brought", model.name));
-  }
-  for (const auto& [name, id] : known) {
-    if (brought.contains(name)) continue;
-    return Status::invalid_argument(fmt::format("all workers must bring the same models: '{}' is missing", name));
-  }
-  return ids;
-}
-
-void ControllerService::add_models(const std::vector<ModelInfo>& models, TimePoint now) {
-  for (const ModelInfo& model : models) {
-    auto added = std::make_shared<ModelInfo>(model);
-    added->id = ModelId(static_cast<uint32_t>(controller_.cluster().models.size()));
-    controller_.add_model(std::move(added), now);
-  }
-  for (const Client& client : clients_) {
-    if (client.conversation != nullptr) client.conversation->send_models();
-  }
-}
-
 std::vector<DeviceId> ControllerService::devices_for(const std::string& worker, size_t count, TimePoint now) const {
   std::vector<DeviceId> own;
   std::vector<DeviceId> free;
@@ -295,32 +267,68 @@ Result<Welcome> ControllerService::register_worker(WorkerConversation& worker, c
   if (devices.back().value() >= kDevicesMax) {
     return Status::resource_exhausted(fmt::format("all workers together have {} devices at most", kDevicesMax));
   }
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<ModelId> models, identify(registration.models));
-  std::vector<std::vector<ModelId>> residents(count);
+  FOLIOT_RETURN_IF_ERROR(roll_.check(registration.models));
   for (size_t i = 0; i < count; ++i) {
     if (const Duration wait = controller_.may_join(devices[i]) - now; wait > Duration()) {
       return Status::unavailable(
           fmt::format("it was given up for being slow, and may come back in {:.1f} s", wait.to_seconds()));
     }
     uint64_t pages = 0;
-    for (const uint32_t position : registration.residents[i]) {
-      residents[i].push_back(models[position]);
-      pages += registration.models[position].pages;
-    }
+    for (const uint32_t position : registration.residents[i]) pages += registration.models[position].pages;
     if (pages > registration.page_counts[i]) {
       return Status::invalid_argument(
           fmt::format("its device {} holds {} pages, and has {}", i, pages, registration.page_counts[i]));
     }
-    std::ranges::sort(residents[i]);
   }
-  if (controller_.cluster().models.empty()) add_models(registration.models, now);
+  const ModelRoll::Joined joined = roll_.join(worker.number(), registration.models, now);
+  workers_.emplace(worker.number(), &worker);
+  change_models(joined.decisions, now);
   for (size_t i = 0; i < count; ++i) {
     if (devices[i].value() == devices_.size()) devices_.emplace_back();
     devices_[devices[i].value()] = {&worker, registration.worker};
-    controller_.join_device(devices[i], registration.page_counts[i], residents[i], now);
+    std::vector<ModelId> residents;
+    for (const uint32_t position : registration.residents[i]) {
+      if (joined.names[position] != kUnnamed) residents.push_back(joined.names[position]);
+    }
+    std::ranges::sort(residents);
+    controller_.join_device(devices[i], registration.page_counts[i], residents, now);
   }
-  return Welcome{devices, models};
+  return Welcome{devices, joined.names};
 }
+
+// ---- Models ----
+
+void ControllerService::go_on_changing_models(TimePoint now) {
+  change_models(roll_.decide(now), now);
+  if (!std::exchange(models_changed_, false)) return;
+  for (const Client& client : clients_) {
+    if (client.conversation != nullptr) client.conversation->send_models();
+  }
+}
+
+void ControllerService::change_models(const ModelRoll::Decisions& decisions, TimePoint now) {
+  for (const auto& [worker, naming] : decisions.namings) workers_.at(worker)->send(naming);
+  for (const auto& [worker, release] : decisions.releases) workers_.at(worker)->send(release);
+  for (const ModelId model : decisions.removed) controller_.remove_model(model, now);
+  for (const auto& [model, replaced] : decisions.added) {
+    controller_.add_model(model, now);
+    log_(Severity::kInfo, fmt::format("model '{}' version {} is served{}", model->name, model->version,
+                                      replaced.empty() ? "" : fmt::format(" in place of version {}", replaced)));
+  }
+  models_changed_ = models_changed_ || decisions.news;
+  forget_models(now);
+}
+
+void ControllerService::forget_models(TimePoint now) {
+  for (const ModelId id : roll_.removing()) {
+    if (!controller_.model_gone(id)) continue;
+    const ModelRoll::Gone gone = roll_.gone(id, now);
+    for (const auto& [worker, release] : gone.releases) workers_.at(worker)->send(release);
+    log_(Severity::kInfo, fmt::format("model '{}' version {} is removed", gone.model->name, gone.model->version));
+  }
+}
+
+// ---- Actions ----
 
 void ControllerService::send(const Action& action) {
   ++counters_.actions;
@@ -345,6 +353,7 @@ Status ControllerService::on_report(WorkerConversation& worker, const Outcome& o
 void ControllerService::on_leave(WorkerConversation& worker, TimePoint now) {
   for (const DeviceId device : worker.devices()) controller_.drain_device(device, now);
   leaving_.push_back(&worker);
+  if (workers_.contains(worker.number())) roll_.leave(worker.number());
 }
 
 void ControllerService::let_go_who_is_idle() {
@@ -357,6 +366,7 @@ void ControllerService::let_go_who_is_idle() {
 
 void ControllerService::on_worker_lost(WorkerConversation& worker, TimePoint now) {
   std::erase(leaving_, &worker);
+  if (workers_.erase(worker.number()) > 0) roll_.lose(worker.number());
   for (const DeviceId id : worker.devices()) {
     Device& device = devices_[id.value()];
     if (device.worker != &worker) continue;  // it was fenced, and may have come again
@@ -413,11 +423,13 @@ void ControllerService::submit(uint16_t client, Request request, TimePoint now) 
   ++counters_.requests;
   ++clients_[client].in_flight;
   request.id = request_of(client, request.id);
+  roll_.on_request(request.model);
   controller_.on_request(request, now);
 }
 
 void ControllerService::complete(const Completion& completion) {
   if (completion.served()) ++counters_.served;
+  roll_.on_answer(completion.model);
   Client& client = clients_[client_of(completion.id)];
   FOLIOT_CHECK(client.in_flight > 0);
   --client.in_flight;

@@ -1,10 +1,10 @@
 // ControllerService: the controller as the host of workers and clients. Turns their
 // messages into the controller's events, and what it sends into theirs.
 //
-// All workers bring the same models, in whatever order; the first one says which. A
-// worker that is lost, or that the controller has fenced (controller/health.h), may
-// come again by its name with what its pages hold. Whatever strange message a peer
-// sends ends its connection and nothing else.
+// All workers bring the same models, in whatever order, and change them together
+// (app/cluster/model_roll.h). A worker that is lost, or that the controller has fenced
+// (controller/health.h), may come again by its name with what its pages hold. Whatever
+// strange message a peer sends ends its connection and nothing else.
 //
 // Threading: drain() and drained() from any thread; the rest belongs to the loop that drives it.
 #ifndef FOLIOT_APP_CLUSTER_CONTROLLER_SERVICE_H_
@@ -13,10 +13,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "app/cluster/model_roll.h"
 #include "base/histogram.h"
 #include "controller/controller.h"
 #include "core/observer.h"
@@ -80,9 +82,9 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   void complete(const Completion& completion) override;
 
   Result<Welcome> register_worker(WorkerConversation& worker, const Registration& registration, TimePoint now);
-  // The ids of what a worker brings; of the first worker, those that they will get.
-  Result<std::vector<ModelId>> identify(const std::vector<ModelInfo>& models) const;
-  void add_models(const std::vector<ModelInfo>& models, TimePoint now);
+  void go_on_changing_models(TimePoint now);
+  void change_models(const ModelRoll::Decisions& decisions, TimePoint now);
+  void forget_models(TimePoint now);
   // Those that the worker had before, or else any that are lost, or new ones.
   std::vector<DeviceId> devices_for(const std::string& worker, size_t count, TimePoint now) const;
   Status on_report(WorkerConversation& worker, const Outcome& outcome, TimePoint now);
@@ -101,6 +103,10 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   const Log log_;
   Controller controller_;
   std::vector<Device> devices_;  // by DeviceId
+  ModelRoll roll_;
+  uint64_t workers_opened_ = 0;
+  std::map<ModelRoll::WorkerId, WorkerConversation*> workers_;  // those that are registered
+  bool models_changed_ = false;                                 // clients are to be told with this turn
   std::vector<WorkerConversation*> leaving_;
   std::vector<Client> clients_;
   Counters counters_;

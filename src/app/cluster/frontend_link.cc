@@ -13,6 +13,9 @@ namespace {
 
 constexpr Duration kLookInterval = Duration::milliseconds(20);
 constexpr size_t kActionsPerRequestMax = 4;
+// So long a model that is not served any more is still asked for by those that found
+// it in the catalog before; a controller runs it for longer.
+constexpr Duration kForgetAfter = Duration::seconds(1);
 // What a worker asks for waits here until it takes it; who asks for more is mad.
 constexpr size_t kUnsentBytesMax = size_t{256} << 20;
 
@@ -33,7 +36,7 @@ class FrontendLink::ControllerConversation : public Conversation {
   Status on_frame(const Frame& frame, TimePoint now) override {
     switch (frame.type) {
       case MessageType::kCompletion: return on_completion(frame, now);
-      case MessageType::kModels: return on_models(frame);
+      case MessageType::kModels: return on_models(frame, now);
       case MessageType::kWorkers: return on_workers(frame);
       case MessageType::kAdmission: return on_admission(frame);
       case MessageType::kPong: return on_pong(frame, now);
@@ -60,11 +63,11 @@ class FrontendLink::ControllerConversation : public Conversation {
     return Status();
   }
   // What can be asked for is shown once times can be exchanged.
-  Status on_models(const Frame& frame) {
+  Status on_models(const Frame& frame, TimePoint now) {
     Models models;
     FOLIOT_RETURN_IF_ERROR(decode(frame, models));
     models_ = std::move(models.models);
-    if (host_clock_.ready()) link_.set_models(models_);
+    if (host_clock_.ready()) link_.set_models(models_, now);
     return Status();
   }
   Status on_pong(const Frame& frame, TimePoint now) {
@@ -72,7 +75,7 @@ class FrontendLink::ControllerConversation : public Conversation {
     FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
     const bool was_ready = host_clock_.ready();
     FOLIOT_RETURN_IF_ERROR(host_clock_.on_pong(pong, now));
-    if (!was_ready && host_clock_.ready()) link_.set_models(models_);
+    if (!was_ready && host_clock_.ready()) link_.set_models(models_, now);
     return Status();
   }
   Status on_admission(const Frame& frame) {
@@ -205,6 +208,7 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
       if (worker != nullptr) worker->keep(now);
     }
     look_for_the_lost(now);
+    std::erase_if(models_, [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; });
   }
   return next_look_;
 }
@@ -377,33 +381,36 @@ void FrontendLink::look_for_the_lost(TimePoint now) {
 
 // ---- Who is there ----
 
-void FrontendLink::set_models(const std::vector<ModelInfo>& models) {
-  std::unordered_map<ModelId, Model> earlier;
-  for (auto& [id, model] : models_) earlier.emplace(model.told, std::move(model));
-  models_.clear();
+void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint now) {
+  std::unordered_map<ModelId, ModelId> known;  // by the controller's name
+  for (auto& [id, model] : models_) {
+    if (model.forgotten_at) continue;
+    known.emplace(model.told, id);
+    model.forgotten_at = now + kForgetAfter;
+  }
   std::vector<std::string> names;
   for (const ModelInfo& told : models) {
     names.push_back(told.name);
-    const auto known = earlier.find(told.id);
-    if (known != earlier.end() && known->second.info->name == told.name &&
-        known->second.info->version == told.version) {
-      models_.emplace(known->second.info->id, known->second);
+    const auto place = known.find(told.id);
+    Model* earlier = place == known.end() ? nullptr : &models_.at(place->second);
+    if (earlier != nullptr && earlier->info->name == told.name && earlier->info->version == told.version) {
+      earlier->forgotten_at.reset();
       continue;
     }
     auto info = std::make_shared<ModelInfo>(told);
     info->id = ModelId(next_model_++);
     models_.emplace(info->id, Model{told.id, info});
-    frontend_->on_model(*info);
+    if (shown_.insert(info->name).second) frontend_->on_model(*info);
     catalog_.put({info->name, info->version, ModelState::kReady, {}, info});
   }
   // A controller that has just begun has none yet: then they are waited for.
-  if (models_.empty()) return await_models("no worker has come yet; try again");
+  if (models.empty()) return await_models("no worker has come yet; try again");
   const auto entries = catalog_.snapshot();
   for (const auto& [name, entry] : *entries) {
     if (std::ranges::find(names, name) == names.end()) catalog_.remove(name);
   }
   catalog_.set_ready();
-  watch_.on_ready(models_.size());
+  watch_.on_ready(models.size());
 }
 
 void FrontendLink::await_models(const std::string& why) {

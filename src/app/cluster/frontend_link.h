@@ -29,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -80,6 +81,8 @@ class FrontendLink : public LinkHost, public RequestSink {
   struct Model {
     ModelId told;  // the controller's name
     std::shared_ptr<const ModelInfo> info;
+    // Replaced or removed: requests that were on their way here still go on.
+    std::optional<TimePoint> forgotten_at{};
   };
   // Outputs that came before it was known whether they count.
   struct KeptOutputs {
@@ -113,7 +116,7 @@ class FrontendLink : public LinkHost, public RequestSink {
   void answer(Slot slot, TimePoint now);
   void look_for_the_lost(TimePoint now);
 
-  void set_models(const std::vector<ModelInfo>& models);
+  void set_models(const std::vector<ModelInfo>& models, TimePoint now);
   void await_models(const std::string& why);
   void on_workers(const Workers& workers);
   void on_controller_lost(const Status& reason, TimePoint now);
@@ -132,6 +135,7 @@ class FrontendLink : public LinkHost, public RequestSink {
   std::unordered_map<DeviceId, std::string> addresses_;  // of the workers that have them
   std::unordered_map<ModelId, Model> models_;            // by this side's id
   uint32_t next_model_ = 0;
+  std::set<std::string> shown_;  // names of models that the metrics know
 
   std::vector<InFlight> in_flight_;
   std::vector<Slot> free_;

@@ -26,6 +26,23 @@ WorkerServiceOptions workers(const std::string& models) {
   return {.page_count = 100, .models = *parse_emulated_models(models, kPageBytes)};
 }
 
+// Why workers with these models are not taken in.
+Status refusal_of(const std::string& address, const std::string& models) {
+  Status refusal;
+  std::function<void()> stop;
+  WorkerService service(workers(models), {.on_ready = [](size_t) { ADD_FAILURE(); },
+                                          .on_lost =
+                                              [&](const Status& status) {
+                                                refusal = status;
+                                                stop();
+                                              }});
+  LinkLoop loop({.connection = {.role = Role::kWorker}}, service);
+  stop = [&] { loop.stop(); };
+  EXPECT_TRUE(loop.connect(address).ok());
+  loop.run();
+  return refusal;
+}
+
 // A controller on a thread of its own.
 class RunningController {
  public:
@@ -134,19 +151,7 @@ TEST(LinksTest, WhatALostWorkerHadIsAnsweredToo) {
 TEST(LinksTest, AllWorkersMustBringTheSameModels) {
   RunningController controller;
   RunningWorkers first(controller.address(), 1, "resnet18");
-  Status lost;
-  std::function<void()> stop;
-  WorkerService service(workers("resnet50"), {.on_ready = [](size_t) { ADD_FAILURE(); },
-                                              .on_lost =
-                                                  [&](const Status& status) {
-                                                    lost = status;
-                                                    stop();
-                                                  }});
-  LinkLoop loop({.connection = {.role = Role::kWorker}}, service);
-  stop = [&] { loop.stop(); };
-  ASSERT_TRUE(loop.connect(controller.address()).ok());
-  loop.run();
-  EXPECT_THAT(lost.message(), HasSubstr("the first did not bring 'resnet50'"));
+  EXPECT_THAT(refusal_of(controller.address(), "resnet50").message(), HasSubstr("'resnet18' is missing"));
 }
 
 TEST(LinksTest, SaysThatNobodyIsThere) {
@@ -184,8 +189,11 @@ class ControllerServiceTest : public ::testing::Test {
   }
 
   const std::vector<ModelInfo> models_ = *parse_emulated_models("resnet18", kPageBytes);
-  ControllerService service_{
-      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {}};
+  std::vector<std::string> log_;
+  ControllerService service_{{},
+                             find_policy("clockwork")->make,
+                             [] { return at_ms(1); },
+                             [this](Severity, const std::string& line) { log_.push_back(line); }};
   Peer worker_{service_, Role::kWorker};
   Peer client_{service_, Role::kClient};
 };
@@ -329,8 +337,6 @@ TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
 
 TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
   std::vector<ModelInfo> more = *parse_emulated_models("resnet18,resnet50", kPageBytes);
-  Peer first(service_, Role::kWorker);
-  EXPECT_THAT(first.say(Registration{"x", {}, {10}, more, {{}}}).message(), HasSubstr("did not bring 'resnet50'"));
   ControllerService service(
       {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
   Peer both(service, Role::kWorker);
@@ -345,6 +351,164 @@ TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
   Peer full(service, Role::kWorker);
   EXPECT_THAT(full.say(Registration{"z", {}, {3}, more, {{0, 1}}}).message(), HasSubstr("device 0 holds 10 pages"));
 }
+
+// ---- Models that change ----
+
+TEST_F(ControllerServiceTest, WhatOneWorkerBringsBeyondTheOthersHasNoNameAndNoPages) {
+  const std::vector<ModelInfo> more = *parse_emulated_models("resnet50,resnet18", kPageBytes);
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", {}, {20}, more, {{0, 1}}}).ok());
+  EXPECT_THAT(other.last<Welcome>().models, ElementsAre(kUnnamed, ModelId(0)));
+  const DeviceModel& device = service_.controller().cluster().device(DeviceId(1));
+  EXPECT_EQ(device.held(ModelId(0)), Residency::kLoaded);
+  EXPECT_EQ(device.pages_used(), models_[0].pages);
+}
+
+TEST(LinksTest, AnEmulatedWorkerTakesAllOrNothing) {
+  RunningController controller;
+  RunningWorkers first(controller.address(), 1, "resnet18");
+  EXPECT_THAT(refusal_of(controller.address(), "resnet18,resnet50").message(),
+              HasSubstr("others did not bring 'resnet50'"));
+}
+
+TEST_F(ControllerServiceTest, OffersAndWithdrawalsComeAfterTheRegistration) {
+  Peer other(service_, Role::kWorker);
+  EXPECT_THAT(other.say(Offer{models_[0]}).message(), HasSubstr("a OFFER has no place here"));
+  Peer another(service_, Role::kWorker);
+  EXPECT_THAT(another.say(Withdrawal{ModelId(0)}).message(), HasSubstr("a WITHDRAWAL has no place here"));
+  EXPECT_THAT(worker_.say(Withdrawal{ModelId(7)}).message(), HasSubstr("it withdraws model 7"));
+  EXPECT_THAT(worker_.say(Offer{models_[0]}).message(), HasSubstr("two models as 0"));
+}
+
+class ModelChangeTest : public ControllerServiceTest {
+ protected:
+  ModelChangeTest() {
+    next_.id = ModelId(5);
+    next_.version = "2";
+    service_.on_turn_end(at_ms(1));
+    worker_.frames();
+    client_.frames();
+  }
+  void replace_model(int64_t ms) {
+    EXPECT_TRUE(worker_.say(Offer{next_}).ok());
+    EXPECT_TRUE(worker_.say(Withdrawal{ModelId(0)}).ok());
+    service_.on_turn_end(at_ms(ms));
+  }
+  void end(const Action& action, int64_t ms) {
+    ASSERT_TRUE(worker_
+                    .say(Outcome{.action = action.id,
+                                 .type = action.type,
+                                 .device = action.device,
+                                 .model = action.model,
+                                 .start = at_ms(ms),
+                                 .end = at_ms(ms),
+                                 .output_end = at_ms(ms)})
+                    .ok());
+  }
+  std::vector<Action> actions(int64_t ms) {
+    service_.on_turn_end(at_ms(ms));
+    return worker_.heard<Action>(MessageType::kAction);
+  }
+
+  ModelInfo next_ = models_[0];
+};
+
+TEST_F(ModelChangeTest, ClientsHearOfANewVersionAndNoMoreOfTheOld) {
+  replace_model(2);
+  const auto namings = worker_.heard<Naming>(MessageType::kNaming);
+  ASSERT_EQ(namings.size(), 1u);
+  EXPECT_EQ(namings[0].model, ModelId(5));
+  EXPECT_EQ(namings[0].name, ModelId(1));
+  const auto told = client_.heard<Models>(MessageType::kModels);
+  ASSERT_EQ(told.size(), 1u);
+  ASSERT_EQ(told[0].models.size(), 1u);
+  EXPECT_EQ(told[0].models[0].id, ModelId(1));
+  EXPECT_EQ(told[0].models[0].version, "2");
+  Peer late(service_, Role::kClient);
+  EXPECT_EQ(late.heard<Models>(MessageType::kModels).at(0).models.size(), 1u);
+  EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 2 is served in place of version 1"));
+}
+
+// From a request for the old version until no page holds it.
+TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  const Action load = actions(1).at(0);
+  replace_model(2);
+  Request late = request(2);
+  late.deadline = at_ms(9000);
+  ASSERT_TRUE(client_.say(late).ok()) << "it has not heard yet";
+  end(load, 3);
+  const std::vector<Action> infers = actions(3);
+  ASSERT_THAT(infers, ::testing::Not(IsEmpty()));
+  for (const Action& infer : infers) EXPECT_EQ(infer.model, ModelId(0));
+  EXPECT_THAT(actions(2500), IsEmpty()) << "they are in flight";
+  for (const Action& infer : infers) end(infer, 2500);
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kNone);
+  const std::vector<Action> unloads = actions(2500);
+  ASSERT_EQ(unloads.size(), 1u);
+  EXPECT_EQ(unloads[0].type, ActionType::kUnload);
+  Peer other(service_, Role::kWorker);
+  EXPECT_EQ(other.say(Registration{"x", {}, {10}, {next_}, {{}}}).code(), StatusCode::kUnavailable);
+  end(unloads[0], 2501);
+  service_.on_turn_end(at_ms(2501));
+  const auto releases = worker_.heard<Release>(MessageType::kRelease);
+  ASSERT_EQ(releases.size(), 1u);
+  EXPECT_EQ(releases[0].model, ModelId(0));
+  EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 1 is removed"));
+  Peer another(service_, Role::kWorker);
+  ASSERT_TRUE(another.say(Registration{"x", {}, {10}, {next_}, {{0}}}).ok());
+  EXPECT_THAT(another.last<Welcome>().models, ElementsAre(ModelId(1)));
+}
+
+TEST_F(ModelChangeTest, ATurnComesWhenClientsHaveHeard) {
+  replace_model(2);
+  EXPECT_LE(service_.on_turn_end(at_ms(3)), at_ms(2002));
+  EXPECT_THAT(worker_.heard<Release>(MessageType::kRelease), IsEmpty());
+  service_.on_turn_end(at_ms(2002));
+  EXPECT_EQ(worker_.heard<Release>(MessageType::kRelease).size(), 1u) << "no page ever held it";
+}
+
+TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", {}, {10}, models_, {{}}}).ok());
+  next_.name = "another";
+  ASSERT_TRUE(worker_.say(Offer{next_}).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_THAT(worker_.heard<Naming>(MessageType::kNaming), IsEmpty());
+  other.close();
+  service_.on_turn_end(at_ms(3));
+  EXPECT_EQ(worker_.heard<Naming>(MessageType::kNaming).size(), 1u);
+  EXPECT_THAT(log_, ::testing::Contains("model 'another' version 2 is served"));
+}
+
+TEST_F(ModelChangeTest, AWorkerThatLeavesHoldsNothingUp) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", {}, {10}, models_, {{}}}).ok());
+  ASSERT_TRUE(worker_.say(Offer{next_}).ok());
+  ASSERT_TRUE(other.say(Leave{}).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_EQ(worker_.heard<Naming>(MessageType::kNaming).size(), 1u);
+}
+
+// Whose repository changed while it could not reach the controller.
+TEST_F(ModelChangeTest, TheOnlyWorkerMayComeBackWithOtherModels) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  service_.on_turn_end(at_ms(2));
+  worker_.close();
+  Peer again(service_, Role::kWorker);
+  ASSERT_TRUE(again.say(Registration{"w", {}, {10}, {next_}, {{0}}}).ok());
+  EXPECT_THAT(again.last<Welcome>().models, ElementsAre(ModelId(1)));
+  service_.on_turn_end(at_ms(3));
+  EXPECT_EQ(client_.heard<Completion>(MessageType::kCompletion).at(0).refusal, Refusal::kUnloaded);
+  EXPECT_THAT(again.heard<Action>(MessageType::kAction), IsEmpty());
+  Request asked = request(2);
+  asked.model = ModelId(1);
+  ASSERT_TRUE(client_.say(asked).ok());
+  service_.on_turn_end(at_ms(4));
+  EXPECT_EQ(again.last<Action>().type, ActionType::kInfer);
+}
+
+// ---- Clients ----
 
 TEST_F(ControllerServiceTest, AnswersToAClientThatIsGoneAreDropped) {
   ASSERT_TRUE(client_.say(request(1)).ok());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/units.h"
 #include "transport/frame_handlers.h"
 #include "transport/guest_clock.h"
 
@@ -22,15 +23,15 @@ constexpr Duration kPatience = Duration::seconds(5);
 // The controller may have sent more before it heard that this side leaves.
 constexpr Duration kDrainPatience = Duration::milliseconds(200);
 
-std::vector<std::vector<RowLayout>> layouts_of(const std::vector<ModelInfo>& models) {
-  std::vector<std::vector<RowLayout>> layouts;
-  for (const ModelInfo& model : models) {
-    auto& buckets = layouts.emplace_back();
-    for (uint16_t bucket = 0; bucket < model.buckets.size(); ++bucket) {
-      buckets.push_back(row_layout(model, BucketId(bucket)));
-    }
+// Ids of actions that the worker gives itself; the controller's are smaller.
+constexpr uint64_t kOwnActions = uint64_t{1} << 63;
+
+uint64_t largest_batch_bytes(const ModelInfo& model) {
+  uint64_t row_bytes = 0;
+  for (uint16_t bucket = 0; bucket < model.buckets.size(); ++bucket) {
+    row_bytes = std::max(row_bytes, row_layout(model, BucketId(bucket)).bytes());
   }
-  return layouts;
+  return row_bytes * model.batch_size_max();
 }
 
 // "0.0.0.0:8200" as whoever sees this side at `host` reaches it.
@@ -56,6 +57,7 @@ class WorkerLink::ControllerConversation : public Conversation {
   Connection& connection() { return connection_; }
   const ClockOffset& offset() const { return host_clock_.offset(); }
   bool can_register() const { return host_clock_.ready() && !registered_; }
+  bool registered() const { return registered_; }
   void register_with(const Registration& registration) {
     registered_ = true;
     connection_.send(registration);
@@ -69,6 +71,8 @@ class WorkerLink::ControllerConversation : public Conversation {
       case MessageType::kAction: return on_action(frame, now);
       case MessageType::kPong: return on_pong(frame, now);
       case MessageType::kWelcome: return on_welcome(frame);
+      case MessageType::kNaming: return on_naming(frame);
+      case MessageType::kRelease: return on_release(frame);
       case MessageType::kGoodbye: return on_goodbye(frame);
       default: return unexpected(frame);
     }
@@ -76,6 +80,7 @@ class WorkerLink::ControllerConversation : public Conversation {
   void on_close(const Status& reason, TimePoint /*now*/) override {
     link_.controller_ = nullptr;
     link_.forget_actions();
+    link_.models_.lose_names();
     if (!reason.ok()) {
       link_.watch_.log(Severity::kWarning,
                        fmt::format("the controller at {} is lost: {}", connection_.peer(), reason.message()));
@@ -92,15 +97,21 @@ class WorkerLink::ControllerConversation : public Conversation {
   Status on_welcome(const Frame& frame) {
     Welcome welcome;
     FOLIOT_RETURN_IF_ERROR(decode(frame, welcome));
-    if (!registered_ || device_ || welcome.devices.size() != 1 ||
-        welcome.models.size() != link_.options_.models.size()) {
+    if (!registered_ || device_ || welcome.devices.size() != 1) {
       return Status::invalid_argument("a WELCOME that does not fit the registration");
     }
     device_ = welcome.devices.front();
-    link_.models_.clear();
-    for (uint32_t i = 0; i < welcome.models.size(); ++i) link_.models_[welcome.models[i]] = ModelId(i);
-    link_.watch_.on_registered();
-    return Status();
+    return link_.on_welcome(welcome);
+  }
+  Status on_naming(const Frame& frame) {
+    Naming naming;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, naming));
+    return device_ ? link_.models_.name(naming.model, naming.name) : unexpected(frame);
+  }
+  Status on_release(const Frame& frame) {
+    Release release;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, release));
+    return device_ ? link_.models_.release(release.model) : unexpected(frame);
   }
 
   Status on_action(const Frame& frame, TimePoint now) {
@@ -176,9 +187,9 @@ class WorkerLink::ClientConversation : public Conversation {
 WorkerLink::WorkerLink(WorkerLinkOptions options, Watch watch)
     : options_(std::move(options)),
       watch_(std::move(watch)),
-      layouts_(layouts_of(options_.models)),
       staging_(options_.staging_bytes, options_.actions_max),
-      outcomes_(options_.actions_max) {}
+      outcomes_(options_.actions_max),
+      orders_(size_t{2} * options_.models_max) {}
 WorkerLink::~WorkerLink() = default;
 
 void WorkerLink::start(Worker& worker, std::string data_address, std::function<void()> wake) {
@@ -236,7 +247,9 @@ void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
 TimePoint WorkerLink::on_turn_end(TimePoint now) {
   while (outcomes_.consume([this](Outcome& outcome) { on_outcome(outcome); })) {
   }
-  register_if_idle();
+  while (orders_.consume([this](Order& order) { std::visit([this](auto& what) { handle(what); }, order); })) {
+  }
+  register_if_idle(now);
   if (now >= next_look_) {
     next_look_ = now + kLookInterval;
     refuse_what_is_late(now);
@@ -248,39 +261,96 @@ TimePoint WorkerLink::on_turn_end(TimePoint now) {
   return next_look_;
 }
 
-void WorkerLink::register_if_idle() {
+void WorkerLink::register_if_idle(TimePoint now) {
   if (controller_ == nullptr || !controller_->can_register() || !given_.empty() || draining_) return;
-  controller_->register_with({.worker = options_.name,
-                              .data_address = reachable(data_address_, controller_->connection().ends().own_host),
-                              .page_counts = {options_.page_count},
-                              .models = options_.models,
-                              .residents = {residents()}});
+  if (!pages_are_clear(now)) return;
+  Registration registration{.worker = options_.name,
+                            .data_address = reachable(data_address_, controller_->connection().ends().own_host),
+                            .page_counts = {options_.page_count},
+                            .models = {},
+                            .residents = {{}}};
+  for (const ModelId model : models_.begin()) {
+    if (worker_->resident(model))
+      registration.residents[0].push_back(static_cast<uint32_t>(registration.models.size()));
+    registration.models.push_back(models_.info(model));
+  }
+  // The first model may still be on its way here.
+  if (!registration.models.empty()) controller_->register_with(registration);
 }
 
-std::vector<uint32_t> WorkerLink::residents() const {
-  std::vector<uint32_t> residents;
-  for (uint32_t i = 0; i < options_.models.size(); ++i) {
-    if (worker_->resident(ModelId(i))) residents.push_back(i);
+bool WorkerLink::pages_are_clear(TimePoint now) {
+  for (const ModelId model : models_.strays()) {
+    if (!worker_->resident(model)) continue;
+    if (given_.size() == options_.actions_max) break;
+    const Action unload{.id = ActionId(kOwnActions | ++unloads_),
+                        .type = ActionType::kUnload,
+                        .model = model,
+                        .earliest = now,
+                        .latest = TimePoint::infinite_future()};
+    advance(given_.emplace(unload.id, Given{.action = unload, .model = model, .forgotten = true}).first->second, now);
   }
-  return residents;
+  return given_.empty();
+}
+
+Status WorkerLink::on_welcome(const Welcome& welcome) {
+  FOLIOT_RETURN_IF_ERROR(models_.welcome(welcome.models));
+  for (const ModelId model : models_.strays()) {
+    if (!worker_->resident(model)) continue;
+    return Status::unavailable("its pages hold what is not served; it comes again without");
+  }
+  watch_.on_registered(welcome.models.size() - static_cast<size_t>(std::ranges::count(welcome.models, kUnnamed)));
+  return Status();
+}
+
+// ---- Models ----
+
+Status WorkerLink::check(const ModelInfo& model) const {
+  const uint64_t batch_bytes = largest_batch_bytes(model);
+  if (batch_bytes <= options_.staging_bytes) return Status();
+  return Status::resource_exhausted(
+      fmt::format("a batch's inputs and outputs take {}, and there are {} for all; choose a larger --staging",
+                  format_bytes(batch_bytes), format_bytes(options_.staging_bytes)));
+}
+
+void WorkerLink::post(Order order) {
+  FOLIOT_CHECK(orders_.push(std::move(order)));
+  if (wake_) wake_();
+}
+
+void WorkerLink::add_model(std::shared_ptr<const ModelInfo> model) { post(AddModel{std::move(model)}); }
+
+void WorkerLink::extend_model(std::shared_ptr<const ModelInfo> /*model*/) { FOLIOT_CHECK(takes_parts()); }
+
+void WorkerLink::remove_model(ModelId model, std::function<void()> gone) { post(RemoveModel{model, std::move(gone)}); }
+
+void WorkerLink::handle(AddModel& added) {
+  const ModelId id = added.model->id;
+  const std::optional<ModelId> earlier = models_.add(std::move(added.model));
+  if (controller_ == nullptr || !controller_->registered()) return;
+  controller_->connection().send(Offer{models_.info(id)});
+  if (earlier) controller_->connection().send(Withdrawal{*earlier});
+}
+
+void WorkerLink::handle(RemoveModel& removed) {
+  const bool withdrawn = models_.remove(removed.model, std::move(removed.gone));
+  if (withdrawn && controller_ != nullptr && controller_->registered()) {
+    controller_->connection().send(Withdrawal{removed.model});
+  }
 }
 
 // ---- Actions ----
 
-const RowLayout* WorkerLink::layout(ModelId model, BucketId bucket) const {
-  const auto& buckets = layouts_[model.value()];
-  return bucket.value() < buckets.size() ? &buckets[bucket.value()] : nullptr;
-}
-
-Status WorkerLink::on_action(Action action, TimePoint now) {
-  if (given_.contains(action.id)) return Status::invalid_argument("an ACTION that was sent before");
+Status WorkerLink::on_action(const Action& action, TimePoint now) {
+  if (given_.contains(action.id) || action.id.value() >= kOwnActions) {
+    return Status::invalid_argument("an ACTION that was sent before");
+  }
   Given given{.action = action};
-  const auto model = models_.find(action.model);
-  if (model == models_.end()) {
+  const std::optional<ModelId> model = models_.named(action.model);
+  if (!model) {
     refuse(given, OutcomeStatus::kUnknownModel, now);
     return Status();
   }
-  given.model = model->second;
+  given.model = *model;
   if (given_.size() == options_.actions_max) {
     refuse(given, OutcomeStatus::kQueueFull, now);
     return Status();
@@ -303,7 +373,7 @@ Status WorkerLink::on_action(Action action, TimePoint now) {
 // Takes room, and finds out whose inputs are needed; or says why not.
 std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   const BatchRows& rows = given.action.rows;
-  given.layout = layout(given.model, given.action.bucket);
+  given.layout = models_.layout(given.model, given.action.bucket);
   if (given.layout == nullptr || rows.size() == 0) return OutcomeStatus::kUnknownModel;
   given.batch = staging_.acquire(*given.layout, rows.size());
   if (!given.batch) return OutcomeStatus::kNoIoMemory;

@@ -18,9 +18,14 @@
 // disconnected (transport/connection.h).
 //
 // A lost controller is found again by the loop. Pages are kept: the worker registers
-// again, with what they hold, once nothing that it was told before is under way.
+// again, with what they hold, once nothing that it was told before is under way, and
+// nothing lies there that the next controller does not hear of.
 //
-// Threading: report() from executors; drain() from any thread; the rest belongs to the loop's thread.
+// Models come and go by the ModelSink; the ring of these orders has room for twice
+// `models_max`.
+//
+// Threading: report() from executors; drain() and the ModelSink's calls from any thread;
+// the rest belongs to the loop's thread.
 #ifndef FOLIOT_APP_CLUSTER_WORKER_LINK_H_
 #define FOLIOT_APP_CLUSTER_WORKER_LINK_H_
 
@@ -32,9 +37,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
+#include "app/cluster/offered_models.h"
 #include "app/cluster/staging_area.h"
+#include "app/model_sink.h"
 #include "core/ports.h"
 #include "journal/journal.h"
 #include "platform/mpsc_ring.h"
@@ -46,19 +54,20 @@ namespace foliot {
 
 struct WorkerLinkOptions {
   std::string name = "worker";
-  std::vector<ModelInfo> models;  // their ids: positions here, by which the worker knows them
+  uint32_t models_max = 16384;
   uint32_t page_count = 0;
   uint32_t actions_max = 512;  // given and not over
   uint64_t staging_bytes = 0;
   Duration drain_timeout = Duration::seconds(30);
 };
 
-class WorkerLink : public LinkHost, public OutcomeSink {
+class WorkerLink : public LinkHost, public OutcomeSink, public ModelSink {
  public:
-  // For whoever watches. `on_registered`: the controller has taken it in.
+  // For whoever watches. `on_registered`: the controller has taken it in, with so many
+  // models.
   struct Watch {
     std::function<void(Severity, const std::string&)> log;
-    std::function<void()> on_registered;
+    std::function<void(size_t models)> on_registered;
     std::function<void()> on_drained;  // after drain(): nothing is under way, or the time for it is over
   };
 
@@ -74,6 +83,13 @@ class WorkerLink : public LinkHost, public OutcomeSink {
   void drain();
 
   void report(const Outcome& outcome) override;
+
+  // Whether its largest batch has room to be staged.
+  Status check(const ModelInfo& model) const override;
+  void add_model(std::shared_ptr<const ModelInfo> model) override;
+  bool takes_parts() const override { return false; }
+  void extend_model(std::shared_ptr<const ModelInfo> model) override;
+  void remove_model(ModelId model, std::function<void()> gone) override;
 
   Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
@@ -95,7 +111,20 @@ class WorkerLink : public LinkHost, public OutcomeSink {
     bool forgotten = false;  // its controller was lost: nobody is told
   };
 
-  Status on_action(Action action, TimePoint now);
+  struct AddModel {
+    std::shared_ptr<const ModelInfo> model;
+  };
+  struct RemoveModel {
+    ModelId model;
+    std::function<void()> gone;
+  };
+  using Order = std::variant<AddModel, RemoveModel>;
+
+  void post(Order order);
+  void handle(AddModel& added);
+  void handle(RemoveModel& removed);
+  Status on_welcome(const Welcome& welcome);
+  Status on_action(const Action& action, TimePoint now);
   std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
   void fetch(const Given& given, uint32_t row);
   void advance(Given& given, TimePoint now);
@@ -106,10 +135,10 @@ class WorkerLink : public LinkHost, public OutcomeSink {
   void send_outputs(const Given& given);
   void tell(Outcome outcome, const Given& given);
   void forget_actions();
-  void register_if_idle();
+  void register_if_idle(TimePoint now);
+  // False while pages hold what they should not when a conversation begins.
+  bool pages_are_clear(TimePoint now);
   void go_on_draining(TimePoint now);
-  std::vector<uint32_t> residents() const;
-  const RowLayout* layout(ModelId model, BucketId bucket) const;
 
   void on_attach(ClientConversation& client, uint16_t number, TimePoint now);
   void on_detach(ClientConversation& client, TimePoint now);
@@ -119,9 +148,10 @@ class WorkerLink : public LinkHost, public OutcomeSink {
 
   const WorkerLinkOptions options_;
   const Watch watch_;
-  std::vector<std::vector<RowLayout>> layouts_;  // by model and bucket
   StagingArea staging_;
   MpscRing<Outcome> outcomes_;
+  MpscRing<Order> orders_;
+  OfferedModels models_;
   Worker* worker_ = nullptr;
   std::string data_address_;
   std::function<void()> wake_;
@@ -131,7 +161,7 @@ class WorkerLink : public LinkHost, public OutcomeSink {
   std::unordered_map<uint16_t, ClientConversation*> clients_;  // attached, by number
   std::bitset<kClientsMax> lost_clients_;                      // were attached, and are not any more
   std::unordered_map<ActionId, Given> given_;
-  std::unordered_map<ModelId, ModelId> models_;  // the controller's name -> the worker's
+  uint64_t unloads_ = 0;  // that it gave itself
   TimePoint next_look_;
   std::string last_complaint_;
   std::atomic<bool> drain_asked_{false};

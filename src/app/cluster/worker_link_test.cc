@@ -18,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 constexpr uint32_t kModel = 40;  // as the controller calls it
 constexpr uint32_t kDevice = 7;
@@ -25,9 +26,11 @@ constexpr uint32_t kDevice = 7;
 TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 
 // One float in, one out.
-ModelInfo model() {
+ModelInfo model(uint32_t id = 0, const std::string& version = "1") {
   ModelInfo model;
+  model.id = ModelId(id);
   model.name = "doubling";
+  model.version = version;
   model.batch_sizes = {1, 2, 4};
   model.inputs = {{"x", DataType::kFloat32, {1}, {""}}};
   model.outputs = {{"y", DataType::kFloat32, {1}, {""}}};
@@ -98,21 +101,29 @@ class WorkerLinkTest : public ::testing::Test {
 
   WorkerLinkTest()
       : link_({.name = "w",
-               .models = {model()},
+               .models_max = 4,
                .page_count = 4,
                .actions_max = kActionsMax,
                .staging_bytes = kStagingBytes,
                .drain_timeout = Duration::seconds(1)},
               {.log = [](Severity, const std::string&) {},
-               .on_registered = [this] { ++registered_; },
+               .on_registered = [this](size_t models) { registered_ += static_cast<int>(models); },
                .on_drained = [this] { drained_ = true; }}),
         engine_(payloads_),
         worker_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}) {
     worker_.add_model({.id = ModelId(0), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
     link_.start(worker_, "0.0.0.0:8200", [] {});
+    link_.add_model(std::make_shared<const ModelInfo>(model()));
     controller_ = meet_controller();
   }
 
+  // Version 2 is ready beside the first, as model 1.
+  void update() {
+    worker_.add_model({.id = ModelId(1), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
+    link_.add_model(std::make_shared<const ModelInfo>(model(1, "2")));
+    link_.remove_model(ModelId(0), [this] { ++gone_; });
+    link_.on_turn_end(now_);
+  }
   std::unique_ptr<TestPeer> meet_controller() {
     auto controller = std::make_unique<TestPeer>(link_, Role::kController, "controller:8100");
     controller->tell_time();
@@ -177,6 +188,7 @@ class WorkerLinkTest : public ::testing::Test {
   static constexpr uint64_t kStagingBytes = 4096;
   TimePoint now_ = at_ms(1);
   int registered_ = 0;
+  int gone_ = 0;
   bool drained_ = false;
   WorkerLink link_;
   PayloadStore* payloads_ = &link_.payloads();
@@ -311,9 +323,10 @@ TEST_F(WorkerLinkTest, OneActionTooManyIsRefused) {
 }
 
 TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
-  WorkerLink small({.models = {model()}, .page_count = 4, .staging_bytes = 64},
-                   {.log = [](Severity, const std::string&) {}, .on_registered = [] {}, .on_drained = [] {}});
+  WorkerLink small({.models_max = 4, .page_count = 4, .staging_bytes = 64},
+                   {.log = [](Severity, const std::string&) {}, .on_registered = [](size_t) {}, .on_drained = [] {}});
   small.start(worker_, "host:1", [] {});
+  small.add_model(std::make_shared<const ModelInfo>(model()));
   TestPeer controller(small, Role::kController, "controller:8100");
   controller.tell_time();
   small.on_turn_end(now_);
@@ -362,6 +375,90 @@ TEST_F(WorkerLinkTest, AGoodbyeInTheMiddleEndsWhatWaitsAndLetsRunWhatRuns) {
   run();
   EXPECT_THAT(client.outputs(), ElementsAre("12: 6"));
   EXPECT_THAT(outcomes(*next), ElementsAre("2 done"));
+}
+
+// ---- Models that come and go
+
+TEST_F(WorkerLinkTest, ANewVersionIsOfferedAndTheOldOneRunsUntilItIsReleased) {
+  begin();
+  update();
+  std::vector<MessageType> types;
+  for (const Frame& frame : controller_->frames()) {
+    types.push_back(frame.type);
+    if (frame.type == MessageType::kOffer) {
+      Offer offer;
+      ASSERT_TRUE(decode(frame, offer).ok());
+      EXPECT_EQ(offer.model.id, ModelId(1));
+      EXPECT_EQ(offer.model.version, "2");
+    } else {
+      Withdrawal withdrawal;
+      ASSERT_TRUE(decode(frame, withdrawal).ok());
+      EXPECT_EQ(withdrawal.model, ModelId(0));
+    }
+  }
+  EXPECT_THAT(types, ElementsAre(MessageType::kOffer, MessageType::kWithdrawal));
+
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  ASSERT_TRUE(client.send(2, 10, 1).ok());
+  run();
+  EXPECT_THAT(outcomes(), ElementsAre("2 done"));
+
+  ASSERT_TRUE(controller_->say(Naming{ModelId(1), ModelId(kModel + 1)}).ok());
+  Action load = action(3, ActionType::kLoad);
+  load.model = ModelId(kModel + 1);
+  ASSERT_TRUE(controller_->say(load).ok());
+  ASSERT_TRUE(controller_->say(action(4, ActionType::kUnload)).ok());
+  run();
+  EXPECT_THAT(outcomes(), UnorderedElementsAre("3 done", "4 done"));
+  EXPECT_EQ(gone_, 0);
+  ASSERT_TRUE(controller_->say(Release{ModelId(0)}).ok());
+  EXPECT_EQ(gone_, 1);
+  ASSERT_TRUE(controller_->say(action(5, ActionType::kLoad)).ok());
+  EXPECT_THAT(outcomes(), ElementsAre("5 unknown model"));
+}
+
+TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheNextControllerDoesNotHearOf) {
+  begin();
+  controller_->close();
+  update();
+  EXPECT_EQ(gone_, 0);
+  const auto next = meet_controller();
+  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration), IsEmpty()) << "the pages are being emptied";
+  run();
+  const auto registrations = next->heard<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  ASSERT_EQ(registrations[0].models.size(), 1u);
+  EXPECT_EQ(registrations[0].models[0].version, "2");
+  EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
+  EXPECT_FALSE(worker_.resident(ModelId(0)));
+  EXPECT_EQ(gone_, 1);
+}
+
+TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheControllerHasNoNameFor) {
+  begin();
+  controller_->close();
+  const auto next = meet_controller();
+  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration)[0].residents, ElementsAre(ElementsAre(0)));
+  EXPECT_THAT(next->say(Welcome{{DeviceId(kDevice)}, {kUnnamed}}).message(), HasSubstr("not served"));
+  next->close();
+  const auto again = meet_controller();
+  run();
+  const auto registrations = again->heard<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  EXPECT_EQ(registrations[0].models.size(), 1u);
+  EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
+}
+
+TEST_F(WorkerLinkTest, AModelWhoseBatchHasNoRoomIsNotTakenIn) {
+  EXPECT_TRUE(link_.check(model()).ok());
+  ModelInfo large = model();
+  large.inputs[0].shape = {kStagingBytes};
+  EXPECT_THAT(link_.check(large).message(), HasSubstr("--staging"));
+}
+
+TEST_F(WorkerLinkTest, NamesBeforeItsWelcomeEndTheConversation) {
+  EXPECT_FALSE(controller_->say(Naming{ModelId(0), ModelId(kModel)}).ok());
 }
 
 TEST_F(WorkerLinkTest, DrainingAsksForNoMoreAndEndsWhenNothingIsUnderWay) {

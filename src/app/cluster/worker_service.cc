@@ -113,6 +113,12 @@ class WorkerService::ControllerConversation : public Conversation {
         welcome.models.size() != service_.options_.models.size()) {
       return Status::invalid_argument("a WELCOME that does not fit the registration");
     }
+    const auto unnamed = std::ranges::find(welcome.models, kUnnamed);
+    if (unnamed != welcome.models.end()) {
+      const auto position = static_cast<size_t>(unnamed - welcome.models.begin());
+      return Status::invalid_argument(fmt::format("all workers must bring the same models: others did not bring '{}'",
+                                                  service_.options_.models[position].name));
+    }
     welcomed_ = true;
     device_ = welcome.devices.front();
     for (uint32_t i = 0; i < welcome.models.size(); ++i) positions_.emplace(welcome.models[i], ModelId(i));

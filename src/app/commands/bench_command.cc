@@ -23,8 +23,8 @@
 namespace foliot {
 namespace {
 
-const char* const kDescription = "Send load to a running server and say how well it was served";
-const char* const kFooter =
+constexpr const char* kDescription = "Send load to a running server and say how well it was served";
+constexpr const char* kFooter =
     R"(Open loop (the default): requests are due when --arrivals says, whatever the server does, and latency counts from the
 instant a request was due; so a server that falls behind cannot hide it. This is what users on the internet do, and
 what shows whether deadlines hold.

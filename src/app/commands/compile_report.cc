@@ -104,6 +104,7 @@ std::string kind_table(const Plan& plan, const PlanReport& report) {
     kind.duration += report.operators[i];
   }
   std::vector<Kind> kinds;
+  kinds.reserve(by_name.size());
   for (auto& [name, kind] : by_name) kinds.push_back(std::move(kind));
   std::ranges::stable_sort(kinds, std::greater(), &Kind::duration);
   const Duration total = sum(report.operators);

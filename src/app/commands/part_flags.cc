@@ -26,7 +26,8 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
       ->capture_default_str()
       ->check(CLI::Range(1u, 1u << 20));
   add_bytes_flag(app, "tensor-max", options.tensors.tensor_bytes_max, "largest input, all rows of a call together");
-  app.add_option("--connections-max", options.connections_max, "HTTP connections at a time")->capture_default_str();
+  app.add_option("--connections-max", options.connections_max, "connections at a time, each for HTTP and gRPC")
+      ->capture_default_str();
   add_duration_flag(app, "idle-timeout", options.idle_timeout, "how long a connection may be without a request");
   add_duration_flag(app, "request-timeout", options.request_timeout,
                     "how long all of an HTTP request may take to come");
@@ -46,10 +47,15 @@ void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
                     "deadline of requests that bring none, unless model.toml says another", "none: best effort");
 }
 
-void add_compile_flags(CLI::App& app, CompileLimits& limits) {
-  limits.memory_bytes = total_memory_bytes();
-  add_bytes_flag(app, "compile-memory", limits.memory_bytes, "addresses that compiling one model may take");
-  add_duration_flag(app, "compile-time", limits.cpu_time, "CPU time that compiling one model may take");
+void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
+  add_duration_flag(app, "watch", flags.watch_interval,
+                    "look for models that were added, changed or removed this often", "never");
+  flags.limits.memory_bytes = total_memory_bytes();
+  add_bytes_flag(app, "compile-memory", flags.limits.memory_bytes, "addresses that compiling one model may take");
+  add_duration_flag(app, "compile-time", flags.limits.cpu_time, "CPU time that compiling one model may take");
+  app.add_option("--compile-in-background", flags.in_background,
+                 "while models are served, compile others only where nothing else wants the CPU")
+      ->capture_default_str();
 }
 
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options) {

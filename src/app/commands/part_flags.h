@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <optional>
 
 #include "app/local_worker.h"
+#include "base/time.h"
 #include "frontend/frontend.h"
 #include "program/package.h"
 #include "repository/compile_process.h"
@@ -22,9 +24,14 @@ struct RepositoryFlags {
 
 void add_frontend_flags(CLI::App& app, FrontendOptions& options);
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options);
-// Sets the default of `limits.memory_bytes`: all of the machine. Models are compiled one
-// at a time.
-void add_compile_flags(CLI::App& app, CompileLimits& limits);
+// How models come, change and go while others are served. Sets the default of
+// `limits.memory_bytes`: all of the machine. Models are compiled one at a time.
+struct ChangeFlags {
+  std::optional<Duration>& watch_interval;
+  CompileLimits& limits;
+  bool& in_background;
+};
+void add_change_flags(CLI::App& app, const ChangeFlags& flags);
 // Sets the default of `options.threads`: all of the machine but one.
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options);
 

@@ -57,16 +57,6 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
 }
 
-// Models that come, change and go while others are served.
-void add_model_flags(CLI::App& app, ServerOptions& options) {
-  add_duration_flag(app, "watch", options.watch_interval,
-                    "look for models that were added, changed or removed this often", "never");
-  add_compile_flags(app, options.compile_limits);
-  app.add_option("--compile-in-background", options.compile_in_background,
-                 "while models are served, compile others only where nothing else wants the CPU")
-      ->capture_default_str();
-}
-
 void add_log_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--log", options.log.folder,
                  "keep a record of every request and action in this folder, for `foliot explain`")
@@ -94,7 +84,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_access_flags(*command, flags->access, options->frontend);
   add_worker_flags(*command, options->worker);
   add_scheduling_flags(*command, *options);
-  add_model_flags(*command, *options);
+  add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background});
   add_log_flags(*command, *options);
   add_journal_flags(*command, flags->log);
   command->callback([flags, &exit_code] { exit_code = serve(*flags); });

@@ -26,7 +26,7 @@
 namespace foliot {
 namespace {
 
-const char* const kFooter =
+constexpr const char* kFooter =
     R"(The controller, the policies and the workers' queueing logic are the ones that serve; devices, links and time are
 simulated, so hours pass in seconds and a seed reproduces a run exactly. Refused requests count as missed.
 

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -23,7 +24,10 @@
 #include "app/commands/stop_signals.h"
 #include "app/compiled_model.h"
 #include "app/local_worker.h"
+#include "app/model_host.h"
+#include "app/repository_service.h"
 #include "base/units.h"
+#include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "emulation/emulated_models.h"
 #include "platform/thread.h"
@@ -54,6 +58,8 @@ struct WorkerFlags {
   WeightsTier weights_tier = WeightsTier::kMemory;
   ModelConfig model_defaults;
   CompileLimits compile_limits;
+  bool compile_in_background = true;
+  std::optional<Duration> watch_interval;
   LocalWorkerOptions worker;
   std::string data_listen = "127.0.0.1:0";
   std::string data_address;
@@ -100,37 +106,29 @@ Status run_emulated(const WorkerFlags& flags) {
   return lost;
 }
 
-// What can be served, compiled. All workers must bring the same models, so that one
-// which cannot be served here is no small matter; but it is no worse than its absence.
-Result<std::vector<CompiledModel>> compile_repository(const WorkerFlags& flags, StopSignals& signals,
-                                                      ConsoleReporter& reporter) {
-  FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(flags.repository, flags.model_defaults));
-  CompileProcess compiler(confined_compile_command(), flags.compile_limits);
+// Compiles in the background once the worker serves.
+PackageStore make_packages(const WorkerFlags& flags, CompileProcess& compiler, const std::atomic<bool>& serves) {
   const auto device = make_cpu_device({.threads = flags.worker.threads});
-  PackageStore packages(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, flags.weights_tier,
-                        device->kind() + " " + device->fingerprint(),
-                        [&](const auto& model, const auto& options, int output, const CompileWatch& watch) {
-                          return compiler.compile({.model = model, .options = options, .threads = flags.worker.threads},
-                                                  output, watch);
-                        });
-  return compile_all(
-      folders, packages, reporter, [&] { return signals.arrived(); },
-      [&](const ModelFolder& folder, const Status& status) { reporter.on_model(folder.name, status); });
+  return {flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, flags.weights_tier,
+          device->kind() + " " + device->fingerprint(),
+          [&](const auto& model, const auto& options, int output, const CompileWatch& watch) {
+            return compiler.compile({.model = model,
+                                     .options = options,
+                                     .threads = flags.worker.threads,
+                                     .background = flags.compile_in_background && serves.load()},
+                                    output, watch);
+          }};
 }
 
-// In the order in which the worker knows them; what does not fit is left out.
-std::vector<ModelInfo> infos_of(std::vector<CompiledModel>& models, const LocalWorker& worker, uint32_t models_max,
-                                ConsoleReporter& reporter) {
-  std::vector<ModelInfo> infos;
-  std::erase_if(models, [&](const CompiledModel& model) {
-    ModelInfo info = model.info(ModelId(static_cast<uint32_t>(infos.size())), worker.memory().page_bytes);
-    Status fits = check_fits(info, worker.memory().page_bytes, worker.memory().page_count);
-    if (infos.size() == models_max) fits = too_many_models(models_max);
-    if (fits.ok()) infos.push_back(std::move(info));
-    if (!fits.ok()) reporter.on_model(model.folder.name, fits);
-    return !fits.ok();
-  });
-  return infos;
+// What cannot be served is left out. Returns how many can.
+size_t add_all(const std::vector<CompiledModel>& models, ModelHost& host, ConsoleReporter& reporter) {
+  size_t added = 0;
+  for (const CompiledModel& model : models) {
+    const Status status = host.add(model.folder, model.package);
+    if (status.ok()) ++added;
+    if (!status.ok()) reporter.on_model(model.folder.name, status);
+  }
+  return added;
 }
 
 uint64_t staging_bytes(const WorkerFlags& flags, const std::vector<CompiledModel>& models) {
@@ -152,21 +150,25 @@ Status run_real(const WorkerFlags& flags) {
   StopSignals signals;
   ConsoleReporter reporter(log);
   FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
-  FOLIOT_ASSIGN_OR_RETURN(std::vector<CompiledModel> models, compile_repository(flags, signals, reporter));
+  CompileProcess compiler(confined_compile_command(), flags.compile_limits);
+  std::atomic<bool> serves{false};
+  PackageStore packages = make_packages(flags, compiler, serves);
+  FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(flags.repository, flags.model_defaults));
+  const std::vector<CompiledModel> models = compile_all(
+      folders, packages, reporter, [&] { return signals.arrived(); },
+      [&](const ModelFolder& folder, const Status& status) { reporter.on_model(folder.name, status); });
   if (signals.arrived()) return Status();
+
   LocalWorker worker(flags.worker, models);
-  WorkerLinkOptions options{.name = flags.name,
-                            .models = infos_of(models, worker, flags.worker.models_max, reporter),
-                            .page_count = worker.memory().page_count,
-                            .staging_bytes = staging_bytes(flags, models),
-                            .drain_timeout = flags.drain_timeout};
-  if (models.empty())
-    return Status::invalid_argument(
-        fmt::format("there is no model that can be served in {}", flags.repository.string()));
+  const DeviceMemory& memory = worker.memory();
   std::function<void()> stop;
-  WorkerLink link(std::move(options),
+  WorkerLink link({.name = flags.name,
+                   .models_max = flags.worker.models_max,
+                   .page_count = memory.page_count,
+                   .staging_bytes = staging_bytes(flags, models),
+                   .drain_timeout = flags.drain_timeout},
                   {.log = [&](Severity level, const std::string& line) { log.write(level, line); },
-                   .on_registered = [&] { say(log, fmt::format("ready: {} models", models.size())); },
+                   .on_registered = [&](size_t count) { say(log, fmt::format("ready: {} models", count)); },
                    .on_drained = [&] { stop(); }});
   LinkLoop loop({.connection = {.role = Role::kWorker,
                                 .frame_bytes_max = flags.frame_bytes_max,
@@ -179,20 +181,31 @@ Status run_real(const WorkerFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.data_listen));
   FOLIOT_RETURN_IF_ERROR(worker.start(link.payloads(), link));
   if (!worker.memory_locked()) reporter.on_note(kMemoryNotLocked);
-  for (uint32_t i = 0; i < models.size(); ++i) {
-    FOLIOT_RETURN_IF_ERROR(
-        worker.add_model(ModelId(i), models[i].package).with_context(fmt::format("model '{}'", models[i].folder.name)));
-  }
   link.start(worker.worker(), data_address(flags, port), [&] { loop.wake(); });
+
+  Catalog catalog;
+  ModelHost host({catalog, worker.engine(), worker.worker(), link}, memory.page_bytes, memory.page_count,
+                 flags.worker.models_max);
+  if (add_all(models, host, reporter) == 0) {
+    return Status::invalid_argument(
+        fmt::format("there is no model that can be served in {}", flags.repository.string()));
+  }
+  RepositoryService repository({.folder = flags.repository,
+                                .defaults = flags.model_defaults,
+                                .watch_interval = flags.watch_interval,
+                                .on_failure = [&](const std::string& line) { log.write(Severity::kWarning, line); }});
+  FOLIOT_RETURN_IF_ERROR(repository.start(catalog, packages, host, folders));
+  serves.store(true);
   FOLIOT_RETURN_IF_ERROR(loop.keep(flags.controller));
   FileWatch watch(link_tls_reloads(flags.tls, loop, log));
   FOLIOT_RETURN_IF_ERROR(watch.start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "links"}, [&] { loop.run(); }));
   say(log, fmt::format("listening: front ends on port {}; page cache {}; controller {}", port,
-                       format_bytes(worker.memory().page_count * worker.memory().page_bytes), flags.controller));
+                       format_bytes(memory.page_count * memory.page_bytes), flags.controller));
 
   signals.wait();
   say(log, "stopping: finishing what was given");
+  repository.stop();
   link.drain();
   thread.join();
   worker.stop();
@@ -214,9 +227,10 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   command->footer(
       "Compiles the models of REPOSITORY, registers with the controller, and does what it is told. Fetches inputs\n"
       "from front ends, which connect to --data-listen, and sends them the outputs. All workers of a controller\n"
-      "bring the same models. A controller that goes away is found again, with what the pages hold. Ctrl-C\n"
-      "finishes what was given and stops.\n\n"
-      "  foliot worker models --controller a:8100 --data-listen 0.0.0.0:8200\n\n"
+      "bring the same models; with --watch they change them while serving, and a change takes effect when all\n"
+      "workers have made it. A controller that goes away is found again, with what the pages hold. Ctrl-C finishes\n"
+      "what was given and stops.\n\n"
+      "  foliot worker models --watch 10s --controller a:8100 --data-listen 0.0.0.0:8200\n\n"
       "An emulated worker does what a real one does, but for the computing: LOAD and EXEC only take the time that\n"
       "a profile says. PROFILE is a profile of the built-in V100 table, several of them (resnet50:15,resnet18 is\n"
       "fifteen models and one more), v100 for the whole table, or the CSV file of a table. It shows what a\n"
@@ -239,7 +253,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_bytes_flag(*command, "frame-max", flags->frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what was given when stopping");
   add_repository_flags(*command, {flags->cache, flags->weights_tier, flags->model_defaults});
-  add_compile_flags(*command, flags->compile_limits);
+  add_change_flags(*command, {flags->watch_interval, flags->compile_limits, flags->compile_in_background});
   add_worker_flags(*command, flags->worker);
   add_link_tls_flags(*command, flags->tls);
   add_journal_flags(*command, flags->log);
