@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kControlTimeout = std::chrono::seconds(10);
 constexpr auto kConnectTimeout = std::chrono::seconds(3);
-const char* const kInferMethod = "/inference.GRPCInferenceService/ModelInfer";
+constexpr const char* kInferMethod = "/inference.GRPCInferenceService/ModelInfer";
 
 // A call that only asks something of the server: short, and waited for.
 std::unique_ptr<grpc::ClientContext> control_context() {

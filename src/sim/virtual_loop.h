@@ -38,8 +38,9 @@ class VirtualLoop {
   }
 
   // Runs events up to and including `end`; returns how many. now() is then `end`,
-  // or, if `end` is infinite, the time of the last event.
+  // or, if `end` is infinite, the time of the last event. REQUIRES: end >= now().
   uint64_t run_until(TimePoint end) {
+    FOLIOT_CHECK(end >= now_);
     uint64_t handled = 0;
     while (const Due* next = first()) {
       if (next->when > end) break;
