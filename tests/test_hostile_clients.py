@@ -59,10 +59,11 @@ def pixels():
     return tensor
 
 
-def again(ask, seconds=15):
-    """Until it works: who is told to try again does so."""
+def again(ask, meanwhile=lambda: None, seconds=15):
+    """Until it works: who is told to try again does so. `meanwhile` must work each time."""
     end = time.monotonic() + seconds
     while True:
+        meanwhile()
         try:
             return ask()
         except (AssertionError, OSError, InferenceServerException):
@@ -80,7 +81,8 @@ def test_connections_that_do_nothing_make_room(server):
     known.ask()
     with Attack("idle", server.http, 300) as attack:
         known.ask_for(6)
-        again(lambda: Client(server.http).ask())  # in the place of one that has been idle for longer
+        # In the place of one that has been idle for longer, which who asks meanwhile never is.
+        again(lambda: Client(server.http).ask(), meanwhile=known.ask)
         known.ask()
     assert statuses(attack.report) <= {"503"} and attack.report["closed"] > 0
 
