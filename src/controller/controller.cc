@@ -180,7 +180,7 @@ void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
   const uint32_t id = model->id.value();
   const std::vector<uint32_t>& before = cluster_.model(model->id).batch_sizes;
   FOLIOT_CHECK(!removing_[id] && std::ranges::mismatch(before, model->batch_sizes).in1 == before.end());
-  cluster_.estimator.add_model(*model);
+  cluster_.estimator.extend_model(*model);
   cluster_.models[id] = std::move(model);
 }
 

@@ -1,6 +1,8 @@
 #include "controller/estimator.h"
 
 #include <algorithm>
+#include <ranges>
+#include <utility>
 
 #include "base/check.h"
 
@@ -56,6 +58,20 @@ void Estimator::add_model(const ModelInfo& model) {
     if (own == nullptr) continue;
     unused_.push_back(own->profiles);
     *own = Place();
+  }
+  ++revision_;
+}
+
+void Estimator::extend_model(const ModelInfo& model) {
+  const ModelProfiles larger = seed(model);
+  seeds_[model.id.value()].extend(larger);
+  for (uint32_t device = 0; device < places_.size(); ++device) {
+    Place* own = find_own(DeviceId(device), model.id);
+    if (own == nullptr) continue;
+    ModelProfiles& profiles = measured_[own->profiles];
+    profiles.extend(larger);
+    own->estimates = profiles.estimates.data();
+    own->exec = profiles.exec.data();
   }
   ++revision_;
 }
@@ -132,6 +148,22 @@ void Estimator::ModelProfiles::update_estimates(BucketId bucket) {
     }
     estimates[1 + first + i] = estimate;
   }
+}
+
+void Estimator::ModelProfiles::extend(const ModelProfiles& larger) {
+  FOLIOT_CHECK(sizes.size() <= larger.sizes.size() &&
+               std::ranges::equal(sizes, larger.sizes | std::views::take(sizes.size())));
+  ModelProfiles extended = larger;
+  extended.load = load;
+  extended.estimates[0] = load.estimate();
+  const size_t buckets = exec.size() / sizes.size();
+  for (size_t bucket = 0; bucket < buckets; ++bucket) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      extended.exec[bucket * larger.sizes.size() + i] = exec[bucket * sizes.size() + i];
+    }
+    extended.update_estimates(BucketId(static_cast<uint16_t>(bucket)));
+  }
+  *this = std::move(extended);
 }
 
 Estimator::ModelProfiles Estimator::seed(const ModelInfo& model) {

@@ -57,9 +57,12 @@ class Estimator {
   void add_device();
   // Nothing has been measured on it: it is another one now, or may be.
   void forget_device(DeviceId device);
-  // Or one that has other batch sizes now: what was measured of it is forgotten.
-  // REQUIRES: ids are dense and in order; or were those of a model before.
+  // REQUIRES: ids are dense and in order; or were those of a model before, of which
+  // nothing is kept.
   void add_model(const ModelInfo& model);
+  // It has more batch sizes now; what was measured of the others holds.
+  // REQUIRES: the sizes that it had are the first of those that it has.
+  void extend_model(const ModelInfo& model);
 
   Duration load(DeviceId device, ModelId model) const { return estimates(device, model)[0]; }
   // `batch_index`: position in ModelInfo::batch_sizes.
@@ -89,6 +92,8 @@ class Estimator {
     // Of LOAD, and then of `exec`: each of these within reach of its smaller size.
     std::vector<Duration> estimates;
     void update_estimates(BucketId bucket);
+    // Becomes what `larger` is, of which the first sizes are these.
+    void extend(const ModelProfiles& larger);
   };
   // What holds for one device and model; what is read most, first.
   struct Place {

@@ -102,5 +102,43 @@ TEST(EstimatorTest, KeepsDevicesModelsBucketsAndBatchSizesApart) {
   EXPECT_EQ(estimator.exec(DeviceId(1), ModelId(0), BucketId(0), 0), Duration::milliseconds(1));
 }
 
+TEST(EstimatorTest, KeepsWhatWasMeasuredWhenAModelComesToHaveMoreBatchSizes) {
+  const auto milliseconds = [](int64_t n) { return Duration::milliseconds(n); };
+  ModelInfo model;
+  model.batch_sizes = {1, 2};
+  model.seed_load = milliseconds(9);
+  model.buckets = {{.dimensions = {}, .seed_exec = {milliseconds(10), milliseconds(20)}},
+                   {.dimensions = {}, .seed_exec = {milliseconds(30), milliseconds(60)}}};
+  Estimator estimator;
+  estimator.add_device();
+  estimator.add_device();
+  estimator.add_model(model);
+  estimator.record_load(DeviceId(1), ModelId(0), milliseconds(5));
+  estimator.record_exec(DeviceId(1), ModelId(0), BucketId(0), 1, milliseconds(13));
+  estimator.record_exec(DeviceId(1), ModelId(0), BucketId(1), 0, milliseconds(25));
+
+  model.batch_sizes = {1, 2, 4};
+  model.buckets[0].seed_exec = {milliseconds(11), milliseconds(21), milliseconds(39)};
+  model.buckets[1].seed_exec = {milliseconds(31), milliseconds(61), milliseconds(70)};
+  estimator.extend_model(model);
+  const auto exec = [&](uint32_t device, uint16_t bucket, uint32_t batch_index) {
+    return estimator.exec(DeviceId(device), ModelId(0), BucketId(bucket), batch_index);
+  };
+  EXPECT_EQ(estimator.load(DeviceId(1), ModelId(0)), milliseconds(5));
+  EXPECT_EQ(exec(1, 0, 0), milliseconds(10));
+  EXPECT_EQ(exec(1, 0, 1), milliseconds(13));
+  EXPECT_EQ(exec(1, 0, 2), Duration::microseconds(32'500));  // what two runs of two rows take, and a quarter
+  EXPECT_EQ(exec(1, 1, 0), milliseconds(25));
+  EXPECT_EQ(exec(1, 1, 2), milliseconds(70));
+  EXPECT_EQ(exec(0, 0, 2), milliseconds(39));
+
+  estimator.record_exec(DeviceId(1), ModelId(0), BucketId(1), 2, milliseconds(80));
+  estimator.record_exec(DeviceId(1), ModelId(0), BucketId(0), 1, milliseconds(12));
+  EXPECT_EQ(exec(1, 1, 2), milliseconds(80));
+  EXPECT_EQ(exec(1, 0, 1), milliseconds(13));  // the longest of the last, of before and of now
+  model.batch_sizes = {1, 3, 4};
+  EXPECT_DEATH(estimator.extend_model(model), "sizes");
+}
+
 }  // namespace
 }  // namespace foliot
