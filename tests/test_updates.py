@@ -97,6 +97,22 @@ def test_a_new_version_takes_over_and_an_old_one_comes_back(server):
     assert ask(server) == 1
 
 
+def test_statistics_tell_versions_apart(server):
+    def served(path):
+        return {each["version"]: each["inference_stats"]["success"]["count"] for each in server.get(path)[1]["model_stats"]}
+
+    ask(server)
+    ask(server)
+    onnx_models.constant(server.repository / "m/2/model.onnx", 2)
+    assert load(server)[0] == 200
+    ask(server)
+    assert served("/v2/models/m/stats") == {"2": 1}
+    assert served("/v2/models/stats") == {"1": 2, "2": 1}
+    metrics = server.metrics()
+    assert metrics['nv_inference_request_success{model="m",version="1"}'] == 2
+    assert metrics['nv_inference_exec_count{model="m",version="2"}'] == 1
+
+
 def test_no_request_is_refused_because_of_an_update(server):
     answers, failures, stop = [], [], threading.Event()
 

@@ -193,7 +193,7 @@ void GrpcServer::State::serve_model_methods() {
           return grpc::Status::OK;
         }
         const auto model = service.find(request.name(), request.version());
-        if (model.ok()) encode_statistics(service.statistics().of(**model).snapshot(), *response.add_model_stats());
+        if (model.ok()) encode_statistics(service.statistics().of(**model)->snapshot(), *response.add_model_stats());
         return to_grpc(model.status());
       });
 }

@@ -345,7 +345,7 @@ bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
     if (what == "ready") return ready_response(true);
     if (what == "config") return json_response(config_json(**model));
     if (what == "stats")
-      return json_response(statistics_json(std::vector{service_.statistics().of(**model).snapshot()}));
+      return json_response(statistics_json(std::vector{service_.statistics().of(**model)->snapshot()}));
     return json_response(metadata_json(**model));
   });
   return true;

@@ -39,9 +39,9 @@ InferenceService::Started InferenceService::start(std::string_view model, std::s
                                                   Mailbox& mailbox, CallOwner& owner) {
   Result<std::shared_ptr<const ModelInfo>> info = find(model, version);
   if (!info.ok()) return call_error(info.status());
-  ModelCounters& counters = statistics_.of(**info);
+  const std::shared_ptr<ModelCounters> counters = statistics_.of(**info);
   const auto fail = [&](const Status& status) {
-    counters.count_failed(now_() - query.arrival);
+    counters->count_failed(now_() - query.arrival);
     return call_error(status);
   };
   if (const Status status = check(tensors_, query); !status.ok()) return fail(status);
@@ -53,7 +53,7 @@ InferenceService::Started InferenceService::start(std::string_view model, std::s
   const uint32_t rows = (*call)->rows();
   if (tenant) {
     if (auto over_limit = tenant->enter(rows, now_())) {
-      counters.count_failed(now_() - query.arrival);
+      counters->count_failed(now_() - query.arrival);
       return *std::move(over_limit);
     }
   }
@@ -67,7 +67,7 @@ InferenceService::Started InferenceService::start(std::string_view model, std::s
 CallError InferenceService::refuse(const InferenceCall& call, Refusal refusal, std::string_view detail) {
   const TimePoint now = now_();
   metrics_.count_refused(call.model(), refusal, call.rows(), !call.deadline().is_infinite());
-  statistics_.of(call.model()).count_failed(now - call.arrival());
+  statistics_.of(call.model())->count_failed(now - call.arrival());
   return call_error(refusal, call.model().name, detail, call.arrival(), now, TimePoint());
 }
 

@@ -152,7 +152,7 @@ struct Metrics::Series {
   // Owned by the registry; null until something happens.
   struct Model {
     std::string name;
-    ModelCounters* counters = nullptr;
+    std::shared_ptr<ModelCounters> counters;
     Counter* loads = nullptr;
     Counter* unloads = nullptr;
     Histogram* batch_size = nullptr;
@@ -242,10 +242,9 @@ std::string Metrics::text(const std::vector<TenantStatistics>& tenants) const {
 
 void Metrics::on_model(const ModelInfo& model) {
   Series::Model& known = series_->models[model.id];
+  known.counters = series_->statistics.of(model);
   if (known.name == model.name) return;
-  known = Series::Model{};
-  known.name = model.name;
-  known.counters = &series_->statistics.of(model);
+  known = Series::Model{.name = model.name, .counters = known.counters};
 }
 
 void Metrics::Series::count_ended(const std::string& model, Requests& counted, Refusal refusal, uint32_t rows,

@@ -32,7 +32,7 @@ class PayloadTableTest : public ::testing::Test {
   int wakes_ = 0;
   Mailbox mailbox_{5, [this] { ++wakes_; }};
   IdleOwner owner_;
-  ModelCounters counters_{"doubling", "1"};
+  std::shared_ptr<ModelCounters> counters_ = std::make_shared<ModelCounters>("doubling", "1");
   Statistics statistics_;
   Metrics metrics_{statistics_};
 };
@@ -77,10 +77,10 @@ TEST_F(PayloadTableTest, TheLastRowSendsTheOwnerHome) {
   EXPECT_EQ(owner_.done, 0);
   mailbox_.deliver();
   EXPECT_EQ(owner_.done, 1);
-  EXPECT_EQ(counters_.snapshot().success.count, 0u);
+  EXPECT_EQ(counters_->snapshot().success.count, 0u);
   pending->settle(TimePoint());
-  EXPECT_EQ(counters_.snapshot().inference_count, 2u);
-  EXPECT_EQ(counters_.snapshot().success.count, 1u);
+  EXPECT_EQ(counters_->snapshot().inference_count, 2u);
+  EXPECT_EQ(counters_->snapshot().success.count, 1u);
 }
 
 }  // namespace

@@ -18,12 +18,12 @@ uint64_t milliseconds_since_1970() {
 }  // namespace
 
 PendingCall::PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
-                         ModelCounters& counters, Metrics& metrics, TenantLease lease)
+                         std::shared_ptr<ModelCounters> counters, Metrics& metrics, TenantLease lease)
     : call_(std::move(call)),
       table_(table),
       mailbox_(mailbox),
       owner_(owner),
-      counters_(counters),
+      counters_(std::move(counters)),
       metrics_(metrics),
       lease_(std::move(lease)),
       handles_(call_->rows()) {
@@ -42,9 +42,9 @@ void PendingCall::settle(TimePoint now) {
   call_->settle(now);
   const Completion& last = call_->completions().back();
   if (call_->served())
-    counters_.count_served(call_->rows(), last, milliseconds_since_1970());
+    counters_->count_served(call_->rows(), last, milliseconds_since_1970());
   else
-    counters_.count_failed(last.finished - last.arrival);
+    counters_->count_failed(last.finished - last.arrival);
   for (const Completion& row : call_->completions()) {
     metrics_.count(call_->model(), row);
     if (Tenant* tenant = lease_.tenant()) tenant->count(row.refusal);

@@ -22,7 +22,7 @@ class PendingCall {
  public:
   // All references outlive this.
   PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& table, Mailbox& mailbox, CallOwner& owner,
-              ModelCounters& counters, Metrics& metrics, TenantLease lease);
+              std::shared_ptr<ModelCounters> counters, Metrics& metrics, TenantLease lease);
   ~PendingCall();
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
@@ -45,7 +45,7 @@ class PendingCall {
   PayloadTable& table_;
   Mailbox& mailbox_;
   CallOwner& owner_;
-  ModelCounters& counters_;
+  const std::shared_ptr<ModelCounters> counters_;
   Metrics& metrics_;
   const TenantLease lease_;
   std::vector<PayloadHandle> handles_;

@@ -1,6 +1,7 @@
 #include "frontend/statistics.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -64,22 +65,28 @@ ModelStatistics ModelCounters::snapshot() const {
   return copy;
 }
 
-ModelCounters& Statistics::of(const ModelInfo& model) {
+std::shared_ptr<ModelCounters> Statistics::of(const ModelInfo& model) {
   std::lock_guard lock(mutex_);
-  std::unique_ptr<ModelCounters>& counters = models_[model.name];
-  if (counters == nullptr) counters = std::make_unique<ModelCounters>(model.name, model.version);
-  return *counters;
+  Versions& versions = models_[model.name];
+  for (const auto& counters : {versions.last, versions.before}) {
+    if (counters != nullptr && counters->version() == model.version) return counters;
+  }
+  versions.before = std::exchange(versions.last, std::make_shared<ModelCounters>(model.name, model.version));
+  return versions.last;
 }
 
 std::vector<ModelStatistics> Statistics::snapshot() const {
-  std::vector<const ModelCounters*> counters;
+  std::vector<std::shared_ptr<const ModelCounters>> all;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [name, model] : models_) counters.push_back(model.get());
+    for (const auto& [name, versions] : models_) {
+      all.push_back(versions.last);
+      if (versions.before != nullptr) all.push_back(versions.before);
+    }
   }
   std::vector<ModelStatistics> copies;
-  copies.reserve(counters.size());
-  for (const ModelCounters* model : counters) copies.push_back(model->snapshot());
+  copies.reserve(all.size());
+  for (const auto& counters : all) copies.push_back(counters->snapshot());
   return copies;
 }
 

@@ -1,5 +1,5 @@
-// Statistics: per model, how many inferences there were and where their time
-// went, as the protocol's statistics extension counts it.
+// Statistics: per model and version, how many inferences there were and where their
+// time went, as the protocol's statistics extension counts it.
 //
 // Calls are counted when their last row is done, with that row's times;
 // executions when the worker reports them.
@@ -54,7 +54,7 @@ struct ModelStatistics {
   std::vector<BatchStatistics> batches;  // by the number of rows, ascending
 };
 
-// One model's counters. They live as long as the Statistics that made them.
+// The counters of one version of a model.
 class ModelCounters {
  public:
   ModelCounters(std::string name, std::string version) : name_(std::move(name)), version_(std::move(version)) {}
@@ -63,6 +63,7 @@ class ModelCounters {
   void count_served(uint32_t rows, const Completion& last, uint64_t now_milliseconds);
   void count_failed(Duration duration);
   void count_execution(uint32_t rows, const Outcome& outcome);
+  const std::string& version() const { return version_; }
   ModelStatistics snapshot() const;
 
  private:
@@ -97,15 +98,20 @@ class ModelCounters {
 
 class Statistics {
  public:
-  // The model's counters, made when it is first asked for; kept when it is
-  // unloaded and loaded again.
-  ModelCounters& of(const ModelInfo& model);
-  // Of all models, by name.
+  // The counters of the model's version, made when it is first asked for; kept when it
+  // is unloaded and loaded again. Those of an earlier version are kept until there is a
+  // third: while a model is updated, calls of both are under way.
+  std::shared_ptr<ModelCounters> of(const ModelInfo& model);
+  // Of all models, by name, and of each the version that came last first.
   std::vector<ModelStatistics> snapshot() const;
 
  private:
+  struct Versions {
+    std::shared_ptr<ModelCounters> last;
+    std::shared_ptr<ModelCounters> before;  // nullptr where there was none
+  };
   mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<ModelCounters>, std::less<>> models_;  // guarded by mutex_
+  std::map<std::string, Versions, std::less<>> models_;  // guarded by mutex_
 };
 
 }  // namespace foliot

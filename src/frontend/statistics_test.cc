@@ -18,10 +18,10 @@ TEST(StatisticsTest, SplitsACallsTime) {
   last.exec_duration = milliseconds(10);
   last.output_duration = milliseconds(1);
   last.finished = last.arrival + milliseconds(19);
-  ModelCounters& counters = statistics.of(doubling_model(ModelId(1)));
-  counters.count_served(3, last, 1234);
+  const auto counters = statistics.of(doubling_model(ModelId(1)));
+  counters->count_served(3, last, 1234);
 
-  const ModelStatistics read = counters.snapshot();
+  const ModelStatistics read = counters->snapshot();
   EXPECT_EQ(read.last_inference_milliseconds, 1234u);
   EXPECT_EQ(read.inference_count, 3u);
   EXPECT_EQ(read.success.count, 1u);
@@ -49,15 +49,45 @@ TEST(StatisticsTest, CountsExecutionsByTheirRows) {
   EXPECT_EQ(read.batches[1].compute_infer.nanoseconds, 8'000'000u);
 }
 
-TEST(StatisticsTest, KeepsOneSetOfCountersPerName) {
+ModelInfo version_of_doubling(const std::string& version) {
+  ModelInfo model = doubling_model(ModelId(1));
+  model.version = version;
+  return model;
+}
+
+TEST(StatisticsTest, KeepsOneSetOfCountersPerNameAndVersion) {
   Statistics statistics;
-  ModelCounters& first = statistics.of(doubling_model(ModelId(1)));
-  EXPECT_EQ(&first, &statistics.of(doubling_model(ModelId(9))));
+  const auto first = statistics.of(doubling_model(ModelId(1)));
+  EXPECT_EQ(first, statistics.of(doubling_model(ModelId(9))));
   statistics.of(whole_model(ModelId(3)));
   const auto all = statistics.snapshot();
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].name, "doubling");
   EXPECT_EQ(all[1].name, "whole");
+}
+
+TEST(StatisticsTest, CountsForTheVersionThatServedAndKeepsTheOneBefore) {
+  Statistics statistics;
+  const auto first = statistics.of(version_of_doubling("1"));
+  const auto second = statistics.of(version_of_doubling("2"));
+  second->count_failed(milliseconds(1));
+  EXPECT_EQ(statistics.of(version_of_doubling("1")), first);
+  first->count_failed(milliseconds(1));
+  first->count_failed(milliseconds(1));
+  auto all = statistics.snapshot();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].version, "2");
+  EXPECT_EQ(all[0].fail.count, 1u);
+  EXPECT_EQ(all[1].version, "1");
+  EXPECT_EQ(all[1].fail.count, 2u);
+
+  statistics.of(version_of_doubling("3"));
+  first->count_failed(milliseconds(1));  // the last call of a version that nobody asks for any more
+  all = statistics.snapshot();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].version, "3");
+  EXPECT_EQ(all[1].version, "2");
+  EXPECT_EQ(all[1].fail.count, 1u);
 }
 
 }  // namespace
