@@ -101,6 +101,7 @@ GrpcServerOptions grpc_options(const FrontendOptions& options) {
           .header_bytes_max = options.header_bytes_max,
           .connections_max = options.connections_max,
           .idle_timeout = options.idle_timeout,
+          .request_timeout = options.request_timeout,
           .requests_in_flight_max = options.requests_in_flight_max,
           .repository_api = !options.admin_port,
           .tls = options.tls};

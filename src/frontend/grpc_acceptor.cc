@@ -30,14 +30,6 @@ std::optional<uint64_t> cookie_of(int descriptor) {
   return cookie;
 }
 
-// For how long nothing came or went.
-Duration silence_of(int descriptor) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Duration();
-  return Duration::milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent));
-}
-
 uint16_t peer_port_of(int descriptor) {
   sockaddr_in6 peer{};  // the port of an IPv4 address is at the same place
   socklen_t size = sizeof peer;
@@ -113,25 +105,39 @@ void GrpcAcceptor::look() {
   std::erase_if(given_, [](const auto& each) { return cookie_of(each.first) != each.second; });
   std::vector<std::pair<Duration, int>> idle;  // for how long, which
   for (const auto& [descriptor, cookie] : given_) {
-    const Duration silence = silence_of(descriptor);
-    if (silence >= options_.idle_before_others) idle.emplace_back(silence, descriptor);
+    const Duration idleness = idleness_of(descriptor);
+    if (idleness >= options_.idle_before_others) idle.emplace_back(idleness, descriptor);
   }
   idle_.clear();
   if (idle.empty()) return;
-  const std::unordered_set<uint16_t> calling = options_.calling_ports();
+  const std::unordered_map<uint16_t, Turn> calling = options_.calling_ports();
   std::ranges::sort(idle);
-  for (const auto& [silence, descriptor] : idle) {
-    if (!calling.contains(peer_port_of(descriptor))) idle_.push_back(descriptor);
+  for (const auto& [idleness, descriptor] : idle) {
+    const auto call = calling.find(peer_port_of(descriptor));
+    const bool silent_stream =
+        call != calling.end() && call->second == Turn::kTheirs && idleness >= options_.idle_timeout;
+    if (call == calling.end() || silent_stream) idle_.push_back(descriptor);
   }
 }
 
-// Who is still as silent has begun and ended no call since the look. gRPC finds the
+// Who sends a large message is sent something meanwhile: leave to send more. Who sends a
+// byte now and then is not.
+Duration GrpcAcceptor::idleness_of(int descriptor) const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Duration();
+  const auto received = Duration::milliseconds(info.tcpi_last_data_recv);
+  const auto sent = Duration::milliseconds(info.tcpi_last_data_sent);
+  return sent >= options_.request_timeout ? sent : std::min(received, sent);
+}
+
+// Who is still as idle has begun and ended no call since the look. gRPC finds the
 // connection ended, and closes it. What this holds meanwhile stays the same connection,
 // whatever gRPC does: the number alone could be another's from one moment to the next.
 bool GrpcAcceptor::end_if_idle(int descriptor) {
   const int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (held < 0) return false;
-  const bool idle = cookie_of(held) == given_.at(descriptor) && silence_of(held) >= options_.idle_before_others;
+  const bool idle = cookie_of(held) == given_.at(descriptor) && idleness_of(held) >= options_.idle_before_others;
   if (idle) shutdown(held, SHUT_RDWR);
   close(held);
   if (idle) given_.erase(descriptor);

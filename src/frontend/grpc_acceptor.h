@@ -3,7 +3,9 @@
 //
 // One more than that takes the place of one that has been idle longest, if that has
 // been for some seconds, and else is closed at once; clients of gRPC try again, later and
-// later. Idle is a connection without a call on which nothing came or went.
+// later. Idle is a connection without a call on which nothing came or went, or nothing
+// went for so long that what comes will not become a message in time; and a stream on
+// which no answer is owed, but only after as long as a connection may be silent anyway.
 //
 // gRPC owns a connection once it has it, and does not tell when it closes it. So the
 // acceptor remembers the kernel's name of each (SO_COOKIE) and, when there seem to be
@@ -28,12 +30,12 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
+#include "frontend/turn.h"
 
 namespace foliot {
 
@@ -41,10 +43,12 @@ struct GrpcAcceptorOptions {
   uint32_t connections_max = 0;
   // What has been idle for less is somebody's who is about to ask again.
   Duration idle_before_others = Duration::seconds(2);
+  Duration idle_timeout;     // what a stream may be idle before others
+  Duration request_timeout;  // for a message to come
   std::function<TimePoint()> now;
-  // Ports of clients that have a call under way. Whatever has one of them, at any address,
-  // is not idle. Asked on the acceptor's thread; it may wait.
-  std::function<std::unordered_set<uint16_t>()> calling_ports;
+  // Ports of clients that have calls under way, whatever their addresses. Asked on the
+  // acceptor's thread; it may wait.
+  std::function<std::unordered_map<uint16_t, Turn>()> calling_ports;
 };
 
 class GrpcAcceptor {
@@ -68,6 +72,8 @@ class GrpcAcceptor {
   void take(int descriptor);
   bool make_room();
   void look();
+  // For how long a connection has been idle, unless it has a call.
+  Duration idleness_of(int descriptor) const;
   bool end_if_idle(int descriptor);
 
   const GrpcAcceptorOptions options_;

@@ -59,11 +59,16 @@ class KeepingServer : public GrpcAcceptor::Server {
   Taken& taken_;
 };
 
+constexpr Duration kForever = Duration::seconds(3600);
+
 class GrpcAcceptorTest : public ::testing::Test {
  protected:
-  explicit GrpcAcceptorTest(Duration idle_before_others = Duration::seconds(3600))
+  explicit GrpcAcceptorTest(Duration idle_before_others = kForever, Duration idle_timeout = kForever,
+                            Duration request_timeout = kForever)
       : acceptor_({.connections_max = 2,
                    .idle_before_others = idle_before_others,
+                   .idle_timeout = idle_timeout,
+                   .request_timeout = request_timeout,
                    .now = [this] { return TimePoint::from_nanoseconds(now_ns_); },
                    .calling_ports = [this] { return calling_ports(); }}) {}
   void SetUp() override {
@@ -85,9 +90,9 @@ class GrpcAcceptorTest : public ::testing::Test {
     return error == boost::asio::error::eof || error == boost::asio::error::connection_reset;
   }
   void advance(Duration time) { now_ns_ += time.nanoseconds(); }
-  void begin_call(const tcp::socket& client) {
+  void begin_call(const tcp::socket& client, Turn turn = Turn::kOurs) {
     std::lock_guard lock(mutex_);
-    calling_ports_.insert(client.local_endpoint().port());
+    calling_ports_[client.local_endpoint().port()] = turn;
   }
 
   boost::asio::io_context context_;
@@ -95,14 +100,14 @@ class GrpcAcceptorTest : public ::testing::Test {
   Taken taken_;
 
  private:
-  std::unordered_set<uint16_t> calling_ports() {
+  std::unordered_map<uint16_t, Turn> calling_ports() {
     std::lock_guard lock(mutex_);
     return calling_ports_;
   }
 
   std::atomic<int64_t> now_ns_{0};
   std::mutex mutex_;
-  std::unordered_set<uint16_t> calling_ports_;
+  std::unordered_map<uint16_t, Turn> calling_ports_;
 
  protected:
   GrpcAcceptor acceptor_;
@@ -183,6 +188,46 @@ TEST_F(GrpcAcceptorIdleTest, WhoHasACallDoesNot) {
   advance(Duration::milliseconds(100));
   tcp::socket fourth = connect();
   EXPECT_TRUE(is_closed(fourth));
+}
+
+TEST_F(GrpcAcceptorIdleTest, WhoHasAStreamThatWaitsDoesNot) {
+  start();
+  const tcp::socket first = connect();
+  tcp::socket second = connect();
+  begin_call(first, Turn::kTheirs);
+  const tcp::socket third = connect();
+  taken_.await(2);
+  EXPECT_TRUE(is_closed(second));
+}
+
+// Streams that wait give way, too, as do those that are sent nothing, whatever they send.
+class GrpcAcceptorTimeoutTest : public GrpcAcceptorTest {
+ protected:
+  GrpcAcceptorTimeoutTest() : GrpcAcceptorTest(Duration(), Duration(), Duration()) {}
+};
+
+TEST_F(GrpcAcceptorTimeoutTest, AStreamGivesWayUnlessItIsOwedAnAnswer) {
+  start();
+  tcp::socket first = connect();
+  tcp::socket second = connect();
+  begin_call(first, Turn::kOurs);
+  begin_call(second, Turn::kTheirs);
+  const tcp::socket third = connect();
+  taken_.await(2);
+  EXPECT_TRUE(is_closed(second));
+}
+
+TEST_F(GrpcAcceptorTimeoutTest, WhoSendsAndIsSentNothingGivesWay) {
+  start();
+  tcp::socket first = connect();
+  tcp::socket second = connect();
+  const int second_taken = taken_.await(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_EQ(send(second_taken, "more", 4, 0), 4);
+  first.send(boost::asio::buffer("a byte now and then"));
+  const tcp::socket third = connect();
+  taken_.await(2);
+  EXPECT_TRUE(is_closed(first));
 }
 
 TEST_F(GrpcAcceptorTest, WhatWaitsIsClosedWhenItStops) {

@@ -1,5 +1,6 @@
 #include "frontend/grpc_calls.h"
 
+#include <algorithm>
 #include <charconv>
 #include <future>
 #include <string>
@@ -54,11 +55,14 @@ void GrpcCalls::shut_down() {
   });
 }
 
-std::unordered_set<uint16_t> GrpcCalls::calling_ports() {
-  const auto answer = std::make_shared<std::promise<std::unordered_set<uint16_t>>>();
+std::unordered_map<uint16_t, Turn> GrpcCalls::calling_ports() {
+  const auto answer = std::make_shared<std::promise<std::unordered_map<uint16_t, Turn>>>();
   mailbox_->post([this, answer] {
-    std::unordered_set<uint16_t> ports;
-    for (const auto& call : all_) ports.insert(call->peer_port());
+    std::unordered_map<uint16_t, Turn> ports;
+    for (const auto& call : all_) {
+      Turn& turn = ports.try_emplace(call->peer_port(), Turn::kTheirs).first->second;
+      turn = std::max(turn, call->turn());
+    }
     answer->set_value(std::move(ports));
   });
   return answer->get_future().get();

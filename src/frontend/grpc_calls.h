@@ -14,7 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/status.h"
@@ -22,6 +22,7 @@
 #include "frontend/gate.h"
 #include "frontend/inference_service.h"
 #include "frontend/mailbox.h"
+#include "frontend/turn.h"
 
 namespace foliot {
 
@@ -59,6 +60,7 @@ class GrpcCall {
   virtual ~GrpcCall() = default;
   // The client's; 0: there is none yet.
   uint16_t peer_port() const;
+  virtual Turn turn() const { return Turn::kOurs; }
 
  protected:
   explicit GrpcCall(GrpcCalls& calls) : calls_(calls) {}
@@ -102,8 +104,9 @@ class GrpcCalls {
   const Gate& gate() const { return gate_; }
   grpc::ServerCompletionQueue* queue() { return queue_.get(); }
   const std::shared_ptr<Mailbox>& mailbox() { return mailbox_; }
-  // Of clients that have a call under way. Any thread but the I/O thread, which answers.
-  std::unordered_set<uint16_t> calling_ports();
+  // Of clients that have calls under way: whose turn it is, ours if in one of them. Any
+  // thread but the I/O thread, which answers.
+  std::unordered_map<uint16_t, Turn> calling_ports();
 
  private:
   void on_mail(bool /*ok*/) { mailbox_->deliver(); }

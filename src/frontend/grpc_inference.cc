@@ -135,6 +135,9 @@ class StreamInference final : public GrpcCall {
     context_.AsyncNotifyWhenDone(done_tag_.pointer());
     protocol.RequestModelStreamInfer(&context_, &stream_, calls.queue(), calls.queue(), accepted_tag_.pointer());
   }
+  Turn turn() const override {
+    return in_flight_.empty() && to_write_.empty() && !finishing_ ? Turn::kTheirs : Turn::kOurs;
+  }
 
  private:
   // One request of the stream: in flight, then waiting to be written.

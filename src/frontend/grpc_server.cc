@@ -112,6 +112,8 @@ GrpcServer::State::State(GrpcServerOptions given, InferenceService& given_servic
       tls(options.tls ? std::make_shared<GrpcCredentials>(*options.tls) : nullptr),
       calls(service, gate, options.requests_in_flight_max),
       acceptor({.connections_max = options.connections_max,
+                .idle_timeout = options.idle_timeout,
+                .request_timeout = options.request_timeout,
                 .now = [this] { return service.now(); },
                 .calling_ports = [this] { return calls.calling_ports(); }}) {}
 

@@ -34,6 +34,7 @@ struct GrpcServerOptions {
   uint32_t header_bytes_max = 0;  // of a call's metadata
   uint32_t connections_max = 0;
   Duration idle_timeout;                // of connections without a call
+  Duration request_timeout;             // for a message to come, where others want its connection's place
   uint32_t requests_in_flight_max = 0;  // of the whole front end
   bool repository_api = true;           // models can be listed, loaded and unloaded
   std::optional<TlsIdentity> tls;

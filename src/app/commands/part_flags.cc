@@ -30,7 +30,7 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
       ->capture_default_str();
   add_duration_flag(app, "idle-timeout", options.idle_timeout, "how long a connection may be without a request");
   add_duration_flag(app, "request-timeout", options.request_timeout,
-                    "how long all of an HTTP request may take to come");
+                    "how long all of a request may take to come: HTTP refuses it then, gRPC if there are too many");
   app.add_option("--requests-in-flight-max", options.requests_in_flight_max,
                  "requests at a time; more are refused as overload")
       ->capture_default_str()
