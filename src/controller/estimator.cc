@@ -1,7 +1,6 @@
 #include "controller/estimator.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "base/check.h"
@@ -151,8 +150,7 @@ void Estimator::ModelProfiles::update_estimates(BucketId bucket) {
 }
 
 void Estimator::ModelProfiles::extend(const ModelProfiles& larger) {
-  FOLIOT_CHECK(sizes.size() <= larger.sizes.size() &&
-               std::ranges::equal(sizes, larger.sizes | std::views::take(sizes.size())));
+  FOLIOT_CHECK(std::ranges::mismatch(sizes, larger.sizes).in1 == sizes.end());
   ModelProfiles extended = larger;
   extended.load = load;
   extended.estimates[0] = load.estimate();
