@@ -11,7 +11,9 @@
 namespace foliot {
 namespace {
 
-constexpr int kNice = 19;
+// A tenth of what whoever serves gets, where both want all of it; how soon those who serve
+// get theirs is a matter of courtesy, and not of this.
+constexpr int kNice = 10;
 // How often those that leave are looked after.
 constexpr std::chrono::milliseconds kSweepInterval(10);
 

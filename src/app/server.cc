@@ -33,11 +33,13 @@ class Server::Parts {
         packages_(options.cache.empty() ? options.repository / ".foliot" : options.cache, options.weights_tier,
                   device_fingerprint(),
                   [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
-                    return compiler_.compile({.model = model,
-                                              .options = compile_options,
-                                              .threads = options_.worker.threads,
-                                              .background = options_.compile_in_background && catalog_.ready()},
-                                             output, watch);
+                    return compiler_.compile(
+                        {.model = model,
+                         .options = compile_options,
+                         .threads = options_.worker.threads,
+                         .share = options_.compile_in_background && catalog_.ready() ? CpuShare::kLeftover
+                                                                                     : CpuShare::kWhole},
+                        output, watch);
                   }),
         repository_({options.repository, options.model_defaults, options.watch_interval, options.on_failure}) {}
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 
 #include "platform/courtesy.h"
 
@@ -117,6 +118,13 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::kill() {
   if (!status_) ::kill(process_, SIGKILL);
+}
+
+Duration ChildProcess::cpu_time() const {
+  clockid_t clock{};
+  timespec used{};
+  if (status_ || ::clock_getcpuclockid(process_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return Duration();
+  return Duration::seconds(used.tv_sec) + Duration::nanoseconds(used.tv_nsec);
 }
 
 bool ChildProcess::has_ended(bool wait) {

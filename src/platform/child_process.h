@@ -47,6 +47,8 @@ class ChildProcess {
   // pieces of at most 128 KiB. False when it has ended and all is read.
   bool listen(Duration patience, std::string& said, std::string& complained);
   void kill();
+  // Of all its threads so far; zero once it has ended.
+  Duration cpu_time() const;
 
   // How it ended. REQUIRES: listen() returned false.
   bool succeeded() const { return *status_ == 0; }

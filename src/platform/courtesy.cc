@@ -5,15 +5,31 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 
 namespace foliot {
 namespace {
 
 constexpr long kNanosecondsBetweenOffers = 500'000;
 
+// What the thread had used of its processor when it last offered it.
+thread_local int64_t used_at_offer_nanoseconds = 0;
+
+int64_t used_nanoseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
+}
+
+// Who has had to wait finds a signal that came meanwhile, and would never get anywhere if
+// that were a reason to wait again.
 void offer_processor(int /*signal*/) {
   const int interrupted = errno;
-  sched_yield();
+  const int64_t used = used_nanoseconds();
+  if (used - used_at_offer_nanoseconds >= kNanosecondsBetweenOffers / 2) {
+    used_at_offer_nanoseconds = used;
+    sched_yield();
+  }
   errno = interrupted;
 }
 

@@ -1,11 +1,15 @@
 // Courtesy: while it lives, the calling thread, which does work in the background,
-// offers its processor to others every half millisecond.
+// offers its processor to others every half millisecond that it has had.
 //
 // Priorities alone do not do that. When a thread wakes up that has had more than its
 // share of late, even if only by a microsecond, Linux (EEVDF, since 6.6) lets the one
 // that runs go on, whatever the priorities of the two, and looks again at a tick: 4 ms
 // later where there are 250 a second, or 8 if its slice has not ended by then. Those
 // who serve have had more than their share as soon as others are as busy as they are.
+//
+// An offer is not free: since Linux 6.18 it counts as a whole slice, of some 3 ms. Where
+// somebody else always wants the processor, too, the thread gets a half to a quarter of
+// its share by priority.
 //
 // It is a timer's signal, whose handler yields. System calls that it interrupts go on
 // by themselves, but for those that wait, which end early with EINTR: who waits

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
+#include <ctime>
 #include <thread>
 
 #include "platform/child_process.h"
@@ -43,6 +47,31 @@ TEST(CourtesyTest, ItsSignalIsHandledAndSystemCallsGoOn) {
   ASSERT_EQ(sigaction(kCourtesySignal, nullptr, &action), 0);
   EXPECT_NE(action.sa_handler, SIG_DFL);
   EXPECT_NE(action.sa_flags & SA_RESTART, 0);
+}
+
+// Where somebody else always wants the processor, too.
+TEST(CourtesyTest, WhoIsCourteousGetsSomewhere) {
+  cpu_set_t allowed, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  CPU_ZERO(&one);
+  for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &one);
+  }
+  std::atomic<bool> done{false};
+  std::thread busy([&] {
+    sched_setaffinity(0, sizeof one, &one);
+    while (!done) {
+    }
+  });
+  std::thread([&] {
+    sched_setaffinity(0, sizeof one, &one);
+    setpriority(PRIO_PROCESS, 0, 19);
+    const Courtesy courtesy;
+    timespec used{};
+    while (used.tv_nsec < 5'000'000) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  }).join();
+  done = true;
+  busy.join();
 }
 
 TEST(CourtesyTest, WhoListensToAChildIsNotInterrupted) {

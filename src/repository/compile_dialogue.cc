@@ -48,7 +48,7 @@ std::string encode_request(const CompileRequest& request) {
                   {"profile_runs", options.profile_runs},
                   {"workspace_bytes_max", options.workspace_bytes_max},
                   {"threads", request.threads},
-                  {"background", request.background},
+                  {"share", request.share},
                   {"memory_bytes", request.memory_bytes},
                   {"cpu_time_ns", request.cpu_time.nanoseconds()}};
   std::string bytes;
@@ -71,7 +71,8 @@ Result<CompileRequest> decode_request(std::string_view bytes) try {
   json.at("profile_runs").get_to(options.profile_runs);
   json.at("workspace_bytes_max").get_to(options.workspace_bytes_max);
   json.at("threads").get_to(request.threads);
-  json.at("background").get_to(request.background);
+  json.at("share").get_to(request.share);
+  if (request.share > CpuShare::kSmall) return Status::invalid_argument("not a request to compile: no such share");
   json.at("memory_bytes").get_to(request.memory_bytes);
   request.cpu_time = Duration::nanoseconds(json.at("cpu_time_ns").get<int64_t>());
   return request;

@@ -17,11 +17,18 @@
 
 namespace foliot {
 
+// What a compilation gets of the CPU.
+enum class CpuShare : uint8_t {
+  kWhole,     // as much as anybody: nobody is being served
+  kLeftover,  // what nobody else wants
+  kSmall,     // a little of what others want, too
+};
+
 struct CompileRequest {
   std::filesystem::path model;  // the .onnx file
   CompileOptions options;
-  uint32_t threads = 1;       // of one EXEC
-  bool background = false;    // somebody is being served meanwhile
+  uint32_t threads = 1;  // of one EXEC
+  CpuShare share = CpuShare::kWhole;
   uint64_t memory_bytes = 0;  // of address space; 0: no limit
   Duration cpu_time;          // zero: no limit
 };

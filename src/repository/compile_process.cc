@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/check.h"
 #include "base/units.h"
 #include "platform/child_process.h"
 #include "platform/clock.h"
@@ -27,10 +28,12 @@ constexpr int kPackageFile = 3;
 constexpr size_t kLineBytesMax = size_t{64} << 10;
 constexpr size_t kComplaintBytesMax = 1024;
 constexpr Duration kListen = Duration::milliseconds(50);
+// Who gets less than one of so many CPUs starves.
+constexpr int64_t kStarvedPart = 10;
 
 // What libraries and sanitizers may be told; nothing else of the server's
 // environment, where secrets may be.
-std::vector<std::string> environment(bool background) {
+std::vector<std::string> environment(CpuShare share) {
   constexpr std::array<std::string_view, 8> kPassedOn{
       "LD_LIBRARY_PATH=", "ONEDNN_", "DNNL_", "OMP_", "GOMP_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
   std::vector<std::string> result;
@@ -41,7 +44,7 @@ std::vector<std::string> environment(bool background) {
     }
   }
   // A thread that waits for others must not keep a CPU busy meanwhile.
-  if (background) result.emplace_back("OMP_WAIT_POLICY=PASSIVE");
+  if (share != CpuShare::kWhole) result.emplace_back("OMP_WAIT_POLICY=PASSIVE");
   return result;
 }
 
@@ -51,11 +54,16 @@ class Conversation {
   Conversation(const CompileRequest& request, const CompileWatch& watch, std::set<std::string>& unconfined)
       : request_(request), watch_(watch), unconfined_(unconfined) {}
 
-  Status run(ChildProcess child) {
+  // nullopt: it starved.
+  std::optional<Status> run(ChildProcess child, Duration starved_after) {
     const Duration patience = request_.cpu_time * CompileLimits::kPatience;
-    const TimePoint give_up = monotonic_now() + patience;
+    const TimePoint begin = monotonic_now();
+    const TimePoint give_up = begin + patience;
     while (child.listen(kListen, said_, complained_)) {
       hear();
+      const Duration elapsed = monotonic_now() - begin;
+      const bool hungry = request_.share == CpuShare::kLeftover && elapsed > starved_after;
+      if (hungry && child.cpu_time() < elapsed / kStarvedPart) return std::nullopt;
       if (watch_.cancelled && watch_.cancelled()) return Status::unavailable("compiling was cancelled");
       if (patience > Duration() && monotonic_now() > give_up) {
         return Status::resource_exhausted(
@@ -126,14 +134,14 @@ Status compile_as_asked(const std::function<std::unique_ptr<Device>(uint32_t thr
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   FOLIOT_ASSIGN_OR_RETURN(const CompileRequest request, decode_request(input));
   std::optional<Courtesy> courtesy;
-  if (request.background) courtesy.emplace();
+  if (request.share != CpuShare::kWhole) courtesy.emplace();
   std::filesystem::path folder = request.model.parent_path();
   if (folder.empty()) folder = ".";
   FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine({.readable = {folder, request.model},
                                                           .memory_bytes = request.memory_bytes,
                                                           .file_bytes = request.memory_bytes,
                                                           .cpu_time = request.cpu_time,
-                                                          .background = request.background}));
+                                                          .background = request.share == CpuShare::kLeftover}));
   for (const std::string& what : unconfined) say(CompileUnconfined{what});
   const std::unique_ptr<Device> device = make_device(request.threads);
   const auto progress = [](std::string_view step, double share) { say(CompileStep{std::string(step), share}); };
@@ -147,15 +155,28 @@ Status compile_as_asked(const std::function<std::unique_ptr<Device>(uint32_t thr
 Status CompileProcess::compile(CompileRequest request, int output, const CompileWatch& watch) {
   request.memory_bytes = limits_.memory_bytes;
   request.cpu_time = limits_.cpu_time;
+  std::optional<Status> status = try_compile(request, output, watch);
+  if (status) return *std::move(status);
+  if (::ftruncate(output, 0) != 0 || ::lseek(output, 0, SEEK_SET) != 0) {
+    return Status::internal("cannot empty the file of a compilation that is begun again");
+  }
+  request.share = CpuShare::kSmall;
+  status = try_compile(request, output, watch);
+  FOLIOT_CHECK(status.has_value());
+  return *std::move(status);
+}
+
+std::optional<Status> CompileProcess::try_compile(const CompileRequest& request, int output,
+                                                  const CompileWatch& watch) {
   FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, start(request, output));
-  return Conversation(request, watch, unconfined_).run(std::move(child));
+  return Conversation(request, watch, unconfined_).run(std::move(child), limits_.starved_after);
 }
 
 Result<ChildProcess> CompileProcess::start(const CompileRequest& request, int output) {
   const std::string input = encode_request(request);
-  if (!request.background) {
+  if (request.share == CpuShare::kWhole) {
     return ChildProcess::start(
-        {.command = command_, .environment = environment(false), .input = input, .output_file = output});
+        {.command = command_, .environment = environment(request.share), .input = input, .output_file = output});
   }
   Result<ChildProcess> child = start_copy(input, output);
   const bool nobody_stood_by = child.status().code() == StatusCode::kUnavailable;  // somebody ended it
@@ -166,7 +187,7 @@ Result<ChildProcess> CompileProcess::start_copy(const std::string& input, int ou
   if (!stands_by_) {
     std::vector<std::string> command = command_;
     command.emplace_back(kStandBy);
-    FOLIOT_ASSIGN_OR_RETURN(ForkServer server, ForkServer::start(command, environment(true)));
+    FOLIOT_ASSIGN_OR_RETURN(ForkServer server, ForkServer::start(command, environment(CpuShare::kSmall)));
     stands_by_.emplace(std::move(server));
   }
   Result<ChildProcess> child = stands_by_->fork(input, output);

@@ -1,8 +1,13 @@
 // CompileProcess: compiles models in a process of its own, since a model file can
-// be anything. One in the background, while models are served, is a copy of a process
-// that stands by (platform/fork_server.h). The process is confined (platform/confinement.h) before it opens
-// the file, and what it writes is checked when it is opened (program/package.h).
-// Whatever it does, the server goes on.
+// be anything. The process is confined (platform/confinement.h) before it opens the
+// file, and what it writes is checked when it is opened (program/package.h). Whatever it
+// does, the server goes on.
+//
+// One that gets less than the whole CPU, since models are served meanwhile, is a copy of
+// a process that stands by (platform/fork_server.h). One that gets what nobody else
+// wants, and so next to nothing for a while, is ended and begun again with a small share:
+// on a machine that is never idle it would take for ever. (To raise its priority instead
+// needs a right that few have.)
 #ifndef FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 #define FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 
@@ -28,6 +33,8 @@ struct CompileLimits {
   // since a process in the background may have to wait for a CPU.
   Duration cpu_time = Duration::seconds(600);
   static constexpr int64_t kPatience = 6;
+  // For how long a tenth of a CPU or less is enough for one that gets leftovers.
+  Duration starved_after = Duration::seconds(10);
 };
 
 // What somebody who waits for a compilation wants to know and say. Either may be
@@ -57,6 +64,8 @@ class CompileProcess {
   const std::set<std::string>& unconfined() const { return unconfined_; }
 
  private:
+  // nullopt: it starved.
+  std::optional<Status> try_compile(const CompileRequest& request, int output, const CompileWatch& watch);
   Result<ChildProcess> start(const CompileRequest& request, int output);
   Result<ChildProcess> start_copy(const std::string& input, int output);
 

@@ -3,18 +3,42 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iostream>
+#include <iterator>
 
 #include "platform/descriptor.h"
+#include "platform/fork_server.h"
 
 namespace foliot {
 namespace {
 
 using testing::HasSubstr;
 
+// This program as the process that stands by. Its copies get nowhere with what others
+// leave them.
+const bool stands_by = [] {
+  std::ifstream command("/proc/self/cmdline");
+  const std::string words{std::istreambuf_iterator<char>(command), {}};
+  if (!words.ends_with(std::string(kStandBy) + '\0')) return false;
+  serve_forks();
+  const auto request = decode_request(std::string{std::istreambuf_iterator<char>(std::cin), {}});
+  const bool starves = request.ok() && request->share == CpuShare::kLeftover;
+  const std::string written = starves ? "half" : "all";
+  const std::string said = encode_line(CompileStep{starves ? "leftover" : "small"}) + encode_line(CompileEnd{});
+  const bool done =
+      ::write(3, written.data(), written.size()) > 0 && ::write(STDOUT_FILENO, said.data(), said.size()) > 0;
+  if (starves) ::pause();
+  ::_exit(done ? 0 : 1);
+}();
+
 TEST(CompileDialogueTest, RequestsComeAsTheyWent) {
   CompileRequest request{.model = "/a folder/\xff\"/model.onnx",
                          .threads = 3,
-                         .background = true,
+                         .share = CpuShare::kSmall,
                          .memory_bytes = uint64_t{1} << 40,
                          .cpu_time = Duration::seconds(7)};
   request.options.batch_sizes = {1, 3};
@@ -28,7 +52,7 @@ TEST(CompileDialogueTest, RequestsComeAsTheyWent) {
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(back->model, request.model);
   EXPECT_EQ(back->threads, 3u);
-  EXPECT_TRUE(back->background);
+  EXPECT_EQ(back->share, CpuShare::kSmall);
   EXPECT_EQ(back->memory_bytes, request.memory_bytes);
   EXPECT_EQ(back->cpu_time, request.cpu_time);
   EXPECT_EQ(compile_fingerprint(back->options), compile_fingerprint(request.options));
@@ -106,6 +130,21 @@ TEST_F(CompileProcessTest, CanBeCancelled) {
   int asked = 0;
   const Status status = run("exec sleep 1000", {.progress = {}, .cancelled = [&] { return ++asked == 2; }});
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+}
+
+TEST_F(CompileProcessTest, OneThatStarvesBeginsAgainWithASmallShare) {
+  ASSERT_FALSE(stands_by);
+  std::vector<std::string> steps;
+  const CompileWatch watch{.progress = [&](std::string_view step, double) { steps.emplace_back(step); },
+                           .cancelled = {}};
+  CompileProcess process({"/proc/self/exe"}, {.starved_after = Duration::milliseconds(20)});
+  const Descriptor output(::memfd_create("package", MFD_CLOEXEC));
+  const Status status = process.compile({.model = "model.onnx", .share = CpuShare::kLeftover}, output.number(), watch);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_THAT(steps, testing::ElementsAre("leftover", "small"));
+  std::array<char, 8> written{};
+  EXPECT_EQ(::pread(output.number(), written.data(), written.size(), 0), 3);
+  EXPECT_STREQ(written.data(), "all");
 }
 
 TEST_F(CompileProcessTest, OneThatHangsIsEnded) {

@@ -112,11 +112,12 @@ PackageStore make_packages(const WorkerFlags& flags, CompileProcess& compiler, c
   return {flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, flags.weights_tier,
           device->kind() + " " + device->fingerprint(),
           [&](const auto& model, const auto& options, int output, const CompileWatch& watch) {
-            return compiler.compile({.model = model,
-                                     .options = options,
-                                     .threads = flags.worker.threads,
-                                     .background = flags.compile_in_background && serves.load()},
-                                    output, watch);
+            return compiler.compile(
+                {.model = model,
+                 .options = options,
+                 .threads = flags.worker.threads,
+                 .share = flags.compile_in_background && serves.load() ? CpuShare::kLeftover : CpuShare::kWhole},
+                output, watch);
           }};
 }
 
