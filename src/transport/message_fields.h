@@ -1,0 +1,380 @@
+// The fields of each message, in their order on the wire, once for both directions:
+// fields(wire, message) is called with a FieldWriter, or with a FieldReader and a message
+// to fill, after which sound(message) says whether its fields go together.
+//
+// Lists are limited by what there is to read, so memory is bounded by a frame's size.
+#ifndef FOLIOT_TRANSPORT_MESSAGE_FIELDS_H_
+#define FOLIOT_TRANSPORT_MESSAGE_FIELDS_H_
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/action.h"
+#include "core/model_info.h"
+#include "core/request.h"
+#include "transport/message.h"
+#include "transport/wire.h"
+
+namespace foliot {
+
+// A message as `Wire` takes it: a reader changes it.
+template <typename Wire, typename Message>
+using Carried = std::conditional_t<Wire::kReads, Message, const Message>;
+
+// ---- What an enumeration, or an element of a list, is limited by ----
+
+template <typename Enumeration>
+inline constexpr Enumeration kLastOf = Enumeration();
+template <>
+inline constexpr ActionType kLastOf<ActionType> = ActionType::kInfer;
+template <>
+inline constexpr OutcomeStatus kLastOf<OutcomeStatus> = OutcomeStatus::kFailed;
+template <>
+inline constexpr Refusal kLastOf<Refusal> = kRefusalLast;
+template <>
+inline constexpr DataType kLastOf<DataType> = DataType::kFloat64;
+
+// The bytes that one takes at least.
+template <typename Element>
+inline constexpr size_t kBytesMin = sizeof(Element);
+template <>
+inline constexpr size_t kBytesMin<std::string> = sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<std::vector<uint32_t>> = sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<std::span<const std::byte>> = sizeof(uint64_t);
+template <>
+inline constexpr size_t kBytesMin<TensorSpec> = 3 * sizeof(uint32_t) + 1;
+template <>
+inline constexpr size_t kBytesMin<Bucket> = 2 * sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<ModelInfo> = 64;
+template <>
+inline constexpr size_t kBytesMin<Workers::Worker> = 3 * sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t);
+
+// ---- The two directions ----
+
+class FieldWriter {
+ public:
+  static constexpr bool kReads = false;
+
+  // Appends to `bytes`, which outlives it.
+  explicit FieldWriter(WireBytes& bytes) : wire_(bytes) {}
+
+  template <typename... Field>
+  void operator()(const Field&... each) {
+    (put(each), ...);
+  }
+
+ private:
+  template <typename Field>
+  void put(const Field& field) {
+    if constexpr (requires { wire_.put(field); }) {
+      wire_.put(field);
+    } else {
+      fields(*this, field);
+    }
+  }
+  template <typename Element>
+  void put(const std::vector<Element>& list) {
+    put_all(list);
+  }
+  void put(const BatchRows& rows) { put_all(rows); }
+  void put(const std::map<std::string, int64_t>& extents) {
+    put(static_cast<uint32_t>(extents.size()));
+    for (const auto& [name, extent] : extents) (*this)(name, extent);
+  }
+  // Zero: none.
+  void put(const std::optional<Duration>& duration) { put(duration.value_or(Duration())); }
+
+  template <typename List>
+  void put_all(const List& list) {
+    put(static_cast<uint32_t>(list.size()));
+    for (const auto& element : list) put(element);
+  }
+
+  WireWriter wire_;
+};
+
+class FieldReader {
+ public:
+  static constexpr bool kReads = true;
+
+  explicit FieldReader(std::span<const std::byte> bytes) : wire_(bytes) {}
+
+  template <typename... Field>
+  void operator()(Field&... each) {
+    (get(each), ...);
+  }
+  bool failed() const { return wire_.failed(); }
+  // Everything was there and in its range, and nothing is left.
+  bool complete() const { return wire_.complete(); }
+  size_t left() const { return wire_.left(); }
+
+ private:
+  template <typename Field>
+  void get(Field& field) {
+    if constexpr (std::is_enum_v<Field>) {
+      wire_.get(field, kLastOf<Field>);
+    } else if constexpr (requires { wire_.get(field); }) {
+      wire_.get(field);
+    } else {
+      fields(*this, field);
+      if (!failed() && !sound(field)) wire_.fail();
+    }
+  }
+  template <typename Element>
+  void get(std::vector<Element>& list) {
+    list.resize(wire_.get_count(kBytesMin<Element>));
+    for (Element& element : list) get(element);
+  }
+  void get(BatchRows& rows) {
+    uint32_t count = wire_.get_count(kBytesMin<BatchRows::Row>);
+    if (count > kBatchSizeMax) wire_.fail();
+    rows = BatchRows();
+    for (; count > 0 && !failed(); --count) {
+      BatchRows::Row row;
+      get(row);
+      rows.add(row);
+    }
+  }
+  void get(std::map<std::string, int64_t>& extents) {
+    uint32_t count = wire_.get_count(kBytesMin<std::string> + sizeof(int64_t));
+    extents.clear();
+    for (; count > 0 && !failed(); --count) {
+      std::string name;
+      get(name);
+      get(extents[name]);
+    }
+  }
+  void get(std::optional<Duration>& duration) {
+    Duration given;
+    get(given);
+    duration = given > Duration() ? std::optional(given) : std::nullopt;
+  }
+
+  WireReader wire_;
+};
+
+template <typename Message>
+bool sound(const Message& /*message*/) {
+  return true;
+}
+
+// ---- Models ----
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, TensorSpec>& tensor) {
+  wire(tensor.name, tensor.type, tensor.shape, tensor.dimension_names);
+}
+
+inline bool sound(const TensorSpec& tensor) {
+  constexpr size_t kDimensionsMax = 64;
+  return tensor.shape.size() <= kDimensionsMax && tensor.dimension_names.size() <= kDimensionsMax;
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Bucket>& bucket) {
+  wire(bucket.dimensions, bucket.seed_exec);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, ModelInfo>& model) {
+  wire(model.id, model.name, model.version, model.content, model.batch_sizes, model.batching, model.inputs,
+       model.outputs, model.buckets, model.pages, model.seed_load, model.default_slo, model.weight);
+}
+
+// What the rest of the program takes for granted.
+inline bool sound(const ModelInfo& model) {
+  constexpr size_t kBatchSizesMax = 256;
+  constexpr size_t kBucketsMax = std::numeric_limits<uint16_t>::max();  // a BucketId counts them
+  const auto& sizes = model.batch_sizes;
+  if (model.name.empty() || sizes.empty() || sizes.size() > kBatchSizesMax) return false;
+  if (model.buckets.empty() || model.buckets.size() > kBucketsMax) return false;
+  if (sizes.front() == 0 || sizes.back() > kBatchSizeMax || model.pages == 0 || !(model.weight > 0)) return false;
+  if (std::ranges::adjacent_find(sizes, std::greater_equal<>()) != sizes.end()) return false;
+  return model.seed_load >= Duration() && std::ranges::all_of(model.buckets, [&](const Bucket& bucket) {
+           return bucket.seed_exec.size() == sizes.size() &&
+                  std::ranges::all_of(bucket.seed_exec, [](Duration exec) { return exec >= Duration(); });
+         });
+}
+
+// ---- All links ----
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Goodbye>& message) {
+  wire(message.reason);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Ping>& message) {
+  wire(message.sent);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Pong>& message) {
+  wire(message.ping_sent, message.host_time);
+}
+
+// ---- Action link ----
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Registration>& message) {
+  wire(message.worker, message.data_address, message.page_counts, message.models, message.residents);
+}
+
+// Models have names of their own, and each device's residents are positions in the list of
+// models, ascending.
+inline bool sound(const Registration& message) {
+  std::vector<ModelId> ids;
+  ids.reserve(message.models.size());
+  for (const ModelInfo& model : message.models) ids.push_back(model.id);
+  std::ranges::sort(ids);
+  return std::ranges::adjacent_find(ids) == ids.end() && message.residents.size() == message.page_counts.size() &&
+         std::ranges::all_of(message.residents, [&](const std::vector<uint32_t>& models) {
+           return std::ranges::adjacent_find(models, std::greater_equal<>()) == models.end() &&
+                  (models.empty() || models.back() < message.models.size());
+         });
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Welcome>& message) {
+  wire(message.devices, message.models);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Offer>& message) {
+  wire(message.model);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Withdrawal>& message) {
+  wire(message.model);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Naming>& message) {
+  wire(message.model, message.name);
+}
+
+inline bool sound(const Naming& message) { return message.name != kUnnamed; }
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Release>& message) {
+  wire(message.model);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, BatchRows::Row>& row) {
+  wire(row.request, row.payload);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Action>& message) {
+  wire(message.id, message.type, message.device, message.model, message.earliest, message.latest, message.expected,
+       message.bucket, message.batch_size, message.rows);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Outcome>& message) {
+  wire(message.action, message.type, message.device, message.model, message.status, message.start, message.end,
+       message.duration, message.input_duration, message.output_duration, message.output_end);
+}
+
+template <typename Wire>
+void fields(Wire& /*wire*/, Carried<Wire, Leave>& /*empty*/) {}
+
+// ---- Request link ----
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Admission>& message) {
+  wire(message.client);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Models>& message) {
+  wire(message.models);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Workers::Worker>& worker) {
+  wire(worker.name, worker.data_address, worker.devices);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Workers>& message) {
+  wire(message.workers);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Request>& message) {
+  wire(message.id, message.model, message.bucket, message.payload, message.arrival, message.deadline, message.tenant,
+       message.tenant_weight);
+}
+
+inline bool sound(const Request& message) {
+  return message.tenant_weight > 0 && message.tenant_weight <= kTenantWeightMax;
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Cancel>& message) {
+  wire(message.request);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Completion>& message) {
+  wire(message.id, message.model, message.payload, message.refusal, message.detail, message.arrival, message.deadline,
+       message.finished, message.earliest_completion, message.batch_size, message.cold_start, message.exec_start,
+       message.input_duration, message.exec_duration, message.output_duration, message.action, message.device);
+}
+
+template <typename Wire>
+void fields(Wire& /*wire*/, Carried<Wire, StatisticsRequest>& /*empty*/) {}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Quantiles>& quantiles) {
+  wire(quantiles.p50, quantiles.p99, quantiles.p999, quantiles.max);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Statistics>& message) {
+  wire(message.elapsed, message.devices, message.requests, message.served, message.actions, message.decisions,
+       message.decision, message.decision_processor, message.processor_time, message.bytes_received,
+       message.bytes_sent);
+}
+
+// ---- Data link ----
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Attach>& message) {
+  wire(message.client);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Fetch>& message) {
+  wire(message.action, message.request, message.payload);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Inputs>& message) {
+  wire(message.action, message.request, message.tensors);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Outputs>& message) {
+  wire(message.action, message.request, message.payload, message.tensors);
+}
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRANSPORT_MESSAGE_FIELDS_H_
