@@ -303,8 +303,8 @@ Status read_graph(const onnx::GraphProto& graph, const std::filesystem::path& fo
 }
 
 Result<onnx::ModelProto> parse(std::span<const std::byte> bytes) {
-  constexpr size_t limit = std::numeric_limits<int>::max();
-  if (bytes.size() > limit) {
+  constexpr size_t kLimit = std::numeric_limits<int>::max();
+  if (bytes.size() > kLimit) {
     return Status::invalid_argument("it is larger than 2 GiB; save it with external data");
   }
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
