@@ -302,7 +302,8 @@ std::optional<Constant> reduce(const Constant& x, const Attributes& attributes, 
     started[at] = true;
   });
   if (mean) {
-    for (double& value : result) value /= static_cast<double>(values.size() / count);
+    const uint64_t addends = values.size() / count;  // of each, so nothing is left over
+    for (double& value : result) value /= static_cast<double>(addends);
   }
   return from_doubles(type.type, type.shape, result);
 }

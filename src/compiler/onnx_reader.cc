@@ -139,7 +139,7 @@ std::vector<std::byte> typed_data(const TensorProto& tensor, DataType type) {
     case DataType::kInt32: return pack<int32_t>(tensor.int32_data());
     case DataType::kInt16: return pack<int16_t>(tensor.int32_data());
     case DataType::kInt8: return pack<int8_t>(tensor.int32_data());
-    case DataType::kUint8: return pack<uint8_t>(tensor.int32_data());
+    case DataType::kUint8:
     case DataType::kBool: return pack<uint8_t>(tensor.int32_data());
     case DataType::kUint16:
     case DataType::kFloat16:

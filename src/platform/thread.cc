@@ -99,7 +99,7 @@ Result<Thread> Thread::start(const ThreadOptions& options, std::function<void()>
   const int error = pthread_create(&handle, &attributes, run, start.get());
   pthread_attr_destroy(&attributes);
   if (error != 0) return start_failed(options, error);
-  start.release();  // run() owns it now
+  static_cast<void>(start.release());  // run() owns it now
   return Thread(handle);
 }
 
