@@ -67,23 +67,21 @@ void RepositoryService::unload(const std::string& name, std::function<void(Statu
 }
 
 void RepositoryService::enqueue(Job job) {
+  std::unique_lock lock(mutex_);
   Status refusal;
-  {
-    std::lock_guard lock(mutex_);
-    if (!running_) {
-      refusal = shutting_down();
-    } else if (jobs_.size() >= kJobsMax) {
-      refusal =
-          Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
-    } else {
-      jobs_.push_back(std::move(job));
-    }
+  if (!running_) {
+    refusal = shutting_down();
+  } else if (jobs_.size() >= kJobsMax) {
+    refusal =
+        Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
   }
-  if (refusal.ok()) {
-    changed_.notify_one();
-  } else {
-    job.done(refusal);
+  if (!refusal.ok()) {
+    lock.unlock();  // whoever asked may ask again at once
+    return job.done(refusal);
   }
+  jobs_.push_back(std::move(job));
+  lock.unlock();
+  changed_.notify_one();
 }
 
 // The first that may begin: no other change of its model is under way or before

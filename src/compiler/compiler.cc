@@ -149,7 +149,7 @@ class Compilation {
         sizes.insert(std::ranges::upper_bound(sizes, own_batch_size()), own_batch_size());
       }
       const Status status = make_graphs_of(model, sizes, true);
-      if (status.ok()) return status;
+      if (status.ok()) return {};
       report(fmt::format("compiling without batching: {}", status.message()), kTranslating);
     }
     return make_graphs_of(model, {own_batch_size()}, false);

@@ -70,10 +70,10 @@ To convert(From value) {
     return value != From{};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // Out of range is undefined in C++; models do it (casting infinity), so saturate.
-    constexpr auto low = static_cast<double>(std::numeric_limits<To>::min());
-    constexpr auto high = static_cast<double>(std::numeric_limits<To>::max());
-    if (!(value > low)) return std::isnan(value) ? To{} : std::numeric_limits<To>::min();
-    return value >= high ? std::numeric_limits<To>::max() : static_cast<To>(value);
+    constexpr auto kLow = static_cast<double>(std::numeric_limits<To>::min());
+    constexpr auto kHigh = static_cast<double>(std::numeric_limits<To>::max());
+    if (!(value > kLow)) return std::isnan(value) ? To{} : std::numeric_limits<To>::min();
+    return value >= kHigh ? std::numeric_limits<To>::max() : static_cast<To>(value);
   } else {
     return static_cast<To>(value);
   }

@@ -61,6 +61,7 @@ Constant pick(const Constant& x, const Shape& shape, const std::vector<int64_t>&
 Constant transpose(const Constant& x, const std::vector<int64_t>& permutation, const Shape& shape) {
   const std::vector<int64_t> own = row_major_strides(x.shape);
   std::vector<int64_t> strides;
+  strides.reserve(permutation.size());
   for (int64_t axis : permutation) strides.push_back(own[static_cast<size_t>(axis)]);
   return pick(x, shape, strides, 0);
 }
@@ -301,7 +302,8 @@ std::optional<Constant> reduce(const Constant& x, const Attributes& attributes, 
     started[at] = true;
   });
   if (mean) {
-    for (double& value : result) value /= static_cast<double>(values.size() / count);
+    const uint64_t addends = values.size() / count;  // of each, so nothing is left over
+    for (double& value : result) value /= static_cast<double>(addends);
   }
   return from_doubles(type.type, type.shape, result);
 }

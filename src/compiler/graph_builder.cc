@@ -58,6 +58,7 @@ std::optional<Constant> GraphBuilder::fold(OperatorKind kind, const std::vector<
   if (!known || bytes > kFoldedBytesMax) return std::nullopt;
   if (kind == OperatorKind::kExpand && bytes > kExpandedBytesMax) return std::nullopt;
   std::vector<Constant> operands;
+  operands.reserve(inputs.size());
   for (ValueIndex input : inputs) operands.push_back(constant(input));
   return evaluate(kind, operands, attributes, type);
 }
@@ -93,6 +94,7 @@ Result<ValueIndex> GraphBuilder::emit_computed(OperatorKind kind, std::vector<Va
                                                std::optional<ValueType> type) {
   if (!type) {
     std::vector<const Value*> operands;
+    operands.reserve(inputs.size());
     for (ValueIndex input : inputs) operands.push_back(input == kNoValue ? nullptr : &value(input));
     FOLIOT_ASSIGN_OR_RETURN(type, infer(kind, operands, attributes));
   }

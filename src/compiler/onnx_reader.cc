@@ -139,7 +139,7 @@ std::vector<std::byte> typed_data(const TensorProto& tensor, DataType type) {
     case DataType::kInt32: return pack<int32_t>(tensor.int32_data());
     case DataType::kInt16: return pack<int16_t>(tensor.int32_data());
     case DataType::kInt8: return pack<int8_t>(tensor.int32_data());
-    case DataType::kUint8: return pack<uint8_t>(tensor.int32_data());
+    case DataType::kUint8:
     case DataType::kBool: return pack<uint8_t>(tensor.int32_data());
     case DataType::kUint16:
     case DataType::kFloat16:
@@ -303,8 +303,8 @@ Status read_graph(const onnx::GraphProto& graph, const std::filesystem::path& fo
 }
 
 Result<onnx::ModelProto> parse(std::span<const std::byte> bytes) {
-  constexpr size_t limit = std::numeric_limits<int>::max();
-  if (bytes.size() > limit) {
+  constexpr size_t kLimit = std::numeric_limits<int>::max();
+  if (bytes.size() > kLimit) {
     return Status::invalid_argument("it is larger than 2 GiB; save it with external data");
   }
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),

@@ -16,8 +16,8 @@ uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * 
 }  // namespace
 
 std::vector<std::byte> lay_out_weights(LoweredProgram& program) {
-  constexpr uint64_t nowhere = std::numeric_limits<uint64_t>::max();
-  std::vector<uint64_t> offsets(program.constants.size(), nowhere);
+  constexpr uint64_t kNowhere = std::numeric_limits<uint64_t>::max();
+  std::vector<uint64_t> offsets(program.constants.size(), kNowhere);
   std::vector<uint32_t> order;
   uint64_t end = 0;
   for (Plan& plan : program.plans) {
@@ -26,7 +26,7 @@ std::vector<std::byte> lay_out_weights(LoweredProgram& program) {
       FOLIOT_CHECK(tensor.constant < offsets.size());
       FOLIOT_CHECK(tensor.bytes <= program.constants[tensor.constant].size());
       uint64_t& offset = offsets[tensor.constant];
-      if (offset == nowhere) {
+      if (offset == kNowhere) {
         offset = end;
         order.push_back(tensor.constant);
         end = round_up(end + program.constants[tensor.constant].size(), kTensorAlignment);

@@ -209,7 +209,7 @@ class FrontendServer : public Frontend {
 }  // namespace
 
 std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
-                                        ModelRepository& repository, std::function<TimePoint()> now) {
+                                        ModelRepository& repository, const std::function<TimePoint()>& now) {
   return std::make_unique<FrontendServer>(options, catalog, requests, repository, now);
 }
 

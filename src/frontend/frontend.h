@@ -80,7 +80,7 @@ class Frontend : public CompletionSink, public PayloadStore, public Observer {
 // All references outlive the front end. `now` is the clock of the controller's
 // loop, callable from any thread.
 std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
-                                        ModelRepository& repository, std::function<TimePoint()> now);
+                                        ModelRepository& repository, const std::function<TimePoint()>& now);
 
 }  // namespace foliot
 

@@ -16,6 +16,7 @@ constexpr int64_t kTimeoutMaxMicroseconds = int64_t{365} * 24 * 3600 * 1'000'000
 
 std::string names_of(const std::vector<TensorSpec>& specs) {
   std::vector<std::string_view> names;
+  names.reserve(specs.size());
   for (const TensorSpec& spec : specs) names.push_back(spec.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }

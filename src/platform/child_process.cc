@@ -14,13 +14,14 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/error_text.h"
 #include "platform/courtesy.h"
 
 namespace foliot {
 namespace {
 
 Status failure(std::string_view what, int error) {
-  const std::string message = fmt::format("cannot {}: {}", what, std::strerror(error));
+  const std::string message = fmt::format("cannot {}: {}", what, error_text(error));
   return error == ENOENT || error == EACCES ? Status::not_found(message) : Status::resource_exhausted(message);
 }
 
@@ -167,8 +168,9 @@ bool ChildProcess::listen(Duration patience, std::string& said, std::string& com
 int ChildProcess::signal() const { return WIFSIGNALED(*status_) ? WTERMSIG(*status_) : 0; }
 
 std::string ChildProcess::ending() const {
-  if (signal() != 0) return fmt::format("signal {} ({})", signal(), ::strsignal(signal()));
-  return fmt::format("exit code {}", WEXITSTATUS(*status_));
+  if (signal() == 0) return fmt::format("exit code {}", WEXITSTATUS(*status_));
+  const char* meaning = ::sigdescr_np(signal());  // null: its meaning is the program's own
+  return fmt::format("signal {} ({})", signal(), meaning == nullptr ? "a real-time signal" : meaning);
 }
 
 }  // namespace foliot

@@ -56,6 +56,11 @@ TEST(ChildProcessTest, SaysHowItEnded) {
   listen_to_the_end(*crashing);
   EXPECT_EQ(crashing->signal(), SIGSEGV);
   EXPECT_EQ(crashing->ending(), "signal 11 (Segmentation fault)");
+
+  Result<ChildProcess> signalling = ChildProcess::start(shell("kill -40 $$"));
+  ASSERT_TRUE(signalling.ok());
+  listen_to_the_end(*signalling);
+  EXPECT_EQ(signalling->ending(), "signal 40 (a real-time signal)");
 }
 
 TEST(ChildProcessTest, IsKilled) {

@@ -8,15 +8,16 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 #include <utility>
+
+#include "base/error_text.h"
 
 namespace foliot {
 namespace {
 
 Status failure(std::string_view what) {
-  return Status::resource_exhausted(fmt::format("cannot {}: {}", what, std::strerror(errno)));
+  return Status::resource_exhausted(fmt::format("cannot {}: {}", what, error_text(errno)));
 }
 
 Result<Descriptor> file_of(const std::string& text) {

@@ -14,11 +14,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
 
+#include "base/error_text.h"
 #include "platform/descriptor.h"
 
 namespace foliot {
@@ -35,7 +35,7 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-std::string because(std::string_view what, int error) { return fmt::format("{}: {}", what, std::strerror(error)); }
+std::string because(std::string_view what, int error) { return fmt::format("{}: {}", what, error_text(error)); }
 
 // `grace`: how far it is from the limit's warning, a signal, to its hard end.
 Status limit(int resource, rlim_t value, rlim_t grace = 0) {

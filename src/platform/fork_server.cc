@@ -12,6 +12,8 @@
 #include <cstring>
 #include <span>
 
+#include "base/error_text.h"
+
 namespace foliot {
 namespace {
 
@@ -129,7 +131,7 @@ Result<ChildProcess> ForkServer::fork(const std::string& input, int output_file)
   end.theirs.close();
   int child = 0;
   if (!sent || ::recv(end.ours.number(), &child, sizeof(child), 0) != sizeof(child)) return gone();
-  if (child < 0) return Status::resource_exhausted(fmt::format("cannot start a process: {}", std::strerror(-child)));
+  if (child < 0) return Status::resource_exhausted(fmt::format("cannot start a process: {}", error_text(-child)));
   return ChildProcess(child, ChildProcess::Parent::kForkServer, std::move(streams), std::move(end.ours));
 }
 

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
+
+#include "base/error_text.h"
 
 namespace foliot {
 namespace {
@@ -75,7 +76,7 @@ Status start_failed(const ThreadOptions& options, int error) {
   }
   return Status::resource_exhausted(
       fmt::format("cannot start thread '{}': {}; raise the limit on threads (ulimit -u) or free memory", options.name,
-                  std::strerror(error)));
+                  error_text(error)));
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ Result<Thread> Thread::start(const ThreadOptions& options, std::function<void()>
   const int error = pthread_create(&handle, &attributes, run, start.get());
   pthread_attr_destroy(&attributes);
   if (error != 0) return start_failed(options, error);
-  start.release();  // run() owns it now
+  static_cast<void>(start.release());  // run() owns it now
   return Thread(handle);
 }
 

@@ -5,8 +5,8 @@
 namespace foliot {
 
 const std::vector<DeviceId>& Residents::holders(ModelId model) const {
-  static const std::vector<DeviceId> kNone;
-  return model.value() < holders_.size() ? holders_[model.value()] : kNone;
+  static const std::vector<DeviceId> none;
+  return model.value() < holders_.size() ? holders_[model.value()] : none;
 }
 
 std::vector<DeviceId>& Residents::holders_of(ModelId model) {

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 
+#include "base/error_text.h"
 #include "base/memory_lock.h"
 #include "program/mapped_copy.h"
 
@@ -22,7 +22,7 @@ class FileWeights : public WeightsSource {
     FOLIOT_CHECK(offset <= bytes() && to.size() <= bytes() - offset);
     const int error = read_from(range_.offset + offset, to);
     if (error == ENODATA) return Status::internal(fmt::format("{} was cut short while in use", range_.path));
-    if (error != 0) return Status::internal(fmt::format("cannot read {}: {}", range_.path, std::strerror(error)));
+    if (error != 0) return Status::internal(fmt::format("cannot read {}: {}", range_.path, error_text(error)));
     return {};
   }
 
@@ -72,7 +72,7 @@ class MemoryWeights final : public FileWeights {
   Status failure(int error) const {
     const bool unreadable = error == EFAULT || error == EIO;  // the former is madvise()'s word for it
     const std::string message = fmt::format("cannot bring {} bytes of weights of {} into memory: {}", range().bytes,
-                                            range().path, std::strerror(unreadable ? EIO : error));
+                                            range().path, error_text(unreadable ? EIO : error));
     return unreadable ? Status::internal(message) : Status::resource_exhausted(message);
   }
 

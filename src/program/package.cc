@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_text.h"
 #include "base/hash.h"
 #include "program/file.h"
 #include "program/file_weights.h"
@@ -48,7 +49,7 @@ uint64_t hash_of(const Header& header) {
 
 uint64_t round_up(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
 
-std::string reason() { return std::strerror(errno); }
+std::string reason() { return error_text(errno); }
 
 // Removes the temporary file unless it became the package.
 class TemporaryFile {
@@ -81,7 +82,7 @@ bool sync_folder(const std::filesystem::path& folder) {
 
 Status write_failure(const std::filesystem::path& path) {
   const int error = errno;
-  const std::string message = fmt::format("cannot write {}: {}", path.string(), std::strerror(error));
+  const std::string message = fmt::format("cannot write {}: {}", path.string(), error_text(error));
   if (error == ENOSPC || error == EDQUOT) {
     return Status::resource_exhausted(message + "; free some space or choose another folder");
   }
@@ -92,7 +93,7 @@ Result<Header> read_header(const File& file, const struct stat& status) {
   if (!S_ISREG(status.st_mode)) return Status::invalid_argument("not a file");
   Header header;
   const int error = read_fully(file, 0, std::as_writable_bytes(std::span(&header, 1)));
-  if (error != 0 && error != ENODATA) return Status::internal(std::strerror(error));
+  if (error != 0 && error != ENODATA) return Status::internal(error_text(error));
   if (error == ENODATA || header.magic != kMagic) return Status::invalid_argument("not a package of Foliot");
   if (header.version != kVersion) {
     return Status::invalid_argument(
@@ -111,7 +112,7 @@ Result<Header> read_header(const File& file, const struct stat& status) {
 
 Result<Program> read_program(const File& file, const Header& header) {
   std::vector<std::byte> bytes(header.metadata_bytes);
-  if (const int error = read_fully(file, kBlockBytes, bytes)) return Status::internal(std::strerror(error));
+  if (const int error = read_fully(file, kBlockBytes, bytes)) return Status::internal(error_text(error));
   if (hash64(bytes) != header.metadata_hash) return Status::invalid_argument("the metadata is damaged");
   FOLIOT_ASSIGN_OR_RETURN(Program program, decode_metadata(bytes));
   if (program.weights_bytes != header.weights_bytes) {
@@ -127,7 +128,7 @@ Status check_weights(const File& file, const Header& header) {
   for (uint64_t at = 0; at < header.weights_bytes; at += piece.size()) {
     const auto bytes = std::span(piece).first(std::min<uint64_t>(piece.size(), header.weights_bytes - at));
     if (const int error = read_fully(file, header.weights_offset + at, bytes)) {
-      return Status::internal(std::strerror(error));
+      return Status::internal(error_text(error));
     }
     hash.update(bytes);
   }
@@ -199,7 +200,7 @@ Result<Package> open_package(const std::filesystem::path& path, WeightsTier tier
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) {
     const int error = errno;
-    const std::string message = fmt::format("cannot open {}: {}", path.string(), std::strerror(error));
+    const std::string message = fmt::format("cannot open {}: {}", path.string(), error_text(error));
     return error == ENOENT ? Status::not_found(message) : Status::internal(message);
   }
   Result<Package> package = open_checked(path, std::move(file), tier);

@@ -7,11 +7,11 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/error_text.h"
 #include "base/hash.h"
 #include "platform/descriptor.h"
 #include "repository/model_folder.h"
@@ -101,7 +101,7 @@ Status PackageStore::compile_to(const fs::path& package, const fs::path& model, 
   fs::create_directories(folder_, error);
   Draft draft(package);
   if (error || !draft.file().is_open()) {
-    const std::string reason = error ? error.message() : std::strerror(errno);
+    const std::string reason = error ? error.message() : error_text(errno);
     return Status::internal(
         fmt::format("cannot write into the folder for compiled models {}: {}; choose another "
                     "with --cache",
@@ -114,7 +114,7 @@ Status PackageStore::compile_to(const fs::path& package, const fs::path& model, 
   }
   FOLIOT_RETURN_IF_ERROR(compiled);
   if (draft.publish()) return {};
-  return Status::internal(fmt::format("cannot write {}: {}", package.string(), std::strerror(errno)));
+  return Status::internal(fmt::format("cannot write {}: {}", package.string(), error_text(errno)));
 }
 
 Result<Package> PackageStore::open(const std::string& key) {

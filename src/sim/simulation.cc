@@ -19,7 +19,7 @@ namespace {
 // A policy that has not answered what it was preloaded with by then never will.
 constexpr Duration kPreloadMax = Duration::seconds(600);
 // The same of the requests that are left when no more come.
-constexpr Duration kDrainMax = Duration::seconds(24 * 3600);
+constexpr Duration kDrainMax = Duration::seconds(3600) * 24;
 
 using Models = std::vector<std::shared_ptr<ModelInfo>>;
 

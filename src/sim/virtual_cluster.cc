@@ -39,7 +39,7 @@ void VirtualCluster::add_model(std::shared_ptr<const ModelInfo> model) {
   schedule_turn();
 }
 
-void VirtualCluster::add_unready_model(std::shared_ptr<const ModelInfo> model) {
+void VirtualCluster::add_unready_model(const std::shared_ptr<const ModelInfo>& model) {
   for (auto& worker : workers_) worker->add_model(model);
   controller_.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*model, 1)), loop_.now());
   schedule_turn();

@@ -47,7 +47,7 @@ class VirtualCluster : private CompletionSink,
 
   void add_model(std::shared_ptr<const ModelInfo> model);
   // As add_model(), but only the smallest batch size can be run until extend_model().
-  void add_unready_model(std::shared_ptr<const ModelInfo> model);
+  void add_unready_model(const std::shared_ptr<const ModelInfo>& model);
   void extend_model(std::shared_ptr<const ModelInfo> model);
   void remove_model(ModelId model);
   void submit(const Request& request);

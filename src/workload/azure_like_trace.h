@@ -29,7 +29,7 @@ struct AzureLikeOptions {
   double rate = 1000;  // invocations per second, on average over days
   uint64_t seed = 1;
   // Time of the week at which the replay begins, since Monday 0:00.
-  Duration from = Duration::seconds(9 * 3600);
+  Duration from = Duration::seconds(3600) * 9;
 };
 
 class AzureLikeTrace : public FunctionTrace {

@@ -229,9 +229,10 @@ Status linear_attention(NodeTranslation& node) {
       v_shape[2] % heads != 0) {
     return Status::invalid_argument("the numbers of heads do not divide the operands");
   }
-  const int64_t batch = q_shape[0], length = q_shape[1], key_size = k_shape[2] / heads, value_size = v_shape[2] / heads;
+  const int64_t batch = q_shape[0], length = q_shape[1];
+  const int64_t query_size = q_shape[2] / q_heads, key_size = k_shape[2] / heads, value_size = v_shape[2] / heads;
   double scale = node.real("scale", 0);
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(q_shape[2] / q_heads));
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(query_size));
 
   Composer c(node.builder());
   // All in float32, since errors add up along the sequence.

@@ -22,7 +22,7 @@ std::string_view refusal_of_onnx_operator(std::string_view name, std::string_vie
     std::string_view reason;
     std::initializer_list<std::string_view> names;
   };
-  static const Refusal kRefusals[] = {
+  static const Refusal refusals[] = {
       {"what runs would depend on the data, but a program's order is fixed", {"If", "Loop"}},
       {"the shape of its result depends on the data, but a program's shapes are fixed",
        {"Compress", "NonMaxSuppression", "NonZero", "Unique"}},
@@ -33,7 +33,7 @@ std::string_view refusal_of_onnx_operator(std::string_view name, std::string_vie
         "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
         "SequenceMap", "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit"}},
   };
-  for (const Refusal& refusal : kRefusals) {
+  for (const Refusal& refusal : refusals) {
     for (std::string_view candidate : refusal.names) {
       if (candidate == name) return refusal.reason;
     }

@@ -42,12 +42,12 @@ std::vector<Tap> taps_of(Composer& c, ValueIndex x, const std::string& mode) {
   const ValueIndex t = c.sub(x, low);
   if (mode == "linear") return {{low, c.linear(t, -1, 1)}, {c.linear(low, 1, 1), t}};
   // Keys' kernel with a = -0.75, at the distances 1 + t, t, 1 - t, 2 - t.
-  constexpr double a = -0.75;
+  constexpr double kA = -0.75;
   const auto near = [&](ValueIndex d) {  // ((a + 2) d - (a + 3)) d^2 + 1
-    return c.linear(c.mul(c.mul(d, d), c.linear(d, a + 2, -(a + 3))), 1, 1);
+    return c.linear(c.mul(c.mul(d, d), c.linear(d, kA + 2, -(kA + 3))), 1, 1);
   };
   const auto far = [&](ValueIndex d) {  // ((a d - 5 a) d + 8 a) d - 4 a
-    return c.linear(c.mul(c.linear(c.mul(c.linear(d, a, -5 * a), d), 1, 8 * a), d), 1, -4 * a);
+    return c.linear(c.mul(c.linear(c.mul(c.linear(d, kA, -5 * kA), d), 1, 8 * kA), d), 1, -4 * kA);
   };
   return {{c.linear(low, 1, -1), far(c.linear(t, 1, 1))},
           {low, near(t)},

@@ -373,7 +373,7 @@ void register_one(const std::string& suite, const std::string& name, std::functi
 
 }  // namespace
 
-int register_conformance(const std::string& name, DeviceFactory make_device) {
+int register_conformance(const std::string& name, const DeviceFactory& make_device) {
   const std::string suite = name + "Conformance";
   int count = 0;
   const auto add = [&](const std::string& test, std::function<void()> body) {

@@ -21,7 +21,7 @@ using DeviceFactory = std::function<std::unique_ptr<Device>()>;
 
 // Registers all tests of the suite under "<name>Conformance"; returns how many.
 // Call before the tests run.
-int register_conformance(const std::string& name, DeviceFactory make_device);
+int register_conformance(const std::string& name, const DeviceFactory& make_device);
 
 }  // namespace foliot
 

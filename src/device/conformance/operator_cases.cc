@@ -24,13 +24,14 @@ class Cases {
   }
 
   // A graph of one node over inputs of these shapes.
-  void node(std::string name, Kind kind, std::vector<Shape> inputs, Shape output,
-            std::vector<std::pair<const char*, Attribute>> attributes, Range range = {}, DataType type = kFloat,
+  void node(std::string name, Kind kind, const std::vector<Shape>& inputs, const Shape& output,
+            const std::vector<std::pair<const char*, Attribute>>& attributes, Range range = {}, DataType type = kFloat,
             DataType result = kFloat) {
     add(
         std::move(name),
         [=](CaseGraphBuilder& graph, Random&) {
           std::vector<ValueIndex> values;
+          values.reserve(inputs.size());
           for (const Shape& shape : inputs) values.push_back(graph.input(shape, type));
           const ValueIndex y = graph.node(kind, values, output, {}, result);
           for (const auto& [key, value] : attributes) graph.set(key, value);
@@ -234,8 +235,8 @@ void add_layout_meetings(Cases& cases) {
   });
 }
 
-void add_matmul(Cases& cases, const std::string& name, Shape a, Shape b, Shape y, bool turn_a, bool turn_b,
-                double alpha, bool constant) {
+void add_matmul(Cases& cases, const std::string& name, const Shape& a, const Shape& b, const Shape& y, bool turn_a,
+                bool turn_b, double alpha, bool constant) {
   cases.add(name, [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex left = graph.input(a);
     const ValueIndex right = constant ? weights(graph, random, b) : graph.input(b);
@@ -294,8 +295,8 @@ void add_matmuls(Cases& cases) {
 }
 
 void add_pools(Cases& cases) {
-  const auto pool = [&](std::string name, Kind kind, Shape x, Shape y, Ints kernel, Ints strides, Ints dilations,
-                        Ints pads, Ints extra = {}) {
+  const auto pool = [&](const std::string& name, Kind kind, const Shape& x, const Shape& y, const Ints& kernel,
+                        const Ints& strides, const Ints& dilations, const Ints& pads, const Ints& extra = {}) {
     std::vector<std::pair<const char*, Attribute>> attributes{
         {"kernel", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}};
     if (kind == Kind::kMaxPool) return cases.node("max_" + name, kind, {x}, y, attributes);
@@ -441,9 +442,9 @@ void add_movements(Cases& cases) {
   for (const DataType type : {kFloat, DataType::kInt64, DataType::kBool, DataType::kInt16}) {
     const std::string suffix = "_" + std::string(to_string(type));
     const Range range{0, 1};
-    const auto move = [&](const char* name, Kind kind, std::vector<Shape> x, Shape y,
-                          std::vector<std::pair<const char*, Attribute>> attributes) {
-      cases.node(name + suffix, kind, std::move(x), std::move(y), std::move(attributes), range, type, type);
+    const auto move = [&](const char* name, Kind kind, const std::vector<Shape>& x, const Shape& y,
+                          const std::vector<std::pair<const char*, Attribute>>& attributes) {
+      cases.node(name + suffix, kind, x, y, attributes, range, type, type);
     };
     move("concat_0", Kind::kConcat, {{2, 3}, {1, 3}}, {3, 3}, {{"axis", integer(0)}});
     move("concat_2", Kind::kConcat, {{2, 3, 4}, {2, 3, 1}, {2, 3, 2}}, {2, 3, 7}, {{"axis", integer(2)}});

@@ -638,22 +638,22 @@ struct Brain {
   operator double() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// Calls visit(T()) with the C++ type.
+// Calls visit(T{}) with the C++ type.
 template <typename Visit>
 auto visit(DataType type, const Visit& visit) {
   switch (type) {
     case DataType::kBool:
-    case DataType::kUint8: return visit(uint8_t());
-    case DataType::kUint16: return visit(uint16_t());
-    case DataType::kUint32: return visit(uint32_t());
-    case DataType::kUint64: return visit(uint64_t());
-    case DataType::kInt8: return visit(int8_t());
-    case DataType::kInt16: return visit(int16_t());
-    case DataType::kInt32: return visit(int32_t());
-    case DataType::kInt64: return visit(int64_t());
-    case DataType::kBfloat16: return visit(Brain());
-    case DataType::kFloat32: return visit(float());
-    case DataType::kFloat64: return visit(double());
+    case DataType::kUint8: return visit(uint8_t{});
+    case DataType::kUint16: return visit(uint16_t{});
+    case DataType::kUint32: return visit(uint32_t{});
+    case DataType::kUint64: return visit(uint64_t{});
+    case DataType::kInt8: return visit(int8_t{});
+    case DataType::kInt16: return visit(int16_t{});
+    case DataType::kInt32: return visit(int32_t{});
+    case DataType::kInt64: return visit(int64_t{});
+    case DataType::kBfloat16: return visit(Brain{});
+    case DataType::kFloat32: return visit(float{});
+    case DataType::kFloat64: return visit(double{});
     default: FOLIOT_CHECK(false);
   }
 }

@@ -87,7 +87,7 @@ bool GraphLowering::computes_narrow(const Node& node) const {
   switch (node.kind) {
     case OperatorKind::kConvolution:
     case OperatorKind::kConvolutionTranspose:
-    case OperatorKind::kMatMul: return first == DataType::kBfloat16 || first == DataType::kUint8;
+    case OperatorKind::kMatMul:
     case OperatorKind::kMaxPool: return first == DataType::kBfloat16 || first == DataType::kUint8;
     case OperatorKind::kAveragePool:
     case OperatorKind::kUnary: return first == DataType::kBfloat16;

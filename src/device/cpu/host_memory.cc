@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
+#include "base/error_text.h"
 #include "base/memory_lock.h"
 
 namespace foliot {
@@ -20,7 +20,7 @@ double mebibytes(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20)
 
 Status exhausted(uint64_t bytes, std::string_view what, int error) {
   return Status::resource_exhausted(fmt::format("cannot take {:.0f} MiB for the {}: {}; configure less or free memory",
-                                                mebibytes(bytes), what, std::strerror(error)));
+                                                mebibytes(bytes), what, error_text(error)));
 }
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -110,7 +110,7 @@ Status PageTable::map(std::span<const PageIndex> pages) {
       const int error = errno;
       unmap();
       return Status::resource_exhausted(
-          fmt::format("cannot map a page: {}; raise vm.max_map_count", std::strerror(error)));
+          fmt::format("cannot map a page: {}; raise vm.max_map_count", error_text(error)));
     }
     pages_.push_back(pages[i]);
   }

@@ -34,7 +34,8 @@ bool is_consistent(const dnnl_memory_desc_t& descriptor) {
     if (!in_range(descriptor.padded_dims[d], descriptor.dims[d], kExtentMax)) return false;
     if (!in_range(blocking.strides[d], 0, kExtentMax)) return false;
     if (descriptor.padded_dims[d] % block[d] != 0) return false;
-    elements += static_cast<double>(descriptor.padded_dims[d] / block[d]) * static_cast<double>(blocking.strides[d]);
+    const int64_t blocks = descriptor.padded_dims[d] / block[d];
+    elements += static_cast<double>(blocks) * static_cast<double>(blocking.strides[d]);
   }
   return elements < static_cast<double>(kExtentMax);
 }

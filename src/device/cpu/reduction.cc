@@ -145,10 +145,8 @@ class ArgReduceKernel : public Kernel {
     int64_t best = 0;
     for (int64_t i = 1; i < extent_; ++i) {
       const T candidate = from[i * inner_], holder = from[best * inner_];
-      if (largest_ ? candidate > holder : candidate < holder)
-        best = i;
-      else if (last_ && candidate == holder)
-        best = i;
+      const bool better = largest_ ? candidate > holder : candidate < holder;
+      if (better || (last_ && candidate == holder)) best = i;
     }
     return best;
   }

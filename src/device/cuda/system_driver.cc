@@ -170,7 +170,10 @@ Result<Gpu> SystemDriver::describe(int ordinal) const {
 // The library stays open: the driver does not bear being closed.
 Result<std::unique_ptr<CudaDriver>> open_cuda_driver() {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return Status::unavailable(fmt::format("there is no NVIDIA driver ({})", dlerror()));
+  if (library == nullptr) {
+    const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc keeps one for each thread
+    return Status::unavailable(fmt::format("there is no NVIDIA driver ({})", reason));
+  }
   Calls calls{};
   if (const char* missing = find_calls(library, calls); missing != nullptr)
     return Status::unavailable(fmt::format("NVIDIA's driver is too old: {} has no {}", kLibrary, missing));

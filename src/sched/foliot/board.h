@@ -46,8 +46,8 @@ class Board {
   const BitSet& absent() const { return absent_; }
   bool best_effort_waits() const { return best_effort_ > 0; }
   const BitSet& loaded(DeviceId device) const {
-    static const BitSet kNone;
-    return device.value() < loaded_.size() ? loaded_[device.value()] : kNone;
+    static const BitSet none;
+    return device.value() < loaded_.size() ? loaded_[device.value()] : none;
   }
 
   void on_model_added(const ModelInfo& model);

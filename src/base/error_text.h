@@ -1,0 +1,15 @@
+// What the numbers in errno mean.
+#ifndef FOLIOT_BASE_ERROR_TEXT_H_
+#define FOLIOT_BASE_ERROR_TEXT_H_
+
+#include <string>
+
+namespace foliot {
+
+// "No such file or directory" for ENOENT. Any thread, unlike std::strerror(), whose
+// text another thread's call may replace.
+std::string error_text(int error);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_BASE_ERROR_TEXT_H_
