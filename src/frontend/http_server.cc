@@ -34,8 +34,8 @@ constexpr size_t kReadBytesMax = 1 << 20;
 constexpr Duration kSweepPeriod = Duration::seconds(1);
 // What has been idle for less is somebody's who is about to ask again.
 constexpr Duration kIdleBeforeOthers = Duration::seconds(2);
-constexpr Duration kEvictionInterval = Duration::milliseconds(100);
-constexpr size_t kEvictedPart = 16;
+constexpr Duration kLookInterval = Duration::milliseconds(100);
+constexpr size_t kGivingWayPart = 16;  // one of so many may give way until the next look
 // After an answer that ends a connection, what still comes is read: so much of it, and
 // for so long.
 constexpr uint64_t kLingerBytesMax = 128 << 20;
@@ -99,13 +99,15 @@ struct HttpServer::State {
   Status bind();
   void accept();
   bool make_room();
+  void look_who_gives_way(TimePoint instant);
   void sweep();
   void run();
 
   const HttpServerOptions options;
   HttpHandler& handler;
   const std::function<TimePoint()> now;
-  TimePoint next_eviction;
+  std::vector<std::weak_ptr<Session>> giving_way;  // at the last look; who had been idle for longest last
+  TimePoint next_look;
   uint64_t bodies_bytes = 0;  // outlives the context, and so every session
   net::io_context context{1};
   std::unique_ptr<HttpStream::TlsContext> tls;  // null: plain
@@ -475,22 +477,35 @@ void HttpServer::State::accept() {
   });
 }
 
-// Those that have been idle longest give way, a part of all at a time and not at each
+// The one that has been idle longest gives way. Who that is is not looked for at each
 // connection that comes, so that a flood of them costs no more than turning it away.
 bool HttpServer::State::make_room() {
   if (sessions.size() < options.connections_max) return true;
   const TimePoint instant = now();
-  if (instant < next_eviction) return false;
-  next_eviction = instant + kEvictionInterval;
+  if (instant >= next_look) look_who_gives_way(instant);
+  while (!giving_way.empty()) {
+    const std::shared_ptr<Session> session = giving_way.back().lock();
+    giving_way.pop_back();
+    if (session == nullptr || !sessions.contains(session)) continue;
+    const std::optional<TimePoint> since = session->idle_since();
+    if (!since || instant - *since <= kIdleBeforeOthers) continue;
+    session->close();
+    return true;
+  }
+  return false;
+}
+
+void HttpServer::State::look_who_gives_way(TimePoint instant) {
+  next_look = instant + kLookInterval;
   std::vector<std::pair<TimePoint, std::shared_ptr<Session>>> idle;
   for (const auto& session : sessions) {
     const std::optional<TimePoint> since = session->idle_since();
     if (since && instant - *since > kIdleBeforeOthers) idle.emplace_back(*since, session);
   }
-  const size_t evicted = std::min<size_t>(idle.size(), options.connections_max / kEvictedPart + 1);
-  std::ranges::partial_sort(idle, idle.begin() + static_cast<std::ptrdiff_t>(evicted));
-  for (size_t i = 0; i < evicted; ++i) idle[i].second->close();
-  return evicted > 0;
+  const size_t most = std::min<size_t>(idle.size(), options.connections_max / kGivingWayPart + 1);
+  std::ranges::partial_sort(idle, idle.begin() + static_cast<std::ptrdiff_t>(most));
+  giving_way.clear();
+  for (size_t i = most; i > 0; --i) giving_way.push_back(idle[i - 1].second);
 }
 
 void HttpServer::State::sweep() {

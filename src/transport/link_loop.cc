@@ -29,8 +29,8 @@ constexpr Duration kPauseMax = Duration::milliseconds(500);
 constexpr Duration kConnectPatience = Duration::seconds(2);
 // How often it is looked at who is silent.
 constexpr Duration kSweepInterval = Duration::seconds(1);
-constexpr Duration kEvictionInterval = Duration::milliseconds(100);
-constexpr size_t kEvictedPart = 16;
+constexpr Duration kLookInterval = Duration::milliseconds(100);
+constexpr size_t kGivingWayPart = 16;  // one of so many may give way until the next look
 // Of TLS: read from a socket, and made into records, at a time.
 constexpr size_t kTlsBytes = size_t{256} << 10;
 // A connection that held so long was a good one: the next pause is short again.
@@ -152,6 +152,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   void wait_for_wake();
   Status add(tcp::socket socket, std::string dialed);
   bool make_room();
+  void look_who_gives_way(TimePoint now);
   void sweep(TimePoint now);
   void read(const LinkPointer& link);
   void read_plain(const LinkPointer& link);
@@ -185,7 +186,8 @@ class LinkLoop::Loop : private ConnectionDriver {
   std::vector<LinkPointer> unsent_;                     // links with has_unsent
   LinkTraffic traffic_;
   TimePoint swept_;
-  TimePoint next_eviction_;
+  std::vector<std::weak_ptr<Link>> giving_way_;  // at the last look; who had been silent for longest last
+  TimePoint next_look_;
   uint64_t received_bytes_ = 0;  // room for them in all connections
   uint64_t closed_ = 0;
   std::atomic<bool> stopping_{false};
@@ -340,23 +342,32 @@ Status LinkLoop::Loop::add(tcp::socket socket, std::string dialed) {
   return Status();
 }
 
-// A part of all at a time and not at each connection that comes, so that a flood of
-// them costs no more than turning it away.
+// The one that has been silent longest gives way. Who that is is not looked for at each
+// connection that comes, so that a flood of them costs no more than turning it away.
 bool LinkLoop::Loop::make_room() {
   if (links_.size() < options_.connections_max) return true;
   const TimePoint now = monotonic_now();
-  if (now < next_eviction_) return false;
-  next_eviction_ = now + kEvictionInterval;
+  if (now >= next_look_) look_who_gives_way(now);
+  while (!giving_way_.empty()) {
+    const LinkPointer link = giving_way_.back().lock();
+    giving_way_.pop_back();
+    if (link == nullptr || link->closed || link->connection.greeted()) continue;
+    close(link, Status::resource_exhausted("others came, and it had not greeted"), false);
+    return true;
+  }
+  return false;
+}
+
+void LinkLoop::Loop::look_who_gives_way(TimePoint now) {
+  next_look_ = now + kLookInterval;
   std::vector<std::pair<TimePoint, LinkPointer>> silent;
   for (const auto& [connection, link] : links_) {
     if (!connection->greeted()) silent.emplace_back(link->heard, link);
   }
-  const size_t evicted = std::min<size_t>(silent.size(), options_.connections_max / kEvictedPart + 1);
-  std::ranges::partial_sort(silent, silent.begin() + static_cast<std::ptrdiff_t>(evicted));
-  for (size_t i = 0; i < evicted; ++i) {
-    close(silent[i].second, Status::resource_exhausted("others came, and it had not greeted"), false);
-  }
-  return evicted > 0;
+  const size_t most = std::min<size_t>(silent.size(), options_.connections_max / kGivingWayPart + 1);
+  std::ranges::partial_sort(silent, silent.begin() + static_cast<std::ptrdiff_t>(most));
+  giving_way_.clear();
+  for (size_t i = most; i > 0; --i) giving_way_.push_back(silent[i - 1].second);
 }
 
 // What was not heard while this process itself was stopped is nobody's fault.
