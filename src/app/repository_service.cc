@@ -47,6 +47,7 @@ void RepositoryService::stop() {
     waiting.swap(jobs_);
   }
   changed_.notify_all();
+  stopped_.notify_all();
   for (Job& job : waiting) job.done(shutting_down());
   watcher_.join();
   for (Thread& worker : workers_) worker.join();
@@ -191,7 +192,7 @@ void RepositoryService::watch() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, interval, [this] { return !running_; })) return;
+      if (stopped_.wait_for(lock, interval, [this] { return !running_; })) return;
       for (const std::string& name : std::exchange(failed_, {})) watch_->tell_again(name);
     }
     // A repository that cannot be read now has lost no models.

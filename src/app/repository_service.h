@@ -78,8 +78,9 @@ class RepositoryService : public ModelRepository {
   ModelHost* host_ = nullptr;
   std::optional<RepositoryWatch> watch_;  // of the watching thread
 
-  std::mutex mutex_;  // guards what follows, up to the threads
-  std::condition_variable changed_;
+  std::mutex mutex_;                 // guards what follows, up to the threads
+  std::condition_variable changed_;  // the workers', each of which can do what there is to do
+  std::condition_variable stopped_;  // the watching thread's
   std::deque<Job> jobs_;
   std::set<std::string> busy_;  // models with a change under way
   bool loading_ = false;
