@@ -7,9 +7,8 @@
 // later where there are 250 a second, or 8 if its slice has not ended by then. Those
 // who serve have had more than their share as soon as others are as busy as they are.
 //
-// An offer is not free: since Linux 6.18 it counts as a whole slice, of some 3 ms. Where
-// somebody else always wants the processor, too, the thread gets a half to a quarter of
-// its share by priority.
+// An offer is not free: where somebody else always wants the processor, too, the thread
+// gets about half of its share by priority (docs/ARCHITECTURE.md).
 //
 // It is a timer's signal, whose handler yields. System calls that it interrupts go on
 // by themselves, but for those that wait, which end early with EINTR: who waits

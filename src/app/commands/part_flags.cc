@@ -54,7 +54,7 @@ void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
   add_bytes_flag(app, "compile-memory", flags.limits.memory_bytes, "addresses that compiling one model may take");
   add_duration_flag(app, "compile-time", flags.limits.cpu_time, "CPU time that compiling one model may take");
   app.add_option("--compile-in-background", flags.in_background,
-                 "while models are served, compile others only where nothing else wants the CPU")
+                 "while models are served, compile others where nothing else wants the CPU, or with a small share")
       ->capture_default_str();
 }
 
