@@ -23,6 +23,7 @@ std::string_view to_string(DeviceTrouble trouble) {
     case DeviceTrouble::kOverdue: return "overdue";
     case DeviceTrouble::kSlow: return "slow";
     case DeviceTrouble::kLate: return "late";
+    case DeviceTrouble::kFailing: return "failing";
   }
   FOLIOT_CHECK(false);
 }

@@ -28,8 +28,10 @@ enum class DeviceTrouble : uint8_t {
   kOverdue,  // an action should have been over long ago
   kSlow,     // takes many times as long as it should, and others do not
   kLate,     // what it says comes late, and what others say does not
+  kFailing,  // its LOADs or EXECs fail, and those of others do not
 };
-std::string_view to_string(DeviceTrouble trouble);  // "none", "left", "link", "silent", "overdue", "slow", "late"
+// "none", "left", "link", "silent", "overdue", "slow", "late", "failing"
+std::string_view to_string(DeviceTrouble trouble);
 
 struct DeviceChange {
   DeviceId device;

@@ -25,6 +25,11 @@ struct Request {
   TimePoint arrival;                                  // stamped by the front end
   TimePoint deadline = TimePoint::infinite_future();  // infinite: best effort
 
+  // Position in the order in which the controller admitted requests; set by the
+  // controller. Requests with equal deadlines are served in this order. Ids say nothing
+  // of it: front ends choose them freely.
+  uint64_t sequence = 0;
+
   TenantId tenant;
   uint32_t tenant_weight = 1;  // of its share beside those of others, from 1 to kTenantWeightMax
 
