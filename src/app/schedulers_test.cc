@@ -34,6 +34,9 @@ const Profile kResNet18{"resnet18", 3, 3.81, {1.27, 1.86, 2.73, 4.06, 7.02}};
 const Profile kTiny{"tiny", 1, 0.2, {0.05, 0.06, 0.08, 0.12, 0.2}};
 const Profile kDenseNet169{"densenet169", 4, 4.50, {5.18, 6.29, 8.57, 12.82, 21.85}};
 
+// Ids in no order of arrival, as those of front ends: odd, so all are different.
+constexpr uint64_t kIdFactor = 0x9e3779b97f4a7c15;
+
 std::shared_ptr<ModelInfo> make_model(uint32_t id, const Profile& profile, uint16_t buckets = 1) {
   auto model = std::make_shared<ModelInfo>();
   model->id = ModelId(id);
@@ -150,12 +153,13 @@ class Simulation {
     const double drawn = random_.uniform() * popularity_.back();
     uint32_t model = 0;
     while (popularity_[model] < drawn) ++model;
-    const RequestId id(sent_);
+    const RequestId id(sent_ * kIdFactor);
     const Duration slo = workload_.slos[random_.below(workload_.slos.size())];
     const auto bucket = static_cast<uint16_t>(random_.below(workload_.buckets));
     cluster_.submit({.id = id,
                      .model = ModelId(model),
                      .bucket = BucketId(bucket),
+                     .payload = PayloadHandle(sent_),
                      .arrival = loop_.now(),
                      .deadline = slo == Duration::max() ? TimePoint::infinite_future() : loop_.now() + slo});
     if (workload_.cancelled > 0 && random_.uniform() < workload_.cancelled) cluster_.cancel(id);
@@ -166,7 +170,7 @@ class Simulation {
     ++completions_;
     if (!completion.served()) return;
     ++served_by_model_[completion.model.value()];
-    if (completion.id.value() > workload_.warm_up) ++counted_served_;
+    if (completion.payload.value() > workload_.warm_up) ++counted_served_;
   }
 
   Workload workload_;
@@ -327,6 +331,24 @@ TEST_P(SchedulersTest, SendsNoMoreThanADeviceTakes) {
   Simulation run(GetParam(), {.profiles = {kTiny}, .models = 40, .pages = 10, .rate = 30'000, .requests = 30'000});
   run.finish();
   EXPECT_GT(run.attainment(), 0.2);
+}
+
+// As a client that sends no deadlines sees it: 400 requests at one instant.
+TEST_P(SchedulersTest, AnswersEqualsInTheOrderOfAdmission) {
+  VirtualLoop loop;
+  std::vector<Completion> answers;
+  VirtualCluster cluster(loop, {.pages_per_device = 7, .controller = {}}, GetParam().make,
+                         [&](const Completion& completion) { answers.push_back(completion); });
+  cluster.add_model(make_model(0, kResNet50));
+  for (uint64_t i = 0; i < 400; ++i) {
+    cluster.submit({.id = RequestId((i + 1) * kIdFactor), .model = ModelId(0), .payload = PayloadHandle(i)});
+  }
+  loop.run_until(TimePoint::infinite_future());
+  ASSERT_EQ(answers.size(), 400u);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_TRUE(answers[i].served());
+    EXPECT_EQ(answers[i].payload, PayloadHandle(i));
+  }
 }
 
 // Whatever comes together by chance: what finish() sees to holds.

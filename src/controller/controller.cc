@@ -209,7 +209,9 @@ void Controller::continue_removal(ModelId model) {
   if (!outstanding && !placed) cluster_.models[model.value()] = nullptr;
 }
 
-void Controller::on_request(const Request& request, TimePoint now) {
+void Controller::on_request(const Request& asked, TimePoint now) {
+  Request request = asked;
+  request.sequence = next_sequence_++;
   for (Observer* observer : observers_) observer->on_request(request, now);
   if (draining_) return refuse_new(request, Refusal::kDraining, TimePoint(), now);
   if (!cluster_.has_model(request.model) || removing_[request.model.value()] ||
@@ -531,16 +533,16 @@ void Controller::refuse_new(const Request& request, Refusal reason, TimePoint ea
   complete(refusal_of(request, reason, earliest_completion, now), now);
 }
 
-// In the order of ids, so that the same events give the same completions.
+// In the order of admission, so that the same events give the same completions.
 void Controller::withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now) {
-  std::vector<RequestId> ids;
+  std::vector<Request> withdrawn;
   requests_.for_each([&](uint64_t, const Tracked& tracked) {
-    if (tracked.queued && which(tracked.request)) ids.push_back(tracked.request.id);
+    if (tracked.queued && which(tracked.request)) withdrawn.push_back(tracked.request);
   });
-  std::sort(ids.begin(), ids.end());
-  for (const RequestId id : ids) {
-    scheduler_->on_withdrawn(tracked(id).request, now);
-    complete_refused(id, reason, TimePoint(), now);
+  std::ranges::sort(withdrawn, {}, &Request::sequence);
+  for (const Request& request : withdrawn) {
+    scheduler_->on_withdrawn(request, now);
+    complete_refused(request.id, reason, TimePoint(), now);
   }
 }
 

@@ -83,6 +83,7 @@ class Controller : private Dispatcher {
   // is true once nothing of it is left.
   void remove_model(ModelId model, TimePoint now);
   bool model_gone(ModelId model) const;
+  // Gives the request its sequence number, whatever it brings.
   void on_request(const Request& request, TimePoint now);
   void on_cancel(RequestId request, TimePoint now);
   // REQUIRES: of an action that is outstanding.
@@ -164,6 +165,7 @@ class Controller : private Dispatcher {
   ActionTable actions_outstanding_;
   std::vector<bool> removing_;  // by ModelId
   uint64_t next_action_ = 1;
+  uint64_t next_sequence_ = 1;  // of requests
   uint64_t queued_ = 0;
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;

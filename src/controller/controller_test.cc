@@ -35,9 +35,11 @@ class Sink : public ActionSink, public CompletionSink {
   void send(const Action& action) override { actions.push_back(action); }
   void complete(const Completion& completion) override {
     EXPECT_TRUE(completions.emplace(completion.id, completion).second) << "answered twice";
+    answered.push_back(completion.id);
   }
   std::vector<Action> actions;
   std::map<RequestId, Completion> completions;
+  std::vector<RequestId> answered;  // in this order
 };
 
 class ControllerTest : public ::testing::Test {
@@ -126,6 +128,13 @@ TEST_F(ControllerTest, ServesARequest) {
   EXPECT_TRUE(completion(1).cold_start);
   EXPECT_EQ(completion(1).finished, at(50));
   EXPECT_EQ(controller_->queued(), 0u);
+}
+
+// Ids grow, fall or jump as front ends like.
+TEST_F(ControllerTest, RefusesInTheOrderOfAdmission) {
+  for (const uint64_t id : {7, 900, 3, 42, 5}) request(id);
+  controller_->drain(at(1));
+  EXPECT_EQ(sink_.answered, (std::vector{RequestId(7), RequestId(900), RequestId(3), RequestId(42), RequestId(5)}));
 }
 
 TEST_F(ControllerTest, ChecksEveryProposal) {

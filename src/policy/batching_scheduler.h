@@ -97,7 +97,7 @@ class BatchingScheduler : public Scheduler {
   // A ready lane's place among those of a device.
   struct Place {
     int64_t rank;
-    TimePoint order;
+    Lane::Place head;
     LaneKey lane;
     auto operator<=>(const Place&) const = default;
   };

@@ -4,23 +4,23 @@
 
 namespace foliot {
 Lane::Entry Lane::entry_of(const Request& request) const {
-  return {order_ == Order::kDeadline ? request.deadline : request.arrival, request.id, request.deadline};
+  const TimePoint order = order_ == Order::kDeadline ? request.deadline : request.arrival;
+  return {{order, request.arrival, request.sequence}, request.id, request.deadline};
 }
 
-// Ids grow with arrival, so equal deadlines stay in the order of arrival.
 void Lane::add(const Request& request) {
   const Entry entry = entry_of(request);
-  if (empty() || entries_.back() < entry) {
+  if (empty() || entries_.back().place < entry.place) {
     entries_.push_back(entry);
   } else {
-    entries_.insert(std::upper_bound(begin(), entries_.end(), entry), entry);
+    entries_.insert(std::ranges::upper_bound(begin(), entries_.end(), entry.place, {}, &Entry::place), entry);
   }
 }
 
 void Lane::remove(const Request& request) {
   const Entry entry = entry_of(request);
-  const auto found = std::lower_bound(begin(), entries_.end(), entry);
-  if (found != entries_.end() && *found == entry) erase(static_cast<size_t>(found - begin()), 1);
+  const auto found = std::ranges::lower_bound(begin(), entries_.end(), entry.place, {}, &Entry::place);
+  if (found != entries_.end() && found->place == entry.place) erase(static_cast<size_t>(found - begin()), 1);
 }
 
 size_t Lane::find_due_from(TimePoint deadline) const {

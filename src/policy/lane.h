@@ -1,5 +1,6 @@
 // Lane: the queued requests of one model and bucket, in the order in which a
-// policy serves them: earliest deadline first, or first come first.
+// policy serves them: earliest deadline first, or first come first. Equals are in the
+// order of arrival, and, where that is the same, of admission.
 //
 // Clockwork (section 5.3) keeps one queue per batch size, from which requests are
 // dropped once a batch of that size would miss their deadline. Ordered by
@@ -27,11 +28,17 @@ struct LaneKey {
 class Lane {
  public:
   enum class Order : uint8_t { kDeadline, kArrival };
-  struct Entry {
+  // A request's place in the order of service. No two requests have the same one.
+  struct Place {
     TimePoint order;  // the deadline or the arrival
+    TimePoint arrival;
+    uint64_t sequence = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  struct Entry {
+    Place place;
     RequestId id;
     TimePoint deadline;
-    auto operator<=>(const Entry&) const = default;
   };
 
   explicit Lane(Order order = Order::kDeadline) : order_(order) {}

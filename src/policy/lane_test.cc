@@ -7,7 +7,7 @@ namespace {
 
 TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 Request request(uint64_t id, int64_t deadline) {
-  return {.id = RequestId(id), .arrival = at(static_cast<int64_t>(id)), .deadline = at(deadline)};
+  return {.id = RequestId(id), .arrival = at(static_cast<int64_t>(id)), .deadline = at(deadline), .sequence = id};
 }
 
 TEST(LaneTest, IsOrderedByDeadlineThenArrival) {
@@ -19,6 +19,19 @@ TEST(LaneTest, IsOrderedByDeadlineThenArrival) {
   ASSERT_EQ(lane.size(), 4u);
   const uint64_t expected[] = {2, 4, 1, 3};
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(lane[i].id, RequestId(expected[i]));
+}
+
+// Ids say nothing; of what arrived at one instant, the admission decides.
+TEST(LaneTest, EqualDeadlinesAreInTheOrderOfArrivalThenAdmission) {
+  Lane lane;
+  lane.add({.id = RequestId(9), .arrival = at(2), .sequence = 1});
+  lane.add({.id = RequestId(8), .arrival = at(2), .sequence = 2});
+  lane.add({.id = RequestId(7), .arrival = at(1), .sequence = 3});
+  lane.add({.id = RequestId(1), .arrival = at(3), .sequence = 4});
+  const uint64_t expected[] = {7, 9, 8, 1};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(lane[i].id, RequestId(expected[i]));
+  lane.remove({.id = RequestId(8), .arrival = at(2), .sequence = 2});
+  EXPECT_EQ(lane[2].id, RequestId(1));
 }
 
 TEST(LaneTest, ABatchQueueIsASuffix) {

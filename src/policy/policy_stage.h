@@ -40,10 +40,12 @@ class PolicyStage {
 
   // A request that comes at `arrival` and is due at `deadline` (ms; below zero: best effort).
   RequestId request(ModelId model, double arrival, double deadline) {
-    const Request request{.id = RequestId(next_request_++),
+    const Request request{.id = RequestId(next_request_),
                           .model = model,
                           .arrival = at(arrival),
-                          .deadline = deadline < 0 ? TimePoint::infinite_future() : at(deadline)};
+                          .deadline = deadline < 0 ? TimePoint::infinite_future() : at(deadline),
+                          .sequence = next_request_};
+    ++next_request_;
     scheduler_->on_request(request, request.arrival);
     return request.id;
   }

@@ -109,7 +109,9 @@ class Bench : private ActionSink, private CompletionSink {
   }
 
   void submit(ModelId model) {
-    const Request request{.id = RequestId(++requests_), .model = model, .arrival = now_, .deadline = now_ + kSlo};
+    ++requests_;
+    const Request request{
+        .id = RequestId(requests_), .model = model, .arrival = now_, .deadline = now_ + kSlo, .sequence = requests_};
     timed([&] { controller_.on_request(request, now_); });
   }
   void turn() {

@@ -1,10 +1,16 @@
 #include "sim/checker.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.h"
 
 namespace foliot {
+namespace {
+
+constexpr uint32_t kOvertakenMax = 1;
+
+}  // namespace
 
 Checker::Device& Checker::device(DeviceId id) {
   if (id.value() >= devices_.size()) devices_.resize(id.value() + 1);
@@ -18,7 +24,9 @@ void Checker::on_model(const ModelInfo& model) {
 
 void Checker::on_request(const Request& request, TimePoint /*now*/) {
   ++requests_;
-  FOLIOT_CHECK(open_.insert(request.id.value(), request.deadline));
+  const Turn turn{request.model, request.bucket, request.deadline, request.arrival, request.sequence};
+  FOLIOT_CHECK(open_.insert(request.id.value(), turn));
+  FOLIOT_CHECK(waiting_.emplace(turn, 0).second);
 }
 
 void Checker::on_action(const Action& action, TimePoint now) {
@@ -26,13 +34,36 @@ void Checker::on_action(const Action& action, TimePoint now) {
   FOLIOT_CHECK(action.earliest <= action.latest && now <= action.latest);
   const DeviceState state = device(action.device).state;
   FOLIOT_CHECK(state == DeviceState::kUp || (state != DeviceState::kLost && action.type == ActionType::kUnload));
-  for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(open_.find(row.request.value()) != nullptr);
+  check_order(action);
+}
+
+// Of each kind of equals the last one that is sent has overtaken what still waits before it.
+void Checker::check_order(const Action& infer) {
+  std::array<const Turn*, kBatchSizeMax> sent{};
+  uint32_t rows = 0;
+  for (const BatchRows::Row& row : infer.rows) {
+    const Turn* turn = open_.find(row.request.value());
+    FOLIOT_CHECK(turn != nullptr && waiting_.erase(*turn) == 1);
+    sent[rows++] = turn;
+  }
+  std::sort(sent.begin(), sent.begin() + rows, [](const Turn* a, const Turn* b) { return *a < *b; });
+  for (uint32_t i = 0; i < rows; ++i) {
+    if (i + 1 < rows && sent[i]->equal(*sent[i + 1])) continue;
+    const Turn first_equal{sent[i]->model, sent[i]->bucket, sent[i]->deadline};
+    for (auto waits = waiting_.lower_bound(first_equal); waits != waiting_.end() && waits->first < *sent[i]; ++waits) {
+      FOLIOT_CHECK(++waits->second <= kOvertakenMax);
+    }
+  }
 }
 
 void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
   FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id.value()));
   FOLIOT_CHECK((outcome.status == OutcomeStatus::kLost) == (device(action.device).state == DeviceState::kLost));
-  if (!outcome.done()) return;
+  if (!outcome.done()) {
+    // Those that are not answered now wait again, in their old places.
+    for (const BatchRows::Row& row : action.rows) waiting_.emplace(*open_.find(row.request.value()), 0);
+    return;
+  }
   FOLIOT_CHECK(outcome.start >= action.earliest && outcome.start <= action.latest && outcome.end >= outcome.start);
   switch (action.type) {
     case ActionType::kLoad:
@@ -56,10 +87,11 @@ void Checker::set_loaded(Device& device, ModelId model, bool loaded) {
 }
 
 void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
-  const TimePoint* deadline = open_.find(completion.id.value());
-  FOLIOT_CHECK(deadline != nullptr);
+  const Turn* turn = open_.find(completion.id.value());
+  FOLIOT_CHECK(turn != nullptr);
+  waiting_.erase(*turn);
   if (completion.served()) {
-    FOLIOT_CHECK(completion.finished <= *deadline);
+    FOLIOT_CHECK(completion.finished <= turn->deadline);
     ++served_;
   } else {
     ++refused_[static_cast<size_t>(completion.refusal)];
@@ -92,6 +124,6 @@ void Checker::on_work(ExecutorKind executor, const Action& action, TimePoint sta
   }
 }
 
-void Checker::check_finished() const { FOLIOT_CHECK(open_.empty() && actions_.empty()); }
+void Checker::check_finished() const { FOLIOT_CHECK(open_.empty() && actions_.empty() && waiting_.empty()); }
 
 }  // namespace foliot

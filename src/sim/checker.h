@@ -1,14 +1,20 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
 // every request is answered exactly once; no answer after its deadline counts as
 // good; executors do one thing at a time, inside its window; pages balance; a
-// device that is not up gets no work, and a lost one has no say.
+// device that is not up gets no work, and a lost one has no say; of requests that are
+// equals, of one model, bucket and deadline, none waits while more than one batch of
+// later ones is sent. Later is what arrived later, or, where that is the same, was
+// admitted later.
 //
-// Each event costs it the same, however many requests, models and devices there are.
+// Each event costs it much the same, however many requests, models and devices there
+// are.
 #ifndef FOLIOT_SIM_CHECKER_H_
 #define FOLIOT_SIM_CHECKER_H_
 
 #include <array>
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -50,10 +56,25 @@ class Checker : public Observer {
     uint32_t pages_total = 0;
     DeviceState state = DeviceState::kUp;
   };
+  // Equals stand together, in the order in which they are to be served.
+  struct Turn {
+    ModelId model;
+    BucketId bucket;
+    TimePoint deadline;
+    TimePoint arrival;
+    uint64_t sequence = 0;
+    auto operator<=>(const Turn&) const = default;
+    bool equal(const Turn& other) const {
+      return model == other.model && bucket == other.bucket && deadline == other.deadline;
+    }
+  };
   Device& device(DeviceId id);
   void set_loaded(Device& device, ModelId model, bool loaded);
+  void check_order(const Action& infer);
 
-  FlatMap<TimePoint> open_;   // RequestId -> deadline
+  FlatMap<Turn> open_;  // by RequestId
+  // Requests that are in no action, and how many batches have overtaken each.
+  std::map<Turn, uint32_t> waiting_;
   FlatMap<uint8_t> actions_;  // ActionId, of those without an outcome
   std::vector<Device> devices_;
   std::vector<uint32_t> pages_of_;  // by ModelId

@@ -18,6 +18,9 @@ Controller::SchedulerFactory policy() {
   return [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster); };
 }
 
+// Ids in no order of arrival, as those of front ends: odd, so all are different.
+constexpr uint64_t kIdFactor = 0x9e3779b97f4a7c15;
+
 // ResNet-50 on a V100 (Clockwork, Table 1).
 std::shared_ptr<ModelInfo> resnet50(uint32_t id) {
   auto model = std::make_shared<ModelInfo>();
@@ -99,7 +102,7 @@ class Run {
     const double drawn = random_.uniform() * popularity_.back();
     uint32_t model = 0;
     while (popularity_[model] < drawn) ++model;
-    const RequestId id(sent_);
+    const RequestId id(sent_ * kIdFactor);
     cluster_.submit(
         {.id = id,
          .model = ModelId(model),

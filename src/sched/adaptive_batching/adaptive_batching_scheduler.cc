@@ -18,7 +18,7 @@ class AdaptiveBatchingRule : public BatchingRule {
 
   Offer offer(const LaneView& lane, TimePoint now) const override {
     const uint32_t limit = lane.model.batch_sizes[limit_of(lane)];
-    return {lane.queue.size() >= limit ? now : std::max(now, lane.queue[0].order + options_.batch_delay)};
+    return {lane.queue.size() >= limit ? now : std::max(now, lane.queue[0].place.order + options_.batch_delay)};
   }
 
   Batch choose(const LaneView& lane, TimePoint start) const override {

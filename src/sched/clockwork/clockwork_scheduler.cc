@@ -158,7 +158,7 @@ void ClockworkScheduler::update_strategy(DeviceId device, LaneKey key, uint32_t 
     const size_t first = state.queue.first_due_from(start + duration);
     if (state.queue.size() - first >= sizes[batch_index]) {
       const Lane::Entry& head = state.queue[first];
-      next = Strategy{head.deadline - duration, head.id, key, batch_index};
+      next = Strategy{head.deadline - duration, head.place, key, batch_index};
     }
   }
   fill_slot(device, state, slot, next);

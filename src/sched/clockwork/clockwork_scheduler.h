@@ -49,7 +49,7 @@ class ClockworkScheduler : public Scheduler {
   // those that may wait forever (best effort) the one that waits longest.
   struct Strategy {
     TimePoint latest;
-    RequestId head;
+    Lane::Place head;
     LaneKey lane;
     uint32_t batch_index = 0;
     auto operator<=>(const Strategy&) const = default;

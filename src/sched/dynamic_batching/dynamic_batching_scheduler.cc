@@ -15,7 +15,7 @@ class DynamicBatchingRule : public BatchingRule {
 
   Offer offer(const LaneView& lane, TimePoint now) const override {
     const bool preferred = lane.queue.size() >= smallest_preferred(lane.model);
-    return {preferred ? now : std::max(now, lane.queue[0].order + options_.queue_delay_max)};
+    return {preferred ? now : std::max(now, lane.queue[0].place.order + options_.queue_delay_max)};
   }
 
   Batch choose(const LaneView& lane, TimePoint start) const override {

@@ -160,7 +160,7 @@ Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, Tim
 }
 
 // Some turns go to whoever has waited longest, so that nobody waits forever.
-bool BatchSelection::best_effort_goes_before(double density, RequestId head, const Batch& other) const {
+bool BatchSelection::best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const {
   if (best_effort_batches_ % kOldestEvery == 0) return std::pair(other.head, density) > std::pair(head, other.density);
   return std::pair(density, other.head) > std::pair(other.density, head);
 }
@@ -180,7 +180,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
         if (i > 0 && exec > several_rows_max) break;
         const size_t rows = std::min<size_t>(queued, sizes[i]);
         const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());
-        if (best && !best_effort_goes_before(density, lane[first].id, *best)) continue;
+        if (best && !best_effort_goes_before(density, lane[first].place, *best)) continue;
         best = Batch{.latest = TimePoint::infinite_future(),
                      .cost = exec,
                      .density = density,
@@ -189,7 +189,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
                      .batch_index = i,
                      .first = static_cast<uint32_t>(first),
                      .rows = static_cast<uint32_t>(rows),
-                     .head = lane[first].id};
+                     .head = lane[first].place};
       }
     }
   });

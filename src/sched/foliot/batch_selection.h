@@ -32,7 +32,7 @@ struct Batch {
   uint32_t batch_index = 0;
   uint32_t first = 0;
   uint32_t rows = 0;
-  RequestId head;  // of best effort: the first of them
+  Lane::Place head;  // of best effort: of the first of them
 };
 
 class BatchSelection {
@@ -70,7 +70,7 @@ class BatchSelection {
   // takes no longer than this.
   std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
   const Batch& taken(const Batch& best_effort);
-  bool best_effort_goes_before(double density, RequestId head, const Batch& other) const;
+  bool best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const;
   void fill_up(Batch& batch) const;
 
   const Board& board_;
