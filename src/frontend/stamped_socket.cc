@@ -17,11 +17,13 @@ Duration duration_of(const timespec& time) {
   return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
 }
 
-Duration since_1970() {
+Duration read_clock(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(clock, &now);
   return duration_of(now);
 }
+
+Duration since_1970() { return read_clock(CLOCK_REALTIME); }
 
 // The kernel's stamp; now, if there is none.
 Duration stamp_of(msghdr& message) {
@@ -41,7 +43,13 @@ void StampedSocket::enable_stamps(boost::asio::ip::tcp::acceptor& acceptor) {
   setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
 }
 
-Duration StampedSocket::age() const { return std::max(since_1970() - received_at_, Duration()); }
+Duration StampedSocket::since_boot() { return read_clock(CLOCK_MONOTONIC); }
+
+Duration StampedSocket::waited(Duration stamp, Duration now) { return std::clamp(now - stamp, Duration(), kAgeMax); }
+
+Duration StampedSocket::age_at(Duration since_boot) const {
+  return std::clamp(since_boot - received_at_, Duration(), kAgeMax);
+}
 
 size_t StampedSocket::receive(boost::asio::mutable_buffer to, error_code& error) {
   iovec place{.iov_base = to.data(), .iov_len = to.size()};
@@ -63,7 +71,7 @@ size_t StampedSocket::receive(boost::asio::mutable_buffer to, error_code& error)
     error = boost::asio::error::eof;
     return 0;
   }
-  received_at_ = stamp_of(message);
+  received_at_ = since_boot() - waited(stamp_of(message), since_1970());
   return static_cast<size_t>(bytes);
 }
 

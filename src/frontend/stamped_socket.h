@@ -3,7 +3,8 @@
 // request's deadline counts from when it came.
 //
 // The kernel stamps with the wall clock: a step of it while bytes wait to be read makes
-// them appear older by the step, or new.
+// them appear older by the step, or new. So no age is more than kAgeMax, and once bytes
+// are read their age is counted by the monotonic clock.
 //
 // Threading: its server's I/O thread.
 #ifndef FOLIOT_FRONTEND_STAMPED_SOCKET_H_
@@ -31,8 +32,17 @@ class StampedSocket {
   // REQUIRES: its acceptor was enabled, and it does not block.
   explicit StampedSocket(Socket socket) : socket_(std::move(socket)) {}
 
-  // How long ago came what was read last.
-  Duration age() const;
+  // Far longer than a thread is held up unless its process is stopped, and than most
+  // clients wait: what is older is refused all the same, unless its deadline is longer.
+  static constexpr Duration kAgeMax = Duration::seconds(10);
+
+  // How long ago came what was read last; at most kAgeMax. Of a request that came together
+  // with an earlier one of its connection, that includes the time the earlier one took.
+  Duration age() const { return age_at(since_boot()); }
+  // Likewise, at an instant of the monotonic clock.
+  Duration age_at(Duration since_boot) const;
+  // How long bytes have waited that were stamped then, by the wall clock; from 0 to kAgeMax.
+  static Duration waited(Duration stamp, Duration now);
 
   Socket& socket() { return socket_; }
   const Socket& socket() const { return socket_; }
@@ -63,8 +73,10 @@ class StampedSocket {
   }
   size_t receive(boost::asio::mutable_buffer to, boost::system::error_code& error);
 
+  static Duration since_boot();
+
   Socket socket_;
-  Duration received_at_;  // since 1970
+  Duration received_at_;  // by the monotonic clock
 };
 
 }  // namespace foliot

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -33,6 +34,12 @@ class StampedSocketTest : public ::testing::Test {
     context_.restart();
     context_.run();
     return text;
+  }
+
+  static Duration now() {
+    return Duration::nanoseconds(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
   }
 
   net::io_context context_;
@@ -80,6 +87,25 @@ TEST_F(StampedSocketTest, ClosingEndsTheRead) {
   context_.restart();
   context_.run();
   EXPECT_EQ(error_, net::error::operation_aborted);
+}
+
+TEST_F(StampedSocketTest, AStepOfTheClockMakesNothingOlderThanAnAgeMayBe) {
+  const Duration stamp = Duration::seconds(1'700'000'000);
+  EXPECT_EQ(StampedSocket::waited(stamp, stamp + Duration::milliseconds(5)), Duration::milliseconds(5));
+  EXPECT_EQ(StampedSocket::waited(stamp, stamp + Duration::seconds(3600)), StampedSocket::kAgeMax);
+  EXPECT_EQ(StampedSocket::waited(stamp, stamp - Duration::seconds(3600)), Duration());
+}
+
+TEST_F(StampedSocketTest, WhatWasReadLongAgoIsNoOlderThanAnAgeMayBe) {
+  StampedSocket socket = accepted();
+  net::write(client_, net::buffer("x", 1));
+  const Duration before = now();
+  read(socket);
+  const Duration after = now();
+  EXPECT_LE(socket.age_at(after), StampedSocket::kAgeMax);
+  EXPECT_GE(socket.age_at(after + Duration::seconds(1)), Duration::seconds(1));
+  EXPECT_EQ(socket.age_at(after + Duration::seconds(3600)), StampedSocket::kAgeMax);
+  EXPECT_EQ(socket.age_at(before - Duration::seconds(3600)), Duration());
 }
 
 // The kernel begins to stamp a moment after it was asked to for the first time.
