@@ -72,6 +72,7 @@ Status ModelHost::start(const CompiledModel& model, ModelId id) {
 Status ModelHost::prepare(const ModelInfo& info, const Package& package, size_t ready) {
   FOLIOT_RETURN_IF_ERROR(check_fits(info, page_bytes_, page_count_));
   FOLIOT_RETURN_IF_ERROR(parts_.planner.check(info));
+  if (parts_.make_room) FOLIOT_RETURN_IF_ERROR(parts_.make_room(*package.program));
   FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(info.id, package));
   for (size_t i = 0; i < ready; ++i) FOLIOT_RETURN_IF_ERROR(parts_.engine.prepare(info.id, i));
   return Status();
@@ -92,8 +93,12 @@ Status ModelHost::remove(const std::string& name, Gone gone) {
   std::lock_guard lock(mutex_);
   const auto found = served_.find(name);
   if (found == served_.end()) return Status::not_found(fmt::format("there is no model '{}'", name));
-  const auto entries = parts_.catalog.snapshot();
-  parts_.catalog.put({name, entries->at(name).version, ModelState::kUnloading, {}, nullptr});
+  parts_.catalog.put({.name = name,
+                      .version = parts_.catalog.find(name)->version,
+                      .state = ModelState::kUnloading,
+                      .reason = {},
+                      .info = nullptr,
+                      .wanted = false});
   leave(found->second, std::move(gone));
   served_.erase(found);
   return Status();

@@ -154,7 +154,7 @@ class ModelHostTest : public testing::Test {
     folder.version = version;
     return host_.add(folder, package);
   }
-  CatalogEntry entry() const { return catalog_.snapshot()->at("model"); }
+  CatalogEntry entry() const { return *catalog_.find("model"); }
   void sweep_all() {
     while (host_.sweep()) std::this_thread::yield();
   }

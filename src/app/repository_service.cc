@@ -146,14 +146,13 @@ Status RepositoryService::load_now(const std::string& name) {
   constexpr size_t kNameBytesMax = 255;
   if (name.size() > kNameBytesMax) return Status::invalid_argument("a model's name is too long");
   FOLIOT_ASSIGN_OR_RETURN(const ModelFolder folder, find_folder(name));
-  const auto entries = catalog_->snapshot();
-  const auto found = entries->find(name);
-  const bool served = found != entries->end() && found->second.state == ModelState::kReady;
+  const Catalog::EntryPtr found = catalog_->find(name);
+  const bool served = found != nullptr && found->state == ModelState::kReady;
   // An earlier version goes on until this one is ready, or failed.
   if (!served) catalog_->put({name, folder.version, ModelState::kLoading, {}, nullptr});
   Status status = folder.status.ok() ? load_folder(folder) : folder.status;
   if (status.ok()) return status;
-  CatalogEntry entry = served ? found->second : CatalogEntry{name, folder.version};
+  CatalogEntry entry = served ? *found : CatalogEntry{name, folder.version};
   entry.reason = served ? fmt::format("version {} was not taken into service: {}", folder.version, status.message())
                         : status.message();
   catalog_->put(std::move(entry));
@@ -177,11 +176,15 @@ void RepositoryService::unload_now(Job job) {
 
 // Keeps an entry only of what could be loaded again.
 void RepositoryService::unloaded(const std::string& name) {
-  const auto entries = catalog_->snapshot();
-  const auto found = entries->find(name);
-  if (found == entries->end() || found->second.state != ModelState::kUnloading) return;
+  const Catalog::EntryPtr found = catalog_->find(name);
+  if (found == nullptr || found->state != ModelState::kUnloading) return;
   if (find_folder(name).ok()) {
-    catalog_->put({name, found->second.version, ModelState::kUnavailable, "unloaded", nullptr});
+    catalog_->put({.name = name,
+                   .version = found->version,
+                   .state = ModelState::kUnavailable,
+                   .reason = "unloaded",
+                   .info = nullptr,
+                   .wanted = false});
   } else {
     catalog_->remove(name);
   }

@@ -1,5 +1,8 @@
 #include "core/catalog.h"
 
+#include <mutex>
+#include <utility>
+
 #include "base/check.h"
 
 namespace foliot {
@@ -15,40 +18,64 @@ std::string_view to_string(ModelState state) {
 }
 
 void Catalog::put(CatalogEntry entry) {
-  change([&](Entries& entries) { entries[entry.name] = std::move(entry); });
+  auto next = std::make_shared<const CatalogEntry>(std::move(entry));
+  const std::lock_guard lock(mutex_);
+  count(*next, 1);
+  EntryPtr& place = entries_[next->name];
+  if (place != nullptr) count(*place, -1);
+  place.swap(next);  // the last one is taken apart after the lock is released
+}
+
+void Catalog::put_all(std::vector<CatalogEntry> entries) {
+  for (CatalogEntry& entry : entries) put(std::move(entry));
 }
 
 void Catalog::remove(std::string_view name) {
-  change([&](Entries& entries) {
-    if (const auto found = entries.find(name); found != entries.end()) entries.erase(found);
-  });
+  EntryPtr removed;
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return;
+  count(*found->second, -1);
+  removed = std::move(found->second);
+  entries_.erase(found);
 }
 
-void Catalog::change(const std::function<void(Entries&)>& by) {
-  std::lock_guard writer(writers_);
-  auto next = std::make_shared<Entries>(*snapshot());
-  by(*next);
-  std::shared_ptr<const Entries> last = std::move(next);
-  {
-    std::lock_guard lock(mutex_);
-    entries_.swap(last);
-  }
-  // What nobody reads any more is taken apart here, outside the readers' lock.
+void Catalog::count(const CatalogEntry& entry, int by) {
+  if (!entry.wanted) return;
+  wanted_ += static_cast<size_t>(by);
+  if (entry.state == ModelState::kReady) served_ += static_cast<size_t>(by);
 }
 
-std::shared_ptr<const Catalog::Entries> Catalog::snapshot() const {
-  std::lock_guard lock(mutex_);
+Catalog::EntryPtr Catalog::find(std::string_view name) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second;
+}
+
+bool Catalog::empty() const {
+  const std::shared_lock lock(mutex_);
+  return entries_.empty();
+}
+
+Catalog::Entries Catalog::snapshot() const {
+  const std::shared_lock lock(mutex_);
   return entries_;
 }
 
 bool Catalog::ready() const {
-  std::lock_guard lock(mutex_);
+  const std::shared_lock lock(mutex_);
   return ready_;
 }
 
 void Catalog::set_ready(bool ready) {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   ready_ = ready;
+}
+
+bool Catalog::can_serve(bool strict) const {
+  const std::shared_lock lock(mutex_);
+  if (!ready_) return false;
+  return strict ? served_ == wanted_ : served_ > 0 || wanted_ == 0;
 }
 
 }  // namespace foliot

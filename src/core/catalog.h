@@ -3,10 +3,11 @@
 #ifndef FOLIOT_CORE_CATALOG_H_
 #define FOLIOT_CORE_CATALOG_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,32 +28,46 @@ struct CatalogEntry {
   // in its place.
   std::string reason;
   std::shared_ptr<const ModelInfo> info;  // set when kReady
+  // False: a client unloaded it, so that it is not served is as it should be.
+  bool wanted = true;
 };
 
 // Name -> entry. In this version one version per name is served.
 //
-// Threading: any thread. Readers take an immutable snapshot, and never wait for a
-// writer that makes the next one.
+// Threading: any thread. Entries are immutable: readers share them with the catalog and
+// never wait for each other. A change takes a time that does not grow with the number of
+// models, so that ten thousand of them can come one by one.
 class Catalog {
  public:
-  using Entries = std::map<std::string, CatalogEntry, std::less<>>;
+  using EntryPtr = std::shared_ptr<const CatalogEntry>;
+  using Entries = std::map<std::string, EntryPtr, std::less<>>;
 
   void put(CatalogEntry entry);
+  void put_all(std::vector<CatalogEntry> entries);
   void remove(std::string_view name);
-  std::shared_ptr<const Entries> snapshot() const;
+  EntryPtr find(std::string_view name) const;  // null: there is no such model
+  bool empty() const;
+  // A copy of all, by name.
+  Entries snapshot() const;
+
   // True from set_ready() on: every model that should be served at the start is
   // compiled and profiled, or is known to be broken. What is loaded later does not
-  // make a server unready.
+  // change it.
   bool ready() const;
-  // False again: whoever serves them is lost.
+  // False again: the workers that serve them are lost.
   void set_ready(bool ready = true);
+  // Whether requests should be sent here: ready() and, of the models that are wanted, at
+  // least one is served (`strict`: all of them). Without any wanted model there is
+  // nothing that could not be served: true.
+  bool can_serve(bool strict) const;
 
  private:
-  void change(const std::function<void(Entries&)>& by);
+  void count(const CatalogEntry& entry, int by);
 
-  std::mutex writers_;        // held while the next snapshot is made
-  mutable std::mutex mutex_;  // guards what follows
-  std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();
+  mutable std::shared_mutex mutex_;  // guards what follows
+  Entries entries_;
+  size_t wanted_ = 0;
+  size_t served_ = 0;  // of those that are wanted
   bool ready_ = false;
 };
 

@@ -135,7 +135,11 @@ class FrontendServer : public Frontend {
  public:
   FrontendServer(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now)
-      : service_(options.requests_in_flight_max, options.tensors, catalog, requests, statistics_, metrics_, now),
+      : service_({.rows_max = options.requests_in_flight_max,
+                  .tensors = options.tensors,
+                  .strict_readiness = options.strict_readiness,
+                  .on_unknown_name = options.on_unknown_name},
+                 catalog, requests, statistics_, metrics_, now),
         gate_(options.keys, options.on_denial),
         http_(http_options(options), options.admin_port ? HttpApiPart::kInference : HttpApiPart::kAll,
               options.requests_in_flight_max, service_, repository, gate_, now),

@@ -47,10 +47,13 @@ struct FrontendOptions {
   uint32_t requests_in_flight_max = 16384;           // rows; more are refused as overload
   Duration idle_timeout = Duration::seconds(60);     // of connections between requests
   Duration request_timeout = Duration::seconds(60);  // for all of a request to come
+  bool strict_readiness = false;                     // ready only while all models are served, not one at least
   std::optional<TlsIdentity> tls;
   std::shared_ptr<const KeyRing> keys;  // null: whoever reaches a port may call
   // Told of every call that was turned away, from any thread; must not block.
   std::function<void(const std::string&)> on_denial = [](const std::string&) {};
+  // Told once of each name in requests that is unknown and ignored, likewise.
+  std::function<void(const std::string&)> on_unknown_name = [](const std::string&) {};
 };
 
 class Frontend : public CompletionSink, public PayloadStore, public Observer {

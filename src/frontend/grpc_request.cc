@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <inference.pb.h>
 
+#include "frontend/request_parameters.h"
 #include "frontend/server_info.h"
 #include "frontend/statistics.h"
 
@@ -81,26 +82,25 @@ Result<std::span<const std::byte>> contents_bytes(const InferInput& input, GrpcR
 
 // ---- Parameters
 
-Result<int64_t> integer_of(const std::string& name, const InferParameter& parameter) {
-  if (parameter.has_int64_param()) return parameter.int64_param();
-  if (parameter.has_uint64_param())
-    return static_cast<int64_t>(std::min<uint64_t>(parameter.uint64_param(), std::numeric_limits<int64_t>::max()));
-  return bad(fmt::format("parameter '{}' must be a whole number", name));
-}
-
-Status reject_shared_memory(const std::string& tensor, const auto& parameters) {
-  if (!parameters.contains("shared_memory_region")) return Status::ok_status();
-  return Status::unimplemented(
-      fmt::format("tensor '{}': shared memory is not supported; send the data with the request", tensor));
+ParameterValue value_of(const InferParameter& parameter) {
+  switch (parameter.parameter_choice_case()) {
+    case InferParameter::kBoolParam: return parameter.bool_param();
+    case InferParameter::kInt64Param: return int64_t{parameter.int64_param()};
+    case InferParameter::kUint64Param: return uint64_t{parameter.uint64_param()};
+    case InferParameter::kDoubleParam: return parameter.double_param();
+    case InferParameter::kStringParam: return std::string_view(parameter.string_param());
+    case InferParameter::PARAMETER_CHOICE_NOT_SET: break;
+  }
+  return std::monostate();
 }
 
 Status read_parameters(const inference::ModelInferRequest& message, GrpcRequest& request) {
   for (const auto& [name, parameter] : message.parameters()) {
-    if (name == "timeout") {
-      FOLIOT_ASSIGN_OR_RETURN(const int64_t microseconds, integer_of(name, parameter));
-      FOLIOT_ASSIGN_OR_RETURN(request.query.timeout, parse_timeout(microseconds));
-    } else if (name == "triton_enable_empty_final_response") {
+    if (name == "triton_enable_empty_final_response") {
+      if (!parameter.has_bool_param()) return bad(fmt::format("parameter '{}' must be true or false", name));
       request.marks_final_response = parameter.bool_param();
+    } else {
+      FOLIOT_RETURN_IF_ERROR(read_request_parameter(name, value_of(parameter), request.query));
     }
   }
   return Status::ok_status();
@@ -114,7 +114,9 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
   request.query.inputs.reserve(static_cast<size_t>(message.inputs_size()));
   for (int i = 0; i < message.inputs_size(); ++i) {
     const InferInput& input = message.inputs(i);
-    FOLIOT_RETURN_IF_ERROR(reject_shared_memory(input.name(), input.parameters()));
+    for (const auto& [name, parameter] : input.parameters()) {
+      FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name(), name, request.query.unknown));
+    }
     TensorView view{.name = input.name(),
                     .datatype = input.datatype(),
                     .shape = Shape(input.shape().begin(), input.shape().end()),
@@ -131,11 +133,9 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
 
 Status read_outputs(const inference::ModelInferRequest& message, GrpcRequest& request) {
   for (const InferOutput& output : message.outputs()) {
-    FOLIOT_RETURN_IF_ERROR(reject_shared_memory(output.name(), output.parameters()));
-    const auto classification = output.parameters().find("classification");
-    if (classification != output.parameters().end() && classification->second.int64_param() != 0)
-      return Status::unimplemented(
-          fmt::format("output '{}': classification is not supported; ask for the tensor", output.name()));
+    for (const auto& [name, parameter] : output.parameters()) {
+      FOLIOT_RETURN_IF_ERROR(read_output_parameter(output.name(), name, value_of(parameter), request.query.unknown));
+    }
     request.query.outputs.emplace_back(output.name());
   }
   return Status::ok_status();

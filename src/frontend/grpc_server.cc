@@ -18,6 +18,7 @@
 #include "frontend/grpc_credentials.h"
 #include "frontend/grpc_inference.h"
 #include "frontend/grpc_request.h"
+#include "frontend/request_parameters.h"
 #include "frontend/server_info.h"
 
 namespace foliot {
@@ -89,6 +90,15 @@ struct GrpcServer::State {
   void serve_repository_methods();
   void serve_unsupported_methods();
   void serve_health();
+  // Of a load or an unload.
+  Status read_parameters(const auto& request) {
+    UnknownNamesOfRequest unknown;
+    for (const auto& [name, parameter] : request.parameters()) {
+      FOLIOT_RETURN_IF_ERROR(read_repository_parameter(name, unknown));
+    }
+    service.note(unknown);
+    return Status();
+  }
 
   const GrpcServerOptions options;
   InferenceService& service;
@@ -206,13 +216,13 @@ void GrpcServer::State::serve_repository_methods() {
   serve<RepositoryIndexRequest, RepositoryIndexResponse>(
       FOLIOT_ACCEPT(protocol, RepositoryIndex),
       [this](auto& request, auto& response) {
-        for (const auto& [name, entry] : *service.catalog().snapshot()) {
-          if (request.ready() && entry.state != ModelState::kReady) continue;
+        for (const auto& [name, entry] : service.catalog().snapshot()) {
+          if (request.ready() && entry->state != ModelState::kReady) continue;
           auto* model = response.add_models();
           model->set_name(name);
-          model->set_version(entry.version);
-          model->set_state(std::string(to_string(entry.state)));
-          model->set_reason(entry.reason);
+          model->set_version(entry->version);
+          model->set_state(std::string(to_string(entry->state)));
+          model->set_reason(entry->reason);
         }
         return grpc::Status::OK;
       },
@@ -227,12 +237,16 @@ void GrpcServer::State::serve_repository_methods() {
   serve_later<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
       FOLIOT_ACCEPT(protocol, RepositoryModelLoad),
       [this, finish_by_mail](auto& request, auto&, const auto& finish) {
+        const Status status = read_parameters(request);
+        if (!status.ok()) return finish(to_grpc(status));
         repository.load(request.model_name(), finish_by_mail(finish));
       },
       Scope::kAdmin);
   serve_later<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
       FOLIOT_ACCEPT(protocol, RepositoryModelUnload),
       [this, finish_by_mail](auto& request, auto&, const auto& finish) {
+        const Status status = read_parameters(request);
+        if (!status.ok()) return finish(to_grpc(status));
         repository.unload(request.model_name(), finish_by_mail(finish));
       },
       Scope::kAdmin);

@@ -206,6 +206,40 @@ TEST_F(GrpcServerTest, PadsAndCrops) {
   EXPECT_THAT(pairs, ::testing::ElementsAre(7, 4, 8, 4, 9, 4));
 }
 
+TEST_F(GrpcServerTest, WhatIsNotUnderstoodIsRefused) {
+  const auto infer_with = [&](const std::string& name, const auto& set) {
+    ModelInferRequest request = doubling_request({1, 2});
+    set((*request.mutable_parameters())[name]);
+    return infer(request).error_code();
+  };
+  using inference::InferParameter;
+  EXPECT_EQ(infer_with("sequence_id", [](InferParameter& p) { p.set_int64_param(7); }), grpc::UNIMPLEMENTED);
+  EXPECT_EQ(infer_with("sequence_id", [](InferParameter& p) { p.set_string_param("a"); }), grpc::UNIMPLEMENTED);
+  EXPECT_EQ(infer_with("sequence_end", [](InferParameter& p) { p.set_bool_param(true); }), grpc::UNIMPLEMENTED);
+  EXPECT_EQ(infer_with("priority", [](InferParameter& p) { p.set_uint64_param(1); }), grpc::UNIMPLEMENTED);
+  EXPECT_EQ(infer_with("priority", [](InferParameter& p) { p.set_uint64_param(0); }), grpc::OK);
+  EXPECT_EQ(infer_with("sequence_id", [](InferParameter& p) { p.set_int64_param(0); }), grpc::OK);
+  EXPECT_EQ(infer_with("urgency", [](InferParameter& p) { p.set_int64_param(0); }), grpc::OK);
+
+  inference::RepositoryModelLoadRequest load;
+  load.set_model_name("doubling");
+  (*load.mutable_parameters())["config"].set_string_param("{}");
+  call<inference::RepositoryModelLoadResponse>(&Stub::RepositoryModelLoad, load, grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(GrpcServerTest, ReadyWhileAModelIsServedOrNoneIsWanted) {
+  using namespace inference;  // NOLINT: the messages of the protocol
+  const auto ready = [&] { return call<ServerReadyResponse>(&Stub::ServerReady, ServerReadyRequest()).ready(); };
+  server_.catalog.put({"broken", "1", ModelState::kUnavailable, "why", nullptr});
+  EXPECT_TRUE(ready());
+  for (const auto& [name, entry] : server_.catalog.snapshot()) {
+    if (name != "broken") server_.catalog.remove(name);
+  }
+  EXPECT_FALSE(ready());
+  server_.catalog.remove("broken");
+  EXPECT_TRUE(ready());
+}
+
 TEST_F(GrpcServerTest, BadInputIsNamed) {
   const auto expect = [&](const ModelInferRequest& request, grpc::StatusCode code, const char* part) {
     const grpc::Status status = infer(request);

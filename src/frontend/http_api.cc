@@ -17,6 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kJsonBytesHeader = "Inference-Header-Content-Length";
+// As much as is likely to have come with the header.
+constexpr uint64_t kSmallBodyBytes = 16 << 10;
 
 // ---- Responses
 
@@ -102,6 +104,21 @@ std::vector<std::string> split_path(std::string_view target) {
 
 bool is_health(const std::vector<std::string>& path) {
   return path.size() >= 2 && path[0] == "v2" && path[1] == "health";
+}
+
+// /v2/models/NAME[/versions/VERSION][/WHAT]
+struct ModelPath {
+  std::string name;
+  std::string version;  // empty: none is named
+  std::string what;
+};
+
+std::optional<ModelPath> model_path(const std::vector<std::string>& path) {
+  if (path.size() < 3 || path[0] != "v2" || path[1] != "models") return std::nullopt;
+  const bool versioned = path.size() >= 5 && path[3] == "versions";
+  const size_t rest = versioned ? 5 : 3;
+  if (path.size() > rest + 1) return std::nullopt;
+  return ModelPath{path[2], versioned ? path[4] : "", path.size() > rest ? path[rest] : ""};
 }
 
 bool is_repository(const std::vector<std::string>& path) {
@@ -276,14 +293,31 @@ HttpApi::HttpApi(HttpApiPart part, InferenceService& service, ModelRepository& r
     : part_(part), service_(service), repository_(repository), gate_(gate), mailbox_(std::move(mailbox)) {}
 
 std::optional<HttpResponse> HttpApi::on_header(const HttpExchange& exchange) {
-  if (gate_.open()) return std::nullopt;
   const Path path = split_path(exchange.target());
-  if (is_health(path)) return std::nullopt;
-  const auto error =
-      gate_.turn_away(exchange.header("Authorization"), is_repository(path) ? Scope::kAdmin : Scope::kInfer,
-                      exchange.peer(), fmt::format("{} {}", exchange.method(), exchange.target()));
-  if (!error) return std::nullopt;
-  return error_response(*error);
+  if (!gate_.open() && !is_health(path)) {
+    const auto error =
+        gate_.turn_away(exchange.header("Authorization"), is_repository(path) ? Scope::kAdmin : Scope::kInfer,
+                        exchange.peer(), fmt::format("{} {}", exchange.method(), exchange.target()));
+    if (error) return error_response(*error);
+  }
+  return refuse_large_body(exchange, path);
+}
+
+// A model that cannot answer is not worth reading a large body for. A small one is read,
+// since the refusal of what was not read ends the connection.
+std::optional<HttpResponse> HttpApi::refuse_large_body(const HttpExchange& exchange, const Path& path) const {
+  const std::optional<ModelPath> model = model_path(path);
+  if (part_ == HttpApiPart::kRepository || !model || model->what != "infer" || exchange.method() != "POST") {
+    return std::nullopt;
+  }
+  const std::string_view length = exchange.header("Content-Length");
+  uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), bytes);
+  const bool known = error == std::errc() && end == length.data() + length.size();
+  if (known && bytes <= kSmallBodyBytes && exchange.header("Expect").empty()) return std::nullopt;
+  const Status status = service_.find(model->name, model->version).status();
+  if (status.ok()) return std::nullopt;
+  return error_response(status);
 }
 
 void HttpApi::handle(HttpExchange& exchange) {
@@ -321,17 +355,15 @@ bool HttpApi::route_server(HttpExchange& exchange, const Path& path) {
 
 // /v2/models/stats, /v2/models/M[/versions/V][/what]
 bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
-  if (path.size() < 3 || path[1] != "models") return false;
-  if (path.size() == 3 && path[2] == "stats") {
+  if (path.size() == 3 && path[1] == "models" && path[2] == "stats") {
     respond_to_get(exchange, [&] { return json_response(statistics_json(service_.statistics().snapshot())); });
     return true;
   }
-  const std::string& name = path[2];
-  const bool versioned = path.size() >= 5 && path[3] == "versions";
-  const std::string version = versioned ? path[4] : "";
-  const size_t rest = versioned ? 5 : 3;
-  if (path.size() > rest + 1) return false;
-  const std::string what = path.size() > rest ? path[rest] : "";
+  const std::optional<ModelPath> model_of_path = model_path(path);
+  if (!model_of_path) return false;
+  const std::string& name = model_of_path->name;
+  const std::string& version = model_of_path->version;
+  const std::string& what = model_of_path->what;
 
   if (what == "infer") {
     if (method_is(exchange, "POST")) infer(exchange, name, version);
@@ -405,7 +437,26 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
   exchange.keep(std::move(inference));
 }
 
+// What the body of a load or an unload asks for beyond it.
+Status HttpApi::read_repository_parameters(std::string_view body) {
+  if (body.empty()) return Status();
+  const Json asked = Json::parse(body, nullptr, false);
+  const Json parameters = asked.is_object() ? asked.value("parameters", Json::object()) : Json();
+  if (!parameters.is_object()) {
+    return Status::invalid_argument("the body must be a JSON object, its 'parameters' another, or the body be empty");
+  }
+  UnknownNamesOfRequest unknown;
+  for (const auto& parameter : parameters.items()) {
+    FOLIOT_RETURN_IF_ERROR(read_repository_parameter(parameter.key(), unknown));
+  }
+  service_.note(unknown);
+  return Status();
+}
+
 void HttpApi::load_or_unload(HttpExchange& exchange, const std::string& model, bool load) {
+  if (const Status status = read_repository_parameters(exchange.body()); !status.ok()) {
+    return exchange.respond(error_response(status));
+  }
   exchange.keep(std::make_unique<HttpRepositoryChange>());
   // The exchange stays until it has its response; a mailbox outlives its server,
   // but delivers nothing after it.
@@ -417,10 +468,10 @@ void HttpApi::load_or_unload(HttpExchange& exchange, const std::string& model, b
 
 std::string HttpApi::index_json(bool ready_only) const {
   Json models = Json::array();
-  for (const auto& [name, entry] : *service_.catalog().snapshot()) {
-    if (ready_only && entry.state != ModelState::kReady) continue;
+  for (const auto& [name, entry] : service_.catalog().snapshot()) {
+    if (ready_only && entry->state != ModelState::kReady) continue;
     models.push_back(
-        {{"name", name}, {"version", entry.version}, {"state", to_string(entry.state)}, {"reason", entry.reason}});
+        {{"name", name}, {"version", entry->version}, {"state", to_string(entry->state)}, {"reason", entry->reason}});
   }
   return models.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -30,7 +30,8 @@ class HttpApi : public HttpHandler {
           std::shared_ptr<Mailbox> mailbox);
 
   void handle(HttpExchange& exchange) override;
-  // Turns away whoever may not call this, before the body is read.
+  // Turns away calls without a key for them, and large bodies for models that cannot
+  // answer, before the body is read.
   std::optional<HttpResponse> on_header(const HttpExchange& exchange) override;
 
  private:
@@ -42,8 +43,10 @@ class HttpApi : public HttpHandler {
   bool route_repository(HttpExchange& exchange, const Path& path);
   bool route_shared_memory(HttpExchange& exchange, const Path& path);
 
+  std::optional<HttpResponse> refuse_large_body(const HttpExchange& exchange, const Path& path) const;
   void infer(HttpExchange& exchange, const std::string& model, const std::string& version);
   void load_or_unload(HttpExchange& exchange, const std::string& model, bool load);
+  Status read_repository_parameters(std::string_view body);
   std::string index_json(bool ready_only) const;
 
   const HttpApiPart part_;

@@ -81,6 +81,7 @@ class HttpApiTest : public ::testing::Test {
     return options;
   }
   static constexpr const char* kInfer = "/v2/models/doubling/infer";
+  uint16_t port() const { return server_.frontend->http_port(); }
 
   TestServer server_{options()};
   FakeController& controller_ = server_.controller;
@@ -260,6 +261,50 @@ TEST_F(HttpApiTest, AnswersExpectContinue) {
 }
 
 // ---- What may be wrong
+
+TEST_F(HttpApiTest, ALargeBodyForAModelThatCannotAnswerIsNotRead) {
+  server_.catalog.put({"new", "1", ModelState::kLoading, {}, nullptr});
+  for (const auto& [model, status] : {std::pair("new", 503u), std::pair("absent", 404u)}) {
+    Client client(port());
+    // Of the body nothing is ever sent.
+    client.send(fmt::format("POST /v2/models/{}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n", model));
+    const Reply reply = client.read();
+    EXPECT_EQ(reply.status, status);
+    EXPECT_THAT(reply.body, HasSubstr(model));
+    EXPECT_EQ(reply.header("Connection"), "close");
+    EXPECT_TRUE(client.ended());
+  }
+  Client asking(port());
+  asking.send("POST /v2/models/new/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(asking.read().status, 503u);
+  // What is small is read, and the connection kept.
+  Client small(port());
+  EXPECT_EQ(small.ask("POST", "/v2/models/new/infer", kDoubling).status, 503u);
+  EXPECT_EQ(small.ask("POST", "/v2/models/doubling/infer", kDoubling).status, 200u);
+}
+
+TEST_F(HttpApiTest, WhatIsNotUnderstoodIsRefusedOrNamed) {
+  Client client(port());
+  const auto infer = [&](const std::string& parameters) {
+    std::string body = kDoubling;
+    body.insert(1, fmt::format("\"parameters\":{{{}}},", parameters));
+    return client.ask("POST", "/v2/models/doubling/infer", body);
+  };
+  EXPECT_EQ(infer(R"("sequence_id":7)").status, 501u);
+  EXPECT_EQ(infer(R"("sequence_start":true)").status, 501u);
+  EXPECT_EQ(infer(R"("priority":1)").status, 501u);
+  EXPECT_EQ(infer(R"("priority":"high")").status, 400u);
+  EXPECT_EQ(infer(R"("priority":0,"sequence_id":0,"urgency":3)").status, 200u);
+  EXPECT_EQ(infer(R"("urgency":3)").status, 200u);
+  const std::string metrics = Client(server_.frontend->metrics_port()).ask("GET", "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("foliot_unknown_names_total{name=\"urgency\",place=\"request parameter\"} 2"));
+
+  const std::string load = "/v2/repository/models/doubling/load";
+  EXPECT_EQ(client.ask("POST", load, R"({"parameters":{"config":"{}"}})").status, 501u);
+  EXPECT_EQ(client.ask("POST", load, R"({"parameters":3})").status, 400u);
+  EXPECT_EQ(client.ask("POST", load, "{").status, 400u);
+  EXPECT_EQ(client.ask("POST", load, R"({"parameters":{"unload_dependents":false}})").status, 200u);
+}
 
 TEST_F(HttpApiTest, BadInputIsNamed) {
   const auto error_of = [&](const std::string& target, const std::string& body, unsigned status) {

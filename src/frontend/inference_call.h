@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "core/model_info.h"
 #include "core/request.h"
+#include "frontend/request_parameters.h"
 
 namespace foliot {
 
@@ -39,6 +40,7 @@ struct InferenceQuery {
   TimePoint transport_deadline = TimePoint::infinite_future();  // of gRPC
   std::vector<TensorView> inputs;
   std::vector<std::string_view> outputs;  // empty: all
+  UnknownNamesOfRequest unknown;
 };
 
 // arrival + the tightest of the query's timeout, its transport's deadline and

@@ -6,25 +6,25 @@
 
 namespace foliot {
 
-InferenceService::InferenceService(uint32_t rows_max, const TensorLimits& tensors, const Catalog& catalog,
-                                   RequestSink& requests, Statistics& statistics, Metrics& metrics,
-                                   std::function<TimePoint()> now)
+InferenceService::InferenceService(const Options& options, const Catalog& catalog, RequestSink& requests,
+                                   Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now)
     : catalog_(catalog),
       requests_(requests),
       statistics_(statistics),
       metrics_(metrics),
       now_(std::move(now)),
-      tensors_(tensors),
-      table_(rows_max) {}
+      tensors_(options.tensors),
+      strict_readiness_(options.strict_readiness),
+      unknown_names_(options.on_unknown_name, metrics),
+      table_(options.rows_max) {}
 
 Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name, std::string_view version) const {
-  const std::shared_ptr<const Catalog::Entries> entries = catalog_.snapshot();
-  const auto found = entries->find(name);
-  // A front end that has just begun has not heard yet which models there are.
-  if (entries->empty() && !catalog_.ready())
+  const Catalog::EntryPtr found = catalog_.find(name);
+  // A server that starts may not have learnt yet which models there are.
+  if (found == nullptr && !catalog_.ready() && catalog_.empty())
     return Status::unavailable(fmt::format("model '{}' is not known yet: the server is not ready; try again", name));
-  if (found == entries->end()) return Status::not_found(fmt::format("unknown model '{}'", name));
-  const CatalogEntry& entry = found->second;
+  if (found == nullptr) return Status::not_found(fmt::format("unknown model '{}'", name));
+  const CatalogEntry& entry = *found;
   if (!version.empty() && version != entry.version)
     return Status::not_found(
         fmt::format("model '{}' has no version '{}'; version '{}' is served", name, version, entry.version));
@@ -37,6 +37,7 @@ Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view
 InferenceService::Started InferenceService::start(std::string_view model, std::string_view version,
                                                   const InferenceQuery& query, const std::shared_ptr<Tenant>& tenant,
                                                   Mailbox& mailbox, CallOwner& owner) {
+  note(query.unknown);
   Result<std::shared_ptr<const ModelInfo>> info = find(model, version);
   if (!info.ok()) return call_error(info.status());
   const std::shared_ptr<ModelCounters> counters = statistics_.of(**info);

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -23,14 +24,22 @@
 #include "frontend/pending_call.h"
 #include "frontend/statistics.h"
 #include "frontend/tensor_limits.h"
+#include "frontend/unknown_names.h"
 
 namespace foliot {
 
 class InferenceService : public CompletionSink {
  public:
-  // All references outlive the service. `rows_max`: in flight at once.
-  InferenceService(uint32_t rows_max, const TensorLimits& tensors, const Catalog& catalog, RequestSink& requests,
-                   Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now);
+  struct Options {
+    uint32_t rows_max = 0;  // in flight at once
+    TensorLimits tensors;
+    bool strict_readiness = false;
+    // Takes a line for the log, once for each unknown name; must not block.
+    std::function<void(const std::string&)> on_unknown_name = [](const std::string&) {};
+  };
+  // All references outlive the service.
+  InferenceService(const Options& options, const Catalog& catalog, RequestSink& requests, Statistics& statistics,
+                   Metrics& metrics, std::function<TimePoint()> now);
 
   // A model that is ready. Errors: kNotFound, kUnavailable (not ready).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
@@ -47,9 +56,13 @@ class InferenceService : public CompletionSink {
 
   void complete(const Completion& completion) override;
 
+  // Logs and counts names that are ignored; start() does so for its query's.
+  void note(const UnknownNamesOfRequest& unknown) { unknown_names_.note(unknown); }
+
   // Everything from now on is refused.
   void drain() { draining_.store(true, std::memory_order_relaxed); }
-  bool ready() const { return !draining_.load(std::memory_order_relaxed) && catalog_.ready(); }
+  // Whether requests should be sent here: Catalog::can_serve().
+  bool ready() const { return !draining_.load(std::memory_order_relaxed) && catalog_.can_serve(strict_readiness_); }
   uint32_t rows_in_flight() const { return table_.in_use(); }
   TimePoint now() const { return now_(); }
   const Catalog& catalog() const { return catalog_; }
@@ -66,6 +79,8 @@ class InferenceService : public CompletionSink {
   Metrics& metrics_;
   const std::function<TimePoint()> now_;
   const TensorLimits tensors_;
+  const bool strict_readiness_;
+  UnknownNames unknown_names_;
   PayloadTable table_;
   std::atomic<bool> draining_{false};
 };

@@ -9,6 +9,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "frontend/request_parameters.h"
+
 namespace foliot {
 namespace {
 
@@ -122,16 +124,15 @@ Result<std::string> convert_data(std::string_view input, std::string_view dataty
 
 // ---- Parameters
 
-Status reject_shared_memory(std::string_view tensor, std::string_view key) {
-  if (!key.starts_with("shared_memory_")) return Status::ok_status();
-  return Status::unimplemented(
-      fmt::format("tensor '{}': shared memory is not supported; send the data with the request", tensor));
-}
-
-Status reject_classification(std::string_view output, element value) {
-  uint64_t classes = 0;
-  if (value.get(classes) == simdjson::SUCCESS && classes == 0) return Status::ok_status();
-  return Status::unimplemented(fmt::format("output '{}': classification is not supported; ask for the tensor", output));
+ParameterValue value_of(element value) {
+  switch (value.type()) {
+    case simdjson::dom::element_type::BOOL: return bool(value);
+    case simdjson::dom::element_type::INT64: return int64_t(value);
+    case simdjson::dom::element_type::UINT64: return uint64_t(value);
+    case simdjson::dom::element_type::DOUBLE: return double(value);
+    case simdjson::dom::element_type::STRING: return std::string_view(value);
+    default: return std::monostate();
+  }
 }
 
 }  // namespace
@@ -152,13 +153,14 @@ struct JsonRequestDecoder::Parser {
 Status JsonRequestDecoder::Parser::read_parameters(element value) {
   FOLIOT_ASSIGN_OR_RETURN(const object parameters, read_object(value, "'parameters'"));
   for (const auto& [key, parameter] : parameters) {
-    if (key == "timeout") {
-      FOLIOT_ASSIGN_OR_RETURN(const int64_t microseconds,
-                              read<int64_t>(parameter, "parameter 'timeout'", "a whole number of microseconds"));
-      FOLIOT_ASSIGN_OR_RETURN(request.query.timeout, parse_timeout(microseconds));
-    } else if (key == "binary_data_output") {
+    if (key == "binary_data_output") {
       FOLIOT_ASSIGN_OR_RETURN(request.binary_by_default,
                               read<bool>(parameter, "parameter 'binary_data_output'", "true or false"));
+    } else if (key == "triton_enable_empty_final_response") {
+      // Over HTTP a request's one answer is its final one, with or without it.
+      FOLIOT_RETURN_IF_ERROR(read<bool>(parameter, fmt::format("parameter '{}'", key), "true or false").status());
+    } else {
+      FOLIOT_RETURN_IF_ERROR(read_request_parameter(key, value_of(parameter), request.query));
     }
   }
   return Status::ok_status();
@@ -181,6 +183,8 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
       FOLIOT_ASSIGN_OR_RETURN(parameters, read_object(member, "'parameters' of an input"));
     } else if (key == "data") {
       data = member;
+    } else {
+      request.query.unknown.add(NamePlace::kInput, key);
     }
   }
   if (input.name.empty()) return bad("an input has no 'name'");
@@ -192,9 +196,10 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
   std::optional<uint64_t> binary_bytes;
   if (parameters)
     for (const auto& [key, parameter] : *parameters) {
-      FOLIOT_RETURN_IF_ERROR(reject_shared_memory(input.name, key));
       if (key == "binary_data_size") {
         FOLIOT_ASSIGN_OR_RETURN(binary_bytes, read<uint64_t>(parameter, "'binary_data_size'", "a number of bytes"));
+      } else {
+        FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name, key, request.query.unknown));
       }
     }
   FOLIOT_RETURN_IF_ERROR(read_input_data(input, data, binary_bytes));
@@ -232,16 +237,18 @@ Status JsonRequestDecoder::Parser::read_output(element value) {
       FOLIOT_ASSIGN_OR_RETURN(name, read_string(member, "'name' of an output"));
     } else if (key == "parameters") {
       FOLIOT_ASSIGN_OR_RETURN(parameters, read_object(member, "'parameters' of an output"));
+    } else {
+      request.query.unknown.add(NamePlace::kOutput, key);
     }
   }
   if (name.empty()) return bad("an output has no 'name'");
   bool binary = request.binary_by_default;
   if (parameters)
     for (const auto& [key, parameter] : *parameters) {
-      FOLIOT_RETURN_IF_ERROR(reject_shared_memory(name, key));
-      if (key == "classification") FOLIOT_RETURN_IF_ERROR(reject_classification(name, parameter));
       if (key == "binary_data") {
         FOLIOT_ASSIGN_OR_RETURN(binary, read<bool>(parameter, "'binary_data'", "true or false"));
+      } else {
+        FOLIOT_RETURN_IF_ERROR(read_output_parameter(name, key, value_of(parameter), request.query.unknown));
       }
     }
   request.query.outputs.push_back(name);
@@ -261,6 +268,8 @@ Status JsonRequestDecoder::Parser::read_document(object document) {
       FOLIOT_ASSIGN_OR_RETURN(inputs, read_array(member, "'inputs'"));
     } else if (key == "outputs") {
       FOLIOT_ASSIGN_OR_RETURN(outputs, read_array(member, "'outputs'"));
+    } else {
+      request.query.unknown.add(NamePlace::kBody, key);
     }
   }
   if (!inputs) return bad("the request has no 'inputs'");

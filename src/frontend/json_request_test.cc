@@ -44,7 +44,7 @@ class JsonRequestTest : public ::testing::Test {
 TEST_F(JsonRequestTest, ReadsARequestInAnyOrderOfMembers) {
   const auto request = decode(R"({"outputs":[{"parameters":{"binary_data":true},"name":"y"},{"name":"z"}],
       "inputs":[{"data":[[1,2],[3,4]],"datatype":"INT32","name":"x","shape":[2,2],"parameters":{"other":1}}],
-      "parameters":{"timeout":2500,"priority":3},"id":"a\n1","unknown":{"x":[null]}})");
+      "parameters":{"timeout":2500,"priority":0},"id":"a\n1","unknown":{"x":[null]}})");
   ASSERT_TRUE(request.ok()) << request.status().message();
   const InferenceQuery& query = request.value().query;
   EXPECT_EQ(query.id, "a\n1");

@@ -215,6 +215,8 @@ struct Metrics::Series {
   Family<Gauge>& device_up = family(prometheus::BuildGauge(), registry, "foliot_device_up", "1 if it is given work");
   Family<Counter>& device_changes = family(prometheus::BuildCounter(), registry, "foliot_device_changes_total",
                                            "How often a device came to be in a state, and by which trouble");
+  Family<Counter>& unknown_names = family(prometheus::BuildCounter(), registry, "foliot_unknown_names_total",
+                                          "Names in requests that are unknown and were ignored");
 
   std::mutex requests_mutex;
   std::unordered_map<std::string, Requests> requests;  // by model; guarded by requests_mutex
@@ -231,6 +233,10 @@ Metrics::~Metrics() = default;
 void Metrics::count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline) {
   const std::lock_guard lock(series_->requests_mutex);
   series_->count_ended(model.name, series_->requests[model.name], refusal, rows, had_deadline);
+}
+
+void Metrics::count_unknown_name(std::string_view place, std::string_view name) {
+  series_->unknown_names.Add({{"place", std::string(place)}, {"name", std::string(name)}}).Increment();
 }
 
 std::string Metrics::text(const std::vector<TenantStatistics>& tenants) const {

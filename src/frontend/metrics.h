@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/observer.h"
@@ -29,6 +30,8 @@ class Metrics : public Observer {
   void count(const ModelInfo& model, const Completion& completion);
   // Rows that the front end refused itself, of which the controller knows nothing.
   void count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline);
+  // A name in a request that was ignored; `name` is one of boundedly many.
+  void count_unknown_name(std::string_view place, std::string_view name);
 
   // Prometheus' text format. Tenants beyond the first hundred, by name, are one.
   std::string text(const std::vector<TenantStatistics>& tenants = {}) const;

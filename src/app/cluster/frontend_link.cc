@@ -388,9 +388,9 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
     known.emplace(model.told, id);
     model.forgotten_at = now + kForgetAfter;
   }
-  std::vector<std::string> names;
+  std::set<std::string, std::less<>> names;
   for (const ModelInfo& told : models) {
-    names.push_back(told.name);
+    names.insert(told.name);
     const auto place = known.find(told.id);
     Model* earlier = place == known.end() ? nullptr : &models_.at(place->second);
     if (earlier != nullptr && earlier->info->name == told.name && earlier->info->version == told.version) {
@@ -405,9 +405,8 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   }
   // A controller that has just begun has none yet: then they are waited for.
   if (models.empty()) return await_models("no worker has come yet; try again");
-  const auto entries = catalog_.snapshot();
-  for (const auto& [name, entry] : *entries) {
-    if (std::ranges::find(names, name) == names.end()) catalog_.remove(name);
+  for (const auto& [name, entry] : catalog_.snapshot()) {
+    if (!names.contains(name)) catalog_.remove(name);
   }
   catalog_.set_ready();
   watch_.on_ready(models.size());
@@ -415,9 +414,8 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
 
 void FrontendLink::await_models(const std::string& why) {
   catalog_.set_ready(false);
-  const auto entries = catalog_.snapshot();
-  for (const auto& [name, entry] : *entries) {
-    catalog_.put({name, entry.version, ModelState::kLoading, why, nullptr});
+  for (const auto& [name, entry] : catalog_.snapshot()) {
+    catalog_.put({name, entry->version, ModelState::kLoading, why, nullptr});
   }
 }
 

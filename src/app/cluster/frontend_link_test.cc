@@ -113,7 +113,7 @@ class FrontendLinkTest : public ::testing::Test {
   // What the controller is told of a request of the front end's.
   Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
     link_.submit({.id = RequestId(id),
-                  .model = catalog_.snapshot()->at("doubling").info->id,
+                  .model = catalog_.find("doubling")->info->id,
                   .payload = PayloadHandle(payload),
                   .arrival = now_,
                   .deadline = at_ms(deadline_ms),
@@ -154,7 +154,7 @@ class FrontendLinkTest : public ::testing::Test {
 TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
   EXPECT_EQ(ready_, 1);
   EXPECT_TRUE(catalog_.ready());
-  EXPECT_EQ(catalog_.snapshot()->at("doubling").state, ModelState::kReady);
+  EXPECT_EQ(catalog_.find("doubling")->state, ModelState::kReady);
   for (const auto& worker : workers_) {
     const auto attached = worker->heard<Attach>(MessageType::kAttach);
     ASSERT_EQ(attached.size(), 1u);
@@ -269,7 +269,7 @@ TEST_F(FrontendLinkTest, AGoodbyeInTheMiddleRefusesAllThatIsInFlight) {
   controller_->close();
   EXPECT_THAT(frontend_.answers(), ElementsAre("100: disconnected"));
   EXPECT_FALSE(catalog_.ready());
-  EXPECT_EQ(catalog_.snapshot()->at("doubling").state, ModelState::kLoading);
+  EXPECT_EQ(catalog_.find("doubling")->state, ModelState::kLoading);
 
   meet_controller();
   EXPECT_TRUE(catalog_.ready());
@@ -278,7 +278,7 @@ TEST_F(FrontendLinkTest, AGoodbyeInTheMiddleRefusesAllThatIsInFlight) {
 }
 
 TEST_F(FrontendLinkTest, WhatWasAskedOfAModelOfBeforeIsRefused) {
-  const ModelId before = catalog_.snapshot()->at("doubling").info->id;
+  const ModelId before = catalog_.find("doubling")->info->id;
   controller_->close();
   link_.submit({.id = RequestId(100), .model = before, .payload = PayloadHandle(1), .deadline = at_ms(1000)});
   link_.on_turn_end(now_);

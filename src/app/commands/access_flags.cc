@@ -106,7 +106,9 @@ Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& fron
     FOLIOT_ASSIGN_OR_RETURN(KeyRing keys, KeyRing::read(flags.keys));
     frontend.keys = std::make_shared<const KeyRing>(std::move(keys));
   }
-  frontend.on_denial = [&log](const std::string& line) { log.write(Severity::kWarning, line); };
+  const auto warn = [&log](const std::string& line) { log.write(Severity::kWarning, line); };
+  frontend.on_denial = warn;
+  frontend.on_unknown_name = warn;
   return Status();
 }
 

@@ -35,6 +35,8 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
                  "requests at a time; more are refused as overload")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1u << 20));
+  app.add_flag("--strict-readiness", options.strict_readiness,
+               "be ready only while all models can be served; without it one of them is enough");
 }
 
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {

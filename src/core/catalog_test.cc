@@ -1,0 +1,83 @@
+#include "core/catalog.h"
+
+#include <gtest/gtest.h>
+
+namespace foliot {
+namespace {
+
+CatalogEntry entry(const std::string& name, ModelState state, bool wanted = true) {
+  return {.name = name, .version = "1", .state = state, .reason = {}, .info = nullptr, .wanted = wanted};
+}
+
+// The server's start is over.
+class CatalogTest : public ::testing::Test {
+ protected:
+  CatalogTest() { catalog_.set_ready(); }
+  // Whether requests should come: by default, and strictly.
+  std::pair<bool, bool> can_serve() const { return {catalog_.can_serve(false), catalog_.can_serve(true)}; }
+
+  Catalog catalog_;
+};
+
+using Readiness = std::pair<bool, bool>;
+
+TEST_F(CatalogTest, NothingIsServedBeforeTheStartIsOver) {
+  catalog_.set_ready(false);
+  EXPECT_EQ(can_serve(), Readiness(false, false));
+  catalog_.put(entry("a", ModelState::kReady));
+  EXPECT_EQ(can_serve(), Readiness(false, false));
+  catalog_.set_ready();
+  EXPECT_EQ(can_serve(), Readiness(true, true));
+}
+
+TEST_F(CatalogTest, WithoutModelsThereIsNothingThatCannotBeServed) { EXPECT_EQ(can_serve(), Readiness(true, true)); }
+
+TEST_F(CatalogTest, OneServedModelIsEnoughUnlessAllAreAskedFor) {
+  catalog_.put(entry("a", ModelState::kUnavailable));
+  catalog_.put(entry("b", ModelState::kLoading));
+  EXPECT_EQ(can_serve(), Readiness(false, false));
+  catalog_.put(entry("b", ModelState::kReady));
+  EXPECT_EQ(can_serve(), Readiness(true, false));
+  catalog_.put(entry("a", ModelState::kReady));
+  EXPECT_EQ(can_serve(), Readiness(true, true));
+}
+
+TEST_F(CatalogTest, WhatAClientUnloadedDoesNotCount) {
+  catalog_.put(entry("a", ModelState::kReady));
+  catalog_.put(entry("b", ModelState::kReady));
+  catalog_.put(entry("a", ModelState::kUnloading, false));
+  EXPECT_EQ(can_serve(), Readiness(true, true));
+  catalog_.put(entry("a", ModelState::kUnavailable, false));
+  catalog_.put(entry("b", ModelState::kUnavailable, false));
+  EXPECT_EQ(can_serve(), Readiness(true, true));
+  catalog_.put(entry("b", ModelState::kUnavailable));
+  EXPECT_EQ(can_serve(), Readiness(false, false));
+}
+
+TEST_F(CatalogTest, WhatIsRemovedDoesNotCount) {
+  catalog_.put(entry("a", ModelState::kReady));
+  catalog_.put(entry("b", ModelState::kUnavailable));
+  catalog_.remove("b");
+  EXPECT_EQ(can_serve(), Readiness(true, true));
+  catalog_.remove("b");
+  catalog_.remove("a");
+  EXPECT_EQ(can_serve(), Readiness(true, true));
+  EXPECT_TRUE(catalog_.empty());
+  catalog_.put(entry("c", ModelState::kUnavailable));
+  EXPECT_EQ(can_serve(), Readiness(false, false));
+}
+
+TEST_F(CatalogTest, EntriesAreFoundByNameAndKeptByTheirReaders) {
+  catalog_.put_all({entry("a", ModelState::kLoading), entry("b", ModelState::kLoading)});
+  const Catalog::EntryPtr before = catalog_.find("a");
+  const Catalog::Entries all = catalog_.snapshot();
+  catalog_.put(entry("a", ModelState::kReady));
+  catalog_.remove("b");
+  EXPECT_EQ(before->state, ModelState::kLoading);
+  EXPECT_EQ(all.size(), 2u);
+  EXPECT_EQ(catalog_.find("a")->state, ModelState::kReady);
+  EXPECT_EQ(catalog_.find("b"), nullptr);
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,142 @@
+#include "frontend/request_parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/check.h"
+#include "frontend/inference_call.h"
+
+namespace foliot {
+namespace {
+
+// Of a value that an error quotes.
+constexpr size_t kShownBytesMax = 64;
+
+std::string shown(const ParameterValue& value) {
+  struct Show {
+    std::string operator()(std::monostate) const { return "neither a number nor a text"; }
+    std::string operator()(bool truth) const { return truth ? "true" : "false"; }
+    std::string operator()(int64_t number) const { return std::to_string(number); }
+    std::string operator()(uint64_t number) const { return std::to_string(number); }
+    std::string operator()(double number) const { return fmt::format("{}", number); }
+    std::string operator()(std::string_view text) const {
+      return fmt::format("'{}'{}", text.substr(0, kShownBytesMax), text.size() > kShownBytesMax ? "..." : "");
+    }
+  };
+  return std::visit(Show(), value);
+}
+
+Status wrong_type(std::string_view name, const ParameterValue& value, std::string_view wanted) {
+  return Status::invalid_argument(fmt::format("parameter '{}' must be {}, got {}", name, wanted, shown(value)));
+}
+
+// Whole numbers that no int64_t holds count as the largest that it does.
+std::optional<int64_t> whole_number(const ParameterValue& value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) return *number;
+  const auto* number = std::get_if<uint64_t>(&value);
+  if (number == nullptr) return std::nullopt;
+  return static_cast<int64_t>(std::min<uint64_t>(*number, std::numeric_limits<int64_t>::max()));
+}
+
+Status read_timeout(std::string_view name, const ParameterValue& value, InferenceQuery& query) {
+  const std::optional<int64_t> microseconds = whole_number(value);
+  if (!microseconds) return wrong_type(name, value, "a whole number of microseconds");
+  FOLIOT_ASSIGN_OR_RETURN(query.timeout, parse_timeout(*microseconds));
+  return Status();
+}
+
+Status check_priority(std::string_view name, const ParameterValue& value) {
+  const std::optional<int64_t> priority = whole_number(value);
+  if (!priority || *priority < 0) return wrong_type(name, value, "a whole number, 0 for the default");
+  if (*priority == 0) return Status();
+  return Status::unimplemented(
+      fmt::format("parameter 'priority' is {}: requests are ordered by their deadlines and not by priorities; send 0, "
+                  "or none, and a 'timeout' in microseconds",
+                  shown(value)));
+}
+
+Status no_sequences(std::string_view name, const ParameterValue& value) {
+  return Status::unimplemented(
+      fmt::format("parameter '{}' is {}: sequences are not supported, no state is kept from one request to the next; "
+                  "keep it in the client and send it as an input",
+                  name, shown(value)));
+}
+
+Status check_sequence_id(std::string_view name, const ParameterValue& value) {
+  const auto* text = std::get_if<std::string_view>(&value);
+  const std::optional<int64_t> number = whole_number(value);
+  if (text == nullptr && !number) return wrong_type(name, value, "a whole number or a text");
+  const bool none = text != nullptr ? text->empty() : *number == 0;
+  return none ? Status() : no_sequences(name, value);
+}
+
+Status check_sequence_mark(std::string_view name, const ParameterValue& value) {
+  const auto* marked = std::get_if<bool>(&value);
+  if (marked == nullptr) return wrong_type(name, value, "true or false");
+  return *marked ? no_sequences(name, value) : Status();
+}
+
+Status no_shared_memory(std::string_view tensor) {
+  return Status::unimplemented(
+      fmt::format("tensor '{}': shared memory is not supported; send the data with the request", tensor));
+}
+
+}  // namespace
+
+std::string_view to_string(NamePlace place) {
+  switch (place) {
+    case NamePlace::kParameter: return "request parameter";
+    case NamePlace::kInputParameter: return "input parameter";
+    case NamePlace::kOutputParameter: return "output parameter";
+    case NamePlace::kBody: return "request member";
+    case NamePlace::kInput: return "input member";
+    case NamePlace::kOutput: return "output member";
+    case NamePlace::kRepository: return "repository parameter";
+  }
+  FOLIOT_CHECK(false);
+}
+
+Status read_request_parameter(std::string_view name, const ParameterValue& value, InferenceQuery& query) {
+  if (name == "timeout") return read_timeout(name, value, query);
+  if (name == "priority") return check_priority(name, value);
+  if (name == "sequence_id") return check_sequence_id(name, value);
+  if (name == "sequence_start" || name == "sequence_end") return check_sequence_mark(name, value);
+  query.unknown.add(NamePlace::kParameter, name);
+  return Status();
+}
+
+Status read_input_parameter(std::string_view input, std::string_view name, UnknownNamesOfRequest& unknown) {
+  if (name.starts_with("shared_memory_")) return no_shared_memory(input);
+  unknown.add(NamePlace::kInputParameter, name);
+  return Status();
+}
+
+Status read_output_parameter(std::string_view output, std::string_view name, const ParameterValue& value,
+                             UnknownNamesOfRequest& unknown) {
+  if (name.starts_with("shared_memory_")) return no_shared_memory(output);
+  if (name != "classification") {
+    unknown.add(NamePlace::kOutputParameter, name);
+    return Status();
+  }
+  const std::optional<int64_t> classes = whole_number(value);
+  if (!classes) return wrong_type(name, value, "a number of classes").with_context(fmt::format("output '{}'", output));
+  if (*classes == 0) return Status();
+  return Status::unimplemented(fmt::format("output '{}': classification is not supported; ask for the tensor", output));
+}
+
+Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown) {
+  if (name == "unload_dependents") return Status();  // no model depends on another
+  if (name == "config" || name.starts_with("file:")) {
+    return Status::unimplemented(
+        fmt::format("parameter '{}' is not supported: a model and its configuration (model.toml) are loaded from the "
+                    "repository",
+                    name.substr(0, kShownBytesMax)));
+  }
+  unknown.add(NamePlace::kRepository, name);
+  return Status();
+}
+
+}  // namespace foliot

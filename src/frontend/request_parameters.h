@@ -1,0 +1,65 @@
+// What a request says beside its tensors, the same over both protocols. Each parameter
+// is honoured, refused, or unknown; unknown ones are ignored, and are returned by name so
+// that they can be logged and counted (frontend/unknown_names.h).
+//
+//   timeout                      honoured: the deadline, in microseconds; 0 is none
+//   priority                     0, the default, honoured; refused else: order is by deadline
+//   sequence_id, _start, _end    0, "" and false honoured, since they say "no sequence"; refused else
+//   shared_memory_*              refused, of inputs and outputs
+//   classification               of outputs: 0 honoured, refused else
+//
+// What only one protocol has (binary_data...) belongs to its decoder.
+#ifndef FOLIOT_FRONTEND_REQUEST_PARAMETERS_H_
+#define FOLIOT_FRONTEND_REQUEST_PARAMETERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace foliot {
+
+struct InferenceQuery;
+
+// monostate: anything else, such as a list.
+using ParameterValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
+
+// Where in a request a name stands.
+enum class NamePlace : uint8_t { kParameter, kInputParameter, kOutputParameter, kBody, kInput, kOutput, kRepository };
+// "request parameter", "input parameter", "output parameter", "request member", "input member",
+// "output member", "repository parameter".
+std::string_view to_string(NamePlace place);
+
+struct UnknownName {
+  NamePlace place;
+  std::string_view name;
+};
+// The first of one request's; a request may have any number.
+class UnknownNamesOfRequest {
+ public:
+  static constexpr size_t kMax = 16;
+  void add(NamePlace place, std::string_view name) {
+    if (names_.size() < kMax) names_.push_back({place, name});
+  }
+  const std::vector<UnknownName>& names() const { return names_; }
+
+ private:
+  std::vector<UnknownName> names_;
+};
+
+// Each adds a name that it does not know to `unknown`. Errors: kUnimplemented for what
+// Foliot understands and does not do; kInvalidArgument for a value of the wrong type.
+// All name the parameter and its value.
+Status read_request_parameter(std::string_view name, const ParameterValue& value, InferenceQuery& query);
+Status read_input_parameter(std::string_view input, std::string_view name, UnknownNamesOfRequest& unknown);
+Status read_output_parameter(std::string_view output, std::string_view name, const ParameterValue& value,
+                             UnknownNamesOfRequest& unknown);
+// Of a load or an unload of the repository API.
+Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_REQUEST_PARAMETERS_H_

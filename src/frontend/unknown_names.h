@@ -1,0 +1,50 @@
+// UnknownNames: the names in requests that Foliot does not know and ignores. Each is
+// logged once, and counted (foliot_unknown_names_total), so that a misspelt parameter
+// does not go unnoticed.
+//
+// Names come from clients: what is shown of them is ASCII without control characters and
+// at most kNameBytesMax long. Limit: the first kNamesMax names are told apart; all others
+// count as one, "(others)".
+//
+// Threading: any thread.
+#ifndef FOLIOT_FRONTEND_UNKNOWN_NAMES_H_
+#define FOLIOT_FRONTEND_UNKNOWN_NAMES_H_
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "frontend/metrics.h"
+#include "frontend/request_parameters.h"
+
+namespace foliot {
+
+class UnknownNames {
+ public:
+  static constexpr size_t kNamesMax = 100;
+  static constexpr size_t kNameBytesMax = 64;
+
+  // `log` takes one line; it must not block. `metrics` outlives this.
+  UnknownNames(std::function<void(const std::string&)> log, Metrics& metrics)
+      : log_(std::move(log)), metrics_(metrics) {}
+
+  void note(const UnknownNamesOfRequest& request);
+
+ private:
+  // The label that it counts under.
+  std::string_view known_as(NamePlace place, const std::string& shown);
+
+  const std::function<void(const std::string&)> log_;
+  Metrics& metrics_;
+  std::mutex mutex_;  // guards what follows
+  std::set<std::pair<NamePlace, std::string>> known_;
+  bool full_ = false;  // and this was logged
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_FRONTEND_UNKNOWN_NAMES_H_
