@@ -12,6 +12,7 @@ Outcome outcome_of(const Action& action, OutcomeStatus status) {
 InputExecutor::InputExecutor(uint64_t io_cache_bytes, InferSlots& slots, ModelTable& models, Engine& engine,
                              OutcomeSink& outcomes, ExecExecutor& next, Waker& next_waker)
     : io_cache_(io_cache_bytes, slots.size()),
+      io_cache_bytes_(io_cache_bytes),
       slots_(slots),
       models_(models),
       engine_(engine),
@@ -49,6 +50,7 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   const IoBytes bytes = model->io_bytes[*plan];
   // The input block is rounded up so that the output block behind it is aligned.
   const uint64_t output_at = (bytes.input + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+  io_cache_.grow(io_cache_bytes_.load(std::memory_order_acquire));
   const std::optional<IoCache::Block> block = io_cache_.acquire(output_at + bytes.output);
   if (!block) return OutcomeStatus::kNoIoMemory;
   current_ = free_slots_.back();

@@ -5,6 +5,7 @@
 #ifndef FOLIOT_WORKER_INFER_EXECUTORS_H_
 #define FOLIOT_WORKER_INFER_EXECUTORS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -42,6 +43,8 @@ class InputExecutor : public Executor {
   bool submit(const Action& action) { return inbox_.push(action); }
   // From OUTPUT: the INFER in this slot is over.
   void give_back(uint32_t slot);
+  // Any thread: the device has so much of it from now on. Never less than before.
+  void grow_io_cache(uint64_t bytes) { io_cache_bytes_.store(bytes, std::memory_order_release); }
 
   const char* name() const override { return "input"; }
   Step poll(TimePoint now) override;
@@ -54,6 +57,7 @@ class InputExecutor : public Executor {
   OutcomeStatus begin(const Action& action);
 
   IoCache io_cache_;
+  std::atomic<uint64_t> io_cache_bytes_;  // what it is to grow to
   InferSlots& slots_;
   std::vector<uint32_t> free_slots_;
   ModelTable& models_;

@@ -12,9 +12,22 @@ uint64_t align_up(uint64_t bytes) { return (bytes + kTensorAlignment - 1) / kTen
 
 }  // namespace
 
-IoCache::IoCache(uint64_t bytes, size_t blocks_max) {
+IoCache::IoCache(uint64_t bytes, size_t blocks_max) : bytes_(bytes / kTensorAlignment * kTensorAlignment) {
   free_.reserve(blocks_max + 2);
-  free_.push_back({0, bytes / kTensorAlignment * kTensorAlignment});
+  free_.push_back({0, bytes_});
+}
+
+void IoCache::grow(uint64_t bytes) {
+  bytes = bytes / kTensorAlignment * kTensorAlignment;
+  if (bytes <= bytes_) return;
+  const bool joins_last = !free_.empty() && free_.back().offset + free_.back().bytes == bytes_;
+  if (joins_last) {
+    free_.back().bytes += bytes - bytes_;
+  } else {
+    FOLIOT_CHECK(free_.size() < free_.capacity());
+    free_.push_back({bytes_, bytes - bytes_});
+  }
+  bytes_ = bytes;
 }
 
 std::optional<IoCache::Block> IoCache::acquire(uint64_t bytes) {

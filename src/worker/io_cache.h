@@ -26,9 +26,14 @@ class IoCache {
   // REQUIRES: acquire() gave this block, and it is released once.
   void release(Block block);
 
+  // More of it, behind what there is. Less than there is: nothing happens.
+  void grow(uint64_t bytes);
+
+  uint64_t bytes() const { return bytes_; }
   uint64_t free_bytes() const;
 
  private:
+  uint64_t bytes_;
   std::vector<Block> free_;  // by offset, never adjacent
 };
 

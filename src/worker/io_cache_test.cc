@@ -35,6 +35,23 @@ TEST(IoCacheTest, GivesBlocksThatDoNotOverlapAndTakesThemAllBack) {
   EXPECT_TRUE(cache.acquire(kBytes).has_value());  // in one piece again
 }
 
+TEST(IoCacheTest, GrowsBehindWhatThereIs) {
+  IoCache cache(1024, 4);
+  const auto first = cache.acquire(1024);
+  ASSERT_TRUE(first.has_value());
+  cache.grow(4096);
+  cache.grow(2048);  // less than there is
+  EXPECT_EQ(cache.free_bytes(), 3072u);
+  const auto second = cache.acquire(3072);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->offset, 1024u);
+  cache.release(*second);
+  cache.grow(8192);  // what is free joins what is new
+  EXPECT_TRUE(cache.acquire(7168).has_value());
+  cache.release(*first);
+  EXPECT_EQ(cache.free_bytes(), 1024u);
+}
+
 TEST(IoCacheTest, SaysWhenNothingFits) {
   IoCache cache(1024, 4);
   EXPECT_TRUE(cache.acquire(1000).has_value());

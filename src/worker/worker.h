@@ -2,7 +2,7 @@
 // window they say, or refuses; it chooses nothing (Clockwork, section 4.4).
 //
 // Threading: send() belongs to one thread (the controller's loop or a link);
-// add_model() and remove_model() to one control thread; each executor to its
+// add_model(), remove_model() and grow_io_cache() to one control thread; each executor to its
 // driver. Outcomes are reported from the LOAD, INPUT and OUTPUT executors.
 #ifndef FOLIOT_WORKER_WORKER_H_
 #define FOLIOT_WORKER_WORKER_H_
@@ -42,6 +42,7 @@ class Worker : public ActionSink {
 
   void add_model(WorkerModel model) { models_.add(std::move(model)); }
   void remove_model(ModelId id) { models_.remove(id); }
+  void grow_io_cache(uint64_t bytes) { input_.grow_io_cache(bytes); }
   bool resident(ModelId id) const { return models_.resident(id); }
 
   void send(const Action& action) override;

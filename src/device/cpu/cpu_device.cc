@@ -28,6 +28,8 @@ constexpr int kLoweringVersion = 6;
 // Entries of oneDNN's cache of compiled primitives: those of many models at a time.
 constexpr int kPrimitiveCacheEntries = 32768;
 constexpr uint64_t kPageAlignment = 4096;
+// What errors call the device's memory.
+constexpr std::string_view kIoCache = "io cache", kWorkspace = "workspace";
 
 // Layouts of activations.
 constexpr std::string_view kBlockedName = "blocked", kChannelsLastName = "channels_last";
@@ -53,8 +55,8 @@ void use_threads(uint32_t threads) {
 
 struct Memory {
   std::unique_ptr<PageMemory> page_cache;
-  Mapping io_cache;
-  Mapping workspace;
+  GrowingMemory io_cache;
+  GrowingMemory workspace;
 };
 
 class CpuExecutable : public Executable {
@@ -148,6 +150,7 @@ class OneDnnDevice : public CpuDevice {
   std::vector<std::string> layouts(std::span<const Graph> graphs) const override;
   Result<LoweredProgram> lower(std::span<const Graph> graphs, const std::string& layout) override;
   Status allocate(const DeviceMemory& memory) override;
+  Status grow(uint64_t io_cache_bytes, uint64_t workspace_bytes) override;
   Result<std::unique_ptr<Executable>> preload(std::span<const Plan> plans,
                                               std::shared_ptr<WeightsSource> weights) override;
 
@@ -212,14 +215,20 @@ Result<LoweredProgram> OneDnnDevice::lower(std::span<const Graph> graphs, const 
 Status OneDnnDevice::allocate(const DeviceMemory& memory) {
   FOLIOT_CHECK(memory_.page_cache == nullptr && memory.page_bytes > 0 && memory.page_bytes % kPageAlignment == 0);
   bool locked = options_.lock_memory;
-  FOLIOT_ASSIGN_OR_RETURN(Mapping io_cache,
-                          take_memory(memory.io_cache_bytes, "io cache", options_.lock_memory, locked));
-  FOLIOT_ASSIGN_OR_RETURN(Mapping workspace,
-                          take_memory(memory.workspace_bytes, "workspace", options_.lock_memory, locked));
+  const uint64_t growth = options_.growth_bytes_max;
+  const bool lock = options_.lock_memory;
+  FOLIOT_RETURN_IF_ERROR(memory_.io_cache.take(memory.io_cache_bytes, growth, kIoCache, lock, locked));
+  FOLIOT_RETURN_IF_ERROR(memory_.workspace.take(memory.workspace_bytes, growth, kWorkspace, lock, locked));
   FOLIOT_ASSIGN_OR_RETURN(memory_.page_cache,
                           PageMemory::create(memory.page_bytes, memory.page_count, options_.lock_memory, locked));
-  memory_.io_cache = std::move(io_cache);
-  memory_.workspace = std::move(workspace);
+  memory_locked_ = locked;
+  return Status();
+}
+
+Status OneDnnDevice::grow(uint64_t io_cache_bytes, uint64_t workspace_bytes) {
+  bool locked = memory_locked_;
+  FOLIOT_RETURN_IF_ERROR(memory_.io_cache.grow(io_cache_bytes, kIoCache, locked));
+  FOLIOT_RETURN_IF_ERROR(memory_.workspace.grow(workspace_bytes, kWorkspace, locked));
   memory_locked_ = locked;
   return Status();
 }

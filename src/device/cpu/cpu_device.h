@@ -15,11 +15,18 @@ struct CpuDeviceOptions {
   // Lock device memory into RAM. If the limit on locked memory forbids it,
   // allocate() goes on without and `memory_locked()` says so.
   bool lock_memory = true;
+  // How much larger grow() may make io cache and workspace, each. Takes addresses only.
+  uint64_t growth_bytes_max = 0;
 };
 
 class CpuDevice : public Device {
  public:
   virtual bool memory_locked() const = 0;
+  // Makes io cache and workspace larger where they are, for a program that needs more;
+  // less than there is changes nothing. Belongs to the thread that calls preload();
+  // programs run meanwhile. Errors: kResourceExhausted, and what there was stays.
+  // REQUIRES: allocate() was called.
+  virtual Status grow(uint64_t io_cache_bytes, uint64_t workspace_bytes) = 0;
 };
 
 std::unique_ptr<CpuDevice> make_cpu_device(const CpuDeviceOptions& options = {});

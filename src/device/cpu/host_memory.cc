@@ -41,11 +41,15 @@ Result<Mapping> map_aligned(uint64_t bytes, int protection, int flags, std::stri
   return Mapping(start + skip, bytes);
 }
 
-Status settle(const Mapping& mapping, std::string_view what, bool lock, bool& locked) {
-  if (const int error = populate(mapping.data(), mapping.bytes()); error != 0)
-    return exhausted(mapping.bytes(), what, error);
-  if (lock && !lock_into_memory(mapping.data(), mapping.bytes())) locked = false;
+Status settle(std::span<std::byte> memory, std::string_view what, bool lock, bool& locked) {
+  if (const int error = populate(memory.data(), memory.size()); error != 0)
+    return exhausted(memory.size(), what, error);
+  if (lock && !lock_into_memory(memory.data(), memory.size())) locked = false;
   return Status();
+}
+
+Status settle(const Mapping& mapping, std::string_view what, bool lock, bool& locked) {
+  return settle(std::span(mapping.data(), mapping.bytes()), what, lock, locked);
 }
 
 }  // namespace
@@ -66,6 +70,36 @@ Result<Mapping> take_memory(uint64_t bytes, std::string_view what, bool lock, bo
   madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);
   FOLIOT_RETURN_IF_ERROR(settle(mapping, what, lock, locked));
   return mapping;
+}
+
+Status GrowingMemory::take(uint64_t bytes, uint64_t growth_bytes_max, std::string_view what, bool lock, bool& locked) {
+  lock_ = lock;
+  if (growth_bytes_max > 0) {
+    const uint64_t limit = round_up(bytes, kHugePageBytes) + round_up(growth_bytes_max, kHugePageBytes);
+    if (Result<Mapping> addresses = map_aligned(limit, PROT_NONE, MAP_NORESERVE, what); addresses.ok()) {
+      addresses_ = std::move(addresses).value();
+      madvise(addresses_.data(), addresses_.bytes(), MADV_HUGEPAGE);
+      return grow(bytes, what, locked);
+    }
+  }
+  FOLIOT_ASSIGN_OR_RETURN(addresses_, take_memory(bytes, what, lock, locked));
+  bytes_.store(addresses_.bytes(), std::memory_order_release);
+  return Status();
+}
+
+Status GrowingMemory::grow(uint64_t bytes, std::string_view what, bool& locked) {
+  const uint64_t had = this->bytes();
+  const uint64_t wanted = round_up(bytes, kHugePageBytes);
+  if (wanted <= had) return Status();
+  if (wanted > addresses_.bytes()) return exhausted(wanted, what, ENOMEM);
+  const std::span<std::byte> added(data() + had, wanted - had);
+  if (mprotect(added.data(), added.size(), PROT_READ | PROT_WRITE) != 0) return exhausted(wanted, what, errno);
+  if (Status status = settle(added, what, lock_, locked); !status.ok()) {
+    madvise(added.data(), added.size(), MADV_DONTNEED);
+    return status;
+  }
+  bytes_.store(wanted, std::memory_order_release);
+  return Status();
 }
 
 Result<std::unique_ptr<PageMemory>> PageMemory::create(uint64_t page_bytes, uint32_t page_count, bool lock,

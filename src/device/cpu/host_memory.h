@@ -2,6 +2,7 @@
 #ifndef FOLIOT_DEVICE_CPU_HOST_MEMORY_H_
 #define FOLIOT_DEVICE_CPU_HOST_MEMORY_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,29 @@ class Mapping {
 // false if the limit on locked memory forbids locking. Errors:
 // kResourceExhausted naming `what`.
 Result<Mapping> take_memory(uint64_t bytes, std::string_view what, bool lock, bool& locked);
+
+// Memory that can grow up to a limit without moving: its addresses are reserved, and what
+// is in use of them is taken, locked and touched like take_memory()'s.
+// Threading: grow() belongs to one thread; the rest to any.
+class GrowingMemory {
+ public:
+  GrowingMemory() = default;
+  GrowingMemory(const GrowingMemory&) = delete;
+  GrowingMemory& operator=(const GrowingMemory&) = delete;
+
+  // Once. Without addresses for so much more it has the first `bytes` and no more.
+  // Errors: those of take_memory().
+  Status take(uint64_t bytes, uint64_t growth_bytes_max, std::string_view what, bool lock, bool& locked);
+  // Errors: kResourceExhausted, and it stays as it was.
+  Status grow(uint64_t bytes, std::string_view what, bool& locked);
+  std::byte* data() const { return addresses_.data(); }
+  uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }
+
+ private:
+  Mapping addresses_;
+  std::atomic<uint64_t> bytes_{0};
+  bool lock_ = false;
+};
 
 // The page cache: pages that a PageTable can put behind addresses of its choice.
 // Owns the memory; a page is at its home here, or moved out into one PageTable.

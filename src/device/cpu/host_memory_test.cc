@@ -102,6 +102,33 @@ TEST(TakeMemory, SaysHowMuchCouldNotBeHad) {
       << mapping.status().message();
 }
 
+TEST(GrowingMemory, GrowsWhereItIs) {
+  constexpr uint64_t kHugePage = 2 << 20;
+  GrowingMemory memory;
+  bool locked = false;
+  ASSERT_TRUE(memory.take(1000, 3 * kHugePage, "workspace", false, locked).ok());
+  EXPECT_EQ(memory.bytes(), kHugePage);
+  std::byte* const before = memory.data();
+  before[kHugePage - 1] = std::byte{7};
+  ASSERT_TRUE(memory.grow(2 * kHugePage + 1, "workspace", locked).ok());
+  EXPECT_EQ(memory.data(), before);
+  EXPECT_EQ(memory.bytes(), 3 * kHugePage);
+  EXPECT_EQ(before[kHugePage - 1], std::byte{7});
+  before[3 * kHugePage - 1] = std::byte{8};
+  ASSERT_TRUE(memory.grow(1, "workspace", locked).ok());
+  EXPECT_EQ(memory.bytes(), 3 * kHugePage);
+}
+
+TEST(GrowingMemory, SaysThatItCannotGrowFurther) {
+  GrowingMemory fixed;
+  bool locked = false;
+  ASSERT_TRUE(fixed.take(1000, 0, "workspace", false, locked).ok());
+  const Status status = fixed.grow(100 << 20, "workspace", locked);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("100 MiB for the workspace"));
+  fixed.data()[999] = std::byte{1};
+}
+
 TEST(TakeMemory, GivesZeroedMemory) {
   bool locked = true;
   const Mapping mapping = take_memory(100'000, "io cache", false, locked).value();
