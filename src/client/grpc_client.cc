@@ -88,7 +88,7 @@ class GrpcClient : public InferenceClient {
   ~GrpcClient() override { stop(); }
 
   Status connect() override;
-  Result<std::vector<std::string>> ready_models() override;
+  Result<std::vector<ListedModel>> list_models() override;
   Result<ModelDescription> describe(const std::string& model) override;
   PreparedRequest prepare(const InferenceBody& body) override;
   void send(PreparedRequest request, uint64_t tag) override;
@@ -152,18 +152,17 @@ Status GrpcClient::connect() {
   return Status();
 }
 
-Result<std::vector<std::string>> GrpcClient::ready_models() {
+Result<std::vector<ListedModel>> GrpcClient::list_models() {
   const auto stub = inference::GRPCInferenceService::NewStub(control_channel_);
-  inference::RepositoryIndexRequest request;
-  request.set_ready(true);
+  const inference::RepositoryIndexRequest request;
   inference::RepositoryIndexResponse response;
   FOLIOT_RETURN_IF_ERROR(
       to_status(stub->RepositoryIndex(control_context().get(), request, &response)).with_context("list of models"));
-  std::vector<std::string> names;
+  std::vector<ListedModel> models;
   for (const auto& entry : response.models()) {
-    if (entry.state() == "READY") names.push_back(entry.name());
+    models.push_back({entry.name(), entry.version(), entry.state(), entry.reason()});
   }
-  return names;
+  return models;
 }
 
 Result<ModelDescription> GrpcClient::describe(const std::string& model) {

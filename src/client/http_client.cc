@@ -172,7 +172,7 @@ class HttpClient : public InferenceClient {
   ~HttpClient() override { stop(); }
 
   Status connect() override;
-  Result<std::vector<std::string>> ready_models() override;
+  Result<std::vector<ListedModel>> list_models() override;
   Result<ModelDescription> describe(const std::string& model) override;
   PreparedRequest prepare(const InferenceBody& body) override;
   void send(PreparedRequest request, uint64_t tag) override;
@@ -266,13 +266,18 @@ Result<Json> HttpClient::ask(std::string_view verb, std::string_view target, std
   return json;
 }
 
-Result<std::vector<std::string>> HttpClient::ready_models() {
-  FOLIOT_ASSIGN_OR_RETURN(const Json index, ask("POST", "/v2/repository/index", R"({"ready":true})"));
-  std::vector<std::string> names;
-  for (const Json& entry : index) {
-    if (entry.is_object() && entry.value("state", "") == "READY") names.push_back(entry.value("name", ""));
+Result<std::vector<ListedModel>> HttpClient::list_models() {
+  FOLIOT_ASSIGN_OR_RETURN(const Json index, ask("POST", "/v2/repository/index", "{}"));
+  std::vector<ListedModel> models;
+  try {
+    for (const Json& entry : index) {
+      models.push_back({entry.at("name").get<std::string>(), entry.value("version", ""),
+                        entry.at("state").get<std::string>(), entry.value("reason", "")});
+    }
+  } catch (const Json::exception& exception) {
+    return Status::internal(fmt::format("the server's list of models is malformed: {}", exception.what()));
   }
-  return names;
+  return models;
 }
 
 Result<ModelDescription> HttpClient::describe(const std::string& model) {

@@ -27,6 +27,15 @@ Result<ServerAddress> parse_url(std::string url) {
 
 }  // namespace
 
+Result<std::vector<std::string>> InferenceClient::ready_models() {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<ListedModel> models, list_models());
+  std::vector<std::string> names;
+  for (const ListedModel& model : models) {
+    if (model.ready()) names.push_back(model.name);
+  }
+  return names;
+}
+
 Result<std::unique_ptr<InferenceClient>> make_client(const ClientOptions& options, ResponseSink& sink) {
   FOLIOT_ASSIGN_OR_RETURN(const ServerAddress address, parse_url(options.url));
   if (options.connections == 0 || options.threads == 0) {

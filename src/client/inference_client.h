@@ -4,7 +4,7 @@
 // Requests are encoded once, by prepare(), and sent any number of times, so that
 // the generator costs little beside what it measures.
 //
-// Threading: connect(), ready_models(), describe(), prepare() and stop() belong to
+// Threading: connect(), list_models(), ready_models(), describe(), prepare() and stop() belong to
 // one thread; send() may come from any, also from within on_response(), once the
 // last prepare() has returned. on_response() comes from the client's own threads.
 #ifndef FOLIOT_CLIENT_INFERENCE_CLIENT_H_
@@ -27,6 +27,16 @@ struct TensorDescription {
   std::string name;
   std::string datatype;        // the protocol's: "FP32", "INT64", ...
   std::vector<int64_t> shape;  // -1: variable; of a model that batches, the first is the rows
+};
+
+struct ListedModel {
+  std::string name;
+  std::string version;
+  std::string state;  // "READY", "LOADING", "UNLOADING", "UNAVAILABLE"
+  std::string reason;
+  bool ready() const { return state == "READY"; }
+  // Since a client asked for it: it could be served.
+  bool unloaded() const { return state == "UNAVAILABLE" && reason == "unloaded"; }
 };
 
 struct ModelDescription {
@@ -85,8 +95,10 @@ class InferenceClient {
 
   // Starts the threads and finds the server. Errors: kUnavailable, kInvalidArgument.
   virtual Status connect() = 0;
-  // Names of the models that the server says are ready.
-  virtual Result<std::vector<std::string>> ready_models() = 0;
+  // All models that the server has, as its repository index says.
+  virtual Result<std::vector<ListedModel>> list_models() = 0;
+  // Names of those that are ready.
+  Result<std::vector<std::string>> ready_models();
   virtual Result<ModelDescription> describe(const std::string& model) = 0;
 
   virtual PreparedRequest prepare(const InferenceBody& body) = 0;

@@ -21,7 +21,7 @@ class EchoClient : public InferenceClient {
     thread_ = std::thread([this] { answer_all(); });
   }
   Status connect() override { return Status(); }
-  Result<std::vector<std::string>> ready_models() override { return std::vector<std::string>{}; }
+  Result<std::vector<ListedModel>> list_models() override { return std::vector<ListedModel>{}; }
   Result<ModelDescription> describe(const std::string&) override { return ModelDescription{}; }
   PreparedRequest prepare(const InferenceBody&) override { return PreparedRequest(0); }
   void send(PreparedRequest request, uint64_t tag) override {

@@ -139,13 +139,29 @@ std::string signature_of(const ModelFolder& folder) {
   return signature;
 }
 
-Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, const ModelConfig& defaults) {
-  std::error_code error;
-  if (!fs::is_directory(repository, error)) {
-    return Status::not_found(
-        fmt::format("there is no model repository at '{}'; make a folder with a folder per model: {}/NAME/model.onnx",
-                    repository.string(), repository.string()));
+uint64_t model_files_bytes(const fs::path& model) {
+  uint64_t bytes = 0;
+  const auto files = list_model_files(model);
+  if (!files.ok()) return 0;
+  for (const fs::path& file : *files) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(file, error);
+    if (!error) bytes += size;
   }
+  return bytes;
+}
+
+Status check_repository(const fs::path& repository) {
+  std::error_code error;
+  if (fs::is_directory(repository, error)) return Status();
+  return Status::not_found(
+      fmt::format("there is no model repository at '{}'; make a folder with a folder per model: {}/NAME/model.onnx",
+                  repository.string(), repository.string()));
+}
+
+Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, const ModelConfig& defaults) {
+  FOLIOT_RETURN_IF_ERROR(check_repository(repository));
+  std::error_code error;
   std::vector<ModelFolder> models;
   for (const auto& entry : fs::directory_iterator(repository, error)) {
     if (!entry.is_directory() || entry.path().filename().string().starts_with('.')) continue;

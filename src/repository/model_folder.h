@@ -8,6 +8,7 @@
 #ifndef FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 #define FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -26,10 +27,16 @@ struct ModelFolder {
   Status status;  // not ok: why this model cannot be served
 };
 
+// Errors: kNotFound if there is no such repository.
+Status check_repository(const std::filesystem::path& repository);
+
 // All models, by name; broken ones with their status. Two of one name are both
 // broken. Errors: kNotFound if there is no such repository, kInternal if it cannot
 // be read.
 Result<std::vector<ModelFolder>> scan_repository(const std::filesystem::path& repository, const ModelConfig& defaults);
+
+// The bytes of list_model_files(); 0 if they cannot be listed.
+uint64_t model_files_bytes(const std::filesystem::path& model);
 
 // All files of a model: the .onnx file first, then everything else in its folder
 // and below, but for model.toml and what begins with '.', by name. Errors: kNotFound

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ class Draft {
   }
 
  private:
-  const fs::path& package_;
+  const fs::path package_;
   std::string path_;
   Descriptor file_;
   bool published_ = false;
@@ -73,6 +74,29 @@ Result<PackageStore::Hashes> PackageStore::hash(const fs::path& model, const Com
   return hashes;
 }
 
+Status PackageStore::cannot_write(const std::string& reason) const {
+  return Status::internal(
+      fmt::format("cannot write into the folder for compiled models {}: {}; make it writable, or choose another "
+                  "with --cache",
+                  folder_.string(), reason));
+}
+
+Status PackageStore::check_writable() const {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) return cannot_write(error.message());
+  if (const Draft draft(folder_ / "writable"); !draft.file().is_open()) return cannot_write(error_text(errno));
+  return {};
+}
+
+Result<std::optional<Package>> PackageStore::find(const fs::path& model, const CompileOptions& options) {
+  FOLIOT_ASSIGN_OR_RETURN(const Hashes hashes, hash(model, options));
+  Result<Package> package = open(hashes.key);
+  if (!package.ok()) return std::optional<Package>();
+  package->content = hashes.content;
+  return std::optional<Package>(std::move(package).value());
+}
+
 Result<Package> PackageStore::get(const fs::path& model, const CompileOptions& options, const CompileWatch& watch) {
   FOLIOT_ASSIGN_OR_RETURN(const Hashes hashes, hash(model, options));
   const std::string& key = hashes.key;
@@ -101,11 +125,7 @@ Status PackageStore::compile_to(const fs::path& package, const fs::path& model, 
   fs::create_directories(folder_, error);
   Draft draft(package);
   if (error || !draft.file().is_open()) {
-    const std::string reason = error ? error.message() : error_text(errno);
-    return Status::internal(
-        fmt::format("cannot write into the folder for compiled models {}: {}; choose another "
-                    "with --cache",
-                    folder_.string(), reason));
+    return cannot_write(error ? error.message() : error_text(errno));
   }
   const Status compiled = compile_(model, options, draft.file().number(), watch);
   // Who compiles knows the file and not its name, which people need when a disk is full.

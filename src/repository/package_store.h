@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -23,13 +24,19 @@ class PackageStore {
   using Compile = std::function<Status(const std::filesystem::path& model, const CompileOptions& options, int output,
                                        const CompileWatch& watch)>;
 
-  // `folder` is made when the first package is written. `device`: all that
+  // `folder` is made when it is needed. `device`: all that
   // compiling depends on beside the model (Device::kind() and fingerprint()).
   PackageStore(std::filesystem::path folder, WeightsTier tier, std::string device, Compile compile);
 
+  // Errors: kInternal, naming the folder and what to do, if no package could be written.
+  // Makes the folder.
+  Status check_writable() const;
   // The name of this model's package: a hash of the files that it is made of, of
   // the options and of the device. Errors: kNotFound, kInternal.
   Result<std::string> key_of(const std::filesystem::path& model, const CompileOptions& options) const;
+  // The package of this model, if it was compiled before and is whole. Errors: those of
+  // key_of().
+  Result<std::optional<Package>> find(const std::filesystem::path& model, const CompileOptions& options);
   // The package of this model, compiled now if it is not there yet, or if what is
   // there is damaged. Models with the same content share one in memory. Errors:
   // those of compiling; kUnavailable if its files changed meanwhile.
@@ -43,6 +50,7 @@ class PackageStore {
   };
   Result<Hashes> hash(const std::filesystem::path& model, const CompileOptions& options) const;
   std::filesystem::path file_of(const std::string& key) const;
+  Status cannot_write(const std::string& reason) const;
   Result<Package> open(const std::string& key);
   Result<Package> compile_and_open(const std::string& key, const std::filesystem::path& model,
                                    const CompileOptions& options, const CompileWatch& watch);

@@ -4,39 +4,68 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "app/commands/confined_compile_command.h"
 #include "base/units.h"
 #include "client/inference_client.h"
-#include "core/tensor.h"
+#include "device/cpu/cpu_device.h"
+#include "platform/memory.h"
+#include "platform/processor.h"
+#include "repository/compile_process.h"
+#include "repository/model_check.h"
 #include "repository/model_folder.h"
+#include "repository/package_store.h"
 
 namespace foliot {
 namespace {
 
-int list(const std::filesystem::path& repository) {
-  const auto models = scan_repository(repository, ModelConfig());
-  if (!models.ok()) {
-    fmt::print(stderr, "foliot models: {}\n", models.status().message());
-    return 1;
-  }
+struct Flags {
+  std::filesystem::path repository;
+  std::filesystem::path cache;
+  std::string url;
+};
+
+std::string_view describe(ModelCheck::Finding finding) {
+  return finding == ModelCheck::Finding::kCompiled ? "compiled" : "not compiled";
+}
+
+void print_model(const ModelFolder& model, size_t width, std::string_view state) {
+  const auto slo = model.config.default_slo;
+  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", model.name, width, model.version, state,
+             slo ? format_duration(*slo) : "none", fmt::format("{}", fmt::join(model.config.compile.batch_sizes, ",")),
+             model.model.string());
+}
+
+// Each line is printed as soon as it is known. Returns the exit code.
+Result<int> list(const Flags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig()));
+  const uint32_t threads = std::max(1u, usable_processors() - 1);  // as `foliot serve` has by default
+  const auto device = make_cpu_device({.threads = threads});
+  PackageStore packages(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, WeightsTier::kDisk,
+                        device->kind() + " " + device->fingerprint(), {});
+  CompileProcess compiler(confined_compile_command(), {.memory_bytes = total_memory_bytes()});
+  ModelCheck check(packages, compiler, threads);
   size_t width = 4;
-  for (const ModelFolder& model : *models) width = std::max(width, model.name.size());
-  fmt::print("{:{}}  {:>7}  {:>10}  {:<14}  {}\n", "NAME", width, "VERSION", "SLO", "BATCH SIZES", "FILE");
+  for (const ModelFolder& model : models) width = std::max(width, model.name.size());
+  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", "NAME", width, "VERSION", "STATE", "SLO", "BATCH SIZES",
+             "FILE");
   bool all_ok = true;
-  for (const ModelFolder& model : *models) {
-    if (!model.status.ok()) {
-      fmt::print("{:{}}  cannot be served: {}\n", model.name, width, model.status.message());
+  for (const ModelFolder& model : models) {
+    const Result<ModelCheck::Finding> finding = check.check(model);
+    if (finding.ok()) {
+      print_model(model, width, describe(*finding));
+    } else {
+      fmt::print("{:{}}  {:>7}  cannot be served: {}\n", model.name, width, model.version, finding.status().message());
       all_ok = false;
-      continue;
     }
-    const auto slo = model.config.default_slo;
-    fmt::print("{:{}}  {:>7}  {:>10}  {:<14}  {}\n", model.name, width, model.version,
-               slo ? format_duration(*slo) : "none",
-               fmt::format("{}", fmt::join(model.config.compile.batch_sizes, ",")), model.model.string());
+    std::fflush(stdout);
   }
   return all_ok ? 0 : 1;
 }
@@ -47,40 +76,38 @@ class NoResponses : public ResponseSink {
   void on_response(uint64_t, const Response&) override {}
 };
 
-Status list_served(const std::string& url) {
+// Returns the exit code.
+Result<int> list_served(const std::string& url) {
   NoResponses responses;
   FOLIOT_ASSIGN_OR_RETURN(const auto client,
                           make_client({.protocol = ClientProtocol::kHttp, .url = url, .connections = 1}, responses));
   FOLIOT_RETURN_IF_ERROR(client->connect());
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::string> names, client->ready_models());
-  for (const std::string& name : names) {
-    FOLIOT_ASSIGN_OR_RETURN(const ModelDescription model, client->describe(name));
-    std::vector<std::string> inputs;
-    for (const TensorDescription& input : model.inputs) {
-      inputs.push_back(fmt::format("{} {} {}", input.name, input.datatype, to_string(input.shape)));
-    }
-    fmt::print("{:24}  READY  {}\n", name, fmt::join(inputs, ", "));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<ListedModel> models, client->list_models());
+  size_t width = 4;
+  for (const ListedModel& model : models) width = std::max(width, model.name.size());
+  fmt::print("{:{}}  {:>7}  {:<11}  {}\n", "NAME", width, "VERSION", "STATE", "REASON");
+  bool all_ok = true;
+  for (const ListedModel& model : models) {
+    fmt::print("{:{}}  {:>7}  {:<11}  {}\n", model.name, width, model.version, model.state, model.reason);
+    all_ok = all_ok && (model.state != "UNAVAILABLE" || model.unloaded());
   }
-  return Status();
-}
-
-int list_served_or_fail(const std::string& url) {
-  const Status status = list_served(url);
-  if (!status.ok()) fmt::print(stderr, "foliot models: {}\n", status.message());
-  return status.ok() ? 0 : 1;
+  return all_ok ? 0 : 1;
 }
 
 }  // namespace
 
 void add_models_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "models", "List the models of a repository and what is wrong with them, or those that a server serves");
-  struct Flags {
-    std::filesystem::path repository;
-    std::string url;
-  };
+      "models", "List the models of a repository or of a running server, and what is wrong with them");
+  command->footer(
+      "A model of a repository is 'compiled', 'not compiled' (serving it will compile it first; that this can be done\n"
+      "was tried with its smallest batch size), or it cannot be served, and why. Of a server, the states are those of\n"
+      "its repository index. The exit code is 1 if a model cannot be served.\n\n"
+      "  foliot models /srv/models\n"
+      "  foliot models --url localhost:8000");
   auto flags = std::make_shared<Flags>();
   auto* const repository = command->add_option("repository", flags->repository, "folder with a folder per model");
+  command->add_option("--cache", flags->cache, "folder of compiled models")->default_str("REPOSITORY/.foliot");
   auto* const url =
       command->add_option("--url", flags->url, "ask a running server instead: its HTTP address, HOST:PORT");
   repository->excludes(url);
@@ -88,7 +115,9 @@ void add_models_command(CLI::App& app, int& exit_code) {
     if (flags->repository.empty() && flags->url.empty()) {
       throw CLI::ValidationError("foliot models", "say which: a repository's folder, or --url HOST:PORT of a server");
     }
-    exit_code = flags->url.empty() ? list(flags->repository) : list_served_or_fail(flags->url);
+    const Result<int> result = flags->url.empty() ? list(*flags) : list_served(flags->url);
+    if (!result.ok()) fmt::print(stderr, "foliot models: {}\n", result.status().message());
+    exit_code = result.ok() ? *result : 1;
   });
 }
 

@@ -1,0 +1,36 @@
+// ModelCheck: whether a model of a repository can be served, found out without serving it:
+// it was compiled before, or its smallest batch size can be compiled now. What that makes
+// is thrown away, so that looking at a repository changes nothing.
+#ifndef FOLIOT_REPOSITORY_MODEL_CHECK_H_
+#define FOLIOT_REPOSITORY_MODEL_CHECK_H_
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "repository/compile_process.h"
+#include "repository/model_folder.h"
+#include "repository/package_store.h"
+
+namespace foliot {
+
+// Threading: one thread.
+class ModelCheck {
+ public:
+  enum class Finding : uint8_t { kCompiled, kCanBeCompiled };
+
+  // `threads`: of one EXEC. Both references outlive this.
+  ModelCheck(PackageStore& packages, CompileProcess& compiler, uint32_t threads)
+      : packages_(packages), compiler_(compiler), threads_(threads) {}
+
+  // Errors: why it cannot be served.
+  Result<Finding> check(const ModelFolder& model);
+
+ private:
+  PackageStore& packages_;
+  CompileProcess& compiler_;
+  const uint32_t threads_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_REPOSITORY_MODEL_CHECK_H_
