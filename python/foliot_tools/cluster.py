@@ -20,7 +20,7 @@ class Part:
         prefix = ["ip", "netns", "exec", namespace] if namespace else []
         self.command = [*prefix, foliot_binary(), *map(str, arguments)]
         for name, value in options.items():
-            self.command += ["--" + name.replace("_", "-"), str(value)]
+            self.command += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         self.process = None
         self.start()
 

@@ -41,7 +41,7 @@ class ServerFailed(Exception):
 class Server:
     """One `foliot serve` on free loopback ports, stopped when the block ends.
 
-    `options` become flags: page_cache="64MiB" is --page-cache 64MiB. All that
+    `options` become flags: page_cache="64MiB" is --page-cache 64MiB, and True is none behind it. All that
     the server prints goes to the file `console`. `prefix` goes before the command; it must
     end by exec'ing the rest.
     """
@@ -57,7 +57,7 @@ class Server:
         self.console = pathlib.Path(console)
         self.command = [*prefix, str(foliot or foliot_binary()), "serve", str(repository)]
         for name, value in options.items():
-            self.command += ["--" + name.replace("_", "-"), str(value)]
+            self.command += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         self._ready_timeout = ready_timeout
         self._preexec = preexec
         self.process = None

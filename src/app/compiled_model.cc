@@ -38,27 +38,4 @@ Status too_many_models(uint32_t models_max) {
   return Status::resource_exhausted(fmt::format("there are {} models already; raise --models-max", models_max));
 }
 
-std::vector<CompiledModel> compile_all(const std::vector<ModelFolder>& folders, PackageStore& packages,
-                                       StartupReporter& reporter, const std::function<bool()>& cancelled,
-                                       const std::function<void(const ModelFolder&, const Status&)>& on_broken) {
-  std::vector<CompiledModel> models;
-  for (const ModelFolder& folder : folders) {
-    if (cancelled()) break;
-    if (!folder.status.ok()) {
-      on_broken(folder, folder.status);
-      continue;
-    }
-    const CompileWatch watch{
-        [&](std::string_view step, double share) { reporter.on_compiling(folder.name, step, share); }, cancelled};
-    Result<Package> package = packages.get(folder.model, folder.config.compile, watch);
-    if (cancelled()) break;
-    if (package.ok()) {
-      models.push_back({folder, *std::move(package)});
-    } else {
-      on_broken(folder, package.status());
-    }
-  }
-  return models;
-}
-
 }  // namespace foliot

@@ -17,16 +17,29 @@ constexpr uint64_t kPageCacheBytesMin = uint64_t{256} << 20;
 // Of the largest model's inputs and outputs, so many fit in the io cache at once.
 constexpr uint64_t kBatchesInFlight = 4;
 
+// The weights of a model that is not compiled yet, as a share of its files: packed for the
+// CPU's vectors they are somewhat larger.
+constexpr uint64_t kPackedNumerator = 5, kPackedDenominator = 4;
+
+// Of one batch, the largest.
+uint64_t io_bytes_of(const Program& program) {
+  return program.input_bytes() + program.output_bytes() + 2 * kTensorAlignment;
+}
+
 // What the options leave open follows from the models.
-DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models) {
+DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
+                         const std::vector<uint64_t>& uncompiled) {
   uint64_t pages = 0;
   uint64_t io_bytes = 0;
   uint64_t workspace_bytes = 0;
   for (const CompiledModel& model : models) {
     const Program& program = *model.package.program;
     pages += program.pages(options.page_bytes);
-    io_bytes = std::max(io_bytes, program.input_bytes() + program.output_bytes() + 2 * kTensorAlignment);
+    io_bytes = std::max(io_bytes, io_bytes_of(program));
     workspace_bytes = std::max(workspace_bytes, program.workspace_bytes());
+  }
+  for (const uint64_t files_bytes : uncompiled) {
+    pages += files_bytes / kPackedDenominator * kPackedNumerator / options.page_bytes + 1;
   }
   const uint64_t wanted = std::max(pages * options.page_bytes, kPageCacheBytesMin);
   const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, total_memory_bytes() / 2));
@@ -50,6 +63,11 @@ Status check_available(const DeviceMemory& memory) {
                   format_bytes(needed), format_bytes(*available)));
 }
 
+Status too_small(std::string_view need, uint64_t needed, std::string_view what, uint64_t bytes, std::string_view flag) {
+  return Status::resource_exhausted(fmt::format("{} {}, more than the {} of {}; raise {}", need, format_bytes(needed),
+                                                what, format_bytes(bytes), flag));
+}
+
 }  // namespace
 
 Status LocalWorkerOptions::check() const {
@@ -57,12 +75,14 @@ Status LocalWorkerOptions::check() const {
   return Status::invalid_argument("--page-size must be a multiple of 4KiB");
 }
 
-LocalWorker::LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models)
-    : options_(options), memory_(plan_memory(options, models)) {}
+LocalWorker::LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
+                         const std::vector<uint64_t>& uncompiled)
+    : options_(options), memory_(plan_memory(options, models, uncompiled)), grown_(memory_) {}
 
 Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
   FOLIOT_RETURN_IF_ERROR(check_available(memory_));
-  device_ = make_cpu_device({.threads = options_.threads});
+  const bool can_grow = !options_.io_cache_bytes || !options_.workspace_bytes;
+  device_ = make_cpu_device({.threads = options_.threads, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
   FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
   engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
   worker_ = std::make_unique<Worker>(WorkerOptions{.page_count = memory_.page_count,
@@ -78,16 +98,30 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
   return Status();
 }
 
-Status LocalWorker::add_model(ModelId id, const Package& package) {
-  FOLIOT_RETURN_IF_ERROR(engine_->add_model(id, package));
-  for (size_t i = 0; i < package.program->batch_sizes.size(); ++i) FOLIOT_RETURN_IF_ERROR(engine_->prepare(id, i));
-  worker_->add_model(worker_model(id, *package.program, memory_.page_bytes));
+Status LocalWorker::make_room(const Program& program) {
+  const uint64_t io_bytes = io_bytes_of(program);
+  if (options_.io_cache_bytes && io_bytes > *options_.io_cache_bytes) {
+    return too_small("its largest batch's inputs and outputs need", io_bytes, "io cache", *options_.io_cache_bytes,
+                     "--io-cache");
+  }
+  if (options_.workspace_bytes && program.workspace_bytes() > *options_.workspace_bytes) {
+    return too_small("its intermediates need", program.workspace_bytes(), "workspace", *options_.workspace_bytes,
+                     "--workspace");
+  }
+  DeviceMemory wanted = grown_;
+  if (!options_.io_cache_bytes) wanted.io_cache_bytes = std::max(grown_.io_cache_bytes, io_bytes * kBatchesInFlight);
+  if (!options_.workspace_bytes) {
+    wanted.workspace_bytes = std::max(grown_.workspace_bytes, program.workspace_bytes());
+  }
+  if (wanted.io_cache_bytes == grown_.io_cache_bytes && wanted.workspace_bytes == grown_.workspace_bytes) return {};
+  FOLIOT_RETURN_IF_ERROR(check_available({.page_bytes = 0,
+                                          .page_count = 0,
+                                          .io_cache_bytes = wanted.io_cache_bytes - grown_.io_cache_bytes,
+                                          .workspace_bytes = wanted.workspace_bytes - grown_.workspace_bytes}));
+  FOLIOT_RETURN_IF_ERROR(device_->grow(wanted.io_cache_bytes, wanted.workspace_bytes));
+  worker_->grow_io_cache(wanted.io_cache_bytes);
+  grown_ = wanted;
   return Status();
-}
-
-void LocalWorker::remove_model(ModelId id) {
-  worker_->remove_model(id);
-  engine_->remove_model(id);
 }
 
 void LocalWorker::stop() {

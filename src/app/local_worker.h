@@ -43,10 +43,13 @@ inline constexpr std::string_view kMemoryNotLocked =
 // their classes say.
 class LocalWorker {
  public:
-  // Where the options leave it open, memory() is what these models need.
-  LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models);
+  // Where the options leave it open, memory() is what these models need, and a page cache
+  // that will hold the models that are `uncompiled`, as far as their files' sizes tell.
+  LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
+              const std::vector<uint64_t>& uncompiled = {});
   ~LocalWorker() { stop(); }
 
+  // As it was taken at the start.
   const DeviceMemory& memory() const { return memory_; }
 
   // Takes all memory and starts the executors; both references outlive the worker.
@@ -59,14 +62,15 @@ class LocalWorker {
   Worker& worker() { return *worker_; }
   DeviceEngine& engine() { return *engine_; }
   bool memory_locked() const { return device_->memory_locked(); }
-  // Makes the model ready, in all its batch sizes. Errors: DeviceEngine's.
-  Status add_model(ModelId id, const Package& package);
-  // REQUIRES: it is not loaded, and no action for it is outstanding.
-  void remove_model(ModelId id);
+  // Before a model is added: makes io cache and workspace large enough for it, where the
+  // options leave them open. Belongs to the thread that adds models. Errors:
+  // kResourceExhausted naming what is too small and the flag that makes it larger.
+  Status make_room(const Program& program);
 
  private:
   const LocalWorkerOptions options_;
   const DeviceMemory memory_;
+  DeviceMemory grown_;  // what it is now
   // In the order in which they are made; each uses those before it.
   std::unique_ptr<CpuDevice> device_;
   std::unique_ptr<DeviceEngine> engine_;

@@ -39,6 +39,8 @@ class ModelHost {
     DeviceEngine& engine;
     Worker& worker;
     ModelSink& planner;
+    // Makes the worker's memory large enough for a program, before it is added.
+    std::function<Status(const Program&)> make_room{};
   };
   // All references outlive the host.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);

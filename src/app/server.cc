@@ -13,6 +13,7 @@
 #include "app/controller_loop.h"
 #include "app/local_worker.h"
 #include "app/model_host.h"
+#include "app/model_startup.h"
 #include "app/repository_service.h"
 #include "app/schedulers.h"
 #include "base/units.h"
@@ -25,6 +26,12 @@
 #include "trace/recorder.h"
 
 namespace foliot {
+namespace {
+
+Status stopped() { return Status::unavailable("stopped while starting"); }
+
+}  // namespace
+
 class Server::Parts {
  public:
   explicit Parts(const ServerOptions& options)
@@ -54,9 +61,10 @@ class Server::Parts {
     return device->kind() + " " + device->fingerprint();
   }
   Status open_ports();
-  Status start_worker(const std::vector<CompiledModel>& models, StartupReporter& reporter);
-  void add_all(const std::vector<CompiledModel>& models, StartupReporter& reporter);
-  void report_broken(const ModelFolder& folder, const Status& status, StartupReporter& reporter);
+  Status serve_models(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
+                      const std::function<bool()>& cancelled);
+  Status start_worker(const ModelStartup& models, StartupReporter& reporter);
+  std::string where() const;
   void wait_until_answered();
 
   const ServerOptions options_;
@@ -64,7 +72,7 @@ class Server::Parts {
   CompileProcess compiler_;
   PackageStore packages_;
   RepositoryService repository_;
-  size_t models_served_ = 0;
+  StartupProgress models_;
   bool stopped_ = false;
 
   // In the order in which they are made; each uses those before it.
@@ -79,27 +87,35 @@ class Server::Parts {
 
 Status Server::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
   FOLIOT_RETURN_IF_ERROR(options_.worker.check());
-  FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(options_.repository, options_.model_defaults));
-  for (const ModelFolder& folder : folders) {
-    catalog_.put({folder.name, folder.version, ModelState::kLoading, {}, nullptr});
-  }
+  FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
+  FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
   FOLIOT_RETURN_IF_ERROR(open_ports());
-  const std::vector<CompiledModel> models =
-      compile_all(folders, packages_, reporter, cancelled,
-                  [&](const ModelFolder& folder, const Status& status) { report_broken(folder, status, reporter); });
-  if (cancelled()) return Status::unavailable("stopped while starting");
-  for (const std::string& what : compiler_.unconfined()) {
-    reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
-  }
-  FOLIOT_RETURN_IF_ERROR(start_worker(models, reporter));
-  add_all(models, reporter);
+  reporter.on_listening(where());
+  FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(options_.repository, options_.model_defaults));
+  FOLIOT_RETURN_IF_ERROR(serve_models(folders, reporter, cancelled));
   FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_, folders));
   catalog_.set_ready();
   return Status();
 }
 
-// First of all, so that a port in use is known at once, and liveness can be seen
-// while models compile.
+Status Server::Parts::serve_models(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
+                                   const std::function<bool()>& cancelled) {
+  ModelStartup models({catalog_, packages_, reporter, cancelled});
+  models.find(folders);
+  if (cancelled()) return stopped();
+  FOLIOT_RETURN_IF_ERROR(start_worker(models, reporter));
+  models.serve_compiled(*host_);
+  models.serve_others(*host_);
+  if (cancelled()) return stopped();
+  for (const std::string& what : compiler_.unconfined()) {
+    reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
+  }
+  models_ = models.progress();
+  return Status();
+}
+
+// First of all, however many models there are: a port in use is known at once, and
+// liveness can be seen while models are looked for and compiled.
 Status Server::Parts::open_ports() {
   FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(options_.scheduler));
   controller_ = std::make_unique<ControllerLoop>(options_.controller, policy.make, actions_, completions_,
@@ -117,36 +133,21 @@ Status Server::Parts::open_ports() {
   return frontend_->start();
 }
 
-Status Server::Parts::start_worker(const std::vector<CompiledModel>& models, StartupReporter& reporter) {
+Status Server::Parts::start_worker(const ModelStartup& models, StartupReporter& reporter) {
   LocalWorkerOptions worker = options_.worker;
   worker.loads_in_flight_max = 2 * options_.controller.loads_outstanding_max;
   worker.infers_in_flight_max = 2 * options_.controller.infers_outstanding_max;
-  worker_ = std::make_unique<LocalWorker>(worker, models);
+  worker_ = std::make_unique<LocalWorker>(worker, models.compiled(), models.uncompiled_bytes());
   const DeviceMemory& memory = worker_->memory();
   FOLIOT_RETURN_IF_ERROR(worker_->start(*frontend_, *controller_));
   if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   actions_.set_target(worker_->worker());
-  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *controller_},
-                                      memory.page_bytes, memory.page_count, options_.worker.models_max);
+  host_ = std::make_unique<ModelHost>(
+      ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *controller_,
+                       [this](const Program& program) { return worker_->make_room(program); }},
+      memory.page_bytes, memory.page_count, options_.worker.models_max);
   controller_->controller().add_device(memory.page_count, monotonic_now());
   return controller_->start();
-}
-
-void Server::Parts::add_all(const std::vector<CompiledModel>& models, StartupReporter& reporter) {
-  for (const CompiledModel& model : models) {
-    const Status status = host_->add(model.folder, model.package);
-    if (status.ok()) {
-      ++models_served_;
-      reporter.on_model(model.folder.name, status);
-    } else {
-      report_broken(model.folder, status, reporter);
-    }
-  }
-}
-
-void Server::Parts::report_broken(const ModelFolder& folder, const Status& status, StartupReporter& reporter) {
-  catalog_.put({folder.name, folder.version, ModelState::kUnavailable, status.message(), nullptr});
-  reporter.on_model(folder.name, status);
 }
 
 // Against the flow of data: first nothing comes in, then nothing is under way,
@@ -174,12 +175,22 @@ void Server::Parts::wait_until_answered() {
   }
 }
 
+std::string Server::Parts::where() const {
+  return fmt::format("http {}:{}, grpc :{}, metrics :{}/metrics", options_.frontend.address, frontend_->http_port(),
+                     frontend_->grpc_port(), frontend_->metrics_port());
+}
+
 std::string Server::Parts::description() const {
   const DeviceMemory& memory = worker_->memory();
-  return fmt::format("{} model{} on http {}:{}, grpc :{}, metrics :{}/metrics; page cache {}, scheduler {}",
-                     models_served_, models_served_ == 1 ? "" : "s", options_.frontend.address, frontend_->http_port(),
-                     frontend_->grpc_port(), frontend_->metrics_port(),
-                     format_bytes(memory.page_count * memory.page_bytes), options_.scheduler);
+  const std::string place = fmt::format("on {}; page cache {}, scheduler {}", where(),
+                                        format_bytes(memory.page_count * memory.page_bytes), options_.scheduler);
+  const bool strict = options_.frontend.strict_readiness;
+  if (!catalog_.can_serve(strict)) {
+    return fmt::format("not ready: {} of {} models can be served{} {}", models_.served, models_.total,
+                       strict ? ", and --strict-readiness asks for all," : "", place);
+  }
+  const std::string of = models_.broken > 0 ? fmt::format(" of {}", models_.total) : "";
+  return fmt::format("ready: {}{} model{} {}", models_.served, of, models_.total == 1 ? "" : "s", place);
 }
 
 Server::Server(const ServerOptions& options) : parts_(std::make_unique<Parts>(options)) {}

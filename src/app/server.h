@@ -19,10 +19,10 @@ class Server {
   explicit Server(const ServerOptions& options);
   ~Server();
 
-  // Opens the ports, compiles what is not compiled yet, takes all memory, and
-  // serves. Models that cannot be served are reported and left out. Errors: what
-  // makes it impossible to serve at all. `cancelled` is asked several times a
-  // second, and stops a compilation at once.
+  // Opens the ports, takes memory, and serves the models, each as soon as it is compiled;
+  // returns when that is done. Models that cannot be served are reported and left out.
+  // Errors: what makes it impossible to serve at all. `cancelled` is asked several times
+  // a second, and stops a compilation at once.
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   // Answers what is in flight, refuses what is new, and ends all threads.
   // Calling it again does nothing.
@@ -30,7 +30,8 @@ class Server {
 
   // REQUIRES: started.
   Frontend& frontend();
-  // "20 models on http 127.0.0.1:8000, grpc :8001, ...", once started.
+  // "ready: 20 models on http 127.0.0.1:8000, grpc :8001, ...", or "not ready: ...", once
+  // started.
   std::string description() const;
 
  private:

@@ -39,7 +39,7 @@ int serve(const ServeFlags& flags) {
   const Status status = server.start(reporter, [&] { return signals.arrived(); });
   if (signals.arrived()) return 0;
   if (!status.ok()) return fail(status);
-  say(log, fmt::format("ready: {}", server.description()));
+  say(log, server.description());
   FileWatch watch(reloads(flags.access, server.frontend(), log));
   if (const Status watching = watch.start(kReloadInterval); !watching.ok()) return fail(watching);
   signals.wait();

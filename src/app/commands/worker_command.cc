@@ -25,6 +25,7 @@
 #include "app/compiled_model.h"
 #include "app/local_worker.h"
 #include "app/model_host.h"
+#include "app/model_startup.h"
 #include "app/repository_service.h"
 #include "base/units.h"
 #include "core/catalog.h"
@@ -121,17 +122,6 @@ PackageStore make_packages(const WorkerFlags& flags, CompileProcess& compiler, c
           }};
 }
 
-// What cannot be served is left out. Returns how many can.
-size_t add_all(const std::vector<CompiledModel>& models, ModelHost& host, ConsoleReporter& reporter) {
-  size_t added = 0;
-  for (const CompiledModel& model : models) {
-    const Status status = host.add(model.folder, model.package);
-    if (status.ok()) ++added;
-    if (!status.ok()) reporter.on_model(model.folder.name, status);
-  }
-  return added;
-}
-
 uint64_t staging_bytes(const WorkerFlags& flags, const std::vector<CompiledModel>& models) {
   uint64_t batch_bytes = 0;
   for (const CompiledModel& model : models) {
@@ -148,25 +138,28 @@ std::string data_address(const WorkerFlags& flags, uint16_t port) {
 Status run_real(const WorkerFlags& flags) {
   Journal log(flags.log, standard_error());
   FOLIOT_RETURN_IF_ERROR(flags.worker.check());
+  FOLIOT_RETURN_IF_ERROR(check_repository(flags.repository));
   StopSignals signals;
   ConsoleReporter reporter(log);
   FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
   CompileProcess compiler(confined_compile_command(), flags.compile_limits);
   std::atomic<bool> serves{false};
   PackageStore packages = make_packages(flags, compiler, serves);
+  FOLIOT_RETURN_IF_ERROR(packages.check_writable());
   FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(flags.repository, flags.model_defaults));
-  const std::vector<CompiledModel> models = compile_all(
-      folders, packages, reporter, [&] { return signals.arrived(); },
-      [&](const ModelFolder& folder, const Status& status) { reporter.on_model(folder.name, status); });
+  Catalog catalog;
+  ModelStartup models({catalog, packages, reporter, [&] { return signals.arrived(); }});
+  models.find(folders);
+  models.compile_others();
   if (signals.arrived()) return Status();
 
-  LocalWorker worker(flags.worker, models);
+  LocalWorker worker(flags.worker, models.compiled());
   const DeviceMemory& memory = worker.memory();
   std::function<void()> stop;
   WorkerLink link({.name = flags.name,
                    .models_max = flags.worker.models_max,
                    .page_count = memory.page_count,
-                   .staging_bytes = staging_bytes(flags, models),
+                   .staging_bytes = staging_bytes(flags, models.compiled()),
                    .drain_timeout = flags.drain_timeout},
                   {.log = [&](Severity level, const std::string& line) { log.write(level, line); },
                    .on_registered = [&](size_t count) { say(log, fmt::format("ready: {} models", count)); },
@@ -184,10 +177,12 @@ Status run_real(const WorkerFlags& flags) {
   if (!worker.memory_locked()) reporter.on_note(kMemoryNotLocked);
   link.start(worker.worker(), data_address(flags, port), [&] { loop.wake(); });
 
-  Catalog catalog;
-  ModelHost host({catalog, worker.engine(), worker.worker(), link}, memory.page_bytes, memory.page_count,
-                 flags.worker.models_max);
-  if (add_all(models, host, reporter) == 0) {
+  ModelHost host({catalog, worker.engine(), worker.worker(), link,
+                  [&](const Program& program) { return worker.make_room(program); }},
+                 memory.page_bytes, memory.page_count, flags.worker.models_max);
+  models.serve_compiled(host);
+  if (signals.arrived()) return Status();
+  if (models.progress().served == 0) {
     return Status::invalid_argument(
         fmt::format("there is no model that can be served in {}", flags.repository.string()));
   }
