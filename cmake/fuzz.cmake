@@ -1,13 +1,13 @@
 # Fuzzing: each x_fuzz.cc of a room becomes one executable, linked with its room.
 #
-# Wants clang, and every room instrumented: the preset "fuzz" sets FOLIOT_FUZZ and
-# FOLIOT_SANITIZE=fuzzer-no-link,address,undefined. `make fuzz` runs them with the
-# corpora in tests/corpus/<name>/.
+# x_fuzz: over libFuzzer. Wants clang, and every room instrumented: the preset "fuzz"
+# sets FOLIOT_FUZZ and FOLIOT_SANITIZE=fuzzer-no-link,address,undefined. `make fuzz`
+# runs them with the corpora in tests/corpus/<name>/.
+#
+# x_fuzz_replay: a unit test, in every build with tests: the inputs in
+# tests/corpus/<name>/, once each.
 option(FOLIOT_FUZZ "Build the fuzzers (clang only)" OFF)
-if(NOT FOLIOT_FUZZ)
-  return()
-endif()
-if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT FOLIOT_SANITIZE MATCHES "fuzzer-no-link")
+if(FOLIOT_FUZZ AND (NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT FOLIOT_SANITIZE MATCHES "fuzzer-no-link"))
   message(FATAL_ERROR "The fuzzers need clang++ and FOLIOT_SANITIZE=fuzzer-no-link,...: use the preset fuzz")
 endif()
 
@@ -17,12 +17,22 @@ foreach(source IN LISTS fuzzers)
   get_filename_component(name ${source} NAME_WE)
   get_filename_component(room ${source} DIRECTORY)
   file(RELATIVE_PATH room ${CMAKE_SOURCE_DIR}/src ${room})
-  string(REPLACE "/" "_" room ${room})
-  if(TARGET foliot_${room})
+  string(REPLACE "/" "_" target foliot_${room})
+  if(NOT TARGET ${target})
+    continue()
+  endif()
+  if(FOLIOT_FUZZ)
     add_executable(${name} ${source})
     foliot_compile_options(${name})
-    target_link_libraries(${name} PRIVATE foliot_${room})
+    target_link_libraries(${name} PRIVATE ${target})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     add_dependencies(foliot_fuzzers ${name})
+  endif()
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
+  if(FOLIOT_BUILD_TESTS)
+    add_executable(${name}_replay ${source} ${CMAKE_SOURCE_DIR}/tests/corpus/replay.cc)
+    foliot_compile_options(${name}_replay)
+    target_link_libraries(${name}_replay PRIVATE ${target})
+    add_test(NAME ${room}/${name}_corpus COMMAND ${name}_replay ${corpus})
   endif()
 endforeach()
