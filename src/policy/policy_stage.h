@@ -55,6 +55,9 @@ class PolicyStage {
     dispatcher_.now = at(when);
     dispatcher_.actions.clear();
     dispatcher_.refused.clear();
+    for (const DeviceId device : dispatcher_.take_ended_back_offs()) {
+      scheduler_->on_device_changed(device, dispatcher_.now);
+    }
     wake_ = scheduler_->plan(at(when), dispatcher_);
     return dispatcher_.actions;
   }
@@ -69,6 +72,13 @@ class PolicyStage {
     over(action, duration);
   }
 
+  // A LOAD fails at `when`.
+  void fail(const Action& load, double when) {
+    dispatcher_.now = at(when);
+    dispatcher_.fail_load(load);
+    over(load, Duration(), OutcomeStatus::kFailed);
+  }
+
   // The ids of a batch's requests.
   static std::vector<RequestId> rows(const Action& action) {
     std::vector<RequestId> ids;
@@ -77,11 +87,12 @@ class PolicyStage {
   }
 
  private:
-  void over(const Action& action, Duration duration) {
+  void over(const Action& action, Duration duration, OutcomeStatus status = OutcomeStatus::kDone) {
     const Outcome outcome{.action = action.id,
                           .type = action.type,
                           .device = action.device,
                           .model = action.model,
+                          .status = status,
                           .end = dispatcher_.now,
                           .duration = duration};
     scheduler_->on_outcome(action, outcome, dispatcher_.now);
