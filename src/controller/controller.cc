@@ -193,6 +193,7 @@ void Controller::remove_model(ModelId model, TimePoint now) {
   if (!cluster_.has_model(model) || removing_[model.value()]) return;
   turn_now_ = now;
   removing_[model.value()] = true;
+  if (health_) health_->forget_model(model);
   withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   scheduler_->on_model_removed(model, now);
   continue_removal(model);
@@ -397,6 +398,10 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
     on_heard(action.device, now);
     if (health_) health_->on_report(action.device, std::max(outcome.end, outcome.output_end), now);
   }
+  const bool failed = outcome.status == OutcomeStatus::kFailed;
+  if (health_ && (outcome.done() || failed) && action.type != ActionType::kUnload) {
+    health_->on_result(action.device, action.type, action.model, failed, now);
+  }
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
   // A lost device has forgotten it all already.
@@ -407,7 +412,6 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
       case ActionType::kInfer: exec_over(action, outcome); break;
     }
   }
-  const bool failed = outcome.status == OutcomeStatus::kFailed;
   if (failed && action.type == ActionType::kLoad) cluster_.load_back_off.on_failure(action.device, action.model, now);
   scheduler_->on_outcome(action, outcome, now);
   if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
