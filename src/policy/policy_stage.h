@@ -63,6 +63,8 @@ class PolicyStage {
   }
   // When it wanted to be woken after the last plan(), in ms.
   double wake() const { return (wake_ - TimePoint()).to_milliseconds(); }
+  // LOADs that it proposed within a back-off.
+  uint32_t backing_off() const { return dispatcher_.backing_off; }
   const std::vector<RequestId>& refused() const { return dispatcher_.refused; }
 
   // An action is over at `when`, after `duration`.

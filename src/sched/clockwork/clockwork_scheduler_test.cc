@@ -104,6 +104,7 @@ TEST(ClockworkSchedulerTest, LoadsAModelThatFailedOnAnotherDeviceAndLaterThereAg
   const auto third = stage.plan(101);
   ASSERT_EQ(third.size(), 1u);
   EXPECT_EQ(third[0].device, first[0].device) << "where the back-off is over";
+  EXPECT_EQ(stage.backing_off(), 0u);
 }
 
 }  // namespace

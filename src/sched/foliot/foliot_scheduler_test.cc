@@ -352,6 +352,7 @@ TEST(FoliotSchedulerTest, LoadsAModelThatFailedOnAnotherDeviceAndLaterThereAgain
   const auto third = stage.plan(101);
   ASSERT_EQ(third.size(), 1u);
   EXPECT_EQ(third[0].device, first[0].device) << "where the back-off is over";
+  EXPECT_EQ(stage.backing_off(), 0u);
 }
 
 }  // namespace
