@@ -116,6 +116,21 @@ def test_weight_decides_who_gives_way(experiment, tmp_path):
     assert weighed["plain"] < alike["plain"]
 
 
+FAILING = """[[faults]]
+kind = "fail"
+at = "2s"
+length = "1s"
+"""
+
+
+@pytest.mark.parametrize("actions", ['"load"', '["exec"]', '["load", "exec"]'])
+def test_a_device_that_fails_costs_little(experiment, actions):
+    result = simulate(experiment(EXPERIMENT + FAILING + f"actions = {actions}"))
+    assert result.returncode == 0, result.stderr
+    shares = re.findall(r"could have been: ([0-9.]+) %", result.stdout)
+    assert len(shares) == 2 and min(map(float, shares)) > 97, result.stdout
+
+
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
 def test_examples_run(example):
     # No longer than the longest warm-up, so that all of them are quick.
@@ -136,6 +151,9 @@ def change(old, new):
     (change("schedulers = [\"clockwork\", \"edf\"]", "schedulers = \"best\""), "experiment.toml:4: 'schedulers'"),
     (change("warm_up = \"1s\"", "warm_up = \"9s\""), "experiment.toml:3: 'warm_up' must be shorter than duration"),
     (change("rate = 500", "trace = {kind = \"azure-2019\", files = [\"gone.csv\"]}"), "gone.csv"),
+    (EXPERIMENT + FAILING + 'actions = ["load", "input"]', "experiment.toml:20: 'actions' must be load, exec or both"),
+    (EXPERIMENT + FAILING + 'factor = 2', "experiment.toml:20: unknown key 'factor'"),
+    (EXPERIMENT + FAILING.replace("fail", "fails"), "'kind' must be kill, freeze, slow, delay, partition, drain, fail or away"),
     ("duration = ", "experiment.toml:1:"),
 ])
 def test_errors_name_file_line_and_key(experiment, text, message):

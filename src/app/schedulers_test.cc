@@ -7,9 +7,11 @@
 
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -69,11 +71,22 @@ struct Workload {
   // ready. Zero: all from the beginning.
   Duration next_size_after;
   std::vector<Fault> faults{};
+  std::vector<std::pair<uint32_t, uint32_t>> damaged{};  // device and model: LOADs fail
   bool health = false;  // is looked after; then a run is over 5 s after its last request
   // Requests in the beginning that are not counted, so that models get loaded.
   uint64_t warm_up = 0;
   NoiseOptions noise;
   uint64_t seed = 1;
+};
+
+// When a device was first fenced for failing.
+class FenceWatch : public Observer {
+ public:
+  void on_device(const DeviceChange& change, TimePoint now) override {
+    if (change.state != DeviceState::kLost || change.trouble != DeviceTrouble::kFailing) return;
+    at.try_emplace(change.device.value(), now - TimePoint());
+  }
+  std::map<uint32_t, Duration> at;
 };
 
 class Simulation {
@@ -88,6 +101,7 @@ class Simulation {
                   .noise = workload.noise,
                   .controller = controller_options(workload)},
                  policy.make, [this](const Completion& completion) { on_completion(completion); }) {
+    cluster_.controller().add_observer(fences_);
     double total = 0;
     for (uint32_t id = 0; id < workload.models; ++id) {
       add(id);
@@ -105,6 +119,7 @@ class Simulation {
   // Until all is over; sees to what holds for every policy and workload.
   void finish() {
     if (!workload_.faults.empty()) cluster_.schedule(workload_.faults);
+    for (const auto& [device, model] : workload_.damaged) cluster_.damage(DeviceId(device), ModelId(model));
     arrive();
     while (workload_.health && sent_ < workload_.requests) loop_.run_until(loop_.now() + Duration::milliseconds(100));
     loop_.run_until(workload_.health ? loop_.now() + Duration::seconds(5) : TimePoint::infinite_future());
@@ -123,6 +138,8 @@ class Simulation {
   double goodput() {
     return static_cast<double>(cluster_.checker().served()) / (loop_.now() - TimePoint()).to_seconds();
   }
+  uint64_t counted_served() const { return counted_served_; }
+  const std::map<uint32_t, Duration>& fenced_at() const { return fences_.at; }
   uint64_t served(uint32_t model) const { return served_by_model_[model]; }
   VirtualCluster& cluster() { return cluster_; }
   VirtualLoop& loop() { return loop_; }
@@ -181,6 +198,7 @@ class Simulation {
   uint64_t completions_ = 0;
   uint64_t counted_served_ = 0;
   std::vector<uint64_t> served_by_model_;
+  FenceWatch fences_;
   VirtualCluster cluster_;
 };
 
@@ -291,6 +309,73 @@ TEST_P(SchedulersTest, ServesOnWithoutADeviceAndTakesItBack) {
   EXPECT_FALSE(device.loaded().empty());
 }
 
+struct Failure {
+  const char* what;
+  bool loads;
+  bool execs;
+  Duration from;
+};
+
+// One of two devices answers with errors, and so is always the first to be free: it is
+// fenced, and the other serves what it could serve alone. A third of the models fit one.
+void check_failing_device(const Policy& policy, const Workload& alone) {
+  Simulation other(policy, alone);
+  other.finish();
+  const std::vector<Failure> failures{{"LOAD", true, false, Duration()},
+                                      {"LOAD", true, false, Duration::seconds(3)},
+                                      {"EXEC", false, true, Duration()},
+                                      {"EXEC", false, true, Duration::seconds(3)},
+                                      {"both", true, true, Duration::seconds(3)}};
+  for (const Failure& failure : failures) {
+    Workload workload = alone;
+    workload.devices = 2;
+    workload.health = true;
+    workload.faults = {{.kind = FaultKind::kFail,
+                        .device = 0,
+                        .at = failure.from,
+                        .length = Duration::seconds(60),
+                        .loads_fail = failure.loads,
+                        .execs_fail = failure.execs}};
+    Simulation both(policy, workload);
+    both.finish();
+    SCOPED_TRACE(std::string(failure.what) + " from " + std::to_string(failure.from.to_seconds()));
+    ASSERT_TRUE(both.fenced_at().contains(0));
+    const Duration fenced = both.fenced_at().at(0) - failure.from;
+    std::printf("%s from %.0f s: served %lu, the other alone %lu; fenced after %.1f ms; %lu failures\n", failure.what,
+                failure.from.to_seconds(), both.counted_served(), other.counted_served(), fenced.to_milliseconds(),
+                both.cluster().checker().failures());
+    EXPECT_GE(static_cast<double>(both.counted_served()), 0.99 * static_cast<double>(other.counted_served()));
+    EXPECT_LT(fenced, Duration::seconds(1));
+    EXPECT_FALSE(both.fenced_at().contains(1));
+  }
+}
+
+TEST_P(SchedulersTest, ADeviceThatFailsTakesNoWorkFromTheOther) {
+  check_failing_device(GetParam(), {.models = 12, .pages = 7 * 4, .rate = 90, .requests = 1800});
+}
+
+// As much as the other can do.
+TEST_P(SchedulersTest, ADeviceThatFailsTakesNoWorkFromAnotherThatIsFull) {
+  check_failing_device(GetParam(), {.models = 12, .pages = 7 * 4, .rate = 350, .requests = 7000});
+}
+
+// A package that is damaged on one of two devices: the other serves the model, and the
+// device the other models.
+TEST_P(SchedulersTest, ADamagedModelCostsNoDevice) {
+  Workload workload{.models = 10, .devices = 2, .pages = 7 * 4, .rate = 100, .skew = 0.2, .requests = 2000};
+  workload.warm_up = 300;
+  workload.health = true;
+  workload.damaged = {{0, 1}};
+  Simulation run(GetParam(), workload);
+  run.finish();
+  std::printf("attainment %.4f, of the damaged model %lu; %lu failures\n", run.attainment(), run.served(1),
+              run.cluster().checker().failures());
+  EXPECT_GT(run.attainment(), 0.97);
+  EXPECT_TRUE(run.fenced_at().empty());
+  EXPECT_GE(run.cluster().checker().failures(), 1u);
+  EXPECT_LE(run.cluster().checker().failures(), 10u) << "attempts become rarer";
+}
+
 // Its last device goes, and with it what it did; then another comes, with nothing.
 TEST_P(SchedulersTest, WaitsForADeviceWhereThereIsNone) {
   Workload workload{.models = 4, .rate = 200, .slos = {Duration::milliseconds(100), Duration::max()}, .requests = 1000};
@@ -321,7 +406,7 @@ TEST_P(SchedulersTest, KeepsItsPromisesWhateverGoesWrong) {
       const auto length = Duration::milliseconds(static_cast<int64_t>(20 + random.below(1500)));
       const auto at = Duration::milliseconds(static_cast<int64_t>(200 + random.below(2000)));
       workload.faults.push_back(
-          {.kind = static_cast<FaultKind>(random.below(7)), .device = device, .at = at, .length = length});
+          {.kind = static_cast<FaultKind>(random.below(8)), .device = device, .at = at, .length = length});
     }
     Simulation(GetParam(), workload).finish();
   }

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "controller/device_model.h"
 #include "controller/estimator.h"
+#include "controller/load_back_off.h"
 #include "core/model_info.h"
 
 namespace foliot {
@@ -21,6 +22,7 @@ struct Cluster {
   std::vector<std::shared_ptr<const ModelInfo>> models;
   std::vector<uint32_t> copies;  // by ModelId: devices that hold it, loaded
   Estimator estimator;
+  LoadBackOff load_back_off;
   // Time from the end of EXEC to the answer at the client, and safety: a request
   // is planned to be over this long before its deadline.
   Duration deadline_margin;
@@ -36,6 +38,11 @@ struct Cluster {
   const ModelInfo& model(ModelId id) const {
     FOLIOT_CHECK(has_model(id));
     return *models[id.value()];
+  }
+  // False for some time after a LOAD or an EXEC of the model failed there: a LOAD is turned
+  // down. Policies are told by on_device_changed() when that time is over.
+  bool may_load(DeviceId device_id, ModelId model_id, TimePoint now) const {
+    return load_back_off.may_load(device_id, model_id, now) && !device(device_id).set_aside(model_id);
   }
   // True where an INFER could be sent now: the model is loaded or is loading.
   bool placed(DeviceId device_id, ModelId model_id) const {

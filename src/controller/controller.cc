@@ -29,6 +29,7 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::kNotPlaced: return "not placed";
     case Verdict::kAlreadyPlaced: return "already placed";
     case Verdict::kNoPages: return "no pages";
+    case Verdict::kBackingOff: return "backing off";
     case Verdict::kInUse: return "in use";
     case Verdict::kBusy: return "busy";
     case Verdict::kBadWindow: return "bad window";
@@ -42,6 +43,7 @@ Controller::Controller(const ControllerOptions& options, const SchedulerFactory&
   cluster_.deadline_margin = options.deadline_margin;
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
+  cluster_.load_back_off = LoadBackOff(options.load_back_off);
   scheduler_ = make_scheduler(cluster_);
   if (options.health) health_.emplace(*options.health, cluster_);
 }
@@ -67,6 +69,7 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   uint32_t pages = 0;
   for (const ModelId model : residents) pages += cluster_.model(model).pages;
   device.join(page_count, residents, pages, now);
+  cluster_.load_back_off.forget_device(id);
   if (health_) health_->on_join(id, now);
   count_copies(device, true);
   device_changed({.device = id, .joined = true, .residents = residents}, now);
@@ -152,6 +155,7 @@ void Controller::device_changed(const DeviceChange& change, TimePoint now) {
 
 void Controller::count_copies(const DeviceModel& device, bool there) {
   for (const ModelId model : device.loaded()) {
+    if (device.set_aside(model)) continue;
     uint32_t& copies = cluster_.copies[model.value()];
     FOLIOT_CHECK(there || copies > 0);
     copies += there ? 1 : -1;
@@ -169,6 +173,7 @@ void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now
     removing_.push_back(false);
   }
   cluster_.estimator.add_model(*model);
+  cluster_.load_back_off.forget_model(model->id);
   fair_share_.on_model_added(*model);
   removing_[id] = false;
   cluster_.models[id] = std::move(model);
@@ -188,6 +193,7 @@ void Controller::remove_model(ModelId model, TimePoint now) {
   if (!cluster_.has_model(model) || removing_[model.value()]) return;
   turn_now_ = now;
   removing_[model.value()] = true;
+  if (health_) health_->forget_model(model);
   withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   scheduler_->on_model_removed(model, now);
   continue_removal(model);
@@ -221,7 +227,7 @@ void Controller::on_request(const Request& asked, TimePoint now) {
   if (queued_ >= options_.queued_max) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   const bool nobody = std::all_of(cluster_.devices.begin(), cluster_.devices.end(),
                                   [](const DeviceModel& device) { return device.state() == DeviceState::kLost; });
-  if (nobody) return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
+  if (nobody || !could_serve(request.model, now)) return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
   if (const auto earliest = fair_share_.turn_away(request, now)) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
@@ -244,9 +250,10 @@ void Controller::drain(TimePoint now) {
 
 TimePoint Controller::turn(TimePoint now) {
   turn_now_ = now;
-  if (!health_) return scheduler_->plan(now, *this);
-  check_health(now);
-  return std::min(scheduler_->plan(now, *this), health_->next_check());
+  if (health_) check_health(now);
+  end_back_offs(now);
+  const TimePoint wake = std::min(scheduler_->plan(now, *this), cluster_.load_back_off.next_end());
+  return health_ ? std::min(wake, health_->next_check()) : wake;
 }
 
 // ---- Proposals ----
@@ -263,6 +270,7 @@ Verdict Controller::check_load(DeviceId device, ModelId model, Window window) co
   const DeviceModel& d = cluster_.device(device);
   if (d.residency(model) != Residency::kAbsent) return Verdict::kAlreadyPlaced;
   if (cluster_.model(model).pages > d.free_pages()) return Verdict::kNoPages;
+  if (!cluster_.may_load(device, model, turn_now_)) return Verdict::kBackingOff;
   if (d.loads_outstanding() >= options_.loads_outstanding_max) return Verdict::kBusy;
   if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
   return Verdict::kAccepted;
@@ -304,8 +312,8 @@ Verdict Controller::unload(DeviceId device, ModelId model) {
                       .latest = TimePoint::infinite_future(),
                       .expected = Duration()};
   DeviceModel& d = cluster_.devices[device.value()];
+  if (d.residency(model) == Residency::kLoaded) --cluster_.copies[model.value()];
   d.sent_unload(model, cluster_.model(model).pages);
-  if (d.up()) --cluster_.copies[model.value()];
   send(action);
   observe_pages(device);
   return Verdict::kAccepted;
@@ -390,6 +398,10 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
     on_heard(action.device, now);
     if (health_) health_->on_report(action.device, std::max(outcome.end, outcome.output_end), now);
   }
+  const bool failed = outcome.status == OutcomeStatus::kFailed;
+  if (health_ && (outcome.done() || failed) && action.type != ActionType::kUnload) {
+    health_->on_result(action.device, action.type, action.model, failed, now);
+  }
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
   // A lost device has forgotten it all already.
@@ -400,9 +412,12 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
       case ActionType::kInfer: exec_over(action, outcome); break;
     }
   }
+  if (failed && action.type == ActionType::kLoad) cluster_.load_back_off.on_failure(action.device, action.model, now);
   scheduler_->on_outcome(action, outcome, now);
+  if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
+  if (action.type == ActionType::kInfer) unload_set_aside(action.device, action.model);
   if (action.type == ActionType::kInfer) infer_over(action, outcome, now);
-  if (action.type == ActionType::kLoad && outcome.status == OutcomeStatus::kFailed) load_failed(action.model, now);
+  if (failed && action.type == ActionType::kLoad) load_failed(action, now);
   if (action.type != ActionType::kInfer) observe_pages(action.device);
   continue_removal(action.model);
 }
@@ -415,11 +430,49 @@ void Controller::load_over(const Action& action, const Outcome& outcome) {
   cluster_.estimator.record_load(action.device, action.model, outcome.duration);
 }
 
-// What nobody holds and cannot be loaded (its package is damaged, say) will not be
-// served: whoever waits for it is told so, instead of waiting for ever.
-void Controller::load_failed(ModelId model, TimePoint now) {
-  if (cluster_.copies[model.value()] > 0) return;
-  withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kWorkerLost, now);
+bool Controller::could_serve(ModelId model, TimePoint now) const {
+  if (cluster_.copies[model.value()] > 0 || !cluster_.load_back_off.has_failed(model)) return true;
+  return std::any_of(cluster_.devices.begin(), cluster_.devices.end(),
+                     [&](const DeviceModel& device) { return could_serve(device, model, now); });
+}
+
+// A device that is suspected or draining may be up again; a lost one has no pages.
+bool Controller::could_serve(const DeviceModel& device, ModelId model, TimePoint now) const {
+  if (device.set_aside(model)) return false;
+  if (device.held(model) != Residency::kAbsent) return true;
+  return device.pages_total() >= cluster_.model(model).pages && cluster_.may_load(device.id(), model, now);
+}
+
+// What no device holds and none may load (its package is damaged everywhere, say) will
+// not be served for a while: its requests are refused at once.
+void Controller::load_failed(const Action& action, TimePoint now) {
+  if (could_serve(action.model, now)) return;
+  withdraw_all([&](const Request& request) { return request.model == action.model; }, Refusal::kWorkerLost, now);
+}
+
+// A copy of a model that fails is not used again where another device could serve the
+// model: it is unloaded, and loaded again when its back-off is over.
+void Controller::exec_failed(const Action& action, TimePoint now) {
+  DeviceModel& own = cluster_.devices[action.device.value()];
+  if (own.held(action.model) != Residency::kLoaded || own.set_aside(action.model)) return;
+  const bool elsewhere = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
+    return device.id() != own.id() && device.up() && could_serve(device, action.model, now);
+  });
+  if (!elsewhere) return;
+  if (own.up()) --cluster_.copies[action.model.value()];
+  own.put_aside(action.model);
+  cluster_.load_back_off.on_failure(own.id(), action.model, now);
+  scheduler_->on_device_changed(own.id(), now);
+}
+
+// Once nothing that was sent needs it any more.
+void Controller::unload_set_aside(DeviceId device, ModelId model) {
+  if (!cluster_.device(device).set_aside(model)) return;
+  if (check_unload(device, model) == Verdict::kAccepted) unload(device, model);
+}
+
+void Controller::end_back_offs(TimePoint now) {
+  for (const DeviceId device : cluster_.load_back_off.take_ended(now)) scheduler_->on_device_changed(device, now);
 }
 
 void Controller::unload_over(const Action& action, const Outcome& outcome) {
@@ -432,6 +485,9 @@ void Controller::unload_over(const Action& action, const Outcome& outcome) {
 void Controller::exec_over(const Action& action, const Outcome& outcome) {
   cluster_.devices[action.device.value()].infer_over(action.id, action.model, outcome.end);
   if (!outcome.done()) return;
+  if (!cluster_.device(action.device).set_aside(action.model)) {
+    cluster_.load_back_off.on_success(action.device, action.model);
+  }
   const uint32_t size = batch_index(action.model, action.batch_size);
   cluster_.estimator.record_exec(action.device, action.model, action.bucket, size, outcome.duration);
   fair_share_.on_exec(action, outcome.duration);
@@ -446,12 +502,10 @@ void Controller::infer_over(const Action& action, const Outcome& outcome, TimePo
 
 void Controller::row_over(const Action& action, const Outcome& outcome, RequestId id, TimePoint now) {
   Tracked& row = tracked(id);
-  if (!outcome.done() && outcome.status != OutcomeStatus::kFailed) return give_back(row, outcome.status, now);
+  if (!outcome.done()) return give_back(row, outcome.status, now);
   const Request& request = row.request;
   Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), outcome.output_end);
-  if (!outcome.done()) {
-    completion.refusal = Refusal::kWorkerLost;
-  } else if (outcome.output_end > request.deadline) {
+  if (outcome.output_end > request.deadline) {
     completion.refusal = Refusal::kLate;
     completion.earliest_completion = outcome.output_end;
   }
@@ -467,14 +521,14 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
   complete(completion, now);
 }
 
-// The worker refused the action that carried this request, or was lost: it may be
-// tried again while there is time, but not forever.
+// The worker refused the action that carried this request, failed, or was lost: it may
+// be tried again while there is time, but not forever.
 void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now) {
   const Request request = tracked.request;
-  const bool lost = status == OutcomeStatus::kLost;
+  const bool lost = status == OutcomeStatus::kLost || status == OutcomeStatus::kFailed;
   const bool removed = removing_[request.model.value()];
   const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
-  if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time) {
+  if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
     ++tracked.returns;
     return enqueue(tracked, now);
   }

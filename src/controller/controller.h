@@ -38,6 +38,7 @@ struct ControllerOptions {
   Duration deadline_margin = Duration::milliseconds(3);
   // How often a request may come back from a worker that refused its action.
   uint32_t returns_max = 3;
+  LoadBackOffOptions load_back_off;
   // None: devices are taken to be well. With it, turn() finds those that are not, and
   // observers hear of it.
   std::optional<HealthOptions> health;
@@ -134,7 +135,13 @@ class Controller : private Dispatcher {
   void count_copies(const DeviceModel& device, bool there);
 
   void load_over(const Action& action, const Outcome& outcome);
-  void load_failed(ModelId model, TimePoint now);
+  // Whether some device holds the model or may load it, now or when it is up again.
+  bool could_serve(ModelId model, TimePoint now) const;
+  bool could_serve(const DeviceModel& device, ModelId model, TimePoint now) const;
+  void load_failed(const Action& action, TimePoint now);
+  void exec_failed(const Action& action, TimePoint now);
+  void unload_set_aside(DeviceId device, ModelId model);
+  void end_back_offs(TimePoint now);
   void unload_over(const Action& action, const Outcome& outcome);
   void exec_over(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);

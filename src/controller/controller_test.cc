@@ -19,7 +19,7 @@ class ScriptedScheduler : public Scheduler {
   void on_request(const Request& request, TimePoint) override { queued.push_back(request.id); }
   void on_withdrawn(const Request& request, TimePoint) override { std::erase(queued, request.id); }
   void on_outcome(const Action&, const Outcome&, TimePoint) override {}
-  void on_device_changed(DeviceId, TimePoint) override {}
+  void on_device_changed(DeviceId, TimePoint) override { ++device_changes; }
   void on_model_added(const ModelInfo&, TimePoint) override {}
   void on_model_removed(ModelId, TimePoint) override {}
   TimePoint plan(TimePoint, Dispatcher& dispatcher) override {
@@ -28,6 +28,7 @@ class ScriptedScheduler : public Scheduler {
   }
   Script script;
   std::deque<RequestId> queued;
+  int device_changes = 0;
 };
 
 class Sink : public ActionSink, public CompletionSink {
@@ -72,9 +73,9 @@ class ControllerTest : public ::testing::Test {
     scheduler_->script = script;
     controller_->turn(now);
   }
-  Verdict load(uint32_t model) {
+  Verdict load(uint32_t model, uint32_t device = 0, TimePoint now = at(0)) {
     Verdict verdict{};
-    propose([&](Dispatcher& d) { verdict = d.load(DeviceId(0), ModelId(model), {at(0), at(100)}); });
+    propose([&](Dispatcher& d) { verdict = d.load(DeviceId(device), ModelId(model), {now, now + ms(100)}); }, now);
     return verdict;
   }
   Verdict unload(uint32_t model) {
@@ -82,10 +83,10 @@ class ControllerTest : public ::testing::Test {
     propose([&](Dispatcher& d) { verdict = d.unload(DeviceId(0), ModelId(model)); });
     return verdict;
   }
-  Verdict infer(std::vector<RequestId> requests, uint32_t model = 0, uint32_t batch_size = 1) {
+  Verdict infer(std::vector<RequestId> requests, uint32_t model = 0, uint32_t batch_size = 1, uint32_t device = 0) {
     Verdict verdict{};
     propose([&](Dispatcher& d) {
-      verdict = d.infer(DeviceId(0), ModelId(model), BucketId(0), batch_size, requests, {at(0), at(100)});
+      verdict = d.infer(DeviceId(device), ModelId(model), BucketId(0), batch_size, requests, {at(0), at(100)});
     });
     return verdict;
   }
@@ -93,7 +94,9 @@ class ControllerTest : public ::testing::Test {
     controller_->on_request({.id = RequestId(id), .model = ModelId(model), .deadline = deadline}, at(0));
   }
   void outcome(OutcomeStatus status = OutcomeStatus::kDone, TimePoint end = at(10)) {
-    const Action& action = sink_.actions.back();
+    outcome_of(Action(sink_.actions.back()), status, end);
+  }
+  void outcome_of(const Action& action, OutcomeStatus status, TimePoint end) {
     controller_->on_outcome({.action = action.id,
                              .type = action.type,
                              .device = action.device,
@@ -107,8 +110,8 @@ class ControllerTest : public ::testing::Test {
   }
   void lose() { controller_->lose_device(DeviceId(0), DeviceTrouble::kLink, at(20)); }
   void join(const std::vector<ModelId>& residents) { controller_->join_device(DeviceId(0), 4, residents, at(30)); }
-  void load_model(uint32_t model = 0) {
-    ASSERT_EQ(load(model), Verdict::kAccepted);
+  void load_model(uint32_t model = 0, uint32_t device = 0) {
+    ASSERT_EQ(load(model, device), Verdict::kAccepted);
     outcome();
   }
   const Completion& completion(uint64_t id) { return sink_.completions.at(RequestId(id)); }
@@ -198,19 +201,121 @@ TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
 }
 
-TEST_F(ControllerTest, ADeviceErrorEndsTheRequest) {
+// ---- Failures ----
+
+TEST_F(ControllerTest, AFailedRequestIsTriedAgainAFewTimes) {
   request(1);
+  request(2, 0, at(24));  // no time is left for it
   load_model();
-  infer({RequestId(1)});
+  ASSERT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2), Verdict::kAccepted);
   outcome(OutcomeStatus::kFailed, at(20));
+  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(sink_.completions.contains(RequestId(1)));
+    ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted) << "there is no other device";
+    outcome(OutcomeStatus::kFailed, at(20));
+  }
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
 }
 
-TEST_F(ControllerTest, AFailedLoadEndsTheRequestsThatNobodyElseCanServe) {
+TEST_F(ControllerTest, ACopyThatFailsIsUnloadedWhereAnotherDeviceCouldServe) {
+  controller_->add_device(4, at(0));
+  for (uint64_t id = 1; id <= 3; ++id) request(id);
+  load_model();
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
+  const Action second = sink_.actions.back();
+  outcome_of(sink_.actions[1], OutcomeStatus::kFailed, at(10));
+  EXPECT_EQ(infer({RequestId(3)}), Verdict::kNotPlaced);
+  EXPECT_EQ(controller_->cluster().copies[0], 0u);
+  EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 1u);
+  EXPECT_EQ(sink_.actions.size(), 3u) << "the second still runs";
+
+  outcome_of(second, OutcomeStatus::kDone, at(15));
+  EXPECT_TRUE(completion(2).served());
+  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
+  EXPECT_EQ(controller_->cluster().device(DeviceId(0)).free_pages(), 4u);
+  outcome(OutcomeStatus::kDone, at(16));
+  EXPECT_EQ(load(0, 0, at(109)), Verdict::kBackingOff);
+  EXPECT_EQ(load(0, 0, at(110)), Verdict::kAccepted);
+
+  load_model(0, 1);
+  ASSERT_EQ(infer({RequestId(1)}, 0, 1, 1), Verdict::kAccepted);
+  outcome();
+  EXPECT_TRUE(completion(1).served());
+}
+
+TEST_F(ControllerTest, ACopyThatIsSetAsideIsGoneWithItsModelOrDevice) {
+  controller_->add_device(4, at(0));
+  request(1);
+  request(2);
+  load_model();
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
+  outcome_of(sink_.actions[1], OutcomeStatus::kFailed, at(10));
+  controller_->remove_model(ModelId(0), at(15));
+  EXPECT_FALSE(controller_->model_gone(ModelId(0)));
+  lose();
+  EXPECT_TRUE(controller_->model_gone(ModelId(0)));
+}
+
+TEST_F(ControllerTest, AFailedLoadEndsTheRequestsThatNoDeviceCouldServe) {
   request(1);
   ASSERT_EQ(load(0), Verdict::kAccepted);
   outcome(OutcomeStatus::kFailed, at(10));
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+  EXPECT_EQ(load(0, 0, at(109)), Verdict::kBackingOff);
+  EXPECT_EQ(controller_->proposals_rejected(), 1u);
+  request(2);
+  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost) << "at once, and without another LOAD";
+  request(3, 1);
+  EXPECT_EQ(controller_->queued(), 1u) << "other models wait for theirs";
+
+  controller_->on_request({.id = RequestId(4), .model = ModelId(0), .deadline = at(500)}, at(110));
+  EXPECT_EQ(controller_->queued(), 2u) << "it may be mended";
+  ASSERT_EQ(load(0, 0, at(110)), Verdict::kAccepted);
+  outcome(OutcomeStatus::kFailed, at(120));
+  EXPECT_EQ(completion(4).refusal, Refusal::kWorkerLost);
+  EXPECT_EQ(load(0, 0, at(319)), Verdict::kBackingOff);
+  EXPECT_EQ(load(0, 0, at(320)), Verdict::kAccepted);
+}
+
+TEST_F(ControllerTest, AfterAFailedLoadRequestsWaitForADeviceThatCouldStillServe) {
+  controller_->add_device(4, at(0));
+  request(1);
+  ASSERT_EQ(load(0), Verdict::kAccepted);
+  outcome(OutcomeStatus::kFailed, at(10));
+  EXPECT_EQ(controller_->queued(), 1u);
+  ASSERT_EQ(load(0, 1, at(11)), Verdict::kAccepted);
+  request(2);
+  EXPECT_EQ(controller_->queued(), 2u) << "it is loading there";
+  outcome(OutcomeStatus::kFailed, at(20));
+  EXPECT_EQ(controller_->queued(), 0u);
+  EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost);
+}
+
+TEST_F(ControllerTest, ThePolicyIsWokenWhenABackOffEnds) {
+  ASSERT_EQ(load(0), Verdict::kAccepted);
+  outcome(OutcomeStatus::kFailed, at(10));
+  EXPECT_EQ(controller_->turn(at(10)), at(110));
+  const int changes = scheduler_->device_changes;
+  EXPECT_TRUE(controller_->turn(at(110)).is_infinite());
+  EXPECT_EQ(scheduler_->device_changes, changes + 1);
+}
+
+TEST_F(ControllerTest, WhatHasFailedIsForgottenWithModelAndDevice) {
+  ASSERT_EQ(load(0), Verdict::kAccepted);
+  outcome(OutcomeStatus::kFailed, at(10));
+  ASSERT_EQ(load(1), Verdict::kAccepted);
+  outcome(OutcomeStatus::kFailed, at(10));
+  auto model = std::make_shared<ModelInfo>(controller_->cluster().model(ModelId(0)));
+  controller_->remove_model(ModelId(0), at(15));
+  controller_->add_model(model, at(15));
+  EXPECT_EQ(load(0, 0, at(16)), Verdict::kAccepted);
+  EXPECT_EQ(unload(0), Verdict::kInUse);
+  lose();
+  join({});
+  EXPECT_EQ(load(1, 0, at(30)), Verdict::kAccepted);
 }
 
 TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {

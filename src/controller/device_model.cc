@@ -120,6 +120,12 @@ void DeviceModel::unload_refused(ModelId model, uint32_t pages) {
   free_pages_ -= pages;
 }
 
+void DeviceModel::put_aside(ModelId model) {
+  State& s = state(model);
+  FOLIOT_CHECK(s.residency == Residency::kLoaded);
+  s.set_aside = true;
+}
+
 void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end) {
   State& s = state(model);
   FOLIOT_CHECK(s.infers > 0);

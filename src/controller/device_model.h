@@ -59,7 +59,7 @@ class DeviceModel {
   bool up() const { return state_ == DeviceState::kUp; }
   uint32_t page_count() const { return up() ? page_count_ : 0; }
   uint32_t free_pages() const { return up() ? pages_free() : 0; }
-  Residency residency(ModelId model) const { return up() ? held(model) : Residency::kAbsent; }
+  Residency residency(ModelId model) const { return up() && !set_aside(model) ? held(model) : Residency::kAbsent; }
   // When a loading model is expected to be loaded.
   TimePoint loaded_at(ModelId model) const { return state(model).loaded_at; }
   // INFERs sent and without an outcome.
@@ -75,7 +75,9 @@ class DeviceModel {
   uint32_t pages_used() const { return page_count_ - pages_free(); }
   uint32_t pages_total() const { return page_count_; }
   Residency held(ModelId model) const { return state(model).residency; }
-  std::vector<ModelId> loaded() const;  // ascending
+  std::vector<ModelId> loaded() const;  // ascending; also those that are set aside
+  // Loaded, and not to be used any more.
+  bool set_aside(ModelId model) const { return state(model).set_aside; }
   // When the first INFER or LOAD is over if it takes so many times as long as
   // expected; infinite if there is none.
   TimePoint first_end(int64_t times) const { return std::min(exec_.first_end(times), load_.first_end(times)); }
@@ -100,9 +102,14 @@ class DeviceModel {
   void unload_refused(ModelId model, uint32_t pages);
   void infer_over(ActionId id, ModelId model, TimePoint end);
 
+  // From now on policies do not see the model, which takes its pages until it is
+  // unloaded. REQUIRES: it is loaded.
+  void put_aside(ModelId model);
+
  private:
   struct State {
     Residency residency = Residency::kAbsent;
+    bool set_aside = false;
     uint32_t infers = 0;
     TimePoint loaded_at;
     TimePoint last_used;

@@ -14,17 +14,18 @@ constexpr Duration kRecent = Duration::seconds(2);
 void Health::on_join(DeviceId id, TimePoint now) {
   if (id.value() >= devices_.size()) devices_.resize(id.value() + 1);
   Device& device = devices_[id.value()];
-  device = {.heard = now, .fences = device.fences};
+  device = {.heard = now, .loads_unproven = device.loads_unproven, .fences = device.fences};
   next_check_ = std::min(next_check_, now + options_.check_interval);
 }
 
 void Health::on_lost(DeviceId id, DeviceTrouble trouble, TimePoint now) {
-  if (trouble != DeviceTrouble::kSlow) return;
+  if (trouble != DeviceTrouble::kSlow && trouble != DeviceTrouble::kFailing) return;
   Device& device = devices_[id.value()];
   Duration wait = options_.back_off;
   for (uint32_t i = 0; i < device.fences && wait < options_.back_off_max; ++i) wait = wait * 2;
   ++device.fences;
-  device.out_for_slowness = true;
+  device.fenced_for_quality = true;
+  device.loads_unproven = device.loads_unproven || failing(device, device.load_failures);
   device.may_join = now + std::min(wait, options_.back_off_max);
 }
 
@@ -47,7 +48,29 @@ void Health::on_exec(DeviceId id, Duration seed, Duration measured, TimePoint no
   }
   device.slow = 0;
   device.slow_excess = Duration();
-  if (device.fences > 0 && ++device.normal >= options_.probation_outcomes) device.fences = 0;
+  if (device.fences > 0 && ++device.normal >= options_.probation_outcomes && !device.loads_unproven) device.fences = 0;
+}
+
+void Health::on_result(DeviceId id, ActionType type, ModelId model, bool failed, TimePoint now) {
+  Device& device = devices_[id.value()];
+  Failures& failures = type == ActionType::kLoad ? device.load_failures : device.exec_failures;
+  if (!failed) {
+    failures.count = 0;
+    failures.models.clear();
+    if (type == ActionType::kLoad) device.loads_unproven = false;
+    if (type == ActionType::kInfer) device.models_that_run.insert(model.value());
+    return;
+  }
+  device.models_that_run.erase(model.value());
+  device.normal = 0;
+  ++failures.count;
+  const bool known = std::find(failures.models.begin(), failures.models.end(), model) != failures.models.end();
+  if (!known && failures.models.size() < options_.failing_models) failures.models.push_back(model);
+  if (failing(device)) next_check_ = std::min(next_check_, now);
+}
+
+void Health::forget_model(ModelId model) {
+  for (Device& device : devices_) device.models_that_run.erase(model.value());
 }
 
 double Health::peers_ratio(DeviceId own, TimePoint now) const {
@@ -110,11 +133,12 @@ std::vector<Health::Finding> Health::check(TimePoint now) {
   if (now < next_check_) return findings;
   if (now - next_check_ > options_.away_min) here_since_ = now;
   next_check_ = now + options_.check_interval;
-  bool slow_found = false;  // one at a time, so that the rest can be counted
+  bool fenced = false;  // for quality: one at a time, so that the rest can be counted
   for (const DeviceModel& device : cluster_.devices) {
     if (device.state() == DeviceState::kLost) continue;
     const Finding finding = find(device, now);
-    if (finding.trouble == DeviceTrouble::kSlow && std::exchange(slow_found, true)) continue;
+    const bool for_quality = finding.trouble == DeviceTrouble::kSlow || finding.trouble == DeviceTrouble::kFailing;
+    if (for_quality && std::exchange(fenced, true)) continue;
     const bool news = finding.state != device.state();
     if (news && (device.state() != DeviceState::kDraining || finding.state == DeviceState::kLost)) {
       findings.push_back(finding);
@@ -129,6 +153,9 @@ Health::Finding Health::find(const DeviceModel& device, TimePoint now) const {
   const Duration overdue = now - std::max(device.first_end(options_.overdue_factor), here_since_);
   if (silent >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kSilent};
   if (overdue >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kOverdue};
+  if (failing(known) && others_are_well(device.id()) && others_suffice(device.id())) {
+    return {device.id(), DeviceState::kLost, DeviceTrouble::kFailing};
+  }
   if (slow(known, now) && others_suffice(device.id())) return {device.id(), DeviceState::kLost, DeviceTrouble::kSlow};
   if (now < known.late_until) return {device.id(), DeviceState::kSuspected, DeviceTrouble::kLate};
   if (silent >= options_.suspect_after) return {device.id(), DeviceState::kSuspected, DeviceTrouble::kSilent};
@@ -143,14 +170,37 @@ bool Health::slow(const Device& device, TimePoint now) const {
   return much || long_since;
 }
 
-// So many others are up as would then be out for being slow.
+bool Health::failing(const Device& device) const {
+  return failing(device, device.load_failures) || failing(device, device.exec_failures);
+}
+
+bool Health::failing(const Device& device, const Failures& failures) const {
+  const bool probation = device.fences > 0;
+  const uint32_t outcomes = probation ? options_.probation_failures : options_.failing_outcomes;
+  const uint32_t models = probation ? options_.probation_failing_models : options_.failing_models;
+  return failures.count >= outcomes && (failures.models.size() >= models || device.models_that_run.empty());
+}
+
+// Most of those that are up.
+bool Health::others_are_well(DeviceId id) const {
+  size_t up = 0;
+  size_t well = 0;
+  for (const DeviceModel& other : cluster_.devices) {
+    if (other.id() == id || !other.up()) continue;
+    ++up;
+    if (!failing(devices_[other.id().value()])) ++well;
+  }
+  return 2 * well > up;
+}
+
+// So many others are up as would then be out for being slow or failing.
 bool Health::others_suffice(DeviceId id) const {
   size_t up = 0;
   size_t out = 1;
   for (const DeviceModel& other : cluster_.devices) {
     if (other.id() == id) continue;
     if (other.up()) ++up;
-    if (other.state() == DeviceState::kLost && devices_[other.id().value()].out_for_slowness) ++out;
+    if (other.state() == DeviceState::kLost && devices_[other.id().value()].fenced_for_quality) ++out;
   }
   return up >= out;
 }

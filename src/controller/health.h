@@ -1,7 +1,7 @@
 // Health: finds out which devices can no longer be relied on, from what is heard of
 // them and when.
 //
-// Four rules, each with its parameters below:
+// Five rules, each with its parameters below:
 //   owing   A device owes a word at all times (workers send heartbeats), and the
 //           outcome of an action that has taken `overdue_factor` times as long as
 //           expected. One that owes something for `suspect_after` is suspected: it
@@ -14,6 +14,13 @@
 //           wrong estimate makes none (seeds do not learn), and a cluster that is slow
 //           as a whole has nobody who is slower than the others. No more than half of
 //           the devices are ever fenced for this: slow is better than not at all.
+//   failing A device that reports errors is fenced when its last `failing_outcomes`
+//           LOADs, or its last so many EXECs, all failed and those of most others did
+//           not: provided that they were of `failing_models` models, or that no other
+//           model has run on it since it joined. A model whose package is damaged there
+//           is no reason to lose the others, and that it fails again and again proves
+//           nothing: LoadBackOff keeps it away. No more than half of the devices are
+//           fenced for being slow or failing.
 //   late    A report is late if it comes `late_min` after what it tells of. After
 //           `late_reports` in a row, the last of them `late_factor` times as late as the
 //           last one of most others, the device's link is a bad one: windows pass while
@@ -22,9 +29,10 @@
 //           `late_pause_max`. No more than half of the devices at a time.
 //   away    When the controller itself was away for longer than it sleeps, whatever
 //           was not heard meanwhile is nobody's fault.
-// A device that was slow may come back after `back_off`, doubled each time up to
-// `back_off_max`. It is then on probation: two slow EXECs in a row fence it again,
-// until `probation_outcomes` were not slow.
+// A device that was slow or failing may come back after `back_off`, doubled each time up
+// to `back_off_max`. It is then on probation: two slow EXECs in a row fence it again, or
+// two failures of different models, until `probation_outcomes` EXECs were well and, if
+// LOADs had failed, one of them was.
 //
 // A state machine like the controller, of which it is a part.
 #ifndef FOLIOT_CONTROLLER_HEALTH_H_
@@ -34,8 +42,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/bit_set.h"
 #include "base/time.h"
 #include "controller/cluster.h"
+#include "core/action.h"
 #include "core/device_state.h"
 
 namespace foliot {
@@ -54,6 +64,12 @@ struct HealthOptions {
   uint32_t slow_outcomes_few = 3;
   Duration slow_time = Duration::seconds(1);
 
+  // Errors come from devices, not from load, so few are enough; more than the requests of
+  // one batch may return, so that no batch is the only evidence. Three models: one or two
+  // damaged packages are nothing unusual, and cost less than the device would.
+  uint32_t failing_outcomes = 5;
+  uint32_t failing_models = 3;
+
   Duration late_min = Duration::milliseconds(20);
   double late_factor = 4;
   uint32_t late_reports = 3;
@@ -63,6 +79,8 @@ struct HealthOptions {
   Duration back_off = Duration::seconds(1);
   Duration back_off_max = Duration::seconds(60);
   uint32_t probation_slow_outcomes = 2;
+  uint32_t probation_failures = 2;
+  uint32_t probation_failing_models = 2;
   uint32_t probation_outcomes = 20;
 };
 
@@ -76,6 +94,10 @@ class Health {
   void on_lost(DeviceId device, DeviceTrouble trouble, TimePoint now);
   void on_heard(DeviceId device, TimePoint now) { devices_[device.value()].heard = now; }
   void on_exec(DeviceId device, Duration seed, Duration measured, TimePoint now);
+  // A LOAD or an EXEC has begun and is over. on_exec() follows for an EXEC that did not fail.
+  void on_result(DeviceId device, ActionType type, ModelId model, bool failed, TimePoint now);
+  // Its id is another model's from now on.
+  void forget_model(ModelId model);
   // An outcome, of what was over at `end`, is here.
   void on_report(DeviceId device, TimePoint end, TimePoint now);
 
@@ -95,6 +117,11 @@ class Health {
 
  private:
   static constexpr uint32_t kRatios = 5;
+  // In a row, of one type of action.
+  struct Failures {
+    uint32_t count = 0;
+    std::vector<ModelId> models;  // different ones, as many as are asked for
+  };
   struct Device {
     TimePoint heard;
     // Of its last EXECs, how many times as long as their seeds they took.
@@ -105,19 +132,26 @@ class Health {
     uint32_t slow = 0;
     TimePoint slow_since;
     Duration slow_excess;
+    Failures load_failures;
+    Failures exec_failures;
+    BitSet models_that_run;  // whose last EXEC succeeded, and no LOAD has failed since
     // Of its last report; late ones in a row, and what they cost it.
     Duration lateness;
     uint32_t late = 0;
     Duration late_pause;
     TimePoint late_until;
-    bool out_for_slowness = false;
-    uint32_t fences = 0;  // for slowness, one after the other
-    uint32_t normal = 0;  // EXECs on probation that were not slow
+    bool fenced_for_quality = false;  // for being slow or failing
+    bool loads_unproven = false;      // it was fenced when its LOADs failed, and none has succeeded since
+    uint32_t fences = 0;              // for quality, one after the other
+    uint32_t normal = 0;              // EXECs on probation that were not slow and did not fail
     TimePoint may_join;
   };
 
   Finding find(const DeviceModel& device, TimePoint now) const;
   bool slow(const Device& device, TimePoint now) const;
+  bool failing(const Device& device) const;
+  bool failing(const Device& device, const Failures& failures) const;
+  bool others_are_well(DeviceId device) const;
   bool others_suffice(DeviceId device) const;
   // How many times as long as their seeds EXECs take on the others; at least 1.
   double peers_ratio(DeviceId device, TimePoint now) const;

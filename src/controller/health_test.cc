@@ -50,6 +50,15 @@ class HealthTest : public ::testing::Test {
     health_->on_join(id, at(now_));
   }
   void exec(DeviceId id, double times, int64_t when) { health_->on_exec(id, kSeed, kSeed.scaled(times), at(when)); }
+  void fail(DeviceId id, ActionType type, const std::vector<uint32_t>& models) {
+    for (const uint32_t model : models) health_->on_result(id, type, ModelId(model), true, at(now_));
+  }
+  void succeed(DeviceId id, ActionType type, const std::vector<uint32_t>& models) {
+    for (const uint32_t model : models) {
+      health_->on_result(id, type, ModelId(model), false, at(now_));
+      if (type == ActionType::kInfer) exec(id, 1, now_);
+    }
+  }
   // Every device reports, `late` by so many milliseconds, so many times in a row.
   void report(DeviceId late, int64_t by_ms, int times = 3) {
     for (int i = 0; i < times; ++i) {
@@ -175,6 +184,108 @@ TEST_F(HealthTest, ProbationIsShortForWhoIsStillSlow) {
   for (int i = 0; i < 20; ++i) exec(kFirst, 1, now_);
   for (int i = 0; i < 2; ++i) exec(kFirst, 10, now_);
   run_until(4100);
+  EXPECT_EQ(state(), DeviceState::kUp) << "it is trusted again";
+}
+
+// ---- Failures ----
+
+TEST_F(HealthTest, ADeviceThatFailsWhereOthersDoNotIsFencedAtOnce) {
+  for (const ActionType type : {ActionType::kLoad, ActionType::kInfer}) {
+    make(2);
+    run_until(now_);
+    succeed(kFirst, ActionType::kInfer, {1, 2, 3, 4});
+    succeed(DeviceId(1), type, {1, 2, 3});
+    fail(kFirst, type, {1, 2, 1, 3});
+    run_until(now_);
+    ASSERT_EQ(state(), DeviceState::kUp) << "four may be chance";
+    fail(kFirst, type, {2});
+    EXPECT_EQ(health_->next_check(), at(now_)) << "it takes all the work";
+    run_until(now_);
+    EXPECT_EQ(state(), DeviceState::kLost);
+    EXPECT_EQ(findings_.back().trouble, DeviceTrouble::kFailing);
+    EXPECT_EQ(state(DeviceId(1)), DeviceState::kUp);
+  }
+}
+
+TEST_F(HealthTest, OneSuccessIsEnoughToBeWell) {
+  for (int i = 0; i < 20; ++i) {
+    fail(kFirst, ActionType::kLoad, {1, 2, 3, 4});
+    succeed(kFirst, ActionType::kLoad, {5});
+    run_until(now_);
+  }
+  EXPECT_TRUE(findings_.empty());
+}
+
+// LOADs of the others need not come, since they are loaded.
+TEST_F(HealthTest, DamagedModelsAreNoReasonWhereOthersRun) {
+  succeed(kFirst, ActionType::kInfer, {3});
+  for (int i = 0; i < 50; ++i) {
+    fail(kFirst, ActionType::kLoad, {1, 2});
+    fail(kFirst, ActionType::kInfer, {1, 2});
+    run_until(now_);
+  }
+  EXPECT_TRUE(findings_.empty());
+  health_->forget_model(ModelId(3));
+  fail(kFirst, ActionType::kLoad, {1});
+  run_until(now_);
+  EXPECT_EQ(state(), DeviceState::kLost) << "nothing runs on it any more";
+}
+
+TEST_F(HealthTest, LoadsThatAllFailAreAReasonThoughOtherModelsRun) {
+  for (uint32_t model = 1; model <= 5; ++model) {
+    succeed(kFirst, ActionType::kInfer, {9});
+    fail(kFirst, ActionType::kLoad, {model});
+  }
+  run_until(now_);
+  EXPECT_EQ(findings_.back().trouble, DeviceTrouble::kFailing);
+}
+
+TEST_F(HealthTest, WhereThereAreFewModelsTheyAreEnough) {
+  succeed(kFirst, ActionType::kInfer, {1});
+  fail(kFirst, ActionType::kInfer, {1, 1, 1, 1, 1});
+  run_until(now_);
+  EXPECT_EQ(state(), DeviceState::kLost);
+}
+
+TEST_F(HealthTest, NoMoreThanHalfAreFencedForFailing) {
+  for (uint32_t d = 0; d < 4; ++d) fail(DeviceId(d), ActionType::kLoad, {1, 2, 3, 4, 5, 6});
+  run_until(now_ + 500);
+  EXPECT_TRUE(findings_.empty()) << "all fail alike";
+  for (uint32_t d = 2; d < 4; ++d) succeed(DeviceId(d), ActionType::kLoad, {1});
+  run_until(now_ + 500);
+  EXPECT_EQ(findings_.size(), 2u) << "those that still fail";
+  fail(DeviceId(2), ActionType::kLoad, {1, 2, 3, 4, 5, 6});
+  run_until(now_ + 500);
+  EXPECT_EQ(state(DeviceId(2)), DeviceState::kUp);
+  make(1);
+  fail(kFirst, ActionType::kLoad, {1, 2, 3, 4, 5, 6});
+  run_until(now_ + 500);
+  EXPECT_EQ(state(), DeviceState::kUp) << "there is no other";
+}
+
+TEST_F(HealthTest, ProbationIsShortForWhatStillFails) {
+  fail(kFirst, ActionType::kLoad, {1, 2, 3, 4, 5});
+  run_until(100);
+  ASSERT_EQ(state(), DeviceState::kLost);
+  EXPECT_EQ(health_->may_join(kFirst), at(1000));
+
+  run_until(1050);
+  rejoin(kFirst);
+  succeed(kFirst, ActionType::kInfer, std::vector<uint32_t>(50, 1));
+  fail(kFirst, ActionType::kLoad, {2});
+  run_until(now_ + 50);
+  EXPECT_EQ(state(), DeviceState::kUp);
+  fail(kFirst, ActionType::kLoad, {3});
+  run_until(now_ + 50);
+  ASSERT_EQ(state(), DeviceState::kLost) << "no LOAD has succeeded";
+  EXPECT_GE(health_->may_join(kFirst), at(3000)) << "twice as long";
+
+  run_until(4000);
+  rejoin(kFirst);
+  succeed(kFirst, ActionType::kLoad, {1});
+  succeed(kFirst, ActionType::kInfer, std::vector<uint32_t>(20, 1));
+  fail(kFirst, ActionType::kLoad, {2, 3});
+  run_until(now_ + 50);
   EXPECT_EQ(state(), DeviceState::kUp) << "it is trusted again";
 }
 

@@ -35,6 +35,7 @@ enum class Verdict : uint8_t {
   kNotPlaced,      // INFER or UNLOAD of a model that is not there
   kAlreadyPlaced,  // LOAD of a model that is there
   kNoPages,        // LOAD of more pages than are free
+  kBackingOff,     // LOAD of a model that has failed there a short while ago
   kInUse,          // UNLOAD of a model that is loading or has INFERs outstanding
   kBusy,           // as many actions outstanding as the device takes
   kBadWindow,      // latest is before earliest or in the past
@@ -75,7 +76,8 @@ class Scheduler {
   virtual void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) = 0;
   // A device has come, is no longer up, or is up again: the Cluster says how many
   // pages it has now and what they hold. Of a lost one, the outcomes (kLost) of what
-  // it had to do follow.
+  // it had to do follow. Likewise when a copy is set aside because an EXEC of it has
+  // failed, and when a model that has failed on the device may be loaded there again.
   virtual void on_device_changed(DeviceId device, TimePoint now) = 0;
   virtual void on_model_added(const ModelInfo& model, TimePoint now) = 0;
   // None of its requests is queued any more.

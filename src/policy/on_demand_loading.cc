@@ -112,7 +112,7 @@ std::vector<DeviceId> OnDemandLoading::targets(ModelId model, TimePoint now) con
   std::vector<DeviceId> found;
   for (const DeviceModel& device : cluster_.devices) {
     if (device.loads_outstanding() < kLoadsOutstandingMax && device.page_count() >= pages &&
-        device.residency(model) == Residency::kAbsent) {
+        device.residency(model) == Residency::kAbsent && cluster_.may_load(device.id(), model, now)) {
       found.push_back(device.id());
     }
   }

@@ -55,11 +55,16 @@ class PolicyStage {
     dispatcher_.now = at(when);
     dispatcher_.actions.clear();
     dispatcher_.refused.clear();
+    for (const DeviceId device : dispatcher_.take_ended_back_offs()) {
+      scheduler_->on_device_changed(device, dispatcher_.now);
+    }
     wake_ = scheduler_->plan(at(when), dispatcher_);
     return dispatcher_.actions;
   }
   // When it wanted to be woken after the last plan(), in ms.
   double wake() const { return (wake_ - TimePoint()).to_milliseconds(); }
+  // LOADs that it proposed within a back-off.
+  uint32_t backing_off() const { return dispatcher_.backing_off; }
   const std::vector<RequestId>& refused() const { return dispatcher_.refused; }
 
   // An action is over at `when`, after `duration`.
@@ -67,6 +72,13 @@ class PolicyStage {
     dispatcher_.now = at(when);
     dispatcher_.finish(action);
     over(action, duration);
+  }
+
+  // A LOAD fails at `when`.
+  void fail(const Action& load, double when) {
+    dispatcher_.now = at(when);
+    dispatcher_.fail_load(load);
+    over(load, Duration(), OutcomeStatus::kFailed);
   }
 
   // The ids of a batch's requests.
@@ -77,11 +89,12 @@ class PolicyStage {
   }
 
  private:
-  void over(const Action& action, Duration duration) {
+  void over(const Action& action, Duration duration, OutcomeStatus status = OutcomeStatus::kDone) {
     const Outcome outcome{.action = action.id,
                           .type = action.type,
                           .device = action.device,
                           .model = action.model,
+                          .status = status,
                           .end = dispatcher_.now,
                           .duration = duration};
     scheduler_->on_outcome(action, outcome, dispatcher_.now);

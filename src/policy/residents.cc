@@ -36,6 +36,7 @@ std::vector<ModelId> Residents::on_device_changed(DeviceId id) {
   const DeviceModel& device = cluster_.device(id);
   if (device.up()) {
     for (const ModelId model : device.loaded()) {
+      if (device.set_aside(model)) continue;
       add(id, model);
       models.push_back(model);
     }

@@ -52,6 +52,10 @@ class TestDispatcher : public Dispatcher {
     if (cluster_.placed(device, model)) return Verdict::kAlreadyPlaced;
     const uint32_t pages = cluster_.model(model).pages;
     if (pages > cluster_.device(device).free_pages()) return Verdict::kNoPages;
+    if (!cluster_.may_load(device, model, now)) {
+      ++backing_off;
+      return Verdict::kBackingOff;
+    }
     begin({.type = ActionType::kLoad, .device = device, .model = model, .earliest = window.earliest});
     at(device).sent_load(actions.back().id, model, pages, now, cluster_.estimator.load(device, model), now);
     return Verdict::kAccepted;
@@ -97,6 +101,12 @@ class TestDispatcher : public Dispatcher {
     finish(actions.back());
     return actions.back();
   }
+  // The action, a LOAD, failed.
+  void fail_load(const Action& action) {
+    at(action.device).load_over(action.id, action.model, cluster_.model(action.model).pages, false, now);
+    cluster_.load_back_off.on_failure(action.device, action.model, now);
+  }
+  std::vector<DeviceId> take_ended_back_offs() { return cluster_.load_back_off.take_ended(now); }
   // The worker refused the last action, an UNLOAD; returns it.
   const Action& refuse_unload() {
     const Action& action = actions.back();
@@ -116,6 +126,7 @@ class TestDispatcher : public Dispatcher {
   TimePoint now;
   std::vector<Action> actions;
   std::vector<RequestId> refused;
+  uint32_t backing_off = 0;  // LOADs that were turned down for this
 
  private:
   DeviceModel& at(DeviceId device) { return cluster_.devices[device.value()]; }

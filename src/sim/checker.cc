@@ -20,6 +20,7 @@ Checker::Device& Checker::device(DeviceId id) {
 void Checker::on_model(const ModelInfo& model) {
   if (model.id.value() >= pages_of_.size()) pages_of_.resize(model.id.value() + 1);
   pages_of_[model.id.value()] = model.pages;
+  for (Device& device : devices_) device.failed_loads.erase(model.id);
 }
 
 void Checker::on_request(const Request& request, TimePoint /*now*/) {
@@ -34,7 +35,13 @@ void Checker::on_action(const Action& action, TimePoint now) {
   FOLIOT_CHECK(action.earliest <= action.latest && now <= action.latest);
   const DeviceState state = device(action.device).state;
   FOLIOT_CHECK(state == DeviceState::kUp || (state != DeviceState::kLost && action.type == ActionType::kUnload));
+  for (const BatchRows::Row& row : action.rows)
+    FOLIOT_CHECK(++infers_[row.request.value()] <= options_.returns_max + 1);
   check_order(action);
+  if (action.type != ActionType::kLoad) return;
+  const auto& failed = device(action.device).failed_loads;
+  const auto before = failed.find(action.model);
+  FOLIOT_CHECK(before == failed.end() || now - before->second >= options_.load_back_off);
 }
 
 // Of each kind of equals the last one that is sent has overtaken what still waits before it.
@@ -56,9 +63,13 @@ void Checker::check_order(const Action& infer) {
   }
 }
 
-void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
+void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id.value()));
   FOLIOT_CHECK((outcome.status == OutcomeStatus::kLost) == (device(action.device).state == DeviceState::kLost));
+  if (outcome.status == OutcomeStatus::kFailed) {
+    ++failures_;
+    if (action.type == ActionType::kLoad) device(action.device).failed_loads[action.model] = now;
+  }
   if (!outcome.done()) {
     // Those that are not answered now wait again, in their old places.
     for (const BatchRows::Row& row : action.rows) waiting_.emplace(*open_.find(row.request.value()), 0);
@@ -97,6 +108,7 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
     ++refused_[static_cast<size_t>(completion.refusal)];
   }
   open_.erase(completion.id.value());
+  infers_.erase(completion.id.value());
 }
 
 void Checker::on_device(const DeviceChange& change, TimePoint /*now*/) {
@@ -104,6 +116,7 @@ void Checker::on_device(const DeviceChange& change, TimePoint /*now*/) {
   d.state = change.state;
   if (change.state != DeviceState::kLost && !change.joined) return;
   d.loaded.clear();
+  d.failed_loads.clear();
   d.pages = 0;
   if (!change.joined) return;
   d.pages_total = std::numeric_limits<uint32_t>::max();  // until on_pages(), which follows

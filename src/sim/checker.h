@@ -1,7 +1,8 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
 // every request is answered exactly once; no answer after its deadline counts as
 // good; executors do one thing at a time, inside its window; pages balance; a
-// device that is not up gets no work, and a lost one has no say; of requests that are
+// device that is not up gets no work, and a lost one has no say; no request is sent more
+// often than it may return; no LOAD comes again sooner than a back-off after it failed; of requests that are
 // equals, of one model, bucket and deadline, none waits while more than one batch of
 // later ones is sent. Later is what arrived later, or, where that is the same, was
 // admitted later.
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/time.h"
 #include "core/observer.h"
 
 namespace foliot {
@@ -26,8 +28,15 @@ namespace foliot {
 enum class ExecutorKind : uint8_t { kLoad, kInput, kExec, kOutput };
 inline constexpr size_t kExecutorKinds = 4;
 
+struct CheckerOptions {
+  uint32_t returns_max = 3;
+  Duration load_back_off = Duration::milliseconds(100);  // after the first failure
+};
+
 class Checker : public Observer {
  public:
+  explicit Checker(const CheckerOptions& options = {}) : options_(options) {}
+
   void on_model(const ModelInfo& model) override;
   void on_request(const Request& request, TimePoint now) override;
   void on_action(const Action& action, TimePoint now) override;
@@ -44,6 +53,7 @@ class Checker : public Observer {
   uint64_t requests() const { return requests_; }
   uint64_t served() const { return served_; }
   uint64_t refused(Refusal reason) const { return refused_[static_cast<size_t>(reason)]; }
+  uint64_t failures() const { return failures_; }
   uint64_t loads() const { return loads_; }
   uint64_t execs() const { return execs_; }
 
@@ -55,6 +65,7 @@ class Checker : public Observer {
     uint64_t pages = 0;        // of the loaded models
     uint32_t pages_total = 0;
     DeviceState state = DeviceState::kUp;
+    std::map<ModelId, TimePoint> failed_loads;  // since it joined: the last of each model
   };
   // Equals stand together, in the order in which they are to be served.
   struct Turn {
@@ -72,7 +83,9 @@ class Checker : public Observer {
   void set_loaded(Device& device, ModelId model, bool loaded);
   void check_order(const Action& infer);
 
-  FlatMap<Turn> open_;  // by RequestId
+  const CheckerOptions options_;
+  FlatMap<Turn> open_;        // by RequestId
+  FlatMap<uint32_t> infers_;  // by RequestId: how often it was sent
   // Requests that are in no action, and how many batches have overtaken each.
   std::map<Turn, uint32_t> waiting_;
   FlatMap<uint8_t> actions_;  // ActionId, of those without an outcome
@@ -83,6 +96,7 @@ class Checker : public Observer {
   uint64_t served_ = 0;
   uint64_t loads_ = 0;
   uint64_t execs_ = 0;
+  uint64_t failures_ = 0;
 };
 
 }  // namespace foliot

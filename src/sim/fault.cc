@@ -21,6 +21,7 @@ std::string_view to_string(FaultKind kind) {
     case FaultKind::kDelay: return "delay";
     case FaultKind::kPartition: return "partition";
     case FaultKind::kDrain: return "drain";
+    case FaultKind::kFail: return "fail";
     case FaultKind::kAway: return "away";
   }
   FOLIOT_CHECK(false);
@@ -45,6 +46,9 @@ Status check_faults(const std::vector<Fault>& faults, uint32_t devices, Duration
     if (fault.at < Duration() || fault.end() > duration) return wrong("it must lie within the duration");
     if (fault.kind == FaultKind::kSlow && !(fault.factor > 1)) return wrong("factor must be above 1");
     if (fault.kind == FaultKind::kDelay && fault.delay <= Duration()) return wrong("delay must be above 0");
+    if (fault.kind == FaultKind::kFail && !fault.loads_fail && !fault.execs_fail) {
+      return wrong("LOADs, EXECs or both must fail");
+    }
     for (size_t j = 0; j < i; ++j) {
       if (faults[j].device == fault.device && faults[j].at < fault.end() && fault.at < faults[j].end()) {
         return wrong(fmt::format("fault {} of the same device is not over", j + 1));
@@ -62,6 +66,11 @@ std::vector<Fault> draw_faults(const RandomFaults& options, uint32_t devices, Du
                 .device = static_cast<uint32_t>(random.below(devices)),
                 .at = from + kPause.scaled(0.5 * random.uniform()),
                 .length = options.length_min + (options.length_max - options.length_min).scaled(random.uniform())};
+    if (fault.kind == FaultKind::kFail) {
+      const uint64_t which = random.below(3);
+      fault.loads_fail = which != 0;
+      fault.execs_fail = which != 1;
+    }
     if (fault.end() + kPause > to) break;
     faults.push_back(fault);
     from = fault.end() + kPause;

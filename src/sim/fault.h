@@ -22,6 +22,7 @@ enum class FaultKind : uint8_t {
   kDelay,      // every message takes `delay` longer
   kPartition,  // no message gets through; those under way arrive when it is over
   kDrain,      // it says that it leaves; at the end another one comes, with empty pages
+  kFail,       // LOADs, EXECs or both fail as soon as they begin
   kAway,       // the controller gives it no work: the least that any fault costs
 };
 inline constexpr FaultKind kFaultKindLast = FaultKind::kAway;
@@ -35,6 +36,8 @@ struct Fault {
   Duration length;
   double factor = 10;                           // kSlow: above 1
   Duration delay = Duration::milliseconds(50);  // kDelay: above 0
+  bool loads_fail = true;                       // kFail: these, EXECs, or both
+  bool execs_fail = true;
 
   Duration end() const { return at + length; }
 };
@@ -42,19 +45,20 @@ struct Fault {
 // How many, of which kinds, and how long.
 struct RandomFaults {
   uint32_t count = 0;
-  std::vector<FaultKind> kinds{FaultKind::kKill,  FaultKind::kFreeze,    FaultKind::kSlow,
-                               FaultKind::kDelay, FaultKind::kPartition, FaultKind::kDrain};
+  std::vector<FaultKind> kinds{FaultKind::kKill,      FaultKind::kFreeze, FaultKind::kSlow, FaultKind::kDelay,
+                               FaultKind::kPartition, FaultKind::kDrain,  FaultKind::kFail};
   Duration length_min = Duration::milliseconds(50);
   Duration length_max = Duration::seconds(2);
 };
 
 // Errors: kInvalidArgument naming the fault by its number, from 1: a device that is
-// not there, a length that is not above 0, an end after `duration`, two at a time on
+// not there, a length that is not above 0, nothing that fails, an end after `duration`, two at a time on
 // one device.
 Status check_faults(const std::vector<Fault>& faults, uint32_t devices, Duration duration);
 
 // Faults drawn between `from` and `to`, one after another with pauses of 1 s at
-// least, so that there is something to recover from; as many of `count` as fit.
+// least, so that there is something to recover from; as many of `count` as fit. Of
+// those of kFail a third each fail LOADs, EXECs and both.
 std::vector<Fault> draw_faults(const RandomFaults& options, uint32_t devices, Duration from, Duration to,
                                Random random);
 

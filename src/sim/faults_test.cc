@@ -55,18 +55,22 @@ TEST_P(FaultsTest, AlmostAllThatCouldBeMetIs) {
   EXPECT_LE(report.recovery_max(), GetParam().recovery_max);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FaultsTest,
-                         ::testing::Values(Case{{.kind = FaultKind::kKill, .length = ms(1500)}, 0.99, ms(300)},
-                                           Case{{.kind = FaultKind::kFreeze, .length = ms(60)}, 0.99, ms(300)},
-                                           Case{{.kind = FaultKind::kFreeze, .length = ms(1500)}, 0.97, ms(700)},
-                                           Case{{.kind = FaultKind::kSlow, .length = ms(1900)}, 0.97, ms(1000)},
-                                           Case{{.kind = FaultKind::kDelay, .length = ms(1500)}, 0.9, ms(1600)},
-                                           Case{{.kind = FaultKind::kPartition, .length = ms(300)}, 0.97, ms(500)},
-                                           Case{{.kind = FaultKind::kPartition, .length = ms(1500)}, 0.97, ms(700)},
-                                           Case{{.kind = FaultKind::kDrain, .length = ms(1500)}, 0.999, ms(100)}),
-                         [](const auto& parameter) {
-                           return std::string(to_string(parameter.param.fault.kind)) + std::to_string(parameter.index);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, FaultsTest,
+    ::testing::Values(Case{{.kind = FaultKind::kKill, .length = ms(1500)}, 0.99, ms(300)},
+                      Case{{.kind = FaultKind::kFreeze, .length = ms(60)}, 0.99, ms(300)},
+                      Case{{.kind = FaultKind::kFreeze, .length = ms(1500)}, 0.97, ms(700)},
+                      Case{{.kind = FaultKind::kSlow, .length = ms(1900)}, 0.97, ms(1000)},
+                      Case{{.kind = FaultKind::kDelay, .length = ms(1500)}, 0.9, ms(1600)},
+                      Case{{.kind = FaultKind::kPartition, .length = ms(300)}, 0.97, ms(500)},
+                      Case{{.kind = FaultKind::kPartition, .length = ms(1500)}, 0.97, ms(700)},
+                      Case{{.kind = FaultKind::kDrain, .length = ms(1500)}, 0.999, ms(100)},
+                      Case{{.kind = FaultKind::kFail, .length = ms(1500)}, 0.99, ms(300)},
+                      Case{{.kind = FaultKind::kFail, .length = ms(1500), .loads_fail = false}, 0.99, ms(300)},
+                      Case{{.kind = FaultKind::kFail, .length = ms(1500), .execs_fail = false}, 0.99, ms(300)}),
+    [](const auto& parameter) {
+      return std::string(to_string(parameter.param.fault.kind)) + std::to_string(parameter.index);
+    });
 
 TEST(FaultSchedulesTest, AHundredSchedulesDrawnAtRandom) {
   uint64_t met = 0;
@@ -96,6 +100,8 @@ TEST(FaultSchedulesTest, SaysWhatIsWrongWithASchedule) {
   EXPECT_EQ(message({{.at = ms(4000), .length = ms(1001)}}), "fault 1 (kill): it must lie within the duration");
   EXPECT_EQ(message({{.kind = FaultKind::kSlow, .length = ms(1), .factor = 1}}),
             "fault 1 (slow): factor must be above 1");
+  EXPECT_EQ(message({{.kind = FaultKind::kFail, .length = ms(1), .loads_fail = false, .execs_fail = false}}),
+            "fault 1 (fail): LOADs, EXECs or both must fail");
   EXPECT_EQ(message({{.length = ms(10)}, {.kind = FaultKind::kDrain, .at = ms(9), .length = ms(1)}}),
             "fault 2 (drain): fault 1 of the same device is not over");
 }

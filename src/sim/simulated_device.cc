@@ -8,6 +8,9 @@
 namespace foliot {
 namespace {
 
+// Of a LOAD or an EXEC that fails.
+constexpr Duration kFailure = Duration::microseconds(10);
+
 // Draws only where there is jitter.
 template <typename Draw>
 Duration jittery(Duration scale, Draw draw) {
@@ -39,8 +42,14 @@ Duration SimulatedDevice::duration(std::string_view executor, const Action& acti
     return noise_.copy * static_cast<int64_t>(action.rows.size());
   }
   if (action.type == ActionType::kUnload) return Duration();
+  if (action.type == ActionType::kLoad ? load_fails(action.model) : execs_fail_) return kFailure;
   const Duration duration = measured(action, now);
   return slowdown_ == 1 ? duration : duration.scaled(slowdown_);
+}
+
+void SimulatedDevice::set_failing(bool loads, bool execs) {
+  loads_fail_ = loads;
+  execs_fail_ = execs;
 }
 
 // Of LOAD and EXEC, without what is wrong with the device.
@@ -85,6 +94,7 @@ Duration SimulatedDevice::noisy(Duration duration, double deviation, Duration ji
 }
 
 Status SimulatedDevice::load(ModelId model, std::span<const PageIndex> pages) {
+  if (load_fails(model)) return Status::internal("the simulated device fails");
   if (model.value() >= loaded_.size()) loaded_.resize(model.value() + 1);
   std::vector<PageIndex>& held = loaded_[model.value()];
   FOLIOT_CHECK(held.empty() && !pages.empty() && pages.size() == models_[model.value()]->pages);
@@ -109,7 +119,7 @@ void SimulatedDevice::input(const InferWork& /*work*/) {}
 
 Status SimulatedDevice::exec(const InferWork& work) {
   FOLIOT_CHECK(is_loaded(work.action.model));
-  return Status();
+  return execs_fail_ ? Status::internal("the simulated device fails") : Status();
 }
 
 void SimulatedDevice::output(const InferWork& /*work*/) {}

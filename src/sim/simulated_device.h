@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +60,10 @@ class SimulatedDevice : public Engine {
 
   // From now on EXEC and LOAD take so many times as long.
   void set_slowdown(double factor) { slowdown_ = factor; }
+  // From now on LOADs, or EXECs, fail as soon as they have begun.
+  void set_failing(bool loads, bool execs);
+  // From now on LOADs of this model do.
+  void damage(ModelId model) { damaged_.insert(model); }
   // How long this piece of work of this executor takes when it begins at `now`.
   Duration duration(std::string_view executor, const Action& action, TimePoint now);
 
@@ -71,6 +76,7 @@ class SimulatedDevice : public Engine {
  private:
   Duration measured(const Action& action, TimePoint now);
   bool is_loaded(ModelId model) const { return model.value() < loaded_.size() && !loaded_[model.value()].empty(); }
+  bool load_fails(ModelId model) const { return loads_fail_ || damaged_.contains(model); }
   void use_page(PageIndex page, bool use);
   Duration noisy(Duration duration, double deviation, Duration jitter);
   Duration at_measured_speed(Duration duration, TimePoint now) const;
@@ -79,6 +85,9 @@ class SimulatedDevice : public Engine {
   Random random_;
   double drift_ = 1;
   double slowdown_ = 1;
+  bool loads_fail_ = false;
+  bool execs_fail_ = false;
+  std::set<ModelId> damaged_;
   std::vector<std::shared_ptr<const ModelInfo>> models_;
   std::vector<std::vector<PageIndex>> loaded_;  // by ModelId; empty: not loaded
   std::vector<bool> pages_in_use_;              // by PageIndex

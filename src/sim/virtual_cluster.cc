@@ -10,6 +10,8 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       options_(options),
       on_completion_(std::move(on_completion)),
       random_(options.seed),
+      checker_(
+          {.returns_max = options.controller.returns_max, .load_back_off = options.controller.load_back_off.first}),
       controller_(options.controller, make_scheduler, *this, *this) {
   controller_.add_observer(checker_);
   controller_.add_observer(hash_);
@@ -164,6 +166,7 @@ void VirtualCluster::begin(const Fault& fault) {
     case FaultKind::kFreeze: return worker.freeze();
     case FaultKind::kSlow: return worker.set_slowdown(fault.factor);
     case FaultKind::kDelay: return worker.set_extra_delay(fault.delay);
+    case FaultKind::kFail: return worker.set_failing(fault.loads_fail, fault.execs_fail);
     case FaultKind::kPartition: return worker.set_link_up(false);
     case FaultKind::kDrain: return worker.leave();
     case FaultKind::kAway: controller_.drain_device(DeviceId(fault.device), loop_.now()); return schedule_turn();
@@ -177,6 +180,7 @@ void VirtualCluster::end(const Fault& fault) {
     case FaultKind::kFreeze: return worker.resume();
     case FaultKind::kSlow: return worker.set_slowdown(1);
     case FaultKind::kDelay: return worker.set_extra_delay(Duration());
+    case FaultKind::kFail: return worker.set_failing(false, false);
     case FaultKind::kPartition: return worker.set_link_up(true);
     case FaultKind::kDrain: return worker.start();
     case FaultKind::kAway: controller_.resume_device(DeviceId(fault.device), loop_.now()); return schedule_turn();

@@ -56,6 +56,8 @@ class VirtualCluster : private CompletionSink,
   // What is to go wrong, counted from now. REQUIRES: check_faults() is ok, and there
   // are none yet.
   void schedule(std::vector<Fault> faults);
+  // From now on LOADs of the model fail on this device, until its process is another.
+  void damage(DeviceId device, ModelId model) { workers_[device.value()]->damage(model); }
 
   Controller& controller() { return controller_; }
   Checker& checker() { return checker_; }

@@ -175,6 +175,10 @@ void VirtualWorker::resume() {
 
 void VirtualWorker::set_slowdown(double factor) { process_->device.set_slowdown(factor); }
 
+void VirtualWorker::set_failing(bool loads, bool execs) { process_->device.set_failing(loads, execs); }
+
+void VirtualWorker::damage(ModelId model) { process_->device.damage(model); }
+
 void VirtualWorker::set_link_up(bool up) {
   link_up_ = up;
   block_lines();

@@ -103,6 +103,8 @@ class VirtualWorker : private OutcomeSink {
   void freeze();
   void resume();
   void set_slowdown(double factor);
+  void set_failing(bool loads, bool execs);
+  void damage(ModelId model);
   void set_extra_delay(Duration delay) { extra_delay_ = delay; }
   void set_link_up(bool up);
   void leave();

@@ -271,7 +271,7 @@ Result<Welcome> ControllerService::register_worker(WorkerConversation& worker, c
   for (size_t i = 0; i < count; ++i) {
     if (const Duration wait = controller_.may_join(devices[i]) - now; wait > Duration()) {
       return Status::unavailable(
-          fmt::format("it was given up for being slow, and may come back in {:.1f} s", wait.to_seconds()));
+          fmt::format("it was fenced for being slow or failing, and may come back in {:.1f} s", wait.to_seconds()));
     }
     uint64_t pages = 0;
     for (const uint32_t position : registration.residents[i]) pages += registration.models[position].pages;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/schedulers.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
@@ -64,8 +66,18 @@ Status read_noise(TomlReader& reader, NoiseOptions& noise) {
 
 std::optional<FaultKind> read_fault_kind(TomlReader& reader, std::string_view key, const std::string& name) {
   const std::optional<FaultKind> kind = parse_fault_kind(name);
-  if (!kind) reader.fail(key, "must be kill, freeze, slow, delay, partition, drain or away");
+  if (!kind) reader.fail(key, "must be kill, freeze, slow, delay, partition, drain, fail or away");
   return kind;
+}
+
+void read_failing_actions(TomlReader& reader, Fault& fault) {
+  std::vector<std::string> actions;
+  reader.texts("actions", actions);
+  if (actions.empty()) return;  // both
+  fault.loads_fail = std::ranges::count(actions, "load") > 0;
+  fault.execs_fail = std::ranges::count(actions, "exec") > 0;
+  const bool others = std::ranges::any_of(actions, [](const auto& name) { return name != "load" && name != "exec"; });
+  if (others) reader.fail("actions", "must be load, exec or both");
 }
 
 Status read_fault(TomlReader& reader, std::vector<Fault>& faults) {
@@ -79,6 +91,7 @@ Status read_fault(TomlReader& reader, std::vector<Fault>& faults) {
   if (fault.length <= Duration()) reader.fail("needs a length");
   if (fault.kind == FaultKind::kSlow) reader.positive("factor", fault.factor);
   if (fault.kind == FaultKind::kDelay) reader.positive("delay", fault.delay);
+  if (fault.kind == FaultKind::kFail) read_failing_actions(reader, fault);
   faults.push_back(fault);
   return reader.finish();
 }

@@ -97,16 +97,19 @@ std::vector<DeviceId> LoadPlanner::free_devices(TimePoint now) {
   return devices;
 }
 
-std::optional<ModelId> LoadPlanner::choose(const DeviceModel& device) const {
+std::optional<ModelId> LoadPlanner::choose(const DeviceModel& device, TimePoint now) const {
   for (const auto& [negated, model] : priorities_) {
-    if (!cluster_.placed(device.id(), model) && cluster_.model(model).pages <= device.page_count()) return model;
+    if (!cluster_.placed(device.id(), model) && cluster_.model(model).pages <= device.page_count() &&
+        cluster_.may_load(device.id(), model, now)) {
+      return model;
+    }
   }
   return std::nullopt;
 }
 
 bool LoadPlanner::load_one(const DeviceModel& device, TimePoint now, Dispatcher& dispatcher) {
   if (device.loads_outstanding() >= cluster_.loads_outstanding_max) return false;
-  const std::optional<ModelId> model = choose(device);
+  const std::optional<ModelId> model = choose(device, now);
   if (!model) return false;
   const auto any = [](ModelId) { return true; };
   if (!residents_.make_room(device.id(), cluster_.model(*model).pages, any, dispatcher)) {

@@ -60,7 +60,7 @@ class LoadPlanner {
   void allocate(ModelId model);
   // The free LOAD executors, those on the least loaded devices first.
   std::vector<DeviceId> free_devices(TimePoint now);
-  std::optional<ModelId> choose(const DeviceModel& device) const;
+  std::optional<ModelId> choose(const DeviceModel& device, TimePoint now) const;
   // False if there is nothing to be loaded on the device now.
   bool load_one(const DeviceModel& device, TimePoint now, Dispatcher& dispatcher);
 

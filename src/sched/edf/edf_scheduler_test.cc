@@ -34,5 +34,24 @@ TEST(EdfSchedulerTest, UsesEveryDeviceThatHoldsTheModel) {
   EXPECT_EQ(sent[1].device, DeviceId(2));
 }
 
+TEST(EdfSchedulerTest, LoadsAModelThatFailedOnAnotherDeviceAndLaterThereAgain) {
+  PolicyStage stage([](const Cluster& cluster) { return make_edf_scheduler(cluster); }, 2);
+  const ModelId a = stage.add_model({});
+  stage.request(a, 0, 1000);
+  const auto first = stage.plan(0);
+  ASSERT_EQ(first.size(), 1u);
+  stage.fail(first[0], 1);
+  const auto second = stage.plan(1);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].type, ActionType::kLoad);
+  EXPECT_NE(second[0].device, first[0].device);
+  stage.fail(second[0], 11);
+  for (double now = 11; now < 101; now += 10) EXPECT_TRUE(stage.plan(now).empty()) << now;
+  const auto third = stage.plan(101);
+  ASSERT_EQ(third.size(), 1u);
+  EXPECT_EQ(third[0].device, first[0].device) << "where the back-off is over";
+  EXPECT_EQ(stage.backing_off(), 0u);
+}
+
 }  // namespace
 }  // namespace foliot::edf

@@ -49,7 +49,7 @@ void FoliotScheduler::on_withdrawn(const Request& request, TimePoint /*now*/) {
   if (std::erase_if(unmeetable_, same) == 0) board_.remove(request);
 }
 
-void FoliotScheduler::on_outcome(const Action& action, const Outcome& /*outcome*/, TimePoint now) {
+void FoliotScheduler::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   const uint32_t device = action.device.value();
   loads_.on_measured(action.model);
   switch (action.type) {
@@ -60,6 +60,9 @@ void FoliotScheduler::on_outcome(const Action& action, const Outcome& /*outcome*
     case ActionType::kLoad:
       loads_.on_load_over(action.device, now);
       board_.load_over(action.device, action.model);
+      if (outcome.status == OutcomeStatus::kFailed && board_.absent().contains(action.model.value())) {
+        loads_.on_load_failed(action.model);
+      }
       if (free_.contains(device)) due_.push_back(action.device);
       touch(action.model);
       break;

@@ -121,7 +121,7 @@ bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& di
   double best_score = 0;
   const Duration backlog = board_.backlog(device, now);
   for (const Wanted& wanted : wanted_) {
-    if (backlog > wanted.backlog_max || board_.cluster().placed(device, wanted.model)) continue;
+    if (backlog > wanted.backlog_max || !may_load(device, wanted.model, now)) continue;
     const Duration load = board_.cluster().estimator.load(device, wanted.model);
     const double score = wanted.factor * board_.model(wanted.model).weight * served_by_load(device, wanted.model, now) /
                          std::max(load.to_seconds(), 1e-6);
@@ -160,7 +160,7 @@ std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, Need need,
     if (!free_.contains(id) || (need.room && !roomy_.contains(id)) || (need.pool && !pool_.contains(device))) continue;
     const DeviceModel& facts = board_.cluster().device(device);
     if (need.room && facts.free_pages() < pages) continue;
-    if (facts.residency(wanted.model) != Residency::kAbsent) continue;
+    if (!may_load(device, wanted.model, now)) continue;
     ++compared;
     const Duration backlog = board_.backlog(device, now) + (facts.load_available(now) - now);
     if (backlog > wanted.backlog_max || (best && backlog >= least)) continue;
@@ -189,6 +189,11 @@ uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now)
     }
   }
   return static_cast<uint32_t>(most);
+}
+
+bool LoadPlanner::may_load(DeviceId device, ModelId model, TimePoint now) const {
+  const Cluster& cluster = board_.cluster();
+  return !cluster.placed(device, model) && cluster.may_load(device, model, now);
 }
 
 bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max, TimePoint now,
@@ -375,15 +380,23 @@ void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
     const DeviceId device(*id);
     if (board_.cluster().device(device).loads_outstanding() > 0) continue;
     bool loaded = false;
-    while (!loaded && !prefetches_.empty()) {
-      const Prefetch next = prefetches_.back();
-      prefetches_.pop_back();
+    while (const std::optional<Prefetch> next = loaded ? std::nullopt : take_prefetch(device, now)) {
       loaded =
-          board_.absent().contains(next.model.value()) && load(device, next.model, next.value / 2, now, dispatcher);
+          board_.absent().contains(next->model.value()) && load(device, next->model, next->value / 2, now, dispatcher);
     }
     if (loaded || (never_loaded_.empty() && !copies)) continue;
     if (roomy_.contains(*id) && pool_.contains(device)) fill_free_pages(device, now, dispatcher);
   }
+}
+
+std::optional<LoadPlanner::Prefetch> LoadPlanner::take_prefetch(DeviceId device, TimePoint now) {
+  const auto found = std::find_if(prefetches_.rbegin(), prefetches_.rend(), [&](const Prefetch& prefetch) {
+    return board_.cluster().may_load(device, prefetch.model, now);
+  });
+  if (found == prefetches_.rend()) return std::nullopt;
+  const Prefetch taken = *found;
+  prefetches_.erase(std::prev(found.base()));
+  return taken;
 }
 
 // With the first model that was never loaded, and then with another copy of the
@@ -391,11 +404,18 @@ void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
 void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   const uint32_t room = board_.cluster().device(device).free_pages();
   std::optional<uint32_t> filler = never_loaded_.next(0);
+  for (; filler; filler = never_loaded_.next(*filler + 1)) {
+    if (!board_.absent().contains(*filler)) {
+      never_loaded_.erase(*filler);  // a device has joined with it
+    } else if (board_.cluster().may_load(device, ModelId(*filler), now)) {
+      break;
+    }
+  }
   if (!filler) {
     uint32_t most = 0;
     board_.waiting().for_each([&](uint32_t id) {
       const ModelState& state = board_.model(ModelId(id));
-      if (state.loading > 0 || state.queued <= most || state.holders.contains(device.value())) return;
+      if (state.loading > 0 || state.queued <= most || !may_load(device, ModelId(id), now)) return;
       filler = id;
       most = state.queued;
     });

@@ -43,6 +43,8 @@ class LoadPlanner {
   void on_device_changed(DeviceId device, TimePoint now);
   // A LOAD is over, and the device may take another.
   void on_load_over(DeviceId device, TimePoint now);
+  // A LOAD failed: free pages elsewhere may be filled with the model.
+  void on_load_failed(ModelId model) { never_loaded_.insert(model.value()); }
 
   // Sends LOADs (and the UNLOADs that they need) until each device has enough to
   // do. Returns when to be called again at the latest.
@@ -99,6 +101,8 @@ class LoadPlanner {
   std::optional<Evictable> take_least_missed(DeviceId device, TimePoint now);
   // Requests that one batch could still serve, were the model loaded next.
   uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
+  // It neither holds nor loads the model, and may load it.
+  bool may_load(DeviceId device, ModelId model, TimePoint now) const;
   bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
   bool make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher);
 
@@ -107,6 +111,8 @@ class LoadPlanner {
   // slack() of an absent model.
   Duration known_slack(DeviceId device, ModelId model);
   void prefetch(TimePoint now, Dispatcher& dispatcher);
+  // The most valuable that the device may load is taken off prefetches_.
+  std::optional<Prefetch> take_prefetch(DeviceId device, TimePoint now);
   void fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher);
 
   Board& board_;
