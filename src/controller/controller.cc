@@ -352,6 +352,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
     dequeue(row);
     action.rows.add({id, row.request.payload});
   }
+  fair_share_.on_sent(action);
   cluster_.devices[device.value()].sent_infer(action.id, model, window.earliest, action.expected, turn_now_);
   send(action);
   return Verdict::kAccepted;
@@ -513,7 +514,7 @@ void Controller::dequeue(Tracked& tracked) {
   FOLIOT_CHECK(tracked.queued && queued_ > 0);
   tracked.queued = false;
   --queued_;
-  fair_share_.on_taken(tracked.request.model, tracked.work);
+  fair_share_.on_taken(tracked.request, tracked.work);
 }
 
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {
