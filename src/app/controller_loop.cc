@@ -5,8 +5,9 @@
 namespace foliot {
 namespace {
 
-// Beside a submit and a cancel of each request in flight: outcomes, of which
-// there are as many as actions outstanding, and changes of models.
+// Beside a submit and two cancels (by its client, and for another) of each request in
+// flight: outcomes, of which there are as many as actions outstanding, and changes of
+// models.
 constexpr size_t kOtherEvents = 4096;
 
 }  // namespace
@@ -15,7 +16,7 @@ ControllerLoop::ControllerLoop(const ControllerOptions& options, const Controlle
                                ActionSink& actions, CompletionSink& completions, uint32_t requests_max)
     : controller_(options, make_scheduler, actions, completions),
       handler_(controller_),
-      loop_({.thread = {.name = "controller"}, .inbox_capacity = size_t{2} * requests_max + kOtherEvents}, handler_) {}
+      loop_({.thread = {.name = "controller"}, .inbox_capacity = size_t{3} * requests_max + kOtherEvents}, handler_) {}
 
 ControllerLoop::~ControllerLoop() { stop(); }
 
@@ -23,7 +24,7 @@ Status ControllerLoop::start() { return loop_.start(); }
 void ControllerLoop::stop() { loop_.stop(); }
 
 void ControllerLoop::submit(const Request& request) { post(request); }
-void ControllerLoop::cancel(RequestId request) { post(Cancel{request}); }
+void ControllerLoop::cancel(RequestId request, Refusal reason) { post(Cancel{request, reason}); }
 void ControllerLoop::report(const Outcome& outcome) { post(outcome); }
 void ControllerLoop::add_model(std::shared_ptr<const ModelInfo> model) { post(AddModel{std::move(model)}); }
 void ControllerLoop::extend_model(std::shared_ptr<const ModelInfo> model) { post(ExtendModel{std::move(model)}); }

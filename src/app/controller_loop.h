@@ -33,7 +33,7 @@ class ControllerLoop : public RequestSink, public OutcomeSink, public ModelSink 
   void stop();
 
   void submit(const Request& request) override;
-  void cancel(RequestId request) override;
+  void cancel(RequestId request, Refusal reason) override;
   void report(const Outcome& outcome) override;
   Status check(const ModelInfo& /*model*/) const override { return Status(); }
   void add_model(std::shared_ptr<const ModelInfo> model) override;
@@ -45,6 +45,7 @@ class ControllerLoop : public RequestSink, public OutcomeSink, public ModelSink 
  private:
   struct Cancel {
     RequestId id;
+    Refusal reason;
   };
   struct AddModel {
     std::shared_ptr<const ModelInfo> model;
@@ -68,7 +69,7 @@ class ControllerLoop : public RequestSink, public OutcomeSink, public ModelSink 
    private:
     void handle(Drain&, TimePoint now) { controller_.drain(now); }
     void handle(Request& request, TimePoint now) { controller_.on_request(request, now); }
-    void handle(Cancel& cancel, TimePoint now) { controller_.on_cancel(cancel.id, now); }
+    void handle(Cancel& cancel, TimePoint now) { controller_.on_cancel(cancel.id, cancel.reason, now); }
     void handle(Outcome& outcome, TimePoint now) { controller_.on_outcome(outcome, now); }
     void handle(AddModel& add, TimePoint now) { controller_.add_model(std::move(add.model), now); }
     void handle(ExtendModel& extend, TimePoint /*now*/) { controller_.extend_model(std::move(extend.model)); }

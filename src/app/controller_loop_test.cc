@@ -126,7 +126,7 @@ TEST_F(ControllerLoopTest, AnswersEveryRequestOfSeveralThreadsOnce) {
       for (uint64_t i = 0; i < kEach; ++i) {
         const uint64_t id = client * kEach + i;
         submit(id, static_cast<uint32_t>(id % kModels));
-        if (i % 50 == 0) loop_.cancel(RequestId(id));
+        if (i % 50 == 0) loop_.cancel(RequestId(id), Refusal::kCancelled);
         if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });

@@ -1,6 +1,7 @@
 #include "controller/controller.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -39,7 +40,16 @@ std::string_view to_string(Verdict verdict) {
 
 Controller::Controller(const ControllerOptions& options, const SchedulerFactory& make_scheduler, ActionSink& actions,
                        CompletionSink& completions)
-    : options_(options), actions_(actions), completions_(completions), fair_share_(cluster_) {
+    : options_(options),
+      actions_(actions),
+      completions_(completions),
+      fair_share_(cluster_),
+      queue_shares_({options.queued_max, std::numeric_limits<uint64_t>::max()},
+                    [this](const QueueShares::Entry& entry) {
+                      const Tracked* found = requests_.find(entry.id);
+                      return found != nullptr && found->queued && found->request.sequence == entry.sequence &&
+                             found->returns == entry.attempt;
+                    }) {
   cluster_.deadline_margin = options.deadline_margin;
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
@@ -224,7 +234,6 @@ void Controller::on_request(const Request& asked, TimePoint now) {
       request.bucket.value() >= cluster_.model(request.model).buckets.size()) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
   }
-  if (queued_ >= options_.queued_max) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   const bool nobody = std::all_of(cluster_.devices.begin(), cluster_.devices.end(),
                                   [](const DeviceModel& device) { return device.state() == DeviceState::kLost; });
   if (nobody || !could_serve(request.model, now)) return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
@@ -232,15 +241,17 @@ void Controller::on_request(const Request& asked, TimePoint now) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
   const bool cold = cluster_.copies[request.model.value()] == 0;
-  FOLIOT_CHECK(requests_.insert(request.id.value(), {.request = request, .cold_start = cold}));
-  enqueue(tracked(request.id), now);
+  const Tracked tracked{.request = request, .cold_start = cold};
+  if (!make_room(tracked, now)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
+  FOLIOT_CHECK(requests_.insert(request.id.value(), tracked));
+  enqueue(this->tracked(request.id), now);
 }
 
-void Controller::on_cancel(RequestId id, TimePoint now) {
+void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
   const Tracked* found = requests_.find(id.value());
   if (found == nullptr || !found->queued) return;
   scheduler_->on_withdrawn(found->request, now);
-  complete_refused(id, Refusal::kCancelled, TimePoint(), now);
+  complete_refused(id, reason, TimePoint(), now);
 }
 
 void Controller::drain(TimePoint now) {
@@ -360,6 +371,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
     dequeue(row);
     action.rows.add({id, row.request.payload});
   }
+  fair_share_.on_sent(action);
   cluster_.devices[device.value()].sent_infer(action.id, model, window.earliest, action.expected, turn_now_);
   send(action);
   return Verdict::kAccepted;
@@ -530,6 +542,7 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
   const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
   if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
     ++tracked.returns;
+    queue_shares_.add(entry_of(tracked));
     return enqueue(tracked, now);
   }
   const Refusal reason = draining_         ? Refusal::kDraining
@@ -567,7 +580,31 @@ void Controller::dequeue(Tracked& tracked) {
   FOLIOT_CHECK(tracked.queued && queued_ > 0);
   tracked.queued = false;
   --queued_;
-  fair_share_.on_taken(tracked.request.model, tracked.work);
+  fair_share_.on_taken(tracked.request, tracked.work);
+  if (!tracked.evicted) queue_shares_.remove(entry_of(tracked));
+}
+
+QueueShares::Entry Controller::entry_of(const Tracked& tracked) {
+  const Request& request = tracked.request;
+  return {.id = request.id.value(),
+          .sequence = request.sequence,
+          .attempt = tracked.returns,
+          .arrival = request.arrival,
+          .deadline = request.deadline,
+          .tenant = request.tenant,
+          .weight = request.tenant_weight};
+}
+
+bool Controller::make_room(const Tracked& newcomer, TimePoint now) {
+  evicted_.clear();
+  if (!queue_shares_.admit(entry_of(newcomer), evicted_)) return false;
+  for (const QueueShares::Entry& entry : evicted_) {
+    Tracked& evicted = tracked(RequestId(entry.id));
+    evicted.evicted = true;
+    scheduler_->on_withdrawn(evicted.request, now);
+    complete_refused(RequestId(entry.id), Refusal::kOverload, TimePoint(), now);
+  }
+  return true;
 }
 
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {

@@ -26,11 +26,14 @@
 #include "controller/scheduler.h"
 #include "core/observer.h"
 #include "core/ports.h"
+#include "core/queue_shares.h"
 
 namespace foliot {
 
 struct ControllerOptions {
-  // Requests waiting for an action; one more is refused as kOverload.
+  // Requests waiting for an action, among which classes and tenants have their shares
+  // (core/queue_shares.h). Who has to wait beyond that is refused as kOverload: the
+  // request that comes, or one that waits.
   uint32_t queued_max = 65536;
   // Actions of each kind that one device has outstanding.
   uint32_t infers_outstanding_max = 32;
@@ -86,7 +89,8 @@ class Controller : private Dispatcher {
   bool model_gone(ModelId model) const;
   // Gives the request its sequence number, whatever it brings.
   void on_request(const Request& request, TimePoint now);
-  void on_cancel(RequestId request, TimePoint now);
+  // Refuses the request, if it is queued, for this reason.
+  void on_cancel(RequestId request, Refusal reason, TimePoint now);
   // REQUIRES: of an action that is outstanding.
   void on_outcome(const Outcome& outcome, TimePoint now);
   // Refuses what is queued and all that comes after (kDraining).
@@ -110,6 +114,7 @@ class Controller : private Dispatcher {
     bool cold_start = false;
     uint32_t returns = 0;
     Duration work;  // of fair_share_
+    bool evicted = false;
   };
 
   Verdict load(DeviceId device, ModelId model, Window window) override;
@@ -149,6 +154,9 @@ class Controller : private Dispatcher {
   void give_back(Tracked& tracked, OutcomeStatus status, TimePoint now);
   // REQUIRES: it has no completion. Holds until a request comes or ends.
   Tracked& tracked(RequestId request);
+  static QueueShares::Entry entry_of(const Tracked& tracked);
+  // Makes room for the request; false if it is itself what there is no room for.
+  bool make_room(const Tracked& tracked, TimePoint now);
   void enqueue(Tracked& tracked, TimePoint now);
   void dequeue(Tracked& tracked);
   // Completes a queued request that the policy knows nothing of (any more).
@@ -167,6 +175,8 @@ class Controller : private Dispatcher {
   std::unique_ptr<Scheduler> scheduler_;
   std::optional<Health> health_;
   FairShare fair_share_;
+  QueueShares queue_shares_;
+  std::vector<QueueShares::Entry> evicted_;  // in make_room()
 
   FlatMap<Tracked> requests_;  // by RequestId: those that have no completion
   ActionTable actions_outstanding_;

@@ -323,9 +323,9 @@ TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {
   request(2);
   load_model();
   infer({RequestId(1)});
-  controller_->on_cancel(RequestId(1), at(1));
-  controller_->on_cancel(RequestId(2), at(1));
-  controller_->on_cancel(RequestId(3), at(1));
+  controller_->on_cancel(RequestId(1), Refusal::kCancelled, at(1));
+  controller_->on_cancel(RequestId(2), Refusal::kCancelled, at(1));
+  controller_->on_cancel(RequestId(3), Refusal::kCancelled, at(1));
   EXPECT_EQ(completion(2).refusal, Refusal::kCancelled);
   EXPECT_EQ(sink_.completions.size(), 1u);
   outcome(OutcomeStatus::kDone, at(50));
@@ -336,6 +336,35 @@ TEST_F(ControllerTest, BoundsItsQueue) {
   make({.queued_max = 2});
   for (uint64_t id = 1; id <= 3; ++id) request(id, 0, TimePoint::infinite_future());
   EXPECT_EQ(completion(3).refusal, Refusal::kOverload);
+  EXPECT_EQ(controller_->queued(), 2u);
+}
+
+TEST_F(ControllerTest, EvictsWhatCanWaitForWhatIsUrgent) {
+  make({.queued_max = 2});
+  request(1, 0, TimePoint::infinite_future());
+  request(2, 0, at(5000));
+  request(3, 0, at(60));
+  EXPECT_EQ(completion(1).refusal, Refusal::kOverload);
+  EXPECT_EQ(scheduler_->queued, (std::deque{RequestId(2), RequestId(3)}));
+  request(4, 0, at(50));
+  EXPECT_EQ(completion(2).refusal, Refusal::kOverload);
+  request(5, 0, at(60));
+  EXPECT_EQ(completion(5).refusal, Refusal::kOverload) << "no more urgent than what waits";
+  EXPECT_EQ(controller_->queued(), 2u);
+  EXPECT_FALSE(sink_.completions.contains(RequestId(3)));
+}
+
+// What a worker gave back waits again, and can be evicted like all else.
+TEST_F(ControllerTest, EvictsWhatCameBackFromAWorker) {
+  make({.queued_max = 2});
+  load_model();
+  request(1, 0, at(900));
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  outcome(OutcomeStatus::kTooLate, at(10));
+  request(2, 0, at(60));
+  EXPECT_EQ(controller_->queued(), 2u);
+  request(3, 0, at(60));
+  EXPECT_EQ(completion(1).refusal, Refusal::kOverload);
   EXPECT_EQ(controller_->queued(), 2u);
 }
 

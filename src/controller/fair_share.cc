@@ -28,6 +28,7 @@ std::optional<TimePoint> FairShare::turn_away(const Request& request, TimePoint 
   Tenant& tenant = tenant_of(request);
   tenant.weight = request.tenant_weight;
   tenant.seen = now;
+  backlog_.on_arrival(request, now);
   const Duration cost = backlog_.cost(request);
   tenant.asked += cost;
   if (tenants_.size() == 1 || within_share(tenant, cost, now)) return std::nullopt;
@@ -94,12 +95,11 @@ double FairShare::fair_level(double devices) const {
 
 Duration FairShare::on_waiting(const Request& request) {
   if (!used_) return Duration();
-  backlog_.add(request);
-  return backlog_.exec(request.model, request.bucket);
+  return backlog_.add(request);
 }
 
-void FairShare::on_taken(ModelId model, Duration work) {
-  if (work > Duration()) backlog_.remove(model, work);
+void FairShare::on_taken(const Request& request, Duration work) {
+  if (work > Duration()) backlog_.remove(request, work);
 }
 
 }  // namespace foliot

@@ -45,6 +45,10 @@ class FairShare {
   explicit FairShare(const Cluster& cluster) : cluster_(cluster), backlog_(cluster) {}
 
   void on_model_added(const ModelInfo& model) { backlog_.on_model_added(model); }
+  // After on_taken() of its rows.
+  void on_sent(const Action& action) {
+    if (used_) backlog_.on_sent(action);
+  }
   void on_exec(const Action& action, Duration exec) { backlog_.on_exec(action, exec); }
 
   // A request of a model that exists has come. nullopt: it is let in. Else it is to be
@@ -54,7 +58,7 @@ class FairShare {
   // A request waits from now on. Returns what on_taken() is to be told.
   Duration on_waiting(const Request& request);
   // It waits no longer. `work`: what on_waiting() returned.
-  void on_taken(ModelId model, Duration work);
+  void on_taken(const Request& request, Duration work);
 
  private:
   struct Tenant {

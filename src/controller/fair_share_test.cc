@@ -104,7 +104,7 @@ TEST_F(FairShareTest, WhatWaitedAndWasTakenCountsNoMore) {
   run(0, 2, 5000, 200);
   const Duration work = shares_.on_waiting({.model = ModelId(0)});
   wait(199);
-  for (int i = 0; i < 200; ++i) shares_.on_taken(ModelId(0), work);
+  for (int i = 0; i < 200; ++i) shares_.on_taken({.model = ModelId(0)}, work);
   EXPECT_EQ(run(2, 1, 5000, 200).first, 5000);
 }
 

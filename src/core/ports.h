@@ -18,9 +18,10 @@ class RequestSink {
   virtual ~RequestSink() = default;
   // Exactly one Completion follows for every submitted request.
   virtual void submit(const Request& request) = 0;
-  // The client went away; a queued request is completed as kCancelled, one that
-  // is already with a worker runs on. Unknown or completed ids are ignored.
-  virtual void cancel(RequestId request) = 0;
+  // A queued request is refused for this reason: kCancelled (the client went away) or
+  // kOverload (others take its place). One that is already with a worker runs on.
+  // Unknown or completed ids are ignored.
+  virtual void cancel(RequestId request, Refusal reason) = 0;
 };
 
 class CompletionSink {

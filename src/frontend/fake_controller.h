@@ -86,11 +86,11 @@ class FakeController : public RequestSink {
     changed_.notify_one();
     observed_.notify_all();
   }
-  void cancel(RequestId request) override {
+  void cancel(RequestId request, Refusal reason) override {
     std::lock_guard lock(mutex_);
     for (size_t i = 0; i < queue_.size(); ++i)
       if (queue_[i].id == request) {
-        gone_.push_back(queue_[i]);
+        gone_.emplace_back(queue_[i], reason);
         queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
         ++cancelled_;
         break;
@@ -104,7 +104,7 @@ class FakeController : public RequestSink {
  private:
   void run() {
     std::vector<Request> requests;
-    std::vector<Request> gone;
+    std::vector<std::pair<Request, Refusal>> gone;
     while (true) {
       Completion refusal;
       {
@@ -118,7 +118,7 @@ class FakeController : public RequestSink {
         refusal.earliest_completion = TimePoint() + earliest_;
       }
       for (const Request& request : requests) answer(request, refusal);
-      for (const Request& request : gone) answer(request, {.refusal = Refusal::kCancelled});
+      for (const auto& [request, reason] : gone) answer(request, {.refusal = reason});
       requests.clear();
       gone.clear();
     }
@@ -166,7 +166,7 @@ class FakeController : public RequestSink {
   std::string detail_;
   Duration earliest_;
   std::vector<Request> queue_;
-  std::vector<Request> gone_;
+  std::vector<std::pair<Request, Refusal>> gone_;
   std::vector<Request> submitted_;
   size_t cancelled_ = 0;
 };

@@ -136,6 +136,7 @@ class FrontendServer : public Frontend {
   FrontendServer(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now)
       : service_({.rows_max = options.requests_in_flight_max,
+                  .bytes_max = options.bodies_bytes_max,
                   .tensors = options.tensors,
                   .strict_readiness = options.strict_readiness,
                   .on_unknown_name = options.on_unknown_name},

@@ -43,8 +43,9 @@ struct FrontendOptions {
   uint64_t bodies_bytes_max = uint64_t{1} << 30;  // of all at a time, each for HTTP and for gRPC
   TensorLimits tensors;
   uint32_t header_bytes_max = 64 << 10;
-  uint32_t connections_max = 10240;                  // each for HTTP and for gRPC
-  uint32_t requests_in_flight_max = 16384;           // rows; more are refused as overload
+  uint32_t connections_max = 10240;  // each for HTTP and for gRPC
+  // Rows, among which classes and keys have their shares (frontend/payload_table.h).
+  uint32_t requests_in_flight_max = 16384;
   Duration idle_timeout = Duration::seconds(60);     // of connections between requests
   Duration request_timeout = Duration::seconds(60);  // for all of a request to come
   bool strict_readiness = false;                     // ready only while all models are served, not one at least

@@ -43,6 +43,7 @@ class GrpcInference {
     if (!decoded.ok()) return call_error(decoded.status());
     request_ = std::move(decoded).value();
     request_.query.arrival = service.now();
+    request_.query.body_bytes = message_.ByteSizeLong();
     request_.query.transport_deadline = deadline_of(context, request_.query.arrival);
     auto started =
         service.start(message_.model_name(), message_.model_version(), request_.query, tenant, mailbox, owner);

@@ -428,6 +428,7 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
   if (!json_bytes.ok()) return exchange.respond(error_response(json_bytes.status()));
   Result<JsonRequest> request = decoder_.decode(exchange.body(), *json_bytes);
   if (!request.ok()) return exchange.respond(error_response(request.status()));
+  request->query.body_bytes = exchange.body().size();
 
   auto inference = std::make_unique<HttpInference>(service_, exchange, std::move(request).value());
   const std::shared_ptr<Tenant> tenant = gate_.tenant_of(exchange.header("Authorization"));

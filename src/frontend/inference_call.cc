@@ -75,7 +75,11 @@ Result<std::optional<Duration>> parse_timeout(int64_t microseconds) {
 }
 
 InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const InferenceQuery& query)
-    : model_(std::move(model)), id_(query.id), arrival_(query.arrival), deadline_(deadline_of(query, *model_)) {}
+    : model_(std::move(model)),
+      id_(query.id),
+      arrival_(query.arrival),
+      deadline_(deadline_of(query, *model_)),
+      body_bytes_(query.body_bytes) {}
 
 Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const ModelInfo> model,
                                                            const InferenceQuery& query) {

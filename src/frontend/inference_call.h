@@ -41,6 +41,7 @@ struct InferenceQuery {
   std::vector<TensorView> inputs;
   std::vector<std::string_view> outputs;  // empty: all
   UnknownNamesOfRequest unknown;
+  uint64_t body_bytes = 0;  // of the message that it came in
 };
 
 // arrival + the tightest of the query's timeout, its transport's deadline and
@@ -67,6 +68,7 @@ class InferenceCall {
   BucketId bucket() const { return bucket_; }
   TimePoint arrival() const { return arrival_; }
   TimePoint deadline() const { return deadline_; }
+  uint64_t body_bytes() const { return body_bytes_; }
 
   // One row of an input, and where one row of an output belongs.
   std::span<const std::byte> input(uint32_t row, uint32_t index) const;
@@ -122,6 +124,7 @@ class InferenceCall {
   std::string id_;
   TimePoint arrival_;
   TimePoint deadline_;
+  uint64_t body_bytes_;
   uint32_t rows_ = 0;  // 0 until the first input is read
   BucketId bucket_;
   Dimensions dimensions_;  // what the client's variable dimensions are

@@ -16,7 +16,7 @@ InferenceService::InferenceService(const Options& options, const Catalog& catalo
       tensors_(options.tensors),
       strict_readiness_(options.strict_readiness),
       unknown_names_(options.on_unknown_name, metrics),
-      table_(options.rows_max) {}
+      table_(options.rows_max, options.bytes_max) {}
 
 Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name, std::string_view version) const {
   const Catalog::EntryPtr found = catalog_.find(name);
@@ -61,6 +61,9 @@ InferenceService::Started InferenceService::start(std::string_view model, std::s
   auto pending = std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox, owner, counters, metrics_,
                                                TenantLease(tenant, rows));
   if (pending->handles().empty()) return refuse(pending->call(), Refusal::kOverload, "too many requests in flight");
+  for (const PayloadHandle payload : pending->evicted()) {
+    requests_.cancel(RequestId(payload.value()), Refusal::kOverload);
+  }
   submit(*pending);
   return pending;
 }
@@ -94,7 +97,7 @@ void InferenceService::submit(const PendingCall& pending) {
 }
 
 void InferenceService::cancel(const PendingCall& pending) {
-  for (PayloadHandle payload : pending.handles()) requests_.cancel(RequestId(payload.value()));
+  for (PayloadHandle payload : pending.handles()) requests_.cancel(RequestId(payload.value()), Refusal::kCancelled);
 }
 
 void InferenceService::complete(const Completion& completion) {

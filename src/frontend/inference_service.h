@@ -31,7 +31,8 @@ namespace foliot {
 class InferenceService : public CompletionSink {
  public:
   struct Options {
-    uint32_t rows_max = 0;  // in flight at once
+    uint32_t rows_max = 0;   // in flight at once
+    uint64_t bytes_max = 0;  // of the bodies that they came in
     TensorLimits tensors;
     bool strict_readiness = false;
     // Takes a line for the log, once for each unknown name; must not block.

@@ -1,39 +1,83 @@
 #include "frontend/payload_table.h"
 
+#include <utility>
+
 #include "base/check.h"
+#include "core/action.h"
 #include "frontend/pending_call.h"
 
 namespace foliot {
 namespace {
 
-uint32_t slot_of(PayloadHandle payload) { return static_cast<uint32_t>(payload.value()); }
 uint32_t generation_of(PayloadHandle payload) { return static_cast<uint32_t>(payload.value() >> 32); }
+
+// What of so much may be taken before others are evicted; all of it where what is kept
+// would not hold the largest call.
+constexpr uint64_t kKeptPart = 8;
+uint64_t without_kept(uint64_t all, uint64_t call_max) {
+  return all / kKeptPart >= call_max ? all - all / kKeptPart : all;
+}
+
+QueueShares::Entry entry_of(const PendingCall& pending) {
+  const InferenceCall& call = pending.call();
+  QueueShares::Entry entry{
+      .amount = {call.rows(), call.body_bytes()}, .arrival = call.arrival(), .deadline = call.deadline()};
+  if (const Tenant* tenant = pending.tenant()) {
+    entry.tenant = tenant->id();
+    entry.weight = tenant->weight();
+  }
+  return entry;
+}
 
 }  // namespace
 
-PayloadTable::PayloadTable(uint32_t capacity) : slots_(capacity) {
+PayloadTable::PayloadTable(uint32_t capacity, uint64_t bytes_max)
+    : slots_(capacity),
+      claims_(capacity),
+      shares_({without_kept(capacity, kBatchSizeMax), without_kept(bytes_max, 1)},
+              [this](const QueueShares::Entry& entry) {
+                const Claim& claim = claims_[slot_of(PayloadHandle(entry.id))];
+                return claim.counted && claim.entry.id == entry.id;
+              }) {
   free_.reserve(capacity);
   for (uint32_t i = capacity; i > 0; --i) free_.push_back(i - 1);
 }
 
-bool PayloadTable::acquire(PendingCall& call, std::span<PayloadHandle> handles) {
+bool PayloadTable::acquire(PendingCall& call, std::span<PayloadHandle> handles, std::vector<PayloadHandle>& evicted) {
   std::lock_guard lock(mutex_);
   if (free_.size() < handles.size()) return false;
+  QueueShares::Entry entry = entry_of(call);
+  entry.id = next_handle(free_.back()).value();
+  entry.sequence = next_sequence_++;
+  evicted_.clear();
+  if (!shares_.admit(entry, evicted_)) return false;
+  for (const QueueShares::Entry& other : evicted_) {
+    const uint32_t slot = slot_of(PayloadHandle(other.id));
+    claims_[slot].counted = false;
+    const std::span<const PayloadHandle> rows = slots_[slot].row.call->handles();
+    evicted.insert(evicted.end(), rows.begin(), rows.end());
+  }
   for (uint32_t row = 0; row < handles.size(); ++row) {
     const uint32_t index = free_.back();
     free_.pop_back();
-    Slot& slot = slots_[index];
-    slot.row = {.call = &call, .index = row};
-    const uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
-    slot.generation.store(generation, std::memory_order_release);
-    handles[row] = PayloadHandle((uint64_t{generation} << 32) | index);
+    slots_[index].row = {.call = &call, .index = row};
+    handles[row] = next_handle(index);
+    slots_[index].generation.store(generation_of(handles[row]), std::memory_order_release);
   }
+  claims_[slot_of(handles.front())] = {entry, true};
   in_use_.fetch_add(static_cast<uint32_t>(handles.size()), std::memory_order_relaxed);
   return true;
 }
 
+PayloadHandle PayloadTable::next_handle(uint32_t slot) const {
+  const uint32_t generation = slots_[slot].generation.load(std::memory_order_relaxed) + 1;
+  return PayloadHandle((uint64_t{generation} << 32) | slot);
+}
+
 void PayloadTable::release(std::span<const PayloadHandle> handles) {
   std::lock_guard lock(mutex_);
+  Claim& claim = claims_[slot_of(handles.front())];
+  if (std::exchange(claim.counted, false)) shares_.remove(claim.entry);
   for (PayloadHandle payload : handles) {
     find(payload);
     Slot& slot = slots_[slot_of(payload)];

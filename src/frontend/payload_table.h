@@ -2,6 +2,11 @@
 // is a slot's index and how often the slot was used before, so that one that has
 // been given back is never mistaken for its successor.
 //
+// Classes and tenants have their shares of the slots and of the memory for bodies
+// (core/queue_shares.h). A call for which others are evicted takes slots that are kept
+// for this, an eighth of all, since those of the others come back only when the
+// controller has refused them.
+//
 // Threading: acquire() and release() by I/O threads, under a lock; find(), input()
 // and output() by any thread, without locks or allocation.
 #ifndef FOLIOT_FRONTEND_PAYLOAD_TABLE_H_
@@ -9,11 +14,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "core/payload.h"
+#include "core/queue_shares.h"
 
 namespace foliot {
 
@@ -26,11 +33,13 @@ class PayloadTable : public PayloadStore {
     uint32_t index = 0;
   };
 
-  explicit PayloadTable(uint32_t capacity);
+  // `bytes_max`: of the bodies of all calls.
+  explicit PayloadTable(uint32_t capacity, uint64_t bytes_max = std::numeric_limits<uint64_t>::max());
 
-  // One handle for each of the call's rows; false, and nothing taken, if fewer
-  // slots are free. REQUIRES: handles.size() is the number of its rows.
-  bool acquire(PendingCall& call, std::span<PayloadHandle> handles);
+  // One handle for each of the call's rows; false, and nothing taken, if there is no room
+  // for it. Rows that are to be refused for it, as kOverload, are appended to `evicted`.
+  // REQUIRES: handles.size() is the number of its rows.
+  bool acquire(PendingCall& call, std::span<PayloadHandle> handles, std::vector<PayloadHandle>& evicted);
   void release(std::span<const PayloadHandle> handles);
 
   // REQUIRES: the handle is in use.
@@ -45,11 +54,24 @@ class PayloadTable : public PayloadStore {
     std::atomic<uint32_t> generation{0};  // odd while in use
     Row row;
   };
+  // What a call takes of the shares, by the slot of its first row.
+  struct Claim {
+    QueueShares::Entry entry;
+    bool counted = false;  // neither given back nor evicted
+  };
+  // Of the call that takes the slot next.
+  PayloadHandle next_handle(uint32_t slot) const;
+  static uint32_t slot_of(PayloadHandle payload) { return static_cast<uint32_t>(payload.value()); }
 
   std::vector<Slot> slots_;
   std::atomic<uint32_t> in_use_{0};
   std::mutex mutex_;
-  std::vector<uint32_t> free_;  // guarded by mutex_
+  // Guarded by mutex_:
+  std::vector<uint32_t> free_;
+  std::vector<Claim> claims_;
+  QueueShares shares_;
+  std::vector<QueueShares::Entry> evicted_;  // in acquire()
+  uint64_t next_sequence_ = 1;
 };
 
 }  // namespace foliot

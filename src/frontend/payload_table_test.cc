@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 #include "frontend/fake_controller.h"
 #include "frontend/pending_call.h"
 
@@ -16,13 +20,19 @@ class IdleOwner : public CallOwner {
 
 class PayloadTableTest : public ::testing::Test {
  protected:
-  std::unique_ptr<PendingCall> pend(int64_t rows) {
+  std::unique_ptr<PendingCall> pend(int64_t rows) { return pend(rows, table_); }
+  std::unique_ptr<PendingCall> pend(int64_t rows, PayloadTable& table, std::optional<Duration> timeout = {},
+                                    uint64_t body_bytes = 0) {
     const auto bytes = std::as_bytes(std::span(numbers_)).first(static_cast<size_t>(rows) * 8);
-    const InferenceQuery query{
-        .id = "", .timeout = {}, .arrival = {}, .inputs = {{"x", "FP32", {rows, 2}, bytes}}, .outputs = {}};
+    const InferenceQuery query{.id = "",
+                               .timeout = timeout,
+                               .arrival = {},
+                               .inputs = {{"x", "FP32", {rows, 2}, bytes}},
+                               .outputs = {},
+                               .body_bytes = body_bytes};
     auto call = InferenceCall::make(model_, query);
     FOLIOT_CHECK(call.ok());
-    return std::make_unique<PendingCall>(std::move(call).value(), table_, mailbox_, owner_, counters_, metrics_,
+    return std::make_unique<PendingCall>(std::move(call).value(), table, mailbox_, owner_, counters_, metrics_,
                                          TenantLease());
   }
 
@@ -54,6 +64,30 @@ TEST_F(PayloadTableTest, TakesAllRowsOrNone) {
   EXPECT_EQ(table_.in_use(), 3u);
   const auto third = pend(2);
   EXPECT_EQ(third->handles().size(), 2u);
+}
+
+TEST_F(PayloadTableTest, AFullTableEvictsWhatCanWaitLongest) {
+  PayloadTable table(512);
+  std::vector<std::unique_ptr<PendingCall>> waiting;
+  for (int i = 0; i < 112; ++i) waiting.push_back(pend(4, table));
+  EXPECT_TRUE(pend(1, table)->handles().empty()) << "an eighth is kept";
+  const auto urgent = pend(2, table, Duration::milliseconds(50));
+  EXPECT_EQ(urgent->handles().size(), 2u);
+  ASSERT_EQ(urgent->evicted().size(), 4u) << "a call is refused as a whole";
+  EXPECT_TRUE(std::ranges::equal(urgent->evicted(), waiting.back()->handles()));
+  EXPECT_EQ(table.in_use(), 450u) << "until the controller has refused it";
+  EXPECT_EQ(pend(2, table)->handles().size(), 2u) << "which is room for two rows";
+  waiting.pop_back();
+  EXPECT_EQ(table.in_use(), 446u);
+  EXPECT_TRUE(pend(3, table)->handles().empty()) << "and no more, as before";
+}
+
+TEST_F(PayloadTableTest, BodiesAreCountedToo) {
+  PayloadTable table(512, 800);
+  const auto waiting = pend(1, table, {}, 600);
+  EXPECT_TRUE(pend(1, table, {}, 101)->handles().empty());
+  const auto urgent = pend(1, table, Duration::milliseconds(50), 500);
+  EXPECT_TRUE(std::ranges::equal(urgent->evicted(), waiting->handles()));
 }
 
 TEST_F(PayloadTableTest, AHandleIsNeverUsedTwice) {

@@ -27,7 +27,7 @@ PendingCall::PendingCall(std::unique_ptr<InferenceCall> call, PayloadTable& tabl
       metrics_(metrics),
       lease_(std::move(lease)),
       handles_(call_->rows()) {
-  if (!table_.acquire(*this, handles_)) handles_.clear();
+  if (!table_.acquire(*this, handles_, evicted_)) handles_.clear();
 }
 
 PendingCall::~PendingCall() {

@@ -32,6 +32,8 @@ class PendingCall {
   const Tenant* tenant() const { return lease_.tenant(); }
   // One for each row; empty if the table had no room for them.
   std::span<const PayloadHandle> handles() const { return handles_; }
+  // Rows of other calls that are to be refused for it (kOverload).
+  std::span<const PayloadHandle> evicted() const { return evicted_; }
 
   // One row's answer, from the controller's loop. The last one sends the call's owner
   // to the mailbox.
@@ -49,6 +51,7 @@ class PendingCall {
   Metrics& metrics_;
   const TenantLease lease_;
   std::vector<PayloadHandle> handles_;
+  std::vector<PayloadHandle> evicted_;
 };
 
 // The answer to a call that was refused. REQUIRES: it is done, and not served.

@@ -48,31 +48,49 @@ class Lane {
   void remove(const Request& request);
 
   bool empty() const { return size() == 0; }
-  size_t size() const { return entries_.size() - first_; }
-  const Entry& operator[](size_t position) const { return entries_[first_ + position]; }
+  size_t size() const { return front_size() + rest_size_; }
+  const Entry& operator[](size_t position) const {
+    return position < front_size() ? entries_[first_ + position] : in_rest(position - front_size());
+  }
 
   // Position of the first request with at least this deadline; size() if none.
   // In the order of deadlines, all behind it have that too.
   size_t first_due_from(TimePoint deadline) const {
     if (empty() || entries_[first_].deadline >= deadline) return 0;
-    if (order_ == Order::kDeadline && entries_.back().deadline < deadline) return size();
+    if (order_ == Order::kDeadline && last().deadline < deadline) return size();
     return find_due_from(deadline);
   }
-  // In the order of deadlines: how many have one; those without follow them.
-  size_t with_deadline() const { return first_due_from(TimePoint::infinite_future()); }
+  // How many have a deadline. In the order of deadlines those without follow them.
+  size_t with_deadline() const { return size() - best_effort_; }
   // Removes `count` requests from `position` on.
   void erase(size_t position, size_t count);
 
  private:
+  using Block = std::vector<Entry>;
   Entry entry_of(const Request& request) const;
+  size_t front_size() const { return entries_.size() - first_; }
+  const Entry& last() const { return rest_.empty() ? entries_.back() : rest_.back().back(); }
+  const Entry& in_rest(size_t position) const;
   size_t find_due_from(TimePoint deadline) const;
-  std::vector<Entry>::iterator begin() { return entries_.begin() + static_cast<std::ptrdiff_t>(first_); }
+  Block::iterator begin() { return entries_.begin() + static_cast<std::ptrdiff_t>(first_); }
+  // Whether an entry of this place is or belongs in rest_, and in which block of it.
+  bool beyond_front(const Place& place) const { return !rest_.empty() && !(place < rest_.front().front().place); }
+  std::vector<Block>::iterator block_of(const Place& place);
+  void add_to_front(const Entry& entry);
+  void add_to_rest(const Entry& entry);
+  void erase_from_front(size_t position, size_t count);
+  void erase_from_rest(size_t position, size_t count);
 
   Order order_;
   // One block of memory, whose front is given up when it is the larger part: most
   // lanes are short, and there are many of them.
-  std::vector<Entry> entries_;
+  Block entries_;
   size_t first_ = 0;  // entries before it are gone
+  // Of a long lane, what follows: short blocks, none of them empty, so that no change
+  // moves more than one of them.
+  std::vector<Block> rest_;
+  size_t rest_size_ = 0;
+  size_t best_effort_ = 0;
 };
 
 }  // namespace foliot

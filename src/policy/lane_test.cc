@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "base/random.h"
+
 namespace foliot {
 namespace {
 
@@ -58,6 +64,44 @@ TEST(LaneTest, CanKeepTheOrderOfArrival) {
   EXPECT_EQ(lane.first_due_from(at(30)), 1u);
   lane.remove(request(2, 50));
   EXPECT_EQ(lane[1].id, RequestId(3));
+}
+
+// What a sorted vector would answer, whatever its length and however it came to be.
+TEST(LaneTest, LongLanesAreLikeShortOnes) {
+  Random random(1);
+  Lane lane;
+  std::vector<Request> model;
+  const auto before = [](const Request& a, const Request& b) {
+    return std::tie(a.deadline, a.arrival, a.sequence) < std::tie(b.deadline, b.arrival, b.sequence);
+  };
+  for (uint64_t step = 1; step <= 6000; ++step) {
+    const bool grows = step < 3000 ? random.below(8) > 0 : random.below(3) == 0;
+    if (grows || model.empty()) {
+      Request added = request(step, static_cast<int64_t>(random.below(4) == 0 ? random.below(2000) : 2000 + step));
+      if (random.below(3) == 0) added.deadline = TimePoint::infinite_future();
+      lane.add(added);
+      model.insert(std::upper_bound(model.begin(), model.end(), added, before), added);
+    } else if (random.below(2) == 0) {
+      const size_t at = random.below(model.size());
+      lane.remove(model[at]);
+      model.erase(model.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      const size_t from = random.below(3) == 0 ? 0 : random.below(model.size());
+      const size_t count = std::min<size_t>(model.size() - from, 1 + random.below(random.below(50) == 0 ? 1500 : 16));
+      lane.erase(from, count);
+      model.erase(model.begin() + static_cast<std::ptrdiff_t>(from),
+                  model.begin() + static_cast<std::ptrdiff_t>(from + count));
+    }
+    ASSERT_EQ(lane.size(), model.size());
+    if (model.empty()) continue;
+    const size_t at = random.below(model.size());
+    ASSERT_EQ(lane[at].id, model[at].id);
+    const auto due = [&](TimePoint deadline) {
+      return static_cast<size_t>(std::ranges::lower_bound(model, deadline, {}, &Request::deadline) - model.begin());
+    };
+    ASSERT_EQ(lane.first_due_from(model[at].deadline), due(model[at].deadline));
+    ASSERT_EQ(lane.with_deadline(), due(TimePoint::infinite_future()));
+  }
 }
 
 }  // namespace

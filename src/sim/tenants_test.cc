@@ -34,7 +34,7 @@ Stream stream(std::string tenant, double rate, uint32_t weight = 1, std::vector<
 
 // Two ResNet-50 (V100), "one" and "two", on one device: it serves 1,021/s of one of them
 // in full batches.
-SimulationReport run(const Policy& policy, std::vector<Stream> streams, bool tenants = true) {
+SimulationReport run(const Policy& policy, std::vector<Stream> streams, bool tenants = true, uint32_t devices = 1) {
   for (Stream& stream : streams) {
     if (!tenants) stream.tenant.clear();
   }
@@ -44,6 +44,7 @@ SimulationReport run(const Policy& policy, std::vector<Stream> streams, bool ten
   auto report = simulate({.policy = policy.name,
                           .make_scheduler = policy.make,
                           .controller = {},
+                          .devices = devices,
                           .duration = Duration::seconds(10),
                           .warm_up = Duration::seconds(2),
                           .preload = true},
@@ -95,6 +96,16 @@ TEST(TenantsWeightTest, SharesFollowWeights) {
 TEST(TenantsWeightTest, ALargerWeightKeepsALargerShare) {
   const SimulationReport report = run(kFoliot, {stream("greedy", 5000, 1), stream("modest", 500, 3)});
   EXPECT_GE(report.tenants[1].attainment(), 0.99);
+}
+
+// Two devices that have time run small batches, and are busy all the time; in full ones
+// the urgent tenant takes 0.55 of them, and both 0.64.
+TEST(TenantsWeightTest, RowsCountAsInTheBatchesThatTheyCouldRunIn) {
+  Stream urgent = stream("urgent", 1100, 1, {"two"});
+  urgent.slo = ms(50);
+  const SimulationReport report = run(kFoliot, {stream("other", 180, 1, {"one"}), urgent}, true, 2);
+  EXPECT_FALSE(report.all.missed.contains(Refusal::kOverShare));
+  EXPECT_GE(report.tenants[1].attainment(), 0.999);
 }
 
 TEST(TenantsWeightTest, NobodyIsRefusedWithoutOverload) {

@@ -63,7 +63,7 @@ void VirtualCluster::submit(const Request& request) {
 }
 
 void VirtualCluster::cancel(RequestId request) {
-  controller_.on_cancel(request, loop_.now());
+  controller_.on_cancel(request, Refusal::kCancelled, loop_.now());
   schedule_turn();
 }
 

@@ -36,11 +36,12 @@
 #include "base/time.h"
 #include "core/ids.h"
 #include "core/model_info.h"
+#include "core/request.h"
 
 namespace foliot {
 
 // Changes with every change of a message; two versions do not talk to each other.
-inline constexpr uint16_t kWireVersion = 5;
+inline constexpr uint16_t kWireVersion = 6;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -159,6 +160,7 @@ struct Workers {
 
 struct Cancel {
   RequestId request;
+  Refusal reason = Refusal::kCancelled;  // or kOverload
 };
 
 struct StatisticsRequest {};

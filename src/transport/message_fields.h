@@ -328,7 +328,7 @@ inline bool sound(const Request& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Cancel>& message) {
-  wire(message.request);
+  wire(message.request, message.reason);
 }
 
 template <typename Wire>

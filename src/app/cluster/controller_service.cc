@@ -160,7 +160,11 @@ class ControllerService::ClientConversation : public Conversation {
     Cancel cancel;
     FOLIOT_RETURN_IF_ERROR(decode(frame, cancel));
     if (cancel.request.value() > kOwnIdMax) return Status::invalid_argument("there is no such request");
-    service_.controller_.on_cancel(request_of(number_, cancel.request), now);
+    if (cancel.reason != Refusal::kCancelled && cancel.reason != Refusal::kOverload) {
+      return Status::invalid_argument(fmt::format("request {} is cancelled as '{}'; that is not a client's to say",
+                                                  cancel.request.value(), to_string(cancel.reason)));
+    }
+    service_.controller_.on_cancel(request_of(number_, cancel.request), cancel.reason, now);
     return Status();
   }
 

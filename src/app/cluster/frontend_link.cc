@@ -150,7 +150,7 @@ class FrontendLink::WorkerConversation : public Conversation {
 // ---- The link ----
 
 FrontendLink::FrontendLink(Catalog& catalog, uint32_t requests_max, Watch watch)
-    : catalog_(catalog), watch_(std::move(watch)), orders_(size_t{2} * requests_max), in_flight_(requests_max) {
+    : catalog_(catalog), watch_(std::move(watch)), orders_(size_t{3} * requests_max), in_flight_(requests_max) {
   for (Slot slot = requests_max; slot-- > 0;) free_.push_back(slot);
 }
 FrontendLink::~FrontendLink() = default;
@@ -165,8 +165,8 @@ void FrontendLink::submit(const Request& request) {
   loop_->wake();
 }
 
-void FrontendLink::cancel(RequestId request) {
-  FOLIOT_CHECK(orders_.push(CancelRequest{request}));
+void FrontendLink::cancel(RequestId request, Refusal reason) {
+  FOLIOT_CHECK(orders_.push(CancelRequest{request, reason}));
   loop_->wake();
 }
 
@@ -240,7 +240,7 @@ void FrontendLink::handle(const Request& request, TimePoint now) {
 void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {
   const auto found = slots_.find(cancelled.request);
   if (found == slots_.end() || controller_ == nullptr) return;
-  controller_->connection().send(Cancel{in_flight_[found->second].told});
+  controller_->connection().send(Cancel{in_flight_[found->second].told, cancelled.reason});
 }
 
 void FrontendLink::refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now) {

@@ -63,7 +63,7 @@ class FrontendLink : public LinkHost, public RequestSink {
   void start(Frontend& frontend, LinkLoop& loop);
 
   void submit(const Request& request) override;
-  void cancel(RequestId request) override;
+  void cancel(RequestId request, Refusal reason) override;
 
   Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
@@ -74,6 +74,7 @@ class FrontendLink : public LinkHost, public RequestSink {
   class WorkerConversation;
   struct CancelRequest {
     RequestId request;
+    Refusal reason;
   };
   using Order = std::variant<Request, CancelRequest>;
   // A model in service. In the catalog it has an id of this side's, which is never

@@ -304,18 +304,20 @@ TEST_F(FrontendLinkTest, InputsAreSentToWhoeverFetchesThem) {
 
 TEST_F(FrontendLinkTest, ACancellationIsPassedOn) {
   const Request request = ask(100, 1);
-  link_.cancel(RequestId(100));
-  link_.cancel(RequestId(12345));
+  link_.cancel(RequestId(100), Refusal::kOverload);
+  link_.cancel(RequestId(12345), Refusal::kCancelled);
   link_.on_turn_end(now_);
   const auto cancelled = controller_->heard<Cancel>(MessageType::kCancel);
   ASSERT_EQ(cancelled.size(), 1u);
   EXPECT_EQ(cancelled[0].request, request.id);
+  EXPECT_EQ(cancelled[0].reason, Refusal::kOverload);
 }
 
 TEST_F(FrontendLinkTest, AsManyRequestsAsItHasPlacesForAreInFlight) {
   std::vector<Request> told;
   for (uint64_t i = 0; i < kRequestsMax; ++i) told.push_back(ask(100 + i, i));
-  for (uint64_t i = 0; i < kRequestsMax; ++i) link_.cancel(RequestId(100 + i));  // the ring holds these, too
+  for (uint64_t i = 0; i < kRequestsMax; ++i)
+    link_.cancel(RequestId(100 + i), Refusal::kCancelled);  // the ring holds these, too
   link_.on_turn_end(now_);
   EXPECT_EQ(controller_->heard<Cancel>(MessageType::kCancel).size(), kRequestsMax);
   for (const Request& request : told) ASSERT_TRUE(complete(request, 0, 0, Refusal::kCancelled).ok());

@@ -228,6 +228,9 @@ TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
   ASSERT_TRUE(other.say(Cancel{RequestId(1)}).ok());
   EXPECT_EQ(other.last<Completion>().refusal, Refusal::kCancelled);
   EXPECT_EQ(service_.controller().queued(), 1u);
+  EXPECT_THAT(other.say(Cancel{RequestId(2), Refusal::kNone}).message(), HasSubstr("cancelled as 'none'"));
+  ASSERT_TRUE(client_.say(Cancel{RequestId(1), Refusal::kOverload}).ok());
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kOverload);
 }
 
 TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheConversation) {

@@ -220,7 +220,8 @@ void RequestLoad::send_one(TimePoint due, TimePoint now) {
                           // There is no payload; so the handle, which comes back unread, says when it was sent.
                           .payload = PayloadHandle(static_cast<uint64_t>(now.nanoseconds())),
                           .arrival = arrival,
-                          .deadline = options_.deadline ? arrival + *options_.deadline : TimePoint::infinite_future()});
+                          .deadline = options_.deadline ? arrival + *options_.deadline : TimePoint::infinite_future(),
+                          .tenant = options_.tenant});
 }
 
 void RequestLoad::on_completion(const Completion& completion, TimePoint now) {

@@ -23,9 +23,10 @@
 namespace foliot {
 
 struct RequestLoadOptions {
-  double rate = 1000;  // requests per second, above 0
-  double zipf = 0;     // popularity of the models; 0: uniform
-  std::optional<Duration> deadline = Duration::milliseconds(100);
+  double rate = 1000;                                              // requests per second, above 0
+  double zipf = 0;                                                 // popularity of the models; 0: uniform
+  std::optional<Duration> deadline = Duration::milliseconds(100);  // nullopt: best effort
+  TenantId tenant;
   Duration warm_up = Duration::seconds(2);  // at the beginning, not counted; the rate grows
   Duration duration = Duration::seconds(5);
   uint64_t seed = 1;

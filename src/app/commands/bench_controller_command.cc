@@ -21,6 +21,8 @@ namespace {
 struct BenchControllerFlags {
   std::string controller;
   RequestLoadOptions load;
+  bool best_effort = false;
+  std::string tenant;
   std::string json;
   TlsFiles tls;
 };
@@ -71,7 +73,10 @@ Status write_json(const RequestLoadResult& result, const std::string& path) {
 
 Status run(const BenchControllerFlags& flags) {
   std::function<void()> stop;
-  RequestLoad load(flags.load, [&] { stop(); });
+  RequestLoadOptions options = flags.load;
+  if (flags.best_effort) options.deadline.reset();
+  if (!flags.tenant.empty()) options.tenant = tenant_named(flags.tenant);
+  RequestLoad load(options, [&] { stop(); });
   FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
   LinkLoop loop({.connection = {.role = Role::kClient}, .tls = std::move(tls), .stop_on_signals = true}, load);
   stop = [&] { loop.stop(); };
@@ -99,6 +104,8 @@ void add_bench_controller_command(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   add_duration_flag(*command, "deadline", flags->load.deadline, "of each request", "100 ms");
+  command->add_flag("--best-effort", flags->best_effort, "requests without a deadline; an answer is waited for 3 s");
+  command->add_option("--tenant", flags->tenant, "the key whose share they count against")->type_name("NAME");
   add_duration_flag(*command, "duration", flags->load.duration, "how long to measure");
   add_duration_flag(*command, "warmup", flags->load.warm_up, "at the beginning, not counted, while the rate grows");
   command->add_option("--seed", flags->load.seed, "of arrivals and choice of models")->capture_default_str();

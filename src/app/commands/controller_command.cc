@@ -83,7 +83,9 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--scheduler", flags->scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
-  command->add_option("--queued-max", flags->controller.queued_max, "requests waiting; more are refused as overload")
+  command
+      ->add_option("--queued-max", flags->controller.queued_max,
+                   "requests waiting; where there are more, what can wait longest is refused as overload")
       ->capture_default_str();
   add_duration_flag(*command, "deadline-margin", flags->controller.deadline_margin,
                     "plan each answer to be ready this long before its deadline");

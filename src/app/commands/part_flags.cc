@@ -32,7 +32,7 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
   add_duration_flag(app, "request-timeout", options.request_timeout,
                     "how long all of a request may take to come: HTTP refuses it then, gRPC if there are too many");
   app.add_option("--requests-in-flight-max", options.requests_in_flight_max,
-                 "requests at a time; more are refused as overload")
+                 "requests (rows) at a time; where there are more, what can wait longest is refused as overload")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1u << 20));
   app.add_flag("--strict-readiness", options.strict_readiness,

@@ -9,7 +9,9 @@ namespace {
 // More than this are never weighed against each other: those that have to start
 // first are.
 constexpr size_t kBatchesMax = 64;
-constexpr size_t kBatchesPerLaneMax = 8;
+// Of what a lane has time for in batches of one size, no more than these, the most urgent:
+// a decision does not cost what can wait for long.
+constexpr size_t kBatchesPerRangeMax = 16;
 // Of so many batches of best effort one goes to the request that has waited longest.
 constexpr uint64_t kOldestEvery = 8;
 
@@ -51,7 +53,6 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
 // From the largest size down: a large batch begins behind the requests that have
 // no time for it, which are left to smaller ones.
 void BatchSelection::cut(const Queue& queue, TimePoint start, Duration caution) {
-  const size_t before = batches_.size();
   size_t end = queue.lane.with_deadline();
   for (size_t i = queue.sizes.size(); i-- > 0 && end > 0;) {
     if (i > 0 && queue.sizes[i - 1] >= end) continue;  // one of the smaller ones will do
@@ -61,15 +62,16 @@ void BatchSelection::cut(const Queue& queue, TimePoint start, Duration caution) 
     if (end < begin + queue.sizes[i]) begin = queue.lane.first_due_from(answer);
     if (begin >= end || !worth_running(queue, index, end - begin)) continue;
     cut_range(queue, begin, end, index);
-    if (batches_.size() - before >= kBatchesPerLaneMax) return;
     end = begin;
   }
 }
 
 // All of [begin, end) has time for a batch of this size, and so for smaller ones.
 void BatchSelection::cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max) {
+  const size_t batches_max = batches_.size() + kBatchesPerRangeMax;
   for (size_t i = batch_index_max + 1; i-- > 0 && begin < end;) {
-    while (begin < end && worth_running(queue, static_cast<uint32_t>(i), end - begin)) {
+    while (begin < end && batches_.size() < batches_max &&
+           worth_running(queue, static_cast<uint32_t>(i), end - begin)) {
       const size_t rows = std::min<size_t>(end - begin, queue.sizes[i]);
       add(queue, static_cast<uint32_t>(i), begin, rows);
       begin += rows;

@@ -47,6 +47,17 @@ TEST(FoliotSchedulerTest, WhenNotAllCanBeMetTimeGoesToTheLargestBatch) {
   EXPECT_EQ(sent[0].rows.size(), 4u);
 }
 
+// Four rows take 5 ms, one takes 2.
+TEST(FoliotSchedulerTest, ManyThatCanWaitDoNotHideOneThatCannot) {
+  PolicyStage stage = make_stage();
+  const ModelId model = stage.add_model();
+  for (int i = 0; i < 500; ++i) stage.request(model, 0, 3'600'000);
+  const RequestId urgent = stage.request(model, 0, 4);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
+}
+
 TEST(FoliotSchedulerTest, WeightDecidesWhatGivesWay) {
   TestDispatcher dispatcher(1, 8);
   // A heavier model of the same kind wins against four rows of the other.

@@ -1,0 +1,117 @@
+// QueueShares: who may wait in a bounded queue, and who is evicted from it to make room
+// for another.
+//
+// Two classes share a queue, requests with a deadline and best effort, and so do tenants
+// (API keys; requests without one are one tenant). An eighth of the queue is best
+// effort's own; requests with a deadline may have all the rest, best effort what they
+// leave. Where a class is full, the tenant that has the most of it, by weight, gives up
+// its laxest request: best effort before the latest deadlines, of equals the last to
+// arrive. A request that would be the laxest of its own tenant's is turned down itself,
+// so no urgent request makes room for a lax one of the same tenant, and none of any for
+// best effort.
+//
+// Amounts are rows, and bytes where the owner counts them. To add and to remove cost a
+// few additions and, amortized, two questions whether a request still waits; an eviction
+// costs the logarithm of what waits.
+//
+// Threading: not thread-safe; one owner.
+#ifndef FOLIOT_CORE_QUEUE_SHARES_H_
+#define FOLIOT_CORE_QUEUE_SHARES_H_
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/time.h"
+#include "core/ids.h"
+
+namespace foliot {
+
+class QueueShares {
+ public:
+  struct Amount {
+    uint64_t rows = 0;
+    uint64_t bytes = 0;
+  };
+  // One request or call that waits or wants to.
+  struct Entry {
+    // The owner's name for it, its place in the order of arrival, and how often it was
+    // added before: together they are never added twice.
+    uint64_t id = 0;
+    uint64_t sequence = 0;
+    uint32_t attempt = 0;
+    Amount amount{1, 0};
+    TimePoint arrival;
+    TimePoint deadline = TimePoint::infinite_future();
+    TenantId tenant;
+    uint32_t weight = 1;  // of its tenant
+  };
+  // Whether an entry that was added has neither been removed nor evicted.
+  using Waits = std::function<bool(const Entry&)>;
+
+  // `limit`: of all that waits.
+  QueueShares(Amount limit, Waits waits);
+
+  // Adds the entry if there is room, or if others can be evicted for it, which are
+  // appended to `evicted`: they are removed already, and `waits` must deny them from now
+  // on. False: nothing has changed.
+  bool admit(const Entry& entry, std::vector<Entry>& evicted);
+  // Adds it, whether or not there is room: it waits again.
+  void add(const Entry& entry);
+  void remove(const Entry& entry);
+
+  // What waits in all.
+  Amount amount() const;
+
+ private:
+  enum Class : uint8_t { kDeadline, kBestEffort };
+  static constexpr size_t kClasses = 2;
+  enum Resource : uint8_t { kRows, kBytes };
+  static constexpr size_t kResources = 2;
+  using Amounts = std::array<uint64_t, kResources>;
+
+  // The entries of one tenant and class, and what has been removed since it was looked at.
+  struct Waiting {
+    Amounts amount{};
+    std::vector<Entry> entries;  // the first `heaped` are a heap, the laxest on top
+    size_t heaped = 0;
+  };
+  struct Tenant {
+    TenantId id;
+    uint32_t weight = 1;
+    std::array<Waiting, kClasses> waiting;
+  };
+  // What there is too little of for an entry, and who has to give it up.
+  struct Shortage {
+    Class of = kDeadline;
+    Resource resource = kRows;
+  };
+
+  static Class class_of(const Entry& entry) { return entry.deadline.is_infinite() ? kBestEffort : kDeadline; }
+  static Amounts amounts_of(const Entry& entry) { return {entry.amount.rows, entry.amount.bytes}; }
+  Tenant& tenant_of(const Entry& entry);
+  void forget_idle_tenants();
+  std::optional<Shortage> shortage(const Entry& entry) const;
+  // Who has the most of it by weight, were the entry let in.
+  Tenant& heaviest(const Shortage& shortage, const Entry& entry);
+  // The laxest that waits; nullptr if none does.
+  const Entry* laxest(Waiting& waiting);
+  void count(Waiting& waiting, Class of, const Entry& entry);
+  void discount(Waiting& waiting, Class of, const Entry& entry);
+  void compact(Waiting& waiting);
+
+  const Amounts limit_;
+  const Waits waits_;
+  std::vector<Tenant> tenants_;
+  FlatMap<uint32_t> places_;  // by TenantId, in tenants_
+  std::array<Amounts, kClasses> total_{};
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_QUEUE_SHARES_H_

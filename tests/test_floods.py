@@ -1,0 +1,45 @@
+"""A client that asks for more than there is room for does not shut out those whose
+requests are urgent: the unmodified tritonclient against the front end's limit."""
+
+import queue
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpc_client
+
+from foliot_tools import onnx_models
+
+IN_FLIGHT_MAX = 1024
+FLOOD = 1500
+FEATURES = 1536
+
+
+@pytest.fixture
+def server(serve, tmp_path):
+    """Takes some milliseconds for four rows: so many that wait take seconds."""
+    folder = tmp_path / "models"
+    onnx_models.random_dense_network(folder / "slow/1/model.onnx", (FEATURES,) * 9 + (2,))
+    (folder / "slow/model.toml").write_text("batch_sizes = [1, 2, 4]\n")
+    return serve(folder, page_cache="256MiB", requests_in_flight_max=IN_FLIGHT_MAX)
+
+
+def ask(client, count, answers, **options):
+    pixels = grpc_client.InferInput("pixels", [1, FEATURES], "FP32")
+    pixels.set_data_from_numpy(np.zeros((1, FEATURES), np.float32))
+    for _ in range(count):
+        client.async_infer("slow", [pixels], lambda result, error: answers.put(error), **options)
+
+
+@pytest.mark.parametrize("flood", [{}, {"timeout": 3_600_000_000}], ids=["best effort", "an hour's time"])
+def test_what_can_wait_is_evicted(server, flood):
+    flooded, urgent = queue.Queue(), queue.Queue()
+    with grpc_client.InferenceServerClient(server.grpc) as client:
+        ask(client, FLOOD, flooded, **flood)
+        refused = flooded.get(timeout=30)  # the queue is full
+        assert "overload" in str(refused)
+        ask(client, 100, urgent, timeout=5_000_000)
+        errors = [urgent.get(timeout=60) for _ in range(100)]
+        assert errors == [None] * 100
+        rest = [refused, *(flooded.get(timeout=60) for _ in range(FLOOD - 1))]
+    assert all(error is None or "overload" in str(error) for error in rest)
+    assert sum(error is None for error in rest) > IN_FLIGHT_MAX / 2

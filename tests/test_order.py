@@ -1,0 +1,83 @@
+"""Requests that are equals are served in the order in which they came, whatever
+the protocol: the unmodified tritonclient sends no deadlines, 400 at once."""
+
+import queue
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpc_client
+import tritonclient.http as http_client
+
+from foliot_tools import onnx_models
+from foliot_tools.log import read_log
+
+REQUESTS = 400
+LARGEST_BATCH = 4
+FEATURES = 1536
+
+
+@pytest.fixture(scope="module")
+def slow_models(tmp_path_factory):
+    """A model that takes longer than a client needs to send it a batch."""
+    folder = tmp_path_factory.mktemp("slow_models")
+    onnx_models.random_dense_network(folder / "slow/1/model.onnx", (FEATURES,) * 5 + (2,))
+    (folder / "slow/model.toml").write_text(f"batch_sizes = [1, 2, {LARGEST_BATCH}]\n")
+    return folder
+
+
+@pytest.fixture
+def logging_server(serve, slow_models, tmp_path):
+    return serve(slow_models, log=tmp_path / "log", cache=slow_models / ".cache", page_cache="256MiB")
+
+
+def ask_on_a_stream(server):
+    """Returns the requests in the order of their answers."""
+    done = queue.Queue()
+    with grpc_client.InferenceServerClient(server.grpc) as client:
+        client.start_stream(lambda result, error: done.put((result, error)))
+        for i in range(REQUESTS):
+            client.async_stream_infer("slow", [pixels(grpc_client)], request_id=str(i))
+        answers = [done.get(timeout=60) for _ in range(REQUESTS)]
+        client.stop_stream()
+    assert all(error is None for _, error in answers)
+    return [int(result.get_response().id) for result, _ in answers]
+
+
+def ask_by_calls(server):
+    done = queue.Queue()
+    with grpc_client.InferenceServerClient(server.grpc) as client:
+        for i in range(REQUESTS):
+            client.async_infer("slow", [pixels(grpc_client)], lambda result, error: done.put(error), request_id=str(i))
+        assert all(done.get(timeout=60) is None for _ in range(REQUESTS))
+
+
+def ask_over_http(server):
+    with http_client.InferenceServerClient(server.http, concurrency=REQUESTS) as client:
+        pending = [client.async_infer("slow", [pixels(http_client)]) for _ in range(REQUESTS)]
+        for each in pending:
+            each.get_result(timeout=60)
+
+
+def pixels(module):
+    value = module.InferInput("pixels", [1, FEATURES], "FP32")
+    value.set_data_from_numpy(np.zeros((1, FEATURES), np.float32))
+    return value
+
+
+def test_a_stream_is_answered_in_its_order(logging_server):
+    answered = ask_on_a_stream(logging_server)
+    assert sorted(answered) == list(range(REQUESTS))
+    displaced = max(abs(place - i) for place, i in enumerate(answered))
+    assert displaced < LARGEST_BATCH, answered
+
+
+@pytest.mark.parametrize("ask", [ask_on_a_stream, ask_by_calls, ask_over_http])
+def test_none_is_overtaken_by_more_than_one_batch(ask, logging_server, tmp_path):
+    ask(logging_server)
+    assert logging_server.stop() == 0
+    requests = sorted(read_log(tmp_path / "log").requests, key=lambda request: request.arrival_us)
+    assert len(requests) == REQUESTS and all(request.status == "served" for request in requests)
+    assert max(request.queue_length for request in requests) > 10 * LARGEST_BATCH, "nothing had to wait"
+    for i, request in enumerate(requests):
+        ahead = {later.action for later in requests[i + 1:] if later.exec_start_us < request.exec_start_us}
+        assert len(ahead) <= 1, f"{request} was overtaken by {ahead}"
