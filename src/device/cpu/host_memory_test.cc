@@ -1,5 +1,6 @@
 #include "device/cpu/host_memory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
