@@ -31,6 +31,8 @@ test: build python ## Run every test: checks, unit tests, end-to-end tests (15 m
 	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress
 	$(call say,End-to-end tests against a real server)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests
+	$(call say,Kernels as lesser processors have them)
+	@$(PYTHON) tools/test-instruction-sets --only AVX2 --only AVX512_CORE
 
 ##@ Building
 
@@ -90,6 +92,10 @@ test-tsan: build-tsan ## The threaded rooms under the thread sanitizer
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
 	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
 	  --tests-regex '^(base|platform|worker|trace|transport|frontend|app)/'
+
+.PHONY: test-isas
+test-isas: build python ## Every test under ONEDNN_MAX_CPU_ISA = AVX2, AVX512_CORE, AVX512_CORE_VNNI and unset (an hour)
+	@$(PYTHON) tools/test-instruction-sets --all
 
 .PHONY: determinism
 determinism: build build-clang ## The same seeds give the same events, built by g++ and by clang

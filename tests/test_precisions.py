@@ -1,15 +1,14 @@
 """Models in less than float32: quantised ones beside onnxruntime, which runs the very
 same file, and bfloat16 beside float32. What a quantised model answers is a number of
-steps of its last scale, so that is what differences are counted in."""
+steps of its last scale, so that is what differences are counted in. Where the processor
+has no kernels for a type, the same models compute in float32, and are told of it."""
 
 import json
 
 import numpy as np
-import onnx
 import pytest
-from foliot_tools import model_check
+from foliot_tools import model_check, processor
 from foliot_tools.model_check import foliot, open_session
-from onnx import numpy_helper
 
 from tools import models
 from tools.models import quantized
@@ -27,17 +26,6 @@ NETWORKS = {
 STEPS_MAX = 8
 STEPS_MEAN_MAX = 1.5
 BFLOAT16_ERROR_MAX = 0.05
-
-
-def last_scale(path):
-    """Of the DequantizeLinear that makes the answer."""
-    graph = onnx.load(path).graph
-    constants = {constant.name: constant for constant in graph.initializer}
-    makers = {output: node for node in graph.node for output in node.output}
-    node = makers[graph.output[0].name]
-    while node.op_type != "DequantizeLinear":
-        node = makers[node.input[0]]
-    return float(numpy_helper.to_array(constants[node.input[1]]))
 
 
 def compiled(model, *flags, batch_sizes="1,2"):
@@ -62,6 +50,20 @@ def products(report):
             if step["operator"] in ("Convolution", "MatMul")]
 
 
+def expect_products(report, type_name):
+    """In this type where the processor multiplies it, or in float32 with the reason."""
+    kinds = {kind for kind, _ in products(report)}
+    if processor.multiplies(type_name):
+        assert type_name in kinds
+        assert report["notes"] == []
+        assert report["narrowing_error"] >= 0
+    else:
+        assert kinds == {"FP32"}
+        (note,) = report["notes"]
+        assert "in float32" in note and processor.FLAG[type_name] in note
+        assert "narrowing_error" not in report
+
+
 @pytest.mark.parametrize("per_channel", (True, False), ids=("per_channel", "per_tensor"))
 @pytest.mark.parametrize("activations", quantized.TYPES)
 @pytest.mark.parametrize("name", NETWORKS)
@@ -74,15 +76,16 @@ def test_quantized_model(name, activations, per_channel, tmp_path):
     session = open_session(model)
     names = [output.name for output in session.get_outputs()]
     expected = dict(zip(names, session.run(names, inputs)))
-    step = last_scale(model)
+    step = quantized.last_scale(model)
     for batch in (1, 2):
         for output, answer in answers(package, tmp_path, inputs, batch).items():
             steps = np.abs(answer - expected[output]) / step
             assert steps.max() <= STEPS_MAX
             assert steps.mean() <= STEPS_MEAN_MAX
-    assert any(kind == "UINT8" for kind, _ in products(report))
+    expect_products(report, "UINT8")
 
 
+@pytest.mark.skipif(not processor.multiplies("UINT8"), reason=processor.reason_without("UINT8"))
 def test_resnet_stays_in_integers(tmp_path):
     network = models.build("resnet50_v1b", resolution=64, width=0.25)
     model = quantized.quantize(network, tmp_path / "model.onnx")
@@ -99,11 +102,14 @@ def test_bfloat16(name, tmp_path):
     network = models.build(name, **NETWORKS[name])
     model = models.write(network, tmp_path / "model.onnx")
     package, report = compiled(model, "--precision", "bfloat16")
-    assert 0 < report["narrowing_error"] <= BFLOAT16_ERROR_MAX
-    assert {kind for kind, _ in products(report)} == {"BF16"}
+    expect_products(report, "BF16")
+    # In float32 nothing is lost.
+    error_max = BFLOAT16_ERROR_MAX if processor.multiplies("BF16") else model_check.RELATIVE_ERROR_MAX
+    assert report.get("narrowing_error", 0) <= error_max
+    assert {kind for kind, _ in products(report)} == {"BF16" if processor.multiplies("BF16") else "FP32"}
     dimensions = model_check.buckets(network)[0]
     inputs = network.examples(2, np.random.default_rng(7), **dimensions)
     session = open_session(model)
     for output, answer in answers(package, tmp_path, inputs, 2).items():
         (expected,) = session.run([output], inputs)
-        assert model_check.relative_error(answer, expected) <= BFLOAT16_ERROR_MAX
+        assert model_check.relative_error(answer, expected) <= error_max

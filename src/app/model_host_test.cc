@@ -29,7 +29,8 @@ class IdleDevice : public Device {
  public:
   std::string kind() const override { return "idle"; }
   std::string fingerprint() const override { return "1"; }
-  bool multiplies(DataType) const override { return true; }
+  bool runs(const std::string&) const override { return true; }
+  Status supports_products(DataType) const override { return Status(); }
   std::unique_ptr<Device> another() const override { return std::make_unique<IdleDevice>(); }
   std::vector<std::string> layouts(std::span<const Graph>) const override { return {"idle"}; }
   Result<LoweredProgram> lower(std::span<const Graph>, const std::string&) override {

@@ -1,5 +1,7 @@
 #include "app/model_startup.h"
 
+#include <fmt/format.h>
+
 namespace foliot {
 
 void ModelStartup::find(const std::vector<ModelFolder>& folders) {
@@ -69,6 +71,8 @@ std::optional<CompiledModel> ModelStartup::compile(const ModelFolder& folder) {
 void ModelStartup::serve(const CompiledModel& model, ModelHost& host) {
   const Status status = host.add(model.folder, model.package);
   if (!status.ok()) return fail(model.folder, status);
+  for (const std::string& note : model.package.program->notes)
+    parts_.reporter.on_note(fmt::format("model '{}': {}", model.folder.name, note));
   ++progress_.served;
   parts_.reporter.on_model(model.folder.name, status);
   parts_.reporter.on_progress(progress_);

@@ -48,13 +48,7 @@ Duration processor_time() {
   return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
 }
 
-Status check_options(const CompileOptions& options, const Device& device) {
-  if (options.precision == Precision::kBfloat16 && !device.multiplies(DataType::kBfloat16)) {
-    return Status::unimplemented(
-        fmt::format("precision = \"bfloat16\" needs a device that multiplies bfloat16, such as a CPU with AVX512_BF16; "
-                    "this one is {}",
-                    device.fingerprint()));
-  }
+Status check_options(const CompileOptions& options) {
   const auto& sizes = options.batch_sizes;
   const bool ascending = std::ranges::adjacent_find(sizes, std::greater_equal()) == sizes.end();
   if (sizes.empty() || !ascending || sizes.front() < 1 || sizes.back() > kBatchSizeMax) {
@@ -74,14 +68,16 @@ class Compilation {
       : options_(options),
         device_(device),
         progress_(progress),
-        narrowing_{.quantized = device.multiplies(DataType::kUint8),
-                   .bfloat16 = options.precision == Precision::kBfloat16} {}
+        narrowing_{.quantized = device.supports_products(DataType::kUint8).ok(),
+                   .bfloat16 = options.precision == Precision::kBfloat16 &&
+                               device.supports_products(DataType::kBfloat16).ok()} {}
 
   Result<CompiledProgram> run(OnnxModel model, std::string key) {
     FOLIOT_ASSIGN_OR_RETURN(dimensions_, resolve_dimensions(model, options_));
     FOLIOT_RETURN_IF_ERROR(make_graphs(model));
     FOLIOT_RETURN_IF_ERROR(describe_interface(model));
     FOLIOT_RETURN_IF_ERROR(compute_in_float32(model));
+    FOLIOT_RETURN_IF_ERROR(note_what_is_wide(model));
     model = {};  // its constants live on where a graph still uses them
     program_.content_hash = std::move(key);
     program_.device_kind = device_.kind();
@@ -176,13 +172,35 @@ class Compilation {
   Status compute_in_float32(const OnnxModel& model) {
     if (!is_narrowed(graphs_.front())) return {};
     report("computing in float32, to compare", kLowering);
-    const Narrowing narrowing = std::exchange(narrowing_, {});
-    Result<Graph> graph = make_graph(model, graph_rows(), 0);
-    narrowing_ = narrowing;
-    FOLIOT_RETURN_IF_ERROR(graph.status());
-    graph->batch_size = graphs_.front().batch_size;
-    FOLIOT_ASSIGN_OR_RETURN(wide_outputs_, run_once(*graph, *device_.another(), bounds_));
+    FOLIOT_ASSIGN_OR_RETURN(Graph graph, make_graph_with({}, model));
+    graph.batch_size = graphs_.front().batch_size;
+    FOLIOT_ASSIGN_OR_RETURN(wide_outputs_, run_once(graph, *device_.another(), bounds_));
     return {};
+  }
+
+  // What could be narrow, and is not since this device lacks the kernels.
+  Status note_what_is_wide(const OnnxModel& model) {
+    const auto note = [this](std::string_view what, const Status& why) {
+      program_.notes.push_back(fmt::format("{} computed in float32: {}", what, why.message()));
+    };
+    const Status bfloat16 = device_.supports_products(DataType::kBfloat16);
+    if (options_.precision == Precision::kBfloat16 && !bfloat16.ok()) note("precision = \"bfloat16\" is", bfloat16);
+    const Status int8 = device_.supports_products(DataType::kUint8);
+    if (int8.ok() || std::ranges::find(graphs_.front().nodes, OperatorKind::kDequantize, &Node::kind) ==
+                         graphs_.front().nodes.end()) {
+      return {};
+    }
+    FOLIOT_ASSIGN_OR_RETURN(const Graph graph, make_graph_with({.quantized = true}, model));
+    if (is_narrowed(graph)) note("quantised convolutions and products are", int8);
+    return {};
+  }
+
+  // The first graph, narrowed otherwise.
+  Result<Graph> make_graph_with(Narrowing narrowing, const OnnxModel& model) {
+    const Narrowing before = std::exchange(narrowing_, narrowing);
+    Result<Graph> graph = make_graph(model, graph_rows(), 0);
+    narrowing_ = before;
+    return graph;
   }
 
   // Rows of the first graph as the model counts them.
@@ -392,7 +410,7 @@ Result<std::string> compile_key(const std::filesystem::path& model, const Compil
 
 Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
                                 const Progress& progress) {
-  FOLIOT_RETURN_IF_ERROR(check_options(options, device));
+  FOLIOT_RETURN_IF_ERROR(check_options(options));
   if (progress) progress("reading", 0);
   FOLIOT_ASSIGN_OR_RETURN(std::string key, compile_key(model, options, device));
   FOLIOT_ASSIGN_OR_RETURN(OnnxModel content, read_onnx(model));

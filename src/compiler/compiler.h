@@ -25,9 +25,9 @@
 
 namespace foliot {
 
-// In what a float32 model is computed. Models that are quantised themselves (QDQ,
-// as onnxruntime's quantizer writes them) compute in int8 under either, where the
-// device has fast kernels for it.
+// In what a float32 model is computed, where Device::supports_products(). Models that
+// are quantised themselves (QDQ, as onnxruntime's quantizer writes them) compute in
+// int8 under either, where the device supports that.
 enum class Precision : uint8_t {
   kFloat32,
   kBfloat16,  // convolutions and products, and what lies between them
@@ -77,8 +77,8 @@ Result<std::string> compile_key(const std::filesystem::path& model, const Compil
                                 const Device& device);
 
 // `device` must be fresh (allocate() not called): profiling allocates and uses
-// it. After an error or a success it can only be destroyed. Errors also:
-// kUnimplemented if the device is slow in the precision that is asked for.
+// it. After an error or a success it can only be destroyed. What the device has no
+// fast and exact kernels for is computed in float32, and Program::notes says so.
 Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
                                 const Progress& progress = {});
 

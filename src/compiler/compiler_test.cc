@@ -250,21 +250,116 @@ TEST_F(CompilerTest, PassesInputsAndConstantsThrough) {
   EXPECT_EQ(outputs[1], outputs[0]);
 }
 
+// The CPU, whatever it has, with kernels for all products or for float32 alone.
+class OtherCpu : public Device {
+ public:
+  explicit OtherCpu(bool narrow) : narrow_(narrow) {}
+  Status supports_products(DataType type) const override {
+    return narrow_ || type == DataType::kFloat32 ? Status() : Status::unimplemented("it only has float32");
+  }
+  std::string kind() const override { return cpu_->kind(); }
+  std::string fingerprint() const override { return cpu_->fingerprint(); }
+  bool runs(const std::string& fingerprint) const override { return cpu_->runs(fingerprint); }
+  std::unique_ptr<Device> another() const override { return std::make_unique<OtherCpu>(narrow_); }
+  std::vector<std::string> layouts(std::span<const Graph> graphs) const override { return cpu_->layouts(graphs); }
+  Result<LoweredProgram> lower(std::span<const Graph> graphs, const std::string& layout) override {
+    return cpu_->lower(graphs, layout);
+  }
+  Status allocate(const DeviceMemory& memory) override { return cpu_->allocate(memory); }
+  Result<std::unique_ptr<Executable>> preload(std::span<const Plan> plans,
+                                              std::shared_ptr<WeightsSource> weights) override {
+    return cpu_->preload(plans, std::move(weights));
+  }
+  void copy_to_io(uint64_t offset, std::span<const std::byte> from) override { cpu_->copy_to_io(offset, from); }
+  void copy_from_io(uint64_t offset, std::span<std::byte> to) override { cpu_->copy_from_io(offset, to); }
+
+ private:
+  const bool narrow_;
+  const std::unique_ptr<Device> cpu_ = make_cpu_device({.threads = 1, .lock_memory = false});
+};
+
+// What of a program's products is narrow.
+size_t narrow_products(const CompiledProgram& compiled, DataType type) {
+  const Plan& plan = compiled.program.plans.front();
+  return static_cast<size_t>(std::ranges::count_if(plan.operators, [&](const Operator& step) {
+    return step.kind == OperatorKind::kMatMul && plan.tensors[step.inputs[0]].type == type;
+  }));
+}
+
+// With kernels for it, emulated ones, or none and so in float32 between conversions.
 TEST_F(CompilerTest, ComputesInBfloat16OnRequestAndSaysWhatThatCosts) {
   EXPECT_FALSE(compiled(perceptron(open("batch")))->narrowing_error.has_value());
   options_.precision = Precision::kBfloat16;
-  const auto result = compiled(perceptron(open("batch")));
-  if (!device()->multiplies(DataType::kBfloat16)) {
-    ASSERT_FALSE(result.ok());
-    EXPECT_NE(result.status().message().find("AVX512_BF16"), std::string::npos) << result.status().message();
-    return;
-  }
+  OtherCpu cpu(true);
+  const auto result = compile(path(), options_, cpu);
   ASSERT_TRUE(result.ok()) << result.status().message();
   ASSERT_TRUE(result->narrowing_error.has_value());
   EXPECT_LT(*result->narrowing_error, 0.02);
+  EXPECT_TRUE(result->program.notes.empty());
   EXPECT_EQ(result->program.inputs[0].type, DataType::kFloat32);
   EXPECT_EQ(result->program.outputs[0].type, DataType::kFloat32);
   EXPECT_EQ(run(*result, 0, {{1, 1, 1}})[0], (std::vector<float>{0, 13}));  // small whole numbers are exact
+}
+
+TEST_F(CompilerTest, ComputesInFloat32WhereBfloat16IsSlowAndSaysWhy) {
+  write(perceptron(open("batch")));
+  options_.precision = Precision::kBfloat16;
+  OtherCpu cpu(false);
+  const auto result = compile(path(), options_, cpu);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(result->narrowing_error.has_value());
+  EXPECT_EQ(result->program.notes,
+            std::vector<std::string>{"precision = \"bfloat16\" is computed in float32: it only has float32"});
+  EXPECT_EQ(narrow_products(*result, DataType::kBfloat16), 0u);
+  EXPECT_EQ(run(*result, 0, {{1, 1, 1}})[0], (std::vector<float>{0, 13}));
+}
+
+// y = dequantized(quantized(x) * w), codes and weights as large as they get.
+TestModel quantized_perceptron() {
+  TestModel model(13);
+  model.input("x", {open("batch"), fixed(64)}).output("y");
+  model.constant("codes", make_constant(DataType::kInt8, {64, 2}, std::vector<std::byte>(128, std::byte{127})));
+  model.scalar("one", 1).constant("unsigned", make_constant(DataType::kUint8, {}, {std::byte{0}}));
+  model.constant("signed", make_constant(DataType::kInt8, {}, {std::byte{0}})).scalar("step", 16384);
+  model.node("QuantizeLinear", {"x", "one", "unsigned"}, "q").node("DequantizeLinear", {"q", "one", "unsigned"}, "a");
+  model.node("DequantizeLinear", {"codes", "one", "signed"}, "w").node("MatMul", {"a", "w"}, "b");
+  model.node("QuantizeLinear", {"b", "step", "unsigned"}, "c").node("DequantizeLinear", {"c", "step", "unsigned"}, "y");
+  return model;
+}
+
+// A sum that an int16 does not hold, whatever multiplies it.
+TEST_F(CompilerTest, QuantizedModelsGiveTheSameOnEveryDevice) {
+  write(quantized_perceptron());
+  const std::vector<float> x(64, 255), expected(2, 127 * 16384);  // 64 * 255 * 127 = 126.5 * 16384
+  for (const bool narrow : {true, false}) {
+    OtherCpu cpu(narrow);
+    const auto result = compile(path(), options_, cpu);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ(run(*result, 0, {x})[0], expected) << (narrow ? "narrow" : "wide");
+    EXPECT_EQ(result->narrowing_error.has_value(), narrow);
+    EXPECT_EQ(result->program.notes.size(), narrow ? 0u : 1u);
+  }
+}
+
+TEST_F(CompilerTest, SaysOnlyOfQuantizedModelsThatTheyAreNotInIntegers) {
+  write(perceptron(open("batch")));
+  OtherCpu cpu(false);
+  EXPECT_TRUE(compile(path(), options_, cpu)->program.notes.empty());
+}
+
+TEST_F(CompilerTest, ProgramsOfOtherDevicesAreNotRun) {
+  auto result = compiled(perceptron(open("batch")));
+  ASSERT_TRUE(result.ok());
+  const auto runs = [&] {
+    const auto fresh = device();
+    return ProgramRunner::create(*fresh, result->program, result->weights).status();
+  };
+  EXPECT_TRUE(runs().ok());
+  result->program.device_fingerprint = make_cpu_device({.threads = 3})->fingerprint();
+  EXPECT_TRUE(runs().ok()) << "another number of threads computes the same";
+  result->program.device_fingerprint = "cpu oneDNN 2.6.3 sse41 lowering=1 threads=1";
+  EXPECT_EQ(runs().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(runs().message().find("sse41"), std::string::npos);
 }
 
 TEST_F(CompilerTest, KeysDependOnModelAndOptions) {

@@ -41,6 +41,8 @@ Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::s
   FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(graphs, device.layouts(graphs).front()));
   const std::vector<std::byte> weights = lay_out_weights(lowered);
   Program program;
+  program.device_kind = device.kind();
+  program.device_fingerprint = device.fingerprint();
   program.page_bytes = kPageBytes;
   program.weights_bytes = weights.size();
   program.batch_sizes = {graph.batch_size};

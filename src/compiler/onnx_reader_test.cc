@@ -21,6 +21,8 @@ int onnx_type(DataType type) {
     case DataType::kInt64: return onnx::TensorProto::INT64;
     case DataType::kInt32: return onnx::TensorProto::INT32;
     case DataType::kBool: return onnx::TensorProto::BOOL;
+    case DataType::kInt8: return onnx::TensorProto::INT8;
+    case DataType::kUint8: return onnx::TensorProto::UINT8;
     default: FOLIOT_CHECK(false);
   }
 }

@@ -1,5 +1,7 @@
 #include "compiler/program_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -63,6 +65,11 @@ Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(Device& device, con
 }
 
 Status ProgramRunner::start(const Program& program, std::shared_ptr<WeightsSource> weights) {
+  if (program.device_kind != device_.kind() || !device_.runs(program.device_fingerprint)) {
+    return Status::invalid_argument(
+        fmt::format("the program was compiled for {} {}, and this is {} {}; compile the model anew",
+                    program.device_kind, program.device_fingerprint, device_.kind(), device_.fingerprint()));
+  }
   const uint32_t pages = program.pages(program.page_bytes);
   FOLIOT_RETURN_IF_ERROR(device_.allocate({.page_bytes = program.page_bytes,
                                            .page_count = pages,

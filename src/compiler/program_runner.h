@@ -20,7 +20,8 @@ namespace foliot {
 class ProgramRunner {
  public:
   // Allocates on `device`, which must be fresh, and loads. `program`, `weights`
-  // and `device` must outlive the runner.
+  // and `device` must outlive the runner. Errors also: kInvalidArgument if the program
+  // was compiled for a device that computes otherwise (Device::runs()).
   static Result<std::unique_ptr<ProgramRunner>> create(Device& device, const Program& program,
                                                        std::span<const std::byte> weights);
   static Result<std::unique_ptr<ProgramRunner>> create(Device& device, const Program& program,

@@ -89,10 +89,14 @@ class Device {
   // Everything that lowering depends on (library version, instruction set,
   // threads): packages made under another fingerprint must be made anew.
   virtual std::string fingerprint() const = 0;
+  // Whether a program made under this fingerprint computes the same here: on another
+  // number of threads it does, with another instruction set it may not.
+  virtual bool runs(const std::string& fingerprint) const = 0;
 
-  // Whether products of this type (kBfloat16; kUint8: by int8) have fast kernels, so
-  // that narrowing what is multiplied saves time. Graphs with others run, too.
-  virtual bool multiplies(DataType type) const = 0;
+  // Whether products of this type (kBfloat16; kUint8: by int8, summed up exactly) have
+  // fast kernels, so that narrowing what is multiplied saves time. Otherwise
+  // kUnimplemented, saying what is missing; graphs with such products then run in float32.
+  virtual Status supports_products(DataType type) const = 0;
 
   // A fresh device with the options of this one.
   virtual std::unique_ptr<Device> another() const = 0;

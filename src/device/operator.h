@@ -26,7 +26,8 @@ enum class OperatorKind : uint16_t {
   // X[N,C,d..], W[M,C/groups,k..], optional bias[M] -> Y. Spatial rank 1 to 3.
   // strides, dilations: ints; pads: ints, all begins then all ends; groups: int.
   // Post-operations allowed. Narrow: X, W bfloat16 with Y bfloat16 or float32, or X
-  // uint8, W int8 (products summed up exactly) with Y uint8 or float32. The bias
+  // uint8, W int8 with Y uint8 or float32: products summed up exactly where
+  // Device::supports_products(kUint8), else in float32. The bias
   // stays float32; operands of post-operations may be of any of these types.
   kConvolution,
   // As kConvolution with W[C,M/groups,k..].

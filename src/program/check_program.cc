@@ -10,6 +10,7 @@ namespace {
 // Far above anything real, far below where sums of sizes would overflow.
 constexpr uint64_t kBlockBytesMax = uint64_t{1} << 46;
 constexpr uint64_t kDirectAlignment = 4096;
+constexpr size_t kNotesMax = 16, kNoteBytesMax = 1024;
 
 template <typename... Arguments>
 Status wrong(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
@@ -187,10 +188,18 @@ Status check_sizes(const Program& program) {
   return {};
 }
 
+Status check_notes(const std::vector<std::string>& notes) {
+  if (notes.size() > kNotesMax) return wrong("{} notes, more than {}", notes.size(), kNotesMax);
+  for (const std::string& note : notes)
+    if (note.size() > kNoteBytesMax) return wrong("a note of {} bytes, more than {}", note.size(), kNoteBytesMax);
+  return {};
+}
+
 }  // namespace
 
 Status check_program(const Program& program) {
   FOLIOT_RETURN_IF_ERROR(check_sizes(program));
+  FOLIOT_RETURN_IF_ERROR(check_notes(program.notes));
   for (const TensorSpec& spec : program.inputs) FOLIOT_RETURN_IF_ERROR(check_spec(spec));
   for (const TensorSpec& spec : program.outputs) FOLIOT_RETURN_IF_ERROR(check_spec(spec));
   for (size_t i = 0; i < program.plans.size(); ++i) {

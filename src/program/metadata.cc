@@ -231,6 +231,7 @@ std::string encode_metadata(const Program& program) {
   message.set_page_bytes(program.page_bytes);
   message.set_weights_bytes(program.weights_bytes);
   message.set_seed_load_nanoseconds(program.seed_load.nanoseconds());
+  for (const std::string& note : program.notes) message.add_notes(note);
 
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
@@ -262,6 +263,7 @@ Result<Program> decode_metadata(std::span<const std::byte> bytes) {
   program.page_bytes = message.page_bytes();
   program.weights_bytes = message.weights_bytes();
   program.seed_load = Duration::nanoseconds(message.seed_load_nanoseconds());
+  program.notes.assign(message.notes().begin(), message.notes().end());
   FOLIOT_RETURN_IF_ERROR(check_program(program));
   return program;
 }

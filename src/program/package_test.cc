@@ -77,6 +77,7 @@ Program make_program() {
   program.page_bytes = kPage;
   program.weights_bytes = 3 * 4096;
   program.seed_load = Duration::microseconds(70);
+  program.notes = {"computed in float32: \xff"};
   return program;
 }
 
@@ -120,6 +121,7 @@ TEST_P(PackageTierTest, KeepsProgramAndWeights) {
   EXPECT_EQ(encode_metadata(*package->program), encode_metadata(make_program()));
   EXPECT_EQ(package->program->plans[1].tensors[1].layout, std::string("\0blocked\xff", 9));
   EXPECT_EQ(package->program->buckets[0].seed_exec[1], Duration::microseconds(9));
+  EXPECT_EQ(package->program->notes, make_program().notes);
 
   const std::vector<std::byte> weights = make_weights();
   ASSERT_EQ(package->weights->bytes(), weights.size());
@@ -304,6 +306,8 @@ INSTANTIATE_TEST_SUITE_P(
                     HostileCase{"no_buckets", [](Program& p) { p.buckets.clear(); }},
                     HostileCase{"seed_missing", [](Program& p) { p.buckets[0].seed_exec.pop_back(); }},
                     HostileCase{"seed_negative", [](Program& p) { p.seed_load = Duration::nanoseconds(-1); }},
+                    HostileCase{"notes_many", [](Program& p) { p.notes.resize(1000); }},
+                    HostileCase{"note_long", [](Program& p) { p.notes[0].resize(5000); }},
                     HostileCase{"spec_shape", [](Program& p) { p.inputs[0].shape[0] = 5; }},
                     HostileCase{"spec_unknown_dimension",
                                 [](Program& p) {

@@ -144,6 +144,11 @@ Result<Package> PackageStore::open(const std::string& key) {
     return package;
   }
   FOLIOT_ASSIGN_OR_RETURN(Package package, open_package(file_of(key), tier_));
+  const std::string device = package.program->device_kind + " " + package.program->device_fingerprint;
+  if (device != device_) {
+    return Status::invalid_argument(
+        fmt::format("{} was compiled for {}, and this is {}", file_of(key).string(), device, device_));
+  }
   shared = {package.program, package.weights};
   return package;
 }

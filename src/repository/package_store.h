@@ -38,7 +38,7 @@ class PackageStore {
   // key_of().
   Result<std::optional<Package>> find(const std::filesystem::path& model, const CompileOptions& options);
   // The package of this model, compiled now if it is not there yet, or if what is
-  // there is damaged. Models with the same content share one in memory. Errors:
+  // there is damaged or was made for another device. Models with the same content share one in memory. Errors:
   // those of compiling; kUnavailable if its files changed meanwhile.
   Result<Package> get(const std::filesystem::path& model, const CompileOptions& options,
                       const CompileWatch& watch = {});

@@ -12,7 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-Program make_program() {
+// `fingerprint`: of the device, whose kind is "device".
+Program make_program(const std::string& fingerprint) {
   Tensor x{.name = "x", .shape = {1, 4}, .bytes = 16, .place = Place::kInput};
   Tensor y{.name = "y", .shape = {1, 4}, .bytes = 16, .place = Place::kOutput};
   Plan plan;
@@ -22,6 +23,8 @@ Program make_program() {
   plan.outputs = {1};
   plan.input_bytes = plan.output_bytes = 16;
   Program program;
+  program.device_kind = "device";
+  program.device_fingerprint = fingerprint;
   program.batch_sizes = {1};
   program.inputs = {{.name = "x", .shape = {4}, .dimension_names = {""}}};
   program.outputs = {{.name = "y", .shape = {4}, .dimension_names = {""}}};
@@ -50,10 +53,11 @@ class PackageStoreTest : public testing::Test {
     std::ofstream(model()) << text;
   }
   std::filesystem::path model() const { return folder_ / "model/model.onnx"; }
-  Status compile(int output) {
+  Status compile(int output, const std::string& fingerprint = "1") {
     ++compiled_;
     if (during_) during_(output);
-    return result_.ok() ? write_package(File(::dup(output)), make_program(), std::vector<std::byte>(4096)) : result_;
+    if (!result_.ok()) return result_;
+    return write_package(File(::dup(output)), make_program(fingerprint), std::vector<std::byte>(4096));
   }
   Result<Package> get() { return store_.get(model(), CompileOptions()); }
   std::vector<std::filesystem::path> files() const {
@@ -96,8 +100,9 @@ TEST_F(PackageStoreTest, SaysWhatItsModelIsWhateverTheDevice) {
   const std::string content = get()->content;
   EXPECT_NE(content, "");
   EXPECT_EQ(get()->content, content) << "as when it was compiled";
-  PackageStore other(folder_ / "other", WeightsTier::kMemory, "device 2",
-                     [this](const auto&, const auto&, int output, const CompileWatch&) { return compile(output); });
+  PackageStore other(
+      folder_ / "other", WeightsTier::kMemory, "device 2",
+      [this](const auto&, const auto&, int output, const CompileWatch&) { return compile(output, "2"); });
   EXPECT_EQ(other.get(model(), {})->content, content);
   set_model("b");
   EXPECT_NE(get()->content, content);
@@ -108,6 +113,24 @@ TEST_F(PackageStoreTest, ADamagedPackageIsMadeAnew) {
   std::ofstream(files().front(), std::ios::in | std::ios::out) << "damage";
   EXPECT_TRUE(get().ok());
   EXPECT_EQ(compiled_, 2);
+}
+
+// Two processors that share a folder, each with packages of its own; and one in the
+// other's place, as a copy of the folder under other names would leave it.
+TEST_F(PackageStoreTest, APackageOfAnotherDeviceIsNotRead) {
+  PackageStore other(
+      folder_ / "cache", WeightsTier::kMemory, "device 2",
+      [this](const auto&, const auto&, int output, const CompileWatch&) { return compile(output, "2"); });
+  EXPECT_EQ(get()->program->device_fingerprint, "1");
+  EXPECT_EQ(other.get(model(), {})->program->device_fingerprint, "2");
+  EXPECT_EQ(compiled_, 2);
+  EXPECT_EQ(files().size(), 2u);
+  const auto file = [&](const PackageStore& store) {
+    return folder_ / "cache" / (store.key_of(model(), {}).value() + ".foliot");
+  };
+  std::filesystem::rename(file(other), file(store_));
+  EXPECT_EQ(get()->program->device_fingerprint, "1");
+  EXPECT_EQ(compiled_, 3) << "compiled anew, not misread";
 }
 
 TEST_F(PackageStoreTest, AFailureLeavesNothingBehind) {

@@ -7,6 +7,7 @@ import tempfile
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 
 from .network import Network
 
@@ -49,3 +50,14 @@ def quantize(network: Network, path: pathlib.Path, activations="uint8", per_chan
     if network.settings():
         (path.parent / "model.toml").write_text(network.settings())
     return path
+
+
+def last_scale(path):
+    """Of the DequantizeLinear that makes the answer of a quantised network."""
+    graph = onnx.load(path).graph
+    constants = {constant.name: constant for constant in graph.initializer}
+    makers = {output: node for node in graph.node for output in node.output}
+    node = makers[graph.output[0].name]
+    while node.op_type != "DequantizeLinear":
+        node = makers[node.input[0]]
+    return float(onnx.numpy_helper.to_array(constants[node.input[1]]))

@@ -47,6 +47,10 @@ void print_summary(const Program& program, const std::filesystem::path& output) 
   }
 }
 
+void print_notes(const Program& program) {
+  for (const std::string& note : program.notes) fmt::print(stderr, "warning: {}\n", note);
+}
+
 // Nodes that a device could only give a kernel made to be correct, not fast.
 void warn_of_reference_kernels(const Program& program) {
   for (const Plan& plan : program.plans)
@@ -96,6 +100,7 @@ int run(const CompileCommandOptions& options) {
     return fail(status);
   }
   print_summary(compiled->program, output);
+  print_notes(compiled->program);
   warn_of_reference_kernels(compiled->program);
   if (!options.report && options.report_json.empty()) return 0;
   const Status status = write_report(*compiled, options);

@@ -206,8 +206,11 @@ std::string narrowing_text(const CompiledProgram& compiled) {
 
 std::string report_json(const CompiledProgram& compiled, const CompileReport& report) {
   const Program& program = compiled.program;
-  std::string json = fmt::format(R"({{"weights_bytes": {}, "workspace_bytes": {}, )", program.weights_bytes,
-                                 program.workspace_bytes());
+  std::string notes;
+  for (const std::string& note : program.notes) notes += (notes.empty() ? "" : ", ") + json_text(note);
+  std::string json =
+      fmt::format(R"({{"device": {}, "notes": [{}], "weights_bytes": {}, "workspace_bytes": {}, )",
+                  json_text(program.device_fingerprint), notes, program.weights_bytes, program.workspace_bytes());
   if (compiled.narrowing_error) json += fmt::format(R"("narrowing_error": {:.3e}, )", *compiled.narrowing_error);
   json += R"("plans": [)";
   for (size_t i = 0; i < program.plans.size(); ++i) {

@@ -56,6 +56,7 @@ class RunCommand {
   Status run() {
     FOLIOT_RETURN_IF_ERROR(read_inputs());
     FOLIOT_RETURN_IF_ERROR(open_program());
+    for (const std::string& note : program().notes) fmt::print(stderr, "warning: {}\n", note);
     FOLIOT_RETURN_IF_ERROR(count_rows());
     FOLIOT_RETURN_IF_ERROR(choose_plan());
     device_ = make_cpu_device({.threads = options_.threads});

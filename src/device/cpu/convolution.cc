@@ -10,6 +10,7 @@
 
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
+#include "device/cpu/instruction_set.h"
 
 namespace foliot {
 namespace {
@@ -117,7 +118,7 @@ Descriptor weights_as_given(DataType type, const Geometry& geometry) {
 Descriptor blocked_descriptor(DataType type, const Shape& shape) {
   if (type == DataType::kUint8) return channels_last_descriptor(type, shape);
   using tag = dnnl::memory::format_tag;
-  const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
+  const bool wide = includes(instruction_set(), dnnl::cpu_isa::avx512_core);
   if (shape.size() < 3 || shape.size() > 5 || shape[1] % (wide ? 16 : 8) != 0) return any_descriptor(type, shape);
   constexpr tag kWide[] = {tag::nCw16c, tag::nChw16c, tag::nCdhw16c};
   constexpr tag kNarrow[] = {tag::nCw8c, tag::nChw8c, tag::nCdhw8c};

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "device/cpu/graph_lowering.h"
 #include "device/cpu/host_memory.h"
+#include "device/cpu/instruction_set.h"
 #include "device/cpu/packing.h"
 #include "device/cpu/plan_check.h"
 #include "device/cpu/prepared_program.h"
@@ -24,7 +25,7 @@ namespace foliot {
 namespace {
 
 // Raised whenever lowering gives other plans for the same graph.
-constexpr int kLoweringVersion = 6;
+constexpr int kLoweringVersion = 7;
 // Entries of oneDNN's cache of compiled primitives: those of many models at a time.
 constexpr int kPrimitiveCacheEntries = 32768;
 constexpr uint64_t kPageAlignment = 4096;
@@ -33,20 +34,6 @@ constexpr std::string_view kIoCache = "io cache", kWorkspace = "workspace";
 
 // Layouts of activations.
 constexpr std::string_view kBlockedName = "blocked", kChannelsLastName = "channels_last";
-
-std::string_view name_of(dnnl::cpu_isa isa) {
-  switch (isa) {
-    case dnnl::cpu_isa::sse41: return "sse41";
-    case dnnl::cpu_isa::avx: return "avx";
-    case dnnl::cpu_isa::avx2: return "avx2";
-    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_core: return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
-    default: return "another";
-  }
-}
 
 // OpenMP keeps the number of threads per calling thread.
 void use_threads(uint32_t threads) {
@@ -131,18 +118,10 @@ class OneDnnDevice : public CpuDevice {
 
   std::string kind() const override { return "cpu"; }
 
-  std::string fingerprint() const override {
-    const dnnl::version_t* version = dnnl::version();
-    return fmt::format("cpu oneDNN {}.{}.{} {} threads={} lowering={}", version->major, version->minor, version->patch,
-                       name_of(dnnl::get_effective_cpu_isa()), options_.threads, kLoweringVersion);
-  }
+  std::string fingerprint() const override { return fmt::format("{} threads={}", kernels(), options_.threads); }
+  bool runs(const std::string& fingerprint) const override { return fingerprint.starts_with(kernels() + " threads="); }
 
-  bool multiplies(DataType type) const override {
-    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    if (type == DataType::kBfloat16) return isa >= dnnl::cpu_isa::avx512_core_bf16;
-    if (type == DataType::kUint8) return isa >= dnnl::cpu_isa::avx512_core_vnni;
-    return type == DataType::kFloat32;
-  }
+  Status supports_products(DataType type) const override { return foliot::supports_products(instruction_set(), type); }
 
   std::unique_ptr<Device> another() const override { return make_cpu_device(options_); }
 
@@ -165,6 +144,12 @@ class OneDnnDevice : public CpuDevice {
   }
 
  private:
+  // What kernels are chosen from: the fingerprint but for the number of threads.
+  static std::string kernels() {
+    const dnnl::version_t* version = dnnl::version();
+    return fmt::format("cpu oneDNN {}.{}.{} {} lowering={}", version->major, version->minor, version->patch,
+                       name_of(instruction_set()), kLoweringVersion);
+  }
   // Where the kernels of these plans are: those of an earlier program if it was the same.
   Result<std::shared_ptr<PreparedProgram>> share(std::span<const Plan> plans, uint64_t weights_bytes);
 

@@ -10,6 +10,7 @@
 #include "device/conformance/case_graph_builder.h"
 #include "device/conformance/conformance.h"
 #include "device/conformance/session.h"
+#include "device/cpu/instruction_set.h"
 
 namespace foliot {
 namespace {
@@ -27,6 +28,17 @@ TEST(CpuDevice, FingerprintTellsThreadsApart) {
   EXPECT_NE(with_threads(1)()->fingerprint(), with_threads(2)()->fingerprint());
   EXPECT_EQ(with_threads(1)()->fingerprint().find("cpu oneDNN "), 0u);
   EXPECT_EQ(with_threads(1)()->kind(), "cpu");
+}
+
+TEST(CpuDevice, RunsWhatWasMadeForTheSameInstructions) {
+  const auto device = with_threads(1)();
+  EXPECT_TRUE(device->runs(device->fingerprint()));
+  EXPECT_TRUE(device->runs(with_threads(2)()->fingerprint()));
+  std::string other = device->fingerprint();
+  const std::string set(name_of(instruction_set()));
+  other.replace(other.find(set), set.size(), set == "avx2" ? "avx512_core" : "avx2");
+  EXPECT_FALSE(device->runs(other));
+  EXPECT_FALSE(device->runs(""));
 }
 
 Graph gather_graph() {

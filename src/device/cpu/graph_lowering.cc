@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "device/cpu/families.h"
+#include "device/cpu/instruction_set.h"
 #include "device/cpu/thread_limit.h"
 
 namespace foliot {
@@ -14,6 +15,11 @@ namespace {
 // How many leading inputs a kind always has; post-operations' inputs come after
 // these and after an optional bias.
 size_t primary_inputs(OperatorKind kind) { return kind == OperatorKind::kAffine ? 3 : 2; }
+
+bool multiplies(OperatorKind kind) {
+  return kind == OperatorKind::kConvolution || kind == OperatorKind::kConvolutionTranspose ||
+         kind == OperatorKind::kMatMul;
+}
 
 Node activation_node(const Node& node, const PostOperation& operation, ValueIndex input) {
   Node activation{.kind = OperatorKind::kUnary,
@@ -97,8 +103,14 @@ bool GraphLowering::computes_narrow(const Node& node) const {
   }
 }
 
+bool GraphLowering::multiplies_inexactly(const Node& node) const {
+  return multiplies(node.kind) && values_[node.inputs.at(0)].type == DataType::kUint8 &&
+         !supports_products(instruction_set(), DataType::kUint8).ok();
+}
+
 Status GraphLowering::lower_node(const Node& node) {
   if (computes_narrow(node)) {
+    if (multiplies_inexactly(node)) return lower_widened(node);
     FOLIOT_ASSIGN_OR_RETURN(const bool lowered, lower_fused(node));
     return lowered ? Status() : lower_widened(node);
   }

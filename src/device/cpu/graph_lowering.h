@@ -95,7 +95,9 @@ class GraphLowering {
   // Lowers the first `fused` post-operations with the node, the others as nodes.
   Result<bool> lower_split(const Node& node, size_t fused);
   Result<bool> lower_fused(const Node& node);
-  // A narrow node without a kernel: in float32, between reorders.
+  // Whether oneDNN's kernels would give something else than the sum of the products.
+  bool multiplies_inexactly(const Node& node) const;
+  // A narrow node without a kernel that is right: in float32, between reorders.
   Status lower_widened(const Node& node);
   ValueIndex widened(ValueIndex value);
   Status finish_outputs();

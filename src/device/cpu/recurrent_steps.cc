@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/cpu/instruction_set.h"
+
 // What is included is compiled once for each instruction set: a function may be
 // given one, but not what it inlines.
 #define FOLIOT_TARGET __attribute__((target("avx512f,avx512dq,fma")))
@@ -38,8 +40,9 @@ namespace foliot::sse2 {
 namespace foliot {
 
 TakeRecurrentStep find_recurrent_step(RecurrentCell cell) {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return avx512::find_step(cell);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::find_step(cell);
+  const bool fma = __builtin_cpu_supports("fma") != 0;
+  if (fma && includes(instruction_set(), dnnl::cpu_isa::avx512_core)) return avx512::find_step(cell);
+  if (fma && includes(instruction_set(), dnnl::cpu_isa::avx2)) return avx2::find_step(cell);
   return sse2::find_step(cell);
 }
 

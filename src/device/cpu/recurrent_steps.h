@@ -1,5 +1,5 @@
 // The innermost loop of recurrent networks, for the widest vectors that the
-// processor has.
+// processor has and ONEDNN_MAX_CPU_ISA allows.
 #ifndef FOLIOT_DEVICE_CPU_RECURRENT_STEPS_H_
 #define FOLIOT_DEVICE_CPU_RECURRENT_STEPS_H_
 
