@@ -23,6 +23,9 @@ Status ControllerLoop::start() { return loop_.start(); }
 void ControllerLoop::stop() { loop_.stop(); }
 
 void ControllerLoop::submit(const Request& request) { post(request); }
+void ControllerLoop::submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) {
+  label == nullptr ? post(request) : post(LabelledRequest{request, std::move(label)});
+}
 void ControllerLoop::cancel(RequestId request) { post(Cancel{request}); }
 void ControllerLoop::report(const Outcome& outcome) { post(outcome); }
 void ControllerLoop::add_model(std::shared_ptr<const ModelInfo> model) { post(AddModel{std::move(model)}); }

@@ -129,6 +129,7 @@ Status Server::Parts::open_ports() {
     FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
     recorder_ = std::make_unique<Recorder>(std::move(writer));
     controller_->controller().add_observer(*recorder_);
+    controller_->set_label_sink(*recorder_);
   }
   return frontend_->start();
 }

@@ -133,7 +133,7 @@ class HttpPort {
 
 class FrontendServer : public Frontend {
  public:
-  FrontendServer(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
+  FrontendServer(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now)
       : service_({.rows_max = options.requests_in_flight_max,
                   .tensors = options.tensors,
@@ -212,7 +212,7 @@ class FrontendServer : public Frontend {
 
 }  // namespace
 
-std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
+std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
                                         ModelRepository& repository, const std::function<TimePoint()>& now) {
   return std::make_unique<FrontendServer>(options, catalog, requests, repository, now);
 }

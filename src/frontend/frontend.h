@@ -23,6 +23,7 @@
 #include "access/tls.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/observer.h"
 #include "core/payload.h"
@@ -82,8 +83,9 @@ class Frontend : public CompletionSink, public PayloadStore, public Observer {
 
 // All references outlive the front end. `now` is the clock of the controller's
 // loop, callable from any thread.
-std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
-                                        ModelRepository& repository, const std::function<TimePoint()>& now);
+std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog,
+                                        LabelledRequestSink& requests, ModelRepository& repository,
+                                        const std::function<TimePoint()>& now);
 
 }  // namespace foliot
 

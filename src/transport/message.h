@@ -7,7 +7,7 @@
 //     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Leave
 //     controller  Pong...,               Welcome, Action..., Naming..., Release...
 //   request link, a client (a front end, a load generator) and the controller:
-//     client                             Ping..., Request..., Cancel..., StatisticsRequest...
+//     client                             Ping..., Label, Request..., Cancel..., StatisticsRequest...
 //     controller  Admission, Models..., Workers..., Pong..., Completion..., Statistics...
 //   data link, a client and a worker, past the controller:
 //     client      Attach, Ping..., Inputs...
@@ -34,13 +34,14 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/call_label.h"
 #include "core/ids.h"
 #include "core/model_info.h"
 
 namespace foliot {
 
 // Changes with every change of a message; two versions do not talk to each other.
-inline constexpr uint16_t kWireVersion = 5;
+inline constexpr uint16_t kWireVersion = 6;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -71,8 +72,9 @@ enum class MessageType : uint8_t {
   kWithdrawal,
   kNaming,
   kRelease,
+  kLabel,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kRelease;
+inline constexpr MessageType kMessageTypeLast = MessageType::kLabel;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -159,6 +161,12 @@ struct Workers {
 
 struct Cancel {
   RequestId request;
+};
+
+// What a front end's client calls the request that follows; sent of no others.
+struct Label {
+  RequestId request;
+  CallLabel label;
 };
 
 struct StatisticsRequest {};
