@@ -1,6 +1,7 @@
 #include "app/controller_loop.h"
 
 #include "base/check.h"
+#include "platform/clock.h"
 
 namespace foliot {
 namespace {
@@ -46,8 +47,16 @@ void ControllerLoop::Handler::handle(RemoveModel& remove, TimePoint now) {
   removals_.push_back(std::move(remove));
 }
 
-TimePoint ControllerLoop::Handler::on_turn_end(TimePoint now) {
+TimePoint ControllerLoop::Handler::turn(TimePoint now) {
+  if (!turn_watch_) return controller_.turn(now);
+  const TimePoint begin = monotonic_now();
   const TimePoint wake = controller_.turn(now);
+  turn_watch_(monotonic_now() - begin);
+  return wake;
+}
+
+TimePoint ControllerLoop::Handler::on_turn_end(TimePoint now) {
+  const TimePoint wake = turn(now);
   std::erase_if(removals_, [&](const RemoveModel& removal) {
     if (!controller_.model_gone(removal.model)) return false;
     (*removal.gone)();

@@ -18,6 +18,8 @@
 
 namespace foliot {
 
+using TurnWatch = std::function<void(Duration decision)>;
+
 // Threading: any thread; what is said so otherwise belongs to the owner.
 class ControllerLoop : public LabelledRequestSink, public OutcomeSink, public ModelSink {
  public:
@@ -29,6 +31,9 @@ class ControllerLoop : public LabelledRequestSink, public OutcomeSink, public Mo
 
   // Owner, before start().
   Controller& controller() { return controller_; }
+  // Owner, before start(): called on the loop's thread after each turn, with how long
+  // the policy took to decide.
+  void set_turn_watch(TurnWatch watch) { handler_.set_turn_watch(std::move(watch)); }
   // Owner, before start(): receives the labels of requests; outlives the loop. Without
   // it labels are dropped.
   void set_label_sink(CallLabelSink& labels) { handler_.set_label_sink(labels); }
@@ -73,9 +78,11 @@ class ControllerLoop : public LabelledRequestSink, public OutcomeSink, public Mo
     explicit Handler(Controller& controller) : controller_(controller) {}
     void on_event(Event& event, TimePoint now) override;
     TimePoint on_turn_end(TimePoint now) override;
+    void set_turn_watch(TurnWatch watch) { turn_watch_ = std::move(watch); }
     void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
 
    private:
+    TimePoint turn(TimePoint now);
     void handle(Drain&, TimePoint now) { controller_.drain(now); }
     void handle(Request& request, TimePoint now) { controller_.on_request(request, now); }
     void handle(LabelledRequest& labelled, TimePoint now) {
@@ -89,6 +96,7 @@ class ControllerLoop : public LabelledRequestSink, public OutcomeSink, public Mo
     void handle(RemoveModel& remove, TimePoint now);
 
     Controller& controller_;
+    TurnWatch turn_watch_;  // empty: none
     CallLabelSink* labels_ = nullptr;
     std::vector<RemoveModel> removals_;
   };

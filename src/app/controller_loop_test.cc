@@ -152,8 +152,10 @@ TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
   ActionRelay actions;
   CountingSink sink;
   Labels labels;
+  std::atomic<int> turns{0};
   ControllerLoop loop({}, find_policy("clockwork")->make, actions, sink, 1 << 16);
   loop.set_label_sink(labels);
+  loop.set_turn_watch([&](Duration decision) { turns += decision >= Duration() ? 1 : 0; });
   ASSERT_TRUE(loop.start().ok());
   auto model = std::make_shared<ModelInfo>();
   model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100)}}};
@@ -171,6 +173,7 @@ TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
   while (sink.completed() < 3 * kEach) std::this_thread::yield();  // there is no device: all are refused
   loop.stop();
   EXPECT_EQ(labels.told.load(), static_cast<int>(3 * kEach / 2));
+  EXPECT_GT(turns.load(), 0);
 }
 
 TEST_F(ControllerLoopTest, TakesModelsAwayAndBringsThemBackUnderTraffic) {

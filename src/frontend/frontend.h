@@ -29,6 +29,7 @@
 #include "core/payload.h"
 #include "core/ports.h"
 #include "frontend/tensor_limits.h"
+#include "metrics/metrics_source.h"
 
 namespace foliot {
 
@@ -59,6 +60,9 @@ struct FrontendOptions {
 
 class Frontend : public CompletionSink, public PayloadStore, public Observer {
  public:
+  // Before start(): what the metrics show besides the front end's own. It outlives the
+  // front end.
+  virtual void add_metrics(const MetricsSource& source) = 0;
   // Binds the ports and starts to serve. Errors: kAlreadyExists naming the port
   // in use and the flag that changes it.
   virtual Status start() = 0;

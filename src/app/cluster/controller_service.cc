@@ -225,7 +225,9 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
   const Duration processor_time_before = sampled ? thread_processor_time() : Duration();
   const TimePoint begin = sampled ? clock_() : now;
   const TimePoint wake = controller_.turn(now);
-  counters_.decisions.record(clock_() - begin);
+  const Duration decision = clock_() - begin;
+  counters_.decisions.record(decision);
+  if (turn_watch_) turn_watch_(decision);
   if (sampled) counters_.decisions_processor.record(thread_processor_time() - processor_time_before);
   let_go_who_is_idle();
   if (drain_asked_.load()) go_on_draining(now);

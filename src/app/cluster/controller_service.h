@@ -48,6 +48,8 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   // Before the first event: receives the labels of requests; outlives the service.
   // Without it labels are dropped.
   void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
+  // Before the first event: called after each turn, with how long the policy took to decide.
+  void set_turn_watch(std::function<void(Duration)> watch) { turn_watch_ = std::move(watch); }
   // What the statistics say of the sockets; outlives the service.
   void set_traffic(const LinkTraffic& traffic) { traffic_ = &traffic; }
   // From the next turn on what waits and what comes is refused (kDraining), and what
@@ -118,6 +120,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   Counters counters_;
   const LinkTraffic* traffic_ = nullptr;
   CallLabelSink* labels_ = nullptr;
+  std::function<void(Duration)> turn_watch_;  // empty: none
   std::atomic<bool> drain_asked_{false};
   std::atomic<bool> drained_{false};
   bool draining_ = false;

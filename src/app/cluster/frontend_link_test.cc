@@ -43,6 +43,7 @@ ModelInfo model() {
 
 class FakeFrontend : public Frontend {
  public:
+  void add_metrics(const MetricsSource& /*source*/) override {}
   Status start() override { return Status(); }
   void drain() override {}
   uint64_t in_flight() const override { return 0; }
