@@ -14,6 +14,7 @@ import tritonclient.grpc
 import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
+from foliot_tools.cluster import Cluster
 from foliot_tools.server import ServerFailed, foliot_binary
 
 
@@ -73,6 +74,23 @@ def test_clients_show_their_key(serve, small_models, tmp_path, keys):
     log = server.output()
     assert "'operator'" in log and "no scope 'infer'" in log
     assert client_key not in log and operator_key not in log and "guessed" not in log
+
+
+def test_the_metrics_of_a_cluster_need_a_key(small_models, tmp_path, keys):
+    reader = {"Authorization": f"Bearer {new_key(keys, 'prometheus', 'metrics')}"}
+    other = {"Authorization": f"Bearer {new_key(keys, 'app', 'infer')}"}
+    with Cluster(tmp_path, small_models, workers=1, frontends=1, metrics=True, part_options={"keys": keys}) as cluster:
+        for part, known in ((cluster.controller, b"foliot_device_up{"), (cluster.workers[0], b"foliot_worker_pages{"),
+                            (cluster.frontends[0], b"foliot_tenant_requests_in_flight{")):
+            metrics = f"http://127.0.0.1:{part.metrics_port}/metrics"
+            assert get(metrics)[0] == 401 and get(metrics, other)[0] == 403
+            status, page = get(metrics, reader)
+            assert status == 200 and known in page
+            part.await_line("'app' at .* for /metrics: the key has no scope 'metrics'")
+        keys.write_text("")
+        new_key(keys, "another", "metrics")
+        cluster.controller.await_line("the file of keys was replaced")
+        assert get(f"http://127.0.0.1:{cluster.controller.metrics_port}/metrics", reader)[0] == 401
 
 
 def test_quotas_and_new_keys_without_a_restart(serve, small_models, tmp_path, keys):

@@ -135,12 +135,29 @@ def test_a_controller_that_is_stopped_finishes_what_runs(tmp_path):
         (["bench-controller", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1"),
         (["controller", "--scheduler", "best"], "there is no scheduler 'best'; there are:"),
         (["controller", "--listen", "127.0.0.1:66000"], "write HOST:PORT"),
+        (["controller", "--keys", "keys.toml"], "give --metrics-port"),
+        (["worker", "models", "--metrics-address", "::1"], "give --metrics-port"),
+        (["controller", "--metrics-port", "0", "--keys", "no/such.toml"], "no/such.toml"),
+        (["controller", "--metrics-port", "0", "--tls-key", "key.pem"], "need --tls-certificate"),
+        (["controller", "--metrics-port", "0", "--metrics-address", "here"], "'here' is not an IP address"),
+        (["controller", "--log", "/dev/null/log"], "cannot make the folder /dev/null/log of the log"),
+        (["worker", "--emulate", "resnet50", "--metrics-port", "0"], "an emulated worker has no metrics"),
+        (["worker", "--emulate", "resnet50", "--log", "log"], "an emulated worker has no metrics"),
     ],
 )
 def test_says_what_is_wrong(arguments, complaint):
     result = foliot(*arguments)
     assert result.returncode == 1
     assert complaint in result.stderr
+
+
+def test_ports_of_metrics_that_are_in_use_are_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for command in (["controller", "--listen", "127.0.0.1:0"], ["worker", "models"]):
+            result = foliot(*command, "--metrics-port", port)
+            assert result.returncode == 1
+            assert f"port {port} of 127.0.0.1 is in use; choose another with --metrics-port" in result.stderr
 
 
 def test_another_version_and_strangers_are_not_let_in(controller):

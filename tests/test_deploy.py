@@ -20,9 +20,13 @@ def run(*command):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("arguments", [("check", RULES), ("test", RULES.with_suffix(".test.yml"))])
+@pytest.mark.parametrize("arguments", [
+    ("check", "rules", RULES),
+    ("test", "rules", RULES.with_suffix(".test.yml")),
+    ("check", "config", RULES.with_name("prometheus.yml")),
+])
 def test_alerts(arguments):
-    done = run("tools/promtool", arguments[0], "rules", arguments[1])
+    done = run("tools/promtool", *arguments)
     if done.returncode == NO_PROMTOOL:
         pytest.skip(f"promtool cannot be had here: {done.stderr}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -37,7 +41,8 @@ def test_alerts_and_documents_name_metrics_that_exist(small_server):
     """Those of which there is a series from the start on; a model's come with its requests."""
     with urllib.request.urlopen(f"http://127.0.0.1:{small_server.metrics_port}/metrics", timeout=5) as answer:
         served = metric_names("\n".join(line for line in answer.read().decode().splitlines() if line.startswith("# TYPE")))
-    source = (ROOT / "src/frontend/metrics.cc").read_text()
+    sources = [ROOT / "src/frontend/metrics.cc", *(ROOT / "src/metrics").glob("*_metrics.cc")]
+    source = "".join(source.read_text() for source in sources)
     known = served | metric_names(source)
     for file in (RULES, ROOT / "docs/OPERATIONS.md"):
         assert metric_names(file.read_text()) <= known, file

@@ -8,6 +8,7 @@ import pytest
 
 from foliot_tools import onnx_models
 from foliot_tools.bench import bench
+from foliot_tools.cluster import Cluster
 from foliot_tools.log import breaches, read_log
 from foliot_tools.server import ROOT, Server, foliot_binary
 
@@ -138,6 +139,41 @@ def test_the_export_is_in_the_trace_event_format(log_folder, tmp_path):
         counters[event["name"]].append(event["args"]["value"])
     assert set(counters) == {"requests queued", "pages in use"}
     assert max(counters["pages in use"]) == PAGES and min(counters["pages in use"]) >= 0
+
+
+def test_logs_of_a_cluster(small_models, tmp_path):
+    """The controller's is as a server's; a worker's has its actions."""
+    log = tmp_path / "log"
+    with Cluster(tmp_path, small_models, workers=2, frontends=1, log=log) as cluster:
+        bench(cluster.frontends[0].grpc, "dense", rate=100, duration="1s", deadline="1s")
+        bench(cluster.frontends[0].grpc, "dense", rate=20, duration="1s", deadline="20us")
+        for part in [*cluster.frontends, *cluster.workers, cluster.controller]:
+            assert part.stop() == 0, part.output()
+    records = read_log(log)
+    actions = {action.id: action for action in records.actions}
+    served = [request for request in records.requests if request.status == "served"]
+    assert len(served) > 50
+    assert all(request.id in actions[request.action].requests for request in served)
+    assert "INFER" in foliot("explain", served[0].id, "--log", log)
+    refused = next(request for request in records.requests if request.status != "served")
+    assert "It was refused because" in foliot("explain", refused.id, "--log", log)
+    foliot("trace", "export", log, "--output", tmp_path / "trace.json")
+    names = [event["args"]["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+             if event["name"] == "process_name"]
+    assert {"requests", "device 0"} <= set(names)
+
+    seen = 0
+    for name in ("worker0", "worker1"):
+        own = log.with_name(f"log.{name}")
+        of_worker = read_log(own).actions
+        seen += len(of_worker)
+        for action in of_worker:
+            there = actions[action.id]
+            assert (action.type, action.model, action.requests) == (there.type, there.model, there.requests)
+        if of_worker:
+            assert "as a worker's has: ask that of its controller" in foliot("explain", "--log", own, expect=1)
+        foliot("trace", "export", own, "--output", tmp_path / "worker.json")
+    assert seen == len(actions)
 
 
 def test_a_simulation_leaves_the_same_log_every_time(tmp_path):

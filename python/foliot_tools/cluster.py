@@ -19,6 +19,7 @@ class Part:
         self.console = pathlib.Path(console)
         prefix = ["ip", "netns", "exec", namespace] if namespace else []
         self.command = [*prefix, foliot_binary(), *map(str, arguments)]
+        self.metrics_port = options.get("metrics_port")
         for name, value in options.items():
             self.command += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         self.process = None
@@ -55,14 +56,14 @@ class Part:
 
 class Frontend(Part):
     def __init__(self, console, controller, **options):
-        self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
+        self.http_port, self.grpc_port, metrics_port = free_ports(3)
         super().__init__(
             console,
             "frontend",
             controller=controller,
             http_port=self.http_port,
             grpc_port=self.grpc_port,
-            metrics_port=self.metrics_port,
+            metrics_port=metrics_port,
             **options,
         )
 
@@ -93,14 +94,18 @@ class Cluster:
     """A controller, and as many workers and front ends as asked for, on loopback.
 
     `repository`: of all workers, or a function from a worker's name to its own.
-    `worker_options` become flags of each worker, `part_options` those of every part.
-    Everything is killed when the block ends.
+    `worker_options` become flags of each worker, `part_options` those of every part. With
+    `log`, the controller keeps one in that folder, and each worker one of its own beside it;
+    with `metrics`, all have a port for them. Everything is killed when the block ends.
     """
 
-    def __init__(self, folder, repository, *, workers=2, frontends=2, part_options=None, **worker_options):
+    def __init__(self, folder, repository, *, workers=2, frontends=2, part_options=None, metrics=False, log=None,
+                 **worker_options):
         self.folder = pathlib.Path(folder)
         self.repository = repository
         self.part_options = part_options or {}
+        self.metrics = metrics
+        self.log = pathlib.Path(log) if log else None
         self.worker_options = {"threads": 1, "page_size": "256KiB", "page_cache": "16MiB", **worker_options}
         self.counts = workers, frontends
         self.controller = None
@@ -111,7 +116,9 @@ class Cluster:
     def __enter__(self):
         (port,) = free_ports(1)
         self.address = f"127.0.0.1:{port}"
-        self.controller = Part(self.folder / "controller.log", "controller", listen=self.address, **self.part_options)
+        self.controller = Part(
+            self.folder / "controller.log", "controller", listen=self.address, **self.observed(), **self.part_options
+        )
         self.controller.await_line("ready:")
         for _ in range(self.counts[0]):
             self.add_worker()
@@ -124,6 +131,13 @@ class Cluster:
             if part.process.poll() is None:
                 part.kill()
 
+    def observed(self, name=None):
+        """The flags that make a part observable; `name`: of a worker."""
+        options = {"metrics_port": free_ports(1)[0]} if self.metrics else {}
+        if self.log:
+            options["log"] = self.log.with_name(f"{self.log.name}.{name}") if name else self.log
+        return options
+
     def worker_part(self, name):
         return Part(
             self.folder / f"{name}.log",
@@ -132,6 +146,7 @@ class Cluster:
             controller=self.address,
             name=name,
             cache=self.folder / "cache",
+            **self.observed(name),
             **self.worker_options,
             **self.part_options,
         )

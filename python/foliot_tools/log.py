@@ -1,4 +1,4 @@
-"""Reads the log of `foliot serve --log FOLDER`."""
+"""Reads the log that --log FOLDER of `foliot serve`, `controller` or `worker` wrote."""
 
 import csv
 import dataclasses
@@ -31,6 +31,8 @@ class Request:
     input_us: float
     exec_us: float
     output_us: float
+    client_id: str  # as it is escaped; empty: the client gave none
+    client_id_bytes: int | None  # of all of it, if only its beginning was kept
 
 
 @dataclasses.dataclass(frozen=True)

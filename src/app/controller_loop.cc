@@ -1,6 +1,7 @@
 #include "app/controller_loop.h"
 
 #include "base/check.h"
+#include "platform/clock.h"
 
 namespace foliot {
 namespace {
@@ -24,6 +25,9 @@ Status ControllerLoop::start() { return loop_.start(); }
 void ControllerLoop::stop() { loop_.stop(); }
 
 void ControllerLoop::submit(const Request& request) { post(request); }
+void ControllerLoop::submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) {
+  label == nullptr ? post(request) : post(LabelledRequest{request, std::move(label)});
+}
 void ControllerLoop::cancel(RequestId request, Refusal reason) { post(Cancel{request, reason}); }
 void ControllerLoop::report(const Outcome& outcome) { post(outcome); }
 void ControllerLoop::add_model(std::shared_ptr<const ModelInfo> model) { post(AddModel{std::move(model)}); }
@@ -44,8 +48,16 @@ void ControllerLoop::Handler::handle(RemoveModel& remove, TimePoint now) {
   removals_.push_back(std::move(remove));
 }
 
-TimePoint ControllerLoop::Handler::on_turn_end(TimePoint now) {
+TimePoint ControllerLoop::Handler::turn(TimePoint now) {
+  if (!turn_watch_) return controller_.turn(now);
+  const TimePoint begin = monotonic_now();
   const TimePoint wake = controller_.turn(now);
+  turn_watch_(monotonic_now() - begin);
+  return wake;
+}
+
+TimePoint ControllerLoop::Handler::on_turn_end(TimePoint now) {
+  const TimePoint wake = turn(now);
   std::erase_if(removals_, [&](const RemoveModel& removal) {
     if (!controller_.model_gone(removal.model)) return false;
     (*removal.gone)();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -134,6 +135,45 @@ TEST_F(ControllerLoopTest, AnswersEveryRequestOfSeveralThreadsOnce) {
   for (std::thread& client : clients) client.join();
   wait_for(3 * kEach);
   EXPECT_GT(sink_.served(), 0u);
+}
+
+// Keeps labels; calls come from the loop's thread.
+class Labels : public CallLabelSink {
+ public:
+  void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override {
+    EXPECT_EQ(label->text, std::to_string(request.value()));
+    ++told;
+  }
+  std::atomic<int> told{0};
+};
+
+TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
+  constexpr uint64_t kEach = 1000;
+  ActionRelay actions;
+  CountingSink sink;
+  Labels labels;
+  std::atomic<int> turns{0};
+  ControllerLoop loop({}, find_policy("clockwork")->make, actions, sink, 1 << 16);
+  loop.set_label_sink(labels);
+  loop.set_turn_watch([&](Duration decision) { turns += decision >= Duration() ? 1 : 0; });
+  ASSERT_TRUE(loop.start().ok());
+  auto model = std::make_shared<ModelInfo>();
+  model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100)}}};
+  loop.add_model(model);
+  std::vector<std::thread> clients;
+  for (uint64_t client = 0; client < 3; ++client) {
+    clients.emplace_back([&, client] {
+      for (uint64_t id = client * kEach; id < (client + 1) * kEach; ++id) {
+        const auto label = id % 2 == 0 ? std::make_shared<const CallLabel>(call_label(std::to_string(id))) : nullptr;
+        loop.submit_labelled({.id = RequestId(id), .arrival = monotonic_now()}, label);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  while (sink.completed() < 3 * kEach) std::this_thread::yield();  // there is no device: all are refused
+  loop.stop();
+  EXPECT_EQ(labels.told.load(), static_cast<int>(3 * kEach / 2));
+  EXPECT_GT(turns.load(), 0);
 }
 
 TEST_F(ControllerLoopTest, TakesModelsAwayAndBringsThemBackUnderTraffic) {

@@ -124,6 +124,10 @@ Status LocalWorker::make_room(const Program& program) {
   return Status();
 }
 
+IoCacheBytes LocalWorker::io_cache() const {
+  return {.used = worker_->input().io_bytes_used(), .all = worker_->input().io_bytes()};
+}
+
 void LocalWorker::stop() {
   for (ExecutorThread& executor : executors_) executor.stop();
 }

@@ -16,6 +16,7 @@
 #include "core/payload.h"
 #include "core/ports.h"
 #include "device/cpu/cpu_device.h"
+#include "metrics/worker_metrics.h"
 #include "worker/device_engine.h"
 #include "worker/worker.h"
 
@@ -62,6 +63,7 @@ class LocalWorker {
   Worker& worker() { return *worker_; }
   DeviceEngine& engine() { return *engine_; }
   bool memory_locked() const { return device_->memory_locked(); }
+  IoCacheBytes io_cache() const;  // any thread
   // Before a model is added: makes io cache and workspace large enough for it, where the
   // options leave them open. Belongs to the thread that adds models. Errors:
   // kResourceExhausted naming what is too small and the flag that makes it larger.

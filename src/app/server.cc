@@ -19,6 +19,8 @@
 #include "base/units.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
+#include "metrics/controller_metrics.h"
+#include "metrics/worker_metrics.h"
 #include "platform/clock.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
@@ -61,6 +63,7 @@ class Server::Parts {
     return device->kind() + " " + device->fingerprint();
   }
   Status open_ports();
+  void watch_controller();
   Status serve_models(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
                       const std::function<bool()>& cancelled);
   Status start_worker(const ModelStartup& models, StartupReporter& reporter);
@@ -78,6 +81,8 @@ class Server::Parts {
   // In the order in which they are made; each uses those before it.
   ActionRelay actions_;
   CompletionRelay completions_;
+  ControllerMetrics controller_metrics_;
+  WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<Frontend> frontend_;
@@ -123,14 +128,27 @@ Status Server::Parts::open_ports() {
   frontend_ = make_frontend(options_.frontend, catalog_, *controller_, repository_, monotonic_now);
   completions_.set_target(*frontend_);
   controller_->controller().add_observer(*frontend_);
+  watch_controller();
   if (!options_.log.folder.empty()) {
     LogOptions log = options_.log;
     log.origin = monotonic_now();
     FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
     recorder_ = std::make_unique<Recorder>(std::move(writer));
     controller_->controller().add_observer(*recorder_);
+    controller_->set_label_sink(*recorder_);
   }
   return frontend_->start();
+}
+
+void Server::Parts::watch_controller() {
+  Controller& controller = controller_->controller();
+  controller.add_observer(controller_metrics_);
+  controller.add_observer(worker_metrics_);
+  controller_->set_turn_watch([this, &controller](Duration decision) {
+    controller_metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
+  });
+  frontend_->add_metrics(controller_metrics_);
+  frontend_->add_metrics(worker_metrics_);
 }
 
 Status Server::Parts::start_worker(const ModelStartup& models, StartupReporter& reporter) {
@@ -141,6 +159,7 @@ Status Server::Parts::start_worker(const ModelStartup& models, StartupReporter& 
   const DeviceMemory& memory = worker_->memory();
   FOLIOT_RETURN_IF_ERROR(worker_->start(*frontend_, *controller_));
   if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
+  worker_metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
   actions_.set_target(worker_->worker());
   host_ = std::make_unique<ModelHost>(
       ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *controller_,

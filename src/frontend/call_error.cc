@@ -98,6 +98,8 @@ std::string to_json(const CallError& error) {
   if (error.earliest_completion)
     fmt::format_to(std::back_inserter(json), ",\"earliest_completion_ms\":{:.3f}",
                    error.earliest_completion->to_milliseconds());
+  if (error.request != RequestId())
+    fmt::format_to(std::back_inserter(json), ",\"request\":\"{}\"", error.request.value());
   json += '}';
   return json;
 }

@@ -38,6 +38,8 @@ struct CallError {
   std::optional<Duration> earliest_completion;
   // When another try makes sense, counted from now. Set with every 503.
   std::optional<Duration> retry_after;
+  // Its number in the log; 0: the controller never had it.
+  RequestId request;
 };
 
 CallError call_error(const Status& status);
@@ -50,7 +52,7 @@ CallError call_error(Refusal refusal, std::string_view model, std::string_view d
 // The whole seconds that HTTP's Retry-After takes, at least 1.
 int64_t retry_after_seconds(Duration retry_after);
 
-// {"error": ..., "reason": ..., "earliest_completion_ms": ...}
+// {"error": ..., "reason": ..., "earliest_completion_ms": ..., "request": ...}
 std::string to_json(const CallError& error);
 
 }  // namespace foliot

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/ports.h"
 #include "frontend/frontend.h"
@@ -24,7 +25,7 @@ inline TimePoint steady_now() {
   return TimePoint::from_nanoseconds(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-class FakeController : public RequestSink {
+class FakeController : public LabelledRequestSink {
  public:
   // Fills in the outputs of one row.
   using Compute = std::function<void(PayloadStore&, const Request&)>;
@@ -77,6 +78,18 @@ class FakeController : public RequestSink {
     return submitted_;
   }
 
+  void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (remember_) labels_.push_back(std::move(label));
+    }
+    submit(request);
+  }
+  // Of the requests that were submitted, in this order; null: of one without an id.
+  std::vector<std::shared_ptr<const CallLabel>> labels() {
+    std::lock_guard lock(mutex_);
+    return labels_;
+  }
   void submit(const Request& request) override {
     {
       std::lock_guard lock(mutex_);
@@ -168,6 +181,7 @@ class FakeController : public RequestSink {
   std::vector<Request> queue_;
   std::vector<std::pair<Request, Refusal>> gone_;
   std::vector<Request> submitted_;
+  std::vector<std::shared_ptr<const CallLabel>> labels_;
   size_t cancelled_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "frontend/gate.h"
 #include "frontend/grpc_server.h"
@@ -10,51 +11,11 @@
 #include "frontend/http_server.h"
 #include "frontend/inference_service.h"
 #include "frontend/metrics.h"
+#include "frontend/metrics_server.h"
 #include "frontend/statistics.h"
 
 namespace foliot {
 namespace {
-
-constexpr uint64_t kMetricsBodyBytesMax = 4 << 10;
-constexpr uint32_t kMetricsConnectionsMax = 64;
-
-// GET /metrics, on a thread of its own: a scrape of thousands of series must not
-// delay inferences.
-class MetricsHandler : public HttpHandler {
- public:
-  MetricsHandler(const Metrics& metrics, const Gate& gate) : metrics_(metrics), gate_(gate) {}
-
-  std::optional<HttpResponse> on_header(const HttpExchange& exchange) override {
-    const auto error =
-        gate_.turn_away(exchange.header("Authorization"), Scope::kMetrics, exchange.peer(), exchange.target());
-    if (!error) return std::nullopt;
-    HttpResponse response;
-    response.status = error->http_status;
-    response.content_type = "text/plain; charset=utf-8";
-    response.body.push_back(error->message + "\n");
-    return response;
-  }
-
-  void handle(HttpExchange& exchange) override {
-    HttpResponse response;
-    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    const std::string_view path = exchange.target().substr(0, exchange.target().find('?'));
-    if (path != "/metrics") {
-      response.status = 404;
-      response.body.emplace_back("the metrics are at /metrics\n");
-    } else if (exchange.method() != "GET") {
-      response.status = 405;
-      response.headers.emplace_back("Allow", "GET");
-    } else {
-      response.body.push_back(metrics_.text(gate_.tenants()));
-    }
-    exchange.respond(std::move(response));
-  }
-
- private:
-  const Metrics& metrics_;
-  const Gate& gate_;
-};
 
 HttpServerOptions http_options(const FrontendOptions& options) {
   return {.thread_name = "foliot-http",
@@ -79,15 +40,10 @@ HttpServerOptions admin_options(const FrontendOptions& options) {
   return admin;
 }
 
-HttpServerOptions metrics_options(const FrontendOptions& options) {
-  return {.thread_name = "foliot-metrics",
-          .address = options.metrics_address.empty() ? options.address : options.metrics_address,
+MetricsServerOptions metrics_options(const FrontendOptions& options) {
+  return {.address = options.metrics_address.empty() ? options.address : options.metrics_address,
           .port = options.metrics_port,
-          .port_flag = "--metrics-port",
-          .body_bytes_max = kMetricsBodyBytesMax,
-          .bodies_bytes_max = kMetricsConnectionsMax * kMetricsBodyBytesMax,
           .header_bytes_max = options.header_bytes_max,
-          .connections_max = kMetricsConnectionsMax,
           .idle_timeout = options.idle_timeout,
           .request_timeout = options.request_timeout,
           .tls = options.tls};
@@ -133,7 +89,7 @@ class HttpPort {
 
 class FrontendServer : public Frontend {
  public:
-  FrontendServer(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
+  FrontendServer(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
                  ModelRepository& repository, const std::function<TimePoint()>& now)
       : service_({.rows_max = options.requests_in_flight_max,
                   .bytes_max = options.bodies_bytes_max,
@@ -144,8 +100,8 @@ class FrontendServer : public Frontend {
         gate_(options.keys, options.on_denial),
         http_(http_options(options), options.admin_port ? HttpApiPart::kInference : HttpApiPart::kAll,
               options.requests_in_flight_max, service_, repository, gate_, now),
-        metrics_handler_(metrics_, gate_),
-        metrics_http_(metrics_options(options), metrics_handler_, now),
+        metrics_server_(
+            metrics_options(options), gate_, [this] { return metrics_page(); }, now),
         grpc_(grpc_options(options), service_, repository, gate_) {
     if (options.admin_port) {
       admin_ = std::make_unique<HttpPort>(admin_options(options), HttpApiPart::kRepository,
@@ -158,16 +114,17 @@ class FrontendServer : public Frontend {
   Status start() override {
     Status status = http_.start();
     if (status.ok()) status = grpc_.start();
-    if (status.ok()) status = metrics_http_.start();
+    if (status.ok()) status = metrics_server_.start();
     if (status.ok() && admin_) status = admin_->start();
     if (!status.ok()) stop();
     return status;
   }
+  void add_metrics(const MetricsSource& source) override { metrics_sources_.push_back(&source); }
   void drain() override { service_.drain(); }
   void use_keys(std::shared_ptr<const KeyRing> keys) override { gate_.use_keys(std::move(keys)); }
   Status use_tls(const TlsIdentity& identity) override {
     FOLIOT_RETURN_IF_ERROR(http_.use_tls(identity));
-    FOLIOT_RETURN_IF_ERROR(metrics_http_.use_tls(identity));
+    FOLIOT_RETURN_IF_ERROR(metrics_server_.use_tls(identity));
     if (admin_) FOLIOT_RETURN_IF_ERROR(admin_->use_tls(identity));
     grpc_.use_tls(identity);
     return Status();
@@ -176,12 +133,12 @@ class FrontendServer : public Frontend {
   void stop() override {
     http_.stop();
     grpc_.stop();
-    metrics_http_.stop();
+    metrics_server_.stop();
     if (admin_) admin_->stop();
   }
   uint16_t http_port() const override { return http_.port(); }
   uint16_t grpc_port() const override { return grpc_.port(); }
-  uint16_t metrics_port() const override { return metrics_http_.port(); }
+  uint16_t metrics_port() const override { return metrics_server_.port(); }
   std::optional<uint16_t> admin_port() const override { return admin_ ? std::optional(admin_->port()) : std::nullopt; }
 
   void complete(const Completion& completion) override { service_.complete(completion); }
@@ -196,25 +153,30 @@ class FrontendServer : public Frontend {
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {
     metrics_.on_outcome(action, outcome, now);
   }
-  void on_device(const DeviceChange& change, TimePoint now) override { metrics_.on_device(change, now); }
-  void on_pages(DeviceId device, uint32_t used, uint32_t total) override { metrics_.on_pages(device, used, total); }
 
  private:
+  std::string metrics_page() const {
+    std::string page = metrics_.text(gate_.tenants());
+    for (const MetricsSource* source : metrics_sources_) page += source->text();
+    return page;
+  }
+
   Statistics statistics_;
   Metrics metrics_{statistics_};
+  std::vector<const MetricsSource*> metrics_sources_;
   InferenceService service_;
   Gate gate_;
   HttpPort http_;
-  MetricsHandler metrics_handler_;
-  HttpServer metrics_http_;
+  MetricsServer metrics_server_;
   GrpcServer grpc_;
   std::unique_ptr<HttpPort> admin_;  // null: the repository API is with all else
 };
 
 }  // namespace
 
-std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
-                                        ModelRepository& repository, const std::function<TimePoint()>& now) {
+std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog,
+                                        LabelledRequestSink& requests, ModelRepository& repository,
+                                        const std::function<TimePoint()>& now) {
   return std::make_unique<FrontendServer>(options, catalog, requests, repository, now);
 }
 

@@ -23,11 +23,13 @@
 #include "access/tls.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/observer.h"
 #include "core/payload.h"
 #include "core/ports.h"
 #include "frontend/tensor_limits.h"
+#include "metrics/metrics_source.h"
 
 namespace foliot {
 
@@ -59,6 +61,9 @@ struct FrontendOptions {
 
 class Frontend : public CompletionSink, public PayloadStore, public Observer {
  public:
+  // Before start(): what the metrics show besides the front end's own. It outlives the
+  // front end.
+  virtual void add_metrics(const MetricsSource& source) = 0;
   // Binds the ports and starts to serve. Errors: kAlreadyExists naming the port
   // in use and the flag that changes it.
   virtual Status start() = 0;
@@ -83,8 +88,9 @@ class Frontend : public CompletionSink, public PayloadStore, public Observer {
 
 // All references outlive the front end. `now` is the clock of the controller's
 // loop, callable from any thread.
-std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog, RequestSink& requests,
-                                        ModelRepository& repository, const std::function<TimePoint()>& now);
+std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog,
+                                        LabelledRequestSink& requests, ModelRepository& repository,
+                                        const std::function<TimePoint()>& now);
 
 }  // namespace foliot
 

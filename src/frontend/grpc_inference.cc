@@ -64,6 +64,9 @@ class GrpcInference {
     return refusal_of(pending_->call());
   }
 
+  // REQUIRES: it is done.
+  RequestId number() const { return pending_->call().number(); }
+
   void cancel(InferenceService& service) {
     if (pending_ != nullptr) service.cancel(*pending_);
   }
@@ -85,6 +88,8 @@ class UnaryInference final : public GrpcCall, public CallOwner {
   void on_call_done() override {
     inference_.encode(response_);
     const auto error = inference_.settle(calls_.service());
+    const RequestId number = inference_.number();
+    if (number != RequestId()) context_.AddTrailingMetadata("foliot-request", std::to_string(number.value()));
     error ? finish_with(*error) : finish(grpc::Status::OK);
   }
 
@@ -201,6 +206,7 @@ class StreamInference final : public GrpcCall {
     item.response.set_error_message(error.message);
     item.response.mutable_infer_response()->set_id(item.inference.message().id());
     item.response.mutable_infer_response()->set_model_name(item.inference.message().model_name());
+    encode_number(error.request, *item.response.mutable_infer_response());
   }
 
   void write() {

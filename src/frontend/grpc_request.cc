@@ -165,10 +165,16 @@ Result<GrpcRequest> decode_grpc_request(const inference::ModelInferRequest& mess
   return request;
 }
 
+void encode_number(RequestId number, inference::ModelInferResponse& message) {
+  if (number == RequestId()) return;
+  (*message.mutable_parameters())[std::string(kRequestParameter)].set_string_param(std::to_string(number.value()));
+}
+
 void encode_grpc_response(InferenceCall& call, bool marks_final_response, inference::ModelInferResponse& message) {
   message.set_model_name(call.model().name);
   message.set_model_version(call.model().version);
   message.set_id(call.id());
+  encode_number(call.number(), message);
   if (marks_final_response) (*message.mutable_parameters())["triton_final_response"].set_bool_param(true);
   for (uint32_t i = 0; i < call.requested_count(); ++i) {
     const TensorSpec& spec = call.requested_spec(i);

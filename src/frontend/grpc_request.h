@@ -31,6 +31,9 @@ struct GrpcRequest {
 // Errors: kInvalidArgument, kUnimplemented (shared memory, classification, BYTES).
 Result<GrpcRequest> decode_grpc_request(const inference::ModelInferRequest& message);
 
+// The number under which a log shows the request; nothing if that is 0.
+void encode_number(RequestId number, inference::ModelInferResponse& message);
+
 // REQUIRES: the call is done and served. Takes its outputs.
 void encode_grpc_response(InferenceCall& call, bool marks_final_response, inference::ModelInferResponse& message);
 

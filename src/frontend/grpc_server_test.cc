@@ -311,6 +311,38 @@ TEST_F(GrpcServerTest, RefusalsHaveTheirCodes) {
   expect(Refusal::kWorkerLost, grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(GrpcServerTest, AnswersAndRefusalsCarryTheirNumberInTheLog) {
+  const auto number_in = [](const grpc::ClientContext& context) {
+    const auto found = context.GetServerTrailingMetadata().find("foliot-request");
+    return found == context.GetServerTrailingMetadata().end() ? "none"
+                                                              : std::string(found->second.data(), found->second.size());
+  };
+  grpc::ClientContext served;
+  ModelInferResponse response;
+  ASSERT_TRUE(stub_->ModelInfer(&served, doubling_request({1, 2}), &response).ok());
+  controller_.refuse(Refusal::kOverload);
+  grpc::ClientContext refused;
+  ModelInferResponse nothing;
+  const grpc::Status refusal = stub_->ModelInfer(&refused, doubling_request({1, 2}), &nothing);
+  grpc::ClientContext context;
+  auto stream = stub_->ModelStreamInfer(&context);
+  ASSERT_TRUE(stream->Write(doubling_request({1, 2})));
+  ModelStreamInferResponse streamed;
+  ASSERT_TRUE(stream->Read(&streamed));
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+
+  std::vector<std::string> numbers;
+  for (const Request& request : controller_.submitted()) numbers.push_back(std::to_string(request.id.value()));
+  ASSERT_EQ(numbers.size(), 3u);
+  EXPECT_EQ(number_in(served), numbers[0]);
+  EXPECT_EQ(response.parameters().at("foliot_request").string_param(), numbers[0]);
+  EXPECT_EQ(number_in(refused), numbers[1]);
+  EXPECT_THAT(refusal.error_message(), HasSubstr("; request " + numbers[1]));
+  EXPECT_THAT(streamed.error_message(), HasSubstr("; request " + numbers[2]));
+  EXPECT_EQ(streamed.infer_response().parameters().at("foliot_request").string_param(), numbers[2]);
+}
+
 TEST_F(GrpcServerTest, AnAnswerThatLeavesTooLateIsARefusal) {
   ModelInferRequest request = doubling_request({1, 2});
   (*request.mutable_parameters())["timeout"].set_int64_param(1);

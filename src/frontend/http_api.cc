@@ -17,6 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kJsonBytesHeader = "Inference-Header-Content-Length";
+constexpr std::string_view kRequestHeader = "Foliot-Request";
 // As much as is likely to have come with the header.
 constexpr uint64_t kSmallBodyBytes = 16 << 10;
 
@@ -37,6 +38,8 @@ HttpResponse error_response(const CallError& error) {
   response.status = error.http_status;
   if (error.retry_after)
     response.headers.emplace_back("Retry-After", std::to_string(retry_after_seconds(*error.retry_after)));
+  if (error.request != RequestId())
+    response.headers.emplace_back(kRequestHeader, std::to_string(error.request.value()));
   if (error.http_status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
@@ -240,6 +243,9 @@ class HttpInference : public HttpPending, public CallOwner {
     append_json_string(json, call.model().name);
     json += ",\"model_version\":";
     append_json_string(json, call.model().version);
+    const std::string number = std::to_string(call.number().value());
+    fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"{}\":\"{}\"}}", kRequestParameter, number);
+    response.headers.emplace_back(kRequestHeader, number);
     json += ",\"outputs\":[";
     for (uint32_t i = 0; i < call.requested_count(); ++i) {
       if (i > 0) json += ',';

@@ -422,6 +422,34 @@ TEST_F(HttpApiTest, RefusalsSayWhyAndWhenToTryAgain) {
   EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 504u);
 }
 
+TEST_F(HttpApiTest, AnswersAndRefusalsCarryTheirNumberInTheLog) {
+  const Reply answer = client_.ask("POST", kInfer, kDoubling);
+  ASSERT_EQ(answer.status, 200u);
+  controller_.refuse(Refusal::kOverload);
+  const Reply refusal = client_.ask("POST", kInfer, kDoubling);
+  const std::vector<Request> submitted = controller_.submitted();
+  ASSERT_EQ(submitted.size(), 4u);  // of two rows each
+  const std::string answered = std::to_string(submitted[1].id.value());
+  EXPECT_EQ(answer.header("Foliot-Request"), answered) << "of the row that was last";
+  EXPECT_EQ(answer.parsed()["parameters"]["foliot_request"], answered);
+  const std::string refused = std::to_string(submitted[2].id.value());
+  EXPECT_EQ(refusal.header("Foliot-Request"), refused);
+  EXPECT_EQ(refusal.parsed()["request"], refused);
+  EXPECT_THAT(refusal.parsed()["error"], HasSubstr("; request " + refused));
+  EXPECT_EQ(client_.ask("POST", "/v2/models/absent/infer", kDoubling).header("Foliot-Request"), "")
+      << "the controller never had it";
+}
+
+TEST_F(HttpApiTest, TheRowsOfACallShareItsId) {
+  client_.ask("POST", kInfer, kDoubling);
+  client_.ask("POST", kInfer, R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})");
+  const auto labels = controller_.labels();
+  ASSERT_EQ(labels.size(), 3u);
+  EXPECT_EQ(labels[0]->text, "42");
+  EXPECT_EQ(labels[0], labels[1]);
+  EXPECT_EQ(labels[2], nullptr);
+}
+
 TEST_F(HttpApiTest, AnAnswerThatLeavesTooLateIsARefusal) {
   const Reply reply = client_.ask("POST", kInfer,
                                   R"({"parameters":{"timeout":1},)"

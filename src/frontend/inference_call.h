@@ -82,6 +82,9 @@ class InferenceCall {
   bool served() const { return refused() == completions_.end(); }
   // The refusal; REQUIRES: !served().
   const Completion& refusal() const { return *refused(); }
+  // The number under which a log shows the row that was refused first or, of a call that
+  // was served, answered last; 0: no log does. REQUIRES: done.
+  RequestId number() const { return served() ? completions_.back().id : refusal().id; }
   // One for each row that is completed, the last one at the end: its times are the call's.
   std::span<const Completion> completions() const { return completions_; }
 

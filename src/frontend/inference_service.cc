@@ -6,7 +6,7 @@
 
 namespace foliot {
 
-InferenceService::InferenceService(const Options& options, const Catalog& catalog, RequestSink& requests,
+InferenceService::InferenceService(const Options& options, const Catalog& catalog, LabelledRequestSink& requests,
                                    Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now)
     : catalog_(catalog),
       requests_(requests),
@@ -89,10 +89,12 @@ void InferenceService::submit(const PendingCall& pending) {
     request.tenant = tenant->id();
     request.tenant_weight = tenant->weight();
   }
+  std::shared_ptr<const CallLabel> label;
+  if (!call.id().empty()) label = std::make_shared<const CallLabel>(call_label(call.id()));
   for (PayloadHandle payload : pending.handles()) {
     request.id = RequestId(payload.value());
     request.payload = payload;
-    requests_.submit(request);
+    requests_.submit_labelled(request, label);
   }
 }
 

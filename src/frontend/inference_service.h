@@ -14,6 +14,7 @@
 #include <string_view>
 #include <variant>
 
+#include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/ports.h"
 #include "frontend/call_error.h"
@@ -39,8 +40,8 @@ class InferenceService : public CompletionSink {
     std::function<void(const std::string&)> on_unknown_name = [](const std::string&) {};
   };
   // All references outlive the service.
-  InferenceService(const Options& options, const Catalog& catalog, RequestSink& requests, Statistics& statistics,
-                   Metrics& metrics, std::function<TimePoint()> now);
+  InferenceService(const Options& options, const Catalog& catalog, LabelledRequestSink& requests,
+                   Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now);
 
   // A model that is ready. Errors: kNotFound, kUnavailable (not ready).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
@@ -75,7 +76,7 @@ class InferenceService : public CompletionSink {
   void submit(const PendingCall& pending);
 
   const Catalog& catalog_;
-  RequestSink& requests_;
+  LabelledRequestSink& requests_;
   Statistics& statistics_;
   Metrics& metrics_;
   const std::function<TimePoint()> now_;

@@ -1,61 +1,33 @@
 #include "frontend/metrics.h"
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
 #include <array>
-#include <cmath>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+
+#include "metrics/families.h"
 
 namespace foliot {
 namespace {
 
 using prometheus::Counter;
 using prometheus::Family;
-using prometheus::Gauge;
 using prometheus::Histogram;
 using Boundaries = Histogram::BucketBoundaries;
 
 constexpr size_t kTenantsShownMax = 100;
 constexpr size_t kOutcomes = static_cast<size_t>(kRefusalLast) + 1;
 
-// 100 us to 10 s, ten buckets in each factor of ten.
-Boundaries latency_boundaries() {
-  Boundaries boundaries;
-  for (int i = 0; i <= 50; ++i) boundaries.push_back(std::pow(10.0, -4.0 + i / 10.0));
-  return boundaries;
-}
-
-// Both sides of zero, 1 us to 1 s, three in each factor of ten.
-Boundaries error_boundaries() {
-  Boundaries boundaries;
-  for (int i = 18; i >= 0; --i) boundaries.push_back(-std::pow(10.0, -6.0 + i / 3.0));
-  boundaries.push_back(0);
-  for (int i = 0; i <= 18; ++i) boundaries.push_back(std::pow(10.0, -6.0 + i / 3.0));
-  return boundaries;
-}
-
-Boundaries batch_boundaries() { return {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}; }
-
 std::string outcome_name(Refusal refusal) {
   return refusal == Refusal::kNone ? "served" : std::string(to_string(refusal));
 }
 
-template <typename Builder>
-auto& family(Builder builder, prometheus::Registry& registry, const char* name, const char* help) {
-  return builder.Name(name).Help(help).Register(registry);
-}
-
 // One family of counters, a sample for each model.
 template <typename Read>
-prometheus::MetricFamily counter_family(const char* name, const char* help, const std::vector<ModelStatistics>& models,
-                                        Read read) {
+prometheus::MetricFamily collect(const char* name, const char* help, const std::vector<ModelStatistics>& models,
+                                 Read read) {
   prometheus::MetricFamily collected;
   collected.name = name;
   collected.help = help;
@@ -73,7 +45,7 @@ prometheus::MetricFamily counter_family(const char* name, const char* help, cons
 void append_triton_families(std::vector<prometheus::MetricFamily>& families,
                             const std::vector<ModelStatistics>& models) {
   const auto add = [&](const char* name, const char* help, auto read) {
-    families.push_back(counter_family(name, help, models, read));
+    families.push_back(collect(name, help, models, read));
   };
   const auto microseconds = [](const DurationCount& duration) { return duration.nanoseconds / 1000; };
   add("nv_inference_request_success", "Calls answered with an inference",
@@ -149,14 +121,8 @@ void append_tenant_families(std::vector<prometheus::MetricFamily>& families,
 }  // namespace
 
 struct Metrics::Series {
-  // Owned by the registry; null until something happens.
-  struct Model {
-    std::string name;
-    std::shared_ptr<ModelCounters> counters;
-    Counter* loads = nullptr;
-    Counter* unloads = nullptr;
-    Histogram* batch_size = nullptr;
-  };
+  // Owned by the registry; null before the model's first request, the histograms
+  // before its first answer.
   struct Requests {
     std::array<Counter*, kOutcomes> ended{};
     Counter* deadline_missed = nullptr;
@@ -167,64 +133,37 @@ struct Metrics::Series {
 
   explicit Series(Statistics& all_statistics) : statistics(all_statistics) {}
 
-  static Counter& counter(Counter*& cached, Family<Counter>& owner, const std::string& model) {
-    if (cached == nullptr) cached = &owner.Add({{"model", model}});
-    return *cached;
-  }
   static Histogram& histogram(Histogram*& cached, Family<Histogram>& owner, const std::string& model,
                               const Boundaries& boundaries) {
     if (cached == nullptr) cached = &owner.Add({{"model", model}}, boundaries);
     return *cached;
   }
-  Model* find(ModelId id) {
-    const auto found = models.find(id);
-    return found == models.end() ? nullptr : &found->second;
-  }
   // REQUIRES: requests_mutex is held.
-  void count_ended(const std::string& model, Requests& counted, Refusal refusal, uint32_t rows, bool missed);
-  void count_inference(Model& model, const Action& action, const Outcome& outcome);
+  Requests& requests_of(const std::string& model);
+  static void count_ended(Requests& counted, Refusal refusal, uint32_t rows, bool missed);
 
   Statistics& statistics;
   prometheus::Registry registry;
-  const Boundaries latencies = latency_boundaries();
-  const Boundaries errors = error_boundaries();
-  const Boundaries batches = batch_boundaries();
+  const Boundaries latencies = duration_boundaries(-4, 1, 10);
 
-  Family<Counter>& ended =
-      family(prometheus::BuildCounter(), registry, "foliot_requests_total", "Requests (rows) by how they ended");
+  Family<Counter>& ended = counter_family(registry, "foliot_requests_total", "Requests (rows) by how they ended");
   Family<Counter>& deadline_missed =
-      family(prometheus::BuildCounter(), registry, "foliot_deadline_missed_total",
-             "Requests with a deadline that got no answer by it, refused ones included, cancelled ones not");
-  Family<Counter>& loads = family(prometheus::BuildCounter(), registry, "foliot_loads_total", "LOAD actions done");
-  Family<Counter>& unloads =
-      family(prometheus::BuildCounter(), registry, "foliot_unloads_total", "UNLOAD actions done");
+      counter_family(registry, "foliot_deadline_missed_total",
+                     "Requests with a deadline that got no answer by it, refused ones included, cancelled ones not");
   Family<Histogram>& request_duration =
-      family(prometheus::BuildHistogram(), registry, "foliot_request_duration_seconds",
-             "Served requests, from arrival to answer");
-  Family<Histogram>& queue_duration = family(prometheus::BuildHistogram(), registry, "foliot_queue_duration_seconds",
-                                             "Served requests, from arrival to the start of EXEC");
-  Family<Histogram>& exec_duration = family(prometheus::BuildHistogram(), registry, "foliot_exec_duration_seconds",
-                                            "Served requests, EXEC on the device");
-  Family<Histogram>& batch_size =
-      family(prometheus::BuildHistogram(), registry, "foliot_batch_size", "Rows in each INFER action done");
-  Family<Histogram>& prediction_error =
-      family(prometheus::BuildHistogram(), registry, "foliot_prediction_error_seconds",
-             "Measured minus predicted duration of each action done; above zero: it took longer");
-  Family<Gauge>& pages =
-      family(prometheus::BuildGauge(), registry, "foliot_page_cache_pages", "Pages of the page cache by state");
-  Family<Gauge>& device_up = family(prometheus::BuildGauge(), registry, "foliot_device_up", "1 if it is given work");
-  Family<Counter>& device_changes = family(prometheus::BuildCounter(), registry, "foliot_device_changes_total",
-                                           "How often a device came to be in a state, and by which trouble");
-  Family<Counter>& unknown_names = family(prometheus::BuildCounter(), registry, "foliot_unknown_names_total",
-                                          "Names in requests that are unknown and were ignored");
+      histogram_family(registry, "foliot_request_duration_seconds", "Served requests, from arrival to answer");
+  Family<Histogram>& queue_duration =
+      histogram_family(registry, "foliot_queue_duration_seconds", "Served requests, from arrival to the start of EXEC");
+  Family<Histogram>& exec_duration =
+      histogram_family(registry, "foliot_exec_duration_seconds", "Served requests, EXEC on the device");
+  Family<Counter>& unknown_names =
+      counter_family(registry, "foliot_unknown_names_total", "Names in requests that are unknown and were ignored");
 
   std::mutex requests_mutex;
   std::unordered_map<std::string, Requests> requests;  // by model; guarded by requests_mutex
 
   // Of the controller's loop:
-  std::unordered_map<ModelId, Model> models;
-  Histogram& load_error = prediction_error.Add({{"action", "LOAD"}}, errors);
-  Histogram& infer_error = prediction_error.Add({{"action", "INFER"}}, errors);
+  std::unordered_map<ModelId, std::shared_ptr<ModelCounters>> counters;
 };
 
 Metrics::Metrics(Statistics& statistics) : series_(std::make_unique<Series>(statistics)) {}
@@ -232,7 +171,7 @@ Metrics::~Metrics() = default;
 
 void Metrics::count_refused(const ModelInfo& model, Refusal refusal, uint32_t rows, bool had_deadline) {
   const std::lock_guard lock(series_->requests_mutex);
-  series_->count_ended(model.name, series_->requests[model.name], refusal, rows, had_deadline);
+  Series::count_ended(series_->requests_of(model.name), refusal, rows, had_deadline);
 }
 
 void Metrics::count_unknown_name(std::string_view place, std::string_view name) {
@@ -246,28 +185,29 @@ std::string Metrics::text(const std::vector<TenantStatistics>& tenants) const {
   return prometheus::TextSerializer().Serialize(families);
 }
 
-void Metrics::on_model(const ModelInfo& model) {
-  Series::Model& known = series_->models[model.id];
-  known.counters = series_->statistics.of(model);
-  if (known.name == model.name) return;
-  known = Series::Model{.name = model.name, .counters = known.counters};
+Metrics::Series::Requests& Metrics::Series::requests_of(const std::string& model) {
+  const auto [found, added] = requests.try_emplace(model);
+  Requests& counted = found->second;
+  if (!added) return counted;
+  for (size_t i = 0; i < kOutcomes; ++i) {
+    counted.ended[i] = &ended.Add({{"model", model}, {"outcome", outcome_name(static_cast<Refusal>(i))}});
+  }
+  counted.deadline_missed = &deadline_missed.Add({{"model", model}});
+  return counted;
 }
 
-void Metrics::Series::count_ended(const std::string& model, Requests& counted, Refusal refusal, uint32_t rows,
-                                  bool missed) {
-  Counter*& outcome = counted.ended[static_cast<size_t>(refusal)];
-  if (outcome == nullptr) outcome = &ended.Add({{"model", model}, {"outcome", outcome_name(refusal)}});
-  outcome->Increment(rows);
-  if (missed) counter(counted.deadline_missed, deadline_missed, model).Increment(rows);
+void Metrics::Series::count_ended(Requests& counted, Refusal refusal, uint32_t rows, bool missed) {
+  counted.ended[static_cast<size_t>(refusal)]->Increment(rows);
+  if (missed) counted.deadline_missed->Increment(rows);
 }
 
 void Metrics::count(const ModelInfo& model, const Completion& completion) {
   Series& series = *series_;
   const std::lock_guard lock(series.requests_mutex);
-  Series::Requests& counted = series.requests[model.name];
+  Series::Requests& counted = series.requests_of(model.name);
   const bool had_deadline = !completion.deadline.is_infinite();
   const bool missed = had_deadline && !completion.served() && completion.refusal != Refusal::kCancelled;
-  series.count_ended(model.name, counted, completion.refusal, 1, missed);
+  Series::count_ended(counted, completion.refusal, 1, missed);
   if (!completion.served()) return;
 
   const auto observe = [&](Histogram*& cached, Family<Histogram>& owner, Duration duration) {
@@ -278,36 +218,12 @@ void Metrics::count(const ModelInfo& model, const Completion& completion) {
   observe(counted.exec_duration, series.exec_duration, completion.exec_duration);
 }
 
-void Metrics::Series::count_inference(Model& model, const Action& action, const Outcome& outcome) {
-  histogram(model.batch_size, batch_size, model.name, batches).Observe(action.rows.size());
-  model.counters->count_execution(action.rows.size(), outcome);
-  infer_error.Observe((outcome.duration - action.expected).to_seconds());
-}
+void Metrics::on_model(const ModelInfo& model) { series_->counters[model.id] = series_->statistics.of(model); }
 
 void Metrics::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
-  Series& series = *series_;
-  Series::Model* model = series.find(action.model);
-  if (model == nullptr || !outcome.done()) return;
-  switch (action.type) {
-    case ActionType::kInfer: series.count_inference(*model, action, outcome); break;
-    case ActionType::kUnload: Series::counter(model->unloads, series.unloads, model->name).Increment(); break;
-    case ActionType::kLoad:
-      Series::counter(model->loads, series.loads, model->name).Increment();
-      series.load_error.Observe((outcome.duration - action.expected).to_seconds());
-      break;
-  }
-}
-
-void Metrics::on_device(const DeviceChange& change, TimePoint /*now*/) {
-  series_->device_up.Add({{"device", std::to_string(change.device.value())}}).Set(change.state == DeviceState::kUp);
-  const std::string state(to_string(change.state));
-  series_->device_changes.Add({{"state", state}, {"trouble", std::string(to_string(change.trouble))}}).Increment();
-}
-
-void Metrics::on_pages(DeviceId device, uint32_t used, uint32_t total) {
-  const std::string name = std::to_string(device.value());
-  series_->pages.Add({{"device", name}, {"state", "used"}}).Set(used);
-  series_->pages.Add({{"device", name}, {"state", "free"}}).Set(total - used);
+  const auto found = series_->counters.find(action.model);
+  if (found == series_->counters.end() || !outcome.done() || action.type != ActionType::kInfer) return;
+  found->second->count_execution(action.rows.size(), outcome);
 }
 
 }  // namespace foliot

@@ -1,7 +1,9 @@
-// Metrics: what the controller does, as Prometheus series.
+// Metrics: how requests end, as Prometheus series. What the controller does besides is
+// in metrics/controller_metrics.h.
 //
-// A model's series are made when something first happens to it, so that
-// thousands of idle models cost a scrape nothing.
+// A model's series are made with its first request, so that thousands of idle models
+// cost a scrape nothing. All of its counters begin then, at zero: a rate over one that
+// began with its first event would not see that event.
 //
 // Threading: the Observer's calls come from the controller's loop; the rest from any
 // other thread. Counting takes a lock that the loop never takes.
@@ -37,9 +39,8 @@ class Metrics : public Observer {
   std::string text(const std::vector<TenantStatistics>& tenants = {}) const;
 
   void on_model(const ModelInfo& model) override;
+  // Counts executions. A front end of a cluster is not told of them.
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
-  void on_device(const DeviceChange& change, TimePoint now) override;
-  void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
 
  private:
   struct Series;

@@ -30,7 +30,6 @@ class MetricsTest : public ::testing::Test {
     Action action;
     action.type = type;
     action.model = ModelId(1);
-    action.expected = Duration::milliseconds(2);
     for (uint32_t i = 0; i < rows; ++i) action.rows.add({});
     Outcome outcome;
     outcome.duration = Duration::milliseconds(5);
@@ -71,43 +70,24 @@ TEST_F(MetricsTest, CountsMissedDeadlines) {
   complete(Refusal::kNone);
   complete(Refusal::kNone, later);
   complete(Refusal::kCancelled, soon);
-  EXPECT_THAT(metrics_.text(), Not(HasSubstr("foliot_deadline_missed_total{")));
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_deadline_missed_total{model=\"doubling\"} 0\n"));
   complete(Refusal::kLate, soon);
   complete(Refusal::kUnmeetable, later);
   metrics_.count_refused(doubling_model(ModelId(1)), Refusal::kOverload, 3, true);
   EXPECT_THAT(metrics_.text(), HasSubstr("foliot_deadline_missed_total{model=\"doubling\"} 5\n"));
 }
 
-TEST_F(MetricsTest, CountsActions) {
+TEST_F(MetricsTest, CountersBeginWithTheFirstRequestAtZero) {
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("foliot_requests_total{")));
+  complete(Refusal::kNone);
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_requests_total{model=\"doubling\",outcome=\"worker_lost\"} 0\n"));
+  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_deadline_missed_total{model=\"doubling\"} 0\n"));
+}
+
+TEST_F(MetricsTest, CountsExecutions) {
   finish(ActionType::kLoad, 0);
   finish(ActionType::kInfer, 4);
-  finish(ActionType::kUnload, 0);
-  const std::string text = metrics_.text();
-  EXPECT_THAT(text, HasSubstr("foliot_loads_total{model=\"doubling\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("foliot_unloads_total{model=\"doubling\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("foliot_batch_size_sum{model=\"doubling\"} 4\n"));
-  EXPECT_THAT(text, HasSubstr("foliot_prediction_error_seconds_sum{action=\"INFER\"} 0.003\n"));
-  EXPECT_THAT(text, HasSubstr("nv_inference_exec_count{model=\"doubling\",version=\"1\"} 1\n"));
-}
-
-TEST_F(MetricsTest, ShowsThePageCache) {
-  metrics_.on_device({.device = DeviceId(2), .joined = true}, TimePoint());
-  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_up{device=\"2\"} 1\n"));
-  metrics_.on_device({.device = DeviceId(2), .state = DeviceState::kLost, .trouble = DeviceTrouble::kSlow},
-                     TimePoint());
-  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_up{device=\"2\"} 0\n"));
-  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_device_changes_total{state=\"lost\",trouble=\"slow\"} 1\n"));
-  metrics_.on_pages(DeviceId(2), 3, 10);
-  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_page_cache_pages{device=\"2\",state=\"used\"} 3\n"));
-  EXPECT_THAT(metrics_.text(), HasSubstr("foliot_page_cache_pages{device=\"2\",state=\"free\"} 7\n"));
-}
-
-TEST_F(MetricsTest, WhatHappensToUnknownModelsIsNotCounted) {
-  Action action;
-  action.type = ActionType::kLoad;
-  action.model = ModelId(77);
-  metrics_.on_outcome(action, Outcome(), TimePoint());
-  EXPECT_THAT(metrics_.text(), Not(HasSubstr("foliot_loads_total{")));
+  EXPECT_THAT(metrics_.text(), HasSubstr("nv_inference_exec_count{model=\"doubling\",version=\"1\"} 1\n"));
 }
 
 }  // namespace

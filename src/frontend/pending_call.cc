@@ -1,5 +1,7 @@
 #include "frontend/pending_call.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <utility>
 
@@ -53,8 +55,12 @@ void PendingCall::settle(TimePoint now) {
 
 CallError refusal_of(const InferenceCall& call) {
   const Completion& refused = call.refusal();
-  return call_error(refused.refusal, call.model().name, refused.detail, call.arrival(), refused.finished,
-                    refused.earliest_completion);
+  CallError error = call_error(refused.refusal, call.model().name, refused.detail, call.arrival(), refused.finished,
+                               refused.earliest_completion);
+  error.request = refused.id;
+  // In the message, too: most clients show nothing else of an error.
+  if (error.request != RequestId()) error.message += fmt::format("; request {}", error.request.value());
+  return error;
 }
 
 }  // namespace foliot

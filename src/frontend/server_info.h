@@ -12,6 +12,8 @@ namespace foliot {
 inline constexpr std::string_view kServerName = "foliot";
 inline constexpr std::string_view kServerVersion = FOLIOT_VERSION;
 inline constexpr std::string_view kPlatform = "foliot";
+// The parameter of a response that holds the request's number in the log.
+inline constexpr std::string_view kRequestParameter = "foliot_request";
 inline constexpr std::array<std::string_view, 4> kExtensions{"binary_tensor_data", "model_configuration",
                                                              "model_repository", "statistics"};
 

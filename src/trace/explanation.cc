@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/escaped_text.h"
+
 namespace foliot {
 namespace {
 
@@ -44,6 +46,7 @@ class Explainer {
   std::string explain() {
     say_headline();
     text_ += "\n\n";
+    say_label();
     say_arrival();
     say_load();
     say_returns();
@@ -87,6 +90,14 @@ class Explainer {
       say(", {} after its deadline of {}.", milliseconds(request_.departure - request_.deadline),
           milliseconds(*request_.slo));
     }
+  }
+
+  void say_label() {
+    if (request_.label == nullptr) return;
+    const CallLabel& label = *request_.label;
+    say("Its client calls it {}", in_quotes(label.text));
+    if (label.cut()) say(" (the first {} of {} bytes)", label.text.size(), label.bytes);
+    say(".\n");
   }
 
   void say_arrival() {

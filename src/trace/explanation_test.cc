@@ -19,6 +19,19 @@ std::string explain_in(const History& history, uint64_t request) {
   return explain(log, *log.request(RequestId(request)));
 }
 
+TEST(Explanation, SaysWhatItsClientCallsIt) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(1, kWarm, 10, 60, call_label("it's\n17"));
+  history.request(2, kWarm, 10, 60, call_label(std::string(100, 'a')));
+  history.request(3, kWarm, 10, 60);
+  history.infer(2, kWarm, {1, 2, 3}, 10, 12, 15);
+  for (uint64_t id = 1; id <= 3; ++id) history.served(id, 2, 15);
+  EXPECT_THAT(explain_in(history, 1), HasSubstr("\n\nIts client calls it 'it\\'s\\x0a17'.\n"));
+  EXPECT_THAT(explain_in(history, 2), HasSubstr("aaaa' (the first 64 of 100 bytes).\n"));
+  EXPECT_THAT(explain_in(history, 3), Not(HasSubstr("client")));
+}
+
 TEST(Explanation, OfAColdRequestInABatch) {
   History history;
   history.load(1, kWarm, 0, 0, 5);

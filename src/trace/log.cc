@@ -48,13 +48,16 @@ template <typename Record>
 Status Log::read_file(const fs::path& path, std::vector<Record>& into) {
   std::ifstream file(path);
   if (!file) {
-    return Status::not_found(
-        fmt::format("cannot read {}; a log is a folder that `foliot serve --log FOLDER` wrote", path.string()));
+    return Status::not_found(fmt::format(
+        "cannot read {}; a log is a folder that a server's or a controller's --log FOLDER wrote", path.string()));
   }
   std::string line;
-  if (!std::getline(file, line) || line != LogFormat<Record>::header()) {
-    return Status::invalid_argument(fmt::format("{}:1: not the first line of a log of {}; it should be {}",
-                                                path.string(), LogFormat<Record>::kStem, LogFormat<Record>::header()));
+  std::getline(file, line);
+  const std::optional<size_t> fields = LogFormat<Record>::fields_in(line);
+  if (!fields) {
+    return Status::invalid_argument(
+        fmt::format("{}:1: not the first line of a log of {} that this version can read; it should be {}",
+                    path.string(), LogFormat<Record>::kStem, LogFormat<Record>::header()));
   }
   for (uint64_t number = 2; std::getline(file, line); ++number) {
     if (file.eof()) {  // a whole line has an end
@@ -63,7 +66,7 @@ Status Log::read_file(const fs::path& path, std::vector<Record>& into) {
       gaps_.push_back(fmt::format("{}:{}: {} {} are missing here: the writer could not keep up", path.string(), number,
                                   *dropped, LogFormat<Record>::kStem));
     } else {
-      Result<Record> record = LogFormat<Record>::parse(line, names_);
+      Result<Record> record = LogFormat<Record>::parse(line, names_, *fields);
       if (!record.ok()) return record.status().with_context(fmt::format("{}:{}", path.string(), number));
       into.push_back(std::move(record).value());
     }

@@ -5,18 +5,35 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <memory>
 #include <system_error>
 #include <utility>
+
+#include "trace/escaped_text.h"
 
 namespace foliot {
 namespace {
 
 constexpr std::string_view kDropped = "# dropped ";
 
+// Of the first version of each file.
+template <typename Record>
+constexpr size_t kFieldsMin = std::is_same_v<Record, RequestRecord> ? 20 : 24;
+
 // The rows of an action as one field: their ids, separated by spaces.
 template <typename Record>
 struct RowList {
   Record& action;
+};
+
+// A label as two fields: what is kept of the id, and the bytes of all of it.
+template <typename Record>
+struct LabelText {
+  Record& request;
+};
+template <typename Record>
+struct LabelBytes {
+  Record& request;
 };
 
 // Every field of a record, in the order of the file: the one place that says what
@@ -43,6 +60,8 @@ void visit_request(Record& r, Visitor& visit) {
   visit("input_us", r.input_duration);
   visit("exec_us", r.exec_duration);
   visit("output_us", r.output_duration);
+  visit("client_id", LabelText<Record>{r});
+  visit("client_id_bytes", LabelBytes<Record>{r});
 }
 
 template <typename Record, typename Visitor>
@@ -160,6 +179,12 @@ class FieldWriter {
       put(list.action.requests[i]);
     }
   }
+  void put(const LabelText<const RequestRecord>& of) {
+    if (of.request.label != nullptr) put(std::string_view(escaped(of.request.label->text)));
+  }
+  void put(const LabelBytes<const RequestRecord>& of) {
+    if (of.request.label != nullptr) put(of.request.label->bytes);
+  }
   static char digit(int value) { return static_cast<char>('0' + value); }
 
   TimePoint origin_;
@@ -182,11 +207,12 @@ bool parse_name(std::string_view text, Enum last, Enum& into) {
 // Takes field after field off a line; after the first that is wrong, none.
 class FieldReader {
  public:
-  FieldReader(std::string_view line, NameTable& names) : rest_(line), names_(names) {}
+  FieldReader(std::string_view line, NameTable& names, size_t fields) : rest_(line), names_(names), left_(fields) {}
 
   template <typename T>
   void operator()(std::string_view name, T&& value) {
-    if (!error_.empty()) return;
+    if (!error_.empty() || left_ == 0) return;
+    --left_;
     if (at_end_) {
       error_ = fmt::format("the line ends before its field '{}'; is it cut off?", name);
       return;
@@ -285,8 +311,24 @@ class FieldReader {
     return text.empty() && count == list.action.rows;
   }
 
+  static bool get(std::string_view text, const LabelText<RequestRecord>& of) {
+    if (text.empty()) return true;
+    std::optional<std::string> id = unescaped(text);
+    if (!id || id->size() > kCallLabelBytesMax) return false;
+    of.request.label = std::make_shared<const CallLabel>(CallLabel{.text = *std::move(id)});
+    return true;
+  }
+  static bool get(std::string_view text, const LabelBytes<RequestRecord>& of) {
+    if (of.request.label == nullptr) return text.empty();
+    CallLabel label = *of.request.label;
+    if (!get(text, label.bytes) || label.bytes < label.text.size()) return false;
+    of.request.label = std::make_shared<const CallLabel>(std::move(label));
+    return true;
+  }
+
   std::string_view rest_;
   NameTable& names_;
+  size_t left_;  // fields
   bool at_end_ = false;
   std::string error_;
 };
@@ -309,8 +351,16 @@ void LogFormat<Record>::append(const Record& record, TimePoint origin, std::stri
 }
 
 template <typename Record>
-Result<Record> LogFormat<Record>::parse(std::string_view line, NameTable& names) {
-  FieldReader reader(line, names);
+std::optional<size_t> LogFormat<Record>::fields_in(std::string_view given) {
+  const std::string known = header() + ',';
+  if (!known.starts_with(given) || known[given.size()] != ',') return std::nullopt;
+  const auto fields = static_cast<size_t>(std::ranges::count(given, ',')) + 1;
+  return fields < kFieldsMin<Record> ? std::nullopt : std::optional(fields);
+}
+
+template <typename Record>
+Result<Record> LogFormat<Record>::parse(std::string_view line, NameTable& names, size_t fields) {
+  FieldReader reader(line, names, fields);
   Record record;
   visit_fields(record, reader);
   FOLIOT_RETURN_IF_ERROR(reader.finish());

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "trace/background_writer.h"
 #include "trace/log_format.h"
@@ -105,6 +107,62 @@ TEST_F(LogTest, KeepsStrangeNamesAndTimesBeforeTheOrigin) {
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(parsed->model, "a,\"b\"?c");
   EXPECT_EQ(parsed->arrival, TimePoint() - Duration::nanoseconds(1999993));
+}
+
+TEST_F(LogTest, KeepsWhatClientsCallTheirCalls) {
+  const CallLabel hostile{.text = "a,\"b\"\n\x1B[2J\\\xFF", .bytes = 200};
+  RequestRecord record{.id = RequestId(1), .model = "m", .arrival = at(1), .departure = at(2)};
+  record.label = std::make_shared<const CallLabel>(hostile);
+  std::string line;
+  LogFormat<RequestRecord>::append(record, TimePoint(), line);
+  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200\n"));
+  line.pop_back();
+  NameTable names;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  ASSERT_NE(parsed->label, nullptr);
+  EXPECT_EQ(*parsed->label, hostile);
+}
+
+TEST_F(LogTest, RefusesIdsThatNoServerWrote) {
+  RequestRecord record{.id = RequestId(1), .model = "m", .arrival = at(1), .departure = at(2)};
+  std::string line;
+  LogFormat<RequestRecord>::append(record, TimePoint(), line);
+  line.resize(line.size() - 2);  // ",\n"
+  NameTable names;
+  const std::vector<std::string> ends{"\\n,2", "ab,1", "ab,", ",1", std::string(65, 'a') + ",65"};
+  for (const std::string& end : ends) {
+    EXPECT_FALSE(LogFormat<RequestRecord>::parse(line + end, names).ok()) << end;
+  }
+}
+
+TEST_F(LogTest, ReadsLogsOfBeforeClientsIdsWereKept) {
+  write_two_requests();
+  std::ifstream current(folder_ / "requests.csv");
+  std::string text;
+  for (std::string line; std::getline(current, line);) {  // without the last two fields
+    line.resize(line.rfind(','));
+    line.resize(line.rfind(','));
+    text += line + '\n';
+  }
+  std::ofstream(folder_ / "requests.csv") << text;
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_EQ(log->requests().size(), 2u);
+  EXPECT_EQ(log->request(RequestId(1))->action, ActionId(2));
+  EXPECT_EQ(log->request(RequestId(1))->label, nullptr);
+}
+
+TEST_F(LogTest, SaysThatALogIsOfAnotherVersion) {
+  write_two_requests();
+  const std::string header = LogFormat<RequestRecord>::header();
+  const std::vector<std::string> firsts{header + ",one_more", header.substr(0, header.size() - 1), "id,model"};
+  for (const std::string& first : firsts) {
+    std::ofstream(folder_ / "requests.csv") << first << '\n';
+    const auto log = Log::read(folder_);
+    ASSERT_FALSE(log.ok()) << first;
+    EXPECT_THAT(log.status().message(), HasSubstr("that this version can read"));
+  }
 }
 
 TEST_F(LogTest, SaysWhatIsMissing) {

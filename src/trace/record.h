@@ -9,11 +9,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "base/time.h"
 #include "core/action.h"
+#include "core/call_label.h"
 #include "core/ids.h"
 #include "core/request.h"
 
@@ -46,6 +48,8 @@ struct RequestRecord {
   Duration input_duration;
   Duration exec_duration;
   Duration output_duration;
+  // What its client calls it; null: the client gave no id.
+  std::shared_ptr<const CallLabel> label;
 
   bool served() const { return refusal == Refusal::kNone; }
   // From arrival to answer or refusal.

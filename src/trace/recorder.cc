@@ -11,6 +11,11 @@ Recorder::Model& Recorder::model(ModelId id) {
 
 void Recorder::on_model(const ModelInfo& info) { model(info.id) = {names_.keep(info.name), info.pages, 0}; }
 
+void Recorder::on_label(RequestId request, std::shared_ptr<const CallLabel> label) {
+  labelled_ = request;
+  label_ = std::move(label);
+}
+
 void Recorder::on_request(const Request& request, TimePoint /*now*/) {
   const Model& its_model = model(request.model);
   RequestRecord record{.id = request.id,
@@ -21,7 +26,8 @@ void Recorder::on_request(const Request& request, TimePoint /*now*/) {
                        .queue_length = queued_,
                        .cold_start = its_model.copies == 0};
   if (!request.best_effort()) record.slo = request.deadline - request.arrival;
-  requests_.insert_or_assign(request.id, OpenRequest{record});
+  if (label_ != nullptr && labelled_ == request.id) record.label = std::move(label_);
+  requests_.insert_or_assign(request.id, OpenRequest{std::move(record)});
   ++queued_;
 }
 

@@ -19,16 +19,18 @@
 #include <utility>
 #include <vector>
 
+#include "core/call_label.h"
 #include "core/observer.h"
 #include "trace/name_table.h"
 #include "trace/record.h"
 
 namespace foliot {
 
-class Recorder : public Observer {
+class Recorder : public Observer, public CallLabelSink {
  public:
   explicit Recorder(std::unique_ptr<RecordSink> sink) : sink_(std::move(sink)) {}
 
+  void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override;
   void on_model(const ModelInfo& model) override;
   void on_request(const Request& request, TimePoint now) override;
   void on_action(const Action& action, TimePoint now) override;
@@ -81,6 +83,9 @@ class Recorder : public Observer {
   std::unordered_map<RequestId, OpenRequest> requests_;
   std::unordered_map<ActionId, OpenAction> actions_;
   uint32_t queued_ = 0;
+  // Of the request that comes next.
+  RequestId labelled_;
+  std::shared_ptr<const CallLabel> label_;
 };
 
 }  // namespace foliot

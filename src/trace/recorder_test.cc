@@ -37,6 +37,18 @@ TEST(Recorder, JoinsARequestWithItsActionAndItsLoad) {
   EXPECT_EQ(infer.sent, at(12));
 }
 
+TEST(Recorder, ALabelIsOfTheRequestThatComesWithIt) {
+  History history;
+  history.request(1, kWarm, 10, 60);
+  history.request(2, kWarm, 11, 60, call_label("order-17"));
+  history.request(3, kWarm, 12, 60);
+  for (uint64_t id = 1; id <= 3; ++id) history.refused(id, Refusal::kOverload, 20);
+  EXPECT_EQ(history.request_of(1).label, nullptr);
+  ASSERT_NE(history.request_of(2).label, nullptr);
+  EXPECT_EQ(history.request_of(2).label->text, "order-17");
+  EXPECT_EQ(history.request_of(3).label, nullptr);
+}
+
 TEST(Recorder, AWarmRequestWaitsForNoLoad) {
   History history;
   history.load(1, kWarm, 0, 0, 5);

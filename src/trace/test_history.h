@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,9 @@ class History {
     for (const ActionRecord& action : list_.actions) sink.add(action);
   }
 
-  void request(uint64_t id, ModelId model, int64_t arrival, int64_t deadline) {
+  void request(uint64_t id, ModelId model, int64_t arrival, int64_t deadline,
+               const std::optional<CallLabel>& label = {}) {
+    if (label) recorder_.on_label(RequestId(id), std::make_shared<const CallLabel>(*label));
     const Request request{.id = RequestId(id), .model = model, .arrival = at(arrival), .deadline = at(deadline)};
     open_[id] = request;
     recorder_.on_request(request, at(arrival));

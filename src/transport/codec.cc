@@ -44,6 +44,7 @@ std::string_view to_string(MessageType type) {
     case MessageType::kWithdrawal: return "WITHDRAWAL";
     case MessageType::kNaming: return "NAMING";
     case MessageType::kRelease: return "RELEASE";
+    case MessageType::kLabel: return "LABEL";
   }
   FOLIOT_CHECK(false);
 }
@@ -109,6 +110,7 @@ void encode(const Admission& message, WireBytes& bytes) { write(MessageType::kAd
 void encode(const Models& message, WireBytes& bytes) { write(MessageType::kModels, message, bytes); }
 void encode(const Workers& message, WireBytes& bytes) { write(MessageType::kWorkers, message, bytes); }
 void encode(const Request& message, WireBytes& bytes) { write(MessageType::kRequest, message, bytes); }
+void encode(const Label& message, WireBytes& bytes) { write(MessageType::kLabel, message, bytes); }
 void encode(const Cancel& message, WireBytes& bytes) { write(MessageType::kCancel, message, bytes); }
 void encode(const Completion& message, WireBytes& bytes) { write(MessageType::kCompletion, message, bytes); }
 void encode(const StatisticsRequest& message, WireBytes& bytes) {
@@ -120,6 +122,7 @@ Status decode(const Frame& frame, Admission& message) { return read(frame, messa
 Status decode(const Frame& frame, Models& message) { return read(frame, message); }
 Status decode(const Frame& frame, Workers& message) { return read(frame, message); }
 Status decode(const Frame& frame, Request& message) { return read(frame, message); }
+Status decode(const Frame& frame, Label& message) { return read(frame, message); }
 Status decode(const Frame& frame, Cancel& message) { return read(frame, message); }
 Status decode(const Frame& frame, Completion& message) { return read(frame, message); }
 Status decode(const Frame& frame, StatisticsRequest& message) { return read(frame, message); }

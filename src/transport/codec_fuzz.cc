@@ -49,6 +49,7 @@ class Listener : public Conversation {
       case MessageType::kWithdrawal: return read_twice<Withdrawal>(frame);
       case MessageType::kNaming: return read_twice<Naming>(frame);
       case MessageType::kRelease: return read_twice<Release>(frame);
+      case MessageType::kLabel: return read_twice<Label>(frame);
     }
     FOLIOT_CHECK(false);
   }

@@ -130,6 +130,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .tenant_weight = 8},
                    MessageType::kRequest);
   check_round_trip(Cancel{RequestId(1)}, MessageType::kCancel);
+  check_round_trip(Label{RequestId(1), {"order-17", 200}}, MessageType::kLabel);
   check_round_trip(completion(), MessageType::kCompletion);
   check_round_trip(StatisticsRequest{}, MessageType::kStatisticsRequest);
   check_round_trip(Statistics{.elapsed = ns(1),
@@ -196,6 +197,10 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Request{.tenant_weight = 0}));
   EXPECT_FALSE(accepted(Request{.tenant_weight = kTenantWeightMax + 1}));
   EXPECT_FALSE(accepted(Naming{ModelId(1), kUnnamed}));
+  EXPECT_TRUE(accepted(Label{RequestId(1), {std::string(kCallLabelBytesMax, 'a'), kCallLabelBytesMax}}));
+  EXPECT_FALSE(accepted(Label{RequestId(1), {std::string(kCallLabelBytesMax + 1, 'a'), 100}}));
+  EXPECT_FALSE(accepted(Label{RequestId(1), {"order-17", 7}}));
+  EXPECT_FALSE(accepted(Label{RequestId(1), {"", 0}}));
 }
 
 TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {

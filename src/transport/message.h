@@ -7,7 +7,7 @@
 //     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Leave
 //     controller  Pong...,               Welcome, Action..., Naming..., Release...
 //   request link, a client (a front end, a load generator) and the controller:
-//     client                             Ping..., Request..., Cancel..., StatisticsRequest...
+//     client                             Ping..., Label, Request..., Cancel..., StatisticsRequest...
 //     controller  Admission, Models..., Workers..., Pong..., Completion..., Statistics...
 //   data link, a client and a worker, past the controller:
 //     client      Attach, Ping..., Inputs...
@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/call_label.h"
 #include "core/ids.h"
 #include "core/model_info.h"
 #include "core/request.h"
@@ -72,8 +73,9 @@ enum class MessageType : uint8_t {
   kWithdrawal,
   kNaming,
   kRelease,
+  kLabel,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kRelease;
+inline constexpr MessageType kMessageTypeLast = MessageType::kLabel;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -161,6 +163,12 @@ struct Workers {
 struct Cancel {
   RequestId request;
   Refusal reason = Refusal::kCancelled;  // or kOverload
+};
+
+// What a front end's client calls the request that follows; sent of no others.
+struct Label {
+  RequestId request;
+  CallLabel label;
 };
 
 struct StatisticsRequest {};

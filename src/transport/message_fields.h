@@ -327,6 +327,20 @@ inline bool sound(const Request& message) {
 }
 
 template <typename Wire>
+void fields(Wire& wire, Carried<Wire, CallLabel>& label) {
+  wire(label.text, label.bytes);
+}
+
+inline bool sound(const CallLabel& label) {
+  return !label.text.empty() && label.text.size() <= kCallLabelBytesMax && label.bytes >= label.text.size();
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Label>& message) {
+  wire(message.request, message.label);
+}
+
+template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Cancel>& message) {
   wire(message.request, message.reason);
 }

@@ -52,6 +52,9 @@ class InputExecutor : public Executor {
   void finish(TimePoint start, TimePoint end, const Status& status) override;
 
   uint64_t io_bytes_free() const { return io_cache_.free_bytes(); }
+  // Any thread: of the io cache, in all and in use.
+  uint64_t io_bytes() const { return io_cache_.bytes(); }
+  uint64_t io_bytes_used() const { return io_cache_.used_bytes(); }
 
  private:
   OutcomeStatus begin(const Action& action);

@@ -14,20 +14,21 @@ uint64_t align_up(uint64_t bytes) { return (bytes + kTensorAlignment - 1) / kTen
 
 IoCache::IoCache(uint64_t bytes, size_t blocks_max) : bytes_(bytes / kTensorAlignment * kTensorAlignment) {
   free_.reserve(blocks_max + 2);
-  free_.push_back({0, bytes_});
+  free_.push_back({0, this->bytes()});
 }
 
 void IoCache::grow(uint64_t bytes) {
   bytes = bytes / kTensorAlignment * kTensorAlignment;
-  if (bytes <= bytes_) return;
-  const bool joins_last = !free_.empty() && free_.back().offset + free_.back().bytes == bytes_;
+  const uint64_t before = this->bytes();
+  if (bytes <= before) return;
+  const bool joins_last = !free_.empty() && free_.back().offset + free_.back().bytes == before;
   if (joins_last) {
-    free_.back().bytes += bytes - bytes_;
+    free_.back().bytes += bytes - before;
   } else {
     FOLIOT_CHECK(free_.size() < free_.capacity());
-    free_.push_back({bytes_, bytes - bytes_});
+    free_.push_back({before, bytes - before});
   }
-  bytes_ = bytes;
+  bytes_.store(bytes, std::memory_order_relaxed);
 }
 
 std::optional<IoCache::Block> IoCache::acquire(uint64_t bytes) {
@@ -38,10 +39,12 @@ std::optional<IoCache::Block> IoCache::acquire(uint64_t bytes) {
   fit->offset += bytes;
   fit->bytes -= bytes;
   if (fit->bytes == 0) free_.erase(fit);
+  set_used(used_bytes() + bytes);
   return taken;
 }
 
 void IoCache::release(Block block) {
+  set_used(used_bytes() - block.bytes);
   const auto next = std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.offset > block.offset; });
   FOLIOT_CHECK(next == free_.end() || block.offset + block.bytes <= next->offset);
   const bool joins_next = next != free_.end() && block.offset + block.bytes == next->offset;

@@ -1,10 +1,11 @@
 // IoCache: where in the device's io cache the inputs and outputs of INFERs in
 // flight lie. First fit over a short list of free extents, which never allocates.
 //
-// Threading: belongs to the INPUT executor.
+// Threading: belongs to the INPUT executor, but for bytes() and used_bytes().
 #ifndef FOLIOT_WORKER_IO_CACHE_H_
 #define FOLIOT_WORKER_IO_CACHE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -29,12 +30,18 @@ class IoCache {
   // More of it, behind what there is. Less than there is: nothing happens.
   void grow(uint64_t bytes);
 
-  uint64_t bytes() const { return bytes_; }
+  // In all, and in blocks that are out. Any thread.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   uint64_t free_bytes() const;
 
  private:
-  uint64_t bytes_;
+  // Only one thread writes these: no locked instruction is needed.
+  void set_used(uint64_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
+
+  std::atomic<uint64_t> bytes_;
   std::vector<Block> free_;  // by offset, never adjacent
+  std::atomic<uint64_t> used_bytes_{0};
 };
 
 }  // namespace foliot

@@ -30,8 +30,11 @@ TEST(IoCacheTest, GivesBlocksThatDoNotOverlapAndTakesThemAllBack) {
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
+  EXPECT_GT(cache.used_bytes(), 0u);
+  EXPECT_EQ(cache.used_bytes(), kBytes - cache.free_bytes());
   for (const IoCache::Block& block : out) cache.release(block);
   EXPECT_EQ(cache.free_bytes(), kBytes);
+  EXPECT_EQ(cache.used_bytes(), 0u);
   EXPECT_TRUE(cache.acquire(kBytes).has_value());  // in one piece again
 }
 

@@ -126,6 +126,7 @@ class ControllerService::ClientConversation : public Conversation {
   Status on_frame(const Frame& frame, TimePoint now) override {
     switch (frame.type) {
       case MessageType::kRequest: return on_request(frame, now);
+      case MessageType::kLabel: return on_label(frame);
       case MessageType::kCancel: return on_cancel(frame, now);
       case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kStatisticsRequest: {
@@ -152,8 +153,19 @@ class ControllerService::ClientConversation : public Conversation {
       return Status::invalid_argument(
           fmt::format("request {} after request {}: ids must grow", request.id.value(), last_request_.value()));
     }
+    if (label_ && label_->request != request.id) {
+      return Status::invalid_argument(
+          fmt::format("request {} after the LABEL of request {}", request.id.value(), label_->request.value()));
+    }
     last_request_ = request.id;
-    service_.submit(number_, request, now);
+    service_.submit(number_, request, std::exchange(label_, std::nullopt), now);
+    return Status();
+  }
+  Status on_label(const Frame& frame) {
+    Label label;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, label));
+    if (label_) return Status::invalid_argument("a LABEL after another");
+    label_ = std::move(label);
     return Status();
   }
   Status on_cancel(const Frame& frame, TimePoint now) {
@@ -172,6 +184,7 @@ class ControllerService::ClientConversation : public Conversation {
   Connection& connection_;
   uint16_t number_ = 0;
   RequestId last_request_;
+  std::optional<Label> label_;  // of the request that comes next
 };
 
 // ---- Service ----
@@ -216,7 +229,9 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
   const Duration processor_time_before = sampled ? thread_processor_time() : Duration();
   const TimePoint begin = sampled ? clock_() : now;
   const TimePoint wake = controller_.turn(now);
-  counters_.decisions.record(clock_() - begin);
+  const Duration decision = clock_() - begin;
+  counters_.decisions.record(decision);
+  if (turn_watch_) turn_watch_(decision);
   if (sampled) counters_.decisions_processor.record(thread_processor_time() - processor_time_before);
   let_go_who_is_idle();
   if (drain_asked_.load()) go_on_draining(now);
@@ -423,10 +438,13 @@ Result<uint16_t> ControllerService::add_client(ClientConversation& client) {
   return static_cast<uint16_t>(number);
 }
 
-void ControllerService::submit(uint16_t client, Request request, TimePoint now) {
+void ControllerService::submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now) {
   ++counters_.requests;
   ++clients_[client].in_flight;
   request.id = request_of(client, request.id);
+  if (label && labels_ != nullptr) {
+    labels_->on_label(request.id, std::make_shared<const CallLabel>(std::move(label->label)));
+  }
   roll_.on_request(request.model);
   controller_.on_request(request, now);
 }

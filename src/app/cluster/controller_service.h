@@ -15,12 +15,15 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/cluster/model_roll.h"
 #include "base/histogram.h"
 #include "controller/controller.h"
+#include "core/call_label.h"
 #include "core/observer.h"
 #include "core/ports.h"
 #include "journal/journal.h"
@@ -42,6 +45,11 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
 
   // Before the first event.
   Controller& controller() { return controller_; }
+  // Before the first event: receives the labels of requests; outlives the service.
+  // Without it labels are dropped.
+  void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
+  // Before the first event: called after each turn, with how long the policy took to decide.
+  void set_turn_watch(std::function<void(Duration)> watch) { turn_watch_ = std::move(watch); }
   // What the statistics say of the sockets; outlives the service.
   void set_traffic(const LinkTraffic& traffic) { traffic_ = &traffic; }
   // From the next turn on what waits and what comes is refused (kDraining), and what
@@ -96,7 +104,7 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   Workers workers() const;
   void tell_workers();
   Result<uint16_t> add_client(ClientConversation& client);
-  void submit(uint16_t client, Request request, TimePoint now);
+  void submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now);
   Statistics take_statistics(TimePoint now);
 
   const ClockFunction clock_;
@@ -111,6 +119,8 @@ class ControllerService : public LinkHost, private ActionSink, private Completio
   std::vector<Client> clients_;
   Counters counters_;
   const LinkTraffic* traffic_ = nullptr;
+  CallLabelSink* labels_ = nullptr;
+  std::function<void(Duration)> turn_watch_;  // empty: none
   std::atomic<bool> drain_asked_{false};
   std::atomic<bool> drained_{false};
   bool draining_ = false;

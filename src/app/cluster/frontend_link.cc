@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "transport/client_ids.h"
 #include "transport/frame_handlers.h"
 #include "transport/guest_clock.h"
 
@@ -75,7 +76,9 @@ class FrontendLink::ControllerConversation : public Conversation {
     FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
     const bool was_ready = host_clock_.ready();
     FOLIOT_RETURN_IF_ERROR(host_clock_.on_pong(pong, now));
-    if (!was_ready && host_clock_.ready()) link_.set_models(models_, now);
+    if (was_ready || !host_clock_.ready()) return Status();
+    link_.number_requests_from(host_clock_.offset().to_host(now));
+    link_.set_models(models_, now);
     return Status();
   }
   Status on_admission(const Frame& frame) {
@@ -165,6 +168,12 @@ void FrontendLink::submit(const Request& request) {
   loop_->wake();
 }
 
+void FrontendLink::submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) {
+  if (label == nullptr) return submit(request);
+  FOLIOT_CHECK(orders_.push(LabelledRequest{request, std::move(label)}));
+  loop_->wake();
+}
+
 void FrontendLink::cancel(RequestId request, Refusal reason) {
   FOLIOT_CHECK(orders_.push(CancelRequest{request, reason}));
   loop_->wake();
@@ -184,7 +193,6 @@ Result<std::unique_ptr<Conversation>> FrontendLink::on_open(Connection& connecti
   }
   auto conversation = std::make_unique<ControllerConversation>(*this, connection);
   controller_ = conversation.get();
-  next_request_ = 1;
   last_complaint_.clear();
   conversation->start(now);
   return std::unique_ptr<Conversation>(std::move(conversation));
@@ -215,7 +223,15 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
 
 // ---- Requests ----
 
-void FrontendLink::handle(const Request& request, TimePoint now) {
+// No two requests in one controller's log have the same number, though the number of a
+// client that has gone is given to another: each connection begins with the microseconds
+// of the controller's clock, and there are fewer requests in a second than of those.
+void FrontendLink::number_requests_from(TimePoint host_time) {
+  const auto microseconds = static_cast<uint64_t>((host_time - TimePoint()).nanoseconds() / 1000);
+  next_request_ = std::max(next_request_, microseconds & kOwnIdMax);
+}
+
+void FrontendLink::send(const Request& request, const CallLabel* label, TimePoint now) {
   const auto model = models_.find(request.model);
   if (controller_ == nullptr || model == models_.end()) {
     return refuse(request, Refusal::kDisconnected, "the controller was lost; try again", now);
@@ -225,7 +241,13 @@ void FrontendLink::handle(const Request& request, TimePoint now) {
   free_.pop_back();
   slots_.emplace(request.id, slot);
   InFlight& entry = in_flight_[slot];
-  entry = {.used = true, .request = request, .told = RequestId(next_request_++), .model = model->second.info};
+  const RequestId told(next_request_++);
+  entry = {.used = true,
+           .request = request,
+           .told = told,
+           .number = request_of(number_.value_or(0), told),
+           .model = model->second.info};
+  if (label != nullptr) controller_->connection().send(Label{told, *label});
   const ClockOffset& clock = controller_->offset();
   controller_->connection().send(Request{.id = entry.told,
                                          .model = model->second.told,
@@ -244,7 +266,7 @@ void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {
 }
 
 void FrontendLink::refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now) {
-  const Completion completion{.id = request.id,
+  const Completion completion{.id = {},
                               .model = request.model,
                               .payload = request.payload,
                               .refusal = refusal,
@@ -264,7 +286,7 @@ FrontendLink::InFlight* FrontendLink::find(PayloadHandle payload, RequestId told
 // The one completion, in the front end's own words.
 void FrontendLink::finish(Slot slot, Completion completion) {
   InFlight& entry = in_flight_[slot];
-  completion.id = entry.request.id;
+  completion.id = entry.number;
   completion.model = entry.request.model;
   completion.payload = entry.request.payload;
   completion.arrival = entry.request.arrival;

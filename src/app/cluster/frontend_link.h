@@ -11,6 +11,9 @@
 // payload when they come first, or kept aside, of four actions at most, if another
 // action's are there already.
 //
+// A completion bears the id by which the controller knew the request, its number in the
+// controller's log; 0 where it was never sent. The payload says which request it is.
+//
 // When the controller is lost, all requests in flight are refused (kDisconnected),
 // the models are LOADING, and it is sought until it is found again. What was
 // answered by a worker whose link is lost, or does not come within its deadline or
@@ -36,6 +39,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/ports.h"
 #include "frontend/frontend.h"
@@ -45,7 +49,7 @@
 
 namespace foliot {
 
-class FrontendLink : public LinkHost, public RequestSink {
+class FrontendLink : public LinkHost, public LabelledRequestSink {
  public:
   static constexpr Duration kPatience = Duration::seconds(10);
 
@@ -63,6 +67,7 @@ class FrontendLink : public LinkHost, public RequestSink {
   void start(Frontend& frontend, LinkLoop& loop);
 
   void submit(const Request& request) override;
+  void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;
   void cancel(RequestId request, Refusal reason) override;
 
   Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) override;
@@ -76,7 +81,11 @@ class FrontendLink : public LinkHost, public RequestSink {
     RequestId request;
     Refusal reason;
   };
-  using Order = std::variant<Request, CancelRequest>;
+  struct LabelledRequest {
+    Request request;
+    std::shared_ptr<const CallLabel> label;
+  };
+  using Order = std::variant<Request, LabelledRequest, CancelRequest>;
   // A model in service. In the catalog it has an id of this side's, which is never
   // used again: so a request of before a reconnection is never taken for another's.
   struct Model {
@@ -92,8 +101,9 @@ class FrontendLink : public LinkHost, public RequestSink {
   };
   struct InFlight {
     bool used = false;
-    Request request;  // as it was submitted
-    RequestId told;   // by which the controller and the workers know it
+    Request request;   // as it was submitted
+    RequestId told;    // by which the controller and the workers know it on this link
+    RequestId number;  // by which the controller knows it among those of all links
     std::shared_ptr<const ModelInfo> model;
     std::optional<ActionId> in_payload;  // whose outputs lie there
     std::vector<KeptOutputs> others;
@@ -102,8 +112,10 @@ class FrontendLink : public LinkHost, public RequestSink {
   };
   using Slot = uint32_t;
 
-  void handle(const Request& request, TimePoint now);
+  void handle(const Request& request, TimePoint now) { send(request, nullptr, now); }
+  void handle(const LabelledRequest& labelled, TimePoint now) { send(labelled.request, labelled.label.get(), now); }
   void handle(const CancelRequest& cancel, TimePoint now);
+  void send(const Request& request, const CallLabel* label, TimePoint now);
   void refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now);
   InFlight* find(PayloadHandle payload, RequestId told);
   void finish(Slot slot, Completion completion);
@@ -117,6 +129,7 @@ class FrontendLink : public LinkHost, public RequestSink {
   void answer(Slot slot, TimePoint now);
   void look_for_the_lost(TimePoint now);
 
+  void number_requests_from(TimePoint host_time);
   void set_models(const std::vector<ModelInfo>& models, TimePoint now);
   void await_models(const std::string& why);
   void on_workers(const Workers& workers);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "app/cluster/test_peer.h"
+#include "transport/client_ids.h"
 
 namespace foliot {
 namespace {
@@ -42,6 +43,7 @@ ModelInfo model() {
 
 class FakeFrontend : public Frontend {
  public:
+  void add_metrics(const MetricsSource& /*source*/) override {}
   Status start() override { return Status(); }
   void drain() override {}
   uint64_t in_flight() const override { return 0; }
@@ -58,16 +60,20 @@ class FakeFrontend : public Frontend {
   std::span<std::byte> output(PayloadHandle payload, uint32_t) override {
     return std::as_writable_bytes(std::span(&outputs[payload.value()], 1));
   }
-  void complete(const Completion& completion) override { completions.push_back(completion); }
+  void complete(const Completion& completion) override {
+    completions.push_back(completion);
+    asked.push_back(ids.at(completion.payload.value()));
+  }
 
   // "request: number" of what was served, "request: refusal" of the rest, in order.
   std::vector<std::string> answers() const {
     std::vector<std::string> texts;
-    for (const Completion& completion : completions) {
+    for (size_t i = 0; i < completions.size(); ++i) {
+      const Completion& completion = completions[i];
       const std::string end = completion.served()
                                   ? std::to_string(static_cast<int>(outputs.at(completion.payload.value())))
                                   : std::string(to_string(completion.refusal));
-      texts.push_back(std::to_string(completion.id.value()) + ": " + end);
+      texts.push_back(std::to_string(asked[i]) + ": " + end);
     }
     return texts;
   }
@@ -75,6 +81,8 @@ class FakeFrontend : public Frontend {
   std::map<uint64_t, float> inputs;
   std::map<uint64_t, float> outputs;
   std::vector<Completion> completions;
+  std::map<uint64_t, uint64_t> ids;  // of the requests that were asked last, by payload
+  std::vector<uint64_t> asked;       // the ids that completions are of
 };
 
 // A worker on the data link.
@@ -112,6 +120,7 @@ class FrontendLinkTest : public ::testing::Test {
 
   // What the controller is told of a request of the front end's.
   Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
+    frontend_.ids[payload] = id;
     link_.submit({.id = RequestId(id),
                   .model = catalog_.find("doubling")->info->id,
                   .payload = PayloadHandle(payload),
@@ -280,12 +289,69 @@ TEST_F(FrontendLinkTest, AGoodbyeInTheMiddleRefusesAllThatIsInFlight) {
 TEST_F(FrontendLinkTest, WhatWasAskedOfAModelOfBeforeIsRefused) {
   const ModelId before = catalog_.find("doubling")->info->id;
   controller_->close();
+  frontend_.ids = {{1, 100}, {2, 101}};
   link_.submit({.id = RequestId(100), .model = before, .payload = PayloadHandle(1), .deadline = at_ms(1000)});
   link_.on_turn_end(now_);
   meet_controller();
   link_.submit({.id = RequestId(101), .model = before, .payload = PayloadHandle(2), .deadline = at_ms(1000)});
   link_.on_turn_end(now_);
   EXPECT_THAT(frontend_.answers(), ElementsAre("100: disconnected", "101: disconnected"));
+  EXPECT_EQ(frontend_.completions[0].id, RequestId()) << "no controller knew it";
+}
+
+TEST_F(FrontendLinkTest, CompletionsBearTheNumbersByWhichTheControllerKnowsThem) {
+  const Request refused = ask(100, 1);
+  const Request served = ask(101, 2);
+  const Request lost = ask(102, 3);
+  ASSERT_TRUE(complete(refused, 7, 0, Refusal::kOverload).ok());
+  ASSERT_TRUE(workers_[0]->send(8, served, 20).ok());
+  ASSERT_TRUE(complete(served, 8).ok());
+  controller_->close();
+  ASSERT_EQ(frontend_.completions.size(), 3u);
+  EXPECT_EQ(frontend_.completions[0].id, request_of(kNumber, refused.id));
+  EXPECT_EQ(frontend_.completions[1].id, request_of(kNumber, served.id));
+  EXPECT_EQ(frontend_.completions[2].id, request_of(kNumber, lost.id));
+}
+
+TEST_F(FrontendLinkTest, NumbersAreNeverUsedAgainOfTheSameController) {
+  const Request before = ask(100, 1);
+  controller_->close();
+  meet_controller();
+  EXPECT_GT(ask(101, 1).id, before.id);
+
+  // Another front end, which is given the same number by a controller whose clock goes on.
+  Catalog catalog;
+  FrontendLink later(catalog, 1, {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}});
+  later.start(frontend_, loop_);
+  TestPeer controller(later, Role::kController, "controller:8100");
+  controller.now = at_ms(5000);
+  ASSERT_TRUE(controller.say(Admission{kNumber}).ok());
+  ASSERT_TRUE(controller.say(Models{{model()}}).ok());
+  controller.tell_time();
+  later.submit({.id = RequestId(7), .model = catalog.snapshot()->at("doubling").info->id, .payload = PayloadHandle(9)});
+  later.on_turn_end(at_ms(5000));
+  EXPECT_GE(controller.heard<Request>(MessageType::kRequest).at(0).id.value(), 5'000'000u);
+}
+
+TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
+  frontend_.ids = {{1, 100}, {2, 101}};
+  const ModelId model_id = catalog_.snapshot()->at("doubling").info->id;
+  const auto label = std::make_shared<const CallLabel>(call_label("order-17"));
+  link_.submit_labelled({.id = RequestId(100), .model = model_id, .payload = PayloadHandle(1)}, label);
+  link_.submit_labelled({.id = RequestId(101), .model = model_id, .payload = PayloadHandle(2)}, nullptr);
+  link_.on_turn_end(now_);
+  std::vector<MessageType> types;
+  RequestId labelled;
+  for (const Frame& frame : controller_->frames()) {
+    types.push_back(frame.type);
+    Label told;
+    if (frame.type != MessageType::kLabel) continue;
+    ASSERT_TRUE(decode(frame, told).ok());
+    EXPECT_EQ(told.label, *label);
+    labelled = told.request;
+  }
+  EXPECT_THAT(types, ElementsAre(MessageType::kLabel, MessageType::kRequest, MessageType::kRequest));
+  EXPECT_NE(labelled, RequestId());
 }
 
 TEST_F(FrontendLinkTest, InputsAreSentToWhoeverFetchesThem) {

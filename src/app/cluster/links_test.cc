@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "app/cluster/controller_service.h"
 #include "app/cluster/request_load.h"
@@ -12,6 +16,7 @@
 #include "app/schedulers.h"
 #include "emulation/emulated_models.h"
 #include "platform/clock.h"
+#include "transport/client_ids.h"
 
 namespace foliot {
 namespace {
@@ -19,6 +24,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr uint64_t kPageBytes = uint64_t{16} << 20;
 
@@ -219,6 +225,35 @@ TEST_F(ControllerServiceTest, RequestIdsMustGrow) {
   EXPECT_TRUE(client_.say(request(5)).ok());
   EXPECT_THAT(client_.say(request(5)).message(), HasSubstr("ids must grow"));
   EXPECT_THAT(client_.say(request(UINT64_MAX)).message(), HasSubstr("ids must grow"));
+}
+
+class Labels : public CallLabelSink {
+ public:
+  void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override {
+    told.emplace_back(request.value(), label->text);
+  }
+  std::vector<std::pair<uint64_t, std::string>> told;
+};
+
+TEST_F(ControllerServiceTest, TellsWhatClientsCallTheirRequests) {
+  Labels labels;
+  service_.set_label_sink(labels);
+  Peer other(service_, Role::kClient);
+  ASSERT_TRUE(client_.say(Label{RequestId(1), call_label("order-17")}).ok());
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  ASSERT_TRUE(client_.say(request(2)).ok());
+  ASSERT_TRUE(other.say(Label{RequestId(1), call_label("order-18")}).ok());
+  ASSERT_TRUE(other.say(request(1)).ok());
+  EXPECT_THAT(labels.told, ElementsAre(Pair(request_of(0, RequestId(1)).value(), "order-17"),
+                                       Pair(request_of(1, RequestId(1)).value(), "order-18")));
+}
+
+TEST_F(ControllerServiceTest, ALabelIsOfTheNextRequest) {
+  ASSERT_TRUE(client_.say(Label{RequestId(1), call_label("order-17")}).ok());
+  EXPECT_THAT(client_.say(Label{RequestId(2), call_label("order-18")}).message(), HasSubstr("a LABEL after another"));
+  Peer other(service_, Role::kClient);
+  ASSERT_TRUE(other.say(Label{RequestId(1), call_label("order-17")}).ok());
+  EXPECT_THAT(other.say(request(2)).message(), HasSubstr("request 2 after the LABEL of request 1"));
 }
 
 TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {

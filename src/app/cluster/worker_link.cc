@@ -77,10 +77,11 @@ class WorkerLink::ControllerConversation : public Conversation {
       default: return unexpected(frame);
     }
   }
-  void on_close(const Status& reason, TimePoint /*now*/) override {
+  void on_close(const Status& reason, TimePoint now) override {
     link_.controller_ = nullptr;
-    link_.forget_actions();
+    link_.forget_actions(now);
     link_.models_.lose_names();
+    link_.watch_.on_controller(false);
     if (!reason.ok()) {
       link_.watch_.log(Severity::kWarning,
                        fmt::format("the controller at {} is lost: {}", connection_.peer(), reason.message()));
@@ -245,7 +246,7 @@ void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
 }
 
 TimePoint WorkerLink::on_turn_end(TimePoint now) {
-  while (outcomes_.consume([this](Outcome& outcome) { on_outcome(outcome); })) {
+  while (outcomes_.consume([&](Outcome& outcome) { on_outcome(outcome, now); })) {
   }
   while (orders_.consume([this](Order& order) { std::visit([this](auto& what) { handle(what); }, order); })) {
   }
@@ -287,7 +288,9 @@ bool WorkerLink::pages_are_clear(TimePoint now) {
                         .model = model,
                         .earliest = now,
                         .latest = TimePoint::infinite_future()};
-    advance(given_.emplace(unload.id, Given{.action = unload, .model = model, .forgotten = true}).first->second, now);
+    Given& given = given_.emplace(unload.id, Given{.action = unload, .model = model, .forgotten = true}).first->second;
+    observe(given, now);
+    advance(given, now);
   }
   return given_.empty();
 }
@@ -298,6 +301,7 @@ Status WorkerLink::on_welcome(const Welcome& welcome) {
     if (!worker_->resident(model)) continue;
     return Status::unavailable("its pages hold what is not served; it comes again without");
   }
+  watch_.on_controller(true);
   watch_.on_registered(welcome.models.size() - static_cast<size_t>(std::ranges::count(welcome.models, kUnnamed)));
   return Status();
 }
@@ -325,6 +329,7 @@ void WorkerLink::remove_model(ModelId model, std::function<void()> gone) { post(
 
 void WorkerLink::handle(AddModel& added) {
   const ModelId id = added.model->id;
+  for (Observer* observer : observers_) observer->on_model(*added.model);
   const std::optional<ModelId> earlier = models_.add(std::move(added.model));
   if (controller_ == nullptr || !controller_->registered()) return;
   controller_->connection().send(Offer{models_.info(id)});
@@ -351,6 +356,7 @@ Status WorkerLink::on_action(const Action& action, TimePoint now) {
     return Status();
   }
   given.model = *model;
+  observe(given, now);
   if (given_.size() == options_.actions_max) {
     refuse(given, OutcomeStatus::kQueueFull, now);
     return Status();
@@ -422,7 +428,7 @@ void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now)
         .start = now,
         .end = now,
         .output_end = now},
-       given);
+       given, now);
 }
 
 void WorkerLink::refuse_what_is_late(TimePoint now) {
@@ -434,7 +440,7 @@ void WorkerLink::refuse_what_is_late(TimePoint now) {
   });
 }
 
-void WorkerLink::on_outcome(const Outcome& outcome) {
+void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
   const auto found = given_.find(outcome.action);
   FOLIOT_CHECK(found != given_.end());
   const Given& given = found->second;
@@ -444,7 +450,7 @@ void WorkerLink::on_outcome(const Outcome& outcome) {
   }
   Outcome told = outcome;
   told.model = given.action.model;
-  tell(told, given);
+  tell(told, given, now);
   given_.erase(found);
 }
 
@@ -465,7 +471,23 @@ void WorkerLink::send_outputs(const Given& given) {
   }
 }
 
-void WorkerLink::tell(Outcome outcome, const Given& given) {
+void WorkerLink::observe(Given& given, TimePoint now) {
+  if (observers_.empty()) return;
+  given.observed = true;
+  Action action = given.action;
+  action.model = given.model;
+  for (Observer* observer : observers_) observer->on_action(action, now);
+}
+
+void WorkerLink::observe(const Given& given, Outcome outcome, TimePoint now) {
+  if (!given.observed) return;
+  Action action = given.action;
+  outcome.model = action.model = given.model;
+  for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
+}
+
+void WorkerLink::tell(Outcome outcome, const Given& given, TimePoint now) {
+  observe(given, outcome, now);
   if (controller_ == nullptr || given.forgotten) return;
   const ClockOffset& offset = controller_->offset();
   outcome.start = offset.to_host(outcome.start);
@@ -475,10 +497,12 @@ void WorkerLink::tell(Outcome outcome, const Given& given) {
 }
 
 // What waits for inputs is over; what the worker has runs on, for nobody.
-void WorkerLink::forget_actions() {
+void WorkerLink::forget_actions(TimePoint now) {
   for (auto& [id, given] : given_) {
     given.forgotten = true;
-    if (given.missing.any()) staging_.release(*given.batch);
+    if (given.missing.none()) continue;
+    staging_.release(*given.batch);
+    observe(given, {.action = id, .status = OutcomeStatus::kLost, .start = now, .end = now, .output_end = now}, now);
   }
   std::erase_if(given_, [](const auto& entry) { return entry.second.missing.any(); });
 }
@@ -510,12 +534,14 @@ void WorkerLink::on_attach(ClientConversation& client, uint16_t number, TimePoin
   }
   client.set_number(number);
   lost_clients_.reset(number);
+  watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
   for_rows_of(number, now, [this](const Given& given, uint32_t row) { fetch(given, row); });
 }
 
 void WorkerLink::on_detach(ClientConversation& client, TimePoint now) {
   if (!client.number()) return;
   clients_.erase(*client.number());
+  watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
   lost_clients_.set(*client.number());
   for_rows_of(*client.number(), now, [](Given& given, uint32_t row) {
     given.missing.reset(row);

@@ -43,6 +43,7 @@
 #include "app/cluster/offered_models.h"
 #include "app/cluster/staging_area.h"
 #include "app/model_sink.h"
+#include "core/observer.h"
 #include "core/ports.h"
 #include "journal/journal.h"
 #include "platform/mpsc_ring.h"
@@ -69,12 +70,18 @@ class WorkerLink : public LinkHost, public OutcomeSink, public ModelSink {
     std::function<void(Severity, const std::string&)> log;
     std::function<void(size_t models)> on_registered;
     std::function<void()> on_drained;  // after drain(): nothing is under way, or the time for it is over
+    std::function<void(bool connected)> on_controller = [](bool) {};  // it was taken in by one, or has lost it
+    std::function<void(uint32_t attached)> on_frontends = [](uint32_t) {};
   };
 
   WorkerLink(WorkerLinkOptions options, Watch watch);
   ~WorkerLink() override;
 
   PayloadStore& payloads() { return staging_; }
+  // Before the loop runs. It sees models, and the actions of models that the worker has,
+  // under the worker's own ids, on this side's clock. What is not given to the executors
+  // since the controller was lost ends as kLost. Outlives the link.
+  void add_observer(Observer& observer) { observers_.push_back(&observer); }
   // Before the loop runs. Front ends are told `data_address`, or, if its host is
   // 0.0.0.0 or [::], the one where the controller sees this side. `wake` makes the
   // loop end a turn, from any thread.
@@ -109,6 +116,7 @@ class WorkerLink : public LinkHost, public OutcomeSink, public ModelSink {
     RowSet gone;     // rows that nobody waits for
     TimePoint patience;
     bool forgotten = false;  // its controller was lost: nobody is told
+    bool observed = false;   // observers have seen it, and are to see its outcome
   };
 
   struct AddModel {
@@ -131,10 +139,12 @@ class WorkerLink : public LinkHost, public OutcomeSink, public ModelSink {
   void give_to_worker(Given& given);
   void refuse(const Given& given, OutcomeStatus status, TimePoint now);
   void refuse_what_is_late(TimePoint now);
-  void on_outcome(const Outcome& outcome);
+  void on_outcome(const Outcome& outcome, TimePoint now);
   void send_outputs(const Given& given);
-  void tell(Outcome outcome, const Given& given);
-  void forget_actions();
+  void tell(Outcome outcome, const Given& given, TimePoint now);
+  void observe(Given& given, TimePoint now);
+  void observe(const Given& given, Outcome outcome, TimePoint now);
+  void forget_actions(TimePoint now);
   void register_if_idle(TimePoint now);
   // False while pages hold what they should not when a conversation begins.
   bool pages_are_clear(TimePoint now);
@@ -148,6 +158,7 @@ class WorkerLink : public LinkHost, public OutcomeSink, public ModelSink {
 
   const WorkerLinkOptions options_;
   const Watch watch_;
+  std::vector<Observer*> observers_;
   StagingArea staging_;
   MpscRing<Outcome> outcomes_;
   MpscRing<Order> orders_;

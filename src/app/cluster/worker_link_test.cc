@@ -60,6 +60,24 @@ class DoublingEngine : public Engine {
   PayloadStore*& payloads_;
 };
 
+// "LOAD 1 of doubling", and "LOAD 1 of 0 done" when it is over, by the worker's own ids.
+class Watcher : public Observer {
+ public:
+  void on_model(const ModelInfo& model) override { models.push_back(model.name); }
+  void on_action(const Action& action, TimePoint) override { seen.push_back(name(action)); }
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint) override {
+    seen.push_back(name(action) + " " + std::string(to_string(outcome.status)));
+  }
+  std::vector<std::string> models;
+  std::vector<std::string> seen;
+
+ private:
+  static std::string name(const Action& action) {
+    return std::string(to_string(action.type)) + " " + std::to_string(action.id.value()) + " of " +
+           std::to_string(action.model.value());
+  }
+};
+
 class NoWaker : public Waker {
  public:
   void wake() override {}
@@ -112,6 +130,7 @@ class WorkerLinkTest : public ::testing::Test {
         engine_(payloads_),
         worker_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}) {
     worker_.add_model({.id = ModelId(0), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
+    link_.add_observer(watcher_);
     link_.start(worker_, "0.0.0.0:8200", [] {});
     link_.add_model(std::make_shared<const ModelInfo>(model()));
     controller_ = meet_controller();
@@ -186,6 +205,7 @@ class WorkerLinkTest : public ::testing::Test {
   }
 
   static constexpr uint64_t kStagingBytes = 4096;
+  Watcher watcher_;
   TimePoint now_ = at_ms(1);
   int registered_ = 0;
   int gone_ = 0;
@@ -197,6 +217,20 @@ class WorkerLinkTest : public ::testing::Test {
   Worker worker_;
   std::unique_ptr<TestPeer> controller_;
 };
+
+TEST_F(WorkerLinkTest, ObserversSeeEachActionAndItsEnd) {
+  begin();
+  EXPECT_THAT(watcher_.models, ElementsAre("doubling"));
+  EXPECT_THAT(watcher_.seen, ElementsAre("LOAD 1 of 0", "LOAD 1 of 0 done"));
+  watcher_.seen.clear();
+  Action unknown = action(2, ActionType::kLoad);
+  unknown.model = ModelId(kModel + 1);
+  ASSERT_TRUE(controller_->say(unknown).ok());
+  EXPECT_THAT(watcher_.seen, IsEmpty()) << "the worker has no such model";
+  ASSERT_TRUE(controller_->say(infer(3, {{5, 1}})).ok());
+  controller_->close();
+  EXPECT_THAT(watcher_.seen, ElementsAre("INFER 3 of 0", "INFER 3 of 0 lost")) << "its inputs had not come";
+}
 
 TEST_F(WorkerLinkTest, RegistersWithWhereItIsSeen) {
   const auto registrations = controller_->heard<Registration>(MessageType::kRegistration);

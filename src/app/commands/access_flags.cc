@@ -54,6 +54,10 @@ void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& fronte
                  "a port of its own for the repository API, over HTTP only, which then is nowhere else")
       ->default_str("none: with all else");
   app.add_option("--admin-address", frontend.admin_address, "address of --admin-port")->capture_default_str();
+  add_key_flags(app, flags);
+}
+
+void add_key_flags(CLI::App& app, AccessFlags& flags) {
   app.add_option("--keys", flags.keys, "API keys and their scopes, as `foliot keys new` writes them")
       ->type_name("FILE")
       ->default_str("none: who reaches a port may call");
@@ -67,19 +71,26 @@ void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& fronte
 }
 
 std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Journal& log) {
+  return reloads(flags,
+                 {.use_keys = [&](std::shared_ptr<const KeyRing> keys) { frontend.use_keys(std::move(keys)); },
+                  .use_tls = [&](const TlsIdentity& identity) { return frontend.use_tls(identity); }},
+                 log);
+}
+
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& user, Journal& log) {
   std::vector<WatchedFiles> watched;
   if (!flags.keys.empty()) {
-    const auto read = [file = flags.keys, &frontend]() -> Status {
+    const auto read = [file = flags.keys, use = user.use_keys]() -> Status {
       FOLIOT_ASSIGN_OR_RETURN(KeyRing keys, KeyRing::read(file));
-      frontend.use_keys(std::make_shared<const KeyRing>(std::move(keys)));
+      use(std::make_shared<const KeyRing>(std::move(keys)));
       return Status();
     };
     watched.push_back(reload({flags.keys}, "file of keys", read, log));
   }
   if (!flags.tls.certificate.empty()) {
-    const auto read = [files = flags.tls, &frontend]() -> Status {
+    const auto read = [files = flags.tls, use = user.use_tls]() -> Status {
       FOLIOT_ASSIGN_OR_RETURN(const TlsIdentity identity, read_tls_identity(files));
-      return frontend.use_tls(identity);
+      return use(identity);
     };
     watched.push_back(reload(paths_of(flags.tls), "certificate", read, log));
   }
@@ -96,16 +107,24 @@ std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop
   return {reload(paths_of(files), "certificate of the links", read, log)};
 }
 
-Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend) {
+Result<Access> read_access(const AccessFlags& flags) {
+  Access access;
   if (!flags.tls.certificate.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(frontend.tls, read_tls_identity(flags.tls));
+    FOLIOT_ASSIGN_OR_RETURN(access.tls, read_tls_identity(flags.tls));
   } else if (!flags.tls.private_key.empty() || !flags.tls.peer_authority.empty()) {
     return Status::invalid_argument("--tls-key and --tls-client-ca need --tls-certificate");
   }
   if (!flags.keys.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(KeyRing keys, KeyRing::read(flags.keys));
-    frontend.keys = std::make_shared<const KeyRing>(std::move(keys));
+    access.keys = std::make_shared<const KeyRing>(std::move(keys));
   }
+  return access;
+}
+
+Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend) {
+  FOLIOT_ASSIGN_OR_RETURN(Access access, read_access(flags));
+  frontend.tls = std::move(access.tls);
+  frontend.keys = std::move(access.keys);
   const auto warn = [&log](const std::string& line) { log.write(Severity::kWarning, line); };
   frontend.on_denial = warn;
   frontend.on_unknown_name = warn;

@@ -4,9 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "access/key_ring.h"
 #include "access/tls.h"
 #include "access/tls_session.h"
 #include "app/file_watch.h"
@@ -27,15 +30,29 @@ void add_link_tls_flags(CLI::App& app, TlsFiles& files);
 // null: the links are plain. Errors: as open_access().
 Result<std::shared_ptr<const TlsContext>> open_link_tls(const TlsFiles& files);
 
+// --keys and --tls-...
+void add_key_flags(CLI::App& app, AccessFlags& flags);
 void add_access_flags(CLI::App& app, AccessFlags& flags, FrontendOptions& frontend);
 
-// Reads the files; who is turned away is written to `log`, which outlives the front
-// end. Errors: kInvalidArgument naming the file, or the flag that is
-// missing beside another.
+// What the files hold.
+struct Access {
+  std::optional<TlsIdentity> tls;
+  std::shared_ptr<const KeyRing> keys;  // null: none
+};
+// Errors: kInvalidArgument naming the file, or the flag that is missing beside another.
+Result<Access> read_access(const AccessFlags& flags);
+// Who is turned away is written to `log`, which outlives the front end. Errors: as
+// read_access().
 Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend);
 
+// What takes new keys and certificates. Any thread.
+struct AccessUser {
+  std::function<void(std::shared_ptr<const KeyRing>)> use_keys;
+  std::function<Status(const TlsIdentity&)> use_tls;
+};
 // Reads the files again where they change; what cannot be used is logged, and what was
 // there before stays. All references outlive the watch.
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& user, Journal& log);
 std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Journal& log);
 std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Journal& log);
 // How often it is looked at whether they have changed.

@@ -4,18 +4,23 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "app/cluster/controller_service.h"
 #include "app/commands/access_flags.h"
 #include "app/commands/flags.h"
 #include "app/commands/journal_flags.h"
+#include "app/commands/observation.h"
 #include "app/commands/stop_signals.h"
 #include "app/schedulers.h"
+#include "metrics/controller_metrics.h"
 #include "platform/clock.h"
 #include "platform/thread.h"
 #include "transport/link_loop.h"
@@ -28,6 +33,7 @@ struct ControllerFlags {
   std::string scheduler = "foliot";
   ControllerOptions controller{.health = HealthOptions()};
   Duration drain_timeout = Duration::seconds(30);
+  ObservationFlags observation;
   TlsFiles tls;
   JournalOptions log{.part = "controller"};
 };
@@ -41,20 +47,42 @@ void wait_until_drained(const ControllerService& service, Duration patience) {
   while (!service.drained() && monotonic_now() < give_up) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
+// Metrics are counted only where they can be read.
+void observe(ControllerService& service, const ObservationFlags& flags, ControllerMetrics& metrics,
+             Recorder* recorder) {
+  Controller& controller = service.controller();
+  if (flags.metrics()) {
+    controller.add_observer(metrics);
+    service.set_turn_watch(
+        [&](Duration decision) { metrics.on_turn(decision, controller.queued(), controller.actions_outstanding()); });
+  }
+  if (recorder != nullptr) {
+    controller.add_observer(*recorder);
+    service.set_label_sink(*recorder);
+  }
+}
+
 Status run(const ControllerFlags& flags) {
   StopSignals signals;
   Journal log(flags.log, standard_error());
   FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(flags.scheduler));
+  ControllerMetrics metrics;
+  FOLIOT_ASSIGN_OR_RETURN(const auto observation,
+                          Observation::open(
+                              flags.observation, flags.listen, [&] { return metrics.text(); }, log));
   ControllerService service(flags.controller, policy.make, monotonic_now,
                             [&](Severity level, const std::string& line) { log.write(level, line); });
+  observe(service, flags.observation, metrics, observation->recorder());
   FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
   LinkLoop loop({.connection = {.role = Role::kController}, .tls = std::move(tls)}, service);
   service.set_traffic(loop.traffic());
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
-  FileWatch watch(link_tls_reloads(flags.tls, loop, log));
+  std::vector<WatchedFiles> watched = observation->watched(log);
+  std::ranges::move(link_tls_reloads(flags.tls, loop, log), std::back_inserter(watched));
+  FileWatch watch(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch.start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "controller", .nice = kNice}, [&] { loop.run(); }));
-  say(log, fmt::format("ready: port {}, scheduler {}", port, flags.scheduler));
+  say(log, fmt::format("ready: port {}, scheduler {}{}", port, flags.scheduler, observation->description()));
 
   signals.wait();
   say(log, "stopping: finishing what runs");
@@ -92,6 +120,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "fence-after", flags->controller.health->fence_after,
                     "give up a worker that has not been heard of for so long");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what runs when stopping");
+  add_observation_flags(*command, flags->observation, "--listen");
   add_link_tls_flags(*command, flags->tls);
   add_journal_flags(*command, flags->log);
   command->callback([flags, &exit_code] {

@@ -49,6 +49,14 @@ void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
                     "deadline of requests that bring none, unless model.toml says another", "none: best effort");
 }
 
+void add_log_flags(CLI::App& app, LogOptions& options) {
+  app.add_option("--log", options.folder,
+                 "keep a record of every request and action in this folder, for `foliot explain`")
+      ->type_name("FOLDER")
+      ->default_str("none");
+  add_bytes_flag(app, "log-max", options.bytes_max, "size of that folder; the oldest records go first");
+}
+
 void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
   add_duration_flag(app, "watch", flags.watch_interval,
                     "look for models that were added, changed or removed this often", "never");

@@ -12,6 +12,7 @@
 #include "program/package.h"
 #include "repository/compile_process.h"
 #include "repository/model_config.h"
+#include "trace/log_writer.h"
 
 namespace foliot {
 
@@ -24,6 +25,7 @@ struct RepositoryFlags {
 
 void add_frontend_flags(CLI::App& app, FrontendOptions& options);
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options);
+void add_log_flags(CLI::App& app, LogOptions& options);
 // How models come, change and go while others are served. Sets the default of
 // `limits.memory_bytes`: all of the machine. Models are compiled one at a time.
 struct ChangeFlags {

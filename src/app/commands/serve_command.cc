@@ -57,14 +57,6 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
 }
 
-void add_log_flags(CLI::App& app, ServerOptions& options) {
-  app.add_option("--log", options.log.folder,
-                 "keep a record of every request and action in this folder, for `foliot explain`")
-      ->type_name("FOLDER")
-      ->default_str("none");
-  add_bytes_flag(app, "log-max", options.log.bytes_max, "size of that folder; the oldest records go first");
-}
-
 }  // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
@@ -85,7 +77,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_worker_flags(*command, options->worker);
   add_scheduling_flags(*command, *options);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background});
-  add_log_flags(*command, *options);
+  add_log_flags(*command, options->log);
   add_journal_flags(*command, flags->log);
   command->callback([flags, &exit_code] { exit_code = serve(*flags); });
 }

@@ -38,7 +38,9 @@ void add_trace_command(CLI::App& app, int& exit_code) {
   trace->require_subcommand(1);
   CLI::App* command = trace->add_subcommand("export", "Write a log in the Chrome trace event format, for Perfetto");
   const auto flags = std::make_shared<ExportFlags>();
-  command->add_option("log", flags->log, "folder that `foliot serve --log` wrote")->type_name("FOLDER")->required();
+  command->add_option("log", flags->log, "folder that --log of `foliot serve`, `controller` or `worker` wrote")
+      ->type_name("FOLDER")
+      ->required();
   command->add_option("-o,--output", flags->output, "the file to write")->capture_default_str();
   command->callback([flags, &exit_code] {
     const Status status = export_log(*flags);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/flags.h"
 #include "app/commands/journal_flags.h"
+#include "app/commands/observation.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/startup_reporter.h"
 #include "app/commands/stop_signals.h"
@@ -31,6 +33,7 @@
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "emulation/emulated_models.h"
+#include "metrics/worker_metrics.h"
 #include "platform/thread.h"
 #include "repository/compile_process.h"
 #include "repository/model_folder.h"
@@ -67,6 +70,7 @@ struct WorkerFlags {
   std::optional<uint64_t> staging_bytes;
   uint64_t frame_bytes_max = kDataFrameBytesMax;
   Duration drain_timeout = Duration::seconds(30);
+  ObservationFlags observation;
   // Both:
   JournalOptions log{.part = "worker"};
   TlsFiles tls;
@@ -135,9 +139,31 @@ std::string data_address(const WorkerFlags& flags, uint16_t port) {
   return fmt::format("{}:{}", flags.data_listen.substr(0, flags.data_listen.rfind(':')), port);
 }
 
+// The memory that metrics show is there as long as this lives.
+class MemoryShown {
+ public:
+  explicit MemoryShown(WorkerMetrics& metrics) : metrics_(metrics) {}
+  ~MemoryShown() { metrics_.set_memory({}); }
+  MemoryShown(const MemoryShown&) = delete;
+  MemoryShown& operator=(const MemoryShown&) = delete;
+
+ private:
+  WorkerMetrics& metrics_;
+};
+
+// Metrics are counted only where they can be read.
+void observe(WorkerLink& link, const ObservationFlags& flags, WorkerMetrics& metrics, Recorder* recorder) {
+  if (flags.metrics()) link.add_observer(metrics);
+  if (recorder != nullptr) link.add_observer(*recorder);
+}
+
 Status run_real(const WorkerFlags& flags) {
   Journal log(flags.log, standard_error());
   FOLIOT_RETURN_IF_ERROR(flags.worker.check());
+  WorkerMetrics metrics(WorkerMetrics::Links::kShown);
+  FOLIOT_ASSIGN_OR_RETURN(const auto observation,
+                          Observation::open(
+                              flags.observation, flags.data_listen, [&] { return metrics.text(); }, log));
   FOLIOT_RETURN_IF_ERROR(check_repository(flags.repository));
   StopSignals signals;
   ConsoleReporter reporter(log);
@@ -163,7 +189,10 @@ Status run_real(const WorkerFlags& flags) {
                    .drain_timeout = flags.drain_timeout},
                   {.log = [&](Severity level, const std::string& line) { log.write(level, line); },
                    .on_registered = [&](size_t count) { say(log, fmt::format("ready: {} models", count)); },
-                   .on_drained = [&] { stop(); }});
+                   .on_drained = [&] { stop(); },
+                   .on_controller = [&](bool connected) { metrics.on_controller(connected); },
+                   .on_frontends = [&](uint32_t count) { metrics.on_frontends(count); }});
+  observe(link, flags.observation, metrics, observation->recorder());
   LinkLoop loop({.connection = {.role = Role::kWorker,
                                 .frame_bytes_max = flags.frame_bytes_max,
                                 .unsent_bytes_max = 4 * flags.frame_bytes_max},
@@ -174,6 +203,8 @@ Status run_real(const WorkerFlags& flags) {
   stop = [&] { loop.stop(); };
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.data_listen));
   FOLIOT_RETURN_IF_ERROR(worker.start(link.payloads(), link));
+  metrics.set_memory({.page_count = memory.page_count, .io_cache = [&] { return worker.io_cache(); }});
+  const MemoryShown shown(metrics);
   if (!worker.memory_locked()) reporter.on_note(kMemoryNotLocked);
   link.start(worker.worker(), data_address(flags, port), [&] { loop.wake(); });
 
@@ -193,11 +224,14 @@ Status run_real(const WorkerFlags& flags) {
   FOLIOT_RETURN_IF_ERROR(repository.start(catalog, packages, host, folders));
   serves.store(true);
   FOLIOT_RETURN_IF_ERROR(loop.keep(flags.controller));
-  FileWatch watch(link_tls_reloads(flags.tls, loop, log));
+  std::vector<WatchedFiles> watched = observation->watched(log);
+  std::ranges::move(link_tls_reloads(flags.tls, loop, log), std::back_inserter(watched));
+  FileWatch watch(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch.start(kReloadInterval));
   FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "links"}, [&] { loop.run(); }));
-  say(log, fmt::format("listening: front ends on port {}; page cache {}; controller {}", port,
-                       format_bytes(memory.page_count * memory.page_bytes), flags.controller));
+  say(log,
+      fmt::format("listening: front ends on port {}; page cache {}; controller {}{}", port,
+                  format_bytes(memory.page_count * memory.page_bytes), flags.controller, observation->description()));
 
   signals.wait();
   say(log, "stopping: finishing what was given");
@@ -212,6 +246,9 @@ Status run_real(const WorkerFlags& flags) {
 Status run(const WorkerFlags& flags) {
   if (flags.emulate.empty() == flags.repository.empty()) {
     return Status::invalid_argument("name a REPOSITORY of models, or --emulate PROFILE");
+  }
+  if (!flags.emulate.empty() && flags.observation.any()) {
+    return Status::invalid_argument("an emulated worker has no metrics and keeps no record; the controller has both");
   }
   return flags.emulate.empty() ? run_real(flags) : run_emulated(flags);
 }
@@ -251,6 +288,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_repository_flags(*command, {flags->cache, flags->weights_tier, flags->model_defaults});
   add_change_flags(*command, {flags->watch_interval, flags->compile_limits, flags->compile_in_background});
   add_worker_flags(*command, flags->worker);
+  add_observation_flags(*command, flags->observation, "--data-listen");
   add_link_tls_flags(*command, flags->tls);
   add_journal_flags(*command, flags->log);
   command->add_option("--emulate", flags->emulate, "profiles of the models of an emulated worker")

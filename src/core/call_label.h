@@ -1,0 +1,48 @@
+// CallLabel: the id that a client gave its call, as logs keep it. Nothing is decided by
+// it, so it travels beside a Request and not in it: calls without one pay nothing.
+#ifndef FOLIOT_CORE_CALL_LABEL_H_
+#define FOLIOT_CORE_CALL_LABEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/ids.h"
+#include "core/ports.h"
+#include "core/request.h"
+
+namespace foliot {
+
+inline constexpr size_t kCallLabelBytesMax = 64;
+
+struct CallLabel {
+  std::string text;    // what is kept of the id; any bytes
+  uint32_t bytes = 0;  // of the whole id
+
+  bool cut() const { return bytes > text.size(); }
+  bool operator==(const CallLabel&) const = default;
+};
+
+// Keeps at most kCallLabelBytesMax bytes of `id`, and no part of a character (UTF-8).
+CallLabel call_label(std::string_view id);
+
+// A RequestSink that takes labels, too. The requests of one call share theirs.
+class LabelledRequestSink : public RequestSink {
+ public:
+  // submit(). `label` null: the client gave no id.
+  virtual void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) = 0;
+};
+
+// Takes the label of a request, just before the request itself is observed.
+//
+// Threading: as an Observer.
+class CallLabelSink {
+ public:
+  virtual ~CallLabelSink() = default;
+  virtual void on_label(RequestId request, std::shared_ptr<const CallLabel> label) = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_CALL_LABEL_H_

@@ -1,0 +1,46 @@
+// What all Prometheus families of this server are made of: their builders, and the
+// boundaries of their histograms.
+#ifndef FOLIOT_METRICS_FAMILIES_H_
+#define FOLIOT_METRICS_FAMILIES_H_
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <cmath>
+
+namespace foliot {
+
+inline auto& counter_family(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+inline auto& gauge_family(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+inline auto& histogram_family(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+// 10^first to 10^last seconds, `steps` buckets in each factor of ten.
+inline prometheus::Histogram::BucketBoundaries duration_boundaries(int first, int last, int steps) {
+  prometheus::Histogram::BucketBoundaries boundaries;
+  for (int i = first * steps; i <= last * steps; ++i) boundaries.push_back(std::pow(10.0, double(i) / steps));
+  return boundaries;
+}
+
+// Both sides of zero, 1 us to 1 s, three in each factor of ten.
+inline prometheus::Histogram::BucketBoundaries error_boundaries() {
+  prometheus::Histogram::BucketBoundaries boundaries;
+  for (int i = 18; i >= 0; --i) boundaries.push_back(-std::pow(10.0, -6.0 + i / 3.0));
+  boundaries.push_back(0);
+  for (int i = 0; i <= 18; ++i) boundaries.push_back(std::pow(10.0, -6.0 + i / 3.0));
+  return boundaries;
+}
+
+inline prometheus::Histogram::BucketBoundaries batch_boundaries() { return {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}; }
+
+}  // namespace foliot
+
+#endif  // FOLIOT_METRICS_FAMILIES_H_
