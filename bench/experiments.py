@@ -15,7 +15,7 @@ from foliot_tools.server import ROOT, foliot_binary
 sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
 
-NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload")
+NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload", "bounds")
 DOCUMENT = ROOT / "docs/EXPERIMENTS.md"
 PICTURES = ROOT / "docs/experiments"
 
@@ -52,48 +52,58 @@ def pivot(rows, columns, value, corner="policy"):
     return table([corner, *heads], lines)
 
 
-def with_bound(rows, columns, value, bound):
-    """The same with the fluid bound as the last line; `bound` is of a row."""
+def with_limits(rows, columns, value, limit):
+    """The same with the fluid estimate and the clairvoyant bound, where there are any, as
+    the last lines; `limit` is of a row and a column of it."""
     text = pivot(rows, columns, value)
-    bounds = {columns(row): bound(row) if row["bound"] is not None else None for row in rows}
-    cells = ["-" if number is None else f"{number:,.0f}" if number > 100 else f"{number:.1f}"
-             for number in bounds.values()]
-    return text + "\n| " + " | ".join(["fluid bound", *cells]) + " |"
+    for name, column in (("fluid estimate", "estimate"), ("clairvoyant bound", "bound")):
+        limits = {columns(row): limit(row, column) if row.get(column) is not None else None for row in rows}
+        if all(number is None for number in limits.values()):
+            continue
+        cells = ["-" if number is None else f"{number:,.0f}" if number > 100 else f"{number:.1f}"
+                 for number in limits.values()]
+        text += "\n| " + " | ".join([name, *cells]) + " |"
+    return text
 
 
 def percent(row):
     return row["attainment"] * 100
 
 
-def percent_bound(row):
-    return min(100, row["bound"] / row["offered_rate"] * 100)
+def percent_limit(row, column):
+    return min(100, row[column] / row["offered_rate"] * 100)
+
+
+def rate_limit(row, column):
+    return row[column]
 
 
 def tables_of(name, tables):
     """The tables of one experiment: pairs of a title and Markdown."""
     rows = select(tables["results"], group="all")
     if name == "figure_5":
-        yield "Goodput, r/s", with_bound(rows, lambda row: f"SLO {row['slo_ms']} ms", lambda row: row["goodput"],
-                                         lambda row: row["bound"])
+        yield "Goodput, r/s", with_limits(rows, lambda row: f"SLO {row['slo_ms']} ms", lambda row: row["goodput"],
+                                          rate_limit)
     if name == "figure_6":
         shown = [row for row in tables["active_models"]
                  if row["active_models"] in (10, 60, 180, 420, 900, 1200, 1800, 2400, 3600)]
         yield ("Attainment, %, up to so many active models",
-               with_bound(shown, lambda row: f"{row['active_models']:,}", percent, lambda row: row["bound"] * 100))
+               with_limits(shown, lambda row: f"{row['active_models']:,}", percent,
+                           lambda row, column: row[column] * 100))
     if name == "figure_7":
         shown = [row for row in rows if row["slo_ms"] in (6.53, 9.79, 14.68, 22.02)]
         for rate in distinct(shown, "rate"):
             yield (f"Satisfaction, %, {rate:,} r/s",
-                   with_bound(select(shown, rate=rate), lambda row: f"N {row['models']}, {row['slo_ms']:.1f} ms",
-                              percent, percent_bound))
+                   with_limits(select(shown, rate=rate), lambda row: f"N {row['models']}, {row['slo_ms']:.1f} ms",
+                              percent, percent_limit))
     if name == "figure_8":
         for group, what, value in (("sensitive", "Satisfaction with an SLO, %", percent),
                                    ("batch", "Goodput without an SLO, r/s", lambda row: row["goodput"])):
             shown = [row for row in select(tables["results"], group=group)
                      if row["slo_ms"] in (9.79, 14.68, 22.02, 74.32)]
             if shown:
-                yield what, with_bound(shown, lambda row: f"{row['scenario']}, {row['slo_ms']:.1f} ms", value,
-                                       percent_bound if group == "sensitive" else lambda row: row["bound"])
+                yield what, with_limits(shown, lambda row: f"{row['scenario']}, {row['slo_ms']:.1f} ms", value,
+                                       percent_limit if group == "sensitive" else rate_limit)
     if name == "figure_9":
         yield "Requests", table(
             ["policy", "offered", "missed", "expired", "overload", "unmeetable", "late", "mispredicted", "cold starts"],
@@ -110,13 +120,19 @@ def tables_of(name, tables):
             return f"{row['models']}, {row['pages']}, {row['slo_ms']} ms"
         for models in distinct(rows, "models"):
             yield ("Attainment, %, at 1,800 r/s (models, pages, SLO)",
-                   with_bound(select(rows, models=models), cell, percent, percent_bound))
+                   with_limits(select(rows, models=models), cell, percent, percent_limit))
         for models in distinct(rows, "models"):
             yield ("Highest rate with 99 % attainment, r/s",
-                   with_bound(select(tables["capacity"], models=models), cell, lambda row: row["rate"],
-                              lambda row: row["bound"]))
+                   with_limits(select(tables["capacity"], models=models), cell, lambda row: row["rate"],
+                               rate_limit))
+    if name == "bounds":
+        for arrivals in distinct(rows, "arrivals"):
+            yield (f"Attainment, %, {arrivals} (models, pages, SLO in ms, Zipf)",
+                   with_limits(select(rows, arrivals=arrivals),
+                               lambda row: f"{row['models']}, {row['pages']}, {row['slo_ms']}, {row['zipf']}",
+                               percent, percent_limit))
     if name == "overload":
-        yield "Attainment, %", with_bound(rows, lambda row: row["shape"], percent, percent_bound)
+        yield "Attainment, %", with_limits(rows, lambda row: row["shape"], percent, percent_limit)
 
 
 def section(name, output):

@@ -51,12 +51,22 @@ def hashes(output):
     return re.findall(r"events ([0-9a-f]{16})", output)
 
 
-def test_prints_a_line_per_policy_and_the_bound(experiment):
+def test_prints_a_line_per_policy_and_the_estimate(experiment):
     result = simulate(experiment(EXPERIMENT))
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines[1:3]] == ["clockwork", "edf"]
-    assert lines[3].startswith("fluid bound")
+    assert lines[3].startswith("fluid estimate")
+
+
+def test_prints_the_clairvoyant_bound_where_it_is_asked_for(experiment):
+    result = simulate(experiment(EXPERIMENT), "--duration", "3s", "--bound")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[4].startswith("clairvoyant bound")
+    bound = float(lines[4].split()[3])
+    for line in lines[1:3]:
+        assert float(line.split()[3]) <= bound
 
 
 def test_a_seed_reproduces_a_run(experiment):

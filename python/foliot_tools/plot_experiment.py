@@ -25,7 +25,8 @@ WEAK = {
     "foliot_consolidating": ("lightcoral", "--"),
     "sjf": ("tab:pink", "-"),
 }
-BOUND = {"color": "black", "linestyle": "--", "linewidth": 1, "label": "fluid bound"}
+ESTIMATE = {"color": "black", "linestyle": "--", "linewidth": 1, "label": "fluid estimate"}
+BOUND = {"color": "black", "linestyle": "-", "linewidth": 1, "label": "clairvoyant bound"}
 
 
 def looks_of(policy):
@@ -51,13 +52,21 @@ def curve(axes, rows, x, y, **looks):
     axes.plot([row[x] for row in rows], [row[y] for row in rows], **looks)
 
 
-def curves(axes, rows, x, y, bound=None):
-    """A curve per policy, and the bound, which is the same for all."""
+def curves(axes, rows, x, y, estimate=None, bound=None):
+    """A curve per policy, and those of the fluid estimate and the clairvoyant bound, which
+    are the same for all."""
     for policy in distinct(rows, "policy"):
         curve(axes, select(rows, policy=policy), x, y, **style(policy))
-    if bound:
-        bounded = [row for row in select(rows, policy=rows[0]["policy"]) if row[bound] is not None]
-        curve(axes, bounded, x, bound, **BOUND)
+    for column, looks in ((estimate, ESTIMATE), (bound, BOUND)):
+        if column:
+            limited = [row for row in select(rows, policy=rows[0]["policy"]) if row[column] is not None]
+            curve(axes, limited, x, column, **looks)
+
+
+def add_shares(row, offered_rate):
+    """Estimate and bound as shares of what is offered."""
+    for column in ("estimate", "bound"):
+        row[f"{column}_share"] = None if row[column] is None else min(1, row[column] / offered_rate)
 
 
 def log_axis(axes, ticks):
@@ -79,7 +88,7 @@ QUANTILES = {"p1": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90"
 def figure_5(tables):
     results = tables["results"]
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5))
-    curves(left, results, "slo_ms", "goodput", "bound")
+    curves(left, results, "slo_ms", "goodput", "estimate")
     log_axis(left, distinct(results, "slo_ms"))
     left.set(xlabel="SLO, ms", ylabel="goodput, r/s", title="goodput")
     for row in select(results, slo_ms=100):
@@ -99,7 +108,7 @@ def minutes_since_major(row, before=300):
 
 def figure_6(tables):
     figure, panels = pyplot.subplots(5, 1, figsize=(9, 12), sharex=False)
-    curves(panels[0], tables["active_models"], "active_models", "attainment", "bound")
+    curves(panels[0], tables["active_models"], "active_models", "attainment", "estimate")
     panels[0].set(xlabel="active models", ylabel="attainment", title="all requests", ylim=(0, 1))
     panels[0].set_xscale("log")
     for policy in [policy for policy in STRONG if select(tables["series"], policy=policy)]:
@@ -126,12 +135,12 @@ def figure_6(tables):
 def figure_7(tables):
     results = tables["results"]
     for row in results:
-        row["bound_share"] = row["bound"] / row["offered_rate"]
+        add_shares(row, row["offered_rate"])
     counts, rates = distinct(results, "models"), distinct(results, "rate")
     figure, grid = pyplot.subplots(len(counts), len(rates), figsize=(12, 6), sharey=True, squeeze=False)
     for line, models in zip(grid, counts):
         for axes, rate in zip(line, rates):
-            curves(axes, select(results, models=models, rate=rate), "slo_ms", "attainment", "bound_share")
+            curves(axes, select(results, models=models, rate=rate), "slo_ms", "attainment", "estimate_share", "bound_share")
             log_axis(axes, [2.9, 6.5, 14.7, 33, 74])
             axes.set(xlabel="SLO, ms", ylabel="workload satisfaction", title=f"N={models}, R={rate} r/s")
     legend(figure, grid[0][0])
@@ -146,11 +155,11 @@ def figure_8(tables):
         rows = select(results, scenario=scenario)
         sensitive = select(rows, group="sensitive") or select(rows, group="all")
         for row in sensitive:
-            row["bound_share"] = row["bound"] / 1200
-        curves(grid[0][column], sensitive, "slo_ms", "attainment", "bound_share")
+            add_shares(row, 1200)
+        curves(grid[0][column], sensitive, "slo_ms", "attainment", "estimate_share", "bound_share")
         grid[0][column].set(title=scenario, ylabel="satisfaction with an SLO")
         if batch := select(rows, group="batch"):
-            curves(grid[1][column], batch, "slo_ms", "goodput", "bound")
+            curves(grid[1][column], batch, "slo_ms", "goodput", "estimate")
         grid[1][column].set(ylabel="goodput without an SLO, r/s")
         for axes in (grid[0][column], grid[1][column]):
             log_axis(axes, [2.9, 6.5, 14.7, 33, 74])
@@ -176,8 +185,7 @@ def figure_9(tables):
         draw(panels[3], "cold_models")
         draw(panels[4], "cold_start_rate")
     panels[0].plot(minutes, [row["offered_rate"] for row in rows], color="black", linewidth=0.5, label="offered")
-    bound = tables["results"][0]["bound"]
-    panels[0].axhline(bound, **BOUND)
+    panels[0].axhline(tables["results"][0]["estimate"], **ESTIMATE)
     for axes, name in zip(panels, ("goodput, r/s", "latency, ms", "mean batch", "models with cold starts",
                                    "cold starts, r/s")):
         axes.set_ylabel(name)
@@ -213,10 +221,10 @@ def memory_starved(tables):
     for column, (models, pages) in enumerate(cells):
         rows = select(results, models=models, pages=pages, group="all")
         for row in rows:
-            row["bound_share"] = row["bound"] / row["offered_rate"]
-        curves(grid[0][column], rows, "slo_ms", "attainment", "bound_share")
+            add_shares(row, row["offered_rate"])
+        curves(grid[0][column], rows, "slo_ms", "attainment", "estimate_share", "bound_share")
         grid[0][column].set(title=f"{models}, {pages} pages")
-        curves(grid[1][column], select(capacity, models=models, pages=pages), "slo_ms", "rate", "bound")
+        curves(grid[1][column], select(capacity, models=models, pages=pages), "slo_ms", "rate", "estimate")
         for axes in (grid[0][column], grid[1][column]):
             log_axis(axes, [25, 50, 100, 250])
             axes.set_xlabel("SLO, ms")
@@ -239,17 +247,37 @@ def overload(tables):
                  alpha=0.5 if policy.endswith("quantile") else 1)
     for j, shape in enumerate(shapes):
         row = select(rows, shape=shape)[0]
-        if row["bound"] is None:
-            continue
-        bound = min(1, row["bound"] / row["offered_rate"])
-        axes.plot([j - 0.42, j + 0.42], [bound, bound], **{**BOUND, "label": BOUND["label"] if j == 0 else None})
+        add_shares(row, row["offered_rate"])
+        for column, looks in (("estimate_share", ESTIMATE), ("bound_share", BOUND)):
+            if row[column] is not None:
+                axes.plot([j - 0.42, j + 0.42], [row[column]] * 2,
+                          **{**looks, "label": looks["label"] if j == 0 else None})
     axes.set_xticks(range(len(shapes)), shapes)
     axes.set(ylabel="attainment", ylim=(0, 1))
     legend(figure, axes)
     return {"overload": figure}
 
 
-PLOTS = {plot.__name__: plot for plot in (figure_5, figure_6, figure_7, figure_8, figure_9, memory_starved, overload)}
+def bounds(tables):
+    """A group of marks per workload: how many points each policy is below the bound."""
+    rows = select(tables["results"], group="all")
+    for row in rows:
+        row["below"] = 100 * (row["bound"] / row["offered_rate"] - row["attainment"])
+        row["cell"] = f"{row['arrivals']}, {row['models']}, {row['pages']}, {row['slo_ms']}, {row['zipf']}"
+    figure, axes = pyplot.subplots(figsize=(11, 6))
+    for policy in distinct(rows, "policy"):
+        chosen = select(rows, policy=policy)
+        looks = {**style(policy), "linestyle": "none", "marker": "o"}
+        axes.plot([row["cell"] for row in chosen], [row["below"] for row in chosen], **looks)
+    axes.set(ylabel="points below the clairvoyant bound", ylim=0)
+    axes.tick_params(axis="x", labelrotation=90, labelsize=7)
+    axes.set_xlabel("arrivals, models, pages, SLO in ms, Zipf")
+    legend(figure, axes)
+    return {"bounds": figure}
+
+
+PLOTS = {plot.__name__: plot for plot in (figure_5, figure_6, figure_7, figure_8, figure_9, memory_starved, overload,
+                                          bounds)}
 
 
 def plot_experiment(path, folder):

@@ -27,7 +27,11 @@ Json histogram_json(const Histogram& histogram) {
 }
 
 Json tally_json(const RequestTally& tally) {
-  Json json{{"name", tally.name}, {"offered", tally.offered}, {"good", tally.good}, {"attainment", tally.attainment()}};
+  Json json{{"name", tally.name},
+            {"offered", tally.offered},
+            {"good", tally.good},
+            {"good_within", tally.good_within},
+            {"attainment", tally.attainment()}};
   json["missed"] = Json::object();
   for (const auto& [reason, count] : tally.missed) json["missed"][std::string(to_string(reason))] = count;
   json["mispredicted"] = tally.mispredicted;
@@ -119,15 +123,20 @@ void append_columns(std::string& line, std::string_view prefix) {
 
 }  // namespace
 
-std::string report_table(const std::vector<SimulationReport>& reports, const FluidBound* bound) {
+std::string report_table(const std::vector<SimulationReport>& reports, const FluidEstimate* estimate,
+                         const ClairvoyantBound* bound) {
   std::string text = fmt::format("{:<28}{:>10}{:>10}{:>11}{:>9}{:>9}{:>9}{:>8}{:>8}{:>10}{:>12}{:>12}\n", "policy",
                                  "offered/s", "good/s", "attained %", "p50 ms", "p99 ms", "max ms", "batch", "busy %",
                                  "loads", "error us", "simulated/s");
   for (const SimulationReport& report : reports) text += report_line(report);
+  if (estimate != nullptr) {
+    text += fmt::format("{:<28}{:>10}{:>10}{:>11.4f}   devices needed {:.2f}, highest rate {:.1f}/s (x {:.3f})\n",
+                        "fluid estimate", "", "", 100 * estimate->attainment, estimate->devices_needed, estimate->rate,
+                        estimate->rate_scale);
+  }
   if (bound != nullptr) {
-    text += fmt::format(
-        "{:<28}{:>10}{:>10}{:>11.4f}   at most; devices needed {:.2f}, highest rate {:.1f}/s (x {:.3f})\n",
-        "fluid bound", "", "", 100 * bound->attainment, bound->devices_needed, bound->rate, bound->rate_scale);
+    text += fmt::format("{:<28}{:>10}{:>10.1f}{:>11.4f}   at most\n", "clairvoyant bound", "", bound->goodput(),
+                        100 * bound->attainment());
   }
   text += "\nerror: of predicted EXEC durations, p99 of over-/underprediction\n";
   for (const SimulationReport& report : reports) {
@@ -140,7 +149,7 @@ std::string report_table(const std::vector<SimulationReport>& reports, const Flu
   return text;
 }
 
-std::string report_json(const SimulationReport& report, const FluidBound* bound) {
+std::string report_json(const SimulationReport& report, const FluidEstimate* estimate, const ClairvoyantBound* bound) {
   Json json{{"policy", report.policy},
             {"seed", report.seed},
             {"event_hash", fmt::format("{:016x}", report.event_hash)},
@@ -176,11 +185,17 @@ std::string report_json(const SimulationReport& report, const FluidBound* bound)
   json["device_busy"] = report.device_busy();
   json["proposals_rejected"] = report.proposals_rejected;
   if (report.faults) json["faults"] = faults_json(*report.faults);
+  if (estimate != nullptr) {
+    json["fluid_estimate"] = {{"attainment", estimate->attainment},
+                              {"devices_needed", estimate->devices_needed},
+                              {"rate_per_second", estimate->rate},
+                              {"rate_scale", estimate->rate_scale}};
+  }
   if (bound != nullptr) {
-    json["fluid_bound"] = {{"attainment", bound->attainment},
-                           {"devices_needed", bound->devices_needed},
-                           {"rate_per_second", bound->rate},
-                           {"rate_scale", bound->rate_scale}};
+    json["clairvoyant_bound"] = {{"offered", bound->offered},           {"good", bound->good},
+                                 {"attainment", bound->attainment()},   {"goodput_per_second", bound->goodput()},
+                                 {"noise_allowance", bound->allowance}, {"exec_price", bound->exec_price},
+                                 {"load_price", bound->load_price},     {"memory_price", bound->memory_price}};
   }
   return json.dump(2) + "\n";
 }

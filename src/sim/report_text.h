@@ -6,17 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "sim/fluid_bound.h"
+#include "sim/clairvoyant_bound.h"
+#include "sim/fluid_estimate.h"
 #include "sim/simulation_report.h"
 
 namespace foliot {
 
 // A line per policy; then what was missed and why, and prediction errors. The
-// bound is left out where it is null.
-std::string report_table(const std::vector<SimulationReport>& reports, const FluidBound* bound);
+// estimate and the bound are left out where they are null.
+std::string report_table(const std::vector<SimulationReport>& reports, const FluidEstimate* estimate,
+                         const ClairvoyantBound* bound = nullptr);
 
 // All of one report but its series.
-std::string report_json(const SimulationReport& report, const FluidBound* bound);
+std::string report_json(const SimulationReport& report, const FluidEstimate* estimate,
+                        const ClairvoyantBound* bound = nullptr);
 
 // A line per interval; columns of a group bear its name.
 std::string series_csv(const SimulationReport& report);

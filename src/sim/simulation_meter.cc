@@ -138,7 +138,7 @@ void SimulationMeter::record_busy(const Outcome& outcome, uint32_t rows) {
   busy_[last].loads += exec ? 0 : 1;
 }
 
-void SimulationMeter::on_completion(const Completion& completion, TimePoint /*now*/) {
+void SimulationMeter::on_completion(const Completion& completion, TimePoint now) {
   if (completion.arrival < begin_) return;
   const uint32_t model = completion.model.value();
   const uint32_t group = group_of_model_[model];
@@ -148,6 +148,7 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint /*no
   const auto interval = static_cast<uint32_t>(report_.series.size() + 1);
   if (completion.cold_start && std::exchange(cold_in_[model], interval) != interval) ++cold_models_;
   const bool returned = !returned_.empty() && returned_.erase(completion.id.value());
+  if (completion.served() && counts(now)) tally_within(completion);
   if (!counts(completion.arrival)) return;
   const bool mispredicted = !completion.served() && (returned || completion.refusal == Refusal::kLate);
   tally(report_.all, completion, mispredicted);
@@ -156,6 +157,13 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint /*no
   if (tenant == nullptr) return;
   tally(report_.tenants[*tenant], completion, mispredicted);
   tenant_of_request_.erase(completion.id.value());
+}
+
+void SimulationMeter::tally_within(const Completion& completion) {
+  ++report_.all.good_within;
+  ++report_.groups[group_of_model_[completion.model.value()]].good_within;
+  const uint32_t* tenant = tenant_of_request_.find(completion.id.value());
+  if (tenant != nullptr) ++report_.tenants[*tenant].good_within;
 }
 
 void SimulationMeter::tally(RequestTally& to, const Completion& completion, bool mispredicted) {

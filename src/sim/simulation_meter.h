@@ -68,6 +68,7 @@ class SimulationMeter : public Observer {
   void tally_faults(Duration arrival, bool good);
   void record_busy(const Outcome& outcome, uint32_t rows);
   void record_errors(const Action& action, const Outcome& outcome);
+  void tally_within(const Completion& completion);
   static void tally(RequestTally& to, const Completion& completion, bool mispredicted);
   static void tally(Live& to, const Completion& completion);
   static IntervalTally take(Live& live);

@@ -25,6 +25,9 @@ struct RequestTally {
   std::string name;
   uint64_t offered = 0;
   uint64_t good = 0;  // answered by their deadline; of best effort: answered
+  // Answered by their deadline within the measured time, whenever they came: so many of
+  // them in so much time are a rate, while `good` counts answers after its end, too.
+  uint64_t good_within = 0;
   // The rest: late ones among them, by Refusal.
   std::map<Refusal, uint64_t> missed;
   // Of the missed: those that were planned to be in time, and were not, because an
@@ -135,7 +138,7 @@ struct SimulationReport {
   uint64_t proposals_rejected = 0;
 
   double offered_rate() const { return static_cast<double>(all.offered) / measured.to_seconds(); }
-  double goodput() const { return static_cast<double>(all.good) / measured.to_seconds(); }
+  double goodput() const { return static_cast<double>(all.good_within) / measured.to_seconds(); }
   double batch_size_mean() const;
   // Share of all devices' time in EXEC.
   double device_busy() const { return exec_time.to_seconds() / (measured.to_seconds() * devices); }

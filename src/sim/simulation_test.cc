@@ -55,6 +55,21 @@ TEST(SimulationTest, EveryRequestIsCountedOnce) {
   EXPECT_EQ(report.infer_duration.over.count() + report.infer_duration.under.count(), report.execs);
 }
 
+TEST(SimulationTest, GoodputLeavesOutAnswersAfterTheEnd) {
+  // Ten times what the device can do, with deadlines of half the run: in the last
+  // seconds as much is answered that came before the end, and counts as good.
+  SimulationOptions options = clockwork_options();
+  options.preload = true;
+  options.duration = Duration::seconds(4);
+  Workload workload = resnets(5, 10'000);
+  workload.groups[0].slo = Duration::seconds(2);
+  const SimulationReport report = run(options, workload);
+  EXPECT_GT(static_cast<double>(report.all.good) / 4, 1.2 * 1021);
+  EXPECT_LE(report.goodput(), 1.01 * 1021);
+  EXPECT_GT(report.goodput(), 0.9 * 1021);
+  EXPECT_EQ(report.groups[0].good_within, report.all.good_within);
+}
+
 TEST(SimulationTest, PreloadedModelsStartWarm) {
   SimulationOptions options = clockwork_options();
   EXPECT_GT(run(options, resnets(20, 100)).all.cold_starts, 0u);

@@ -106,7 +106,11 @@ RequestLoad::RequestLoad(const RequestLoadOptions& options, std::function<void()
                                .rate = options.rate * kFirstShare,
                                .ramp_rate = options.rate,
                                .ramp_length = options.warm_up / 2})
-                    .value()) {}
+                    .value()) {
+  if (options.functions == 0) return;
+  trace_.emplace(AzureLikeOptions{.functions = options.functions, .rate = options.rate, .seed = options.seed});
+  replay_ = trace_->replay(random_.fork());
+}
 RequestLoad::~RequestLoad() = default;
 
 Result<std::unique_ptr<Conversation>> RequestLoad::on_open(Connection& connection, Role peer, TimePoint now) {
@@ -125,7 +129,7 @@ void RequestLoad::on_no_greeting(const std::string& peer, const Status& reason) 
 
 Result<RequestLoadResult> RequestLoad::result() const {
   if (!status_.ok()) return status_;
-  return RequestLoadResult{*report_, *statistics_};
+  return RequestLoadResult{*report_, cold_starts_, *statistics_};
 }
 
 void RequestLoad::end(Status status) {
@@ -147,10 +151,12 @@ void RequestLoad::begin(TimePoint now) {
   report_->set_duration(options_.duration);
   popularity_.emplace(static_cast<uint32_t>(models_.size()), options_.zipf);
   phase_ = Phase::kWarmUp;
+  begin_ = now;
   measure_from_ = now + options_.warm_up;
   measure_until_ = measure_from_ + options_.duration;
   drained_by_ = measure_until_ + options_.deadline.value_or(Duration()) + kPatience;
-  if (const auto gap = arrivals_->next_gap(random_)) next_due_ = now + *gap;
+  next_due_ = now;
+  draw_next();
 }
 
 TimePoint RequestLoad::on_turn_end(TimePoint now) {
@@ -190,14 +196,35 @@ void RequestLoad::advance_phase(TimePoint now) {
 
 void RequestLoad::send_due(TimePoint now) {
   while (next_due_ && *next_due_ <= now) {
-    send_one(*next_due_, now);
-    const auto gap = arrivals_->next_gap(random_);
-    next_due_ = gap ? std::optional(*next_due_ + *gap) : std::nullopt;
+    send_one(*next_due_, next_position_, now);
+    draw_next();
   }
 }
 
-void RequestLoad::send_one(TimePoint due, TimePoint now) {
-  const uint32_t position = popularity_->draw(random_);
+// From the one that was due last, or from the beginning, to the next.
+void RequestLoad::draw_next() {
+  if (replay_ != nullptr) {
+    while (!drawn_from_trace()) {
+    }
+    return;
+  }
+  const auto gap = arrivals_->next_gap(random_);
+  next_due_ = gap ? std::optional(*next_due_ + *gap) : std::nullopt;
+  next_position_ = popularity_->draw(random_);
+}
+
+// False if the invocation is left out, so that the load grows as that of arrivals_ does.
+bool RequestLoad::drawn_from_trace() {
+  const auto invocation = replay_->next();
+  next_due_ = invocation ? std::optional(begin_ + invocation->at) : std::nullopt;
+  if (!invocation) return true;
+  next_position_ = invocation->function % static_cast<uint32_t>(models_.size());
+  if (options_.warm_up == Duration()) return true;
+  const double grown = invocation->at.to_seconds() / (options_.warm_up / 2).to_seconds();
+  return grown >= 1 || random_.uniform() < kFirstShare + (1 - kFirstShare) * grown;
+}
+
+void RequestLoad::send_one(TimePoint due, uint32_t position, TimePoint now) {
   const bool measured = due >= measure_from_;
   if (!measured) first_measured_ = RequestId(next_request_ + 1);
   Connection& connection = conversation_->connection();
@@ -227,6 +254,7 @@ void RequestLoad::send_one(TimePoint due, TimePoint now) {
 void RequestLoad::on_completion(const Completion& completion, TimePoint now) {
   if (completion.id < first_measured_ || measured_unanswered_ == 0) return;
   --measured_unanswered_;
+  cold_starts_ += completion.cold_start ? 1 : 0;
   report_->record({.model = positions_[completion.model.value()],
                    .scheduled = completion.arrival,
                    .sent = TimePoint::from_nanoseconds(static_cast<int64_t>(completion.payload.value())),

@@ -1,5 +1,5 @@
 // RequestLoad: load for a controller's request link: requests without inputs, due
-// by a Poisson process, whatever the controller does. Latency counts from the
+// by a Poisson process or as a trace has them, whatever the controller does. Latency counts from the
 // instant a request was due until its answer was here.
 //
 // Threading: belongs to the loop that drives it.
@@ -17,14 +17,18 @@
 #include "base/status.h"
 #include "transport/link_loop.h"
 #include "workload/arrivals.h"
+#include "workload/azure_like_trace.h"
 #include "workload/load_report.h"
 #include "workload/popularity.h"
 
 namespace foliot {
 
 struct RequestLoadOptions {
-  double rate = 1000;                                              // requests per second, above 0
-  double zipf = 0;                                                 // popularity of the models; 0: uniform
+  double rate = 1000;  // requests per second, above 0
+  double zipf = 0;     // popularity of the models; 0: uniform
+  // Not 0: instead, a trace like that of Azure Functions with so many functions
+  // (workload/azure_like_trace.h), where function f asks model f modulo their number.
+  uint32_t functions = 0;
   std::optional<Duration> deadline = Duration::milliseconds(100);  // nullopt: best effort
   TenantId tenant;
   Duration warm_up = Duration::seconds(2);  // at the beginning, not counted; the rate grows
@@ -34,6 +38,7 @@ struct RequestLoadOptions {
 
 struct RequestLoadResult {
   LoadReport load;
+  uint64_t cold_starts = 0;  // answered, and loaded nowhere when they came
   Statistics controller;  // during the same time
 };
 
@@ -57,7 +62,9 @@ class RequestLoad : public LinkHost {
 
   void begin(TimePoint now);
   void send_due(TimePoint now);
-  void send_one(TimePoint due, TimePoint now);
+  void send_one(TimePoint due, uint32_t position, TimePoint now);
+  void draw_next();
+  bool drawn_from_trace();
   void advance_phase(TimePoint now);
   void on_completion(const Completion& completion, TimePoint now);
   void on_statistics(const Statistics& statistics);
@@ -68,6 +75,8 @@ class RequestLoad : public LinkHost {
   Random random_;
   std::unique_ptr<ArrivalProcess> arrivals_;
   std::optional<Popularity> popularity_;
+  std::optional<AzureLikeTrace> trace_;
+  std::unique_ptr<TraceReplay> replay_;
   std::vector<ModelInfo> models_;
   std::vector<uint32_t> positions_;  // by ModelId: its place in models_
   std::optional<LoadReport> report_;
@@ -76,10 +85,13 @@ class RequestLoad : public LinkHost {
   ControllerConversation* conversation_ = nullptr;
   Phase phase_ = Phase::kConnecting;
   Status status_ = Status::unavailable("no controller was found");
+  TimePoint begin_;
   TimePoint measure_from_;
   TimePoint measure_until_;
   TimePoint drained_by_;
   std::optional<TimePoint> next_due_;
+  uint32_t next_position_ = 0;  // of the model that is asked then
+  uint64_t cold_starts_ = 0;
   uint64_t next_request_ = 1;
   RequestId first_measured_;
   uint64_t measured_unanswered_ = 0;

@@ -66,7 +66,8 @@ std::string to_json(const Statistics& controller) {
 
 Status write_json(const RequestLoadResult& result, const std::string& path) {
   std::ofstream file(path);
-  file << fmt::format("{{\"load\": {}, \"controller\": {}}}\n", result.load.to_json(), to_json(result.controller));
+  file << fmt::format("{{\"load\": {}, \"cold_starts\": {}, \"controller\": {}}}\n", result.load.to_json(),
+                      result.cold_starts, to_json(result.controller));
   file.close();
   return file ? Status() : Status::invalid_argument(fmt::format("--json: cannot write '{}'", path));
 }
@@ -83,7 +84,7 @@ Status run(const BenchControllerFlags& flags) {
   FOLIOT_RETURN_IF_ERROR(loop.connect(flags.controller));
   loop.run();
   FOLIOT_ASSIGN_OR_RETURN(const RequestLoadResult result, load.result());
-  fmt::print("{}{}", result.load.to_text(), to_text(result.controller));
+  fmt::print("{}\ncold starts  {}\n{}", result.load.to_text(), result.cold_starts, to_text(result.controller));
   return flags.json.empty() ? Status() : write_json(result, flags.json);
 }
 
@@ -103,6 +104,12 @@ void add_bench_controller_command(CLI::App& app, int& exit_code) {
   command->add_option("--zipf", flags->load.zipf, "popularity of the models: exponent of Zipf's law, 0 is uniform")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--functions", flags->load.functions,
+                   "instead of a Poisson process: a trace like that of Azure Functions, with so many functions, each of\n"
+                   "which asks one of the models")
+      ->check(CLI::Range(1, 1'000'000))
+      ->excludes("--zipf");
   add_duration_flag(*command, "deadline", flags->load.deadline, "of each request", "100 ms");
   command->add_flag("--best-effort", flags->best_effort, "requests without a deadline; an answer is waited for 3 s");
   command->add_option("--tenant", flags->tenant, "the key whose share they count against")->type_name("NAME");

@@ -46,6 +46,7 @@ struct SimulateFlags {
   std::optional<Duration> duration;
   std::string output;
   std::filesystem::path log;
+  bool bound = false;
 };
 
 Status write_file(const std::filesystem::path& path, const std::string& text) {
@@ -55,13 +56,14 @@ Status write_file(const std::filesystem::path& path, const std::string& text) {
   return file ? Status() : Status::internal(fmt::format("cannot write '{}'", path.string()));
 }
 
-Status write_reports(const std::string& folder, const std::vector<SimulationReport>& reports, const FluidBound* bound) {
+Status write_reports(const std::string& folder, const std::vector<SimulationReport>& reports,
+                     const FluidEstimate* estimate, const ClairvoyantBound* bound) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Status::internal(fmt::format("cannot make the folder '{}': {}", folder, error.message()));
   for (const SimulationReport& report : reports) {
     const std::filesystem::path path = std::filesystem::path(folder) / report.policy;
-    FOLIOT_RETURN_IF_ERROR(write_file(path.string() + ".json", report_json(report, bound)));
+    FOLIOT_RETURN_IF_ERROR(write_file(path.string() + ".json", report_json(report, estimate, bound)));
     FOLIOT_RETURN_IF_ERROR(write_file(path.string() + ".csv", series_csv(report)));
   }
   return Status();
@@ -172,11 +174,23 @@ Status run_seeds(SimulationFile file, uint64_t seeds) {
   return Status();
 }
 
+Result<ClairvoyantBound> bound_of(const SimulationFile& file) {
+  ProgressBar bar("bounding");
+  auto bound = clairvoyant_bound(file.options, file.workload, file.profiles, {},
+                                 [&](double share) { bar.show("clairvoyant bound", "", share); });
+  bar.clear();
+  return bound;
+}
+
 Status run(const SimulateFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(SimulationFile file, read_simulation_file(flags.experiment));
   FOLIOT_RETURN_IF_ERROR(apply(flags, file));
   if (flags.seeds > 1) return run_seeds(std::move(file), flags.seeds);
-  std::optional<FluidBound> bound;
+  std::optional<FluidEstimate> estimate;
+  std::optional<ClairvoyantBound> bound;
+  if (flags.bound) {
+    FOLIOT_ASSIGN_OR_RETURN(bound, bound_of(file));
+  }
   ProgressBar bar("simulating");
   std::vector<SimulationReport> reports;
   for (const std::string& name : file.policies) {
@@ -184,10 +198,11 @@ Status run(const SimulateFlags& flags) {
     reports.push_back(std::move(report));
   }
   const std::vector<FluidFlow> flows = fluid_flows(file.workload, file.profiles);
-  if (!flows.empty()) bound = fluid_bound(flows, file.options.devices);
-  const FluidBound* shown = bound ? &*bound : nullptr;
-  fmt::print("{}", report_table(reports, shown));
-  return flags.output.empty() ? Status() : write_reports(flags.output, reports, shown);
+  if (!flows.empty()) estimate = fluid_estimate(flows, file.options.devices);
+  const FluidEstimate* shown = estimate ? &*estimate : nullptr;
+  const ClairvoyantBound* most = bound ? &*bound : nullptr;
+  fmt::print("{}", report_table(reports, shown, most));
+  return flags.output.empty() ? Status() : write_reports(flags.output, reports, shown, most);
 }
 
 }  // namespace
@@ -205,6 +220,8 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   command.add_option("--seeds", flags->seeds, "Run with so many seeds, one after another, and say what came of faults")
       ->check(CLI::PositiveNumber);
   add_duration_flag(command, "duration", flags->duration, "Instead of the experiment's", "the experiment's");
+  command.add_flag("--bound", flags->bound,
+                   "Also print what any policy could reach at most, one that knows all arrivals (takes a while)");
   command.add_option("--output", flags->output, "Write reports and series into this folder")->type_name("DIR");
   command.add_option("--log", flags->log, "Keep a record of every request and action, for explain: in FOLDER/POLICY")
       ->type_name("FOLDER");

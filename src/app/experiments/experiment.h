@@ -20,7 +20,8 @@
 #include "app/schedulers.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "sim/fluid_bound.h"
+#include "sim/clairvoyant_bound.h"
+#include "sim/fluid_estimate.h"
 #include "sim/simulation.h"
 
 namespace foliot {
@@ -45,8 +46,8 @@ struct Finding {
   std::string here;
 };
 
-// Of the goodput of a group of models, or of "all" of them.
-using GoodputBounds = std::map<std::string, double>;
+// Fluid estimates of the goodput of groups of models, or of "all" of them.
+using GoodputEstimates = std::map<std::string, double>;
 
 class ExperimentRun {
  public:
@@ -68,13 +69,19 @@ class ExperimentRun {
   // policy, controller and seed. Errors: those of foliot::simulate().
   Result<SimulationReport> simulate(const Policy& policy, SimulationOptions setting, const Workload& workload,
                                     const ResultTable::Row& cell);
-  // The same, and rows for the report in the table "results": one for all requests,
-  // and one for each group if there are several.
+  // What any policy could reach at most in that cell, with the same arrivals.
+  // Errors: those of foliot::clairvoyant_bound().
+  Result<ClairvoyantBound> clairvoyant(SimulationOptions setting, const Workload& workload,
+                                       const ResultTable::Row& cell);
+  // As simulate(), and rows for the report in the table "results": one for all requests,
+  // and one for each group if there are several; beside the fluid estimates, and the
+  // clairvoyant bound on the goodput of all.
   Result<SimulationReport> measure(const Policy& policy, const SimulationOptions& setting, const Workload& workload,
-                                   const ResultTable::Row& cell, const GoodputBounds& bounds);
+                                   const ResultTable::Row& cell, const GoodputEstimates& estimates,
+                                   std::optional<double> bound = {});
   // Every policy, one after the other.
   Status compare(const SimulationOptions& setting, const Workload& workload, const ResultTable::Row& cell,
-                 const GoodputBounds& bounds);
+                 const GoodputEstimates& estimates, std::optional<double> bound = {});
   // Rows for the time series of a report in the table "series".
   void add_series(const Workload& workload, const SimulationReport& report);
 
@@ -89,6 +96,8 @@ class ExperimentRun {
   Status write(const std::string& folder);
 
  private:
+  void shorten(SimulationOptions& setting) const;
+
   const std::string name_;
   const ExperimentOptions options_;
   size_t expected_ = 1;
@@ -105,10 +114,10 @@ ModelGroup resnet50(std::string name, uint32_t count, std::optional<Duration> sl
 Workload mixed_models(uint32_t copies, Duration slo, const Stream& stream);
 // `workload` with all its rates times `factor`.
 Workload scaled(Workload workload, double factor);
-// The fluid bound of a workload's open loops with V100 profiles.
-FluidBound bound_of(const Workload& workload, uint32_t devices);
+// The fluid estimate of a workload's open loops with V100 profiles.
+FluidEstimate estimate_of(const Workload& workload, uint32_t devices);
 // What it says of the goodput of all requests.
-GoodputBounds goodput_bounds(const Workload& workload, uint32_t devices);
+GoodputEstimates goodput_estimates(const Workload& workload, uint32_t devices);
 
 struct Experiment {
   std::string name;
@@ -126,6 +135,7 @@ Status run_figure_8(ExperimentRun& run);
 Status run_figure_9(ExperimentRun& run);
 Status run_memory_starved(ExperimentRun& run);
 Status run_overload(ExperimentRun& run);
+Status run_bounds(ExperimentRun& run);
 
 const std::vector<Experiment>& experiments();
 

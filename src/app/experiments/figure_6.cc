@@ -32,11 +32,11 @@ Workload ramp(const Sizes& sizes) {
 }
 
 // Of attainment. It takes every model for loaded.
-double bound(uint32_t active_models) {
+double estimate(uint32_t active_models) {
   const Workload steady{.groups = {resnet50("minor", 1, kSlo), resnet50("major", active_models, kSlo)},
                         .streams = {{.name = "minor", .models = {"minor"}, .arrivals = {.rate = kMinorRate}},
                                     {.name = "major", .models = {"major"}, .arrivals = {.rate = kMajorRate}}}};
-  return bound_of(steady, 1).attainment;
+  return estimate_of(steady, 1).attainment;
 }
 
 // Attainment by number of active models, which is that of seconds since the major
@@ -56,7 +56,7 @@ void add_attainment(ExperimentRun& run, const Sizes& sizes, const SimulationRepo
               {"from", begin + 1},
               {"active_models", active},
               {"attainment", static_cast<double>(good) / static_cast<double>(offered)},
-              {"bound", bound(static_cast<uint32_t>(active))}});
+              {"estimate", estimate(static_cast<uint32_t>(active))}});
     begin = active;
     offered = good = 0;
   }

@@ -58,9 +58,9 @@ Status run_figure_7(ExperimentRun& run) {
     for (const int rate : rates) {
       for (const double slo_ms : slos_ms) {
         const Workload workload = poisson(models, rate, Duration::from_milliseconds(slo_ms));
-        const GoodputBounds bounds = goodput_bounds(workload, kDevices);
+        const GoodputEstimates estimates = goodput_estimates(workload, kDevices);
         const ResultTable::Row cell{{"models", models}, {"rate", rate}, {"slo_ms", slo_ms}};
-        FOLIOT_RETURN_IF_ERROR(run.compare(setting, workload, cell, bounds));
+        FOLIOT_RETURN_IF_ERROR(run.compare(setting, workload, cell, estimates));
       }
       find(run, models, rate, slos_ms);
     }

@@ -32,10 +32,10 @@ Workload shared(const Scenario& scenario, Duration slo) {
 }
 
 // The sensitive ones first, then batches as large as there are users, with what is left.
-GoodputBounds bounds(const Scenario& scenario, const Workload& workload) {
-  GoodputBounds result = goodput_bounds(workload, kDevices);
+GoodputEstimates estimates(const Scenario& scenario, const Workload& workload) {
+  GoodputEstimates result = goodput_estimates(workload, kDevices);
   if (scenario.batch_models == 0) return result;
-  const double busy = std::min<double>(kDevices, bound_of(workload, kDevices).devices_needed);
+  const double busy = std::min<double>(kDevices, estimate_of(workload, kDevices).devices_needed);
   const ModelProfile& profile = *ProfileTable::v100().find("resnet50");
   const auto size = std::find(profile.batch_sizes.begin(), profile.batch_sizes.end(), scenario.users);
   const double exec = profile.exec[static_cast<size_t>(size - profile.batch_sizes.begin())].to_seconds();
@@ -43,7 +43,7 @@ GoodputBounds bounds(const Scenario& scenario, const Workload& workload) {
   return {{"all", result["all"] + batch}, {"sensitive", result["all"]}, {"batch", batch}};
 }
 
-void find(ExperimentRun& run, const Scenario& scenario, double slo_ms, double batch_bound) {
+void find(ExperimentRun& run, const Scenario& scenario, double slo_ms, double batch_estimate) {
   const auto text = [&](const std::string& policy) {
     ResultTable::Row cell{{"scenario", scenario.name}, {"slo_ms", slo_ms}};
     ResultTable::Row alone{{"scenario", "alone"}, {"slo_ms", slo_ms}};
@@ -56,8 +56,8 @@ void find(ExperimentRun& run, const Scenario& scenario, double slo_ms, double ba
   run.find({.what = fmt::format("satisfaction beside {}, SLO {} ms", scenario.name, slo_ms),
             .paper = "unaffected",
             .goal = "unaffected, batch clockwork or more",
-            .here = fmt::format("{}; {}; bound beside all satisfied {:.0f} r/s", text("foliot"), text("clockwork"),
-                                batch_bound)});
+            .here = fmt::format("{}; {}; estimate beside all satisfied {:.0f} r/s", text("foliot"), text("clockwork"),
+                                batch_estimate)});
 }
 
 }  // namespace
@@ -73,9 +73,9 @@ Status run_figure_8(ExperimentRun& run) {
     for (const double slo_ms : slos_ms) {
       const Workload workload = shared(scenario, Duration::from_milliseconds(slo_ms));
       const ResultTable::Row cell{{"scenario", scenario.name}, {"slo_ms", slo_ms}};
-      GoodputBounds bound = bounds(scenario, workload);
-      FOLIOT_RETURN_IF_ERROR(run.compare(setting, workload, cell, bound));
-      if (scenario.batch_models > 0 && slo_ms > 9) find(run, scenario, slo_ms, bound["batch"]);
+      GoodputEstimates estimate = estimates(scenario, workload);
+      FOLIOT_RETURN_IF_ERROR(run.compare(setting, workload, cell, estimate));
+      if (scenario.batch_models > 0 && slo_ms > 9) find(run, scenario, slo_ms, estimate["batch"]);
     }
   }
   return Status();

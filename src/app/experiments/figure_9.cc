@@ -1,6 +1,6 @@
 // Clockwork, section 6.5, Figures 9 and 10: 4,026 models on 24 GPUs, asked by 42,273
 // functions of a trace like that of Azure Functions, SLO 100 ms; and how well durations
-// and completions were predicted. The load is what the fluid bound just allows.
+// and completions were predicted. The load is what the fluid estimate just allows.
 //
 // The paper has 66 copies of each of 61 networks. Here it is 671 of each of the six
 // whose profiles it gives.
@@ -110,7 +110,7 @@ Status run_figure_9(ExperimentRun& run) {
   AzureLikeOptions options{
       .functions = sizes.functions, .rate = 1, .seed = 1, .from = kMeanTime - setting.duration / 2};
   const auto unscaled = std::make_shared<const AzureLikeTrace>(options);
-  options.rate = fluid_bound(flows(traced(sizes, unscaled), *unscaled), sizes.devices).rate;
+  options.rate = fluid_estimate(flows(traced(sizes, unscaled), *unscaled), sizes.devices).rate;
   const Workload workload = traced(sizes, std::make_shared<const AzureLikeTrace>(options));
 
   run.expect(run.policies().size());

@@ -1,4 +1,4 @@
-// Half again as many requests as the fluid bound allows, in several shapes: which
+// Half again as many requests as the fluid estimate allows, in several shapes: which
 // policy answers most of them in time?
 #include <fmt/format.h>
 
@@ -20,11 +20,11 @@ constexpr Duration kSlo = Duration::milliseconds(100);
 struct OverloadShape {
   std::string name;
   Workload workload;
-  bool steady = true;  // the fluid bound is of steady flows
+  bool steady = true;  // the fluid estimate is of steady flows
 };
 
 Workload at_overload(const Workload& workload) {
-  return scaled(workload, kOverload * bound_of(workload, kDevices).rate_scale);
+  return scaled(workload, kOverload * estimate_of(workload, kDevices).rate_scale);
 }
 
 Workload gamma(double coefficient_of_variation) {
@@ -48,7 +48,7 @@ Workload mixed_slos() {
   return at_overload(workload);
 }
 
-// At half of the bound, but for ten seconds at three times that.
+// At half of the estimate, but for ten seconds at three times that.
 Workload spike() {
   Workload workload = scaled(at_overload(mixed_models(kCopies, kSlo, {})), 1.0 / 3);
   for (Stream& stream : workload.streams) {
@@ -94,11 +94,12 @@ Status run_overload(ExperimentRun& run) {
   setting.warm_up = Duration::seconds(run.size(5, 1));
   setting.preload = true;
   const std::vector<OverloadShape> all = shapes(run);
-  run.expect(all.size() * run.policies().size());
+  run.expect(all.size() * (run.policies().size() + 1));
   for (const OverloadShape& shape : all) {
     const ResultTable::Row cell{{"shape", shape.name}};
-    const GoodputBounds bounds = shape.steady ? goodput_bounds(shape.workload, kDevices) : GoodputBounds();
-    FOLIOT_RETURN_IF_ERROR(run.compare(setting, shape.workload, cell, bounds));
+    const GoodputEstimates estimates = shape.steady ? goodput_estimates(shape.workload, kDevices) : GoodputEstimates();
+    FOLIOT_ASSIGN_OR_RETURN(const ClairvoyantBound bound, run.clairvoyant(setting, shape.workload, cell));
+    FOLIOT_RETURN_IF_ERROR(run.compare(setting, shape.workload, cell, estimates, bound.goodput()));
     find(run, shape.name);
   }
   return Status();

@@ -1,4 +1,4 @@
-#include "sim/fluid_bound.h"
+#include "sim/fluid_estimate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -94,8 +94,8 @@ double fluid_batch(const FluidFlow& flow) {
   return largest;
 }
 
-FluidBound fluid_bound(const std::vector<FluidFlow>& flows, uint32_t devices) {
-  FluidBound bound;
+FluidEstimate fluid_estimate(const std::vector<FluidFlow>& flows, uint32_t devices) {
+  FluidEstimate bound;
   const Load load = load_of(flows, 1);
   const double offered = load.rate + load.hopeless_rate;
   if (offered == 0) return bound;

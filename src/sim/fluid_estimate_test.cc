@@ -1,4 +1,4 @@
-#include "sim/fluid_bound.h"
+#include "sim/fluid_estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@ namespace {
 
 const ModelProfile& resnet50() { return *ProfileTable::v100().find("resnet50"); }
 
-TEST(FluidBoundTest, DurationsAreLinearBetweenProfiledSizes) {
+TEST(FluidEstimateTest, DurationsAreLinearBetweenProfiledSizes) {
   EXPECT_EQ(batch_duration(resnet50(), 1), Duration::microseconds(2'610));
   EXPECT_EQ(batch_duration(resnet50(), 3), Duration::microseconds(4'695));
   EXPECT_EQ(batch_duration(resnet50(), 16), Duration::microseconds(15'670));
 }
 
-TEST(FluidBoundTest, BatchesSolveTheirEquation) {
+TEST(FluidEstimateTest, BatchesSolveTheirEquation) {
   const FluidFlow flow{&resnet50(), 100, Duration::milliseconds(50)};
   const double batch = fluid_batch(flow);
   const double duration = batch_duration(resnet50(), batch).to_seconds();
@@ -23,25 +23,25 @@ TEST(FluidBoundTest, BatchesSolveTheirEquation) {
   EXPECT_EQ(fluid_batch({&resnet50(), 1, Duration::max()}), 16);
 }
 
-TEST(FluidBoundTest, OneDeviceServesAsManyAsItsLargestBatchesDo) {
+TEST(FluidEstimateTest, OneDeviceServesAsManyAsItsLargestBatchesDo) {
   // 15 models, a deadline that lets batches of 16 form: 16 / 15.67 ms.
   const std::vector<FluidFlow> flows{{&resnet50(), 200, Duration::milliseconds(500), 15}};
-  const FluidBound bound = fluid_bound(flows, 1);
+  const FluidEstimate bound = fluid_estimate(flows, 1);
   EXPECT_NEAR(bound.rate, 16 / 0.01567, 1);
   EXPECT_NEAR(bound.attainment, 16 / 0.01567 / 3000, 1e-3);
   EXPECT_NEAR(bound.devices_needed, 3000 * 0.01567 / 16, 1e-3);
-  EXPECT_NEAR(fluid_bound(flows, 2).rate, 2 * bound.rate, 2);
-  EXPECT_EQ(fluid_bound(flows, 3).attainment, 1);
+  EXPECT_NEAR(fluid_estimate(flows, 2).rate, 2 * bound.rate, 2);
+  EXPECT_EQ(fluid_estimate(flows, 3).attainment, 1);
 }
 
-TEST(FluidBoundTest, HopelessRequestsAreMissedWhateverIsDone) {
-  const FluidBound bound =
-      fluid_bound({{&resnet50(), 10, Duration::milliseconds(2)}, {&resnet50(), 30, Duration::milliseconds(100)}}, 10);
+TEST(FluidEstimateTest, HopelessRequestsAreMissedWhateverIsDone) {
+  const FluidEstimate bound = fluid_estimate(
+      {{&resnet50(), 10, Duration::milliseconds(2)}, {&resnet50(), 30, Duration::milliseconds(100)}}, 10);
   EXPECT_DOUBLE_EQ(bound.attainment, 0.75);
-  EXPECT_EQ(fluid_bound({}, 1).attainment, 1);
+  EXPECT_EQ(fluid_estimate({}, 1).attainment, 1);
 }
 
-TEST(FluidBoundTest, FlowsOfAWorkloadAreItsOpenLoops) {
+TEST(FluidEstimateTest, FlowsOfAWorkloadAreItsOpenLoops) {
   Workload workload{.groups = {{.name = "a", .profile = "resnet50", .count = 10, .slo = Duration::milliseconds(100)},
                                {.name = "b", .profile = "resnet18"}},
                     .streams = {{.name = "s", .models = {"a"}, .arrivals = {.rate = 100}},

@@ -1,13 +1,15 @@
-// The fluid bound: what no policy can beat where batching, not memory, is the limit.
-// Requests are taken as a steady flow; a model m that is asked rate_m times a second
-// is run in batches of b*, as large as its deadlines allow:
+// The fluid estimate: what devices could carry if requests came as a steady flow. No
+// bound: arrivals are not steady, so more requests can share a batch than it counts with,
+// and which are answered can be chosen; and LOADs, memory and links are free in it. The
+// clairvoyant bound (sim/clairvoyant_bound.h) knows of all these. A model m that is asked
+// rate_m times a second is run in batches of b*, as large as its deadlines allow:
 //
 //   b = 1 + rate_m * (SLO_m - L_m(b))        (the first of a batch waits for the rest)
 //
 // and needs rate_m * L_m(b*) / b* of a device. L_m is linear between the batch sizes
-// that were profiled, and b* at most the largest. LOADs and links are free.
-#ifndef FOLIOT_SIM_FLUID_BOUND_H_
-#define FOLIOT_SIM_FLUID_BOUND_H_
+// that were profiled, and b* at most the largest.
+#ifndef FOLIOT_SIM_FLUID_ESTIMATE_H_
+#define FOLIOT_SIM_FLUID_ESTIMATE_H_
 
 #include <vector>
 
@@ -24,9 +26,9 @@ struct FluidFlow {
   uint64_t models = 1;  // as many alike
 };
 
-struct FluidBound {
+struct FluidEstimate {
   double devices_needed = 0;  // to serve the workload as it is
-  // Of the offered: at most this share can be in time, in [0, 1].
+  // Share of the offered that would be in time, in [0, 1].
   double attainment = 1;
   // All rates times this can just be served; larger batches make it more than
   // devices / devices_needed.
@@ -38,7 +40,7 @@ struct FluidBound {
 Duration batch_duration(const ModelProfile& profile, double size);
 // b*; 0 where even a batch of 1 takes longer than the SLO.
 double fluid_batch(const FluidFlow& flow);
-FluidBound fluid_bound(const std::vector<FluidFlow>& flows, uint32_t devices);
+FluidEstimate fluid_estimate(const std::vector<FluidFlow>& flows, uint32_t devices);
 
 // The open loops of a workload at their mean rates, per model. Empty if there are
 // none: closed loops have no rate of their own, traces change theirs.
@@ -46,4 +48,4 @@ std::vector<FluidFlow> fluid_flows(const Workload& workload, const ProfileTable&
 
 }  // namespace foliot
 
-#endif  // FOLIOT_SIM_FLUID_BOUND_H_
+#endif  // FOLIOT_SIM_FLUID_ESTIMATE_H_
