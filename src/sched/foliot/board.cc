@@ -14,7 +14,11 @@ constexpr size_t kChangesMax = 16;
 }  // namespace
 
 void Board::on_model_added(const ModelInfo& model) {
-  if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
+  if (model.id.value() >= models_.size()) {
+    models_.resize(model.id.value() + 1);
+    periods_.resize(model.id.value() + 1);
+  }
+  periods_[model.id.value()] = ArrivalPeriod();
   models_[model.id.value()] = ModelState{.lanes = std::vector<Lane>(model.buckets.size()), .weight = model.weight};
   absent_.insert(model.id.value());
 }
@@ -81,6 +85,7 @@ void Board::placement_changed(ModelId id) {
 void Board::note_arrival(const Request& request, TimePoint now) {
   ModelState& state = model(request.model);
   state.rate.record(now);
+  periods_[request.model.value()].record(request.arrival);
   if (!request.best_effort()) state.slo = request.deadline - request.arrival;
 }
 

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "controller/cluster.h"
 #include "policy/lane.h"
+#include "sched/foliot/arrival_period.h"
 #include "sched/foliot/arrival_rate.h"
 
 namespace foliot::foliot_policy {
@@ -40,6 +41,10 @@ class Board {
   const Cluster& cluster() const { return cluster_; }
   ModelState& model(ModelId id) { return models_[id.value()]; }
   const ModelState& model(ModelId id) const { return models_[id.value()]; }
+  // When the next request of the model is expected, where its requests are periodic.
+  std::optional<ArrivalPeriod::Prediction> next_arrival(ModelId id, TimePoint now) const {
+    return periods_[id.value()].next(now);
+  }
   // Models with queued requests.
   const BitSet& waiting() const { return waiting_; }
   // Models that no device holds or is loading.
@@ -120,7 +125,8 @@ class Board {
 
   const Cluster& cluster_;
   std::vector<ModelState> models_;
-  std::vector<BitSet> loaded_;  // by device
+  std::vector<ArrivalPeriod> periods_;  // by model
+  std::vector<BitSet> loaded_;          // by device
   BitSet waiting_;
   BitSet absent_;
   uint64_t best_effort_ = 0;  // requests without a deadline that are queued

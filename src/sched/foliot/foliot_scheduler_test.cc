@@ -257,6 +257,58 @@ TEST(FoliotSchedulerTest, FetchesBeforehandWhatCannotBeServedCold) {
   FAIL() << "it was never loaded";
 }
 
+// Four models asked for in turns, once each second, of which three fit: what was asked for
+// last is asked for again last, and what comes next is there before its request.
+TEST(FoliotSchedulerTest, WhatIsPeriodicIsLoadedAheadAndTheLastInTurnIsEvicted) {
+  PolicyStage stage = make_stage(1, 3);
+  std::vector<ModelId> models;
+  for (int i = 0; i < 4; ++i) models.push_back(stage.add_model({}));
+  BitSet loaded;
+  size_t cold = 0;
+  const auto run = [&](double now) {
+    for (const Action& action : stage.plan(now)) {
+      if (action.type == ActionType::kUnload) loaded.erase(action.model.value());
+      if (action.type == ActionType::kLoad) loaded.insert(action.model.value());
+      if (action.type != ActionType::kUnload) stage.finish(action, now + 8, Duration::milliseconds(8));
+    }
+  };
+  for (int tick = 0; tick < 80; ++tick) {
+    const double now = tick * 250;
+    const ModelId asked = models[static_cast<size_t>(tick % 4)];
+    if (tick >= 40 && !loaded.contains(asked.value())) ++cold;
+    stage.request(asked, now, now + 100);
+    for (double t = now; t < now + 250; t += 10) run(t);
+  }
+  EXPECT_EQ(cold, 0u);
+}
+
+// Looked at in time though no request comes.
+TEST(FoliotSchedulerTest, ATimerAwakensThePlannerBeforeItsRequest) {
+  PolicyStage stage = make_stage(1, 1);
+  const ModelId timer = stage.add_model({0});
+  const ModelId other = stage.add_model({});
+  double now = 0;
+  for (int tick = 0; tick < 5; ++tick) {
+    now = tick * 10'000;
+    stage.request(timer, now, now + 100);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(other, now + 100, now + 200);
+  for (const Action& action : of_type(stage.plan(now + 100), ActionType::kLoad)) {
+    stage.finish(action, now + 108, Duration::milliseconds(8));
+  }
+  for (const Action& action : stage.plan(now + 108)) stage.finish(action, now + 110, Duration::milliseconds(2));
+  now += 110;
+  std::vector<Action> loads;
+  for (int turns = 0; loads.empty() && turns < 5000; ++turns) {
+    loads = of_type(stage.plan(now), ActionType::kLoad);
+    now = std::max(now, stage.wake());
+    ASSERT_LT(now, 50'000);
+  }
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].model, timer);
+}
+
 TEST(FoliotSchedulerTest, FillsFreePagesWhenThereIsNothingElseToLoad) {
   PolicyStage stage = make_stage();
   stage.add_model({});
