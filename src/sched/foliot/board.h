@@ -49,6 +49,8 @@ class Board {
   const BitSet& waiting() const { return waiting_; }
   // Models that no device holds or is loading.
   const BitSet& absent() const { return absent_; }
+  // Models whose requests may be late for an EXEC that they find running.
+  const BitSet& tight() const { return tight_; }
   bool best_effort_waits() const { return best_effort_ > 0; }
   const BitSet& loaded(DeviceId device) const {
     static const BitSet none;
@@ -120,6 +122,7 @@ class Board {
   bool holds(DeviceId device, ModelId model) const {
     return cluster_.device(device).residency(model) == Residency::kLoaded;
   }
+  void note_slo(ModelId model, Duration slo);
   void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
   void placement_changed(ModelId model);
 
@@ -129,6 +132,8 @@ class Board {
   std::vector<BitSet> loaded_;          // by device
   BitSet waiting_;
   BitSet absent_;
+  BitSet tight_;
+  Duration longest_exec_;     // of any model
   uint64_t best_effort_ = 0;  // requests without a deadline that are queued
   mutable BitSet known_;      // devices whose work_ is followed
   mutable std::vector<DeviceWork> work_;
