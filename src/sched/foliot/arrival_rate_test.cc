@@ -40,6 +40,21 @@ TEST(ArrivalRateTest, FallsSilentWhenNobodyAsksAnyMore) {
   EXPECT_LT(rate.at(at(600)), 0.1);
 }
 
+TEST(ArrivalRateTest, FallsWithinAFewMeanGapsOfSilence) {
+  ArrivalRate rate;
+  arrive(rate, 10, 0, 60);
+  EXPECT_GT(rate.at(at(60.3)), 5);
+  EXPECT_LT(rate.at(at(61.5)), 4.5);  // no more than of the longest counter is left
+}
+
+// A model that is idle for half of the time has its rate again when it is asked again.
+TEST(ArrivalRateTest, RemembersTheRateOfBeforeASilence) {
+  ArrivalRate rate;
+  for (double begin = 0; begin < 40; begin += 10) arrive(rate, 10, begin, begin + 5);
+  rate.record(at(40));
+  EXPECT_GT(rate.at(at(40)), 6);
+}
+
 // Whatever has come, and whether or not at() was asked for lately.
 TEST(ArrivalRateTest, IsNeverLessThanItsLowerBound) {
   ArrivalRate rate;

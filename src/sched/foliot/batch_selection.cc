@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -21,11 +22,35 @@ constexpr int64_t kTimeElsewhere = 5;
 // Of more holders than this, the first ones stand for all.
 constexpr uint32_t kHoldersMax = 16;
 
+// A batch that makes fewer late than this, for each that it serves, is run at once.
+constexpr double kLostMin = 0.02;
+// More rows are waited for no longer than so many mean gaps between arrivals. Where clients
+// wait for their answers before they ask again, none may come: each wait that was in vain
+// halves what is waited for, and each row that came makes it a little longer.
+constexpr double kGapsAwaitedMax = 6;
+constexpr double kGapsAwaitedMin = 0.5;
+constexpr double kAwaitedLonger = 1.1;
+constexpr double kAwaitedShorter = 0.5;
+// What is used of a device at most, when batch sizes are weighed.
+// A batch is held back for requests with so many times less time than its own.
+constexpr int64_t kTighter = 2;
+// A batch that makes others late is committed to no longer than this before it begins.
+constexpr Duration kLateCommitment = Duration::microseconds(250);
+constexpr double kUtilisationMax = 0.9;
+constexpr double kShareMin = 0.05;
+// Stands in for a rate of zero.
+constexpr double kRateMin = 1e-3;
+
+bool sooner(const Batch& a, const Batch& b) {
+  return std::tuple(a.latest, a.model, a.bucket, a.first) < std::tuple(b.latest, b.model, b.bucket, b.first);
+}
+
 }  // namespace
 
-std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Duration best_effort_max,
+std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, TimePoint start, Duration best_effort_max,
                                             Duration caution) {
   batches_.clear();
+  held_until_ = TimePoint::infinite_future();
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelId model(id);
     const ModelState& state = board_.model(model);
@@ -37,12 +62,11 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint start, Du
     }
   });
   const Duration wanted = drop_what_is_too_much(start);
-  for (size_t i = 0; i < batches_.size(); ++i) {
-    if (dropped_[i]) continue;
+  if (const auto first = first_to_run(device, now, start, wanted)) {
     const std::optional<Batch> filler = best_effort(device, best_effort_max);
     if (filler && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
-    fill_up(batches_[i]);
-    return batches_[i];
+    fill_up(batches_[*first]);
+    return batches_[*first];
   }
   const std::optional<Batch> rest = best_effort(device, best_effort_max);
   return rest ? std::optional(taken(*rest)) : std::nullopt;
@@ -104,9 +128,6 @@ void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first,
 // ---- The choice ----
 
 Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
-  const auto sooner = [](const Batch& a, const Batch& b) {
-    return std::tuple(a.latest, a.model, a.bucket, a.first) < std::tuple(b.latest, b.model, b.bucket, b.first);
-  };
   if (batches_.size() > kBatchesMax) {
     std::nth_element(batches_.begin(), batches_.begin() + kBatchesMax, batches_.end(), sooner);
     batches_.resize(kBatchesMax);
@@ -138,6 +159,86 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
     kept_.pop_back();
   }
   return total;
+}
+
+// ---- What is held back ----
+
+std::optional<size_t> BatchSelection::first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted) {
+  while (true) {
+    std::optional<size_t> first;
+    for (size_t i = 0; i < batches_.size(); ++i) {
+      if (!dropped_[i] && (!first || sooner(batches_[i], batches_[*first]))) first = i;
+    }
+    if (!first || !hold_back(device, batches_[*first], now, start, wanted)) return first;
+    dropped_[*first] = true;
+  }
+}
+
+bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {
+  const Cluster& cluster = board_.cluster();
+  const Duration* execs = cluster.estimator.execs(device, batch.model, batch.bucket);
+  const ModelState& state = board_.model(batch.model);
+  const double lost = blocking_.lost(device, start + execs[batch.batch_index] - now, state.slo / kTighter, now);
+  if (lost < kLostMin * batch.rows) return false;
+  const std::optional<uint32_t> best = best_size(device, batch, now);
+  if (!best) return true;
+  if (const TimePoint late = start - kLateCommitment; now < late) {
+    held_until_ = std::min(held_until_, late);
+    return true;
+  }
+  const std::vector<uint32_t>& sizes = cluster.model(batch.model).batch_sizes;
+  const Lane& lane = state.lanes[batch.bucket.value()];
+  const auto queued = static_cast<uint32_t>(lane.with_deadline() - batch.first);
+  if (batch.model.value() >= awaited_.size()) awaited_.resize(batch.model.value() + 1, {kGapsAwaitedMax, 0});
+  Awaited& awaited = awaited_[batch.model.value()];
+  if (awaited.rows > 0 && queued > awaited.rows) {
+    awaited.gaps = std::min(kGapsAwaitedMax, awaited.gaps * kAwaitedLonger);
+  }
+  const uint32_t rows_before = std::exchange(awaited.rows, 0);
+  if (queued >= sizes[*best]) {
+    const TimePoint latest = lane[batch.first].deadline - execs[*best] - cluster.deadline_margin;
+    if (latest < start) return lost > state.weight * batch.rows;  // its first row has no time for that
+    batch.latest = latest;
+    batch.batch_index = *best;
+    batch.rows = sizes[*best];
+    batch.cost = execs[*best] / std::max<int64_t>(state.holders.size(), 1);
+    return false;
+  }
+  // With one more row, or when there is just time for all that is wanted.
+  uint32_t next = batch.batch_index;
+  while (next + 1 < sizes.size() && sizes[next] <= batch.rows) ++next;
+  const TimePoint last_row =
+      state.rate.last() + Duration::from_seconds(awaited.gaps / std::max(state.rate.at(now), kRateMin));
+  const TimePoint until = std::min({lane[batch.first].deadline - execs[next] - cluster.deadline_margin - lookahead_,
+                                    batch.latest - wanted, last_row});
+  if (start < until) {
+    awaited.rows = queued;
+    held_until_ = std::min(held_until_, until);
+    return true;
+  }
+  if (rows_before == queued && until == last_row) {
+    awaited.gaps = std::max(kGapsAwaitedMin, awaited.gaps * kAwaitedShorter);
+  }
+  return lost > state.weight * batch.rows;
+}
+
+std::optional<uint32_t> BatchSelection::best_size(DeviceId device, const Batch& batch, TimePoint now) {
+  const ModelState& state = board_.model(batch.model);
+  const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
+  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const double asked = state.rate.at(now) / std::max<uint32_t>(state.holders.size(), 1);
+  std::optional<uint32_t> best;
+  double most = 0;
+  for (uint32_t i = 0; i < sizes.size(); ++i) {
+    const double lost = blocking_.lost(device, execs[i], state.slo / kTighter, now) / sizes[i];
+    const double time = std::max(kUtilisationMax - blocking_.share(device), kShareMin);
+    const double served = std::min(asked, time * sizes[i] / execs[i].to_seconds());
+    const double value = served * (state.weight - lost);
+    if (value <= most) continue;
+    best = i;
+    most = value;
+  }
+  return best;
 }
 
 // What is kept can be met after an EXEC of `cost` here, or while it runs elsewhere.

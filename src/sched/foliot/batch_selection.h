@@ -8,6 +8,9 @@
 // may be anywhere in the queue (Symphony's "window drop"), and without overload
 // the earliest deadline comes first.
 //
+// A batch that would make more late than it serves, or that would do so less for each of its
+// rows if more of them came, is held back as long as its deadline allows (blocking_cost.h).
+//
 // Requests without a deadline fill batches that have room, and run by themselves
 // where nothing with a deadline has to wait for them longer than it can: it is met
 // afterwards, or by another device that holds its model.
@@ -18,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "sched/foliot/blocking_cost.h"
 #include "sched/foliot/board.h"
 
 namespace foliot::foliot_policy {
@@ -37,14 +41,19 @@ struct Batch {
 
 class BatchSelection {
  public:
-  explicit BatchSelection(const Board& board) : board_(board) {}
+  // `lookahead`: how far ahead a device is committed.
+  BatchSelection(const Board& board, Duration lookahead) : board_(board), lookahead_(lookahead), blocking_(board) {}
 
-  // What to start on the device at `start`; nullopt if nothing can be met.
+  // What to start on the device at `start`, as decided at `now`; nullopt if nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
   // be in the way of requests that are yet to come; one row may always.
   // `caution`: requests that could only just be met are passed over where a batch
   // can be filled without them; for when some cannot be met anyway.
-  std::optional<Batch> choose(DeviceId device, TimePoint start, Duration best_effort_max, Duration caution);
+  std::optional<Batch> choose(DeviceId device, TimePoint now, TimePoint start, Duration best_effort_max,
+                              Duration caution);
+  // When to choose again for the device that choose() was last asked for, since a batch was
+  // held back; infinite if none was.
+  TimePoint held_until() const { return held_until_; }
 
  private:
   // One lane, on the device that is chosen for.
@@ -66,6 +75,14 @@ class BatchSelection {
   // Drops what cannot be met beside the rest; the first of batches_ that was not
   // dropped is then the one that has to start first. Returns the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);
+  // The first of what is neither dropped nor held back, as it should be run.
+  std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
+  // Whether the batch should wait for more rows, or never run; makes it smaller if that is
+  // better.
+  bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
+  // Position of the batch size by which the device serves the most requests, less those that
+  // it makes late; nullopt if each makes more late than it serves.
+  std::optional<uint32_t> best_size(DeviceId device, const Batch& batch, TimePoint now);
   // The densest batch of requests without a deadline; of several rows only if it
   // takes no longer than this.
   std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
@@ -74,10 +91,20 @@ class BatchSelection {
   void fill_up(Batch& batch) const;
 
   const Board& board_;
+  const Duration lookahead_;
+  BlockingCost blocking_;
+  // By model: how long more rows are waited for, in mean gaps between arrivals, and how many
+  // there were when a batch was last held back for them; 0 if it was not.
+  struct Awaited {
+    double gaps;
+    uint32_t rows;
+  };
+  std::vector<Awaited> awaited_;
+  TimePoint held_until_ = TimePoint::infinite_future();
   std::vector<Batch> batches_;
   std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
   uint64_t best_effort_batches_ = 0;
-  std::vector<bool> dropped_;  // by position in batches_
+  std::vector<bool> dropped_;  // by position in batches_; or held back
 };
 
 }  // namespace foliot::foliot_policy

@@ -14,7 +14,14 @@ constexpr size_t kChangesMax = 16;
 }  // namespace
 
 void Board::on_model_added(const ModelInfo& model) {
-  if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
+  if (model.id.value() >= models_.size()) {
+    models_.resize(model.id.value() + 1);
+    periods_.resize(model.id.value() + 1);
+  }
+  periods_[model.id.value()] = ArrivalPeriod();
+  for (const Bucket& bucket : model.buckets) {
+    for (const Duration exec : bucket.seed_exec) longest_exec_ = std::max(longest_exec_, exec);
+  }
   models_[model.id.value()] = ModelState{.lanes = std::vector<Lane>(model.buckets.size()), .weight = model.weight};
   absent_.insert(model.id.value());
 }
@@ -25,6 +32,7 @@ void Board::on_model_removed(ModelId model) {
   models_[model.value()].holders.clear();
   models_[model.value()].served = false;
   absent_.erase(model.value());
+  tight_.erase(model.value());
 }
 
 void Board::load_sent(ModelId id) {
@@ -53,6 +61,10 @@ std::vector<ModelId> Board::on_device_changed(DeviceId device) {
 }
 
 void Board::exec_over(DeviceId device, ModelId id) {
+  if (cluster_.has_model(id)) {  // it may have larger batch sizes than when it was added
+    const auto largest = static_cast<uint32_t>(cluster_.model(id).batch_sizes.size()) - 1;
+    longest_exec_ = std::max(longest_exec_, cluster_.estimator.exec(device, id, BucketId(0), largest));
+  }
   if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
 }
 
@@ -81,7 +93,17 @@ void Board::placement_changed(ModelId id) {
 void Board::note_arrival(const Request& request, TimePoint now) {
   ModelState& state = model(request.model);
   state.rate.record(now);
-  if (!request.best_effort()) state.slo = request.deadline - request.arrival;
+  periods_[request.model.value()].record(request.arrival);
+  if (!request.best_effort()) note_slo(request.model, request.deadline - request.arrival);
+}
+
+void Board::note_slo(ModelId id, Duration slo) {
+  model(id).slo = slo;
+  if (slo < longest_exec_ * 2 + cluster_.deadline_margin) {
+    tight_.insert(id.value());
+  } else {
+    tight_.erase(id.value());
+  }
 }
 
 void Board::add(const Request& request) {

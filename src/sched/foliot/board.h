@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "controller/cluster.h"
 #include "policy/lane.h"
+#include "sched/foliot/arrival_period.h"
 #include "sched/foliot/arrival_rate.h"
 
 namespace foliot::foliot_policy {
@@ -40,10 +41,16 @@ class Board {
   const Cluster& cluster() const { return cluster_; }
   ModelState& model(ModelId id) { return models_[id.value()]; }
   const ModelState& model(ModelId id) const { return models_[id.value()]; }
+  // When the next request of the model is expected, where its requests are periodic.
+  std::optional<ArrivalPeriod::Prediction> next_arrival(ModelId id, TimePoint now) const {
+    return periods_[id.value()].next(now);
+  }
   // Models with queued requests.
   const BitSet& waiting() const { return waiting_; }
   // Models that no device holds or is loading.
   const BitSet& absent() const { return absent_; }
+  // Models whose requests may be late for an EXEC that they find running.
+  const BitSet& tight() const { return tight_; }
   bool best_effort_waits() const { return best_effort_ > 0; }
   const BitSet& loaded(DeviceId device) const {
     static const BitSet none;
@@ -115,14 +122,18 @@ class Board {
   bool holds(DeviceId device, ModelId model) const {
     return cluster_.device(device).residency(model) == Residency::kLoaded;
   }
+  void note_slo(ModelId model, Duration slo);
   void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
   void placement_changed(ModelId model);
 
   const Cluster& cluster_;
   std::vector<ModelState> models_;
-  std::vector<BitSet> loaded_;  // by device
+  std::vector<ArrivalPeriod> periods_;  // by model
+  std::vector<BitSet> loaded_;          // by device
   BitSet waiting_;
   BitSet absent_;
+  BitSet tight_;
+  Duration longest_exec_;     // of any model
   uint64_t best_effort_ = 0;  // requests without a deadline that are queued
   mutable BitSet known_;      // devices whose work_ is followed
   mutable std::vector<DeviceWork> work_;

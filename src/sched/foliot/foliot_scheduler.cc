@@ -24,7 +24,7 @@ FoliotScheduler::FoliotScheduler(const Cluster& cluster, const FoliotOptions& op
     : cluster_(cluster),
       options_(options),
       board_(cluster),
-      selection_(board_),
+      selection_(board_, options.lookahead),
       best_effort_room_(board_, options.lookahead),
       pool_(board_, options.consolidate),
       loads_(board_, pool_) {}
@@ -107,6 +107,7 @@ TimePoint FoliotScheduler::plan(TimePoint now, Dispatcher& dispatcher) {
   if (!due_.empty() || !touched_.empty()) wake = now;
   if (!busy_.empty() && !board_.waiting().empty()) wake = std::min(wake, busy_.top().first);
   if (!spills_.empty()) wake = std::min(wake, spills_.top().first);
+  if (!held_.empty()) wake = std::min(wake, held_.top().first);
   if (!expiries_.empty()) wake = std::min(wake, expiries_.top().first + Duration::microseconds(1));
   return std::max(wake, now + Duration::microseconds(1));
 }
@@ -125,6 +126,11 @@ void FoliotScheduler::free_devices(TimePoint now) {
 void FoliotScheduler::run_batches(TimePoint now, Dispatcher& dispatcher) {
   pool_.refresh(now);
   for (; !spills_.empty() && spills_.top().first <= now; spills_.pop()) touch(ModelId(spills_.top().second));
+  for (; !held_.empty() && held_.top().first <= now; held_.pop()) {
+    const uint32_t device = held_.top().second;
+    held_until_[device] = TimePoint::infinite_future();
+    if (free_.contains(device)) due_.push_back(DeviceId(device));
+  }
   looks_left_ = kDeviceLooksPerTurn;
   size_t served = 0;
   for (; served < due_.size() && looks_left_ > 0; ++served) serve_device(due_[served], now, dispatcher);
@@ -194,8 +200,11 @@ bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& disp
   const TimePoint start = facts.exec_available(now);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
   const Duration caution = now < overloaded_until_ ? cluster_.deadline_margin : Duration();
-  const std::optional<Batch> batch = selection_.choose(device, start, best_effort_max, caution);
-  if (!batch) return false;
+  const std::optional<Batch> batch = selection_.choose(device, now, start, best_effort_max, caution);
+  if (!batch) {
+    look_again(device, selection_.held_until());
+    return false;
+  }
   const Lane& lane = board_.model(batch->model).lanes[batch->bucket.value()];
   std::array<RequestId, kBatchSizeMax> requests;
   for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = lane[batch->first + i].id;
@@ -212,6 +221,14 @@ bool FoliotScheduler::run_batch(DeviceId device, TimePoint now, Dispatcher& disp
     busy_.emplace(next, device.value());
   }
   return true;
+}
+
+void FoliotScheduler::look_again(DeviceId device, TimePoint when) {
+  if (when.is_infinite()) return;
+  if (device.value() >= held_until_.size()) held_until_.resize(device.value() + 1, TimePoint::infinite_future());
+  if (when >= held_until_[device.value()]) return;
+  held_until_[device.value()] = when;
+  held_.emplace(when, device.value());
 }
 
 // ---- Refusals ----

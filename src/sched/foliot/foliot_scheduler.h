@@ -95,6 +95,8 @@ class FoliotScheduler : public Scheduler {
   TimePoint spill_time(DeviceId device, ModelId model) const;
   // False if there is nothing for the device to do now. Takes one look.
   bool run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  // A batch was held back until then.
+  void look_again(DeviceId device, TimePoint when);
 
   const Cluster& cluster_;
   FoliotOptions options_;
@@ -107,13 +109,15 @@ class FoliotScheduler : public Scheduler {
   uint32_t devices_ = 0;
   uint32_t looks_left_ = 0;  // in this turn
   TimePoint overloaded_until_;
-  BitSet free_;                      // devices with less than `lookahead` to do
-  std::vector<Request> unmeetable_;  // on arrival; to be refused
-  std::vector<DeviceId> due_;        // of those, the ones for which something has changed
-  std::vector<ModelId> touched_;     // models with new requests or a new holder
-  Earliest<uint32_t> busy_;          // when the other devices will be free
-  Earliest<uint32_t> spills_;        // when a model may go to a spare device
-  Earliest<uint32_t> expiries_;      // when a model's first request may have to be refused
+  BitSet free_;                        // devices with less than `lookahead` to do
+  std::vector<Request> unmeetable_;    // on arrival; to be refused
+  std::vector<DeviceId> due_;          // of those, the ones for which something has changed
+  std::vector<ModelId> touched_;       // models with new requests or a new holder
+  Earliest<uint32_t> busy_;            // when the other devices will be free
+  Earliest<uint32_t> spills_;          // when a model may go to a spare device
+  Earliest<uint32_t> held_;            // when to look again at a device for which a batch was held back
+  std::vector<TimePoint> held_until_;  // of those, by device the earliest
+  Earliest<uint32_t> expiries_;        // when a model's first request may have to be refused
 };
 
 std::unique_ptr<Scheduler> make_foliot_scheduler(const Cluster& cluster, const FoliotOptions& options = {});

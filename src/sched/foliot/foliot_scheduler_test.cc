@@ -210,6 +210,106 @@ TEST(FoliotSchedulerTest, ConsolidatingLeavesADeviceIdleUntilARequestWouldBeLate
   EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
 }
 
+// ---- What is held back ----
+
+// Requests with 6 ms every 5 ms beside a model whose EXEC takes 16 to 20 ms, which has got
+// `long_every` ms apart one with 1 s.
+class LongBesideTight {
+ public:
+  explicit LongBesideTight(double long_every) {
+    for (uint32_t i = 0; i < 3; ++i) stage.set_exec(slow, Duration::milliseconds(16 + 2 * i), i);
+    double next_slow = 0;
+    for (; now < 2000; now += 5) {
+      stage.request(tight, now, now + 6);
+      finish(stage.plan(now));
+      if (now < next_slow) continue;
+      next_slow += long_every;
+      stage.request(slow, now + 2.5, now + 1002.5);
+      finish(stage.plan(now + 2.5));
+    }
+  }
+  // The sizes of batches of the slow model.
+  std::vector<uint32_t> batches;
+
+ private:
+  void finish(const std::vector<Action>& sent) {
+    for (const Action& action : sent) {
+      if (action.model == slow) batches.push_back(action.batch_size);
+      stage.finish(action, now + 2, action.model == slow ? Duration::milliseconds(20) : Duration::milliseconds(2));
+    }
+  }
+  PolicyStage stage = make_stage();
+  ModelId slow = stage.add_model();
+  ModelId tight = stage.add_model();
+  double now = 0;
+};
+
+// Each EXEC of the slow model makes three or four requests late, so it should serve four.
+TEST(FoliotSchedulerTest, ALongBatchIsHeldBackUntilItIsFull) {
+  const LongBesideTight run(50);
+  ASSERT_GT(run.batches.size(), 5u);
+  // The first ones are sent before rates are known.
+  EXPECT_GT(std::count(run.batches.begin(), run.batches.end(), 4u), static_cast<int64_t>(run.batches.size()) * 3 / 4);
+}
+
+// One of its requests would make three or four late, and there is no other to come with it.
+TEST(FoliotSchedulerTest, ABatchThatMakesMoreLateThanItServesIsNotRun) {
+  PolicyStage stage = make_stage();
+  const ModelId slow = stage.add_model();
+  const ModelId tight = stage.add_model();
+  stage.set_exec(slow, Duration::milliseconds(20));
+  double now = 0;
+  for (; now < 500; now += 2.5) {
+    stage.request(tight, now, now + 6);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(slow, now, now + 50);
+  for (; now < 600; now += 2.5) {
+    stage.request(tight, now, now + 6);
+    for (const Action& action : stage.plan(now)) {
+      EXPECT_EQ(action.model, tight);
+      stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+  }
+}
+
+TEST(FoliotSchedulerTest, NothingIsHeldBackWhereDeadlinesAreLongerThanEveryExec) {
+  PolicyStage stage = make_stage();
+  const ModelId slow = stage.add_model();
+  const ModelId other = stage.add_model();
+  stage.set_exec(slow, Duration::milliseconds(20));
+  double now = 0;
+  for (; now < 500; now += 5) {
+    stage.request(other, now, now + 100);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(slow, now, now + 1000);
+  EXPECT_EQ(of_type(stage.plan(now), ActionType::kInfer).size(), 1u);
+}
+
+// What is held back is run when its time has come, though nothing else happens.
+TEST(FoliotSchedulerTest, WhatIsHeldBackIsRunInTime) {
+  PolicyStage stage = make_stage();
+  const ModelId slow = stage.add_model();
+  const ModelId tight = stage.add_model();
+  for (uint32_t i = 0; i < 3; ++i) stage.set_exec(slow, Duration::milliseconds(16 + 2 * i), i);
+  double now = 0;
+  for (; now < 500; now += 20) {
+    stage.request(tight, now, now + 6);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(slow, now, now + 100);
+  std::vector<Action> sent = stage.plan(now);
+  EXPECT_TRUE(sent.empty());
+  for (int turns = 0; sent.empty() && turns < 100; ++turns) {
+    now = stage.wake();
+    ASSERT_LT(now, 600);
+    sent = of_type(stage.plan(now), ActionType::kInfer);
+  }
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(stage.refused().empty());
+}
+
 // ---- LOADs ----
 
 TEST(FoliotSchedulerTest, LoadsWhatSavesTheMostRequests) {
@@ -266,6 +366,58 @@ TEST(FoliotSchedulerTest, FetchesBeforehandWhatCannotBeServedCold) {
     if (!of_type(stage.plan(now), ActionType::kLoad).empty()) return;
   }
   FAIL() << "it was never loaded";
+}
+
+// Four models asked for in turns, once each second, of which three fit: what was asked for
+// last is asked for again last, and what comes next is there before its request.
+TEST(FoliotSchedulerTest, WhatIsPeriodicIsLoadedAheadAndTheLastInTurnIsEvicted) {
+  PolicyStage stage = make_stage(1, 3);
+  std::vector<ModelId> models;
+  for (int i = 0; i < 4; ++i) models.push_back(stage.add_model({}));
+  BitSet loaded;
+  size_t cold = 0;
+  const auto run = [&](double now) {
+    for (const Action& action : stage.plan(now)) {
+      if (action.type == ActionType::kUnload) loaded.erase(action.model.value());
+      if (action.type == ActionType::kLoad) loaded.insert(action.model.value());
+      if (action.type != ActionType::kUnload) stage.finish(action, now + 8, Duration::milliseconds(8));
+    }
+  };
+  for (int tick = 0; tick < 80; ++tick) {
+    const double now = tick * 250;
+    const ModelId asked = models[static_cast<size_t>(tick % 4)];
+    if (tick >= 40 && !loaded.contains(asked.value())) ++cold;
+    stage.request(asked, now, now + 100);
+    for (double t = now; t < now + 250; t += 10) run(t);
+  }
+  EXPECT_EQ(cold, 0u);
+}
+
+// Looked at in time though no request comes.
+TEST(FoliotSchedulerTest, ATimerAwakensThePlannerBeforeItsRequest) {
+  PolicyStage stage = make_stage(1, 1);
+  const ModelId timer = stage.add_model({0});
+  const ModelId other = stage.add_model({});
+  double now = 0;
+  for (int tick = 0; tick < 5; ++tick) {
+    now = tick * 10'000;
+    stage.request(timer, now, now + 100);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(other, now + 100, now + 200);
+  for (const Action& action : of_type(stage.plan(now + 100), ActionType::kLoad)) {
+    stage.finish(action, now + 108, Duration::milliseconds(8));
+  }
+  for (const Action& action : stage.plan(now + 108)) stage.finish(action, now + 110, Duration::milliseconds(2));
+  now += 110;
+  std::vector<Action> loads;
+  for (int turns = 0; loads.empty() && turns < 5000; ++turns) {
+    loads = of_type(stage.plan(now), ActionType::kLoad);
+    now = std::max(now, stage.wake());
+    ASSERT_LT(now, 50'000);
+  }
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].model, timer);
 }
 
 TEST(FoliotSchedulerTest, FillsFreePagesWhenThereIsNothingElseToLoad) {

@@ -27,9 +27,18 @@ constexpr double kAnyValue = std::numeric_limits<double>::infinity();
 // it: in requests, for a LOAD of 8 ms.
 constexpr double kLoadCost = 0.02 / 8e-3;
 constexpr double kMissProbabilityMin = 0.05;
+// So long before a periodic request its model is looked at again, if nothing else happens.
+constexpr Duration kExpectedAhead = Duration::milliseconds(100);
+// What is expected sooner than this is expected now.
+constexpr double kExpectedSeconds = 1e-3;
 constexpr double kSpareCopyFactor = 0.1;
 // What a copy in the pool is worth for a model that only spare devices hold.
 constexpr double kMoveFactor = 0.25;
+
+// In seconds; what is overdue is expected at any moment.
+double time_until(const ArrivalPeriod::Prediction& next, TimePoint now) {
+  return std::max((next.at - now).to_seconds(), kExpectedSeconds);
+}
 
 }  // namespace
 
@@ -67,7 +76,8 @@ void LoadPlanner::on_load_over(DeviceId device, TimePoint now) {
 TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
   free_devices(now);
   if (now >= next_busy_look_) look_for_busy_models(now);
-  if (rates_changed_ && now >= next_prefetch_look_) look_for_prefetches(now);
+  const TimePoint next_look = next_prefetch_look();
+  if (now >= next_look) look_for_prefetches(now);
   if (changed_ || now >= next_look_) {
     changed_ = false;
     next_look_ = now + kRetryInterval;
@@ -75,10 +85,15 @@ TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
     if (!prefetches_.empty() || !roomy_.empty()) prefetch(now, dispatcher);
   }
 
-  TimePoint wake = rates_changed_ ? next_prefetch_look_ : TimePoint::infinite_future();
+  TimePoint wake = next_prefetch_look();
   if (!board_.waiting().empty()) wake = std::min(wake, next_busy_look_);
   if (!wanted_.empty() && !busy_.empty()) wake = std::min(wake, busy_.top().first);
   return wake;
+}
+
+TimePoint LoadPlanner::next_prefetch_look() const {
+  if (rates_changed_) return next_prefetch_look_;
+  return std::max(next_prefetch_look_, next_expected_ - kExpectedAhead);
 }
 
 void LoadPlanner::free_devices(TimePoint now) {
@@ -239,6 +254,7 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
   for (const Evictable& victim : victims_) {
     if (dispatcher.unload(device, ModelId(victim.model)) != Verdict::kAccepted) return false;
     board_.set_loaded(device, ModelId(victim.model), false);
+    rates_changed_ = true;  // it may be worth a prefetch now
   }
   return true;
 }
@@ -268,11 +284,21 @@ bool LoadPlanner::may_evict(DeviceId device, ModelId id) const {
   return board_.cluster().device(device).infers_outstanding(id) == 0;
 }
 
+double LoadPlanner::demand(ModelId id, TimePoint now) const {
+  const auto next = board_.next_arrival(id, now);
+  return next ? 1 / time_until(*next, now) : board_.model(id).rate.at(now);
+}
+
+double LoadPlanner::demand_at_least(ModelId id, TimePoint now) const {
+  const auto next = board_.next_arrival(id, now);
+  return next ? 1 / time_until(*next, now) : board_.model(id).rate.at_least(now);
+}
+
 double LoadPlanner::keep_value(DeviceId device, ModelId id, TimePoint now) const {
   const ModelState& state = board_.model(id);
   const double load_seconds = board_.cluster().estimator.load(device, id).to_seconds();
   const double cost = miss_probability(device, id) + kLoadCost * load_seconds;
-  const double value = state.rate.at(now) * state.weight * cost / board_.cluster().model(id).pages;
+  const double value = demand(id, now) * state.weight * cost / board_.cluster().model(id).pages;
   return spare_copy(device, id, now) ? value * kSpareCopyFactor : value;
 }
 
@@ -280,7 +306,7 @@ double LoadPlanner::keep_value_at_least(DeviceId device, ModelId id, TimePoint n
   const ModelState& state = board_.model(id);
   const double load_seconds = board_.cluster().estimator.load(device, id).to_seconds();
   const double cost = kLoadCost * load_seconds;
-  const double value = state.rate.at_least(now) * state.weight * cost / board_.cluster().model(id).pages;
+  const double value = demand_at_least(id, now) * state.weight * cost / board_.cluster().model(id).pages;
   return state.holders.size() < 2 ? value : value * kSpareCopyFactor;
 }
 
@@ -349,11 +375,16 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
     std::fill(slacks_.begin(), slacks_.end(), kUnknown);
     slacks_revision_ = revision;
   }
+  if (prefetch_cursor_ == 0) next_expected_ = TimePoint::infinite_future();
   std::optional<uint32_t> id = board_.absent().next(prefetch_cursor_);
   for (uint32_t looked = 0; id && looked < kPrefetchLookMax; ++looked) {
     const ModelId model(*id);
     std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
-    if (miss_probability(known_slack(any, model)) >= kMissProbabilityMin && board_.model(model).rate.seen()) {
+    const auto next = board_.next_arrival(model, now);
+    if (next) next_expected_ = std::min(next_expected_, next->at);
+    const bool worth =
+        next || (board_.model(model).rate.seen() && miss_probability(known_slack(any, model)) >= kMissProbabilityMin);
+    if (worth) {
       prefetches_.push_back({keep_value(any, model, now) * board_.cluster().model(model).pages, model});
     }
     prefetch_cursor_ = *id + 1;

@@ -6,7 +6,9 @@
 // what is the least missed: its rate, times the chance that a request misses its
 // deadline for having to wait for a LOAD, per page. Where LOADs are idle, models
 // that could not be served at all when cold are fetched before they are asked for,
-// and free pages are filled.
+// and free pages are filled. Where the next request of a model can be predicted
+// (arrival_period.h), the time until then takes the place of its rate: what is asked
+// for next is fetched first, and what is asked for last is evicted first.
 #ifndef FOLIOT_SCHED_FOLIOT_LOAD_PLANNER_H_
 #define FOLIOT_SCHED_FOLIOT_LOAD_PLANNER_H_
 
@@ -75,6 +77,12 @@ class LoadPlanner {
     }
   };
 
+  // Requests per second that it is worth keeping the model for: the reciprocal of the time
+  // until the next one, where that is predicted. So of periodic models the one that is asked
+  // for last is evicted first (Belady's rule), and the others are weighed against it.
+  double demand(ModelId model, TimePoint now) const;
+  // No more than that, and cheaper.
+  double demand_at_least(ModelId model, TimePoint now) const;
   // How much a device would miss the model, were it not there: per page.
   double keep_value(DeviceId device, ModelId model, TimePoint now) const;
   // No more than that, without looking closely.
@@ -106,6 +114,8 @@ class LoadPlanner {
   bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
   bool make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher);
 
+  // When to look for prefetches again.
+  TimePoint next_prefetch_look() const;
   void look_for_busy_models(TimePoint now);
   void look_for_prefetches(TimePoint now);
   // slack() of an absent model.
@@ -129,13 +139,16 @@ class LoadPlanner {
   uint64_t slacks_revision_ = 0;                    // of the estimates
   Duration load_wait_ = Duration::milliseconds(5);  // mean, from wanted to sent
   TimePoint next_busy_look_;
-  TimePoint next_prefetch_look_;
+  TimePoint next_prefetch_look_;  // not before this
+  // The first request that is predicted of an absent model, of those looked at since the
+  // cursor was at the first.
+  TimePoint next_expected_ = TimePoint::infinite_future();
   // Whether something has changed that decides about LOADs; if not, they are looked
   // at again, for what could not be loaded, only after a while.
   bool changed_ = true;
   TimePoint next_look_;
   bool copies_due_ = false;     // free pages may be filled with further copies again
-  bool rates_changed_ = false;  // since the last look
+  bool rates_changed_ = false;  // or what is absent, since the last look
   // Devices that are up and take another LOAD now, and when the others will.
   BitSet free_;
   uint32_t device_cursor_ = 0;  // where the next comparison of devices begins
