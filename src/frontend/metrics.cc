@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/heap.h"
+
 namespace foliot {
 namespace {
 
@@ -146,6 +148,14 @@ void append_tenant_families(std::vector<prometheus::MetricFamily>& families,
   families.push_back(std::move(in_flight));
 }
 
+prometheus::MetricFamily exec_heap_family() {
+  prometheus::MetricFamily family{.name = "foliot_exec_heap_allocations_total",
+                                  .help = "Objects made with operator new within EXEC, on the thread that runs it",
+                                  .type = prometheus::MetricType::Counter};
+  family.metric.emplace_back().counter.value = static_cast<double>(exec_heap_allocations());
+  return family;
+}
+
 }  // namespace
 
 struct Metrics::Series {
@@ -241,6 +251,7 @@ void Metrics::count_unknown_name(std::string_view place, std::string_view name) 
 
 std::string Metrics::text(const std::vector<TenantStatistics>& tenants) const {
   std::vector<prometheus::MetricFamily> families = series_->registry.Collect();
+  families.push_back(exec_heap_family());
   if (!tenants.empty()) append_tenant_families(families, bounded(tenants));
   append_triton_families(families, series_->statistics.snapshot());
   return prometheus::TextSerializer().Serialize(families);
