@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "base/heap.h"
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host_memory.h"
 #include "program/package.h"
@@ -229,6 +230,7 @@ class Runner {
 }  // namespace foliot
 
 int main(int argc, char** argv) {
+  foliot::keep_heap_memory();
   if (argc != 3) foliot::fail("write runtime_runner PACKAGE THREADS");
   foliot::Runner runner(argv[1], static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)));
   for (std::string line; std::getline(std::cin, line);) runner.obey(line);

@@ -23,9 +23,11 @@
 #include "app/commands/simulate_command.h"
 #include "app/commands/trace_command.h"
 #include "app/commands/worker_command.h"
+#include "base/heap.h"
 #include "platform/open_files.h"
 
 int main(int argc, char** argv) {
+  foliot::keep_heap_memory();
   if (foliot::is_confined_compile(argc, argv)) return foliot::confined_compile(argc, argv);
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
                "foliot");

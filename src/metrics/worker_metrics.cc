@@ -7,7 +7,9 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "base/heap.h"
 #include "metrics/families.h"
 
 namespace foliot {
@@ -20,6 +22,14 @@ using prometheus::Histogram;
 
 constexpr size_t kTypes = static_cast<size_t>(ActionType::kInfer) + 1;
 constexpr size_t kStatuses = static_cast<size_t>(OutcomeStatus::kLost) + 1;
+
+prometheus::MetricFamily exec_heap_family() {
+  prometheus::MetricFamily family{.name = "foliot_exec_heap_allocations_total",
+                                  .help = "Objects made with operator new within EXEC, on the thread that runs it",
+                                  .type = prometheus::MetricType::Counter};
+  family.metric.emplace_back().counter.value = static_cast<double>(exec_heap_allocations());
+  return family;
+}
 
 }  // namespace
 
@@ -83,7 +93,9 @@ void WorkerMetrics::on_frontends(uint32_t count) {
 
 std::string WorkerMetrics::text() const {
   series_->read_memory();
-  return prometheus::TextSerializer().Serialize(series_->registry.Collect());
+  std::vector<prometheus::MetricFamily> families = series_->registry.Collect();
+  families.push_back(exec_heap_family());
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 void WorkerMetrics::on_model(const ModelInfo& model) { series_->model_pages[model.id] = model.pages; }

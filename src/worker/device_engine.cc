@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/heap.h"
 
 namespace foliot {
 namespace {
@@ -75,8 +76,11 @@ void DeviceEngine::input(const InferWork& work) {
 Status DeviceEngine::exec(const InferWork& work) {
   uint32_t index = 0;
   plan_of(work, index);
-  return entries_[work.action.model.value()].executable->run(index, OperatorRange{}, work.input_offset,
-                                                             work.output_offset);
+  const uint64_t before = heap_allocations();
+  const Status status = entries_[work.action.model.value()].executable->run(index, OperatorRange{}, work.input_offset,
+                                                                            work.output_offset);
+  count_exec_heap_allocations(heap_allocations() - before);
+  return status;
 }
 
 void DeviceEngine::output(const InferWork& work) {

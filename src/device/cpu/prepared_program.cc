@@ -4,11 +4,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "device/cpu/call_memory.h"
 #include "device/cpu/families.h"
 #include "device/cpu/thread_limit.h"
 
@@ -144,11 +142,7 @@ Status PreparedProgram::run(uint32_t position, OperatorRange range, const Bases&
   std::byte* const base[] = {bases.weights, bases.workspace, bases.input, bases.output};
   for (size_t i = 0; i < prepared.locations.size(); ++i)
     prepared.addresses[i] = base[static_cast<size_t>(prepared.locations[i].place)] + prepared.locations[i].offset;
-  // The first run of an operator may make what stays (tables, code).
-  std::optional<CallMemory> call_memory;
-  if (last <= prepared.ran) call_memory.emplace();
   for (size_t i = range.first; i < last; ++i) FOLIOT_RETURN_IF_ERROR(prepared.kernels[i]->run(prepared.addresses));
-  if (range.first <= prepared.ran) prepared.ran = std::max(prepared.ran, last);
   return Status();
 }
 

@@ -49,7 +49,6 @@ class PreparedProgram {
     std::vector<Location> locations;    // by tensor
     std::vector<std::byte*> addresses;  // by tensor, as of the last run
     std::vector<std::unique_ptr<Kernel>> kernels;
-    size_t ran = 0;  // kernels [0, ran) have run before
     // Set last: what is above is there.
     std::atomic<bool> ready{false};
   };
