@@ -39,7 +39,7 @@ struct RequestLoadOptions {
 struct RequestLoadResult {
   LoadReport load;
   uint64_t cold_starts = 0;  // answered, and loaded nowhere when they came
-  Statistics controller;  // during the same time
+  Statistics controller;     // during the same time
 };
 
 class RequestLoad : public LinkHost {

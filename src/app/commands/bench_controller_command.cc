@@ -105,9 +105,10 @@ void add_bench_controller_command(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option("--functions", flags->load.functions,
-                   "instead of a Poisson process: a trace like that of Azure Functions, with so many functions, each of\n"
-                   "which asks one of the models")
+      ->add_option(
+          "--functions", flags->load.functions,
+          "instead of a Poisson process: a trace like that of Azure Functions, with so many functions, each of\n"
+          "which asks one of the models")
       ->check(CLI::Range(1, 1'000'000))
       ->excludes("--zipf");
   add_duration_flag(*command, "deadline", flags->load.deadline, "of each request", "100 ms");
