@@ -112,7 +112,7 @@ void ControllerMetrics::Series::count(const Action& action, OutcomeStatus status
   if (counted == nullptr) {
     counted = &actions.Add({{"device", std::to_string(action.device.value())},
                             {"action", std::string(to_string(action.type))},
-                            {"status", std::string(to_string(status))}});
+                            {"status", label_value(to_string(status))}});
   }
   counted->Increment();
 }

@@ -9,7 +9,10 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 namespace foliot {
 
@@ -21,6 +24,13 @@ inline auto& gauge_family(prometheus::Registry& registry, const char* name, cons
 }
 inline auto& histogram_family(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+// A name of several words as a label's value: "too_late".
+inline std::string label_value(std::string_view name) {
+  std::string value(name);
+  std::ranges::replace(value, ' ', '_');
+  return value;
 }
 
 // 10^first to 10^last seconds, `steps` buckets in each factor of ten.

@@ -105,7 +105,7 @@ void WorkerMetrics::on_action(const Action& /*action*/, TimePoint /*now*/) { ser
 void WorkerMetrics::Series::count(ActionType type, OutcomeStatus status) {
   Counter*& counted = ended[static_cast<size_t>(type)][static_cast<size_t>(status)];
   if (counted == nullptr) {
-    counted = &actions.Add({{"action", std::string(to_string(type))}, {"status", std::string(to_string(status))}});
+    counted = &actions.Add({{"action", std::string(to_string(type))}, {"status", label_value(to_string(status))}});
   }
   counted->Increment();
 }
