@@ -328,14 +328,14 @@ TEST_F(FrontendLinkTest, NumbersAreNeverUsedAgainOfTheSameController) {
   ASSERT_TRUE(controller.say(Admission{kNumber}).ok());
   ASSERT_TRUE(controller.say(Models{{model()}}).ok());
   controller.tell_time();
-  later.submit({.id = RequestId(7), .model = catalog.snapshot()->at("doubling").info->id, .payload = PayloadHandle(9)});
+  later.submit({.id = RequestId(7), .model = catalog.find("doubling")->info->id, .payload = PayloadHandle(9)});
   later.on_turn_end(at_ms(5000));
   EXPECT_GE(controller.heard<Request>(MessageType::kRequest).at(0).id.value(), 5'000'000u);
 }
 
 TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
   frontend_.ids = {{1, 100}, {2, 101}};
-  const ModelId model_id = catalog_.snapshot()->at("doubling").info->id;
+  const ModelId model_id = catalog_.find("doubling")->info->id;
   const auto label = std::make_shared<const CallLabel>(call_label("order-17"));
   link_.submit_labelled({.id = RequestId(100), .model = model_id, .payload = PayloadHandle(1)}, label);
   link_.submit_labelled({.id = RequestId(101), .model = model_id, .payload = PayloadHandle(2)}, nullptr);
