@@ -168,8 +168,9 @@ TEST_F(HttpApiTest, UnknownPathsAndWrongMethods) {
 TEST_F(HttpApiTest, InfersFromJson) {
   const Reply reply = client_.ask("POST", kInfer, kDoubling);
   ASSERT_EQ(reply.status, 200u) << reply.body;
-  EXPECT_EQ(reply.body, R"({"id":"42","model_name":"doubling","model_version":"1","outputs":[)"
-                        R"({"name":"y","datatype":"FP32","shape":[2,2],"data":[2,4,6,8.5]}]})");
+  EXPECT_EQ(reply.body, R"({"id":"42","model_name":"doubling","model_version":"1",)"
+                        R"("parameters":{"foliot_request":"4294967297"},)"
+                        R"("outputs":[{"name":"y","datatype":"FP32","shape":[2,2],"data":[2,4,6,8.5]}]})");
 }
 
 TEST_F(HttpApiTest, RowsBecomeRequestsAndShareADeadline) {
@@ -459,7 +460,7 @@ TEST_F(HttpApiTest, AnAnswerThatLeavesTooLateIsARefusal) {
   const Reply metrics = Client(server_.frontend->metrics_port()).ask("GET", "/metrics");
   EXPECT_THAT(metrics.body, HasSubstr("foliot_requests_total{model=\"doubling\",outcome=\"late\"} 3\n"));
   EXPECT_THAT(metrics.body, HasSubstr("foliot_deadline_missed_total{model=\"doubling\"} 3\n"));
-  EXPECT_THAT(metrics.body, Not(HasSubstr("outcome=\"served\"")));
+  EXPECT_THAT(metrics.body, HasSubstr("foliot_requests_total{model=\"doubling\",outcome=\"served\"} 0\n"));
 }
 
 TEST_F(HttpApiTest, MoreRowsThanMayBeInFlightAreOverload) {
