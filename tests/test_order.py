@@ -20,7 +20,7 @@ FEATURES = 1536
 def slow_models(tmp_path_factory):
     """A model that takes longer than a client needs to send it a batch."""
     folder = tmp_path_factory.mktemp("slow_models")
-    onnx_models.random_dense_network(folder / "slow/1/model.onnx", (FEATURES,) * 5 + (2,))
+    onnx_models.random_dense_network(folder / "slow/1/model.onnx", (FEATURES,) * 17 + (2,))
     (folder / "slow/model.toml").write_text(f"batch_sizes = [1, 2, {LARGEST_BATCH}]\n")
     return folder
 

@@ -144,7 +144,7 @@ def test_a_device_that_fails_costs_little(experiment, actions):
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
 def test_examples_run(example):
     # No longer than the longest warm-up, so that all of them are quick.
-    result = simulate(example, "--scheduler", "clockwork", "--duration", "21s")
+    result = simulate(example, "--scheduler", "clockwork", "--duration", "31s")
     assert result.returncode == 0, result.stderr
 
 

@@ -45,10 +45,12 @@ def index(server):
 
 
 def eventually(condition, timeout=60):
+    """What `condition` returns, once that is true."""
     end = time.monotonic() + timeout
-    while not condition():
+    while not (met := condition()):
         assert time.monotonic() < end
         time.sleep(0.05)
+    return met
 
 
 def children(process):
@@ -259,8 +261,7 @@ def test_compiling_gives_way_and_holds_nothing_of_the_server(tmp_path, serve):
     write_slow(tmp_path / "models/slow/1/model.onnx", layers=6000)
     loading = threading.Thread(target=load, args=(server, "slow"))
     loading.start()
-    eventually(lambda: compilers(server))
-    process = compilers(server)[0]
+    process = eventually(lambda: compilers(server))[0]
     eventually(lambda: os.sched_getscheduler(process) == os.SCHED_IDLE)
     eventually(lambda: b"confined-compile" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes())
     files = {path.readlink() for path in pathlib.Path(f"/proc/{process}/fd").iterdir() if path.name > "3"}
