@@ -1,6 +1,7 @@
 """Requests that are equals are served in the order in which they came, whatever
 the protocol: the unmodified tritonclient sends no deadlines, 400 at once."""
 
+import concurrent.futures
 import queue
 
 import numpy as np
@@ -52,10 +53,12 @@ def ask_by_calls(server):
 
 
 def ask_over_http(server):
-    with http_client.InferenceServerClient(server.http, concurrency=REQUESTS) as client:
-        pending = [client.async_infer("slow", [pixels(http_client)]) for _ in range(REQUESTS)]
-        for each in pending:
-            each.get_result(timeout=60)
+    def ask(_):
+        with http_client.InferenceServerClient(server.http, network_timeout=60) as client:
+            client.infer("slow", [pixels(http_client)])
+
+    with concurrent.futures.ThreadPoolExecutor(REQUESTS) as threads:
+        list(threads.map(ask, range(REQUESTS)))
 
 
 def pixels(module):
