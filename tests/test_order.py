@@ -3,6 +3,7 @@ the protocol: the unmodified tritonclient sends no deadlines, 400 at once."""
 
 import concurrent.futures
 import queue
+import threading
 
 import numpy as np
 import pytest
@@ -53,9 +54,13 @@ def ask_by_calls(server):
 
 
 def ask_over_http(server):
+    all_there = threading.Barrier(REQUESTS)
+
     def ask(_):
         with http_client.InferenceServerClient(server.http, network_timeout=60) as client:
-            client.infer("slow", [pixels(http_client)])
+            value = [pixels(http_client)]
+            all_there.wait()
+            client.infer("slow", value)
 
     with concurrent.futures.ThreadPoolExecutor(REQUESTS) as threads:
         list(threads.map(ask, range(REQUESTS)))
