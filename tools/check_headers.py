@@ -26,7 +26,7 @@ def flags_by_room(build, src):
     flags = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["file"])
-        if not file.is_relative_to(src) or file.stem.endswith("_test"):
+        if not file.is_relative_to(src) or file.stem.endswith(("_test", "_fuzz", "_bench")):
             continue
         words = iter(shlex.split(entry["command"]))
         kept = []
