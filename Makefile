@@ -91,7 +91,7 @@ test-asan: build-asan ## The unit tests under the address and undefined-behaviou
 test-tsan: build-tsan ## The threaded rooms under the thread sanitizer
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
 	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
-	  --tests-regex '^(base|platform|worker|trace|transport|frontend|app)/'
+	  --tests-regex '^(base|platform|process|worker|trace|transport|frontend|cluster|serving)/'
 
 .PHONY: test-isas
 test-isas: build python ## Every test under ONEDNN_MAX_CPU_ISA = AVX2, AVX512_CORE, AVX512_CORE_VNNI and unset (an hour)

@@ -18,7 +18,7 @@ import numpy as np
 from runtime import FoliotSide, MODELS, TAILED, machine, models
 from start import compiled
 
-# As of src/app/executor_thread.cc.
+# As of src/serving/executor_thread.cc.
 NICE = -10
 QUANTILES = (0.99, 0.999)
 COLUMNS = ("run", "loop", "faults", "preemptions")

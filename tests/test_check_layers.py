@@ -14,8 +14,8 @@ SPEC.loader.exec_module(check_layers)
 @pytest.fixture
 def src(tmp_path):
     """A src/ with one good header in every room that the cases include from."""
-    for header in ("base/time.h", "core/action.h", "worker/worker.h", "controller/scheduler.h", "app/command.h",
-                   "sched/fcfs/fcfs.h", "device/device.h"):
+    for header in ("base/time.h", "core/action.h", "worker/worker.h", "controller/policy.h", "app/command.h",
+                   "policies/fcfs/fcfs.h", "device/device.h"):
         write(tmp_path, header, guarded(header))
     return tmp_path
 
@@ -36,7 +36,7 @@ def test_the_project_itself_passes():
 
 def test_what_the_table_allows_passes(src):
     write(src, "controller/controller.cc", '#include "base/time.h"\n#include "core/action.h"\n#include <vector>\n')
-    write(src, "sched/clockwork/clockwork.cc", '#include "controller/scheduler.h"\n')
+    write(src, "policies/clockwork/clockwork.cc", '#include "controller/policy.h"\n')
     write(src, "app/serve.cc", '#include "worker/worker.h"\n#include <CLI/CLI.hpp>\n')
     write(src, "device/cpu/kernels.cc", '#include "device/device.h"\n#include <oneapi/dnnl/dnnl.hpp>\n')
     assert check_layers.check(src) == []
@@ -48,7 +48,7 @@ def test_what_the_table_allows_passes(src):
         ("controller/a.cc", '#include "worker/worker.h"\n', "controller may include only controller, base, core"),
         ("base/a.cc", '#include "core/action.h"\n', "base may include only base"),
         ("core/a.cc", '// first line\n#include "device/device.h"\n', "src/core/a.cc:2: includes device/device.h"),
-        ("sched/edf/edf.cc", '#include "sched/fcfs/fcfs.h"\n', "includes sched/fcfs/fcfs.h"),
+        ("policies/edf/edf.cc", '#include "policies/fcfs/fcfs.h"\n', "includes policies/fcfs/fcfs.h"),
         ("worker/a.cc", '#include "app/command.h"\n', "nobody includes app"),
         ("controller/a_test.cc", '#include "app/command.h"\n', "nobody includes app"),
         ("attic/a.cc", "", "the room 'attic' is not in the table"),
@@ -61,7 +61,7 @@ def test_what_the_table_allows_passes(src):
         ("compiler/a.cc", "#include <toml++/toml.h>\n", "only config, repository, workload, app may"),
         ("controller/a.cc", "auto t = std::chrono::steady_clock::now();\n", "uses steady_clock"),
         ("worker/a.h", guarded("worker/a.h", "std::jthread thread_;\n"), "uses std::jthread"),
-        ("sched/edf/edf.cc", "\nstd::this_thread::sleep_for(x);\n", "src/sched/edf/edf.cc:2: uses sleep_for"),
+        ("policies/edf/edf.cc", "\nstd::this_thread::sleep_for(x);\n", "src/policies/edf/edf.cc:2: uses sleep_for"),
         ("core/a.cc", "std::random_device random;\n", "uses random_device"),
         ("core/a.h", "#pragma once\n", "the include guard must be FOLIOT_CORE_A_H_"),
         ("core/a.h", guarded("core/b.h"), "the include guard must be FOLIOT_CORE_A_H_"),
@@ -78,7 +78,7 @@ def test_a_breach_is_found(src, path, text, complaint):
 def test_a_folder_within_a_room_belongs_to_it(src):
     write(src, "worker/parts/a.cc", '#include "worker/worker.h"\n')
     assert check_layers.check(src) == []
-    write(src, "worker/parts/a.cc", '#include "controller/scheduler.h"\n')
+    write(src, "worker/parts/a.cc", '#include "controller/policy.h"\n')
     assert len(check_layers.check(src)) == 1
 
 

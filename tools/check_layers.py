@@ -14,9 +14,10 @@ import sys
 # Room -> the rooms that it may include, besides itself and base.
 ROOMS = {
     "base": [],
-    "journal": [],
+    "logging": [],
     "core": [],
     "platform": [],
+    "process": ["platform"],
     "trace": ["core", "platform"],
     "config": [],
     "access": ["config"],
@@ -27,28 +28,34 @@ ROOMS = {
     "compiler": ["program", "device", "core"],
     "worker": ["program", "device", "core"],
     "controller": ["core"],
-    "policy": ["controller", "core"],
-    "sched": ["sched/*", "controller", "core"],
-    "sched/*": ["policy", "controller", "core"],
+    "policies/common": ["controller", "core"],
+    "policies/*": ["policies/common", "controller", "core"],
+    "policies": ["policies/*", "controller", "core"],
     "transport": ["core", "platform", "access"],
     "metrics": ["core"],
     "frontend": ["core", "access", "metrics"],
-    "repository": ["compiler", "program", "device", "core", "platform", "config"],
+    "repository": ["compiler", "program", "device", "core", "platform", "process", "config"],
     "workload": ["core", "config"],
     "client": ["workload", "core", "platform"],
     "sim": ["controller", "worker", "workload", "program", "device", "core"],
-    "emulation": ["sim", "workload", "worker", "program", "device", "core"],
+    "emulation": ["sim", "workload", "worker", "program", "device", "core", "transport"],
+    "experiments": ["policies", "sim", "workload", "platform", "controller", "core"],
+    "cluster": ["controller", "worker", "frontend", "transport", "logging", "platform", "core"],
+    "serving": ["cluster", "controller", "policies", "worker", "program", "device", "device/cpu", "frontend", "metrics",
+                "trace", "repository", "process", "logging", "platform", "core"],
     "app": ["*"],
 }
 
 # Room -> what its tests may include besides.
 TESTS = {
+    "cluster": ["emulation", "policies"],
     "compiler": ["device/cpu"],
     "controller": [],
+    "policies": ["sim", "workload", "worker", "program", "device"],
+    "policies/*": ["sim", "workload", "worker", "program", "device"],
     "program": ["device/cpu"],
     "repository": ["device/cpu"],
-    "sched/*": ["sim", "workload", "worker", "program", "device"],
-    "sim": ["sched/*", "policy", "workload", "device/cpu"],
+    "sim": ["policies", "policies/*", "workload", "device/cpu"],
     "worker": ["device/cpu", "platform"],
 }
 
@@ -64,13 +71,13 @@ LIBRARIES = {
     r"simdjson.*": ["frontend", "client"],
     r"toml\+\+/.*|toml\.h.*": ["config", "repository", "workload", "app"],
     r"CLI/.*": ["app"],
-    r"spdlog/.*": ["journal"],
-    r"seccomp\.h": ["platform"],
+    r"spdlog/.*": ["logging"],
+    r"seccomp\.h": ["process"],
 }
 
 # State machines take time as an argument, run on the caller's thread and draw
 # from the Random passed to them.
-STATE_MACHINES = ["core", "controller", "policy", "sched/*", "worker"]
+STATE_MACHINES = ["core", "controller", "policies", "policies/*", "worker"]
 FORBIDDEN = re.compile(
     r"\b(steady|system|high_resolution)_clock\b|\bclock_gettime\b|\bgettimeofday\b|\bsleep_(for|until)\b"
     r"|\bu?sleep\(|\bnanosleep\b|\bstd::j?thread\b|\bstd::async\b|\brandom_device\b|\bmt19937\b|\bs?rand\("

@@ -38,7 +38,7 @@ std::string_view to_string(Verdict verdict) {
   FOLIOT_CHECK(false);
 }
 
-Controller::Controller(const ControllerOptions& options, const SchedulerFactory& make_scheduler, ActionSink& actions,
+Controller::Controller(const ControllerOptions& options, const PolicyFactory& make_policy, ActionSink& actions,
                        CompletionSink& completions)
     : options_(options),
       actions_(actions),
@@ -54,8 +54,8 @@ Controller::Controller(const ControllerOptions& options, const SchedulerFactory&
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
   cluster_.load_back_off = LoadBackOff(options.load_back_off);
-  scheduler_ = make_scheduler(cluster_);
-  if (options.health) health_.emplace(*options.health, cluster_);
+  policy_ = make_policy(cluster_);
+  if (options.health) failure_detector_.emplace(*options.health, cluster_);
 }
 
 Controller::~Controller() = default;
@@ -80,7 +80,7 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   for (const ModelId model : residents) pages += cluster_.model(model).pages;
   device.join(page_count, residents, pages, now);
   cluster_.load_back_off.forget_device(id);
-  if (health_) health_->on_join(id, now);
+  if (failure_detector_) failure_detector_->on_join(id, now);
   count_copies(device, true);
   device_changed({.device = id, .joined = true, .residents = residents}, now);
   for (const ModelId model : residents) continue_removal(model);
@@ -118,7 +118,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   if (device.up()) count_copies(device, false);
   const std::vector<ModelId> held = device.loaded();
   device.lose();
-  if (health_) health_->on_lost(id, trouble, now);
+  if (failure_detector_) failure_detector_->on_lost(id, trouble, now);
   cluster_.estimator.forget_device(id);
   device_changed({.device = id, .state = DeviceState::kLost, .trouble = trouble}, now);
 
@@ -144,11 +144,12 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
 }
 
 void Controller::on_heard(DeviceId device, TimePoint now) {
-  if (health_ && cluster_.device(device).state() != DeviceState::kLost) health_->on_heard(device, now);
+  if (failure_detector_ && cluster_.device(device).state() != DeviceState::kLost)
+    failure_detector_->on_heard(device, now);
 }
 
-void Controller::check_health(TimePoint now) {
-  for (const Health::Finding& finding : health_->check(now)) {
+void Controller::check_devices(TimePoint now) {
+  for (const FailureDetector::Finding& finding : failure_detector_->check(now)) {
     if (finding.state == DeviceState::kLost) {
       lose_device(finding.device, finding.trouble, now);
     } else {
@@ -159,7 +160,7 @@ void Controller::check_health(TimePoint now) {
 
 void Controller::device_changed(const DeviceChange& change, TimePoint now) {
   for (Observer* observer : observers_) observer->on_device(change, now);
-  scheduler_->on_device_changed(change.device, now);
+  policy_->on_device_changed(change.device, now);
   observe_pages(change.device);
 }
 
@@ -188,7 +189,7 @@ void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now
   removing_[id] = false;
   cluster_.models[id] = std::move(model);
   for (Observer* observer : observers_) observer->on_model(*cluster_.models[id]);
-  scheduler_->on_model_added(*cluster_.models[id], now);
+  policy_->on_model_added(*cluster_.models[id], now);
 }
 
 void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
@@ -203,9 +204,9 @@ void Controller::remove_model(ModelId model, TimePoint now) {
   if (!cluster_.has_model(model) || removing_[model.value()]) return;
   turn_now_ = now;
   removing_[model.value()] = true;
-  if (health_) health_->forget_model(model);
+  if (failure_detector_) failure_detector_->forget_model(model);
   withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
-  scheduler_->on_model_removed(model, now);
+  policy_->on_model_removed(model, now);
   continue_removal(model);
 }
 
@@ -250,7 +251,7 @@ void Controller::on_request(const Request& asked, TimePoint now) {
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
   const Tracked* found = requests_.find(id.value());
   if (found == nullptr || !found->queued) return;
-  scheduler_->on_withdrawn(found->request, now);
+  policy_->on_withdrawn(found->request, now);
   complete_refused(id, reason, TimePoint(), now);
 }
 
@@ -261,10 +262,10 @@ void Controller::drain(TimePoint now) {
 
 TimePoint Controller::turn(TimePoint now) {
   turn_now_ = now;
-  if (health_) check_health(now);
+  if (failure_detector_) check_devices(now);
   end_back_offs(now);
-  const TimePoint wake = std::min(scheduler_->plan(now, *this), cluster_.load_back_off.next_end());
-  return health_ ? std::min(wake, health_->next_check()) : wake;
+  const TimePoint wake = std::min(policy_->plan(now, *this), cluster_.load_back_off.next_end());
+  return failure_detector_ ? std::min(wake, failure_detector_->next_check()) : wake;
 }
 
 // ---- Proposals ----
@@ -408,11 +409,11 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   turn_now_ = now;
   if (outcome.status != OutcomeStatus::kLost) {
     on_heard(action.device, now);
-    if (health_) health_->on_report(action.device, std::max(outcome.end, outcome.output_end), now);
+    if (failure_detector_) failure_detector_->on_report(action.device, std::max(outcome.end, outcome.output_end), now);
   }
   const bool failed = outcome.status == OutcomeStatus::kFailed;
-  if (health_ && (outcome.done() || failed) && action.type != ActionType::kUnload) {
-    health_->on_result(action.device, action.type, action.model, failed, now);
+  if (failure_detector_ && (outcome.done() || failed) && action.type != ActionType::kUnload) {
+    failure_detector_->on_result(action.device, action.type, action.model, failed, now);
   }
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
@@ -425,7 +426,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
     }
   }
   if (failed && action.type == ActionType::kLoad) cluster_.load_back_off.on_failure(action.device, action.model, now);
-  scheduler_->on_outcome(action, outcome, now);
+  policy_->on_outcome(action, outcome, now);
   if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
   if (action.type == ActionType::kInfer) unload_set_aside(action.device, action.model);
   if (action.type == ActionType::kInfer) infer_over(action, outcome, now);
@@ -474,7 +475,7 @@ void Controller::exec_failed(const Action& action, TimePoint now) {
   if (own.up()) --cluster_.copies[action.model.value()];
   own.put_aside(action.model);
   cluster_.load_back_off.on_failure(own.id(), action.model, now);
-  scheduler_->on_device_changed(own.id(), now);
+  policy_->on_device_changed(own.id(), now);
 }
 
 // Once nothing that was sent needs it any more.
@@ -484,7 +485,7 @@ void Controller::unload_set_aside(DeviceId device, ModelId model) {
 }
 
 void Controller::end_back_offs(TimePoint now) {
-  for (const DeviceId device : cluster_.load_back_off.take_ended(now)) scheduler_->on_device_changed(device, now);
+  for (const DeviceId device : cluster_.load_back_off.take_ended(now)) policy_->on_device_changed(device, now);
 }
 
 void Controller::unload_over(const Action& action, const Outcome& outcome) {
@@ -503,9 +504,9 @@ void Controller::exec_over(const Action& action, const Outcome& outcome) {
   const uint32_t size = batch_index(action.model, action.batch_size);
   cluster_.estimator.record_exec(action.device, action.model, action.bucket, size, outcome.duration);
   fair_share_.on_exec(action, outcome.duration);
-  if (!health_) return;
+  if (!failure_detector_) return;
   const Duration seed = cluster_.model(action.model).buckets[action.bucket.value()].seed_exec[size];
-  health_->on_exec(action.device, seed, outcome.duration, outcome.end);
+  failure_detector_->on_exec(action.device, seed, outcome.duration, outcome.end);
 }
 
 void Controller::infer_over(const Action& action, const Outcome& outcome, TimePoint now) {
@@ -573,7 +574,7 @@ void Controller::enqueue(Tracked& tracked, TimePoint now) {
   tracked.queued = true;
   ++queued_;
   tracked.work = fair_share_.on_waiting(tracked.request);
-  scheduler_->on_request(tracked.request, now);
+  policy_->on_request(tracked.request, now);
 }
 
 void Controller::dequeue(Tracked& tracked) {
@@ -601,7 +602,7 @@ bool Controller::make_room(const Tracked& newcomer, TimePoint now) {
   for (const QueueShares::Entry& entry : evicted_) {
     Tracked& evicted = tracked(RequestId(entry.id));
     evicted.evicted = true;
-    scheduler_->on_withdrawn(evicted.request, now);
+    policy_->on_withdrawn(evicted.request, now);
     complete_refused(RequestId(entry.id), Refusal::kOverload, TimePoint(), now);
   }
   return true;
@@ -632,7 +633,7 @@ void Controller::withdraw_all(const std::function<bool(const Request&)>& which, 
   });
   std::ranges::sort(withdrawn, {}, &Request::sequence);
   for (const Request& request : withdrawn) {
-    scheduler_->on_withdrawn(request, now);
+    policy_->on_withdrawn(request, now);
     complete_refused(request.id, reason, TimePoint(), now);
   }
 }

@@ -21,9 +21,9 @@
 #include "base/time.h"
 #include "controller/action_table.h"
 #include "controller/cluster.h"
+#include "controller/failure_detector.h"
 #include "controller/fair_share.h"
-#include "controller/health.h"
-#include "controller/scheduler.h"
+#include "controller/policy.h"
 #include "core/observer.h"
 #include "core/ports.h"
 #include "core/queue_shares.h"
@@ -44,15 +44,15 @@ struct ControllerOptions {
   LoadBackOffOptions load_back_off;
   // None: devices are taken to be well. With it, turn() finds those that are not, and
   // observers hear of it.
-  std::optional<HealthOptions> health;
+  std::optional<FailureDetectorOptions> health;
 };
 
 class Controller : private Dispatcher {
  public:
-  using SchedulerFactory = std::function<std::unique_ptr<Scheduler>(const Cluster&)>;
+  using PolicyFactory = std::function<std::unique_ptr<Policy>(const Cluster&)>;
 
   // All references outlive the controller.
-  Controller(const ControllerOptions& options, const SchedulerFactory& make_scheduler, ActionSink& actions,
+  Controller(const ControllerOptions& options, const PolicyFactory& make_policy, ActionSink& actions,
              CompletionSink& completions);
   ~Controller() override;
 
@@ -66,7 +66,9 @@ class Controller : private Dispatcher {
   void join_device(DeviceId device, uint32_t page_count, std::span<const ModelId> residents, TimePoint now);
   DeviceId add_device(uint32_t page_count, TimePoint now);  // the next id, empty
   // A lost device may not join before this.
-  TimePoint may_join(DeviceId device) const { return health_ ? health_->may_join(device) : TimePoint(); }
+  TimePoint may_join(DeviceId device) const {
+    return failure_detector_ ? failure_detector_->may_join(device) : TimePoint();
+  }
   // Something was heard of the device, a heartbeat at least.
   void on_heard(DeviceId device, TimePoint now);
   // It gets no more work; once idle() it may leave.
@@ -133,7 +135,7 @@ class Controller : private Dispatcher {
   void continue_removal(ModelId model);
 
   void set_device_state(DeviceId device, DeviceState state, DeviceTrouble trouble, TimePoint now);
-  void check_health(TimePoint now);
+  void check_devices(TimePoint now);
   void device_changed(const DeviceChange& change, TimePoint now);
   // Whether a request could still be met by some device, if it were run at once.
   bool still_meetable(const Request& request, TimePoint now) const;
@@ -172,8 +174,8 @@ class Controller : private Dispatcher {
   CompletionSink& completions_;
   std::vector<Observer*> observers_;
   Cluster cluster_;
-  std::unique_ptr<Scheduler> scheduler_;
-  std::optional<Health> health_;
+  std::unique_ptr<Policy> policy_;
+  std::optional<FailureDetector> failure_detector_;
   FairShare fair_share_;
   QueueShares queue_shares_;
   std::vector<QueueShares::Entry> evicted_;  // in make_room()

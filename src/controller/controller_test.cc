@@ -13,7 +13,7 @@ TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 Duration ms(int64_t n) { return Duration::milliseconds(n); }
 
 // A policy that proposes what the test tells it to.
-class ScriptedScheduler : public Scheduler {
+class ScriptedPolicy : public Policy {
  public:
   using Script = std::function<void(Dispatcher&)>;
   void on_request(const Request& request, TimePoint) override { queued.push_back(request.id); }
@@ -52,9 +52,9 @@ class ControllerTest : public ::testing::Test {
     controller_ = std::make_unique<Controller>(
         options,
         [this](const Cluster&) {
-          auto scheduler = std::make_unique<ScriptedScheduler>();
-          scheduler_ = scheduler.get();
-          return scheduler;
+          auto policy = std::make_unique<ScriptedPolicy>();
+          policy_ = policy.get();
+          return policy;
         },
         sink_, sink_);
     controller_->add_device(4, at(0));
@@ -69,8 +69,8 @@ class ControllerTest : public ::testing::Test {
     }
   }
 
-  void propose(const ScriptedScheduler::Script& script, TimePoint now = at(0)) {
-    scheduler_->script = script;
+  void propose(const ScriptedPolicy::Script& script, TimePoint now = at(0)) {
+    policy_->script = script;
     controller_->turn(now);
   }
   Verdict load(uint32_t model, uint32_t device = 0, TimePoint now = at(0)) {
@@ -117,7 +117,7 @@ class ControllerTest : public ::testing::Test {
   const Completion& completion(uint64_t id) { return sink_.completions.at(RequestId(id)); }
 
   Sink sink_;
-  ScriptedScheduler* scheduler_ = nullptr;
+  ScriptedPolicy* policy_ = nullptr;
   std::unique_ptr<Controller> controller_;
 };
 
@@ -194,7 +194,7 @@ TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
   request(1);
   load_model();
   for (int i = 0; i < 4; ++i) {
-    ASSERT_EQ(scheduler_->queued.back(), RequestId(1));
+    ASSERT_EQ(policy_->queued.back(), RequestId(1));
     ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
     outcome(OutcomeStatus::kTooLate, at(20));
   }
@@ -298,9 +298,9 @@ TEST_F(ControllerTest, ThePolicyIsWokenWhenABackOffEnds) {
   ASSERT_EQ(load(0), Verdict::kAccepted);
   outcome(OutcomeStatus::kFailed, at(10));
   EXPECT_EQ(controller_->turn(at(10)), at(110));
-  const int changes = scheduler_->device_changes;
+  const int changes = policy_->device_changes;
   EXPECT_TRUE(controller_->turn(at(110)).is_infinite());
-  EXPECT_EQ(scheduler_->device_changes, changes + 1);
+  EXPECT_EQ(policy_->device_changes, changes + 1);
 }
 
 TEST_F(ControllerTest, WhatHasFailedIsForgottenWithModelAndDevice) {
@@ -345,7 +345,7 @@ TEST_F(ControllerTest, EvictsWhatCanWaitForWhatIsUrgent) {
   request(2, 0, at(5000));
   request(3, 0, at(60));
   EXPECT_EQ(completion(1).refusal, Refusal::kOverload);
-  EXPECT_EQ(scheduler_->queued, (std::deque{RequestId(2), RequestId(3)}));
+  EXPECT_EQ(policy_->queued, (std::deque{RequestId(2), RequestId(3)}));
   request(4, 0, at(50));
   EXPECT_EQ(completion(2).refusal, Refusal::kOverload);
   request(5, 0, at(60));
@@ -432,11 +432,11 @@ TEST_F(ControllerTest, WhatALostDeviceHadIsPlannedAgainOrRefusedAtOnce) {
   request(2, 0, at(24));  // no time is left for it
   ASSERT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2), Verdict::kAccepted);
   controller_->add_device(4, at(15));  // where it could go on
-  scheduler_->queued.clear();
+  policy_->queued.clear();
   lose();
   EXPECT_EQ(witness.statuses, (std::vector{OutcomeStatus::kDone, OutcomeStatus::kLost}));
   EXPECT_EQ(witness.states, (std::vector{DeviceState::kUp, DeviceState::kLost}));
-  EXPECT_EQ(scheduler_->queued, std::deque{RequestId(1)});
+  EXPECT_EQ(policy_->queued, std::deque{RequestId(1)});
   EXPECT_EQ(completion(2).refusal, Refusal::kWorkerLost);
   EXPECT_EQ(controller_->actions_outstanding(), 0u);
 }

@@ -1,4 +1,4 @@
-// Action and Outcome: the whole conversation between controller and worker
+// Action and Outcome: the whole session between controller and worker
 // (Clockwork, sections 4.4 and 5.2).
 //
 // The controller says what to do and in which window it may begin; the worker

@@ -22,7 +22,7 @@
 namespace foliot {
 
 // Drives one executor on an EmulationClock, as a thread of its own does in real
-// time (app/executor_thread.h).
+// time (serving/executor_thread.h).
 class EmulatedExecutor : public Waker, private EmulationClock::Alarm {
  public:
   EmulatedExecutor(EmulationClock& clock, SimulatedDevice& device) : clock_(clock), device_(device) {}

@@ -15,10 +15,10 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "platform/child_process.h"
 #include "platform/clock.h"
-#include "platform/confinement.h"
-#include "platform/courtesy.h"
+#include "process/child_process.h"
+#include "process/confinement.h"
+#include "process/periodic_yield.h"
 #include "program/package.h"
 
 namespace foliot {
@@ -49,9 +49,9 @@ std::vector<std::string> environment(CpuShare share) {
 }
 
 // One compilation, from the server's side.
-class Conversation {
+class Session {
  public:
-  Conversation(const CompileRequest& request, const CompileWatch& watch, std::set<std::string>& unconfined)
+  Session(const CompileRequest& request, const CompileWatch& watch, std::set<std::string>& unconfined)
       : request_(request), watch_(watch), unconfined_(unconfined) {}
 
   // nullopt: it starved.
@@ -133,7 +133,7 @@ void say(const CompileLine& line) {
 Status compile_as_asked(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   FOLIOT_ASSIGN_OR_RETURN(const CompileRequest request, decode_request(input));
-  std::optional<Courtesy> courtesy;
+  std::optional<PeriodicYield> courtesy;
   if (request.share != CpuShare::kWhole) courtesy.emplace();
   std::filesystem::path folder = request.model.parent_path();
   if (folder.empty()) folder = ".";
@@ -169,7 +169,7 @@ Status CompileProcess::compile(CompileRequest request, int output, const Compile
 std::optional<Status> CompileProcess::try_compile(const CompileRequest& request, int output,
                                                   const CompileWatch& watch) {
   FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, start(request, output));
-  return Conversation(request, watch, unconfined_).run(std::move(child), limits_.starved_after);
+  return Session(request, watch, unconfined_).run(std::move(child), limits_.starved_after);
 }
 
 Result<ChildProcess> CompileProcess::start(const CompileRequest& request, int output) {

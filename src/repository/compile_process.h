@@ -1,10 +1,10 @@
 // CompileProcess: compiles models in a process of its own, since a model file can
-// be anything. The process is confined (platform/confinement.h) before it opens the
+// be anything. The process is confined (process/confinement.h) before it opens the
 // file, and what it writes is checked when it is opened (program/package.h). Whatever it
 // does, the server goes on.
 //
 // One that gets less than the whole CPU, since models are served meanwhile, is a copy of
-// a process that stands by (platform/fork_server.h). One that gets what nobody else
+// a process that stands by (process/fork_server.h). One that gets what nobody else
 // wants, and so next to nothing for a while, is ended and begun again with a small share:
 // on a machine that is never idle it would take for ever. (To raise its priority instead
 // needs a right that few have.)
@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "device/device.h"
-#include "platform/fork_server.h"
+#include "process/fork_server.h"
 #include "repository/compile_dialogue.h"
 
 namespace foliot {

@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "platform/descriptor.h"
-#include "platform/fork_server.h"
+#include "process/fork_server.h"
 
 namespace foliot {
 namespace {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sched/clockwork/clockwork_scheduler.h"
-#include "sched/deferred/deferred_scheduler.h"
-#include "sched/edf/edf_scheduler.h"
-#include "sched/flex/flex_scheduler.h"
-#include "sched/foliot/foliot_scheduler.h"
+#include "policies/clockwork/clockwork_policy.h"
+#include "policies/deferred/deferred_policy.h"
+#include "policies/edf/edf_policy.h"
+#include "policies/flex/flex_policy.h"
+#include "policies/foliot/foliot_policy.h"
 #include "sim/fluid_estimate.h"
 
 namespace foliot {
@@ -238,21 +238,21 @@ TEST(ClairvoyantBoundTest, NoPlanIsBetter) {
 
 struct NamedPolicy {
   const char* name;
-  Controller::SchedulerFactory make;
+  Controller::PolicyFactory make;
 };
 
 std::vector<NamedPolicy> policies() {
-  return {{"foliot", [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster); }},
-          {"clockwork", [](const Cluster& cluster) { return clockwork::make_clockwork_scheduler(cluster); }},
-          {"edf", [](const Cluster& cluster) { return edf::make_edf_scheduler(cluster); }},
-          {"flex", [](const Cluster& cluster) { return flex::make_flex_scheduler(cluster); }},
-          {"deferred", [](const Cluster& cluster) { return deferred::make_deferred_scheduler(cluster); }}};
+  return {{"foliot", [](const Cluster& cluster) { return foliot_policy::make_foliot_policy(cluster); }},
+          {"clockwork", [](const Cluster& cluster) { return clockwork::make_clockwork_policy(cluster); }},
+          {"edf", [](const Cluster& cluster) { return edf::make_edf_policy(cluster); }},
+          {"flex", [](const Cluster& cluster) { return flex::make_flex_policy(cluster); }},
+          {"deferred", [](const Cluster& cluster) { return deferred::make_deferred_policy(cluster); }}};
 }
 
 // With the defaults for links and noise.
 SimulationReport played(SimulationOptions options, const NamedPolicy& policy, const Workload& workload) {
   options.policy = policy.name;
-  options.make_scheduler = policy.make;
+  options.make_policy = policy.make;
   auto report = simulate(options, workload, ProfileTable::v100());
   EXPECT_TRUE(report.ok()) << report.status().message();
   return std::move(report).value();

@@ -1,5 +1,5 @@
 // ExecutorDriver: drives one executor in virtual time, as a thread of its own does
-// in real time (app/executor_thread.h).
+// in real time (serving/executor_thread.h).
 #ifndef FOLIOT_SIM_EXECUTOR_DRIVER_H_
 #define FOLIOT_SIM_EXECUTOR_DRIVER_H_
 

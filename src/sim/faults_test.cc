@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "sched/foliot/foliot_scheduler.h"
+#include "policies/foliot/foliot_policy.h"
 #include "sim/simulation.h"
 
 namespace foliot {
@@ -19,7 +19,7 @@ SimulationReport run(std::vector<Fault> faults, RandomFaults random = {}, uint64
   const Workload workload{.groups = {{.name = "resnet50", .profile = "resnet50", .count = 8, .slo = ms(100)}},
                           .streams = {{.name = "users", .models = {}, .arrivals = {.rate = rate}}}};
   SimulationOptions options{.policy = "foliot",
-                            .make_scheduler = [](const Cluster& c) { return foliot_policy::make_foliot_scheduler(c); },
+                            .make_policy = [](const Cluster& c) { return foliot_policy::make_foliot_policy(c); },
                             .controller = {},
                             .devices = 4,
                             .page_cache_bytes = uint64_t{32} * (16 << 20),

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/random.h"
-#include "sched/foliot/foliot_scheduler.h"
+#include "policies/foliot/foliot_policy.h"
 #include "sim/virtual_cluster.h"
 #include "workload/profile_table.h"
 
@@ -35,7 +35,7 @@ class FloodedCluster {
         end_(TimePoint() + Duration::seconds(flood.lasts)),
         cluster_(
             loop_, {.pages_per_device = 14, .controller = {}},
-            [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster); },
+            [](const Cluster& cluster) { return foliot_policy::make_foliot_policy(cluster); },
             [this](const Completion& completion) { on_completion(completion); }) {
     for (uint32_t id = 0; id < 2; ++id) {
       cluster_.add_model(make_model_info(*ProfileTable::v100().find("resnet50"), ModelId(id),

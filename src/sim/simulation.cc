@@ -81,7 +81,7 @@ class Simulation {
                   .link = options.link,
                   .link_jitter = options.link_jitter,
                   .controller = options.controller},
-                 options.make_scheduler, [this](const Completion& completion) { on_completion(completion); }),
+                 options.make_policy, [this](const Completion& completion) { on_completion(completion); }),
         meter_({.devices = options.devices,
                 .warm_up = options.warm_up,
                 .duration = options.duration,

@@ -24,7 +24,7 @@ namespace foliot {
 
 struct SimulationOptions {
   std::string policy;  // what the report calls it
-  Controller::SchedulerFactory make_scheduler;
+  Controller::PolicyFactory make_policy;
   ControllerOptions controller;
 
   uint32_t devices = 1;

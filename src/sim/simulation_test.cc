@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "sched/clockwork/clockwork_scheduler.h"
+#include "policies/clockwork/clockwork_policy.h"
 
 namespace foliot {
 namespace {
 
 SimulationOptions clockwork_options() {
   return {.policy = "clockwork",
-          .make_scheduler = [](const Cluster& cluster) { return clockwork::make_clockwork_scheduler(cluster); },
+          .make_policy = [](const Cluster& cluster) { return clockwork::make_clockwork_policy(cluster); },
           .controller = {},
           .duration = Duration::seconds(10)};
 }

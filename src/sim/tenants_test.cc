@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <ostream>
 
-#include "sched/clockwork/clockwork_scheduler.h"
-#include "sched/edf/edf_scheduler.h"
-#include "sched/foliot/foliot_scheduler.h"
+#include "policies/clockwork/clockwork_policy.h"
+#include "policies/edf/edf_policy.h"
+#include "policies/foliot/foliot_policy.h"
 #include "sim/simulation.h"
 
 namespace foliot {
@@ -15,15 +15,15 @@ namespace {
 
 constexpr auto ms = [](int64_t n) { return Duration::milliseconds(n); };
 
-struct Policy {
+struct RegisteredPolicy {
   const char* name;
-  Controller::SchedulerFactory make;
+  Controller::PolicyFactory make;
 };
-std::ostream& operator<<(std::ostream& out, const Policy& policy) { return out << policy.name; }
+std::ostream& operator<<(std::ostream& out, const RegisteredPolicy& policy) { return out << policy.name; }
 
-const Policy kClockwork{"clockwork", [](const Cluster& c) { return clockwork::make_clockwork_scheduler(c); }};
-const Policy kEdf{"edf", [](const Cluster& c) { return edf::make_edf_scheduler(c); }};
-const Policy kFoliot{"foliot", [](const Cluster& c) { return foliot_policy::make_foliot_scheduler(c); }};
+const RegisteredPolicy kClockwork{"clockwork", [](const Cluster& c) { return clockwork::make_clockwork_policy(c); }};
+const RegisteredPolicy kEdf{"edf", [](const Cluster& c) { return edf::make_edf_policy(c); }};
+const RegisteredPolicy kFoliot{"foliot", [](const Cluster& c) { return foliot_policy::make_foliot_policy(c); }};
 
 Stream stream(std::string tenant, double rate, uint32_t weight = 1, std::vector<std::string> models = {}) {
   Stream stream{.name = tenant, .models = std::move(models), .arrivals = {.rate = rate}};
@@ -34,7 +34,8 @@ Stream stream(std::string tenant, double rate, uint32_t weight = 1, std::vector<
 
 // Two ResNet-50 (V100), "one" and "two", on one device: it serves 1,021/s of one of them
 // in full batches.
-SimulationReport run(const Policy& policy, std::vector<Stream> streams, bool tenants = true, uint32_t devices = 1) {
+SimulationReport run(const RegisteredPolicy& policy, std::vector<Stream> streams, bool tenants = true,
+                     uint32_t devices = 1) {
   for (Stream& stream : streams) {
     if (!tenants) stream.tenant.clear();
   }
@@ -42,7 +43,7 @@ SimulationReport run(const Policy& policy, std::vector<Stream> streams, bool ten
                                      {.name = "two", .profile = "resnet50", .slo = ms(100)}},
                           .streams = std::move(streams)};
   auto report = simulate({.policy = policy.name,
-                          .make_scheduler = policy.make,
+                          .make_policy = policy.make,
                           .controller = {},
                           .devices = devices,
                           .duration = Duration::seconds(10),
@@ -62,7 +63,7 @@ double goodput(const SimulationReport& report, size_t tenant) {
   return static_cast<double>(report.tenants[tenant].good) / report.measured.to_seconds();
 }
 
-class TenantsTest : public ::testing::TestWithParam<Policy> {};
+class TenantsTest : public ::testing::TestWithParam<RegisteredPolicy> {};
 
 TEST_P(TenantsTest, AModestTenantKeepsItsShare) {
   const double all = run(GetParam(), {stream("greedy", 5000)}).goodput();

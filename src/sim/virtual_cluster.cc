@@ -5,14 +5,14 @@
 namespace foliot {
 
 VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& options,
-                               const Controller::SchedulerFactory& make_scheduler, OnCompletion on_completion)
+                               const Controller::PolicyFactory& make_policy, OnCompletion on_completion)
     : loop_(loop),
       options_(options),
       on_completion_(std::move(on_completion)),
       random_(options.seed),
       checker_(
           {.returns_max = options.controller.returns_max, .load_back_off = options.controller.load_back_off.first}),
-      controller_(options.controller, make_scheduler, *this, *this) {
+      controller_(options.controller, make_policy, *this, *this) {
   controller_.add_observer(checker_);
   controller_.add_observer(hash_);
   controller_.add_observer(*this);

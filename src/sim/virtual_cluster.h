@@ -41,8 +41,8 @@ class VirtualCluster : private CompletionSink,
  public:
   using OnCompletion = std::function<void(const Completion&)>;
 
-  VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& options,
-                 const Controller::SchedulerFactory& make_scheduler, OnCompletion on_completion = {});
+  VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& options, const Controller::PolicyFactory& make_policy,
+                 OnCompletion on_completion = {});
   ~VirtualCluster() override;
 
   void add_model(std::shared_ptr<const ModelInfo> model);

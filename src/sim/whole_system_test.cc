@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sched/foliot/foliot_scheduler.h"
+#include "policies/foliot/foliot_policy.h"
 #include "sim/virtual_cluster.h"
 
 namespace foliot {
 namespace {
 
-Controller::SchedulerFactory policy() {
-  return [](const Cluster& cluster) { return foliot_policy::make_foliot_scheduler(cluster); };
+Controller::PolicyFactory policy() {
+  return [](const Cluster& cluster) { return foliot_policy::make_foliot_policy(cluster); };
 }
 
 // Ids in no order of arrival, as those of front ends: odd, so all are different.

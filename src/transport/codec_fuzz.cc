@@ -21,7 +21,7 @@ Status read_twice(const Frame& frame) {
   return Status();
 }
 
-class Listener : public Conversation {
+class Listener : public Session {
  public:
   Status on_frame(const Frame& frame, TimePoint /*now*/) override {
     switch (frame.type) {
@@ -56,10 +56,10 @@ class Listener : public Conversation {
   void on_close(const Status& /*reason*/, TimePoint /*now*/) override {}
 };
 
-class Open : public Host, public ConnectionDriver {
+class Open : public ConnectionHandler, public ConnectionDriver {
  public:
-  Result<std::unique_ptr<Conversation>> on_open(Connection&, Role, TimePoint) override {
-    return std::unique_ptr<Conversation>(std::make_unique<Listener>());
+  Result<std::unique_ptr<Session>> on_open(Connection&, Role, TimePoint) override {
+    return std::unique_ptr<Session>(std::make_unique<Listener>());
   }
   void on_no_greeting(const std::string&, const Status&) override {}
   void on_unsent(Connection&) override {}

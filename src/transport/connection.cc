@@ -53,7 +53,8 @@ Status read_greeting(std::span<const std::byte> bytes, Role& role) {
 
 }  // namespace
 
-Connection::Connection(const ConnectionOptions& options, ConnectionEnds ends, Host& host, ConnectionDriver& driver)
+Connection::Connection(const ConnectionOptions& options, ConnectionEnds ends, ConnectionHandler& host,
+                       ConnectionDriver& driver)
     : options_(options), ends_(std::move(ends)), host_(host), driver_(driver), received_(kReceiveBytesMin) {
   put_greeting(options.role, unsent_);
 }
@@ -74,8 +75,8 @@ Status Connection::received(size_t bytes, TimePoint now) {
   // What fills all the room is a stream: take more of it at a time.
   const bool filled = bytes == received_.size() - end_;
   end_ += bytes;
-  if (!conversation_) FOLIOT_RETURN_IF_ERROR(open(now));
-  if (conversation_) FOLIOT_RETURN_IF_ERROR(handle_frames(now));
+  if (!session_) FOLIOT_RETURN_IF_ERROR(open(now));
+  if (session_) FOLIOT_RETURN_IF_ERROR(handle_frames(now));
   if (begin_ == end_) {
     begin_ = end_ = 0;
     if (filled && received_.size() < kStreamBytes) received_.resize(received_.size() * 2);
@@ -91,7 +92,7 @@ Status Connection::open(TimePoint now) {
   Role role = Role::kController;
   FOLIOT_RETURN_IF_ERROR(read_greeting(std::span(received_).subspan(begin_, kGreetingBytes), role));
   begin_ += kGreetingBytes;
-  FOLIOT_ASSIGN_OR_RETURN(conversation_, host_.on_open(*this, role, now));
+  FOLIOT_ASSIGN_OR_RETURN(session_, host_.on_open(*this, role, now));
   return Status();
 }
 
@@ -110,7 +111,7 @@ Status Connection::handle_frames(TimePoint now) {
     if (type > static_cast<uint8_t>(kMessageTypeLast)) {
       return Status::invalid_argument(fmt::format("a frame of unknown type {}", type));
     }
-    FOLIOT_RETURN_IF_ERROR(conversation_->on_frame({static_cast<MessageType>(type), content.subspan(1)}, now));
+    FOLIOT_RETURN_IF_ERROR(session_->on_frame({static_cast<MessageType>(type), content.subspan(1)}, now));
   }
   return hung_up_;
 }
@@ -141,10 +142,10 @@ Status Connection::check() const {
 void Connection::close(const Status& reason, bool tell_peer, TimePoint now) {
   FOLIOT_CHECK(!closed_);
   closed_ = true;
-  if (!conversation_) return host_.on_no_greeting(ends_.peer, reason);
+  if (!session_) return host_.on_no_greeting(ends_.peer, reason);
   if (tell_peer) encode(Goodbye{reason.ok() ? "it has stopped" : reason.message()}, unsent_);
-  conversation_->on_close(reason, now);
-  conversation_.reset();
+  session_->on_close(reason, now);
+  session_.reset();
 }
 
 }  // namespace foliot

@@ -3,7 +3,7 @@
 // no sockets: transport/link_loop.h drives it over TCP, and a test or a simulator
 // can carry the bytes itself.
 //
-//   peer's bytes -> space(), received() -> Conversation::on_frame()
+//   peer's bytes -> space(), received() -> Session::on_frame()
 //   send()       -> unsent(), sent()    -> peer's bytes
 //
 // Greeting: each side first sends eight bytes (magic, version, role), so that two
@@ -37,22 +37,22 @@ namespace foliot {
 class Connection;
 
 // What one side says and hears on one connection, once both have greeted.
-class Conversation {
+class Session {
  public:
-  virtual ~Conversation() = default;
+  virtual ~Session() = default;
   // An error ends the connection; the peer is told its message.
   virtual Status on_frame(const Frame& frame, TimePoint now) = 0;
-  // The connection is over; nothing can be sent any more, and the conversation is
+  // The connection is over; nothing can be sent any more, and the session is
   // destroyed after this. `reason` is ok if this side has stopped.
   virtual void on_close(const Status& reason, TimePoint now) = 0;
 };
 
 // Whoever has connections. None of the calls may block.
-class Host {
+class ConnectionHandler {
  public:
-  virtual ~Host() = default;
+  virtual ~ConnectionHandler() = default;
   // The peer has greeted. Errors: it is not wanted here.
-  virtual Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role peer, TimePoint now) = 0;
+  virtual Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) = 0;
   // A connection ended before on_open().
   virtual void on_no_greeting(const std::string& peer, const Status& reason) = 0;
 };
@@ -83,9 +83,9 @@ struct ConnectionEnds {
 class Connection {
  public:
   // `host` and `driver` outlive the connection.
-  Connection(const ConnectionOptions& options, ConnectionEnds ends, Host& host, ConnectionDriver& driver);
+  Connection(const ConnectionOptions& options, ConnectionEnds ends, ConnectionHandler& host, ConnectionDriver& driver);
   // With a peer that came.
-  Connection(const ConnectionOptions& options, std::string peer, Host& host, ConnectionDriver& driver)
+  Connection(const ConnectionOptions& options, std::string peer, ConnectionHandler& host, ConnectionDriver& driver)
       : Connection(options, ConnectionEnds{std::move(peer), {}, {}}, host, driver) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -93,7 +93,7 @@ class Connection {
   const std::string& peer() const { return ends_.peer; }
   const ConnectionEnds& ends() const { return ends_; }
 
-  // ---- For the conversation ----
+  // ---- For the session ----
 
   // Appends a frame to what is unsent. A peer that lets too much pile up is
   // closed at the end of the turn.
@@ -118,14 +118,14 @@ class Connection {
 
   std::span<const std::byte> unsent() const { return std::span(unsent_).subspan(sent_); }
   void sent(size_t bytes);
-  bool greeted() const { return conversation_ != nullptr; }
+  bool greeted() const { return session_ != nullptr; }
   // Memory for what has come.
   size_t received_bytes() const { return received_.size(); }
   // Errors: it must be closed, for this reason: hang_up(), or kResourceExhausted if
   // the peer does not take what it is sent.
   Status check() const;
 
-  // Ends the conversation. Unless the peer closed first, it is told why: unsent()
+  // Ends the session. Unless the peer closed first, it is told why: unsent()
   // then holds the rest.
   void close(const Status& reason, bool tell_peer, TimePoint now);
 
@@ -135,10 +135,10 @@ class Connection {
 
   const ConnectionOptions options_;
   const ConnectionEnds ends_;
-  Host& host_;
+  ConnectionHandler& host_;
   ConnectionDriver& driver_;
-  std::unique_ptr<Conversation> conversation_;  // once the peer has greeted
-  Status hung_up_;                              // ok: it has not been
+  std::unique_ptr<Session> session_;  // once the peer has greeted
+  Status hung_up_;                    // ok: it has not been
   bool closed_ = false;
 
   WireBytes received_;  // [begin_, end_) has not been handled yet

@@ -10,17 +10,17 @@ namespace foliot {
 namespace {
 
 // One side: remembers what it hears.
-class Side : public Host, public ConnectionDriver {
+class Side : public ConnectionHandler, public ConnectionDriver {
  public:
   explicit Side(Role role, ConnectionOptions options = {}) : role_(role) {
     options.role = role;
     connection.emplace(options, "peer", *this, *this);
   }
 
-  Result<std::unique_ptr<Conversation>> on_open(Connection&, Role peer, TimePoint) override {
+  Result<std::unique_ptr<Session>> on_open(Connection&, Role peer, TimePoint) override {
     if (peer == role_) return Status::invalid_argument("not another one");
     peer_role = peer;
-    return std::unique_ptr<Conversation>(std::make_unique<Talk>(*this));
+    return std::unique_ptr<Session>(std::make_unique<Talk>(*this));
   }
   void on_no_greeting(const std::string&, const Status& reason) override { closed = reason; }
   void on_unsent(Connection&) override { ++unsent_calls; }
@@ -50,7 +50,7 @@ class Side : public Host, public ConnectionDriver {
   int unsent_calls = 0;
 
  private:
-  class Talk : public Conversation {
+  class Talk : public Session {
    public:
     explicit Talk(Side& side) : side_(side) {}
     Status on_frame(const Frame& frame, TimePoint) override {

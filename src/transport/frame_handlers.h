@@ -1,4 +1,4 @@
-// What every conversation does with the frames that may come on any link.
+// What every session does with the frames that may come on any link.
 #ifndef FOLIOT_TRANSPORT_FRAME_HANDLERS_H_
 #define FOLIOT_TRANSPORT_FRAME_HANDLERS_H_
 

@@ -69,7 +69,7 @@ std::chrono::steady_clock::time_point to_steady(TimePoint instant) {
 
 class LinkLoop::Loop : private ConnectionDriver {
  public:
-  Loop(const LinkLoopOptions& options, LinkHost& host)
+  Loop(const LinkLoopOptions& options, LinkHandler& host)
       : options_(options),
         host_(host),
         acceptor_(context_),
@@ -171,7 +171,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   void on_unsent(Connection& connection) override;
 
   const LinkLoopOptions options_;
-  LinkHost& host_;
+  LinkHandler& host_;
   asio::io_context context_{1};  // one thread
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;
@@ -575,7 +575,7 @@ bool LinkLoop::Loop::end_turn() {
   return false;
 }
 
-LinkLoop::LinkLoop(const LinkLoopOptions& options, LinkHost& host) : loop_(std::make_unique<Loop>(options, host)) {}
+LinkLoop::LinkLoop(const LinkLoopOptions& options, LinkHandler& host) : loop_(std::make_unique<Loop>(options, host)) {}
 LinkLoop::~LinkLoop() = default;
 
 Result<uint16_t> LinkLoop::listen(const std::string& address) { return loop_->listen(address); }

@@ -3,7 +3,7 @@
 // cost one thread.
 //
 // The loop works in turns: it reads the sockets that are ready, a bounded number of
-// them, handing frames to their conversations; ends the turn; and writes what was
+// them, handing frames to their sessions; ends the turn; and writes what was
 // sent meanwhile, one system call for each connection. Then it sleeps until there
 // is something to read or the instant that the turn's end named.
 //
@@ -34,7 +34,7 @@
 
 namespace foliot {
 
-class LinkHost : public Host {
+class LinkHandler : public ConnectionHandler {
  public:
   // Ends a turn, even one without frames. Returns when the next turn begins at the
   // latest.
@@ -64,7 +64,7 @@ struct LinkLoopOptions {
 class LinkLoop {
  public:
   // `host` outlives the loop.
-  LinkLoop(const LinkLoopOptions& options, LinkHost& host);
+  LinkLoop(const LinkLoopOptions& options, LinkHandler& host);
   ~LinkLoop();
 
   // Addresses are HOST:PORT. Returns the port, which the system chooses where it is

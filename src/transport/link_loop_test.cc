@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 // A loop on a thread of its own; remembers what it hears, and says what it is told
 // to whoever greets.
-class Side : public LinkHost {
+class Side : public LinkHandler {
  public:
   explicit Side(LinkLoopOptions options, std::string speech = "") : speech_(std::move(speech)), loop_(options, *this) {}
   ~Side() override { stop(); }
@@ -54,9 +54,9 @@ class Side : public LinkHost {
     return heard_[taken_++];
   }
 
-  Result<std::unique_ptr<Conversation>> on_open(Connection& connection, Role, TimePoint) override {
+  Result<std::unique_ptr<Session>> on_open(Connection& connection, Role, TimePoint) override {
     if (!speech_.empty()) connection.send(Goodbye{speech_});
-    return std::unique_ptr<Conversation>(std::make_unique<Talk>(*this));
+    return std::unique_ptr<Session>(std::make_unique<Talk>(*this));
   }
   void on_no_greeting(const std::string&, const Status& reason) override { hear(reason.message()); }
   TimePoint on_turn_end(TimePoint now) override {
@@ -76,7 +76,7 @@ class Side : public LinkHost {
   }
 
  private:
-  class Talk : public Conversation {
+  class Talk : public Session {
    public:
     explicit Talk(Side& side) : side_(side) {}
     Status on_frame(const Frame& frame, TimePoint) override {

@@ -17,7 +17,7 @@ std::vector<std::filesystem::path> paths_of(const TlsFiles& files) {
 }
 
 WatchedFiles reload(std::vector<std::filesystem::path> files, const std::string& what, std::function<Status()> read,
-                    Journal& log) {
+                    Logger& log) {
   const auto on_change = [what, read = std::move(read), &log] {
     const Status status = read();
     if (status.ok()) return log.write(Severity::kInfo, fmt::format("the {} was replaced", what));
@@ -70,14 +70,14 @@ void add_key_flags(CLI::App& app, AccessFlags& flags) {
       ->type_name("FILE");
 }
 
-std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Journal& log) {
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Logger& log) {
   return reloads(flags,
                  {.use_keys = [&](std::shared_ptr<const KeyRing> keys) { frontend.use_keys(std::move(keys)); },
                   .use_tls = [&](const TlsIdentity& identity) { return frontend.use_tls(identity); }},
                  log);
 }
 
-std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& user, Journal& log) {
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& user, Logger& log) {
   std::vector<WatchedFiles> watched;
   if (!flags.keys.empty()) {
     const auto read = [file = flags.keys, use = user.use_keys]() -> Status {
@@ -97,7 +97,7 @@ std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& us
   return watched;
 }
 
-std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Journal& log) {
+std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Logger& log) {
   if (files.certificate.empty()) return {};
   const auto read = [files, &loop]() -> Status {
     FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(files));
@@ -121,7 +121,7 @@ Result<Access> read_access(const AccessFlags& flags) {
   return access;
 }
 
-Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend) {
+Status open_access(const AccessFlags& flags, Logger& log, FrontendOptions& frontend) {
   FOLIOT_ASSIGN_OR_RETURN(Access access, read_access(flags));
   frontend.tls = std::move(access.tls);
   frontend.keys = std::move(access.keys);

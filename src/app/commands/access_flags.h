@@ -12,10 +12,10 @@
 #include "access/key_ring.h"
 #include "access/tls.h"
 #include "access/tls_session.h"
-#include "app/file_watch.h"
 #include "base/status.h"
 #include "frontend/frontend.h"
-#include "journal/journal.h"
+#include "logging/logger.h"
+#include "serving/file_watch.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -43,7 +43,7 @@ struct Access {
 Result<Access> read_access(const AccessFlags& flags);
 // Who is turned away is written to `log`, which outlives the front end. Errors: as
 // read_access().
-Status open_access(const AccessFlags& flags, Journal& log, FrontendOptions& frontend);
+Status open_access(const AccessFlags& flags, Logger& log, FrontendOptions& frontend);
 
 // What takes new keys and certificates. Any thread.
 struct AccessUser {
@@ -52,9 +52,9 @@ struct AccessUser {
 };
 // Reads the files again where they change; what cannot be used is logged, and what was
 // there before stays. All references outlive the watch.
-std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& user, Journal& log);
-std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Journal& log);
-std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Journal& log);
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& user, Logger& log);
+std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Logger& log);
+std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Logger& log);
 // How often it is looked at whether they have changed.
 inline constexpr Duration kReloadInterval = Duration::seconds(5);
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "app/cluster/request_load.h"
 #include "app/commands/access_flags.h"
 #include "app/commands/flags.h"
 #include "base/units.h"
+#include "emulation/request_load.h"
 #include "transport/link_loop.h"
 
 namespace foliot {

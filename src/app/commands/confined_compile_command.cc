@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "device/cpu/cpu_device.h"
-#include "platform/fork_server.h"
+#include "process/fork_server.h"
 #include "repository/compile_process.h"
 
 namespace foliot {

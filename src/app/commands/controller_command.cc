@@ -13,16 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include "app/cluster/controller_service.h"
 #include "app/commands/access_flags.h"
 #include "app/commands/flags.h"
-#include "app/commands/journal_flags.h"
+#include "app/commands/logger_flags.h"
 #include "app/commands/observation.h"
 #include "app/commands/stop_signals.h"
-#include "app/schedulers.h"
+#include "cluster/controller_service.h"
 #include "metrics/controller_metrics.h"
 #include "platform/clock.h"
 #include "platform/thread.h"
+#include "policies/registry.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -31,14 +31,14 @@ namespace {
 struct ControllerFlags {
   std::string listen = "127.0.0.1:8100";
   std::string scheduler = "foliot";
-  ControllerOptions controller{.health = HealthOptions()};
+  ControllerOptions controller{.health = FailureDetectorOptions()};
   Duration drain_timeout = Duration::seconds(30);
   ObservationFlags observation;
   TlsFiles tls;
-  JournalOptions log{.part = "controller"};
+  LoggerOptions log{.part = "controller"};
 };
 
-// Before executors (app/executor_thread.h), where the process may: everybody waits for
+// Before executors (serving/executor_thread.h), where the process may: everybody waits for
 // this one thread.
 constexpr int kNice = -15;
 
@@ -64,8 +64,8 @@ void observe(ControllerService& service, const ObservationFlags& flags, Controll
 
 Status run(const ControllerFlags& flags) {
   StopSignals signals;
-  Journal log(flags.log, standard_error());
-  FOLIOT_ASSIGN_OR_RETURN(const Policy policy, find_policy(flags.scheduler));
+  Logger log(flags.log, standard_error());
+  FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(flags.scheduler));
   ControllerMetrics metrics;
   FOLIOT_ASSIGN_OR_RETURN(const auto observation,
                           Observation::open(
@@ -122,7 +122,7 @@ void add_controller_command(CLI::App& app, int& exit_code) {
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what runs when stopping");
   add_observation_flags(*command, flags->observation, "--listen");
   add_link_tls_flags(*command, flags->tls);
-  add_journal_flags(*command, flags->log);
+  add_logger_flags(*command, flags->log);
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot controller: {}\n", status.message());

@@ -12,8 +12,8 @@
 
 #include "app/commands/flags.h"
 #include "app/commands/progress_bar.h"
-#include "app/experiments/experiment.h"
-#include "app/schedulers.h"
+#include "experiments/experiment.h"
+#include "policies/registry.h"
 
 namespace foliot {
 namespace {
@@ -46,12 +46,13 @@ std::vector<std::string> names_of_experiments() {
   return names;
 }
 
-Result<std::vector<Policy>> chosen_policies(const Experiment& experiment, const std::vector<std::string>& schedulers) {
+Result<std::vector<RegisteredPolicy>> chosen_policies(const Experiment& experiment,
+                                                      const std::vector<std::string>& schedulers) {
   std::vector<std::string> names = schedulers.empty() ? experiment.policies : schedulers;
   if (names.empty()) names = policy_names();
-  std::vector<Policy> chosen;
+  std::vector<RegisteredPolicy> chosen;
   for (const std::string& name : names) {
-    FOLIOT_ASSIGN_OR_RETURN(Policy policy, find_policy(name));
+    FOLIOT_ASSIGN_OR_RETURN(RegisteredPolicy policy, find_policy(name));
     chosen.push_back(std::move(policy));
   }
   return chosen;

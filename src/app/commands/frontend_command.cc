@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "app/cluster/frontend_link.h"
 #include "app/commands/access_flags.h"
 #include "app/commands/flags.h"
-#include "app/commands/journal_flags.h"
+#include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
+#include "cluster/frontend_link.h"
 #include "platform/clock.h"
 #include "platform/thread.h"
 #include "transport/link_loop.h"
@@ -33,7 +33,7 @@ struct FrontendFlags {
   FrontendOptions frontend;
   AccessFlags access;
   TlsFiles link_tls;
-  JournalOptions log{.part = "frontend"};
+  LoggerOptions log{.part = "frontend"};
   uint64_t frame_bytes_max = kDataFrameBytesMax;
   Duration drain_timeout = Duration::seconds(30);
 };
@@ -59,7 +59,7 @@ void wait_until_answered(const Frontend& frontend, Duration patience) {
 
 Status run(const FrontendFlags& flags) {
   StopSignals signals;
-  Journal log(flags.log, standard_error());
+  Logger log(flags.log, standard_error());
   FrontendOptions options = flags.frontend;
   FOLIOT_RETURN_IF_ERROR(open_access(flags.access, log, options));
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(flags.link_tls));
@@ -115,7 +115,7 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
   add_frontend_flags(*command, flags->frontend);
   add_access_flags(*command, flags->access, flags->frontend);
   add_link_tls_flags(*command, flags->link_tls);
-  add_journal_flags(*command, flags->log);
+  add_logger_flags(*command, flags->log);
   add_bytes_flag(*command, "frame-max", flags->frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout,
                     "how long to answer what is in flight when stopping");

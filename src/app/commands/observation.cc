@@ -37,11 +37,11 @@ void add_observation_flags(CLI::App& app, ObservationFlags& flags, const std::st
   add_log_flags(app, flags.log);
 }
 
-Observation::Observation(const ObservationFlags& flags, std::shared_ptr<const KeyRing> keys, Journal& log)
+Observation::Observation(const ObservationFlags& flags, std::shared_ptr<const KeyRing> keys, Logger& log)
     : flags_(flags), gate_(std::move(keys), [&log](const std::string& line) { log.write(Severity::kWarning, line); }) {}
 
 Result<std::unique_ptr<Observation>> Observation::open(const ObservationFlags& flags, const std::string& listen,
-                                                       std::function<std::string()> page, Journal& log) {
+                                                       std::function<std::string()> page, Logger& log) {
   FOLIOT_RETURN_IF_ERROR(check(flags));
   FOLIOT_ASSIGN_OR_RETURN(Access access, read_access(flags.access));
   std::unique_ptr<Observation> opened(new Observation(flags, std::move(access.keys), log));
@@ -66,7 +66,7 @@ std::string Observation::description() const {
   return server_ == nullptr ? "" : fmt::format("; metrics :{}/metrics", server_->port());
 }
 
-std::vector<WatchedFiles> Observation::watched(Journal& log) {
+std::vector<WatchedFiles> Observation::watched(Logger& log) {
   if (server_ == nullptr) return {};
   return reloads(flags_.access,
                  {.use_keys = [this](std::shared_ptr<const KeyRing> keys) { gate_.use_keys(std::move(keys)); },

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "app/commands/access_flags.h"
-#include "app/file_watch.h"
 #include "base/status.h"
 #include "frontend/gate.h"
 #include "frontend/metrics_server.h"
-#include "journal/journal.h"
+#include "logging/logger.h"
+#include "serving/file_watch.h"
 #include "trace/log_writer.h"
 #include "trace/recorder.h"
 
@@ -43,17 +43,17 @@ class Observation {
   // unless they have one. `log` outlives this. Errors: kInvalidArgument, kAlreadyExists
   // naming the flag.
   static Result<std::unique_ptr<Observation>> open(const ObservationFlags& flags, const std::string& listen,
-                                                   std::function<std::string()> page, Journal& log);
+                                                   std::function<std::string()> page, Logger& log);
 
   // Null: nothing is recorded.
   Recorder* recorder() { return recorder_.get(); }
   // "; metrics :8102/metrics", or nothing.
   std::string description() const;
   // Keys and certificates. This outlives the watch.
-  std::vector<WatchedFiles> watched(Journal& log);
+  std::vector<WatchedFiles> watched(Logger& log);
 
  private:
-  Observation(const ObservationFlags& flags, std::shared_ptr<const KeyRing> keys, Journal& log);
+  Observation(const ObservationFlags& flags, std::shared_ptr<const KeyRing> keys, Logger& log);
 
   const ObservationFlags flags_;
   Gate gate_;

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "app/local_worker.h"
 #include "base/time.h"
 #include "frontend/frontend.h"
 #include "program/package.h"
 #include "repository/compile_process.h"
 #include "repository/model_config.h"
+#include "serving/local_worker.h"
 #include "trace/log_writer.h"
 
 namespace foliot {

@@ -7,12 +7,14 @@
 #include <memory>
 
 #include "app/commands/access_flags.h"
+#include "app/commands/confined_compile_command.h"
+#include "app/commands/console_reporter.h"
 #include "app/commands/flags.h"
-#include "app/commands/journal_flags.h"
+#include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
-#include "app/schedulers.h"
-#include "app/server.h"
+#include "policies/registry.h"
+#include "serving/server.h"
 
 namespace foliot {
 namespace {
@@ -25,14 +27,15 @@ int fail(const Status& status) {
 struct ServeFlags {
   ServerOptions server;
   AccessFlags access;
-  JournalOptions log{.part = "serve"};
+  LoggerOptions log{.part = "serve"};
 };
 
 int serve(const ServeFlags& flags) {
-  Journal log(flags.log, standard_error());
+  Logger log(flags.log, standard_error());
   ServerOptions options = flags.server;
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
   StopSignals signals;
+  options.compile_command = confined_compile_command();
   options.on_failure = [&log](const std::string& line) { log.write(Severity::kError, line); };
   ConsoleReporter reporter(log);
   Server server(options);
@@ -78,7 +81,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_scheduling_flags(*command, *options);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background});
   add_log_flags(*command, options->log);
-  add_journal_flags(*command, flags->log);
+  add_logger_flags(*command, flags->log);
   command->callback([flags, &exit_code] { exit_code = serve(*flags); });
 }
 

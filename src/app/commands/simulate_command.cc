@@ -16,8 +16,8 @@
 #include "app/commands/flags.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/simulation_file.h"
-#include "app/schedulers.h"
 #include "platform/clock.h"
+#include "policies/registry.h"
 #include "sim/report_text.h"
 #include "sim/simulation.h"
 #include "trace/log_writer.h"
@@ -86,10 +86,10 @@ Status apply(const SimulateFlags& flags, SimulationFile& file) {
 
 Result<SimulationReport> run_policy(const SimulationFile& file, const std::string& name,
                                     const std::filesystem::path& log, ProgressBar& bar) {
-  const Policy policy = *find_policy(name);
+  const RegisteredPolicy policy = *find_policy(name);
   SimulationOptions options = file.options;
   options.policy = policy.name;
-  options.make_scheduler = policy.make;
+  options.make_policy = policy.make;
   std::optional<Recorder> recorder;
   if (!log.empty()) {
     FOLIOT_ASSIGN_OR_RETURN(auto writer, LogWriter::open({.folder = log / name}));
@@ -162,7 +162,7 @@ Status run_seeds(SimulationFile file, uint64_t seeds) {
       file.options.seed = first + i;
       SimulationOptions options = file.options;
       options.policy = name;
-      options.make_scheduler = find_policy(name)->make;
+      options.make_policy = find_policy(name)->make;
       FOLIOT_ASSIGN_OR_RETURN(const SimulationReport report, simulate(options, file.workload, file.profiles));
       sweep.add(report);
       bar.show(name, fmt::format("seed {}", options.seed), static_cast<double>(i) / static_cast<double>(seeds));

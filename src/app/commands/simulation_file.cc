@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "app/schedulers.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
+#include "policies/registry.h"
 #include "program/package.h"
 #include "sim/device_speeds.h"
 #include "workload/workload_file.h"

@@ -14,30 +14,30 @@
 #include <utility>
 #include <vector>
 
-#include "app/cluster/worker_link.h"
-#include "app/cluster/worker_service.h"
 #include "app/commands/access_flags.h"
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/console_reporter.h"
 #include "app/commands/flags.h"
-#include "app/commands/journal_flags.h"
+#include "app/commands/logger_flags.h"
 #include "app/commands/observation.h"
 #include "app/commands/part_flags.h"
-#include "app/commands/startup_reporter.h"
 #include "app/commands/stop_signals.h"
-#include "app/compiled_model.h"
-#include "app/local_worker.h"
-#include "app/model_host.h"
-#include "app/model_startup.h"
-#include "app/repository_service.h"
 #include "base/units.h"
+#include "cluster/worker_link.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "emulation/emulated_models.h"
+#include "emulation/worker_service.h"
 #include "metrics/worker_metrics.h"
 #include "platform/thread.h"
 #include "repository/compile_process.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
+#include "serving/compiled_model.h"
+#include "serving/local_worker.h"
+#include "serving/model_host.h"
+#include "serving/model_startup.h"
+#include "serving/repository_service.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -72,7 +72,7 @@ struct WorkerFlags {
   Duration drain_timeout = Duration::seconds(30);
   ObservationFlags observation;
   // Both:
-  JournalOptions log{.part = "worker"};
+  LoggerOptions log{.part = "worker"};
   TlsFiles tls;
   // Emulated ones:
   std::string emulate;
@@ -81,7 +81,7 @@ struct WorkerFlags {
 };
 
 Status run_emulated(const WorkerFlags& flags) {
-  Journal log(flags.log, standard_error());
+  Logger log(flags.log, standard_error());
   const uint64_t page_cache_bytes = flags.worker.page_cache_bytes.value_or(kPageCacheBytes);
   WorkerServiceOptions options{.name = flags.name,
                                .page_count = static_cast<uint32_t>(page_cache_bytes / flags.worker.page_bytes),
@@ -158,7 +158,7 @@ void observe(WorkerLink& link, const ObservationFlags& flags, WorkerMetrics& met
 }
 
 Status run_real(const WorkerFlags& flags) {
-  Journal log(flags.log, standard_error());
+  Logger log(flags.log, standard_error());
   FOLIOT_RETURN_IF_ERROR(flags.worker.check());
   WorkerMetrics metrics(WorkerMetrics::Links::kShown);
   FOLIOT_ASSIGN_OR_RETURN(const auto observation,
@@ -290,7 +290,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_worker_flags(*command, flags->worker);
   add_observation_flags(*command, flags->observation, "--data-listen");
   add_link_tls_flags(*command, flags->tls);
-  add_journal_flags(*command, flags->log);
+  add_logger_flags(*command, flags->log);
   command->add_option("--emulate", flags->emulate, "profiles of the models of an emulated worker")
       ->type_name("PROFILE");
   command->add_option("--count", flags->count, "emulated workers, each with a connection of its own")

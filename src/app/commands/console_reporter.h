@@ -1,0 +1,36 @@
+// ConsoleReporter: a StartupReporter for a person at a terminal, or for a log.
+#ifndef FOLIOT_APP_COMMANDS_CONSOLE_REPORTER_H_
+#define FOLIOT_APP_COMMANDS_CONSOLE_REPORTER_H_
+
+#include <string>
+#include <string_view>
+
+#include "app/commands/progress_bar.h"
+#include "base/time.h"
+#include "logging/logger.h"
+#include "serving/startup_reporter.h"
+
+namespace foliot {
+
+// Writes to the log, and shows people at a terminal how far it is. Progress is a line a
+// second at most.
+class ConsoleReporter : public StartupReporter {
+ public:
+  // `log` outlives this.
+  explicit ConsoleReporter(Logger& log) : log_(log) {}
+  void on_listening(std::string_view where) override;
+  void on_compiling(std::string_view model, std::string_view step, double share) override;
+  void on_model(std::string_view model, const Status& status) override;
+  void on_progress(const StartupProgress& progress) override;
+  void on_note(std::string_view note) override;
+
+ private:
+  Logger& log_;
+  ProgressBar bar_;
+  std::string compiling_;
+  TimePoint next_progress_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_APP_COMMANDS_CONSOLE_REPORTER_H_

@@ -1,0 +1,464 @@
+#include "cluster/controller_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "transport/client_ids.h"
+#include "transport/frame_handlers.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint32_t kDevicesPerWorkerMax = 64;
+constexpr uint32_t kDevicesMax = 4096;
+// Of so many turns one is also measured in processor time, which costs two system calls.
+constexpr uint64_t kProcessorTimeEvery = 5;
+
+Duration thread_processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
+}
+
+Quantiles quantiles(const Histogram& histogram) {
+  return {histogram.quantile(0.5), histogram.quantile(0.99), histogram.quantile(0.999), histogram.max()};
+}
+
+}  // namespace
+
+// ---- Conversations ----
+
+class ControllerService::WorkerSession : public Session {
+ public:
+  WorkerSession(ControllerService& service, Connection& connection, ModelRegistry::WorkerId number)
+      : service_(service), connection_(connection), number_(number) {}
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    for (const DeviceId device : devices()) service_.controller_.on_heard(device, now);
+    switch (frame.type) {
+      case MessageType::kOutcome: {
+        Outcome outcome;
+        FOLIOT_RETURN_IF_ERROR(decode(frame, outcome));
+        return service_.on_report(*this, outcome, now);
+      }
+      case MessageType::kPing: return on_ping(frame, connection_, now);
+      case MessageType::kRegistration: return on_registration(frame, now);
+      case MessageType::kOffer: return on_offer(frame);
+      case MessageType::kWithdrawal: return on_withdrawal(frame);
+      case MessageType::kLeave: {
+        Leave leave;
+        FOLIOT_RETURN_IF_ERROR(decode(frame, leave));
+        service_.on_leave(*this, now);
+        return Status();
+      }
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint now) override {
+    service_.log_gone(fmt::format("worker '{}'", about_.name), connection_, reason);
+    service_.on_worker_lost(*this, now);
+  }
+
+  template <typename Message>
+  void send(const Message& message) {
+    connection_.send(message);
+  }
+  void hang_up(const Status& reason) { connection_.hang_up(reason); }
+  // No devices until it has registered.
+  const Workers::Worker& about() const { return about_; }
+  const std::vector<DeviceId>& devices() const { return about_.devices; }
+  ModelRegistry::WorkerId number() const { return number_; }
+
+ private:
+  Status on_registration(const Frame& frame, TimePoint now) {
+    if (!devices().empty()) return Status::invalid_argument("a worker registers once");
+    Registration registration;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, registration));
+    FOLIOT_ASSIGN_OR_RETURN(const Welcome welcome, service_.register_worker(*this, registration, now));
+    about_ = {registration.worker, registration.data_address, welcome.devices};
+    connection_.send(welcome);
+    service_.tell_workers();
+    return Status();
+  }
+  Status on_offer(const Frame& frame) {
+    if (devices().empty()) return unexpected(frame);
+    Offer offer;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, offer));
+    return service_.registry_.offer(number_, std::move(offer.model));
+  }
+  Status on_withdrawal(const Frame& frame) {
+    if (devices().empty()) return unexpected(frame);
+    Withdrawal withdrawal;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, withdrawal));
+    return service_.registry_.withdraw(number_, withdrawal.model);
+  }
+
+  ControllerService& service_;
+  Connection& connection_;
+  const ModelRegistry::WorkerId number_;
+  Workers::Worker about_;
+};
+
+class ControllerService::ClientSession : public Session {
+ public:
+  ClientSession(ControllerService& service, Connection& connection) : service_(service), connection_(connection) {}
+
+  void set_number(uint16_t number) {
+    number_ = number;
+    connection_.send(Admission{number});
+  }
+  void send_models() {
+    Models models;
+    for (const auto& model : service_.controller_.cluster().models) {
+      if (model && service_.registry_.serves(model->id)) models.models.push_back(*model);
+    }
+    connection_.send(models);
+  }
+  void send_workers() { connection_.send(service_.workers()); }
+  void send(const Completion& completion) { connection_.send(completion); }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    switch (frame.type) {
+      case MessageType::kRequest: return on_request(frame, now);
+      case MessageType::kLabel: return on_label(frame);
+      case MessageType::kCancel: return on_cancel(frame, now);
+      case MessageType::kPing: return on_ping(frame, connection_, now);
+      case MessageType::kStatisticsRequest: {
+        StatisticsRequest request;
+        FOLIOT_RETURN_IF_ERROR(decode(frame, request));
+        connection_.send(service_.take_statistics(now));
+        return Status();
+      }
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  // What it asked for runs on; the answers are dropped.
+  void on_close(const Status& reason, TimePoint /*now*/) override {
+    service_.log_gone("client", connection_, reason);
+    service_.clients_[number_].session = nullptr;
+  }
+
+ private:
+  Status on_request(const Frame& frame, TimePoint now) {
+    Request request;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, request));
+    if (request.id <= last_request_ || request.id.value() > kOwnIdMax) {
+      return Status::invalid_argument(
+          fmt::format("request {} after request {}: ids must grow", request.id.value(), last_request_.value()));
+    }
+    if (label_ && label_->request != request.id) {
+      return Status::invalid_argument(
+          fmt::format("request {} after the LABEL of request {}", request.id.value(), label_->request.value()));
+    }
+    last_request_ = request.id;
+    service_.submit(number_, request, std::exchange(label_, std::nullopt), now);
+    return Status();
+  }
+  Status on_label(const Frame& frame) {
+    Label label;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, label));
+    if (label_) return Status::invalid_argument("a LABEL after another");
+    label_ = std::move(label);
+    return Status();
+  }
+  Status on_cancel(const Frame& frame, TimePoint now) {
+    Cancel cancel;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, cancel));
+    if (cancel.request.value() > kOwnIdMax) return Status::invalid_argument("there is no such request");
+    if (cancel.reason != Refusal::kCancelled && cancel.reason != Refusal::kOverload) {
+      return Status::invalid_argument(fmt::format("request {} is cancelled as '{}'; that is not a client's to say",
+                                                  cancel.request.value(), to_string(cancel.reason)));
+    }
+    service_.controller_.on_cancel(request_of(number_, cancel.request), cancel.reason, now);
+    return Status();
+  }
+
+  ControllerService& service_;
+  Connection& connection_;
+  uint16_t number_ = 0;
+  RequestId last_request_;
+  std::optional<Label> label_;  // of the request that comes next
+};
+
+// ---- Service ----
+
+ControllerService::ControllerService(const ControllerOptions& options, const Controller::PolicyFactory& make_policy,
+                                     ClockFunction clock, Log log)
+    : clock_(clock), log_(std::move(log)), controller_(options, make_policy, *this, *this) {
+  controller_.add_observer(*this);
+  counters_.since = clock();
+}
+
+ControllerService::~ControllerService() = default;
+
+Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connection, Role peer, TimePoint /*now*/) {
+  switch (peer) {
+    case Role::kController: return Status::invalid_argument("it is a controller, as this side");
+    case Role::kWorker:
+      return std::unique_ptr<Session>(
+          std::make_unique<WorkerSession>(*this, connection, ModelRegistry::WorkerId(++workers_opened_)));
+    case Role::kClient: break;
+  }
+  auto client = std::make_unique<ClientSession>(*this, connection);
+  FOLIOT_ASSIGN_OR_RETURN(const uint16_t number, add_client(*client));
+  client->set_number(number);
+  client->send_models();
+  client->send_workers();
+  return std::unique_ptr<Session>(std::move(client));
+}
+
+void ControllerService::on_no_greeting(const std::string& peer, const Status& reason) {
+  if (!reason.ok()) log_(Severity::kWarning, fmt::format("{} was not let in: {}", peer, reason.message()));
+}
+
+void ControllerService::log_gone(const std::string& who, const Connection& connection, const Status& reason) {
+  if (!reason.ok())
+    log_(Severity::kWarning, fmt::format("{} at {} is gone: {}", who, connection.peer(), reason.message()));
+}
+
+TimePoint ControllerService::on_turn_end(TimePoint now) {
+  go_on_changing_models(now);
+  const bool sampled = counters_.decisions.count() % kProcessorTimeEvery == 0;
+  const Duration processor_time_before = sampled ? thread_processor_time() : Duration();
+  const TimePoint begin = sampled ? clock_() : now;
+  const TimePoint wake = controller_.turn(now);
+  const Duration decision = clock_() - begin;
+  counters_.decisions.record(decision);
+  if (turn_watch_) turn_watch_(decision);
+  if (sampled) counters_.decisions_processor.record(thread_processor_time() - processor_time_before);
+  let_go_who_is_idle();
+  if (drain_asked_.load()) go_on_draining(now);
+  return std::min(wake, registry_.next());
+}
+
+void ControllerService::go_on_draining(TimePoint now) {
+  if (!std::exchange(draining_, true)) controller_.drain(now);
+  drained_.store(std::ranges::all_of(clients_, [](const Client& client) { return client.in_flight == 0; }));
+}
+
+Statistics ControllerService::take_statistics(TimePoint now) {
+  const Counters counters =
+      std::exchange(counters_, Counters{.since = now, .processor_time_before = thread_processor_time()});
+  return {.elapsed = now - counters.since,
+          .devices = static_cast<uint32_t>(
+              std::ranges::count_if(devices_, [](const Device& device) { return device.worker != nullptr; })),
+          .requests = counters.requests,
+          .served = counters.served,
+          .actions = counters.actions,
+          .decisions = counters.decisions.count(),
+          .decision = quantiles(counters.decisions),
+          .decision_processor = quantiles(counters.decisions_processor),
+          .processor_time = counters_.processor_time_before - counters.processor_time_before,
+          .bytes_received = traffic_ ? traffic_->received : 0,
+          .bytes_sent = traffic_ ? traffic_->sent : 0};
+}
+
+// ---- Workers ----
+
+std::vector<DeviceId> ControllerService::devices_for(const std::string& worker, size_t count, TimePoint now) const {
+  std::vector<DeviceId> own;
+  std::vector<DeviceId> free;
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].worker != nullptr) continue;
+    if (devices_[i].owner == worker) own.emplace_back(i);
+    if (controller_.may_join(DeviceId(i)) <= now) free.emplace_back(i);
+  }
+  if (own.size() == count) return own;
+  for (auto next = static_cast<uint32_t>(devices_.size()); free.size() < count; ++next) free.emplace_back(next);
+  free.resize(count);
+  return free;
+}
+
+Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const Registration& registration,
+                                                   TimePoint now) {
+  const size_t count = registration.page_counts.size();
+  if (count == 0 || count > kDevicesPerWorkerMax) {
+    return Status::resource_exhausted(fmt::format("a worker has 1 to {} devices, not {}", kDevicesPerWorkerMax, count));
+  }
+  const std::vector<DeviceId> devices = devices_for(registration.worker, count, now);
+  if (devices.back().value() >= kDevicesMax) {
+    return Status::resource_exhausted(fmt::format("all workers together have {} devices at most", kDevicesMax));
+  }
+  FOLIOT_RETURN_IF_ERROR(registry_.check(registration.models));
+  for (size_t i = 0; i < count; ++i) {
+    if (const Duration wait = controller_.may_join(devices[i]) - now; wait > Duration()) {
+      return Status::unavailable(
+          fmt::format("it was fenced for being slow or failing, and may come back in {:.1f} s", wait.to_seconds()));
+    }
+    uint64_t pages = 0;
+    for (const uint32_t position : registration.residents[i]) pages += registration.models[position].pages;
+    if (pages > registration.page_counts[i]) {
+      return Status::invalid_argument(
+          fmt::format("its device {} holds {} pages, and has {}", i, pages, registration.page_counts[i]));
+    }
+  }
+  const ModelRegistry::Joined joined = registry_.join(worker.number(), registration.models, now);
+  workers_.emplace(worker.number(), &worker);
+  change_models(joined.decisions, now);
+  for (size_t i = 0; i < count; ++i) {
+    if (devices[i].value() == devices_.size()) devices_.emplace_back();
+    devices_[devices[i].value()] = {&worker, registration.worker};
+    std::vector<ModelId> residents;
+    for (const uint32_t position : registration.residents[i]) {
+      if (joined.names[position] != kUnnamed) residents.push_back(joined.names[position]);
+    }
+    std::ranges::sort(residents);
+    controller_.join_device(devices[i], registration.page_counts[i], residents, now);
+  }
+  return Welcome{devices, joined.names};
+}
+
+// ---- Models ----
+
+void ControllerService::go_on_changing_models(TimePoint now) {
+  change_models(registry_.decide(now), now);
+  if (!std::exchange(models_changed_, false)) return;
+  for (const Client& client : clients_) {
+    if (client.session != nullptr) client.session->send_models();
+  }
+}
+
+void ControllerService::change_models(const ModelRegistry::Decisions& decisions, TimePoint now) {
+  for (const auto& [worker, naming] : decisions.namings) workers_.at(worker)->send(naming);
+  for (const auto& [worker, release] : decisions.releases) workers_.at(worker)->send(release);
+  for (const ModelId model : decisions.removed) controller_.remove_model(model, now);
+  for (const auto& [model, replaced] : decisions.added) {
+    controller_.add_model(model, now);
+    log_(Severity::kInfo, fmt::format("model '{}' version {} is served{}", model->name, model->version,
+                                      replaced.empty() ? "" : fmt::format(" in place of version {}", replaced)));
+  }
+  models_changed_ = models_changed_ || decisions.news;
+  forget_models(now);
+}
+
+void ControllerService::forget_models(TimePoint now) {
+  for (const ModelId id : registry_.removing()) {
+    if (!controller_.model_gone(id)) continue;
+    const ModelRegistry::Gone gone = registry_.gone(id, now);
+    for (const auto& [worker, release] : gone.releases) workers_.at(worker)->send(release);
+    log_(Severity::kInfo, fmt::format("model '{}' version {} is removed", gone.model->name, gone.model->version));
+  }
+}
+
+// ---- Actions ----
+
+void ControllerService::send(const Action& action) {
+  ++counters_.actions;
+  devices_[action.device.value()].worker->send(action);
+}
+
+Status ControllerService::on_report(WorkerSession& worker, const Outcome& outcome, TimePoint now) {
+  const auto& own = worker.devices();
+  if (std::ranges::find(own, outcome.device) == own.end()) {
+    return Status::invalid_argument(fmt::format("device {} is not its own", outcome.device.value()));
+  }
+  const Action* action = controller_.outstanding(outcome.action);
+  if (action == nullptr || action->device != outcome.device || action->type != outcome.type ||
+      action->model != outcome.model) {
+    return Status::invalid_argument(
+        fmt::format("action {} was not given to device {}", outcome.action.value(), outcome.device.value()));
+  }
+  controller_.on_outcome(outcome, now);
+  return Status();
+}
+
+void ControllerService::on_leave(WorkerSession& worker, TimePoint now) {
+  for (const DeviceId device : worker.devices()) controller_.drain_device(device, now);
+  leaving_.push_back(&worker);
+  if (workers_.contains(worker.number())) registry_.leave(worker.number());
+}
+
+void ControllerService::let_go_who_is_idle() {
+  std::erase_if(leaving_, [&](WorkerSession* worker) {
+    const bool idle = std::ranges::all_of(worker->devices(), [&](DeviceId id) { return controller_.idle(id); });
+    if (idle) worker->hang_up(Status::unavailable("it has ended what it had to do, and may leave"));
+    return idle;
+  });
+}
+
+void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
+  std::erase(leaving_, &worker);
+  if (workers_.erase(worker.number()) > 0) registry_.lose(worker.number());
+  for (const DeviceId id : worker.devices()) {
+    Device& device = devices_[id.value()];
+    if (device.worker != &worker) continue;  // it was fenced, and may have come again
+    const bool left = controller_.cluster().device(id).state() == DeviceState::kDraining;
+    device.worker = nullptr;
+    controller_.lose_device(id, left ? DeviceTrouble::kLeft : DeviceTrouble::kLink, now);
+  }
+  if (!worker.devices().empty()) tell_workers();
+}
+
+// What the controller has found out by itself.
+void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  Device& device = devices_[change.device.value()];
+  if (change.joined || device.worker == nullptr) return;
+  const std::string_view trouble = to_string(change.trouble);
+  const Severity level = change.state == DeviceState::kUp ? Severity::kInfo : Severity::kWarning;
+  log_(level,
+       fmt::format("device {} of worker '{}' is {}{}", change.device.value(), device.owner, to_string(change.state),
+                   change.trouble == DeviceTrouble::kNone ? "" : fmt::format(": {}", trouble)));
+  if (change.state != DeviceState::kLost) return;
+  std::exchange(device.worker, nullptr)->hang_up(Status::unavailable(fmt::format("it is given up: {}", trouble)));
+}
+
+// Each once, at its first device.
+Workers ControllerService::workers() const {
+  Workers told;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const WorkerSession* worker = devices_[i].worker;
+    if (worker != nullptr && !worker->devices().empty() && worker->devices().front().value() == i)
+      told.workers.push_back(worker->about());
+  }
+  return told;
+}
+
+void ControllerService::tell_workers() {
+  for (const Client& client : clients_) {
+    if (client.session != nullptr) client.session->send_workers();
+  }
+}
+
+// ---- Clients ----
+
+Result<uint16_t> ControllerService::add_client(ClientSession& client) {
+  const auto free = std::ranges::find_if(
+      clients_, [](const Client& other) { return other.session == nullptr && other.in_flight == 0; });
+  const auto number = static_cast<size_t>(free - clients_.begin());
+  if (number == kClientsMax) return Status::resource_exhausted(fmt::format("{} clients are enough", kClientsMax));
+  if (free == clients_.end()) clients_.emplace_back();
+  clients_[number].session = &client;
+  return static_cast<uint16_t>(number);
+}
+
+void ControllerService::submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now) {
+  ++counters_.requests;
+  ++clients_[client].in_flight;
+  request.id = request_of(client, request.id);
+  if (label && labels_ != nullptr) {
+    labels_->on_label(request.id, std::make_shared<const CallLabel>(std::move(label->label)));
+  }
+  registry_.on_request(request.model);
+  controller_.on_request(request, now);
+}
+
+void ControllerService::complete(const Completion& completion) {
+  if (completion.served()) ++counters_.served;
+  registry_.on_answer(completion.model);
+  Client& client = clients_[client_of(completion.id)];
+  FOLIOT_CHECK(client.in_flight > 0);
+  --client.in_flight;
+  if (client.session == nullptr) return;
+  Completion answer = completion;
+  answer.id = own_id(completion.id);
+  client.session->send(answer);
+}
+
+}  // namespace foliot

@@ -1,0 +1,131 @@
+// ControllerService: the controller as the host of workers and clients. Turns their
+// messages into the controller's events, and what it sends into theirs.
+//
+// All workers bring the same models, in whatever order, and change them together
+// (cluster/model_registry.h). A worker that is lost, or that the controller has fenced
+// (controller/failure_detector.h), may come again by its name with what its pages hold. Whatever
+// strange message a peer sends ends its connection and nothing else.
+//
+// Threading: drain() and drained() from any thread; the rest belongs to the loop that drives it.
+#ifndef FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
+#define FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/histogram.h"
+#include "cluster/model_registry.h"
+#include "controller/controller.h"
+#include "core/call_label.h"
+#include "core/observer.h"
+#include "core/ports.h"
+#include "logging/logger.h"
+#include "transport/link_loop.h"
+
+namespace foliot {
+
+// The loop's clock, where a duration within a turn is measured.
+using ClockFunction = TimePoint (*)();
+
+class ControllerService : public LinkHandler, private ActionSink, private CompletionSink, private Observer {
+ public:
+  // Who came, who went and why.
+  using Log = std::function<void(Severity, const std::string&)>;
+
+  ControllerService(const ControllerOptions& options, const Controller::PolicyFactory& make_policy, ClockFunction clock,
+                    Log log);
+  ~ControllerService() override;
+
+  // Before the first event.
+  Controller& controller() { return controller_; }
+  // Before the first event: receives the labels of requests; outlives the service.
+  // Without it labels are dropped.
+  void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
+  // Before the first event: called after each turn, with how long the policy took to decide.
+  void set_turn_watch(std::function<void(Duration)> watch) { turn_watch_ = std::move(watch); }
+  // What the statistics say of the sockets; outlives the service.
+  void set_traffic(const LinkTraffic& traffic) { traffic_ = &traffic; }
+  // From the next turn on what waits and what comes is refused (kDraining), and what
+  // runs is finished.
+  void drain() { drain_asked_.store(true); }
+  // After drain(): every request has its answer.
+  bool drained() const { return drained_.load(); }
+
+  Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
+  void on_no_greeting(const std::string& peer, const Status& reason) override;
+  TimePoint on_turn_end(TimePoint now) override;
+
+ private:
+  class WorkerSession;
+  class ClientSession;
+  struct Device {
+    WorkerSession* worker = nullptr;  // null: lost
+    std::string owner;                // the worker that has it, or had it last
+  };
+  // A client's number (transport/client_ids.h) is its place in clients_. A place is given to another client once it has
+  // no request in flight.
+  struct Client {
+    ClientSession* session = nullptr;  // null: it is gone
+    uint64_t in_flight = 0;
+  };
+  struct Counters {
+    TimePoint since;
+    Duration processor_time_before;
+    uint64_t requests = 0;
+    uint64_t served = 0;
+    uint64_t actions = 0;
+    Histogram decisions;
+    Histogram decisions_processor;  // the same in processor time, of some of them
+  };
+
+  void log_gone(const std::string& who, const Connection& connection, const Status& reason);
+  void send(const Action& action) override;
+  void complete(const Completion& completion) override;
+
+  Result<Welcome> register_worker(WorkerSession& worker, const Registration& registration, TimePoint now);
+  void go_on_changing_models(TimePoint now);
+  void change_models(const ModelRegistry::Decisions& decisions, TimePoint now);
+  void forget_models(TimePoint now);
+  // Those that the worker had before, or else any that are lost, or new ones.
+  std::vector<DeviceId> devices_for(const std::string& worker, size_t count, TimePoint now) const;
+  Status on_report(WorkerSession& worker, const Outcome& outcome, TimePoint now);
+  void on_worker_lost(WorkerSession& worker, TimePoint now);
+  void on_leave(WorkerSession& worker, TimePoint now);
+  void let_go_who_is_idle();
+  void go_on_draining(TimePoint now);
+  void on_device(const DeviceChange& change, TimePoint now) override;
+  Workers workers() const;
+  void tell_workers();
+  Result<uint16_t> add_client(ClientSession& client);
+  void submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now);
+  Statistics take_statistics(TimePoint now);
+
+  const ClockFunction clock_;
+  const Log log_;
+  Controller controller_;
+  std::vector<Device> devices_;  // by DeviceId
+  ModelRegistry registry_;
+  uint64_t workers_opened_ = 0;
+  std::map<ModelRegistry::WorkerId, WorkerSession*> workers_;  // those that are registered
+  bool models_changed_ = false;                                // clients are to be told with this turn
+  std::vector<WorkerSession*> leaving_;
+  std::vector<Client> clients_;
+  Counters counters_;
+  const LinkTraffic* traffic_ = nullptr;
+  CallLabelSink* labels_ = nullptr;
+  std::function<void(Duration)> turn_watch_;  // empty: none
+  std::atomic<bool> drain_asked_{false};
+  std::atomic<bool> drained_{false};
+  bool draining_ = false;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_

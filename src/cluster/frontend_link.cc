@@ -1,0 +1,492 @@
+#include "cluster/frontend_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "transport/client_ids.h"
+#include "transport/frame_handlers.h"
+#include "transport/peer_clock.h"
+
+namespace foliot {
+namespace {
+
+constexpr Duration kLookInterval = Duration::milliseconds(20);
+constexpr size_t kActionsPerRequestMax = 4;
+// So long a model that is not served any more is still asked for by those that found
+// it in the catalog before; a controller runs it for longer.
+constexpr Duration kForgetAfter = Duration::seconds(1);
+// What a worker asks for waits here until it takes it; who asks for more is mad.
+constexpr size_t kUnsentBytesMax = size_t{256} << 20;
+
+}  // namespace
+
+// ---- Conversations ----
+
+class FrontendLink::ControllerSession : public Session {
+ public:
+  ControllerSession(FrontendLink& link, Connection& connection)
+      : link_(link), connection_(connection), host_clock_(connection) {}
+
+  void start(TimePoint now) { host_clock_.start(now); }
+  void keep(TimePoint now) { host_clock_.keep(now); }
+  Connection& connection() { return connection_; }
+  const ClockOffset& offset() const { return host_clock_.offset(); }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    switch (frame.type) {
+      case MessageType::kCompletion: return on_completion(frame, now);
+      case MessageType::kModels: return on_models(frame, now);
+      case MessageType::kWorkers: return on_workers(frame);
+      case MessageType::kAdmission: return on_admission(frame);
+      case MessageType::kPong: return on_pong(frame, now);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint now) override {
+    link_.on_controller_lost(reason.with_context(connection_.peer()), now);
+  }
+
+ private:
+  Status on_completion(const Frame& frame, TimePoint now) {
+    Completion completion;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, completion));
+    const ClockOffset& clock = host_clock_.offset();
+    completion.finished = clock.to_own(completion.finished);
+    completion.exec_start = clock.to_own(completion.exec_start);
+    // Zero means that nothing is known.
+    if (completion.earliest_completion > TimePoint()) {
+      completion.earliest_completion = clock.to_own(completion.earliest_completion);
+    }
+    link_.on_completion(std::move(completion), now);
+    return Status();
+  }
+  // What can be asked for is shown once times can be exchanged.
+  Status on_models(const Frame& frame, TimePoint now) {
+    Models models;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, models));
+    models_ = std::move(models.models);
+    if (host_clock_.ready()) link_.set_models(models_, now);
+    return Status();
+  }
+  Status on_pong(const Frame& frame, TimePoint now) {
+    Pong pong;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
+    const bool was_ready = host_clock_.ready();
+    FOLIOT_RETURN_IF_ERROR(host_clock_.on_pong(pong, now));
+    if (was_ready || !host_clock_.ready()) return Status();
+    link_.number_requests_from(host_clock_.offset().to_host(now));
+    link_.set_models(models_, now);
+    return Status();
+  }
+  Status on_admission(const Frame& frame) {
+    Admission admission;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, admission));
+    if (link_.number_) return Status::invalid_argument("an ADMISSION after another");
+    link_.number_ = admission.client;
+    return Status();
+  }
+  Status on_workers(const Frame& frame) {
+    Workers workers;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, workers));
+    if (!link_.number_) return Status::invalid_argument("WORKERS before an ADMISSION");
+    link_.on_workers(workers);
+    return Status();
+  }
+
+  FrontendLink& link_;
+  Connection& connection_;
+  PeerClock host_clock_;
+  std::vector<ModelInfo> models_;
+};
+
+class FrontendLink::WorkerSession : public Session {
+ public:
+  WorkerSession(FrontendLink& link, Connection& connection)
+      : link_(link), connection_(connection), host_clock_(connection) {}
+
+  void start(uint16_t number, TimePoint now) {
+    connection_.send(Attach{number});
+    host_clock_.start(now);
+  }
+  // Its clock is of no interest, but that it answers is.
+  void keep(TimePoint now) { host_clock_.keep(now); }
+  const std::string& address() const { return connection_.ends().dialed; }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    switch (frame.type) {
+      case MessageType::kFetch: return on_fetch(frame);
+      case MessageType::kOutputs: return on_outputs(frame, now);
+      case MessageType::kPong: return on_pong(frame, now);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint now) override { link_.on_worker_lost(*this, reason, now); }
+
+ private:
+  Status on_fetch(const Frame& frame) {
+    Fetch fetch;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, fetch));
+    if (connection_.unsent_bytes() > kUnsentBytesMax) return connection_.check();
+    link_.on_fetch(fetch, connection_);
+    return Status();
+  }
+  Status on_outputs(const Frame& frame, TimePoint now) {
+    Outputs outputs;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, outputs));
+    return link_.on_outputs(outputs, now);
+  }
+  Status on_pong(const Frame& frame, TimePoint now) {
+    Pong pong;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
+    return host_clock_.on_pong(pong, now);
+  }
+
+  FrontendLink& link_;
+  Connection& connection_;
+  PeerClock host_clock_;
+};
+
+// ---- The link ----
+
+FrontendLink::FrontendLink(Catalog& catalog, uint32_t requests_max, Watch watch)
+    : catalog_(catalog), watch_(std::move(watch)), orders_(size_t{3} * requests_max), in_flight_(requests_max) {
+  for (Slot slot = requests_max; slot-- > 0;) free_.push_back(slot);
+}
+FrontendLink::~FrontendLink() = default;
+
+void FrontendLink::start(Frontend& frontend, LinkLoop& loop) {
+  frontend_ = &frontend;
+  loop_ = &loop;
+}
+
+void FrontendLink::submit(const Request& request) {
+  FOLIOT_CHECK(orders_.push(request));
+  loop_->wake();
+}
+
+void FrontendLink::submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) {
+  if (label == nullptr) return submit(request);
+  FOLIOT_CHECK(orders_.push(LabelledRequest{request, std::move(label)}));
+  loop_->wake();
+}
+
+void FrontendLink::cancel(RequestId request, Refusal reason) {
+  FOLIOT_CHECK(orders_.push(CancelRequest{request, reason}));
+  loop_->wake();
+}
+
+Result<std::unique_ptr<Session>> FrontendLink::on_open(Connection& connection, Role peer, TimePoint now) {
+  const auto worker = workers_.find(connection.ends().dialed);
+  const Role expected = worker == workers_.end() ? Role::kController : Role::kWorker;
+  if (peer != expected) {
+    return Status::invalid_argument(fmt::format("it is a {}, and no {}", to_string(peer), to_string(expected)));
+  }
+  if (peer == Role::kWorker) {
+    auto session = std::make_unique<WorkerSession>(*this, connection);
+    worker->second = session.get();
+    session->start(*number_, now);
+    return std::unique_ptr<Session>(std::move(session));
+  }
+  auto session = std::make_unique<ControllerSession>(*this, connection);
+  controller_ = session.get();
+  last_complaint_.clear();
+  session->start(now);
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+// The same complaint about an absent peer comes twice a second.
+void FrontendLink::on_no_greeting(const std::string& peer, const Status& reason) {
+  std::string complaint = fmt::format("{}: {}", peer, reason.message());
+  if (reason.ok() || complaint == last_complaint_) return;
+  watch_.log(Severity::kWarning, complaint);
+  last_complaint_ = std::move(complaint);
+}
+
+TimePoint FrontendLink::on_turn_end(TimePoint now) {
+  while (orders_.consume([&](Order& order) { std::visit([&](const auto& what) { handle(what, now); }, order); })) {
+  }
+  if (now >= next_look_) {
+    next_look_ = now + kLookInterval;
+    if (controller_ != nullptr) controller_->keep(now);
+    for (const auto& [address, worker] : workers_) {
+      if (worker != nullptr) worker->keep(now);
+    }
+    look_for_the_lost(now);
+    std::erase_if(models_, [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; });
+  }
+  return next_look_;
+}
+
+// ---- Requests ----
+
+// No two requests in one controller's log have the same number, though the number of a
+// client that has gone is given to another: each connection begins with the microseconds
+// of the controller's clock, and there are fewer requests in a second than of those.
+void FrontendLink::number_requests_from(TimePoint host_time) {
+  const auto microseconds = static_cast<uint64_t>((host_time - TimePoint()).nanoseconds() / 1000);
+  next_request_ = std::max(next_request_, microseconds & kOwnIdMax);
+}
+
+void FrontendLink::send(const Request& request, const CallLabel* label, TimePoint now) {
+  const auto model = models_.find(request.model);
+  if (controller_ == nullptr || model == models_.end()) {
+    return refuse(request, Refusal::kDisconnected, "the controller was lost; try again", now);
+  }
+  FOLIOT_CHECK(!free_.empty());
+  const Slot slot = free_.back();
+  free_.pop_back();
+  slots_.emplace(request.id, slot);
+  InFlight& entry = in_flight_[slot];
+  const RequestId told(next_request_++);
+  entry = {.used = true,
+           .request = request,
+           .told = told,
+           .number = request_of(number_.value_or(0), told),
+           .model = model->second.info};
+  if (label != nullptr) controller_->connection().send(Label{told, *label});
+  const ClockOffset& clock = controller_->offset();
+  controller_->connection().send(Request{.id = entry.told,
+                                         .model = model->second.told,
+                                         .bucket = request.bucket,
+                                         .payload = PayloadHandle(slot),
+                                         .arrival = clock.to_host(request.arrival),
+                                         .deadline = clock.to_host(request.deadline),
+                                         .tenant = request.tenant,
+                                         .tenant_weight = request.tenant_weight});
+}
+
+void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {
+  const auto found = slots_.find(cancelled.request);
+  if (found == slots_.end() || controller_ == nullptr) return;
+  controller_->connection().send(Cancel{in_flight_[found->second].told, cancelled.reason});
+}
+
+void FrontendLink::refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now) {
+  const Completion completion{.id = {},
+                              .model = request.model,
+                              .payload = request.payload,
+                              .refusal = refusal,
+                              .detail = std::move(detail),
+                              .arrival = request.arrival,
+                              .deadline = request.deadline,
+                              .finished = now};
+  frontend_->complete(completion);
+}
+
+FrontendLink::InFlight* FrontendLink::find(PayloadHandle payload, RequestId told) {
+  if (payload.value() >= in_flight_.size()) return nullptr;
+  InFlight& entry = in_flight_[payload.value()];
+  return entry.used && entry.told == told ? &entry : nullptr;
+}
+
+// The one completion, in the front end's own words.
+void FrontendLink::finish(Slot slot, Completion completion) {
+  InFlight& entry = in_flight_[slot];
+  completion.id = entry.number;
+  completion.model = entry.request.model;
+  completion.payload = entry.request.payload;
+  completion.arrival = entry.request.arrival;
+  completion.deadline = entry.request.deadline;
+  if (entry.completion) --unjoined_;
+  slots_.erase(entry.request.id);
+  entry = {};
+  free_.push_back(slot);
+  frontend_->complete(completion);
+}
+
+void FrontendLink::fail(Slot slot, Refusal refusal, std::string detail, TimePoint now) {
+  Completion completion = in_flight_[slot].completion.value_or(Completion());
+  completion.refusal = refusal;
+  completion.detail = std::move(detail);
+  completion.finished = now;
+  finish(slot, std::move(completion));
+}
+
+// ---- Completions and outputs ----
+
+void FrontendLink::on_completion(Completion completion, TimePoint now) {
+  InFlight* entry = find(completion.payload, completion.id);
+  if (entry == nullptr || entry->completion) return;
+  const auto slot = static_cast<Slot>(completion.payload.value());
+  if (!completion.served()) return finish(slot, std::move(completion));
+  entry->give_up = std::min(entry->request.deadline, now + kPatience);
+  entry->completion = std::move(completion);
+  ++unjoined_;
+  answer(slot, now);
+}
+
+// If its outputs are here.
+void FrontendLink::answer(Slot slot, TimePoint now) {
+  InFlight& entry = in_flight_[slot];
+  const ActionId action = entry.completion->action;
+  if (entry.in_payload != action) {
+    const auto kept = std::ranges::find(entry.others, action, &KeptOutputs::action);
+    if (kept == entry.others.end()) {
+      if (!reachable(entry.completion->device)) {
+        fail(slot, Refusal::kWorkerLost, "its outputs were lost with the connection to its worker; try again", now);
+      }
+      return;
+    }
+    put(entry, TensorBytes(kept->tensors.begin(), kept->tensors.end()));
+  }
+  if (now > entry.request.deadline) return fail(slot, Refusal::kLate, {}, now);
+  Completion completion = *std::move(entry.completion);
+  completion.finished = now;
+  finish(slot, std::move(completion));
+}
+
+void FrontendLink::on_fetch(const Fetch& fetch, Connection& connection) {
+  Inputs inputs{.action = fetch.action, .request = fetch.request, .tensors = {}};
+  if (const InFlight* entry = find(fetch.payload, fetch.request)) {
+    for (uint32_t i = 0; i < entry->model->inputs.size(); ++i) {
+      inputs.tensors.push_back(frontend_->input(entry->request.payload, i));
+    }
+  }
+  connection.send(inputs);
+}
+
+Status FrontendLink::on_outputs(const Outputs& outputs, TimePoint now) {
+  InFlight* entry = find(outputs.payload, outputs.request);
+  if (entry == nullptr) return Status();  // it is over
+  const auto slot = static_cast<Slot>(outputs.payload.value());
+  const bool counts = entry->completion && entry->completion->action == outputs.action;
+  if (outputs.tensors.empty()) {
+    if (counts) fail(slot, Refusal::kWorkerLost, "its inputs did not reach the worker; try again", now);
+    return Status();
+  }
+  FOLIOT_RETURN_IF_ERROR(check_sizes(*entry, outputs.tensors));
+  if (!entry->in_payload || counts) {
+    put(*entry, outputs.tensors);
+    entry->in_payload = outputs.action;
+  } else if (entry->others.size() < kActionsPerRequestMax) {
+    KeptOutputs& kept = entry->others.emplace_back();
+    kept.action = outputs.action;
+    for (const auto& tensor : outputs.tensors) kept.tensors.emplace_back(tensor.begin(), tensor.end());
+  } else {
+    return Status::invalid_argument("OUTPUTS of too many actions for one request");
+  }
+  if (counts) answer(slot, now);
+  return Status();
+}
+
+Status FrontendLink::check_sizes(const InFlight& request, const TensorBytes& tensors) {
+  bool fits = tensors.size() == request.model->outputs.size();
+  for (uint32_t i = 0; fits && i < tensors.size(); ++i) {
+    fits = tensors[i].size() == frontend_->output(request.request.payload, i).size();
+  }
+  return fits ? Status() : Status::invalid_argument("OUTPUTS that are not the model's");
+}
+
+void FrontendLink::put(const InFlight& request, const TensorBytes& tensors) {
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    std::ranges::copy(tensors[i], frontend_->output(request.request.payload, i).begin());
+  }
+}
+
+// Outputs that have not come in time, though their worker is there.
+void FrontendLink::look_for_the_lost(TimePoint now) {
+  if (unjoined_ == 0) return;
+  for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
+    const InFlight& entry = in_flight_[slot];
+    if (!entry.completion || now <= entry.give_up) continue;
+    if (now > entry.request.deadline) {
+      fail(slot, Refusal::kLate, {}, now);
+    } else {
+      fail(slot, Refusal::kWorkerLost, "its outputs did not come; try again", now);
+    }
+  }
+}
+
+// ---- Who is there ----
+
+void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint now) {
+  std::unordered_map<ModelId, ModelId> known;  // by the controller's name
+  for (auto& [id, model] : models_) {
+    if (model.forgotten_at) continue;
+    known.emplace(model.told, id);
+    model.forgotten_at = now + kForgetAfter;
+  }
+  std::set<std::string, std::less<>> names;
+  for (const ModelInfo& told : models) {
+    names.insert(told.name);
+    const auto place = known.find(told.id);
+    Model* earlier = place == known.end() ? nullptr : &models_.at(place->second);
+    if (earlier != nullptr && earlier->info->name == told.name && earlier->info->version == told.version) {
+      earlier->forgotten_at.reset();
+      continue;
+    }
+    auto info = std::make_shared<ModelInfo>(told);
+    info->id = ModelId(next_model_++);
+    models_.emplace(info->id, Model{told.id, info});
+    if (shown_.insert(info->name).second) frontend_->on_model(*info);
+    catalog_.put({info->name, info->version, ModelState::kReady, {}, info});
+  }
+  // A controller that has just begun has none yet: then they are waited for.
+  if (models.empty()) return await_models("no worker has come yet; try again");
+  for (const auto& [name, entry] : catalog_.snapshot()) {
+    if (!names.contains(name)) catalog_.remove(name);
+  }
+  catalog_.set_ready();
+  watch_.on_ready(models.size());
+}
+
+void FrontendLink::await_models(const std::string& why) {
+  catalog_.set_ready(false);
+  for (const auto& [name, entry] : catalog_.snapshot()) {
+    catalog_.put({name, entry->version, ModelState::kLoading, why, nullptr});
+  }
+}
+
+void FrontendLink::on_workers(const Workers& told) {
+  addresses_.clear();
+  std::map<std::string, WorkerSession*> earlier = std::exchange(workers_, {});
+  for (const Workers::Worker& worker : told.workers) {
+    if (worker.data_address.empty()) continue;
+    for (const DeviceId device : worker.devices) addresses_[device] = worker.data_address;
+    const auto known = earlier.find(worker.data_address);
+    workers_[worker.data_address] = known == earlier.end() ? nullptr : known->second;
+    if (const Status status = loop_->keep(worker.data_address); !status.ok()) {
+      watch_.log(Severity::kWarning, fmt::format("worker '{}': {}", worker.name, status.message()));
+    }
+  }
+  for (const auto& [address, worker] : earlier) {
+    if (!workers_.contains(address)) loop_->release(address);
+  }
+}
+
+bool FrontendLink::reachable(DeviceId device) const {
+  const auto address = addresses_.find(device);
+  if (address == addresses_.end()) return false;
+  const auto worker = workers_.find(address->second);
+  return worker != workers_.end() && worker->second != nullptr;
+}
+
+void FrontendLink::on_controller_lost(const Status& reason, TimePoint now) {
+  controller_ = nullptr;
+  number_.reset();
+  on_workers({});
+  models_.clear();
+  await_models("the controller cannot be reached; try again");
+  for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
+    if (in_flight_[slot].used) fail(slot, Refusal::kDisconnected, "the controller was lost; try again", now);
+  }
+  watch_.log(Severity::kWarning, fmt::format("the controller is lost: {}", reason.message()));
+}
+
+// What it answered and did not send will not come.
+void FrontendLink::on_worker_lost(WorkerSession& worker, const Status& reason, TimePoint now) {
+  const auto place = workers_.find(worker.address());
+  if (place != workers_.end() && place->second == &worker) place->second = nullptr;
+  if (!reason.ok())
+    watch_.log(Severity::kWarning, fmt::format("the worker at {} is lost: {}", worker.address(), reason.message()));
+  if (unjoined_ == 0) return;
+  for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
+    if (in_flight_[slot].completion) answer(slot, now);
+  }
+}
+
+}  // namespace foliot

@@ -1,0 +1,165 @@
+// FrontendLink: a front end's links: as a guest of its controller, and of the
+// workers that compute its requests. Stands where the controller stands in a server
+// of one process: requests go in, each gets its one completion; the models that the
+// controller has fill the catalog.
+//
+//   submit() --ring--> REQUEST to the controller; a worker FETCHes the inputs and
+//   sends OUTPUTS; the controller sends the COMPLETION; the two are joined.
+//
+// Outputs count only with the completion that names their action: after a worker
+// was given up, two of them may answer one request. They are in the request's
+// payload when they come first, or kept aside, of four actions at most, if another
+// action's are there already.
+//
+// A completion bears the id by which the controller knew the request, its number in the
+// controller's log; 0 where it was never sent. The payload says which request it is.
+//
+// When the controller is lost, all requests in flight are refused (kDisconnected),
+// the models are LOADING, and it is sought until it is found again. What was
+// answered by a worker whose link is lost, or does not come within its deadline or
+// kPatience, is refused (kWorkerLost, kLate).
+//
+// When full: the ring and the table have room for as many requests as the front end
+// has in flight, and a cancellation of each.
+//
+// Threading: submit() and cancel() from any thread; the rest belongs to the loop's
+// thread, from which the front end gets its completions.
+#ifndef FOLIOT_CLUSTER_FRONTEND_LINK_H_
+#define FOLIOT_CLUSTER_FRONTEND_LINK_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/call_label.h"
+#include "core/catalog.h"
+#include "core/ports.h"
+#include "frontend/frontend.h"
+#include "logging/logger.h"
+#include "platform/mpsc_ring.h"
+#include "transport/link_loop.h"
+
+namespace foliot {
+
+class FrontendLink : public LinkHandler, public LabelledRequestSink {
+ public:
+  static constexpr Duration kPatience = Duration::seconds(10);
+
+  // For whoever watches. `on_ready`: there is a controller, with so many models.
+  struct Watch {
+    std::function<void(Severity, const std::string&)> log;
+    std::function<void(size_t models)> on_ready;
+  };
+
+  // `catalog` outlives the link; `requests_max`: rows in flight at most.
+  FrontendLink(Catalog& catalog, uint32_t requests_max, Watch watch);
+  ~FrontendLink() override;
+
+  // Before the loop runs; both outlive the link.
+  void start(Frontend& frontend, LinkLoop& loop);
+
+  void submit(const Request& request) override;
+  void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;
+  void cancel(RequestId request, Refusal reason) override;
+
+  Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
+  void on_no_greeting(const std::string& peer, const Status& reason) override;
+  TimePoint on_turn_end(TimePoint now) override;
+
+ private:
+  class ControllerSession;
+  class WorkerSession;
+  struct CancelRequest {
+    RequestId request;
+    Refusal reason;
+  };
+  struct LabelledRequest {
+    Request request;
+    std::shared_ptr<const CallLabel> label;
+  };
+  using Order = std::variant<Request, LabelledRequest, CancelRequest>;
+  // A model in service. In the catalog it has an id of this side's, which is never
+  // used again: so a request of before a reconnection is never taken for another's.
+  struct Model {
+    ModelId told;  // the controller's name
+    std::shared_ptr<const ModelInfo> info;
+    // Replaced or removed: requests that were on their way here still go on.
+    std::optional<TimePoint> forgotten_at{};
+  };
+  // Outputs that came before it was known whether they count.
+  struct KeptOutputs {
+    ActionId action;
+    std::vector<std::vector<std::byte>> tensors;
+  };
+  struct InFlight {
+    bool used = false;
+    Request request;   // as it was submitted
+    RequestId told;    // by which the controller and the workers know it on this link
+    RequestId number;  // by which the controller knows it among those of all links
+    std::shared_ptr<const ModelInfo> model;
+    std::optional<ActionId> in_payload;  // whose outputs lie there
+    std::vector<KeptOutputs> others;
+    std::optional<Completion> completion;  // served, but its outputs are not here
+    TimePoint give_up;                     // then
+  };
+  using Slot = uint32_t;
+
+  void handle(const Request& request, TimePoint now) { send(request, nullptr, now); }
+  void handle(const LabelledRequest& labelled, TimePoint now) { send(labelled.request, labelled.label.get(), now); }
+  void handle(const CancelRequest& cancel, TimePoint now);
+  void send(const Request& request, const CallLabel* label, TimePoint now);
+  void refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now);
+  InFlight* find(PayloadHandle payload, RequestId told);
+  void finish(Slot slot, Completion completion);
+  void fail(Slot slot, Refusal refusal, std::string detail, TimePoint now);
+
+  void on_completion(Completion completion, TimePoint now);
+  void on_fetch(const Fetch& fetch, Connection& connection);
+  Status on_outputs(const Outputs& outputs, TimePoint now);
+  Status check_sizes(const InFlight& request, const TensorBytes& tensors);
+  void put(const InFlight& request, const TensorBytes& tensors);
+  void answer(Slot slot, TimePoint now);
+  void look_for_the_lost(TimePoint now);
+
+  void number_requests_from(TimePoint host_time);
+  void set_models(const std::vector<ModelInfo>& models, TimePoint now);
+  void await_models(const std::string& why);
+  void on_workers(const Workers& workers);
+  void on_controller_lost(const Status& reason, TimePoint now);
+  void on_worker_lost(WorkerSession& worker, const Status& reason, TimePoint now);
+  bool reachable(DeviceId device) const;
+
+  Catalog& catalog_;
+  const Watch watch_;
+  Frontend* frontend_ = nullptr;
+  LinkLoop* loop_ = nullptr;
+  MpscRing<Order> orders_;
+
+  ControllerSession* controller_ = nullptr;
+  std::optional<uint16_t> number_;                       // by which workers know this side
+  std::map<std::string, WorkerSession*> workers_;        // by address; null: not connected
+  std::unordered_map<DeviceId, std::string> addresses_;  // of the workers that have them
+  std::unordered_map<ModelId, Model> models_;            // by this side's id
+  uint32_t next_model_ = 0;
+  std::set<std::string> shown_;  // names of models that the metrics know
+
+  std::vector<InFlight> in_flight_;
+  std::vector<Slot> free_;
+  std::unordered_map<RequestId, Slot> slots_;  // by the id that was submitted
+  uint64_t next_request_ = 1;
+  uint32_t unjoined_ = 0;  // completions whose outputs are not here
+  TimePoint next_look_;
+  std::string last_complaint_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CLUSTER_FRONTEND_LINK_H_

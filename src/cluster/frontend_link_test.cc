@@ -1,0 +1,417 @@
+// A front end's links, with a front end that only keeps payloads and answers, and
+// peers whose bytes the test writes. The loop is never run; it only notes whom it is
+// to connect to.
+#include "cluster/frontend_link.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/test_peer.h"
+#include "transport/client_ids.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr uint32_t kModel = 40;  // as the controller calls it
+constexpr uint32_t kRequestsMax = 4;
+constexpr uint16_t kNumber = 5;
+
+TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+
+// One float in, one out.
+ModelInfo model() {
+  ModelInfo model;
+  model.id = ModelId(kModel);
+  model.name = "doubling";
+  model.inputs = {{"x", DataType::kFloat32, {1}, {""}}};
+  model.outputs = {{"y", DataType::kFloat32, {1}, {""}}};
+  model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(1)}}};
+  return model;
+}
+
+class FakeFrontend : public Frontend {
+ public:
+  void add_metrics(const MetricsSource& /*source*/) override {}
+  Status start() override { return Status(); }
+  void drain() override {}
+  uint64_t in_flight() const override { return 0; }
+  void use_keys(std::shared_ptr<const KeyRing>) override {}
+  Status use_tls(const TlsIdentity&) override { return Status(); }
+  void stop() override {}
+  uint16_t http_port() const override { return 0; }
+  uint16_t grpc_port() const override { return 0; }
+  uint16_t metrics_port() const override { return 0; }
+  std::optional<uint16_t> admin_port() const override { return std::nullopt; }
+  std::span<const std::byte> input(PayloadHandle payload, uint32_t) override {
+    return std::as_bytes(std::span(&inputs[payload.value()], 1));
+  }
+  std::span<std::byte> output(PayloadHandle payload, uint32_t) override {
+    return std::as_writable_bytes(std::span(&outputs[payload.value()], 1));
+  }
+  void complete(const Completion& completion) override {
+    completions.push_back(completion);
+    asked.push_back(ids.at(completion.payload.value()));
+  }
+
+  // "request: number" of what was served, "request: refusal" of the rest, in order.
+  std::vector<std::string> answers() const {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < completions.size(); ++i) {
+      const Completion& completion = completions[i];
+      const std::string end = completion.served()
+                                  ? std::to_string(static_cast<int>(outputs.at(completion.payload.value())))
+                                  : std::string(to_string(completion.refusal));
+      texts.push_back(std::to_string(asked[i]) + ": " + end);
+    }
+    return texts;
+  }
+
+  std::map<uint64_t, float> inputs;
+  std::map<uint64_t, float> outputs;
+  std::vector<Completion> completions;
+  std::map<uint64_t, uint64_t> ids;  // of the requests that were asked last, by payload
+  std::vector<uint64_t> asked;       // the ids that completions are of
+};
+
+// A worker on the data link.
+class WorkerPeer : public TestPeer {
+ public:
+  WorkerPeer(FrontendLink& link, const std::string& address) : TestPeer(link, Role::kWorker, address) {}
+  Status send(uint64_t action, const Request& request, float number) {
+    return say(Outputs{ActionId(action), request.id, request.payload, {std::as_bytes(std::span(&number, 1))}});
+  }
+  Status send_nothing(uint64_t action, const Request& request) {
+    return say(Outputs{ActionId(action), request.id, request.payload, {}});
+  }
+};
+
+class FrontendLinkTest : public ::testing::Test {
+ protected:
+  FrontendLinkTest()
+      : link_(catalog_, kRequestsMax,
+              {.log = [](Severity, const std::string&) {}, .on_ready = [this](size_t) { ++ready_; }}),
+        loop_({.connection = {.role = Role::kClient}}, link_) {
+    link_.start(frontend_, loop_);
+    meet_controller();
+    for (uint32_t i = 0; i < 2; ++i) workers_.push_back(std::make_unique<WorkerPeer>(link_, address(i)));
+  }
+
+  static std::string address(uint32_t worker) { return "worker" + std::to_string(worker) + ":8200"; }
+  static Workers two_workers() { return {{{"a", address(0), {DeviceId(0)}}, {"b", address(1), {DeviceId(1)}}}}; }
+  void meet_controller() {
+    controller_ = std::make_unique<TestPeer>(link_, Role::kController, "controller:8100");
+    EXPECT_TRUE(controller_->say(Admission{kNumber}).ok());
+    EXPECT_TRUE(controller_->say(two_workers()).ok());
+    EXPECT_TRUE(controller_->say(Models{{model()}}).ok());
+    controller_->tell_time();
+  }
+
+  // What the controller is told of a request of the front end's.
+  Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
+    frontend_.ids[payload] = id;
+    link_.submit({.id = RequestId(id),
+                  .model = catalog_.find("doubling")->info->id,
+                  .payload = PayloadHandle(payload),
+                  .arrival = now_,
+                  .deadline = at_ms(deadline_ms),
+                  .tenant = TenantId(5),
+                  .tenant_weight = 3});
+    link_.on_turn_end(now_);
+    const auto told = controller_->heard<Request>(MessageType::kRequest);
+    return told.empty() ? Request() : told.back();
+  }
+  Status complete(const Request& request, uint64_t action, uint32_t device = 0, Refusal refusal = Refusal::kNone) {
+    return controller_->say(Completion{.id = request.id,
+                                       .model = request.model,
+                                       .payload = request.payload,
+                                       .refusal = refusal,
+                                       .finished = now_,
+                                       .action = ActionId(action),
+                                       .device = DeviceId(device)});
+  }
+  void pass(int64_t ms) {
+    now_ = at_ms(ms);
+    for (TestPeer* peer :
+         {controller_.get(), static_cast<TestPeer*>(workers_[0].get()), static_cast<TestPeer*>(workers_[1].get())}) {
+      peer->now = now_;
+    }
+    link_.on_turn_end(now_);
+  }
+
+  TimePoint now_ = at_ms(1);
+  int ready_ = 0;
+  Catalog catalog_;
+  FakeFrontend frontend_;
+  FrontendLink link_;
+  LinkLoop loop_;
+  std::unique_ptr<TestPeer> controller_;
+  std::vector<std::unique_ptr<WorkerPeer>> workers_;
+};
+
+TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
+  EXPECT_EQ(ready_, 1);
+  EXPECT_TRUE(catalog_.ready());
+  EXPECT_EQ(catalog_.find("doubling")->state, ModelState::kReady);
+  for (const auto& worker : workers_) {
+    const auto attached = worker->heard<Attach>(MessageType::kAttach);
+    ASSERT_EQ(attached.size(), 1u);
+    EXPECT_EQ(attached[0].client, kNumber);
+  }
+}
+
+TEST_F(FrontendLinkTest, TheControllerHearsWhoseRequestsTheyAre) {
+  const Request told = ask(100, 1);
+  EXPECT_EQ(told.tenant, TenantId(5));
+  EXPECT_EQ(told.tenant_weight, 3u);
+}
+
+TEST_F(FrontendLinkTest, OutputsAndCompletionAreJoinedInWhateverOrderTheyCome) {
+  const Request first = ask(100, 1);
+  const Request second = ask(101, 2);
+  ASSERT_TRUE(workers_[0]->send(7, first, 10).ok());
+  ASSERT_TRUE(complete(second, 8).ok());
+  EXPECT_THAT(frontend_.answers(), IsEmpty());
+  ASSERT_TRUE(complete(first, 7).ok());
+  ASSERT_TRUE(workers_[0]->send(8, second, 20).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 10", "101: 20"));
+}
+
+TEST_F(FrontendLinkTest, OutputsOfAFencedWorkerDoNotCount) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok()) << "of a worker that will be given up";
+  ASSERT_TRUE(workers_[1]->send(8, request, 20).ok());
+  ASSERT_TRUE(complete(request, 8, 1).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 20"));
+  ASSERT_TRUE(workers_[0]->send(7, request, 30).ok()) << "it does not know";
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 20")) << "one answer";
+}
+
+TEST_F(FrontendLinkTest, OutputsOfAFencedWorkerThatComeAfterTheCompletionDoNotCountEither) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(complete(request, 8, 1).ok());
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok());
+  EXPECT_THAT(frontend_.answers(), IsEmpty());
+  ASSERT_TRUE(workers_[1]->send(8, request, 20).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: 20"));
+}
+
+TEST_F(FrontendLinkTest, TwoCompletionsAreOneAnswer) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(complete(request, 7, 0, Refusal::kOverload).ok());
+  ASSERT_TRUE(complete(request, 8, 1, Refusal::kOverload).ok());
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: overload"));
+}
+
+TEST_F(FrontendLinkTest, AnAnswerOfAnEarlierRequestInTheSamePlaceIsNotTakenForTheNextOnes) {
+  const Request first = ask(100, 1);
+  ASSERT_TRUE(complete(first, 7, 0, Refusal::kWorkerLost).ok());
+  const Request second = ask(101, 2);
+  ASSERT_EQ(second.payload, first.payload) << "the place is used again";
+  ASSERT_TRUE(workers_[0]->send(7, first, 10).ok());
+  ASSERT_TRUE(complete(first, 7).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+  ASSERT_TRUE(workers_[0]->send(8, second, 20).ok());
+  ASSERT_TRUE(complete(second, 8).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost", "101: 20"));
+}
+
+TEST_F(FrontendLinkTest, WhatIsJoinedAfterItsDeadlineIsLate) {
+  const Request joined = ask(100, 1, 50);
+  const Request missing = ask(101, 2, 50);
+  ASSERT_TRUE(complete(joined, 7).ok());
+  ASSERT_TRUE(complete(missing, 8).ok());
+  workers_[0]->now = at_ms(51);
+  ASSERT_TRUE(workers_[0]->send(7, joined, 10).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: late"));
+  pass(60);
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: late", "101: late"));
+}
+
+TEST_F(FrontendLinkTest, OutputsThatNeverComeAreNotWaitedForEver) {
+  const Request request = ask(100, 1, 1'000'000);
+  ASSERT_TRUE(complete(request, 7).ok());
+  for (int64_t ms = 500; ms < 10'000; ms += 500) {
+    pass(ms);
+    controller_->tell_time();
+    for (const auto& worker : workers_) worker->tell_time();
+  }
+  EXPECT_THAT(frontend_.answers(), IsEmpty());
+  pass(10'100);
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+}
+
+TEST_F(FrontendLinkTest, OutputsOfAWorkerWhoseLinkIsLostAreMissed) {
+  const Request answered = ask(100, 1);
+  const Request running = ask(101, 2);
+  ASSERT_TRUE(complete(answered, 7, 0).ok());
+  workers_[0]->close();
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+  ASSERT_TRUE(workers_[1]->send(8, running, 20).ok());
+  ASSERT_TRUE(complete(running, 8, 1).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost", "101: 20"));
+}
+
+TEST_F(FrontendLinkTest, OutputsWithoutTensorsMeanThatTheInputsDidNotArrive) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(complete(request, 7).ok());
+  ASSERT_TRUE(workers_[0]->send_nothing(7, request).ok());
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: worker_lost"));
+}
+
+TEST_F(FrontendLinkTest, AGoodbyeInTheMiddleRefusesAllThatIsInFlight) {
+  const Request request = ask(100, 1);
+  ASSERT_TRUE(workers_[0]->send(7, request, 10).ok());
+  EXPECT_THAT(controller_->say(Goodbye{"it has stopped"}).message(), HasSubstr("it has stopped"));
+  controller_->close();
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: disconnected"));
+  EXPECT_FALSE(catalog_.ready());
+  EXPECT_EQ(catalog_.find("doubling")->state, ModelState::kLoading);
+
+  meet_controller();
+  EXPECT_TRUE(catalog_.ready());
+  ask(101, 1);
+  EXPECT_EQ(frontend_.completions.size(), 1u);
+}
+
+TEST_F(FrontendLinkTest, WhatWasAskedOfAModelOfBeforeIsRefused) {
+  const ModelId before = catalog_.find("doubling")->info->id;
+  controller_->close();
+  frontend_.ids = {{1, 100}, {2, 101}};
+  link_.submit({.id = RequestId(100), .model = before, .payload = PayloadHandle(1), .deadline = at_ms(1000)});
+  link_.on_turn_end(now_);
+  meet_controller();
+  link_.submit({.id = RequestId(101), .model = before, .payload = PayloadHandle(2), .deadline = at_ms(1000)});
+  link_.on_turn_end(now_);
+  EXPECT_THAT(frontend_.answers(), ElementsAre("100: disconnected", "101: disconnected"));
+  EXPECT_EQ(frontend_.completions[0].id, RequestId()) << "no controller knew it";
+}
+
+TEST_F(FrontendLinkTest, CompletionsBearTheNumbersByWhichTheControllerKnowsThem) {
+  const Request refused = ask(100, 1);
+  const Request served = ask(101, 2);
+  const Request lost = ask(102, 3);
+  ASSERT_TRUE(complete(refused, 7, 0, Refusal::kOverload).ok());
+  ASSERT_TRUE(workers_[0]->send(8, served, 20).ok());
+  ASSERT_TRUE(complete(served, 8).ok());
+  controller_->close();
+  ASSERT_EQ(frontend_.completions.size(), 3u);
+  EXPECT_EQ(frontend_.completions[0].id, request_of(kNumber, refused.id));
+  EXPECT_EQ(frontend_.completions[1].id, request_of(kNumber, served.id));
+  EXPECT_EQ(frontend_.completions[2].id, request_of(kNumber, lost.id));
+}
+
+TEST_F(FrontendLinkTest, NumbersAreNeverUsedAgainOfTheSameController) {
+  const Request before = ask(100, 1);
+  controller_->close();
+  meet_controller();
+  EXPECT_GT(ask(101, 1).id, before.id);
+
+  // Another front end, which is given the same number by a controller whose clock goes on.
+  Catalog catalog;
+  FrontendLink later(catalog, 1, {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}});
+  later.start(frontend_, loop_);
+  TestPeer controller(later, Role::kController, "controller:8100");
+  controller.now = at_ms(5000);
+  ASSERT_TRUE(controller.say(Admission{kNumber}).ok());
+  ASSERT_TRUE(controller.say(Models{{model()}}).ok());
+  controller.tell_time();
+  later.submit({.id = RequestId(7), .model = catalog.find("doubling")->info->id, .payload = PayloadHandle(9)});
+  later.on_turn_end(at_ms(5000));
+  EXPECT_GE(controller.heard<Request>(MessageType::kRequest).at(0).id.value(), 5'000'000u);
+}
+
+TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
+  frontend_.ids = {{1, 100}, {2, 101}};
+  const ModelId model_id = catalog_.find("doubling")->info->id;
+  const auto label = std::make_shared<const CallLabel>(call_label("order-17"));
+  link_.submit_labelled({.id = RequestId(100), .model = model_id, .payload = PayloadHandle(1)}, label);
+  link_.submit_labelled({.id = RequestId(101), .model = model_id, .payload = PayloadHandle(2)}, nullptr);
+  link_.on_turn_end(now_);
+  std::vector<MessageType> types;
+  RequestId labelled;
+  for (const Frame& frame : controller_->frames()) {
+    types.push_back(frame.type);
+    Label told;
+    if (frame.type != MessageType::kLabel) continue;
+    ASSERT_TRUE(decode(frame, told).ok());
+    EXPECT_EQ(told.label, *label);
+    labelled = told.request;
+  }
+  EXPECT_THAT(types, ElementsAre(MessageType::kLabel, MessageType::kRequest, MessageType::kRequest));
+  EXPECT_NE(labelled, RequestId());
+}
+
+TEST_F(FrontendLinkTest, InputsAreSentToWhoeverFetchesThem) {
+  const Request request = ask(100, 1);
+  frontend_.inputs[1] = 4;
+  ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(7), request.id, request.payload}).ok());
+  const auto inputs = workers_[0]->heard<Inputs>(MessageType::kInputs);
+  ASSERT_EQ(inputs.size(), 1u);
+  ASSERT_EQ(inputs[0].tensors.size(), 1u);
+  float number;
+  std::memcpy(&number, inputs[0].tensors[0].data(), sizeof(number));
+  EXPECT_EQ(number, 4);
+  ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(8), RequestId(999), PayloadHandle(999)}).ok());
+  EXPECT_THAT(workers_[0]->heard<Inputs>(MessageType::kInputs).at(0).tensors, IsEmpty()) << "it is over";
+}
+
+TEST_F(FrontendLinkTest, ACancellationIsPassedOn) {
+  const Request request = ask(100, 1);
+  link_.cancel(RequestId(100), Refusal::kOverload);
+  link_.cancel(RequestId(12345), Refusal::kCancelled);
+  link_.on_turn_end(now_);
+  const auto cancelled = controller_->heard<Cancel>(MessageType::kCancel);
+  ASSERT_EQ(cancelled.size(), 1u);
+  EXPECT_EQ(cancelled[0].request, request.id);
+  EXPECT_EQ(cancelled[0].reason, Refusal::kOverload);
+}
+
+TEST_F(FrontendLinkTest, AsManyRequestsAsItHasPlacesForAreInFlight) {
+  std::vector<Request> told;
+  for (uint64_t i = 0; i < kRequestsMax; ++i) told.push_back(ask(100 + i, i));
+  for (uint64_t i = 0; i < kRequestsMax; ++i)
+    link_.cancel(RequestId(100 + i), Refusal::kCancelled);  // the ring holds these, too
+  link_.on_turn_end(now_);
+  EXPECT_EQ(controller_->heard<Cancel>(MessageType::kCancel).size(), kRequestsMax);
+  for (const Request& request : told) ASSERT_TRUE(complete(request, 0, 0, Refusal::kCancelled).ok());
+  EXPECT_EQ(frontend_.completions.size(), kRequestsMax);
+  EXPECT_NE(ask(200, 1).id, RequestId()) << "there is room again";
+}
+
+TEST_F(FrontendLinkTest, OutputsOfTooManyActionsEndTheSession) {
+  const Request request = ask(100, 1);
+  for (uint64_t action = 1; action <= 5; ++action) ASSERT_TRUE(workers_[0]->send(action, request, 1).ok());
+  EXPECT_THAT(workers_[0]->send(6, request, 1).message(), HasSubstr("too many actions"));
+}
+
+TEST_F(FrontendLinkTest, AFrameOutOfPlaceEndsTheSession) {
+  const Request request = ask(100, 1);
+  EXPECT_THAT(controller_->say(Admission{6}).message(), HasSubstr("an ADMISSION after another"));
+  EXPECT_THAT(controller_->say(Fetch{}).message(), HasSubstr("FETCH has no place here"));
+  EXPECT_THAT(workers_[0]->say(Completion{}).message(), HasSubstr("COMPLETION has no place here"));
+  EXPECT_THAT(workers_[0]->say(Outputs{ActionId(7), request.id, request.payload, {{}, {}}}).message(),
+              HasSubstr("not the model's"));
+  EXPECT_THAT(workers_[0]->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("answers no PING"));
+  EXPECT_TRUE(frontend_.completions.empty());
+
+  Catalog catalog;
+  FrontendLink other(catalog, 1, {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}});
+  TestPeer early(other, Role::kController, "controller:8100");
+  EXPECT_THAT(early.say(two_workers()).message(), HasSubstr("WORKERS before an ADMISSION"));
+}
+
+}  // namespace
+}  // namespace foliot

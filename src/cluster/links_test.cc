@@ -1,0 +1,582 @@
+// The parts of a cluster together: over loopback TCP as they run, and on bytes
+// carried by hand where a peer misbehaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cluster/controller_service.h"
+#include "cluster/test_peer.h"
+#include "emulation/emulated_models.h"
+#include "emulation/request_load.h"
+#include "emulation/worker_service.h"
+#include "platform/clock.h"
+#include "policies/registry.h"
+#include "transport/client_ids.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr uint64_t kPageBytes = uint64_t{16} << 20;
+
+WorkerServiceOptions workers(const std::string& models) {
+  return {.page_count = 100, .models = *parse_emulated_models(models, kPageBytes)};
+}
+
+// Why workers with these models are not taken in.
+Status refusal_of(const std::string& address, const std::string& models) {
+  Status refusal;
+  std::function<void()> stop;
+  WorkerService service(workers(models), {.on_ready = [](size_t) { ADD_FAILURE(); },
+                                          .on_lost =
+                                              [&](const Status& status) {
+                                                refusal = status;
+                                                stop();
+                                              }});
+  LinkLoop loop({.connection = {.role = Role::kWorker}}, service);
+  stop = [&] { loop.stop(); };
+  EXPECT_TRUE(loop.connect(address).ok());
+  loop.run();
+  return refusal;
+}
+
+// A controller on a thread of its own.
+class RunningController {
+ public:
+  RunningController()
+      : service_({}, find_policy("clockwork")->make, monotonic_now,
+                 [this](Severity, const std::string& line) { log.push_back(line); }),
+        loop_({}, service_) {
+    port_ = loop_.listen("127.0.0.1:0").value();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~RunningController() { stop(); }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    loop_.stop();
+    thread_.join();
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  std::vector<std::string> log;  // to be read after stop()
+
+ private:
+  ControllerService service_;
+  LinkLoop loop_;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+// Workers on a thread of their own, taken in when the constructor returns.
+class RunningWorkers {
+ public:
+  RunningWorkers(const std::string& address, uint32_t count, const std::string& models)
+      : service_(workers(models), {.on_ready = [this](size_t now) { ready_ = now; },
+                                   .on_lost = [this](const Status& status) { lost = status; }}),
+        loop_({.connection = {.role = Role::kWorker}}, service_) {
+    for (uint32_t i = 0; i < count; ++i) EXPECT_TRUE(loop_.connect(address).ok());
+    thread_ = std::thread([this] { loop_.run(); });
+    while (ready_ < count) std::this_thread::yield();
+  }
+  ~RunningWorkers() { stop(); }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    loop_.stop();
+    thread_.join();
+  }
+
+  Status lost;  // to be read after stop()
+
+ private:
+  std::atomic<size_t> ready_{0};
+  WorkerService service_;
+  LinkLoop loop_;
+  std::thread thread_;
+};
+
+Result<RequestLoadResult> load(const std::string& address, const RequestLoadOptions& options) {
+  std::function<void()> stop;
+  RequestLoad load(options, [&] { stop(); });
+  LinkLoop loop({.connection = {.role = Role::kClient}}, load);
+  stop = [&] { loop.stop(); };
+  FOLIOT_RETURN_IF_ERROR(loop.connect(address));
+  loop.run();
+  return load.result();
+}
+
+RequestLoadOptions short_load(double rate) {
+  return {.rate = rate,
+          .deadline = Duration::seconds(5),
+          .warm_up = Duration::milliseconds(50),
+          .duration = Duration::milliseconds(200)};
+}
+
+TEST(LinksTest, EveryRequestIsAnsweredOverTcp) {
+  RunningController controller;
+  RunningWorkers workers(controller.address(), 3, "resnet18:4");
+  const auto result = load(controller.address(), short_load(1000));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const LoadTally& total = result->load.total();
+  EXPECT_GT(total.sent, 50u);
+  EXPECT_EQ(total.good + total.late + total.refused, total.sent);
+  EXPECT_GT(total.good, 0u);
+  EXPECT_EQ(result->controller.devices, 3u);
+  EXPECT_GT(result->controller.actions, 0u);
+  EXPECT_GT(result->controller.decisions, 0u);
+  workers.stop();
+  controller.stop();
+  EXPECT_TRUE(workers.lost.ok()) << workers.lost.message();
+}
+
+TEST(LinksTest, WhatALostWorkerHadIsAnsweredToo) {
+  RunningController controller;
+  auto workers = std::make_unique<RunningWorkers>(controller.address(), 1, "resnet18");
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    workers->stop();
+  });
+  const auto result = load(controller.address(), short_load(1000));
+  killer.join();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->load.total().failed, 0u);  // refused, not forgotten
+  controller.stop();
+  EXPECT_THAT(controller.log, ::testing::Contains(HasSubstr("worker 'worker-0' at 127.0.0.1:")));
+}
+
+TEST(LinksTest, AllWorkersMustBringTheSameModels) {
+  RunningController controller;
+  RunningWorkers first(controller.address(), 1, "resnet18");
+  EXPECT_THAT(refusal_of(controller.address(), "resnet50").message(), HasSubstr("'resnet18' is missing"));
+}
+
+TEST(LinksTest, SaysThatNobodyIsThere) {
+  EXPECT_THAT(load("127.0.0.1:1", short_load(1)).status().message(), HasSubstr("cannot connect to 127.0.0.1:1"));
+  EXPECT_THAT(load("nowhere", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
+  EXPECT_THAT(load("127.0.0.1:99999", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
+}
+
+TEST(LinksTest, APortIsListenedOnByOne) {
+  RunningController controller;
+  ControllerService service({}, find_policy("clockwork")->make, monotonic_now, [](Severity, const std::string&) {});
+  LinkLoop loop({}, service);
+  EXPECT_EQ(loop.listen(controller.address()).status().code(), StatusCode::kAlreadyExists);
+}
+
+// ---- Peers that misbehave, without sockets ----
+
+TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+
+using Peer = TestPeer;
+
+class ControllerServiceTest : public ::testing::Test {
+ protected:
+  ControllerServiceTest() {
+    EXPECT_TRUE(worker_.say(Registration{"w", "host:1", {10}, models_, {{}}}).ok());
+    EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
+  }
+  Request request(uint64_t id) {
+    return {.id = RequestId(id), .model = ModelId(0), .arrival = at_ms(1), .deadline = at_ms(1000)};
+  }
+  // The action that the controller sends in this turn.
+  Action next_action() {
+    service_.on_turn_end(at_ms(1));
+    return worker_.last<Action>();
+  }
+
+  const std::vector<ModelInfo> models_ = *parse_emulated_models("resnet18", kPageBytes);
+  std::vector<std::string> log_;
+  ControllerService service_{{},
+                             find_policy("clockwork")->make,
+                             [] { return at_ms(1); },
+                             [this](Severity, const std::string& line) { log_.push_back(line); }};
+  Peer worker_{service_, Role::kWorker};
+  Peer client_{service_, Role::kClient};
+};
+
+TEST_F(ControllerServiceTest, AnOutcomeMustBeOfAnActionOfItsOwn) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  const Action action = next_action();
+  Outcome outcome{.action = action.id, .type = action.type, .device = action.device, .model = action.model};
+  Outcome other = outcome;
+  other.action = ActionId(77);
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("action 77 was not given to device 0"));
+  other = outcome;
+  other.device = DeviceId(5);
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("device 5 is not its own"));
+  other = outcome;
+  other.type = ActionType::kInfer;
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("was not given"));
+  EXPECT_TRUE(worker_.say(outcome).ok());
+  EXPECT_THAT(worker_.say(outcome).message(), HasSubstr("was not given"));  // not twice
+}
+
+TEST_F(ControllerServiceTest, RequestIdsMustGrow) {
+  EXPECT_TRUE(client_.say(request(5)).ok());
+  EXPECT_THAT(client_.say(request(5)).message(), HasSubstr("ids must grow"));
+  EXPECT_THAT(client_.say(request(UINT64_MAX)).message(), HasSubstr("ids must grow"));
+}
+
+class Labels : public CallLabelSink {
+ public:
+  void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override {
+    told.emplace_back(request.value(), label->text);
+  }
+  std::vector<std::pair<uint64_t, std::string>> told;
+};
+
+TEST_F(ControllerServiceTest, TellsWhatClientsCallTheirRequests) {
+  Labels labels;
+  service_.set_label_sink(labels);
+  Peer other(service_, Role::kClient);
+  ASSERT_TRUE(client_.say(Label{RequestId(1), call_label("order-17")}).ok());
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  ASSERT_TRUE(client_.say(request(2)).ok());
+  ASSERT_TRUE(other.say(Label{RequestId(1), call_label("order-18")}).ok());
+  ASSERT_TRUE(other.say(request(1)).ok());
+  EXPECT_THAT(labels.told, ElementsAre(Pair(request_of(0, RequestId(1)).value(), "order-17"),
+                                       Pair(request_of(1, RequestId(1)).value(), "order-18")));
+}
+
+TEST_F(ControllerServiceTest, ALabelIsOfTheNextRequest) {
+  ASSERT_TRUE(client_.say(Label{RequestId(1), call_label("order-17")}).ok());
+  EXPECT_THAT(client_.say(Label{RequestId(2), call_label("order-18")}).message(), HasSubstr("a LABEL after another"));
+  Peer other(service_, Role::kClient);
+  ASSERT_TRUE(other.say(Label{RequestId(1), call_label("order-17")}).ok());
+  EXPECT_THAT(other.say(request(2)).message(), HasSubstr("request 2 after the LABEL of request 1"));
+}
+
+TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
+  Peer other(service_, Role::kClient);
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  ASSERT_TRUE(other.say(request(1)).ok());
+  ASSERT_TRUE(other.say(Cancel{RequestId(1)}).ok());
+  EXPECT_EQ(other.last<Completion>().refusal, Refusal::kCancelled);
+  EXPECT_EQ(service_.controller().queued(), 1u);
+  EXPECT_THAT(other.say(Cancel{RequestId(2), Refusal::kNone}).message(), HasSubstr("cancelled as 'none'"));
+  ASSERT_TRUE(client_.say(Cancel{RequestId(1), Refusal::kOverload}).ok());
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kOverload);
+}
+
+TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheSession) {
+  EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("a OUTCOME has no place here"));
+  EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("a REQUEST has no place here"));
+  EXPECT_THAT(worker_.say(Registration{"w", "", {10}, {}, {{}}}).message(), HasSubstr("registers once"));
+  Peer empty(service_, Role::kWorker);
+  EXPECT_THAT(empty.say(Registration{"w", "", {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
+  EXPECT_THAT(empty.say(Registration{"w", "", {1}, {}, {{}}}).message(), HasSubstr("1 to 16384 models"));
+}
+
+TEST_F(ControllerServiceTest, WhatALostWorkerHadIsGivenToAnother) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"v", {}, {10}, models_, {{}}}).ok());
+  EXPECT_THAT(other.last<Welcome>().devices, ElementsAre(DeviceId(1)));
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  const Action load = next_action();
+  EXPECT_EQ(load.type, ActionType::kLoad);
+  worker_.close();
+  service_.on_turn_end(at_ms(2));
+  EXPECT_EQ(other.last<Action>().type, ActionType::kLoad);
+  EXPECT_EQ(service_.controller().queued(), 1u);
+}
+
+TEST_F(ControllerServiceTest, AWorkerComesBackWithWhatItHolds) {
+  worker_.close();
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is nobody";
+  Peer again(service_, Role::kWorker);
+  ASSERT_TRUE(again.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
+  EXPECT_THAT(again.last<Welcome>().devices, ElementsAre(DeviceId(0)));
+  ASSERT_TRUE(client_.say(request(2)).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_EQ(again.last<Action>().type, ActionType::kInfer) << "without a LOAD";
+}
+
+TEST_F(ControllerServiceTest, IdsOfTheLostAreUsedAgain) {
+  worker_.close();
+  for (int i = 0; i < 5; ++i) {
+    Peer next(service_, Role::kWorker);
+    ASSERT_TRUE(next.say(Registration{"n" + std::to_string(i), {}, {10}, models_, {{}}}).ok());
+    EXPECT_THAT(next.last<Welcome>().devices, ElementsAre(DeviceId(0)));
+    next.close();
+  }
+}
+
+TEST_F(ControllerServiceTest, AFencedWorkerIsNotListenedToAnyMore) {
+  ControllerService service(
+      {.health = FailureDetectorOptions()}, find_policy("clockwork")->make, [] { return at_ms(1); },
+      [](Severity, const std::string&) {});
+  Peer mute(service, Role::kWorker);
+  ASSERT_TRUE(mute.say(Registration{"w", {}, {10}, models_, {{}}}).ok());
+  Peer client(service, Role::kClient);
+  ASSERT_TRUE(client.say(request(1)).ok());
+  for (int64_t ms = 1; ms < 700; ms += 50) service.on_turn_end(at_ms(ms));
+  EXPECT_EQ(service.controller().cluster().device(DeviceId(0)).state(), DeviceState::kLost);
+  EXPECT_THAT(mute.check().message(), HasSubstr("it is given up: silent"));
+  EXPECT_THAT(mute.say(Ping{at_ms(700)}).message(), HasSubstr("given up"));
+}
+
+TEST_F(ControllerServiceTest, AWorkerThatLeavesEndsWhatItHas) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  const Action load = next_action();
+  ASSERT_TRUE(worker_.say(Leave{}).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_TRUE(worker_.check().ok());
+  ASSERT_TRUE(worker_
+                  .say(Outcome{.action = load.id,
+                               .type = load.type,
+                               .device = load.device,
+                               .model = load.model,
+                               .start = at_ms(2),
+                               .end = at_ms(3)})
+                  .ok());
+  service_.on_turn_end(at_ms(3));
+  EXPECT_THAT(worker_.check().message(), HasSubstr("may leave"));
+}
+
+TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
+  ControllerService service(
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
+  Peer worker(service, Role::kWorker);
+  ASSERT_TRUE(worker.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
+  Peer client(service, Role::kClient);
+  ASSERT_TRUE(client.say(request(1)).ok());
+  service.on_turn_end(at_ms(1));
+  const Action infer = worker.last<Action>();
+  ASSERT_EQ(infer.type, ActionType::kInfer);
+  service.drain();
+  service.on_turn_end(at_ms(2));
+  ASSERT_TRUE(client.say(request(2)).ok());
+  EXPECT_EQ(client.last<Completion>().refusal, Refusal::kDraining);
+  EXPECT_FALSE(service.drained());
+  ASSERT_TRUE(worker
+                  .say(Outcome{.action = infer.id,
+                               .type = infer.type,
+                               .device = infer.device,
+                               .model = infer.model,
+                               .start = at_ms(2),
+                               .end = at_ms(3),
+                               .output_end = at_ms(3)})
+                  .ok());
+  service.on_turn_end(at_ms(3));
+  EXPECT_EQ(client.last<Completion>().id, RequestId(1));
+  EXPECT_TRUE(service.drained());
+}
+
+TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
+  std::vector<ModelInfo> more = *parse_emulated_models("resnet18,resnet50", kPageBytes);
+  ControllerService service(
+      {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
+  Peer both(service, Role::kWorker);
+  ASSERT_TRUE(both.say(Registration{"x", {}, {10}, more, {{}}}).ok());
+  std::swap(more[0], more[1]);
+  Peer swapped(service, Role::kWorker);
+  ASSERT_TRUE(swapped.say(Registration{"y", {}, {10}, more, {{0}}}).ok());
+  EXPECT_THAT(swapped.last<Welcome>().models, ElementsAre(ModelId(1), ModelId(0)));
+  EXPECT_EQ(service.controller().cluster().device(DeviceId(1)).held(ModelId(1)), Residency::kLoaded);
+  Peer less(service, Role::kWorker);
+  EXPECT_THAT(less.say(Registration{"z", {}, {10}, models_, {{}}}).message(), HasSubstr("'resnet50' is missing"));
+  Peer full(service, Role::kWorker);
+  EXPECT_THAT(full.say(Registration{"z", {}, {3}, more, {{0, 1}}}).message(), HasSubstr("device 0 holds 10 pages"));
+}
+
+// ---- Models that change ----
+
+TEST_F(ControllerServiceTest, WhatOneWorkerBringsBeyondTheOthersHasNoNameAndNoPages) {
+  const std::vector<ModelInfo> more = *parse_emulated_models("resnet50,resnet18", kPageBytes);
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", {}, {20}, more, {{0, 1}}}).ok());
+  EXPECT_THAT(other.last<Welcome>().models, ElementsAre(kUnnamed, ModelId(0)));
+  const DeviceModel& device = service_.controller().cluster().device(DeviceId(1));
+  EXPECT_EQ(device.held(ModelId(0)), Residency::kLoaded);
+  EXPECT_EQ(device.pages_used(), models_[0].pages);
+}
+
+TEST(LinksTest, AnEmulatedWorkerTakesAllOrNothing) {
+  RunningController controller;
+  RunningWorkers first(controller.address(), 1, "resnet18");
+  EXPECT_THAT(refusal_of(controller.address(), "resnet18,resnet50").message(),
+              HasSubstr("others did not bring 'resnet50'"));
+}
+
+TEST_F(ControllerServiceTest, OffersAndWithdrawalsComeAfterTheRegistration) {
+  Peer other(service_, Role::kWorker);
+  EXPECT_THAT(other.say(Offer{models_[0]}).message(), HasSubstr("a OFFER has no place here"));
+  Peer another(service_, Role::kWorker);
+  EXPECT_THAT(another.say(Withdrawal{ModelId(0)}).message(), HasSubstr("a WITHDRAWAL has no place here"));
+  EXPECT_THAT(worker_.say(Withdrawal{ModelId(7)}).message(), HasSubstr("it withdraws model 7"));
+  EXPECT_THAT(worker_.say(Offer{models_[0]}).message(), HasSubstr("two models as 0"));
+}
+
+class ModelChangeTest : public ControllerServiceTest {
+ protected:
+  ModelChangeTest() {
+    next_.id = ModelId(5);
+    next_.version = "2";
+    service_.on_turn_end(at_ms(1));
+    worker_.frames();
+    client_.frames();
+  }
+  void replace_model(int64_t ms) {
+    EXPECT_TRUE(worker_.say(Offer{next_}).ok());
+    EXPECT_TRUE(worker_.say(Withdrawal{ModelId(0)}).ok());
+    service_.on_turn_end(at_ms(ms));
+  }
+  void end(const Action& action, int64_t ms) {
+    ASSERT_TRUE(worker_
+                    .say(Outcome{.action = action.id,
+                                 .type = action.type,
+                                 .device = action.device,
+                                 .model = action.model,
+                                 .start = at_ms(ms),
+                                 .end = at_ms(ms),
+                                 .output_end = at_ms(ms)})
+                    .ok());
+  }
+  std::vector<Action> actions(int64_t ms) {
+    service_.on_turn_end(at_ms(ms));
+    return worker_.heard<Action>(MessageType::kAction);
+  }
+
+  ModelInfo next_ = models_[0];
+};
+
+TEST_F(ModelChangeTest, ClientsHearOfANewVersionAndNoMoreOfTheOld) {
+  replace_model(2);
+  const auto namings = worker_.heard<Naming>(MessageType::kNaming);
+  ASSERT_EQ(namings.size(), 1u);
+  EXPECT_EQ(namings[0].model, ModelId(5));
+  EXPECT_EQ(namings[0].name, ModelId(1));
+  const auto told = client_.heard<Models>(MessageType::kModels);
+  ASSERT_EQ(told.size(), 1u);
+  ASSERT_EQ(told[0].models.size(), 1u);
+  EXPECT_EQ(told[0].models[0].id, ModelId(1));
+  EXPECT_EQ(told[0].models[0].version, "2");
+  Peer late(service_, Role::kClient);
+  EXPECT_EQ(late.heard<Models>(MessageType::kModels).at(0).models.size(), 1u);
+  EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 2 is served in place of version 1"));
+}
+
+// From a request for the old version until no page holds it.
+TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  const Action load = actions(1).at(0);
+  replace_model(2);
+  Request late = request(2);
+  late.deadline = at_ms(9000);
+  ASSERT_TRUE(client_.say(late).ok()) << "it has not heard yet";
+  end(load, 3);
+  const std::vector<Action> infers = actions(3);
+  ASSERT_THAT(infers, ::testing::Not(IsEmpty()));
+  for (const Action& infer : infers) EXPECT_EQ(infer.model, ModelId(0));
+  EXPECT_THAT(actions(2500), IsEmpty()) << "they are in flight";
+  for (const Action& infer : infers) end(infer, 2500);
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kNone);
+  const std::vector<Action> unloads = actions(2500);
+  ASSERT_EQ(unloads.size(), 1u);
+  EXPECT_EQ(unloads[0].type, ActionType::kUnload);
+  Peer other(service_, Role::kWorker);
+  EXPECT_EQ(other.say(Registration{"x", {}, {10}, {next_}, {{}}}).code(), StatusCode::kUnavailable);
+  end(unloads[0], 2501);
+  service_.on_turn_end(at_ms(2501));
+  const auto releases = worker_.heard<Release>(MessageType::kRelease);
+  ASSERT_EQ(releases.size(), 1u);
+  EXPECT_EQ(releases[0].model, ModelId(0));
+  EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 1 is removed"));
+  Peer another(service_, Role::kWorker);
+  ASSERT_TRUE(another.say(Registration{"x", {}, {10}, {next_}, {{0}}}).ok());
+  EXPECT_THAT(another.last<Welcome>().models, ElementsAre(ModelId(1)));
+}
+
+TEST_F(ModelChangeTest, ATurnComesWhenClientsHaveHeard) {
+  replace_model(2);
+  EXPECT_LE(service_.on_turn_end(at_ms(3)), at_ms(2002));
+  EXPECT_THAT(worker_.heard<Release>(MessageType::kRelease), IsEmpty());
+  service_.on_turn_end(at_ms(2002));
+  EXPECT_EQ(worker_.heard<Release>(MessageType::kRelease).size(), 1u) << "no page ever held it";
+}
+
+TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", {}, {10}, models_, {{}}}).ok());
+  next_.name = "another";
+  ASSERT_TRUE(worker_.say(Offer{next_}).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_THAT(worker_.heard<Naming>(MessageType::kNaming), IsEmpty());
+  other.close();
+  service_.on_turn_end(at_ms(3));
+  EXPECT_EQ(worker_.heard<Naming>(MessageType::kNaming).size(), 1u);
+  EXPECT_THAT(log_, ::testing::Contains("model 'another' version 2 is served"));
+}
+
+TEST_F(ModelChangeTest, AWorkerThatLeavesHoldsNothingUp) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", {}, {10}, models_, {{}}}).ok());
+  ASSERT_TRUE(worker_.say(Offer{next_}).ok());
+  ASSERT_TRUE(other.say(Leave{}).ok());
+  service_.on_turn_end(at_ms(2));
+  EXPECT_EQ(worker_.heard<Naming>(MessageType::kNaming).size(), 1u);
+}
+
+// Whose repository changed while it could not reach the controller.
+TEST_F(ModelChangeTest, TheOnlyWorkerMayComeBackWithOtherModels) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  service_.on_turn_end(at_ms(2));
+  worker_.close();
+  Peer again(service_, Role::kWorker);
+  ASSERT_TRUE(again.say(Registration{"w", {}, {10}, {next_}, {{0}}}).ok());
+  EXPECT_THAT(again.last<Welcome>().models, ElementsAre(ModelId(1)));
+  service_.on_turn_end(at_ms(3));
+  EXPECT_EQ(client_.heard<Completion>(MessageType::kCompletion).at(0).refusal, Refusal::kUnloaded);
+  EXPECT_THAT(again.heard<Action>(MessageType::kAction), IsEmpty());
+  Request asked = request(2);
+  asked.model = ModelId(1);
+  ASSERT_TRUE(client_.say(asked).ok());
+  service_.on_turn_end(at_ms(4));
+  EXPECT_EQ(again.last<Action>().type, ActionType::kInfer);
+}
+
+// ---- Clients ----
+
+TEST_F(ControllerServiceTest, AnswersToAClientThatIsGoneAreDropped) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  client_.close();
+  Peer next(service_, Role::kClient);  // gets another place while the request is in flight
+  ASSERT_TRUE(next.say(request(1)).ok());
+  service_.on_turn_end(at_ms(3000));
+  EXPECT_EQ(next.last<Completion>().refusal, Refusal::kExpired);
+}
+
+TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndWhoAnswers) {
+  const auto workers = [&](Peer& client) { return client.last<Workers>().workers; };
+  Peer next(service_, Role::kWorker);
+  ASSERT_TRUE(
+      next.say(Registration{"x", "host:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}}).ok());
+  const auto told = workers(client_);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].data_address, "host:1");
+  EXPECT_EQ(told[1].name, "x");
+  EXPECT_THAT(told[1].devices, ElementsAre(DeviceId(1), DeviceId(2)));
+  worker_.close();
+  EXPECT_EQ(workers(client_).size(), 1u);
+}
+
+TEST_F(ControllerServiceTest, TellsTheTime) {
+  ASSERT_TRUE(client_.say(Ping{at_ms(-5)}).ok());
+  const Pong pong = client_.last<Pong>();
+  EXPECT_EQ(pong.ping_sent, at_ms(-5));
+  EXPECT_EQ(pong.host_time, at_ms(1));
+}
+
+}  // namespace
+}  // namespace foliot

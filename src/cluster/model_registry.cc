@@ -1,0 +1,342 @@
+#include "cluster/model_registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint32_t kIdsMax = 2 * ModelRegistry::kModelsMax;
+
+bool same_model(const ModelInfo& a, const ModelInfo& b) {
+  return a.name == b.name && a.version == b.version && a.content == b.content && a.batch_sizes == b.batch_sizes &&
+         a.pages == b.pages && a.buckets.size() == b.buckets.size();
+}
+
+}  // namespace
+
+// ---- What happens ----
+
+Status ModelRegistry::check(const std::vector<ModelInfo>& models) const {
+  if (models.empty() || models.size() > kModelsMax) {
+    return Status::invalid_argument(fmt::format("a worker brings 1 to {} models, not {}", kModelsMax, models.size()));
+  }
+  if (!retiring_.empty()) return Status::unavailable("models are changing; come again");
+  std::multimap<std::string_view, const ModelInfo*> brought;
+  for (const ModelInfo& model : models) {
+    const auto [begin, end] = brought.equal_range(model.name);
+    if (std::any_of(begin, end, [&](const auto& other) { return same_model(*other.second, model); })) {
+      return Status::invalid_argument(fmt::format("model '{}' is brought twice", model.name));
+    }
+    brought.emplace(model.name, &model);
+  }
+  if (workers_.empty()) return Status();
+  for (const auto& [name, id] : served_) {
+    const ModelInfo& served = *entries_[id.value()].model;
+    const auto [begin, end] = brought.equal_range(name);
+    if (std::any_of(begin, end, [&](const auto& other) { return same_model(*other.second, served); })) continue;
+    return Status::invalid_argument(
+        begin == end ? fmt::format("all workers must bring the same models: '{}' is missing", name)
+                     : fmt::format("all workers must bring the same models: '{}' is not what is served, version {}; "
+                                   "copy the same files to all",
+                                   name, served.version));
+  }
+  return Status();
+}
+
+ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::vector<ModelInfo>& models, TimePoint now) {
+  const bool first = workers_.empty();
+  const auto [place, is_new] = workers_.try_emplace(id);
+  FOLIOT_CHECK(is_new);
+  Worker& worker = place->second;
+  for (const ModelInfo& model : models) add_offer(worker, std::make_shared<const ModelInfo>(model));
+  for (auto& [own, offered] : worker.offers) offered.preference = models.size() + 1 - offered.preference;
+  if (first) serve_first(worker, models, now);
+  changed_ = true;
+
+  Joined joined;
+  for (const ModelInfo& model : models) {
+    const auto known = served_.find(model.name);
+    const bool is_served = known != served_.end() && same_model(model, *entry(known->second).model);
+    if (is_served) name(worker, model.id, known->second);
+    joined.names.push_back(is_served ? known->second : kUnnamed);
+  }
+  joined.decisions = std::exchange(pending_, {});
+  return joined;
+}
+
+// Nobody else has anything to say.
+void ModelRegistry::serve_first(const Worker& worker, const std::vector<ModelInfo>& models, TimePoint now) {
+  std::vector<ModelId> dropped;
+  for (const auto& [name, id] : served_) {
+    if (find_unnamed(worker, *entry(id).model) == nullptr) dropped.push_back(id);
+  }
+  for (const ModelId id : dropped) {
+    retire(id, now);
+    remove(id);
+  }
+  for (const ModelInfo& model : models) {
+    if (!served_.contains(model.name) && has_id(now)) serve(model, now);
+  }
+}
+
+Status ModelRegistry::offer(WorkerId id, ModelInfo model) {
+  Worker& worker = workers_.at(id);
+  const auto known = worker.offers.find(model.id);
+  if (known != worker.offers.end()) {
+    if (!known->second.released) {
+      return Status::invalid_argument(fmt::format("it offers two models as {}", model.id.value()));
+    }
+    worker.offers.erase(known);
+  }
+  const auto served = served_.find(model.name);
+  const bool has_served = served != served_.end() && same_model(model, *entry(served->second).model) &&
+                          worker.named.contains(served->second) && !worker.withdrawn.contains(served->second);
+  if (has_served || find_unnamed(worker, model) != nullptr) {
+    return Status::invalid_argument(fmt::format("it offers model '{}' twice", model.name));
+  }
+  if (worker.offers.size() >= kModelsMax) {
+    return Status::resource_exhausted(fmt::format("a worker has {} models at most", kModelsMax));
+  }
+  add_offer(worker, std::make_shared<const ModelInfo>(std::move(model)));
+  changed_ = true;
+  return Status();
+}
+
+Status ModelRegistry::withdraw(WorkerId id, ModelId own) {
+  Worker& worker = workers_.at(id);
+  const auto found = worker.offers.find(own);
+  if (found == worker.offers.end() || found->second.withdrawn) {
+    return Status::invalid_argument(fmt::format("it withdraws model {}, which it does not offer", own.value()));
+  }
+  Offered& offered = found->second;
+  if (offered.name != kUnnamed) {
+    offered.withdrawn = true;
+    worker.withdrawn.insert(offered.name);
+    changed_ = true;
+    return Status();
+  }
+  if (!offered.released) {
+    erase_unnamed(worker, own, offered);
+    pending_.releases.push_back({id, Release{own}});
+  }
+  worker.offers.erase(found);
+  return Status();
+}
+
+void ModelRegistry::leave(WorkerId worker) {
+  workers_.at(worker).leaving = true;
+  changed_ = true;
+}
+
+void ModelRegistry::lose(WorkerId worker) {
+  workers_.erase(worker);
+  changed_ = true;
+}
+
+void ModelRegistry::on_request(ModelId model) {
+  if (model.value() < entries_.size()) ++entry(model).in_flight;
+}
+
+void ModelRegistry::on_answer(ModelId model) {
+  if (model.value() >= entries_.size()) return;
+  FOLIOT_CHECK(entry(model).in_flight > 0);
+  --entry(model).in_flight;
+}
+
+// ---- What is to be done ----
+
+ModelRegistry::Decisions ModelRegistry::decide(TimePoint now) {
+  if (std::exchange(changed_, false)) {
+    promote_candidates(now);
+    retire_withdrawn(now);
+  }
+  for (const ModelId id : retiring_) {
+    if (entry(id).state == State::kRetiring && now >= end_of(entry(id))) remove(id);
+  }
+  return std::exchange(pending_, {});
+}
+
+TimePoint ModelRegistry::next() const {
+  TimePoint next = TimePoint::infinite_future();
+  for (const ModelId id : retiring_) {
+    const Entry& retiring = entries_[id.value()];
+    if (retiring.state == State::kRetiring) next = std::min(next, end_of(retiring));
+  }
+  if (changed_ && !free_.empty()) next = std::min(next, entries_[free_.front().value()].since + kIdRest);
+  return next;
+}
+
+std::vector<ModelId> ModelRegistry::removing() const {
+  std::vector<ModelId> removing;
+  std::ranges::copy_if(retiring_, std::back_inserter(removing),
+                       [&](ModelId id) { return entries_[id.value()].state == State::kRemoving; });
+  return removing;
+}
+
+ModelRegistry::Gone ModelRegistry::gone(ModelId id, TimePoint now) {
+  FOLIOT_CHECK(entry(id).state == State::kRemoving);
+  Gone gone{.model = std::exchange(entry(id), {.since = now}).model, .releases = {}};
+  std::erase(retiring_, id);
+  free_.push_back(id);
+  for (auto& [number, worker] : workers_) {
+    const auto named = worker.named.find(id);
+    if (named == worker.named.end()) continue;
+    const ModelId own = named->second;
+    gone.releases.push_back({number, Release{own}});
+    worker.named.erase(named);
+    if (worker.withdrawn.erase(id) > 0) {
+      worker.offers.erase(own);
+    } else {
+      worker.offers.at(own) = {.released = true};
+    }
+  }
+  return gone;
+}
+
+bool ModelRegistry::serves(ModelId id) const {
+  return id.value() < entries_.size() && entries_[id.value()].state == State::kServed;
+}
+
+// All must offer a candidate, so those of one worker are all that there can be.
+void ModelRegistry::promote_candidates(TimePoint now) {
+  const Worker* const first = first_staying();
+  if (first == nullptr) return;
+  std::vector<const Offered*> candidates;
+  for (const auto& [name, own] : first->unnamed) candidates.push_back(&first->offers.at(own));
+  std::ranges::sort(candidates, std::greater(), &Offered::preference);
+  for (const Offered* candidate : candidates) {
+    const std::shared_ptr<const ModelInfo> model = candidate->model;
+    if (!all_staying([&](const Worker& worker) { return prefers(worker, *model); })) continue;
+    if (!has_id(now)) {
+      changed_ = true;
+      return;
+    }
+    const ModelId id = serve(*model, now);
+    for (auto& [number, worker] : workers_) {
+      const Offered* const offered = find_unnamed(worker, *model);
+      if (offered == nullptr) continue;
+      const ModelId own = offered->model->id;
+      name(worker, own, id);
+      pending_.namings.push_back({number, Naming{own, id}});
+    }
+  }
+}
+
+void ModelRegistry::retire_withdrawn(TimePoint now) {
+  const Worker* const first = first_staying();
+  if (first == nullptr) return;
+  for (const ModelId id : first->withdrawn) {
+    if (serves(id) && all_staying([&](const Worker& worker) { return worker.withdrawn.contains(id); })) {
+      retire(id, now);
+    }
+  }
+}
+
+bool ModelRegistry::prefers(const Worker& worker, const ModelInfo& model) const {
+  const Offered* const offered = find_unnamed(worker, model);
+  if (offered == nullptr) return false;
+  const auto served = served_.find(model.name);
+  if (served == served_.end()) return true;
+  const Offered& other = worker.offers.at(worker.named.at(served->second));
+  return other.withdrawn || other.preference < offered->preference;
+}
+
+ModelId ModelRegistry::serve(const ModelInfo& model, TimePoint now) {
+  Addition addition;
+  if (const auto earlier = served_.find(model.name); earlier != served_.end()) {
+    addition.replaced = entry(earlier->second).model->version;
+    retire(earlier->second, now);
+  }
+  auto info = std::make_shared<ModelInfo>(model);
+  info->id = take_id(now);
+  entry(info->id) = {.state = State::kServed, .model = info, .since = now, .in_flight = 0};
+  served_.emplace(info->name, info->id);
+  addition.model = info;
+  pending_.added.push_back(std::move(addition));
+  pending_.news = true;
+  return info->id;
+}
+
+void ModelRegistry::retire(ModelId id, TimePoint now) {
+  Entry& retiring = entry(id);
+  served_.erase(retiring.model->name);
+  retiring.state = State::kRetiring;
+  retiring.since = now;
+  retiring_.push_back(id);
+  pending_.news = true;
+}
+
+TimePoint ModelRegistry::end_of(const Entry& retiring) {
+  return retiring.since + (retiring.in_flight == 0 ? kHearingTime : kRetirementMax);
+}
+
+void ModelRegistry::remove(ModelId id) {
+  entry(id).state = State::kRemoving;
+  pending_.removed.push_back(id);
+}
+
+// ---- Who offers what ----
+
+const ModelRegistry::Worker* ModelRegistry::first_staying() const {
+  const auto found = std::ranges::find_if(workers_, [](const auto& worker) { return !worker.second.leaving; });
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+template <typename Condition>
+bool ModelRegistry::all_staying(Condition condition) const {
+  return std::ranges::all_of(workers_,
+                             [&](const auto& worker) { return worker.second.leaving || condition(worker.second); });
+}
+
+void ModelRegistry::add_offer(Worker& worker, std::shared_ptr<const ModelInfo> model) {
+  const ModelId own = model->id;
+  worker.unnamed.emplace(model->name, own);
+  const Offered offered{.model = std::move(model), .preference = ++worker.preferences};
+  FOLIOT_CHECK(worker.offers.emplace(own, offered).second);
+}
+
+const ModelRegistry::Offered* ModelRegistry::find_unnamed(const Worker& worker, const ModelInfo& model) {
+  const auto [begin, end] = worker.unnamed.equal_range(model.name);
+  for (auto unnamed = begin; unnamed != end; ++unnamed) {
+    const Offered& offered = worker.offers.at(unnamed->second);
+    if (same_model(*offered.model, model)) return &offered;
+  }
+  return nullptr;
+}
+
+void ModelRegistry::erase_unnamed(Worker& worker, ModelId own, const Offered& offered) {
+  const auto [begin, end] = worker.unnamed.equal_range(offered.model->name);
+  worker.unnamed.erase(std::find_if(begin, end, [&](const auto& unnamed) { return unnamed.second == own; }));
+}
+
+void ModelRegistry::name(Worker& worker, ModelId own, ModelId name) {
+  Offered& offered = worker.offers.at(own);
+  erase_unnamed(worker, own, offered);
+  offered.model = entry(name).model;  // one for all workers
+  offered.name = name;
+  worker.named.emplace(name, own);
+}
+
+// ---- Ids ----
+
+bool ModelRegistry::rested(TimePoint now) const {
+  return !free_.empty() && now - entries_[free_.front().value()].since >= kIdRest;
+}
+
+bool ModelRegistry::has_id(TimePoint now) const { return rested(now) || entries_.size() < kIdsMax; }
+
+ModelId ModelRegistry::take_id(TimePoint now) {
+  if (!rested(now)) {
+    entries_.emplace_back();
+    return ModelId(static_cast<uint32_t>(entries_.size() - 1));
+  }
+  const ModelId id = free_.front();
+  free_.pop_front();
+  return id;
+}
+
+}  // namespace foliot

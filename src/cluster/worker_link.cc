@@ -1,0 +1,579 @@
+#include "cluster/worker_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "transport/frame_handlers.h"
+#include "transport/peer_clock.h"
+
+namespace foliot {
+namespace {
+
+// How often clocks, silent peers and late inputs are looked at.
+constexpr Duration kLookInterval = Duration::milliseconds(20);
+// Front ends ping all the time.
+constexpr Duration kSilenceMax = Duration::seconds(4);
+// Inputs of actions that may begin at any time are waited for so long.
+constexpr Duration kPatience = Duration::seconds(5);
+
+// The controller may have sent more before it heard that this side leaves.
+constexpr Duration kDrainPatience = Duration::milliseconds(200);
+
+// Ids of actions that the worker gives itself; the controller's are smaller.
+constexpr uint64_t kOwnActions = uint64_t{1} << 63;
+
+uint64_t largest_batch_bytes(const ModelInfo& model) {
+  uint64_t row_bytes = 0;
+  for (uint16_t bucket = 0; bucket < model.buckets.size(); ++bucket) {
+    row_bytes = std::max(row_bytes, row_layout(model, BucketId(bucket)).bytes());
+  }
+  return row_bytes * model.batch_size_max();
+}
+
+// "0.0.0.0:8200" as whoever sees this side at `host` reaches it.
+std::string reachable(const std::string& address, const std::string& host) {
+  const size_t colon = address.rfind(':');
+  const std::string listens = address.substr(0, colon);
+  if (listens != "0.0.0.0" && listens != "[::]") return address;
+  const bool needs_brackets = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}{}", needs_brackets ? "[" : "", host, needs_brackets ? "]" : "", address.substr(colon));
+}
+
+}  // namespace
+
+// ---- Conversations ----
+
+class WorkerLink::ControllerSession : public Session {
+ public:
+  ControllerSession(WorkerLink& link, Connection& connection)
+      : link_(link), connection_(connection), host_clock_(connection) {}
+
+  void start(TimePoint now) { host_clock_.start(now); }
+  void keep(TimePoint now) { host_clock_.keep(now); }
+  Connection& connection() { return connection_; }
+  const ClockOffset& offset() const { return host_clock_.offset(); }
+  bool can_register() const { return host_clock_.ready() && !registered_; }
+  bool registered() const { return registered_; }
+  void register_with(const Registration& registration) {
+    registered_ = true;
+    connection_.send(registration);
+  }
+  void leave() {
+    if (registered_) connection_.send(Leave{});
+  }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    switch (frame.type) {
+      case MessageType::kAction: return on_action(frame, now);
+      case MessageType::kPong: return on_pong(frame, now);
+      case MessageType::kWelcome: return on_welcome(frame);
+      case MessageType::kNaming: return on_naming(frame);
+      case MessageType::kRelease: return on_release(frame);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint now) override {
+    link_.controller_ = nullptr;
+    link_.forget_actions(now);
+    link_.models_.lose_names();
+    link_.watch_.on_controller(false);
+    if (!reason.ok()) {
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the controller at {} is lost: {}", connection_.peer(), reason.message()));
+    }
+  }
+
+ private:
+  Status on_pong(const Frame& frame, TimePoint now) {
+    Pong pong;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
+    return host_clock_.on_pong(pong, now);
+  }
+
+  Status on_welcome(const Frame& frame) {
+    Welcome welcome;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, welcome));
+    if (!registered_ || device_ || welcome.devices.size() != 1) {
+      return Status::invalid_argument("a WELCOME that does not fit the registration");
+    }
+    device_ = welcome.devices.front();
+    return link_.on_welcome(welcome);
+  }
+  Status on_naming(const Frame& frame) {
+    Naming naming;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, naming));
+    return device_ ? link_.models_.name(naming.model, naming.name) : unexpected(frame);
+  }
+  Status on_release(const Frame& frame) {
+    Release release;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, release));
+    return device_ ? link_.models_.release(release.model) : unexpected(frame);
+  }
+
+  Status on_action(const Frame& frame, TimePoint now) {
+    Action action;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, action));
+    if (device_ != action.device) return Status::invalid_argument("an ACTION for another device");
+    action.earliest = host_clock_.offset().to_own(action.earliest);
+    action.latest = host_clock_.offset().to_own(action.latest);
+    return link_.on_action(action, now);
+  }
+
+  WorkerLink& link_;
+  Connection& connection_;
+  PeerClock host_clock_;
+  bool registered_ = false;
+  std::optional<DeviceId> device_;  // once it is welcome
+};
+
+class WorkerLink::ClientSession : public Session {
+ public:
+  ClientSession(WorkerLink& link, Connection& connection, TimePoint now)
+      : link_(link), connection_(connection), heard_(now) {}
+
+  Connection& connection() { return connection_; }
+  std::optional<uint16_t> number() const { return number_; }
+  void set_number(std::optional<uint16_t> number) { number_ = number; }
+  void check(TimePoint now) {
+    if (now - heard_ > kSilenceMax) connection_.hang_up(Status::unavailable("it has gone silent"));
+  }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    heard_ = now;
+    switch (frame.type) {
+      case MessageType::kInputs: return on_inputs(frame, now);
+      case MessageType::kPing: return on_ping(frame, connection_, now);
+      case MessageType::kAttach: return on_attach(frame, now);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint now) override {
+    std::erase(link_.sessions_, this);
+    link_.on_detach(*this, now);
+    if (!reason.ok()) {
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the front end at {} is gone: {}", connection_.peer(), reason.message()));
+    }
+  }
+
+ private:
+  Status on_attach(const Frame& frame, TimePoint now) {
+    Attach attach;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, attach));
+    if (number_) return Status::invalid_argument("a client attaches once");
+    link_.on_attach(*this, attach.client, now);
+    return Status();
+  }
+  Status on_inputs(const Frame& frame, TimePoint now) {
+    Inputs inputs;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, inputs));
+    if (!number_ || inputs.request.value() > kOwnIdMax) return Status::invalid_argument("INPUTS that nobody asked for");
+    return link_.on_inputs(*number_, inputs, now);
+  }
+
+  WorkerLink& link_;
+  Connection& connection_;
+  TimePoint heard_;
+  std::optional<uint16_t> number_;  // once it has attached
+};
+
+// ---- The link ----
+
+WorkerLink::WorkerLink(WorkerLinkOptions options, Watch watch)
+    : options_(std::move(options)),
+      watch_(std::move(watch)),
+      staging_(options_.staging_bytes, options_.actions_max),
+      outcomes_(options_.actions_max),
+      orders_(size_t{2} * options_.models_max) {}
+WorkerLink::~WorkerLink() = default;
+
+void WorkerLink::start(Worker& worker, std::string data_address, std::function<void()> wake) {
+  worker_ = &worker;
+  data_address_ = std::move(data_address);
+  wake_ = std::move(wake);
+}
+
+void WorkerLink::drain() {
+  drain_asked_.store(true);
+  wake_();
+}
+
+void WorkerLink::go_on_draining(TimePoint now) {
+  if (!std::exchange(draining_, true)) {
+    idle_since_ = drain_began_ = now;
+    if (controller_ != nullptr) controller_->leave();
+  }
+  if (now - idle_since_ > kDrainPatience || now - drain_began_ > options_.drain_timeout) watch_.on_drained();
+}
+
+// Every action has one outcome, and there are no more of them than the ring holds.
+void WorkerLink::report(const Outcome& outcome) {
+  FOLIOT_CHECK(outcomes_.push(outcome));
+  wake_();
+}
+
+Result<std::unique_ptr<Session>> WorkerLink::on_open(Connection& connection, Role peer, TimePoint now) {
+  const bool dialed = !connection.ends().dialed.empty();
+  if (peer != (dialed ? Role::kController : Role::kClient)) {
+    return Status::invalid_argument(
+        fmt::format("it is a {}, and no {}", to_string(peer), dialed ? "controller" : "client"));
+  }
+  if (!dialed) {
+    auto client = std::make_unique<ClientSession>(*this, connection, now);
+    sessions_.push_back(client.get());
+    return std::unique_ptr<Session>(std::move(client));
+  }
+  auto controller = std::make_unique<ControllerSession>(*this, connection);
+  controller_ = controller.get();
+  lost_clients_.reset();  // numbers are the controller's
+  last_complaint_.clear();
+  controller->start(now);
+  return std::unique_ptr<Session>(std::move(controller));
+}
+
+// The same complaint about an absent controller comes twice a second.
+void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
+  std::string complaint = fmt::format("{}: {}", peer, reason.message());
+  if (reason.ok() || complaint == last_complaint_) return;
+  watch_.log(Severity::kWarning, complaint);
+  last_complaint_ = std::move(complaint);
+}
+
+TimePoint WorkerLink::on_turn_end(TimePoint now) {
+  while (outcomes_.consume([&](Outcome& outcome) { on_outcome(outcome, now); })) {
+  }
+  while (orders_.consume([this](Order& order) { std::visit([this](auto& what) { handle(what); }, order); })) {
+  }
+  register_if_idle(now);
+  if (now >= next_look_) {
+    next_look_ = now + kLookInterval;
+    refuse_what_is_late(now);
+    if (controller_ != nullptr) controller_->keep(now);
+    for (ClientSession* client : sessions_) client->check(now);
+  }
+  if (!given_.empty()) idle_since_ = now;
+  if (drain_asked_.load()) go_on_draining(now);
+  return next_look_;
+}
+
+void WorkerLink::register_if_idle(TimePoint now) {
+  if (controller_ == nullptr || !controller_->can_register() || !given_.empty() || draining_) return;
+  if (!pages_are_clear(now)) return;
+  Registration registration{.worker = options_.name,
+                            .data_address = reachable(data_address_, controller_->connection().ends().own_host),
+                            .page_counts = {options_.page_count},
+                            .models = {},
+                            .residents = {{}}};
+  for (const ModelId model : models_.begin()) {
+    if (worker_->resident(model))
+      registration.residents[0].push_back(static_cast<uint32_t>(registration.models.size()));
+    registration.models.push_back(models_.info(model));
+  }
+  // The first model may still be on its way here.
+  if (!registration.models.empty()) controller_->register_with(registration);
+}
+
+bool WorkerLink::pages_are_clear(TimePoint now) {
+  for (const ModelId model : models_.strays()) {
+    if (!worker_->resident(model)) continue;
+    if (given_.size() == options_.actions_max) break;
+    const Action unload{.id = ActionId(kOwnActions | ++unloads_),
+                        .type = ActionType::kUnload,
+                        .model = model,
+                        .earliest = now,
+                        .latest = TimePoint::infinite_future()};
+    Given& given = given_.emplace(unload.id, Given{.action = unload, .model = model, .forgotten = true}).first->second;
+    observe(given, now);
+    advance(given, now);
+  }
+  return given_.empty();
+}
+
+Status WorkerLink::on_welcome(const Welcome& welcome) {
+  FOLIOT_RETURN_IF_ERROR(models_.welcome(welcome.models));
+  for (const ModelId model : models_.strays()) {
+    if (!worker_->resident(model)) continue;
+    return Status::unavailable("its pages hold what is not served; it comes again without");
+  }
+  watch_.on_controller(true);
+  watch_.on_registered(welcome.models.size() - static_cast<size_t>(std::ranges::count(welcome.models, kUnnamed)));
+  return Status();
+}
+
+// ---- Models ----
+
+Status WorkerLink::check(const ModelInfo& model) const {
+  const uint64_t batch_bytes = largest_batch_bytes(model);
+  if (batch_bytes <= options_.staging_bytes) return Status();
+  return Status::resource_exhausted(
+      fmt::format("a batch's inputs and outputs take {}, and there are {} for all; choose a larger --staging",
+                  format_bytes(batch_bytes), format_bytes(options_.staging_bytes)));
+}
+
+void WorkerLink::post(Order order) {
+  FOLIOT_CHECK(orders_.push(std::move(order)));
+  if (wake_) wake_();
+}
+
+void WorkerLink::add_model(std::shared_ptr<const ModelInfo> model) { post(AddModel{std::move(model)}); }
+
+void WorkerLink::extend_model(std::shared_ptr<const ModelInfo> /*model*/) { FOLIOT_CHECK(takes_parts()); }
+
+void WorkerLink::remove_model(ModelId model, std::function<void()> gone) { post(RemoveModel{model, std::move(gone)}); }
+
+void WorkerLink::handle(AddModel& added) {
+  const ModelId id = added.model->id;
+  for (Observer* observer : observers_) observer->on_model(*added.model);
+  const std::optional<ModelId> earlier = models_.add(std::move(added.model));
+  if (controller_ == nullptr || !controller_->registered()) return;
+  controller_->connection().send(Offer{models_.info(id)});
+  if (earlier) controller_->connection().send(Withdrawal{*earlier});
+}
+
+void WorkerLink::handle(RemoveModel& removed) {
+  const bool withdrawn = models_.remove(removed.model, std::move(removed.gone));
+  if (withdrawn && controller_ != nullptr && controller_->registered()) {
+    controller_->connection().send(Withdrawal{removed.model});
+  }
+}
+
+// ---- Actions ----
+
+Status WorkerLink::on_action(const Action& action, TimePoint now) {
+  if (given_.contains(action.id) || action.id.value() >= kOwnActions) {
+    return Status::invalid_argument("an ACTION that was sent before");
+  }
+  Given given{.action = action};
+  const std::optional<ModelId> model = models_.named(action.model);
+  if (!model) {
+    refuse(given, OutcomeStatus::kUnknownModel, now);
+    return Status();
+  }
+  given.model = *model;
+  observe(given, now);
+  if (given_.size() == options_.actions_max) {
+    refuse(given, OutcomeStatus::kQueueFull, now);
+    return Status();
+  }
+  if (action.type == ActionType::kInfer) {
+    if (const auto refusal = stage(given, now)) {
+      refuse(given, *refusal, now);
+      return Status();
+    }
+  }
+  Given& kept = given_.emplace(action.id, given).first->second;
+  if (kept.missing.any()) {
+    for (uint32_t row = 0; row < action.rows.size(); ++row) fetch(kept, row);
+  } else {
+    advance(kept, now);
+  }
+  return Status();
+}
+
+// Takes room, and finds out whose inputs are needed; or says why not.
+std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
+  const BatchRows& rows = given.action.rows;
+  given.layout = models_.layout(given.model, given.action.bucket);
+  if (given.layout == nullptr || rows.size() == 0) return OutcomeStatus::kUnknownModel;
+  given.batch = staging_.acquire(*given.layout, rows.size());
+  if (!given.batch) return OutcomeStatus::kNoIoMemory;
+  given.patience = std::min(given.action.latest, now + kPatience);
+  for (uint32_t row = 0; row < rows.size(); ++row) {
+    (lost_clients_[client_of(rows[row].request)] ? given.gone : given.missing).set(row);
+  }
+  return std::nullopt;
+}
+
+// From a client that has not attached yet, it is fetched when it does.
+void WorkerLink::fetch(const Given& given, uint32_t row) {
+  if (!given.missing[row]) return;
+  const BatchRows::Row& wanted = given.action.rows[row];
+  const auto client = clients_.find(client_of(wanted.request));
+  if (client == clients_.end()) return;
+  client->second->connection().send(Fetch{given.action.id, own_id(wanted.request), wanted.payload});
+}
+
+// To the worker, if nothing is missing any more. `given` may be over after this.
+void WorkerLink::advance(Given& given, TimePoint now) {
+  if (given.missing.any()) return;
+  const bool infer = given.action.type == ActionType::kInfer;
+  if (!infer || given.gone.count() < given.action.rows.size()) return give_to_worker(given);
+  refuse(given, OutcomeStatus::kTooLate, now);
+  given_.erase(given.action.id);
+}
+
+void WorkerLink::give_to_worker(Given& given) {
+  Action action = given.action;
+  action.model = given.model;
+  action.rows = BatchRows();
+  for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+    action.rows.add({given.action.rows[row].request, StagingArea::payload(*given.batch, row)});
+  }
+  worker_->send(action);
+}
+
+void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now) {
+  if (given.batch) staging_.release(*given.batch);
+  tell({.action = given.action.id,
+        .type = given.action.type,
+        .device = given.action.device,
+        .model = given.action.model,
+        .status = status,
+        .start = now,
+        .end = now,
+        .output_end = now},
+       given, now);
+}
+
+void WorkerLink::refuse_what_is_late(TimePoint now) {
+  std::erase_if(given_, [&](const auto& entry) {
+    const Given& given = entry.second;
+    if (given.missing.none() || now <= given.patience) return false;
+    refuse(given, OutcomeStatus::kTooLate, now);
+    return true;
+  });
+}
+
+void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
+  const auto found = given_.find(outcome.action);
+  FOLIOT_CHECK(found != given_.end());
+  const Given& given = found->second;
+  if (given.batch) {
+    if (!given.forgotten && outcome.done()) send_outputs(given);
+    staging_.release(*given.batch);
+  }
+  Outcome told = outcome;
+  told.model = given.action.model;
+  tell(told, given, now);
+  given_.erase(found);
+}
+
+// Before the outcome, so that they are on their way when the controller says that
+// they count.
+void WorkerLink::send_outputs(const Given& given) {
+  for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+    const BatchRows::Row& answered = given.action.rows[row];
+    const auto client = clients_.find(client_of(answered.request));
+    if (client == clients_.end()) continue;
+    Outputs outputs{given.action.id, own_id(answered.request), answered.payload, {}};
+    if (!given.gone[row]) {
+      for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
+        outputs.tensors.push_back(staging_.output(StagingArea::payload(*given.batch, row), i));
+      }
+    }
+    client->second->connection().send(outputs);
+  }
+}
+
+void WorkerLink::observe(Given& given, TimePoint now) {
+  if (observers_.empty()) return;
+  given.observed = true;
+  Action action = given.action;
+  action.model = given.model;
+  for (Observer* observer : observers_) observer->on_action(action, now);
+}
+
+void WorkerLink::observe(const Given& given, Outcome outcome, TimePoint now) {
+  if (!given.observed) return;
+  Action action = given.action;
+  outcome.model = action.model = given.model;
+  for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
+}
+
+void WorkerLink::tell(Outcome outcome, const Given& given, TimePoint now) {
+  observe(given, outcome, now);
+  if (controller_ == nullptr || given.forgotten) return;
+  const ClockOffset& offset = controller_->offset();
+  outcome.start = offset.to_host(outcome.start);
+  outcome.end = offset.to_host(outcome.end);
+  outcome.output_end = offset.to_host(outcome.output_end);
+  controller_->connection().send(outcome);
+}
+
+// What waits for inputs is over; what the worker has runs on, for nobody.
+void WorkerLink::forget_actions(TimePoint now) {
+  for (auto& [id, given] : given_) {
+    given.forgotten = true;
+    if (given.missing.none()) continue;
+    staging_.release(*given.batch);
+    observe(given, {.action = id, .status = OutcomeStatus::kLost, .start = now, .end = now, .output_end = now}, now);
+  }
+  std::erase_if(given_, [](const auto& entry) { return entry.second.missing.any(); });
+}
+
+// ---- Clients ----
+
+// Visits every row of this client whose inputs are waited for; actions that lack
+// nothing afterwards go on.
+template <typename Visit>
+void WorkerLink::for_rows_of(uint16_t client, TimePoint now, Visit visit) {
+  std::vector<ActionId> touched;
+  for (auto& [id, given] : given_) {
+    for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+      if (!given.missing[row] || client_of(given.action.rows[row].request) != client) continue;
+      visit(given, row);
+      if (given.missing.none()) touched.push_back(id);
+    }
+  }
+  std::ranges::sort(touched);
+  for (const ActionId id : touched) advance(given_.at(id), now);
+}
+
+void WorkerLink::on_attach(ClientSession& client, uint16_t number, TimePoint now) {
+  const auto [place, added] = clients_.try_emplace(number, &client);
+  if (!added) {
+    place->second->set_number(std::nullopt);
+    place->second->connection().hang_up(Status::unavailable("another connection has taken its place"));
+    place->second = &client;
+  }
+  client.set_number(number);
+  lost_clients_.reset(number);
+  watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
+  for_rows_of(number, now, [this](const Given& given, uint32_t row) { fetch(given, row); });
+}
+
+void WorkerLink::on_detach(ClientSession& client, TimePoint now) {
+  if (!client.number()) return;
+  clients_.erase(*client.number());
+  watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
+  lost_clients_.set(*client.number());
+  for_rows_of(*client.number(), now, [](Given& given, uint32_t row) {
+    given.missing.reset(row);
+    given.gone.set(row);
+  });
+}
+
+Status WorkerLink::on_inputs(uint16_t client, const Inputs& inputs, TimePoint now) {
+  const auto found = given_.find(inputs.action);
+  if (found == given_.end()) return Status();  // it was given up
+  Given& given = found->second;
+  const RequestId request = request_of(client, inputs.request);
+  const BatchRows& rows = given.action.rows;
+  const auto row = static_cast<uint32_t>(
+      std::find_if(rows.begin(), rows.end(), [&](const BatchRows::Row& r) { return r.request == request; }) -
+      rows.begin());
+  if (row == rows.size() || !given.missing[row]) return Status();  // it came before
+  if (inputs.tensors.empty()) {
+    given.gone.set(row);
+  } else {
+    if (inputs.tensors.size() != given.layout->inputs.size()) {
+      return Status::invalid_argument("INPUTS that are not the model's");
+    }
+    for (uint32_t i = 0; i < inputs.tensors.size(); ++i) {
+      const std::span<std::byte> space = staging_.input_space(StagingArea::payload(*given.batch, row), i);
+      if (inputs.tensors[i].size() != space.size()) return Status::invalid_argument("INPUTS that are not the model's");
+      std::ranges::copy(inputs.tensors[i], space.begin());
+    }
+  }
+  given.missing.reset(row);
+  advance(given, now);
+  return Status();
+}
+
+}  // namespace foliot

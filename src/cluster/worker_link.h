@@ -1,0 +1,186 @@
+// WorkerLink: a real worker's links: as a guest of its controller, and as the host
+// of the front ends whose requests it computes.
+//
+//   controller --ACTION--> staging: FETCH ... INPUTS --> worker's executors
+//   front ends <-OUTPUTS-- staging <-- outcome, by a ring from the executors
+//   controller <-OUTCOME--
+//
+// An INFER takes its place in the staging area before any input is asked for, and
+// goes to the worker when the inputs of all its rows are there. A row whose client
+// has gone away, or waits no longer, is computed on whatever lies there, and nobody
+// is sent it; a batch of nothing else is refused. A client that is slow, or has not
+// attached yet, is waited for until `latest`, and then the action is refused as too
+// late: other actions do not wait for it.
+//
+// When full: an action beyond `actions_max` is refused (kQueueFull), as is one that
+// has no room to be staged (kNoIoMemory). The ring from the executors has room for
+// the outcomes of all of them. A front end that does not take what it is sent is
+// disconnected (transport/connection.h).
+//
+// A lost controller is found again by the loop. Pages are kept: the worker registers
+// again, with what they hold, once nothing that it was told before is under way, and
+// nothing lies there that the next controller does not hear of.
+//
+// Models come and go by the ModelSink; the ring of these orders has room for twice
+// `models_max`.
+//
+// Threading: report() from executors; drain() and the ModelSink's calls from any thread;
+// the rest belongs to the loop's thread.
+#ifndef FOLIOT_CLUSTER_WORKER_LINK_H_
+#define FOLIOT_CLUSTER_WORKER_LINK_H_
+
+#include <atomic>
+#include <bitset>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "cluster/offered_models.h"
+#include "cluster/staging_area.h"
+#include "core/model_sink.h"
+#include "core/observer.h"
+#include "core/ports.h"
+#include "logging/logger.h"
+#include "platform/mpsc_ring.h"
+#include "transport/client_ids.h"
+#include "transport/link_loop.h"
+#include "worker/worker.h"
+
+namespace foliot {
+
+struct WorkerLinkOptions {
+  std::string name = "worker";
+  uint32_t models_max = 16384;
+  uint32_t page_count = 0;
+  uint32_t actions_max = 512;  // given and not over
+  uint64_t staging_bytes = 0;
+  Duration drain_timeout = Duration::seconds(30);
+};
+
+class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
+ public:
+  // For whoever watches. `on_registered`: the controller has taken it in, with so many
+  // models.
+  struct Watch {
+    std::function<void(Severity, const std::string&)> log;
+    std::function<void(size_t models)> on_registered;
+    std::function<void()> on_drained;  // after drain(): nothing is under way, or the time for it is over
+    std::function<void(bool connected)> on_controller = [](bool) {};  // it was taken in by one, or has lost it
+    std::function<void(uint32_t attached)> on_frontends = [](uint32_t) {};
+  };
+
+  WorkerLink(WorkerLinkOptions options, Watch watch);
+  ~WorkerLink() override;
+
+  PayloadStore& payloads() { return staging_; }
+  // Before the loop runs. It sees models, and the actions of models that the worker has,
+  // under the worker's own ids, on this side's clock. What is not given to the executors
+  // since the controller was lost ends as kLost. Outlives the link.
+  void add_observer(Observer& observer) { observers_.push_back(&observer); }
+  // Before the loop runs. Front ends are told `data_address`, or, if its host is
+  // 0.0.0.0 or [::], the one where the controller sees this side. `wake` makes the
+  // loop end a turn, from any thread.
+  void start(Worker& worker, std::string data_address, std::function<void()> wake);
+  // Asks to be given no more, and finishes what it was given. From any thread.
+  void drain();
+
+  void report(const Outcome& outcome) override;
+
+  // Whether its largest batch has room to be staged.
+  Status check(const ModelInfo& model) const override;
+  void add_model(std::shared_ptr<const ModelInfo> model) override;
+  bool takes_parts() const override { return false; }
+  void extend_model(std::shared_ptr<const ModelInfo> model) override;
+  void remove_model(ModelId model, std::function<void()> gone) override;
+
+  Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
+  void on_no_greeting(const std::string& peer, const Status& reason) override;
+  TimePoint on_turn_end(TimePoint now) override;
+
+ private:
+  class ControllerSession;
+  class ClientSession;
+  using RowSet = std::bitset<kBatchSizeMax>;
+  // An action that was given and has no outcome yet.
+  struct Given {
+    Action action;  // in the controller's words, on this side's clock
+    ModelId model;  // in the worker's words
+    std::optional<StagingArea::Batch> batch;
+    const RowLayout* layout = nullptr;
+    RowSet missing;  // rows whose inputs are waited for; none: the worker has it
+    RowSet gone;     // rows that nobody waits for
+    TimePoint patience;
+    bool forgotten = false;  // its controller was lost: nobody is told
+    bool observed = false;   // observers have seen it, and are to see its outcome
+  };
+
+  struct AddModel {
+    std::shared_ptr<const ModelInfo> model;
+  };
+  struct RemoveModel {
+    ModelId model;
+    std::function<void()> gone;
+  };
+  using Order = std::variant<AddModel, RemoveModel>;
+
+  void post(Order order);
+  void handle(AddModel& added);
+  void handle(RemoveModel& removed);
+  Status on_welcome(const Welcome& welcome);
+  Status on_action(const Action& action, TimePoint now);
+  std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
+  void fetch(const Given& given, uint32_t row);
+  void advance(Given& given, TimePoint now);
+  void give_to_worker(Given& given);
+  void refuse(const Given& given, OutcomeStatus status, TimePoint now);
+  void refuse_what_is_late(TimePoint now);
+  void on_outcome(const Outcome& outcome, TimePoint now);
+  void send_outputs(const Given& given);
+  void tell(Outcome outcome, const Given& given, TimePoint now);
+  void observe(Given& given, TimePoint now);
+  void observe(const Given& given, Outcome outcome, TimePoint now);
+  void forget_actions(TimePoint now);
+  void register_if_idle(TimePoint now);
+  // False while pages hold what they should not when a session begins.
+  bool pages_are_clear(TimePoint now);
+  void go_on_draining(TimePoint now);
+
+  void on_attach(ClientSession& client, uint16_t number, TimePoint now);
+  void on_detach(ClientSession& client, TimePoint now);
+  Status on_inputs(uint16_t client, const Inputs& inputs, TimePoint now);
+  template <typename Visit>
+  void for_rows_of(uint16_t client, TimePoint now, Visit visit);
+
+  const WorkerLinkOptions options_;
+  const Watch watch_;
+  std::vector<Observer*> observers_;
+  StagingArea staging_;
+  MpscRing<Outcome> outcomes_;
+  MpscRing<Order> orders_;
+  OfferedModels models_;
+  Worker* worker_ = nullptr;
+  std::string data_address_;
+  std::function<void()> wake_;
+
+  ControllerSession* controller_ = nullptr;
+  std::vector<ClientSession*> sessions_;
+  std::unordered_map<uint16_t, ClientSession*> clients_;  // attached, by number
+  std::bitset<kClientsMax> lost_clients_;                 // were attached, and are not any more
+  std::unordered_map<ActionId, Given> given_;
+  uint64_t unloads_ = 0;  // that it gave itself
+  TimePoint next_look_;
+  std::string last_complaint_;
+  std::atomic<bool> drain_asked_{false};
+  bool draining_ = false;
+  TimePoint drain_began_;
+  TimePoint idle_since_;  // when something was under way last
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CLUSTER_WORKER_LINK_H_

@@ -1,0 +1,565 @@
+// A worker's links, with a worker whose executors the test drives, and peers whose
+// bytes it writes.
+#include "cluster/worker_link.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/test_peer.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr uint32_t kModel = 40;  // as the controller calls it
+constexpr uint32_t kDevice = 7;
+
+TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+
+// One float in, one out.
+ModelInfo model(uint32_t id = 0, const std::string& version = "1") {
+  ModelInfo model;
+  model.id = ModelId(id);
+  model.name = "doubling";
+  model.version = version;
+  model.batch_sizes = {1, 2, 4};
+  model.inputs = {{"x", DataType::kFloat32, {1}, {""}}};
+  model.outputs = {{"y", DataType::kFloat32, {1}, {""}}};
+  model.buckets = {{.dimensions = {}, .seed_exec = std::vector<Duration>(3, Duration::milliseconds(1))}};
+  return model;
+}
+
+// Doubles each row's number, from and into its payload.
+class DoublingEngine : public Engine {
+ public:
+  explicit DoublingEngine(PayloadStore*& payloads) : payloads_(payloads) {}
+  Status load(ModelId, std::span<const PageIndex>) override { return Status(); }
+  void unload(ModelId) override {}
+  void input(const InferWork&) override { ++batches; }
+  Status exec(const InferWork&) override { return Status(); }
+  void output(const InferWork& work) override {
+    for (const BatchRows::Row& row : work.action.rows) {
+      float number;
+      std::memcpy(&number, payloads_->input(row.payload, 0).data(), sizeof(number));
+      number *= 2;
+      std::memcpy(payloads_->output(row.payload, 0).data(), &number, sizeof(number));
+    }
+  }
+  int batches = 0;
+
+ private:
+  PayloadStore*& payloads_;
+};
+
+// "LOAD 1 of doubling", and "LOAD 1 of 0 done" when it is over, by the worker's own ids.
+class Watcher : public Observer {
+ public:
+  void on_model(const ModelInfo& model) override { models.push_back(model.name); }
+  void on_action(const Action& action, TimePoint) override { seen.push_back(name(action)); }
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint) override {
+    seen.push_back(name(action) + " " + std::string(to_string(outcome.status)));
+  }
+  std::vector<std::string> models;
+  std::vector<std::string> seen;
+
+ private:
+  static std::string name(const Action& action) {
+    return std::string(to_string(action.type)) + " " + std::to_string(action.id.value()) + " of " +
+           std::to_string(action.model.value());
+  }
+};
+
+class NoWaker : public Waker {
+ public:
+  void wake() override {}
+};
+
+// A front end.
+class Client : public TestPeer {
+ public:
+  Client(WorkerLink& link, uint16_t number) : TestPeer(link, Role::kClient) { EXPECT_TRUE(say(Attach{number}).ok()); }
+
+  // The requests whose inputs are asked for, for whichever action.
+  std::vector<uint64_t> fetched() {
+    std::vector<uint64_t> requests;
+    for (const Fetch& fetch : heard<Fetch>(MessageType::kFetch)) requests.push_back(fetch.request.value());
+    return requests;
+  }
+  Status send(uint64_t action, uint64_t request, float number) {
+    return say(Inputs{ActionId(action), RequestId(request), {std::as_bytes(std::span(&number, 1))}});
+  }
+  Status send_nothing(uint64_t action, uint64_t request) {
+    return say(Inputs{ActionId(action), RequestId(request), {}});
+  }
+  // "request: number" of each output; "request: nothing" of one without tensors.
+  std::vector<std::string> outputs() {
+    std::vector<std::string> texts;
+    for (const Outputs& outputs : heard<Outputs>(MessageType::kOutputs)) {
+      float number = 0;
+      if (!outputs.tensors.empty()) std::memcpy(&number, outputs.tensors[0].data(), sizeof(number));
+      texts.push_back(std::to_string(outputs.request.value()) + ": " +
+                      (outputs.tensors.empty() ? "nothing" : std::to_string(static_cast<int>(number))));
+    }
+    return texts;
+  }
+};
+
+class WorkerLinkTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kActionsMax = 4;
+
+  WorkerLinkTest()
+      : link_({.name = "w",
+               .models_max = 4,
+               .page_count = 4,
+               .actions_max = kActionsMax,
+               .staging_bytes = kStagingBytes,
+               .drain_timeout = Duration::seconds(1)},
+              {.log = [](Severity, const std::string&) {},
+               .on_registered = [this](size_t models) { registered_ += static_cast<int>(models); },
+               .on_drained = [this] { drained_ = true; }}),
+        engine_(payloads_),
+        worker_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}) {
+    worker_.add_model({.id = ModelId(0), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
+    link_.add_observer(watcher_);
+    link_.start(worker_, "0.0.0.0:8200", [] {});
+    link_.add_model(std::make_shared<const ModelInfo>(model()));
+    controller_ = meet_controller();
+  }
+
+  // Version 2 is ready beside the first, as model 1.
+  void update() {
+    worker_.add_model({.id = ModelId(1), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
+    link_.add_model(std::make_shared<const ModelInfo>(model(1, "2")));
+    link_.remove_model(ModelId(0), [this] { ++gone_; });
+    link_.on_turn_end(now_);
+  }
+  std::unique_ptr<TestPeer> meet_controller() {
+    auto controller = std::make_unique<TestPeer>(link_, Role::kController, "controller:8100");
+    controller->tell_time();
+    link_.on_turn_end(now_);
+    return controller;
+  }
+  void welcome(TestPeer& controller) {
+    EXPECT_EQ(controller.heard<Registration>(MessageType::kRegistration).size(), 1u);
+    EXPECT_TRUE(controller.say(Welcome{{DeviceId(kDevice)}, {ModelId(kModel)}}).ok());
+  }
+  // Taken in, with the model loaded.
+  void begin() {
+    welcome(*controller_);
+    ASSERT_TRUE(controller_->say(action(1, ActionType::kLoad)).ok());
+    run();
+    ASSERT_THAT(outcomes(), ElementsAre("1 done"));
+  }
+
+  static Action action(uint64_t id, ActionType type) {
+    return {.id = ActionId(id),
+            .type = type,
+            .device = DeviceId(kDevice),
+            .model = ModelId(kModel),
+            .earliest = at_ms(0),
+            .latest = at_ms(1000)};
+  }
+  struct Row {
+    uint16_t client;
+    uint64_t request;
+  };
+  static Action infer(uint64_t id, const std::vector<Row>& rows) {
+    Action infer = action(id, ActionType::kInfer);
+    infer.batch_size = 4;
+    for (const Row& row : rows) {
+      infer.rows.add({request_of(row.client, RequestId(row.request)), PayloadHandle(row.request)});
+    }
+    return infer;
+  }
+
+  // Lets the worker do all that it was given, and ends a turn.
+  void run() {
+    for (bool busy = true; busy;) {
+      busy = false;
+      for (Executor* executor : worker_.executors()) {
+        if (!executor->poll(now_).run) continue;
+        executor->finish(now_, now_, executor->perform());
+        busy = true;
+      }
+    }
+    link_.on_turn_end(now_);
+  }
+  // "action status" of each.
+  std::vector<std::string> outcomes() { return outcomes(*controller_); }
+  static std::vector<std::string> outcomes(TestPeer& controller) {
+    std::vector<std::string> texts;
+    for (const Outcome& outcome : controller.heard<Outcome>(MessageType::kOutcome)) {
+      texts.push_back(std::to_string(outcome.action.value()) + " " + std::string(to_string(outcome.status)));
+    }
+    return texts;
+  }
+
+  static constexpr uint64_t kStagingBytes = 4096;
+  Watcher watcher_;
+  TimePoint now_ = at_ms(1);
+  int registered_ = 0;
+  int gone_ = 0;
+  bool drained_ = false;
+  WorkerLink link_;
+  PayloadStore* payloads_ = &link_.payloads();
+  DoublingEngine engine_;
+  NoWaker waker_;
+  Worker worker_;
+  std::unique_ptr<TestPeer> controller_;
+};
+
+TEST_F(WorkerLinkTest, ObserversSeeEachActionAndItsEnd) {
+  begin();
+  EXPECT_THAT(watcher_.models, ElementsAre("doubling"));
+  EXPECT_THAT(watcher_.seen, ElementsAre("LOAD 1 of 0", "LOAD 1 of 0 done"));
+  watcher_.seen.clear();
+  Action unknown = action(2, ActionType::kLoad);
+  unknown.model = ModelId(kModel + 1);
+  ASSERT_TRUE(controller_->say(unknown).ok());
+  EXPECT_THAT(watcher_.seen, IsEmpty()) << "the worker has no such model";
+  ASSERT_TRUE(controller_->say(infer(3, {{5, 1}})).ok());
+  controller_->close();
+  EXPECT_THAT(watcher_.seen, ElementsAre("INFER 3 of 0", "INFER 3 of 0 lost")) << "its inputs had not come";
+}
+
+TEST_F(WorkerLinkTest, RegistersWithWhereItIsSeen) {
+  const auto registrations = controller_->heard<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  EXPECT_EQ(registrations[0].data_address, "10.0.0.1:8200");
+  EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
+  EXPECT_EQ(registered_, 0);
+  ASSERT_TRUE(controller_->say(Welcome{{DeviceId(kDevice)}, {ModelId(kModel)}}).ok());
+  EXPECT_EQ(registered_, 1);
+}
+
+TEST_F(WorkerLinkTest, ABatchRunsWhenTheInputsOfAllItsRowsAreThere) {
+  begin();
+  Client first(link_, 1);
+  Client second(link_, 2);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}, {2, 10}, {1, 11}})).ok());
+  EXPECT_THAT(first.fetched(), ElementsAre(10, 11));
+  EXPECT_THAT(second.fetched(), ElementsAre(10));
+  ASSERT_TRUE(first.send(2, 10, 1).ok());
+  ASSERT_TRUE(first.send(2, 11, 3).ok());
+  run();
+  EXPECT_EQ(engine_.batches, 0);
+  ASSERT_TRUE(second.send(2, 10, 2).ok());
+  run();
+  EXPECT_THAT(first.outputs(), ElementsAre("10: 2", "11: 6"));
+  EXPECT_THAT(second.outputs(), ElementsAre("10: 4"));
+  EXPECT_THAT(outcomes(), ElementsAre("2 done"));
+}
+
+TEST_F(WorkerLinkTest, TwoActionsOfOneRequestEachWaitForTheirOwnInputs) {
+  begin();
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  ASSERT_TRUE(controller_->say(infer(3, {{1, 10}, {1, 11}})).ok());
+  EXPECT_THAT(client.fetched(), ElementsAre(10, 10, 11));
+  ASSERT_TRUE(client.send(3, 10, 5).ok());
+  run();
+  EXPECT_EQ(engine_.batches, 0);
+  ASSERT_TRUE(client.send(3, 10, 7).ok()) << "a second time is no harm, and changes nothing";
+  ASSERT_TRUE(client.send(3, 11, 1).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("10: 10", "11: 2"));
+  ASSERT_TRUE(client.send(2, 10, 6).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("10: 12"));
+  EXPECT_THAT(outcomes(), ElementsAre("3 done", "2 done"));
+}
+
+TEST_F(WorkerLinkTest, RowsOfAClientThatIsGoneAreComputedForNobody) {
+  begin();
+  Client stays(link_, 1);
+  Client leaves(link_, 2);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}, {2, 20}})).ok());
+  ASSERT_TRUE(controller_->say(infer(3, {{2, 21}})).ok());
+  ASSERT_TRUE(stays.send(2, 10, 1).ok());
+  leaves.close();
+  EXPECT_THAT(outcomes(), ElementsAre("3 too late")) << "there is nobody else in that batch";
+  run();
+  EXPECT_THAT(stays.outputs(), ElementsAre("10: 2"));
+  EXPECT_THAT(outcomes(), ElementsAre("2 done"));
+  ASSERT_TRUE(controller_->say(infer(4, {{2, 22}})).ok());
+  EXPECT_THAT(outcomes(), ElementsAre("4 too late")) << "it is known to be gone";
+}
+
+TEST_F(WorkerLinkTest, AClientMaySayThatNobodyWaitsAnyMore) {
+  begin();
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}, {1, 11}})).ok());
+  ASSERT_TRUE(client.send_nothing(2, 10).ok());
+  ASSERT_TRUE(client.send(2, 11, 4).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("10: nothing", "11: 8"));
+}
+
+TEST_F(WorkerLinkTest, AClientThatAttachesLaterIsAskedThen) {
+  begin();
+  ASSERT_TRUE(controller_->say(infer(2, {{3, 10}})).ok());
+  Client client(link_, 3);
+  EXPECT_THAT(client.fetched(), ElementsAre(10));
+  ASSERT_TRUE(client.send(2, 10, 1).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("10: 2"));
+}
+
+TEST_F(WorkerLinkTest, ANewConnectionOfAClientTakesThePlaceOfTheOldOne) {
+  begin();
+  Client old(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  Client next(link_, 1);
+  EXPECT_THAT(old.check().message(), HasSubstr("another connection has taken its place"));
+  old.close();
+  EXPECT_THAT(next.fetched(), ElementsAre(10));
+  ASSERT_TRUE(next.send(2, 10, 1).ok());
+  run();
+  EXPECT_THAT(next.outputs(), ElementsAre("10: 2"));
+}
+
+TEST_F(WorkerLinkTest, InputsThatDoNotComeInTimeAreWaitedForNoLonger) {
+  begin();
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  now_ = at_ms(1001);
+  link_.on_turn_end(now_);
+  EXPECT_THAT(outcomes(), ElementsAre("2 too late"));
+  EXPECT_TRUE(client.send(2, 10, 1).ok()) << "too late is no offence";
+  run();
+  EXPECT_EQ(engine_.batches, 0);
+}
+
+TEST_F(WorkerLinkTest, OneActionTooManyIsRefused) {
+  begin();
+  Client client(link_, 1);
+  for (uint64_t i = 0; i < kActionsMax; ++i) {
+    ASSERT_TRUE(controller_->say(infer(2 + i, {{1, 10 + i}})).ok());
+  }
+  EXPECT_THAT(outcomes(), IsEmpty());
+  ASSERT_TRUE(controller_->say(infer(99, {{1, 99}})).ok());
+  EXPECT_THAT(outcomes(), ElementsAre("99 queue full"));
+  ASSERT_TRUE(client.send(2, 10, 1).ok());
+  run();
+  EXPECT_THAT(outcomes(), ElementsAre("2 done"));
+  ASSERT_TRUE(controller_->say(infer(100, {{1, 100}})).ok());
+  EXPECT_THAT(outcomes(), IsEmpty()) << "there is room again";
+}
+
+TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
+  WorkerLink small({.models_max = 4, .page_count = 4, .staging_bytes = 64},
+                   {.log = [](Severity, const std::string&) {}, .on_registered = [](size_t) {}, .on_drained = [] {}});
+  small.start(worker_, "host:1", [] {});
+  small.add_model(std::make_shared<const ModelInfo>(model()));
+  TestPeer controller(small, Role::kController, "controller:8100");
+  controller.tell_time();
+  small.on_turn_end(now_);
+  welcome(controller);
+  Client client(small, 1);
+  std::vector<Row> rows;
+  for (uint64_t i = 0; i < 9; ++i) rows.push_back({1, i});
+  ASSERT_TRUE(controller.say(infer(2, rows)).ok());
+  EXPECT_THAT(outcomes(controller), ElementsAre("2 no io memory"));
+  EXPECT_THAT(client.fetched(), IsEmpty());
+}
+
+TEST_F(WorkerLinkTest, AnUnknownModelIsRefused) {
+  begin();
+  Action strange = infer(2, {{1, 10}});
+  strange.model = ModelId(3);
+  ASSERT_TRUE(controller_->say(strange).ok());
+  strange = infer(3, {{1, 10}});
+  strange.bucket = BucketId(9);
+  ASSERT_TRUE(controller_->say(strange).ok());
+  EXPECT_THAT(outcomes(), ElementsAre("2 unknown model", "3 unknown model"));
+}
+
+TEST_F(WorkerLinkTest, AGoodbyeInTheMiddleEndsWhatWaitsAndLetsRunWhatRuns) {
+  begin();
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());  // will run
+  ASSERT_TRUE(controller_->say(infer(3, {{1, 11}})).ok());  // waits for its input
+  ASSERT_TRUE(client.send(2, 10, 1).ok());
+  EXPECT_THAT(controller_->say(Goodbye{"it has stopped"}).message(), HasSubstr("it has stopped"));
+  controller_->close();
+
+  const auto next = meet_controller();
+  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration), IsEmpty()) << "something is under way";
+  EXPECT_TRUE(client.send(3, 11, 1).ok()) << "it was asked for";
+  run();
+  EXPECT_EQ(engine_.batches, 1);
+  EXPECT_THAT(client.outputs(), IsEmpty()) << "nobody has answered for them";
+  const auto registrations = next->heard<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  EXPECT_THAT(registrations[0].residents, ElementsAre(ElementsAre(0)));
+
+  ASSERT_TRUE(next->say(Welcome{{DeviceId(kDevice)}, {ModelId(kModel)}}).ok());
+  ASSERT_TRUE(next->say(infer(2, {{1, 12}})).ok()) << "ids begin again";
+  ASSERT_TRUE(client.send(2, 12, 3).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("12: 6"));
+  EXPECT_THAT(outcomes(*next), ElementsAre("2 done"));
+}
+
+// ---- Models that come and go
+
+TEST_F(WorkerLinkTest, ANewVersionIsOfferedAndTheOldOneRunsUntilItIsReleased) {
+  begin();
+  update();
+  std::vector<MessageType> types;
+  for (const Frame& frame : controller_->frames()) {
+    types.push_back(frame.type);
+    if (frame.type == MessageType::kOffer) {
+      Offer offer;
+      ASSERT_TRUE(decode(frame, offer).ok());
+      EXPECT_EQ(offer.model.id, ModelId(1));
+      EXPECT_EQ(offer.model.version, "2");
+    } else {
+      Withdrawal withdrawal;
+      ASSERT_TRUE(decode(frame, withdrawal).ok());
+      EXPECT_EQ(withdrawal.model, ModelId(0));
+    }
+  }
+  EXPECT_THAT(types, ElementsAre(MessageType::kOffer, MessageType::kWithdrawal));
+
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  ASSERT_TRUE(client.send(2, 10, 1).ok());
+  run();
+  EXPECT_THAT(outcomes(), ElementsAre("2 done"));
+
+  ASSERT_TRUE(controller_->say(Naming{ModelId(1), ModelId(kModel + 1)}).ok());
+  Action load = action(3, ActionType::kLoad);
+  load.model = ModelId(kModel + 1);
+  ASSERT_TRUE(controller_->say(load).ok());
+  ASSERT_TRUE(controller_->say(action(4, ActionType::kUnload)).ok());
+  run();
+  EXPECT_THAT(outcomes(), UnorderedElementsAre("3 done", "4 done"));
+  EXPECT_EQ(gone_, 0);
+  ASSERT_TRUE(controller_->say(Release{ModelId(0)}).ok());
+  EXPECT_EQ(gone_, 1);
+  ASSERT_TRUE(controller_->say(action(5, ActionType::kLoad)).ok());
+  EXPECT_THAT(outcomes(), ElementsAre("5 unknown model"));
+}
+
+TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheNextControllerDoesNotHearOf) {
+  begin();
+  controller_->close();
+  update();
+  EXPECT_EQ(gone_, 0);
+  const auto next = meet_controller();
+  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration), IsEmpty()) << "the pages are being emptied";
+  run();
+  const auto registrations = next->heard<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  ASSERT_EQ(registrations[0].models.size(), 1u);
+  EXPECT_EQ(registrations[0].models[0].version, "2");
+  EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
+  EXPECT_FALSE(worker_.resident(ModelId(0)));
+  EXPECT_EQ(gone_, 1);
+}
+
+TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheControllerHasNoNameFor) {
+  begin();
+  controller_->close();
+  const auto next = meet_controller();
+  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration)[0].residents, ElementsAre(ElementsAre(0)));
+  EXPECT_THAT(next->say(Welcome{{DeviceId(kDevice)}, {kUnnamed}}).message(), HasSubstr("not served"));
+  next->close();
+  const auto again = meet_controller();
+  run();
+  const auto registrations = again->heard<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  EXPECT_EQ(registrations[0].models.size(), 1u);
+  EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
+}
+
+TEST_F(WorkerLinkTest, AModelWhoseBatchHasNoRoomIsNotTakenIn) {
+  EXPECT_TRUE(link_.check(model()).ok());
+  ModelInfo large = model();
+  large.inputs[0].shape = {kStagingBytes};
+  EXPECT_THAT(link_.check(large).message(), HasSubstr("--staging"));
+}
+
+TEST_F(WorkerLinkTest, NamesBeforeItsWelcomeEndTheSession) {
+  EXPECT_FALSE(controller_->say(Naming{ModelId(0), ModelId(kModel)}).ok());
+}
+
+TEST_F(WorkerLinkTest, DrainingAsksForNoMoreAndEndsWhenNothingIsUnderWay) {
+  begin();
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  link_.drain();
+  link_.on_turn_end(now_);
+  EXPECT_EQ(controller_->heard<Leave>(MessageType::kLeave).size(), 1u);
+  now_ = at_ms(500);
+  link_.on_turn_end(now_);
+  EXPECT_FALSE(drained_);
+  ASSERT_TRUE(client.send(2, 10, 1).ok());
+  run();
+  EXPECT_THAT(outcomes(), ElementsAre("2 done"));
+  now_ = at_ms(900);
+  link_.on_turn_end(now_);
+  EXPECT_TRUE(drained_);
+}
+
+TEST_F(WorkerLinkTest, DrainingGivesUpAfterItsTime) {
+  begin();
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  link_.drain();
+  link_.on_turn_end(now_);
+  now_ = at_ms(1002);
+  link_.on_turn_end(now_);
+  EXPECT_TRUE(drained_);
+}
+
+TEST_F(WorkerLinkTest, AFrameOutOfPlaceEndsTheSession) {
+  EXPECT_THAT(controller_->say(infer(2, {{1, 10}})).message(), HasSubstr("for another device")) << "not welcome yet";
+  EXPECT_THAT(controller_->say(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(0)}}).message(), HasSubstr("does not fit"));
+  begin();
+  EXPECT_THAT(controller_->say(Welcome{{DeviceId(1)}, {ModelId(0)}}).message(), HasSubstr("does not fit"));
+  EXPECT_THAT(controller_->say(Leave{}).message(), HasSubstr("LEAVE has no place here"));
+  EXPECT_THAT(controller_->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("answers no PING"));
+  Action other = infer(2, {{1, 10}});
+  other.device = DeviceId(kDevice + 1);
+  EXPECT_THAT(controller_->say(other).message(), HasSubstr("for another device"));
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
+  EXPECT_THAT(controller_->say(infer(2, {{1, 10}})).message(), HasSubstr("was sent before"));
+
+  Client client(link_, 1);
+  EXPECT_THAT(client.say(Attach{2}).message(), HasSubstr("attaches once"));
+  EXPECT_THAT(client.say(Outputs{}).message(), HasSubstr("OUTPUTS has no place here"));
+  EXPECT_THAT(client.say(Inputs{ActionId(2), RequestId(10), {{}, {}}}).message(), HasSubstr("not the model's"));
+  const std::byte byte{};
+  EXPECT_THAT(client.say(Inputs{ActionId(2), RequestId(10), {{&byte, 1}}}).message(), HasSubstr("not the model's"));
+  EXPECT_TRUE(client.send(5, 10, 1).ok()) << "of an action that is over, or of nobody: no harm";
+  EXPECT_TRUE(client.send(2, 77, 1).ok());
+  TestPeer stranger(link_, Role::kClient);
+  EXPECT_THAT(stranger.say(Inputs{ActionId(2), RequestId(10), {}}).message(), HasSubstr("nobody asked for"));
+}
+
+TEST_F(WorkerLinkTest, AClientThatIsSilentIsNotWaitedFor) {
+  begin();
+  Client client(link_, 1);
+  client.now = at_ms(1000);
+  ASSERT_TRUE(client.say(Ping{at_ms(1000)}).ok());
+  now_ = at_ms(4900);
+  link_.on_turn_end(now_);
+  EXPECT_TRUE(client.check().ok());
+  now_ = at_ms(5100);
+  link_.on_turn_end(now_);
+  EXPECT_THAT(client.check().message(), HasSubstr("gone silent"));
+}
+
+}  // namespace
+}  // namespace foliot

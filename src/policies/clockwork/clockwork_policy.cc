@@ -1,0 +1,289 @@
+#include "policies/clockwork/clockwork_policy.h"
+
+#include <algorithm>
+#include <array>
+
+namespace foliot::clockwork {
+namespace {
+
+// Brings what stands for a thing in an ordered set into agreement with `next`.
+template <typename Key>
+void update_alarm(std::set<std::pair<TimePoint, Key>>& alarms, std::optional<TimePoint>& slot,
+                  std::optional<TimePoint> next, Key key) {
+  if (slot == next) return;
+  if (slot) alarms.erase({*slot, key});
+  if (next) alarms.insert({*next, key});
+  slot = next;
+}
+
+}  // namespace
+
+ClockworkPolicy::ClockworkPolicy(const Cluster& cluster, const ClockworkOptions& options)
+    : cluster_(cluster), options_(options), residents_(cluster), loads_(cluster, residents_, options.lookahead) {}
+
+std::set<ClockworkPolicy::Strategy>& ClockworkPolicy::strategies(DeviceId device) {
+  if (device.value() >= strategies_.size()) strategies_.resize(device.value() + 1);
+  return strategies_[device.value()];
+}
+
+Duration ClockworkPolicy::exec(DeviceId device, LaneKey key, uint32_t batch_index) const {
+  return cluster_.estimator.exec(device, key.model, key.bucket, batch_index) + cluster_.deadline_margin;
+}
+
+Duration ClockworkPolicy::fastest(LaneKey key) {
+  std::optional<Fastest>& known = lane(key).fastest;
+  const uint64_t revision = cluster_.estimator.revision();
+  if (known && known->revision == revision) return known->duration;
+  known = {Duration::max(), {}, revision};
+  for (const DeviceModel& device : cluster_.devices) {
+    const Duration duration = exec(device.id(), key, 0);
+    if (duration < known->duration) known = {duration, device.id(), revision};
+  }
+  return known->duration;
+}
+
+void ClockworkPolicy::note_measured(DeviceId device, LaneKey key) {
+  if (key.bucket.value() >= models_[key.model.value()].lanes.size()) return;  // it was removed
+  std::optional<Fastest>& known = lane(key).fastest;
+  if (!known) return;
+  const Duration duration = exec(device, key, 0);
+  if (duration <= known->duration) {
+    known->duration = duration;
+    known->device = device;
+  } else if (device == known->device) {
+    known.reset();
+  }
+}
+
+// ---- Facts ----
+
+void ClockworkPolicy::on_request(const Request& request, TimePoint now) {
+  const LaneKey key{request.model, request.bucket};
+  LaneState& state = lane(key);
+  state.queue.add(request);
+  const bool at_the_end = state.queue.size() > 1 && state.queue[state.queue.size() - 1].id == request.id;
+  if (at_the_end && state.placed_on == residents_.holders(request.model)) {
+    fill_slots(key, now);
+  } else {
+    update_lane(key, now);
+  }
+  update_demand(request.model, now);
+}
+
+void ClockworkPolicy::on_withdrawn(const Request& request, TimePoint now) {
+  const LaneKey key{request.model, request.bucket};
+  lane(key).queue.remove(request);
+  update_lane(key, now);
+  update_demand(request.model, now);
+}
+
+// The model may have come or gone, and its estimates may have changed.
+void ClockworkPolicy::on_outcome(const Action& action, const Outcome& /*outcome*/, TimePoint now) {
+  residents_.on_outcome(action);
+  loads_.on_outcome(action);
+  agenda_.changed(action.device);
+  if (action.type == ActionType::kInfer) note_measured(action.device, {action.model, action.bucket});
+  update_model(action.model, now);
+}
+
+void ClockworkPolicy::on_device_changed(DeviceId device, TimePoint now) {
+  loads_.on_device_changed(device);
+  agenda_.changed(device);
+  for (const ModelId model : residents_.on_device_changed(device)) update_model(model, now);
+}
+
+void ClockworkPolicy::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
+  if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
+  models_[model.id.value()].lanes.assign(model.buckets.size(), LaneState());
+}
+
+void ClockworkPolicy::on_model_removed(ModelId model, TimePoint now) {
+  update_model(model, now);
+  models_[model.value()].lanes.clear();
+}
+
+// ---- What follows from the facts ----
+
+void ClockworkPolicy::update_model(ModelId model, TimePoint now) {
+  for (uint16_t bucket = 0; bucket < models_[model.value()].lanes.size(); ++bucket) {
+    update_lane({model, BucketId(bucket)}, now);
+  }
+  update_demand(model, now);
+}
+
+void ClockworkPolicy::update_lane(LaneKey key, TimePoint now) {
+  LaneState& state = lane(key);
+  const std::vector<DeviceId>& holders = residents_.holders(key.model);
+  if (state.placed_on != holders) {
+    for (const DeviceId device : state.placed_on) {
+      if (device.value() >= state.slots.size()) continue;
+      for (std::optional<Strategy>& slot : state.slots[device.value()]) fill_slot(device, state, slot, std::nullopt);
+    }
+    state.placed_on = holders;
+  }
+  update_expiry(key);
+  if (state.queue.empty() && state.slots_filled == 0) return;
+  for (const DeviceId device : holders) {
+    const auto batch_sizes = static_cast<uint32_t>(cluster_.model(key.model).batch_sizes.size());
+    for (uint32_t b = 0; b < batch_sizes; ++b) update_strategy(device, key, b, now);
+    if (!state.queue.empty()) agenda_.work_for(device);
+  }
+}
+
+// Who joins a lane at its end may fill a batch, and changes no strategy that stands.
+void ClockworkPolicy::fill_slots(LaneKey key, TimePoint now) {
+  LaneState& state = lane(key);
+  for (const DeviceId device : state.placed_on) {
+    const Slots& slots = state.slots[device.value()];
+    for (uint32_t b = 0; b < slots.size(); ++b) {
+      if (!slots[b]) update_strategy(device, key, b, now);
+    }
+    agenda_.work_for(device);
+  }
+}
+
+// Brings the one strategy of a lane, batch size and device into agreement with
+// the queue as it would be at `start`.
+void ClockworkPolicy::update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start) {
+  LaneState& state = lane(key);
+  if (device.value() >= state.slots.size()) state.slots.resize(device.value() + 1);
+  const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
+  Slots& slots = state.slots[device.value()];
+  slots.resize(sizes.size());
+  std::optional<Strategy>& slot = slots[batch_index];
+
+  std::optional<Strategy> next;
+  if (state.queue.size() >= sizes[batch_index]) {
+    const Duration duration = exec(device, key, batch_index);
+    const size_t first = state.queue.first_due_from(start + duration);
+    if (state.queue.size() - first >= sizes[batch_index]) {
+      const Lane::Entry& head = state.queue[first];
+      next = Strategy{head.deadline - duration, head.place, key, batch_index};
+    }
+  }
+  fill_slot(device, state, slot, next);
+}
+
+void ClockworkPolicy::fill_slot(DeviceId device, LaneState& state, std::optional<Strategy>& slot,
+                                const std::optional<Strategy>& next) {
+  if (slot == next) return;
+  if (slot) strategies(device).erase(*slot);
+  if (next) strategies(device).insert(*next);
+  state.slots_filled += (next ? 1 : 0) - (slot ? 1 : 0);
+  slot = next;
+}
+
+void ClockworkPolicy::update_expiry(LaneKey key) {
+  LaneState& state = lane(key);
+  std::optional<TimePoint> next;
+  if (!state.queue.empty() && !state.queue[0].deadline.is_infinite()) next = state.queue[0].deadline - fastest(key);
+  update_alarm(expiries_, state.expiry, next, key);
+}
+
+void ClockworkPolicy::update_demand(ModelId model, TimePoint now) {
+  ModelState& state = models_[model.value()];
+  Duration work;
+  std::optional<TimePoint> crossing;
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& queue = state.lanes[bucket].queue;
+    if (queue.empty()) continue;
+    const DeviceId any_device = cluster_.devices.front().id();
+    const Duration one_row = exec(any_device, {model, BucketId(bucket)}, 0);
+    const Duration cold = cluster_.estimator.load(any_device, model) + one_row;
+    const size_t first = queue.first_due_from(now + cold);
+    if (first == queue.size()) continue;
+    work += (one_row - cluster_.deadline_margin) * static_cast<int64_t>(queue.size() - first);
+    const TimePoint helped_until = queue[first].deadline - cold;
+    if (!helped_until.is_infinite()) crossing = std::min(crossing.value_or(helped_until), helped_until);
+  }
+  update_alarm(crossings_, state.crossing, crossing, model);
+  loads_.set_demand(model, work);
+}
+
+// ---- Decisions ----
+
+// INFERs first: what was loaded is given to do before room is made for the next.
+TimePoint ClockworkPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
+  refuse_expired(now, dispatcher);
+  while (const std::optional<DeviceId> device = agenda_.next(now)) serve(*device, now, dispatcher);
+  while (!crossings_.empty() && crossings_.begin()->first < now) update_demand(crossings_.begin()->second, now);
+  TimePoint wake = std::min(loads_.plan(now, dispatcher), agenda_.wake());
+  if (!expiries_.empty()) wake = std::min(wake, expiries_.begin()->first + Duration::microseconds(1));
+  return wake;
+}
+
+void ClockworkPolicy::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
+  while (!expiries_.empty() && expiries_.begin()->first < now) {
+    const LaneKey key = expiries_.begin()->second;
+    LaneState& state = lane(key);
+    const Duration duration = fastest(key);
+    const size_t expired = state.queue.first_due_from(now + duration);
+    for (size_t i = 0; i < expired; ++i) dispatcher.refuse(state.queue[i].id, Refusal::kExpired, now + duration);
+    state.queue.erase(0, expired);
+    update_lane(key, now);
+    update_demand(key.model, now);
+  }
+}
+
+void ClockworkPolicy::serve(DeviceId id, TimePoint now, Dispatcher& dispatcher) {
+  const DeviceModel& device = cluster_.device(id);
+  while (device.exec_available(now) < now + options_.lookahead) {
+    // As many as it takes: an outcome will list it again.
+    if (device.infers_outstanding() >= cluster_.infers_outstanding_max) {
+      return agenda_.busy(id, TimePoint::infinite_future());
+    }
+    if (!plan_infer(id, now, dispatcher)) return;
+  }
+  agenda_.busy(id, device.exec_available(now) - options_.lookahead);
+}
+
+bool ClockworkPolicy::plan_infer(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  const TimePoint start = cluster_.device(device).exec_available(now);
+  std::set<Strategy>& queue = strategies(device);
+  while (!queue.empty()) {
+    const Strategy strategy = *queue.begin();
+    if (cluster_.device(device).residency(strategy.lane.model) != Residency::kLoaded) {
+      update_lane(strategy.lane, now);  // it was evicted
+    } else if (strategy.latest < start) {
+      // The head can no longer be met in a batch of this size; the next one might.
+      update_strategy(device, strategy.lane, strategy.batch_index, start);
+    } else {
+      return send_batch(device, strategy, start, now, dispatcher);
+    }
+  }
+  return false;
+}
+
+bool ClockworkPolicy::send_batch(DeviceId device, const Strategy& strategy, TimePoint start, TimePoint now,
+                                 Dispatcher& dispatcher) {
+  const LaneKey key = strategy.lane;
+  const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
+  LaneState& state = lane(key);
+  uint32_t batch_index = strategy.batch_index;
+  const TimePoint deadline = strategy.latest + exec(device, key, batch_index);
+  const size_t first = state.queue.first_due_from(deadline);
+  const size_t available = state.queue.size() - first;
+  FOLIOT_CHECK(available >= sizes[batch_index]);
+  while (batch_index + 1 < sizes.size() && available >= sizes[batch_index + 1] &&
+         start + exec(device, key, batch_index + 1) <= deadline) {
+    ++batch_index;
+  }
+
+  const uint32_t batch_size = sizes[batch_index];
+  std::array<RequestId, kBatchSizeMax> requests;
+  for (uint32_t i = 0; i < batch_size; ++i) requests[i] = state.queue[first + i].id;
+  const Window window{now, deadline - exec(device, key, batch_index)};
+  const Verdict verdict =
+      dispatcher.infer(device, key.model, key.bucket, batch_size, std::span(requests.data(), batch_size), window);
+  if (verdict != Verdict::kAccepted) return false;
+  state.queue.erase(first, batch_size);
+  update_lane(key, now);
+  update_demand(key.model, now);
+  return true;
+}
+
+std::unique_ptr<Policy> make_clockwork_policy(const Cluster& cluster, const ClockworkOptions& options) {
+  return std::make_unique<ClockworkPolicy>(cluster, options);
+}
+
+}  // namespace foliot::clockwork

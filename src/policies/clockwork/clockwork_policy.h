@@ -1,0 +1,118 @@
+// ClockworkPolicy: the policy of Clockwork, section 5.3, and nothing beyond it:
+// the reference that other policies are compared with.
+//
+// INFER: whenever a device has less than `lookahead` of EXEC work, take the
+// strategy (model, batch size) whose last possible start is the earliest, as long
+// as that has not passed and its batch is full; enlarge the batch while a larger
+// one is filled and still meets the deadline of its head; send it.
+// LOAD: load_planner.h.
+//
+// The cost of a request or a decision grows with the devices that hold its model
+// and with the logarithm of what is queued, not with the models that exist.
+#ifndef FOLIOT_POLICIES_CLOCKWORK_CLOCKWORK_POLICY_H_
+#define FOLIOT_POLICIES_CLOCKWORK_CLOCKWORK_POLICY_H_
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "controller/policy.h"
+#include "policies/clockwork/load_planner.h"
+#include "policies/common/agenda.h"
+#include "policies/common/lane.h"
+#include "policies/common/residents.h"
+
+namespace foliot::clockwork {
+
+struct ClockworkOptions {
+  Duration lookahead = Duration::milliseconds(5);
+};
+
+class ClockworkPolicy : public Policy {
+ public:
+  ClockworkPolicy(const Cluster& cluster, const ClockworkOptions& options);
+
+  void on_request(const Request& request, TimePoint now) override;
+  void on_withdrawn(const Request& request, TimePoint now) override;
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_device_changed(DeviceId device, TimePoint now) override;
+  void on_model_added(const ModelInfo& model, TimePoint now) override;
+  void on_model_removed(ModelId model, TimePoint now) override;
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
+
+ private:
+  // A batch that could be run: the first to have to start comes first, and of
+  // those that may wait forever (best effort) the one that waits longest.
+  struct Strategy {
+    TimePoint latest;
+    Lane::Place head;
+    LaneKey lane;
+    uint32_t batch_index = 0;
+    auto operator<=>(const Strategy&) const = default;
+  };
+  // [batch index]: what stands for a lane in the strategies of one device.
+  using Slots = std::vector<std::optional<Strategy>>;
+  // The device that would run one row first.
+  struct Fastest {
+    Duration duration;  // EXEC, with the margin
+    DeviceId device;
+    uint64_t revision;  // of the estimates
+  };
+  struct LaneState {
+    Lane queue;
+    std::vector<Slots> slots;         // by device
+    std::vector<DeviceId> placed_on;  // the devices on which slots may be filled
+    uint32_t slots_filled = 0;
+    std::optional<TimePoint> expiry;  // what stands for it in expiries_
+    std::optional<Fastest> fastest;   // as far as known
+  };
+  struct ModelState {
+    std::vector<LaneState> lanes;       // by bucket
+    std::optional<TimePoint> crossing;  // what stands for it in crossings_
+  };
+
+  LaneState& lane(LaneKey key) { return models_[key.model.value()].lanes[key.bucket.value()]; }
+  std::set<Strategy>& strategies(DeviceId device);
+  Duration exec(DeviceId device, LaneKey key, uint32_t batch_index) const;
+  // EXEC of one row on the fastest device, with the margin.
+  Duration fastest(LaneKey key);
+  // What is expected of one device's EXECs of the lane may have changed.
+  void note_measured(DeviceId device, LaneKey key);
+
+  void update_lane(LaneKey key, TimePoint now);
+  void fill_slots(LaneKey key, TimePoint now);
+  void update_model(ModelId model, TimePoint now);
+  void update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start);
+  void fill_slot(DeviceId device, LaneState& state, std::optional<Strategy>& slot, const std::optional<Strategy>& next);
+  void update_expiry(LaneKey key);
+  // What the queued requests of a model that a LOAD could still help ask for.
+  void update_demand(ModelId model, TimePoint now);
+
+  void refuse_expired(TimePoint now, Dispatcher& dispatcher);
+  void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  // False if there is nothing that can be run on the device now.
+  bool plan_infer(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  bool send_batch(DeviceId device, const Strategy& strategy, TimePoint start, TimePoint now, Dispatcher& dispatcher);
+
+  const Cluster& cluster_;
+  ClockworkOptions options_;
+  std::vector<ModelState> models_;              // by id
+  std::vector<std::set<Strategy>> strategies_;  // by device
+  std::set<std::pair<TimePoint, LaneKey>> expiries_;
+  // When a LOAD will no longer help the first request that it could help now.
+  std::set<std::pair<TimePoint, ModelId>> crossings_;
+  Agenda agenda_;
+  Residents residents_;
+  LoadPlanner loads_;
+};
+
+// A factory for Controller.
+std::unique_ptr<Policy> make_clockwork_policy(const Cluster& cluster, const ClockworkOptions& options = {});
+
+}  // namespace foliot::clockwork
+
+#endif  // FOLIOT_POLICIES_CLOCKWORK_CLOCKWORK_POLICY_H_

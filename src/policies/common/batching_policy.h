@@ -1,0 +1,150 @@
+// BatchingPolicy: what the policies that people know have in common: a queue
+// for each model and bucket; LOADs on demand (policies/common/on_demand_loading.h);
+// query drop, that is a request that can no longer be met is refused. What makes
+// each of them what it is, is its BatchingRule: when a queue is ready, which of
+// the ready ones comes first, and what goes in its next batch.
+//
+// Each device is kept `lookahead` ahead with work, no more than hides the way to
+// the worker and back.
+#ifndef FOLIOT_POLICIES_COMMON_BATCHING_POLICY_H_
+#define FOLIOT_POLICIES_COMMON_BATCHING_POLICY_H_
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "controller/policy.h"
+#include "policies/common/agenda.h"
+#include "policies/common/lane.h"
+#include "policies/common/on_demand_loading.h"
+#include "policies/common/residents.h"
+
+namespace foliot {
+
+// A lane that is not empty, as a rule sees it on one device.
+struct LaneView {
+  const Cluster& cluster;
+  const ModelInfo& model;
+  LaneKey key;
+  const Lane& queue;
+  DeviceId device;
+
+  // EXEC of a compiled batch size, with the margin.
+  Duration exec(uint32_t batch_index) const {
+    return cluster.estimator.exec(device, key.model, key.bucket, batch_index) + cluster.deadline_margin;
+  }
+  // The first request that can still be met alone; queue.size() if none.
+  size_t first_meetable(TimePoint start) const { return queue.first_due_from(start + exec(0)); }
+};
+
+class BatchingRule {
+ public:
+  virtual ~BatchingRule() = default;
+
+  virtual Lane::Order order() const = 0;
+
+  struct Offer {
+    TimePoint ready;   // not before this
+    int64_t rank = 0;  // the smallest goes first; equal ranks in the order of their heads
+    auto operator<=>(const Offer&) const = default;
+  };
+  // Of a lane as it is now; `lane.device` is one that holds the model, if any does.
+  virtual Offer offer(const LaneView& lane, TimePoint now) const = 0;
+
+  struct Batch {
+    size_t first = 0;   // position in the queue
+    uint32_t rows = 0;  // 0: nothing of it can be run on that device
+    uint32_t batch_index = 0;
+  };
+  // What to run on `lane.device` from `start` on.
+  virtual Batch choose(const LaneView& lane, TimePoint start) const = 0;
+
+  // Facts, for rules that learn.
+  virtual void on_model_added(const ModelInfo& /*model*/) {}
+  // `request` has joined the lane.
+  virtual void on_request(const LaneView& /*lane*/, const Request& /*request*/, TimePoint /*now*/) {}
+  virtual void on_exec(const Action& /*action*/, const Outcome& /*outcome*/) {}
+};
+
+// The densest batch of the requests from `first` on, of a compiled size up to that
+// of `batch_index_max`: the largest that they fill, or the next one padded where
+// that gets more of them done in less time.
+BatchingRule::Batch densest_batch(const LaneView& lane, size_t first, uint32_t batch_index_max);
+
+// The largest compiled size with which the request at `first` can be met from
+// `start` on. REQUIRES: alone it can.
+uint32_t largest_in_time(const LaneView& lane, size_t first, TimePoint start);
+
+class BatchingPolicy : public Policy {
+ public:
+  BatchingPolicy(const Cluster& cluster, std::unique_ptr<BatchingRule> rule,
+                 Duration lookahead = Duration::milliseconds(1));
+
+  void on_request(const Request& request, TimePoint now) override;
+  void on_withdrawn(const Request& request, TimePoint now) override;
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_device_changed(DeviceId device, TimePoint now) override;
+  void on_model_added(const ModelInfo& model, TimePoint now) override;
+  void on_model_removed(ModelId model, TimePoint now) override;
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
+
+ private:
+  // A ready lane's place among those of a device.
+  struct Place {
+    int64_t rank;
+    Lane::Place head;
+    LaneKey lane;
+    auto operator<=>(const Place&) const = default;
+  };
+  using Alarms = std::set<std::pair<TimePoint, LaneKey>>;
+  struct LaneState {
+    explicit LaneState(Lane::Order order) : queue(order) {}
+    Lane queue;
+    Duration fastest;  // EXEC of one row on the fastest device, with the margin
+    // What stands for it in ready_, on which devices; in timers_; in expiries_.
+    std::optional<Place> place;
+    std::vector<DeviceId> placed_on;
+    std::optional<TimePoint> timer;
+    std::optional<TimePoint> expiry;
+  };
+
+  LaneState& lane(LaneKey key) { return lanes_[key.model.value()][key.bucket.value()]; }
+  LaneView view(LaneKey key, DeviceId device);
+  DeviceId any_holder(ModelId model) const;
+  std::set<Place>& ready(DeviceId device);
+
+  void update(LaneKey key, TimePoint now);
+  void update_model(ModelId model, TimePoint now);
+  void update_fastest(LaneKey key);
+  void update_place(LaneState& state, const std::optional<Place>& place, ModelId model);
+  void update_want(ModelId model);
+  static void update_alarm(Alarms& alarms, std::optional<TimePoint>& slot, std::optional<TimePoint> next, LaneKey key);
+
+  void refuse_expired(TimePoint now, Dispatcher& dispatcher);
+  void ring_timers(TimePoint now);
+  void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  // False if there is nothing that can be run on the device now.
+  bool serve_one(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  bool send(const LaneView& lane, const BatchingRule::Batch& batch, TimePoint start, TimePoint now,
+            Dispatcher& dispatcher);
+
+  const Cluster& cluster_;
+  std::unique_ptr<BatchingRule> rule_;
+  Duration lookahead_;
+  std::vector<std::vector<LaneState>> lanes_;  // [model][bucket]
+  std::vector<std::set<Place>> ready_;         // by device
+  Alarms timers_;                              // lanes that are not ready yet
+  Alarms expiries_;                            // when the head of a lane can no longer be met
+  Agenda agenda_;
+  Residents residents_;
+  OnDemandLoading loads_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_POLICIES_COMMON_BATCHING_POLICY_H_

@@ -1,0 +1,144 @@
+// TestDispatcher: for tests of what policies are made of: a Cluster, and a
+// Dispatcher that accepts what the Cluster allows and remembers the last action.
+#ifndef FOLIOT_POLICIES_COMMON_TEST_DISPATCHER_H_
+#define FOLIOT_POLICIES_COMMON_TEST_DISPATCHER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "controller/cluster.h"
+#include "controller/policy.h"
+
+namespace foliot {
+
+class TestDispatcher : public Dispatcher {
+ public:
+  TestDispatcher(uint32_t devices, uint32_t pages_per_device) {
+    cluster_.infers_outstanding_max = 32;
+    cluster_.loads_outstanding_max = 64;
+    for (uint32_t i = 0; i < devices; ++i) {
+      cluster_.devices.emplace_back(DeviceId(i), pages_per_device);
+      cluster_.estimator.add_device();
+    }
+  }
+
+  const Cluster& cluster() const { return cluster_; }
+
+  // LOAD takes 8 ms; EXEC of 1, 2 and 4 rows takes 2, 3 and 5 ms.
+  const ModelInfo& add_model(uint32_t id, uint32_t pages) {
+    auto model = std::make_shared<ModelInfo>();
+    model->id = ModelId(id);
+    model->batch_sizes = {1, 2, 4};
+    model->pages = pages;
+    model->seed_load = Duration::milliseconds(8);
+    model->buckets = {{.dimensions = {},
+                       .seed_exec = {Duration::milliseconds(2), Duration::milliseconds(3), Duration::milliseconds(5)}}};
+    cluster_.models.push_back(model);
+    cluster_.estimator.add_model(*model);
+    return *model;
+  }
+
+  // EXEC of this batch size (by default of one row) takes so long on every device.
+  void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0) {
+    for (const DeviceModel& device : cluster_.devices) {
+      cluster_.estimator.record_exec(device.id(), model, BucketId(0), batch_index, exec);
+    }
+  }
+
+  Verdict load(DeviceId device, ModelId model, Window window) override {
+    if (cluster_.placed(device, model)) return Verdict::kAlreadyPlaced;
+    const uint32_t pages = cluster_.model(model).pages;
+    if (pages > cluster_.device(device).free_pages()) return Verdict::kNoPages;
+    if (!cluster_.may_load(device, model, now)) {
+      ++backing_off;
+      return Verdict::kBackingOff;
+    }
+    begin({.type = ActionType::kLoad, .device = device, .model = model, .earliest = window.earliest});
+    at(device).sent_load(actions.back().id, model, pages, now, cluster_.estimator.load(device, model), now);
+    return Verdict::kAccepted;
+  }
+  Verdict unload(DeviceId device, ModelId model) override {
+    if (cluster_.device(device).residency(model) != Residency::kLoaded) return Verdict::kNotPlaced;
+    if (cluster_.device(device).infers_outstanding(model) > 0) return Verdict::kInUse;
+    begin({.type = ActionType::kUnload, .device = device, .model = model});
+    at(device).sent_unload(model, cluster_.model(model).pages);
+    return Verdict::kAccepted;
+  }
+  Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+                std::span<const RequestId> requests, Window window) override {
+    if (!cluster_.placed(device, model)) return Verdict::kNotPlaced;
+    Action action{.type = ActionType::kInfer,
+                  .device = device,
+                  .model = model,
+                  .earliest = window.earliest,
+                  .latest = window.latest,
+                  .bucket = bucket,
+                  .batch_size = batch_size};
+    for (const RequestId request : requests) action.rows.add({request, {}});
+    begin(action);
+    const std::vector<uint32_t>& sizes = cluster_.model(model).batch_sizes;
+    const auto index = static_cast<uint32_t>(std::find(sizes.begin(), sizes.end(), batch_size) - sizes.begin());
+    at(device).sent_infer(actions.back().id, model, now, cluster_.estimator.exec(device, model, bucket, index), now);
+    return Verdict::kAccepted;
+  }
+  Verdict refuse(RequestId request, Refusal /*reason*/, TimePoint /*earliest_completion*/) override {
+    refused.push_back(request);
+    return Verdict::kAccepted;
+  }
+
+  void finish(const Action& action) {
+    if (action.type == ActionType::kLoad) {
+      at(action.device).load_over(action.id, action.model, cluster_.model(action.model).pages, true, now);
+    } else if (action.type == ActionType::kInfer) {
+      at(action.device).infer_over(action.id, action.model, now);
+    }
+  }
+  // The last action is over; returns it.
+  const Action& finish() {
+    finish(actions.back());
+    return actions.back();
+  }
+  // The action, a LOAD, failed.
+  void fail_load(const Action& action) {
+    at(action.device).load_over(action.id, action.model, cluster_.model(action.model).pages, false, now);
+    cluster_.load_back_off.on_failure(action.device, action.model, now);
+  }
+  std::vector<DeviceId> take_ended_back_offs() { return cluster_.load_back_off.take_ended(now); }
+  // The worker refused the last action, an UNLOAD; returns it.
+  const Action& refuse_unload() {
+    const Action& action = actions.back();
+    at(action.device).unload_refused(action.model, cluster_.model(action.model).pages);
+    return action;
+  }
+
+  // The model is given something to do at `when`; use(): and has done it.
+  void begin_use(DeviceId device, ModelId model, TimePoint when) {
+    at(device).sent_infer(ActionId(next_), model, when, Duration(), when);
+  }
+  void use(DeviceId device, ModelId model, TimePoint when) {
+    begin_use(device, model, when);
+    at(device).infer_over(ActionId(next_++), model, when);
+  }
+
+  TimePoint now;
+  std::vector<Action> actions;
+  std::vector<RequestId> refused;
+  uint32_t backing_off = 0;  // LOADs that were turned down for this
+
+ private:
+  DeviceModel& at(DeviceId device) { return cluster_.devices[device.value()]; }
+  void begin(Action action) {
+    action.id = ActionId(next_++);
+    actions.push_back(action);
+  }
+
+  Cluster cluster_;
+  uint64_t next_ = 1;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_POLICIES_COMMON_TEST_DISPATCHER_H_

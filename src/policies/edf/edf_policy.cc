@@ -1,0 +1,24 @@
+#include "policies/edf/edf_policy.h"
+
+#include "policies/common/batching_policy.h"
+
+namespace foliot::edf {
+namespace {
+
+class EdfRule : public BatchingRule {
+ public:
+  Lane::Order order() const override { return Lane::Order::kDeadline; }
+  Offer offer(const LaneView& /*lane*/, TimePoint now) const override { return {now}; }
+  Batch choose(const LaneView& lane, TimePoint start) const override {
+    const size_t first = lane.first_meetable(start);
+    return {first, first < lane.queue.size() ? 1u : 0u, 0};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_edf_policy(const Cluster& cluster) {
+  return std::make_unique<BatchingPolicy>(cluster, std::make_unique<EdfRule>());
+}
+
+}  // namespace foliot::edf

@@ -1,0 +1,19 @@
+// First come, first served, one request at a time, with query drop: the baseline of
+// Abacus (section 7.1) and of Nexus before it. A device runs the request that came
+// first of those whose models it holds; one that can no longer be met is refused.
+// Requests are not batched, as there.
+#ifndef FOLIOT_POLICIES_FCFS_FCFS_POLICY_H_
+#define FOLIOT_POLICIES_FCFS_FCFS_POLICY_H_
+
+#include <memory>
+
+#include "controller/policy.h"
+
+namespace foliot::fcfs {
+
+// A factory for Controller.
+std::unique_ptr<Policy> make_fcfs_policy(const Cluster& cluster);
+
+}  // namespace foliot::fcfs
+
+#endif  // FOLIOT_POLICIES_FCFS_FCFS_POLICY_H_

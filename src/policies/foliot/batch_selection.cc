@@ -1,0 +1,315 @@
+#include "policies/foliot/batch_selection.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// More than this are never weighed against each other: those that have to start
+// first are.
+constexpr size_t kBatchesMax = 64;
+// Of what a lane has time for in batches of one size, no more than these, the most urgent:
+// a decision does not cost what can wait for long.
+constexpr size_t kBatchesPerRangeMax = 16;
+// Of so many batches of best effort one goes to the request that has waited longest.
+constexpr uint64_t kOldestEvery = 8;
+
+// What waits on a device is left to others only if they have so many times the time
+// that it takes.
+constexpr int64_t kTimeElsewhere = 5;
+// Of more holders than this, the first ones stand for all.
+constexpr uint32_t kHoldersMax = 16;
+
+// A batch that makes fewer late than this, for each that it serves, is run at once.
+constexpr double kLostMin = 0.02;
+// More rows are waited for no longer than so many mean gaps between arrivals. Where clients
+// wait for their answers before they ask again, none may come: each wait that was in vain
+// halves what is waited for, and each row that came makes it a little longer.
+constexpr double kGapsAwaitedMax = 6;
+constexpr double kGapsAwaitedMin = 0.5;
+constexpr double kAwaitedLonger = 1.1;
+constexpr double kAwaitedShorter = 0.5;
+// What is used of a device at most, when batch sizes are weighed.
+// A batch is held back for requests with so many times less time than its own.
+constexpr int64_t kTighter = 2;
+// A batch that makes others late is committed to no longer than this before it begins.
+constexpr Duration kLateCommitment = Duration::microseconds(250);
+constexpr double kUtilisationMax = 0.9;
+constexpr double kShareMin = 0.05;
+// Stands in for a rate of zero.
+constexpr double kRateMin = 1e-3;
+
+bool sooner(const Batch& a, const Batch& b) {
+  return std::tuple(a.latest, a.model, a.bucket, a.first) < std::tuple(b.latest, b.model, b.bucket, b.first);
+}
+
+}  // namespace
+
+std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, TimePoint start, Duration best_effort_max,
+                                            Duration caution) {
+  batches_.clear();
+  held_until_ = TimePoint::infinite_future();
+  board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
+    const ModelId model(id);
+    const ModelState& state = board_.model(model);
+    const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+    for (uint16_t b = 0; b < state.lanes.size(); ++b) {
+      const BucketId bucket(b);
+      const Duration* execs = board_.cluster().estimator.execs(device, model, bucket);
+      cut({model, bucket, state, state.lanes[b], sizes, execs}, start, caution);
+    }
+  });
+  const Duration wanted = drop_what_is_too_much(start);
+  if (const auto first = first_to_run(device, now, start, wanted)) {
+    const std::optional<Batch> filler = best_effort(device, best_effort_max);
+    if (filler && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
+    fill_up(batches_[*first]);
+    return batches_[*first];
+  }
+  const std::optional<Batch> rest = best_effort(device, best_effort_max);
+  return rest ? std::optional(taken(*rest)) : std::nullopt;
+}
+
+// ---- Batches ----
+
+// From the largest size down: a large batch begins behind the requests that have
+// no time for it, which are left to smaller ones.
+void BatchSelection::cut(const Queue& queue, TimePoint start, Duration caution) {
+  size_t end = queue.lane.with_deadline();
+  for (size_t i = queue.sizes.size(); i-- > 0 && end > 0;) {
+    if (i > 0 && queue.sizes[i - 1] >= end) continue;  // one of the smaller ones will do
+    const auto index = static_cast<uint32_t>(i);
+    const TimePoint answer = start + queue.execs[i] + board_.cluster().deadline_margin;
+    size_t begin = queue.lane.first_due_from(answer + caution);
+    if (end < begin + queue.sizes[i]) begin = queue.lane.first_due_from(answer);
+    if (begin >= end || !worth_running(queue, index, end - begin)) continue;
+    cut_range(queue, begin, end, index);
+    end = begin;
+  }
+}
+
+// All of [begin, end) has time for a batch of this size, and so for smaller ones.
+void BatchSelection::cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max) {
+  const size_t batches_max = batches_.size() + kBatchesPerRangeMax;
+  for (size_t i = batch_index_max + 1; i-- > 0 && begin < end;) {
+    while (begin < end && batches_.size() < batches_max &&
+           worth_running(queue, static_cast<uint32_t>(i), end - begin)) {
+      const size_t rows = std::min<size_t>(end - begin, queue.sizes[i]);
+      add(queue, static_cast<uint32_t>(i), begin, rows);
+      begin += rows;
+    }
+  }
+}
+
+// A batch is worth it if it is full, or serves its rows faster than batches of the
+// next smaller size would.
+bool BatchSelection::worth_running(const Queue& queue, uint32_t batch_index, size_t rows) {
+  if (rows >= queue.sizes[batch_index] || batch_index == 0) return true;
+  const int64_t smaller = queue.sizes[batch_index - 1];
+  if (static_cast<int64_t>(rows) <= smaller) return false;
+  return queue.execs[batch_index] * smaller < queue.execs[batch_index - 1] * static_cast<int64_t>(rows);
+}
+
+void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows) {
+  const Duration exec = queue.execs[batch_index];
+  batches_.push_back(
+      {.latest = queue.lane[first].deadline - exec - board_.cluster().deadline_margin,
+       .cost = exec / std::max<int64_t>(queue.state.holders.size(), 1),
+       .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
+       .model = queue.model,
+       .bucket = queue.bucket,
+       .batch_index = batch_index,
+       .first = static_cast<uint32_t>(first),
+       .rows = static_cast<uint32_t>(rows)});
+}
+
+// ---- The choice ----
+
+Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
+  if (batches_.size() > kBatchesMax) {
+    std::nth_element(batches_.begin(), batches_.begin() + kBatchesMax, batches_.end(), sooner);
+    batches_.resize(kBatchesMax);
+  }
+  dropped_.assign(batches_.size(), false);
+  Duration all;
+  for (const Batch& batch : batches_) all += batch.cost;
+  const auto first = std::min_element(batches_.begin(), batches_.end(), sooner);
+  if (first == batches_.end() || start + all <= first->latest) {
+    // Mostly so: then nothing is dropped, and only the first of them matters.
+    if (first != batches_.end()) std::iter_swap(batches_.begin(), first);
+    return all;
+  }
+  std::sort(batches_.begin(), batches_.end(), sooner);
+  kept_.clear();
+  const auto denser = [&](uint32_t a, uint32_t b) {
+    return std::pair(batches_[a].density, a) > std::pair(batches_[b].density, b);
+  };
+  Duration total;
+  for (uint32_t i = 0; i < batches_.size(); ++i) {
+    const bool fits = start + total <= batches_[i].latest;
+    kept_.push_back(i);
+    std::push_heap(kept_.begin(), kept_.end(), denser);
+    total += batches_[i].cost;
+    if (fits) continue;
+    std::pop_heap(kept_.begin(), kept_.end(), denser);
+    dropped_[kept_.back()] = true;
+    total -= batches_[kept_.back()].cost;
+    kept_.pop_back();
+  }
+  return total;
+}
+
+// ---- What is held back ----
+
+std::optional<size_t> BatchSelection::first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted) {
+  while (true) {
+    std::optional<size_t> first;
+    for (size_t i = 0; i < batches_.size(); ++i) {
+      if (!dropped_[i] && (!first || sooner(batches_[i], batches_[*first]))) first = i;
+    }
+    if (!first || !hold_back(device, batches_[*first], now, start, wanted)) return first;
+    dropped_[*first] = true;
+  }
+}
+
+bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {
+  const Cluster& cluster = board_.cluster();
+  const Duration* execs = cluster.estimator.execs(device, batch.model, batch.bucket);
+  const ModelState& state = board_.model(batch.model);
+  const double lost = blocking_.lost(device, start + execs[batch.batch_index] - now, state.slo / kTighter, now);
+  if (lost < kLostMin * batch.rows) return false;
+  const std::optional<uint32_t> best = best_size(device, batch, now);
+  if (!best) return true;
+  if (const TimePoint late = start - kLateCommitment; now < late) {
+    held_until_ = std::min(held_until_, late);
+    return true;
+  }
+  const std::vector<uint32_t>& sizes = cluster.model(batch.model).batch_sizes;
+  const Lane& lane = state.lanes[batch.bucket.value()];
+  const auto queued = static_cast<uint32_t>(lane.with_deadline() - batch.first);
+  if (batch.model.value() >= awaited_.size()) awaited_.resize(batch.model.value() + 1, {kGapsAwaitedMax, 0});
+  Awaited& awaited = awaited_[batch.model.value()];
+  if (awaited.rows > 0 && queued > awaited.rows) {
+    awaited.gaps = std::min(kGapsAwaitedMax, awaited.gaps * kAwaitedLonger);
+  }
+  const uint32_t rows_before = std::exchange(awaited.rows, 0);
+  if (queued >= sizes[*best]) {
+    const TimePoint latest = lane[batch.first].deadline - execs[*best] - cluster.deadline_margin;
+    if (latest < start) return lost > state.weight * batch.rows;  // its first row has no time for that
+    batch.latest = latest;
+    batch.batch_index = *best;
+    batch.rows = sizes[*best];
+    batch.cost = execs[*best] / std::max<int64_t>(state.holders.size(), 1);
+    return false;
+  }
+  // With one more row, or when there is just time for all that is wanted.
+  uint32_t next = batch.batch_index;
+  while (next + 1 < sizes.size() && sizes[next] <= batch.rows) ++next;
+  const TimePoint last_row =
+      state.rate.last() + Duration::from_seconds(awaited.gaps / std::max(state.rate.at(now), kRateMin));
+  const TimePoint until = std::min({lane[batch.first].deadline - execs[next] - cluster.deadline_margin - lookahead_,
+                                    batch.latest - wanted, last_row});
+  if (start < until) {
+    awaited.rows = queued;
+    held_until_ = std::min(held_until_, until);
+    return true;
+  }
+  if (rows_before == queued && until == last_row) {
+    awaited.gaps = std::max(kGapsAwaitedMin, awaited.gaps * kAwaitedShorter);
+  }
+  return lost > state.weight * batch.rows;
+}
+
+std::optional<uint32_t> BatchSelection::best_size(DeviceId device, const Batch& batch, TimePoint now) {
+  const ModelState& state = board_.model(batch.model);
+  const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
+  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const double asked = state.rate.at(now) / std::max<uint32_t>(state.holders.size(), 1);
+  std::optional<uint32_t> best;
+  double most = 0;
+  for (uint32_t i = 0; i < sizes.size(); ++i) {
+    const double lost = blocking_.lost(device, execs[i], state.slo / kTighter, now) / sizes[i];
+    const double time = std::max(kUtilisationMax - blocking_.share(device), kShareMin);
+    const double served = std::min(asked, time * sizes[i] / execs[i].to_seconds());
+    const double value = served * (state.weight - lost);
+    if (value <= most) continue;
+    best = i;
+    most = value;
+  }
+  return best;
+}
+
+// What is kept can be met after an EXEC of `cost` here, or while it runs elsewhere.
+bool BatchSelection::can_wait(DeviceId device, Duration cost, TimePoint start, Duration wanted) const {
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    const bool waits = !dropped_[i] && batches_[i].latest < start + cost + wanted;
+    if (waits && time_elsewhere(device, batches_[i], start) < wanted * kTimeElsewhere) return false;
+  }
+  return true;
+}
+
+Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, TimePoint start) const {
+  const TimePoint latest = batch.latest - board_.cluster().deadline_margin;
+  Duration time;
+  uint32_t looked = 0;
+  const BitSet& holders = board_.model(batch.model).holders;
+  for (auto other = holders.next(0); other && looked < kHoldersMax; other = holders.next(*other + 1), ++looked) {
+    if (*other == device.value()) continue;
+    time += std::max(Duration(), latest - board_.cluster().device(DeviceId(*other)).exec_available(start));
+  }
+  return time;
+}
+
+// Some turns go to whoever has waited longest, so that nobody waits forever.
+bool BatchSelection::best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const {
+  if (best_effort_batches_ % kOldestEvery == 0) return std::pair(other.head, density) > std::pair(head, other.density);
+  return std::pair(density, other.head) > std::pair(other.density, head);
+}
+
+std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration several_rows_max) const {
+  std::optional<Batch> best;
+  if (!board_.best_effort_waits()) return best;
+  board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
+    const ModelState& state = board_.model(ModelId(id));
+    const std::vector<uint32_t>& sizes = board_.cluster().model(ModelId(id)).batch_sizes;
+    for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+      const Lane& lane = state.lanes[bucket];
+      const size_t first = lane.with_deadline();
+      const size_t queued = lane.size() - first;
+      for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
+        const Duration exec = board_.cluster().estimator.exec(device, ModelId(id), BucketId(bucket), i);
+        if (i > 0 && exec > several_rows_max) break;
+        const size_t rows = std::min<size_t>(queued, sizes[i]);
+        const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());
+        if (best && !best_effort_goes_before(density, lane[first].place, *best)) continue;
+        best = Batch{.latest = TimePoint::infinite_future(),
+                     .cost = exec,
+                     .density = density,
+                     .model = ModelId(id),
+                     .bucket = BucketId(bucket),
+                     .batch_index = i,
+                     .first = static_cast<uint32_t>(first),
+                     .rows = static_cast<uint32_t>(rows),
+                     .head = lane[first].place};
+      }
+    }
+  });
+  return best;
+}
+
+// It is run: the next one to choose is another.
+const Batch& BatchSelection::taken(const Batch& best_effort) {
+  ++best_effort_batches_;
+  return best_effort;
+}
+
+// Rows that would be padding anyway go to the requests that follow.
+void BatchSelection::fill_up(Batch& batch) const {
+  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
+  const uint32_t size = board_.cluster().model(batch.model).batch_sizes[batch.batch_index];
+  batch.rows = std::min<uint32_t>(size, static_cast<uint32_t>(lane.size()) - batch.first);
+}
+
+}  // namespace foliot::foliot_policy

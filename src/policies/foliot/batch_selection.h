@@ -1,0 +1,112 @@
+// BatchSelection: which batch a device runs next.
+//
+// All that waits for models that the device holds is cut into batches that can
+// still be met. If they cannot all be met one after the other, those that give
+// the least for their time are left out (Moore and Hodgson's rule for the fewest
+// late jobs on one machine, with a weight); of what is left, the batch that has to
+// start first is run. So under overload time goes to large batches, whose requests
+// may be anywhere in the queue (Symphony's "window drop"), and without overload
+// the earliest deadline comes first.
+//
+// A batch that would make more late than it serves, or that would do so less for each of its
+// rows if more of them came, is held back as long as its deadline allows (blocking_cost.h).
+//
+// Requests without a deadline fill batches that have room, and run by themselves
+// where nothing with a deadline has to wait for them longer than it can: it is met
+// afterwards, or by another device that holds its model.
+#ifndef FOLIOT_POLICIES_FOLIOT_BATCH_SELECTION_H_
+#define FOLIOT_POLICIES_FOLIOT_BATCH_SELECTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "policies/foliot/blocking_cost.h"
+#include "policies/foliot/board.h"
+
+namespace foliot::foliot_policy {
+
+// Requests [first, first + rows) of a lane, as one EXEC.
+struct Batch {
+  TimePoint latest;  // when it has to start for its first request
+  Duration cost;     // of EXEC, divided by the copies that could run it
+  double density = 0;
+  ModelId model;
+  BucketId bucket;
+  uint32_t batch_index = 0;
+  uint32_t first = 0;
+  uint32_t rows = 0;
+  Lane::Place head;  // of best effort: of the first of them
+};
+
+class BatchSelection {
+ public:
+  // `lookahead`: how far ahead a device is committed.
+  BatchSelection(const Board& board, Duration lookahead) : board_(board), lookahead_(lookahead), blocking_(board) {}
+
+  // What to start on the device at `start`, as decided at `now`; nullopt if nothing can be met.
+  // `best_effort_max`: the longest EXEC of several rows without a deadline that may
+  // be in the way of requests that are yet to come; one row may always.
+  // `caution`: requests that could only just be met are passed over where a batch
+  // can be filled without them; for when some cannot be met anyway.
+  std::optional<Batch> choose(DeviceId device, TimePoint now, TimePoint start, Duration best_effort_max,
+                              Duration caution);
+  // When to choose again for the device that choose() was last asked for, since a batch was
+  // held back; infinite if none was.
+  TimePoint held_until() const { return held_until_; }
+
+ private:
+  // One lane, on the device that is chosen for.
+  struct Queue {
+    ModelId model;
+    BucketId bucket;
+    const ModelState& state;
+    const Lane& lane;
+    const std::vector<uint32_t>& sizes;
+    const Duration* execs;  // by size
+  };
+  void cut(const Queue& queue, TimePoint start, Duration caution);
+  void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max);
+  void add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows);
+  static bool worth_running(const Queue& queue, uint32_t batch_index, size_t rows);
+  bool can_wait(DeviceId device, Duration cost, TimePoint start, Duration wanted) const;
+  // What the other devices that hold its model have before the batch has to start.
+  Duration time_elsewhere(DeviceId device, const Batch& batch, TimePoint start) const;
+  // Drops what cannot be met beside the rest; the first of batches_ that was not
+  // dropped is then the one that has to start first. Returns the time that the rest takes.
+  Duration drop_what_is_too_much(TimePoint start);
+  // The first of what is neither dropped nor held back, as it should be run.
+  std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
+  // Whether the batch should wait for more rows, or never run; makes it smaller if that is
+  // better.
+  bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
+  // Position of the batch size by which the device serves the most requests, less those that
+  // it makes late; nullopt if each makes more late than it serves.
+  std::optional<uint32_t> best_size(DeviceId device, const Batch& batch, TimePoint now);
+  // The densest batch of requests without a deadline; of several rows only if it
+  // takes no longer than this.
+  std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
+  const Batch& taken(const Batch& best_effort);
+  bool best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const;
+  void fill_up(Batch& batch) const;
+
+  const Board& board_;
+  const Duration lookahead_;
+  BlockingCost blocking_;
+  // By model: how long more rows are waited for, in mean gaps between arrivals, and how many
+  // there were when a batch was last held back for them; 0 if it was not.
+  struct Awaited {
+    double gaps;
+    uint32_t rows;
+  };
+  std::vector<Awaited> awaited_;
+  TimePoint held_until_ = TimePoint::infinite_future();
+  std::vector<Batch> batches_;
+  std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
+  uint64_t best_effort_batches_ = 0;
+  std::vector<bool> dropped_;  // by position in batches_; or held back
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_POLICIES_FOLIOT_BATCH_SELECTION_H_

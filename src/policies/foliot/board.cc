@@ -1,0 +1,257 @@
+#include "policies/foliot/board.h"
+
+#include <algorithm>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// Of more devices than these, the backlogs are much alike when it matters.
+constexpr uint32_t kHoldersMax = 8;
+// After more changes than these, all that waits on a device is looked at again, when
+// it is next asked for: so a change costs little where nobody asks.
+constexpr size_t kChangesMax = 16;
+
+}  // namespace
+
+void Board::on_model_added(const ModelInfo& model) {
+  if (model.id.value() >= models_.size()) {
+    models_.resize(model.id.value() + 1);
+    periods_.resize(model.id.value() + 1);
+  }
+  periods_[model.id.value()] = ArrivalPeriod();
+  for (const Bucket& bucket : model.buckets) {
+    for (const Duration exec : bucket.seed_exec) longest_exec_ = std::max(longest_exec_, exec);
+  }
+  models_[model.id.value()] = ModelState{.lanes = std::vector<Lane>(model.buckets.size()), .weight = model.weight};
+  absent_.insert(model.id.value());
+}
+
+void Board::on_model_removed(ModelId model) {
+  for (BitSet& models : loaded_) models.erase(model.value());
+  work_changed(model);
+  models_[model.value()].holders.clear();
+  models_[model.value()].served = false;
+  absent_.erase(model.value());
+  tight_.erase(model.value());
+}
+
+void Board::load_sent(ModelId id) {
+  ++model(id).loading;
+  placement_changed(id);
+}
+
+void Board::load_over(DeviceId device, ModelId id) {
+  ModelState& state = model(id);
+  state.loading -= std::min<uint32_t>(state.loading, 1);
+  set_loaded(device, id, holds(device, id));
+}
+
+std::vector<ModelId> Board::on_device_changed(DeviceId device) {
+  const std::vector<ModelId> now =
+      cluster_.device(device).up() ? cluster_.device(device).loaded() : std::vector<ModelId>();
+  BitSet changed;
+  loaded(device).for_each([&](uint32_t id) { changed.insert(id); });
+  for (const ModelId id : now) changed.insert(id.value());
+  std::vector<ModelId> models;
+  changed.for_each([&](uint32_t id) {
+    models.emplace_back(id);
+    set_loaded(device, models.back(), holds(device, models.back()));
+  });
+  return models;
+}
+
+void Board::exec_over(DeviceId device, ModelId id) {
+  if (cluster_.has_model(id)) {  // it may have larger batch sizes than when it was added
+    const auto largest = static_cast<uint32_t>(cluster_.model(id).batch_sizes.size()) - 1;
+    longest_exec_ = std::max(longest_exec_, cluster_.estimator.exec(device, id, BucketId(0), largest));
+  }
+  if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
+}
+
+void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
+  loaded_.resize(std::max<size_t>(loaded_.size(), device.value() + 1));
+  work_changed(id);
+  if (loaded && model(id).served) {
+    loaded_[device.value()].insert(id.value());
+    model(id).holders.insert(device.value());
+  } else {
+    loaded_[device.value()].erase(id.value());
+    model(id).holders.erase(device.value());
+  }
+  work_changed(id);
+  placement_changed(id);
+}
+
+void Board::placement_changed(ModelId id) {
+  if (model(id).served && model(id).holders.empty() && model(id).loading == 0) {
+    absent_.insert(id.value());
+  } else {
+    absent_.erase(id.value());
+  }
+}
+
+void Board::note_arrival(const Request& request, TimePoint now) {
+  ModelState& state = model(request.model);
+  state.rate.record(now);
+  periods_[request.model.value()].record(request.arrival);
+  if (!request.best_effort()) note_slo(request.model, request.deadline - request.arrival);
+}
+
+void Board::note_slo(ModelId id, Duration slo) {
+  model(id).slo = slo;
+  if (slo < longest_exec_ * 2 + cluster_.deadline_margin) {
+    tight_.insert(id.value());
+  } else {
+    tight_.erase(id.value());
+  }
+}
+
+void Board::add(const Request& request) {
+  ModelState& state = model(request.model);
+  state.lanes[request.bucket.value()].add(request);
+  ++state.queued;
+  waiting_.insert(request.model.value());
+  if (request.best_effort()) ++best_effort_;
+  work_changed(request.model);
+}
+
+void Board::remove(const Request& request) {
+  Lane& lane = model(request.model).lanes[request.bucket.value()];
+  const size_t size = lane.size();
+  const size_t best_effort = lane.size() - lane.with_deadline();
+  lane.remove(request);
+  lane_shrank(request.model, lane, size, best_effort);
+}
+
+void Board::erase(ModelId id, BucketId bucket, size_t position, size_t count) {
+  Lane& lane = model(id).lanes[bucket.value()];
+  const size_t size = lane.size();
+  const size_t best_effort = lane.size() - lane.with_deadline();
+  lane.erase(position, count);
+  lane_shrank(id, lane, size, best_effort);
+}
+
+void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t best_effort_before) {
+  ModelState& state = model(id);
+  state.queued -= static_cast<uint32_t>(size_before - lane.size());
+  best_effort_ -= best_effort_before - (lane.size() - lane.with_deadline());
+  if (state.queued == 0) waiting_.erase(id.value());
+  work_changed(id);
+}
+
+Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
+  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  Duration total;
+  const ModelState& state = model(id);
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    const Duration* execs = cluster_.estimator.execs(device, id, BucketId(bucket));
+    auto rows = static_cast<uint32_t>(
+        deadline.is_infinite() ? lane.with_deadline() : lane.first_due_from(deadline + Duration::nanoseconds(1)));
+    for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
+      if (rows < sizes[i]) continue;
+      total += execs[i] * static_cast<int64_t>(rows / sizes[i]);
+      rows %= sizes[i];
+    }
+  }
+  return total;
+}
+
+Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) const {
+  const BitSet& holders = model(id).holders;
+  Duration least = Duration::max();
+  uint32_t looked = 0;
+  for (auto device = holders.next(0); device && looked < kHoldersMax; device = holders.next(*device + 1), ++looked) {
+    least = std::min(least, backlog_until(DeviceId(*device), deadline, now));
+  }
+  return least;
+}
+
+Duration Board::backlog(DeviceId device, TimePoint now) const {
+  return cluster_.device(device).exec_available(now) - now + waiting_work(device).time;
+}
+
+Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
+  const DeviceWork& waiting = waiting_work(device);
+  Duration due = waiting.time;
+  for (const ModelWork& work : waiting.models) {
+    if (work.last_deadline <= deadline) continue;
+    due -= work.time;
+    if (work.first_deadline <= deadline) due += share(device, work.model, deadline);
+  }
+  return cluster_.device(device).exec_available(now) - now + due;
+}
+
+// ---- What waits on a device ----
+
+const Board::DeviceWork& Board::waiting_work(DeviceId device) const {
+  if (device.value() >= work_.size()) work_.resize(cluster_.devices.size());
+  DeviceWork& known = work_[device.value()];
+  if (known_.contains(device.value()) && known.revision == cluster_.estimator.revision()) {
+    for (const ModelId model : known.changed) look_again(device, model, known);
+  } else {
+    look_at_all(device, known);
+    known_.insert(device.value());
+  }
+  known.changed.clear();
+  return known;
+}
+
+void Board::look_at_all(DeviceId device, DeviceWork& known) const {
+  known.revision = cluster_.estimator.revision();
+  known.time = Duration();
+  known.models.clear();
+  waiting_.for_each_common(loaded(device), [&](uint32_t id) {
+    const std::optional<ModelWork> work = model_work(device, ModelId(id));
+    if (!work) return;
+    known.models.push_back(*work);
+    known.time += work->time;
+  });
+}
+
+void Board::look_again(DeviceId device, ModelId id, DeviceWork& known) const {
+  const auto found = std::lower_bound(known.models.begin(), known.models.end(), id,
+                                      [](const ModelWork& work, ModelId wanted) { return work.model < wanted; });
+  const bool there = found != known.models.end() && found->model == id;
+  if (there) known.time -= found->time;
+  const std::optional<ModelWork> work = model_work(device, id);
+  if (work) {
+    known.time += work->time;
+    there ? void(*found = *work) : void(known.models.insert(found, *work));
+  } else if (there) {
+    known.models.erase(found);
+  }
+}
+
+std::optional<Board::ModelWork> Board::model_work(DeviceId device, ModelId id) const {
+  if (!loaded(device).contains(id.value())) return std::nullopt;
+  ModelWork work{id, {}, TimePoint::infinite_future(), TimePoint()};
+  bool waits = false;
+  for (const Lane& lane : model(id).lanes) {
+    const size_t rows = lane.with_deadline();
+    if (rows == 0) continue;
+    waits = true;
+    work.first_deadline = std::min(work.first_deadline, lane[0].deadline);
+    work.last_deadline = std::max(work.last_deadline, lane[rows - 1].deadline);
+  }
+  if (!waits) return std::nullopt;
+  work.time = share(device, id, TimePoint::infinite_future());
+  return work;
+}
+
+Duration Board::share(DeviceId device, ModelId id, TimePoint deadline) const {
+  return work(device, id, deadline) / std::max<int64_t>(model(id).holders.size(), 1);
+}
+
+void Board::work_changed(ModelId id) {
+  known_.for_each_common(model(id).holders, [&](uint32_t device) { work_changed(DeviceId(device), id); });
+}
+
+void Board::work_changed(DeviceId device, ModelId id) {
+  std::vector<ModelId>& changed = work_[device.value()].changed;
+  if (!changed.empty() && changed.back() == id) return;
+  changed.push_back(id);
+  if (changed.size() > kChangesMax) known_.erase(device.value());
+}
+
+}  // namespace foliot::foliot_policy

@@ -1,0 +1,144 @@
+// Board: what the two planners of this policy share: for every model its queued
+// requests, where it is loaded and how often it is asked for; for every device
+// which models it holds.
+#ifndef FOLIOT_POLICIES_FOLIOT_BOARD_H_
+#define FOLIOT_POLICIES_FOLIOT_BOARD_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/bit_set.h"
+#include "base/time.h"
+#include "controller/cluster.h"
+#include "policies/common/lane.h"
+#include "policies/foliot/arrival_period.h"
+#include "policies/foliot/arrival_rate.h"
+
+namespace foliot::foliot_policy {
+
+// In whole lines of the processor's caches: of thousands of models, each request finds
+// that of its own in none of them.
+struct alignas(64) ModelState {
+  std::vector<Lane> lanes;  // by bucket
+  BitSet holders;           // devices that hold it, loaded
+  uint32_t queued = 0;
+  uint32_t loading = 0;  // devices that are loading it
+  // When its first request is looked at, to be refused if there is no time left.
+  TimePoint expiry = TimePoint::infinite_future();
+  double weight = 1;
+  Duration slo = Duration::max();  // of the last request that had a deadline
+  ArrivalRate rate;
+  bool served = true;    // false once it is removed, though a device may hold it still
+  bool touched = false;  // has changed since the last decision
+};
+static_assert(sizeof(ModelState) <= 192);
+
+class Board {
+ public:
+  explicit Board(const Cluster& cluster) : cluster_(cluster) {}
+
+  const Cluster& cluster() const { return cluster_; }
+  ModelState& model(ModelId id) { return models_[id.value()]; }
+  const ModelState& model(ModelId id) const { return models_[id.value()]; }
+  // When the next request of the model is expected, where its requests are periodic.
+  std::optional<ArrivalPeriod::Prediction> next_arrival(ModelId id, TimePoint now) const {
+    return periods_[id.value()].next(now);
+  }
+  // Models with queued requests.
+  const BitSet& waiting() const { return waiting_; }
+  // Models that no device holds or is loading.
+  const BitSet& absent() const { return absent_; }
+  // Models whose requests may be late for an EXEC that they find running.
+  const BitSet& tight() const { return tight_; }
+  bool best_effort_waits() const { return best_effort_ > 0; }
+  const BitSet& loaded(DeviceId device) const {
+    static const BitSet none;
+    return device.value() < loaded_.size() ? loaded_[device.value()] : none;
+  }
+
+  void on_model_added(const ModelInfo& model);
+  void on_model_removed(ModelId model);
+  // A device holds other models than it did. Returns those and what it held before,
+  // ascending.
+  std::vector<ModelId> on_device_changed(DeviceId device);
+  void load_sent(ModelId model);
+  void load_over(DeviceId device, ModelId model);
+  // An EXEC is over, and may have changed what is expected of the next.
+  void exec_over(DeviceId device, ModelId model);
+  // An UNLOAD is over.
+  void unload_over(DeviceId device, ModelId model) { set_loaded(device, model, holds(device, model)); }
+  void set_loaded(DeviceId device, ModelId model, bool loaded);
+  // A request has come, whether or not it is queued.
+  void note_arrival(const Request& request, TimePoint now);
+  void add(const Request& request);
+  void remove(const Request& request);
+  // Removes `count` requests of a lane from `position` on.
+  void erase(ModelId model, BucketId bucket, size_t position, size_t count);
+
+  // EXEC of a batch and the way of the answer to the client.
+  Duration answer_time(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
+    return cluster_.estimator.exec(device, model, bucket, batch_index) + cluster_.deadline_margin;
+  }
+  // EXEC of what is queued for the model and due until `deadline`, in full batches.
+  Duration work(DeviceId device, ModelId model, TimePoint deadline) const;
+  // The least that any device that holds the model has before it and is due until
+  // `deadline`; of many holders some are looked at. REQUIRES: it has one.
+  Duration least_backlog(ModelId model, TimePoint deadline, TimePoint now) const;
+  // What the device has before it: what was sent, and its share of what waits with
+  // a deadline. Asked for again while nothing of that has changed, it costs little.
+  Duration backlog(DeviceId device, TimePoint now) const;
+  // The same of what is due until `deadline`.
+  Duration backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const;
+
+ private:
+  // The device's share of what waits for one model with a deadline.
+  struct ModelWork {
+    ModelId model;
+    Duration time;
+    TimePoint first_deadline;
+    TimePoint last_deadline;
+  };
+  // What waits with a deadline for the models of one device, but for what has changed
+  // since it was looked at.
+  struct DeviceWork {
+    Duration time;                  // the sum
+    std::vector<ModelWork> models;  // ascending
+    std::vector<ModelId> changed;   // to be looked at again
+    uint64_t revision = 0;          // of the estimates
+  };
+
+  // As it is now.
+  const DeviceWork& waiting_work(DeviceId device) const;
+  void look_at_all(DeviceId device, DeviceWork& known) const;
+  void look_again(DeviceId device, ModelId model, DeviceWork& known) const;
+  // nullopt if the device does not hold the model, or nothing with a deadline waits.
+  std::optional<ModelWork> model_work(DeviceId device, ModelId model) const;
+  Duration share(DeviceId device, ModelId model, TimePoint deadline) const;
+  // What waits for the model, or where it is loaded, is about to change or has.
+  void work_changed(ModelId model);
+  void work_changed(DeviceId device, ModelId model);
+
+  bool holds(DeviceId device, ModelId model) const {
+    return cluster_.device(device).residency(model) == Residency::kLoaded;
+  }
+  void note_slo(ModelId model, Duration slo);
+  void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
+  void placement_changed(ModelId model);
+
+  const Cluster& cluster_;
+  std::vector<ModelState> models_;
+  std::vector<ArrivalPeriod> periods_;  // by model
+  std::vector<BitSet> loaded_;          // by device
+  BitSet waiting_;
+  BitSet absent_;
+  BitSet tight_;
+  Duration longest_exec_;     // of any model
+  uint64_t best_effort_ = 0;  // requests without a deadline that are queued
+  mutable BitSet known_;      // devices whose work_ is followed
+  mutable std::vector<DeviceWork> work_;
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_POLICIES_FOLIOT_BOARD_H_

@@ -1,0 +1,359 @@
+#include "policies/foliot/foliot_policy.h"
+
+#include <algorithm>
+#include <array>
+
+namespace foliot::foliot_policy {
+namespace {
+
+// Of the devices that could answer a request, so many are asked how soon.
+constexpr uint32_t kDevicesLookedAtMax = 4;
+// After a request has waited in vain, others are refused on arrival for so long.
+constexpr Duration kOverloadMemory = Duration::seconds(1);
+// So much is done in one turn; the rest in the next one, at once, but after what has
+// come meanwhile was heard. So no decision waits long for others.
+constexpr uint32_t kDeviceLooksPerTurn = 4;  // for a batch, on behalf of devices that have become free
+constexpr uint32_t kModelLooksPerTurn = 4;   // for a device or a reason to refuse, on behalf of models
+constexpr size_t kExpiredPerTurn = 32;
+// A model may always have so many full batches waiting, lest batches stay small.
+constexpr size_t kFullBatchesKept = 2;
+
+}  // namespace
+
+FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
+    : cluster_(cluster),
+      options_(options),
+      board_(cluster),
+      selection_(board_, options.lookahead),
+      best_effort_room_(board_, options.lookahead),
+      pool_(board_, options.consolidate),
+      loads_(board_, pool_) {}
+
+// ---- Facts ----
+
+void FoliotPolicy::on_request(const Request& request, TimePoint now) {
+  board_.note_arrival(request, now);
+  loads_.on_request(request.model);
+  pool_.on_request(request.model, now);
+  if (now + shortest_answer(request.model, request.bucket) > request.deadline) {
+    unmeetable_.push_back(request);
+    return;
+  }
+  board_.add(request);
+  touch(request.model);
+  note_expiry(request.model);
+}
+
+void FoliotPolicy::on_withdrawn(const Request& request, TimePoint /*now*/) {
+  const auto same = [&](const Request& other) { return other.id == request.id; };
+  if (std::erase_if(unmeetable_, same) == 0) board_.remove(request);
+}
+
+void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
+  const uint32_t device = action.device.value();
+  loads_.on_measured(action.model);
+  switch (action.type) {
+    case ActionType::kInfer:
+      busy_.emplace(cluster_.device(action.device).exec_available(now) - options_.lookahead, device);
+      board_.exec_over(action.device, action.model);
+      break;
+    case ActionType::kLoad:
+      loads_.on_load_over(action.device, now);
+      board_.load_over(action.device, action.model);
+      if (outcome.status == OutcomeStatus::kFailed && board_.absent().contains(action.model.value())) {
+        loads_.on_load_failed(action.model);
+      }
+      if (free_.contains(device)) due_.push_back(action.device);
+      touch(action.model);
+      break;
+    case ActionType::kUnload: board_.unload_over(action.device, action.model); break;
+  }
+}
+
+void FoliotPolicy::on_device_changed(DeviceId device, TimePoint now) {
+  loads_.on_device_changed(device, now);
+  pool_.on_device_changed();
+  for (const ModelId model : board_.on_device_changed(device)) {
+    touch(model);
+    note_expiry(model);
+  }
+}
+
+void FoliotPolicy::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
+  board_.on_model_added(model);
+  loads_.on_model_added(model.id);
+}
+
+void FoliotPolicy::on_model_removed(ModelId model, TimePoint /*now*/) {
+  loads_.on_model_removed(model);
+  pool_.on_model_removed(model);
+  board_.on_model_removed(model);
+}
+
+void FoliotPolicy::touch(ModelId model) {
+  ModelState& state = board_.model(model);
+  if (std::exchange(state.touched, true)) return;
+  touched_.push_back(model);
+}
+
+// ---- Decisions ----
+
+TimePoint FoliotPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
+  free_devices(now);
+  refuse_unmeetable(now, dispatcher);
+  refuse_expired(now, dispatcher);
+  run_batches(now, dispatcher);
+  TimePoint wake = loads_.plan(now, dispatcher);
+  if (!due_.empty() || !touched_.empty()) wake = now;
+  if (!busy_.empty() && !board_.waiting().empty()) wake = std::min(wake, busy_.top().first);
+  if (!spills_.empty()) wake = std::min(wake, spills_.top().first);
+  if (!held_.empty()) wake = std::min(wake, held_.top().first);
+  if (!expiries_.empty()) wake = std::min(wake, expiries_.top().first + Duration::microseconds(1));
+  return std::max(wake, now + Duration::microseconds(1));
+}
+
+void FoliotPolicy::free_devices(TimePoint now) {
+  for (; devices_ < cluster_.devices.size(); ++devices_) free_.insert(devices_);
+  while (!busy_.empty() && busy_.top().first <= now) {
+    const uint32_t device = busy_.top().second;
+    busy_.pop();
+    if (cluster_.devices[device].exec_available(now) - options_.lookahead > now) continue;
+    free_.insert(device);
+    due_.push_back(DeviceId(device));
+  }
+}
+
+void FoliotPolicy::run_batches(TimePoint now, Dispatcher& dispatcher) {
+  pool_.refresh(now);
+  for (; !spills_.empty() && spills_.top().first <= now; spills_.pop()) touch(ModelId(spills_.top().second));
+  for (; !held_.empty() && held_.top().first <= now; held_.pop()) {
+    const uint32_t device = held_.top().second;
+    held_until_[device] = TimePoint::infinite_future();
+    if (free_.contains(device)) due_.push_back(DeviceId(device));
+  }
+  looks_left_ = kDeviceLooksPerTurn;
+  size_t served = 0;
+  for (; served < due_.size() && looks_left_ > 0; ++served) serve_device(due_[served], now, dispatcher);
+  due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(served));
+  looks_left_ = kModelLooksPerTurn;
+  served = 0;
+  for (; served < touched_.size() && looks_left_ > 0; ++served) serve_model(touched_[served], now, dispatcher);
+  touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(served));
+}
+
+void FoliotPolicy::serve_device(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  if (!pool_.contains(device)) {
+    board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t model) { touch(ModelId(model)); });
+    return;
+  }
+  while (free_.contains(device.value())) {
+    if (looks_left_ == 0) return due_.push_back(device);
+    if (!run_batch(device, now, dispatcher)) return;
+  }
+}
+
+void FoliotPolicy::serve_model(ModelId model, TimePoint now, Dispatcher& dispatcher) {
+  ModelState& state = board_.model(model);
+  state.touched = false;
+  while (state.queued > 0) {
+    const auto device = device_for(model, now);
+    if (!device) break;
+    if (looks_left_ == 0) return touch(model);
+    if (!run_batch(*device, now, dispatcher)) break;
+  }
+  if (state.queued > 0) refuse_hopeless(model, now, dispatcher);
+  if (state.queued > 0 && board_.absent().contains(model.value())) loads_.on_cold(model, now);
+}
+
+std::optional<DeviceId> FoliotPolicy::device_for(ModelId id, TimePoint now) {
+  const BitSet& holders = board_.model(id).holders;
+  const auto first_free = holders.first_common(free_);
+  if (!first_free) return std::nullopt;
+  const DeviceId device(*first_free);
+  if (pool_.contains(device) || !pool_.contains(DeviceId(*holders.next(0)))) return device;
+  const TimePoint spill = spill_time(device, id);
+  if (spill <= now) return device;
+  if (!spill.is_infinite()) spills_.emplace(spill, id.value());
+  return std::nullopt;
+}
+
+TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {
+  const ModelState& state = board_.model(id);
+  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  TimePoint first = TimePoint::infinite_future();
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    const size_t rows = lane.with_deadline();
+    if (rows == 0) continue;
+    uint32_t index = 0;
+    while (index + 1 < sizes.size() && sizes[index] < rows + 1) ++index;
+    if (rows >= sizes.back()) return TimePoint();  // a full batch need not wait
+    first = std::min(first,
+                     lane[0].deadline - board_.answer_time(device, id, BucketId(bucket), index) - options_.lookahead);
+  }
+  return first;
+}
+
+bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
+  --looks_left_;
+  const DeviceModel& facts = cluster_.device(device);
+  const TimePoint start = facts.exec_available(now);
+  const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
+  const Duration caution = now < overloaded_until_ ? cluster_.deadline_margin : Duration();
+  const std::optional<Batch> batch = selection_.choose(device, now, start, best_effort_max, caution);
+  if (!batch) {
+    look_again(device, selection_.held_until());
+    return false;
+  }
+  const Lane& lane = board_.model(batch->model).lanes[batch->bucket.value()];
+  std::array<RequestId, kBatchSizeMax> requests;
+  for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = lane[batch->first + i].id;
+  const uint32_t batch_size = cluster_.model(batch->model).batch_sizes[batch->batch_index];
+  const Window window{now, batch->latest + cluster_.deadline_margin / 2};
+  if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, std::span(requests.data(), batch->rows),
+                       window) != Verdict::kAccepted) {
+    return false;
+  }
+  board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
+  const TimePoint next = facts.exec_available(now) - options_.lookahead;
+  if (next > now) {
+    free_.erase(device.value());
+    busy_.emplace(next, device.value());
+  }
+  return true;
+}
+
+void FoliotPolicy::look_again(DeviceId device, TimePoint when) {
+  if (when.is_infinite()) return;
+  if (device.value() >= held_until_.size()) held_until_.resize(device.value() + 1, TimePoint::infinite_future());
+  if (when >= held_until_[device.value()]) return;
+  held_until_[device.value()] = when;
+  held_.emplace(when, device.value());
+}
+
+// ---- Refusals ----
+
+void FoliotPolicy::refuse_unmeetable(TimePoint now, Dispatcher& dispatcher) {
+  for (const Request& request : unmeetable_) {
+    dispatcher.refuse(request.id, Refusal::kUnmeetable, now + shortest_answer(request.model, request.bucket));
+  }
+  unmeetable_.clear();
+}
+
+// A model that is nowhere has to be loaded first. Of several devices that could
+// answer, some are looked at: one of them may be in trouble.
+Duration FoliotPolicy::shortest_answer(ModelId model, BucketId bucket) const {
+  const BitSet& holders = board_.model(model).holders;
+  Duration shortest = Duration::max();
+  uint32_t looked = 0;
+  for (auto device = holders.next(0); device && looked < kDevicesLookedAtMax;
+       device = holders.next(*device + 1), ++looked) {
+    shortest = std::min(shortest, board_.answer_time(DeviceId(*device), model, bucket, 0));
+  }
+  if (looked > 0) return shortest;
+  const bool absent = board_.absent().contains(model.value());
+  const auto devices = std::min<uint32_t>(kDevicesLookedAtMax, static_cast<uint32_t>(cluster_.devices.size()));
+  for (uint32_t i = 0; i < devices; ++i) {
+    const Duration load = absent ? cluster_.estimator.load(DeviceId(i), model) : Duration();
+    shortest = std::min(shortest, board_.answer_time(DeviceId(i), model, bucket, 0) + load);
+  }
+  return shortest;
+}
+
+TimePoint FoliotPolicy::expiry(ModelId id) const {
+  const ModelState& state = board_.model(id);
+  TimePoint first = TimePoint::infinite_future();
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    if (lane.with_deadline() == 0 || cluster_.devices.empty()) continue;
+    first = std::min(first, lane[0].deadline - shortest_answer(id, BucketId(bucket)));
+  }
+  return first;
+}
+
+void FoliotPolicy::note_expiry(ModelId id) {
+  ModelState& state = board_.model(id);
+  const TimePoint first = expiry(id);
+  if (first >= state.expiry) return;
+  state.expiry = first;
+  expiries_.emplace(first, id.value());
+}
+
+void FoliotPolicy::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
+  size_t left = kExpiredPerTurn;
+  while (left > 0 && !expiries_.empty() && expiries_.top().first < now) {
+    const auto [when, id] = expiries_.top();
+    expiries_.pop();
+    const ModelId model(id);
+    if (!cluster_.has_model(model) || board_.model(model).expiry != when) continue;
+    board_.model(model).expiry = TimePoint::infinite_future();
+    left -= refuse_expired(model, left, now, dispatcher);
+    note_expiry(model);
+  }
+}
+
+size_t FoliotPolicy::refuse_expired(ModelId id, size_t count_max, TimePoint now, Dispatcher& dispatcher) {
+  ModelState& state = board_.model(id);
+  size_t refused = 0;
+  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+    const Lane& lane = state.lanes[bucket];
+    const Duration duration = shortest_answer(id, BucketId(bucket));
+    const size_t expired = std::min(lane.first_due_from(now + duration), count_max - refused);
+    for (size_t i = 0; i < expired; ++i) dispatcher.refuse(lane[i].id, Refusal::kExpired, now + duration);
+    if (expired == 0) continue;
+    board_.erase(id, BucketId(bucket), 0, expired);
+    overloaded_until_ = now + kOverloadMemory;
+    refused += expired;
+  }
+  return refused;
+}
+
+// Refuses at once what would wait in vain.
+void FoliotPolicy::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dispatcher) {
+  if (now >= overloaded_until_ || board_.model(id).holders.empty()) return;
+  const auto buckets = static_cast<uint16_t>(board_.model(id).lanes.size());
+  for (uint16_t b = 0; b < buckets; ++b) {
+    const BucketId bucket(b);
+    const Lane& lane = board_.model(id).lanes[b];
+    while (lane.with_deadline() > 0) {
+      if (looks_left_ == 0) return touch(id);
+      --looks_left_;
+      const size_t last = lane.with_deadline() - 1;
+      const Outlook out = outlook(id, bucket, now);
+      if (!out.hopeless) break;
+      dispatcher.refuse(lane[last].id, Refusal::kOverload, out.answer);
+      board_.erase(id, bucket, last, 1);
+    }
+  }
+}
+
+FoliotPolicy::Outlook FoliotPolicy::outlook(ModelId id, BucketId bucket, TimePoint now) const {
+  const ModelState& state = board_.model(id);
+  const Lane& lane = state.lanes[bucket.value()];
+  const TimePoint deadline = lane[lane.with_deadline() - 1].deadline;
+  const Duration time = deadline - now - cluster_.deadline_margin;
+  Outlook out;
+  const DeviceId holder(*state.holders.next(0));
+  const Duration all = board_.least_backlog(id, deadline, now);
+  const Duration own = board_.work(holder, id, deadline) / state.holders.size();
+  out.answer = now + all + cluster_.deadline_margin;
+  const bool fills_batches = lane.with_deadline() <= kFullBatchesKept * largest_batch_within(holder, id, bucket, time);
+  out.hopeless =
+      own > time.scaled(options_.overcommit_own) || (!fills_batches && all > time.scaled(options_.overcommit_all));
+  return out;
+}
+
+uint32_t FoliotPolicy::largest_batch_within(DeviceId device, ModelId id, BucketId bucket, Duration time) const {
+  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  uint32_t largest = sizes.front();
+  for (uint32_t i = 1; i < sizes.size(); ++i) {
+    if (cluster_.estimator.exec(device, id, bucket, i) <= time) largest = sizes[i];
+  }
+  return largest;
+}
+
+std::unique_ptr<Policy> make_foliot_policy(const Cluster& cluster, const FoliotOptions& options) {
+  return std::make_unique<FoliotPolicy>(cluster, options);
+}
+
+}  // namespace foliot::foliot_policy

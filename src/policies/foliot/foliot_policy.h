@@ -1,0 +1,127 @@
+// FoliotPolicy: Foliot's own policy, the default.
+//
+// It goes on from Clockwork (section 5.3), Symphony and SHEPHERD. What is its own:
+// batches are weighed against each other under overload (batch_selection.h), LOADs
+// are chosen by the requests that they still save and models are evicted by what
+// their absence would cost (load_planner.h), and a device is committed to as
+// little work ahead as keeps it busy, so that choices are made late.
+//
+// The time of a decision grows with the models that wait on one device, not with
+// the number of models or devices, and a turn makes few of them.
+#ifndef FOLIOT_POLICIES_FOLIOT_FOLIOT_POLICY_H_
+#define FOLIOT_POLICIES_FOLIOT_FOLIOT_POLICY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/bit_set.h"
+#include "controller/policy.h"
+#include "policies/foliot/batch_selection.h"
+#include "policies/foliot/best_effort_room.h"
+#include "policies/foliot/board.h"
+#include "policies/foliot/load_planner.h"
+#include "policies/foliot/pool.h"
+
+namespace foliot::foliot_policy {
+
+struct FoliotOptions {
+  // A device is given its next EXEC when it has less than this left to do: the way
+  // there and back, and the error of prediction.
+  Duration lookahead = Duration::milliseconds(1);
+  // Under overload a request is refused on arrival if the requests of its own model
+  // before it take so many times the time that it has; or those of all models, and its
+  // own fill two batches without it. Above 1, since the best batches are chosen from
+  // what waits; what is left of it is refused when its time is over.
+  double overcommit_own = 1.25;
+  double overcommit_all = 3;
+  // Leave as many devices idle as the load allows, at the price of latency: requests
+  // wait for a device of the pool (pool.h) as long as their deadline lets them.
+  bool consolidate = false;
+};
+
+class FoliotPolicy : public Policy {
+ public:
+  FoliotPolicy(const Cluster& cluster, const FoliotOptions& options);
+
+  void on_request(const Request& request, TimePoint now) override;
+  void on_withdrawn(const Request& request, TimePoint now) override;
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  void on_device_changed(DeviceId device, TimePoint now) override;
+  void on_model_added(const ModelInfo& model, TimePoint now) override;
+  void on_model_removed(ModelId model, TimePoint now) override;
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
+
+ private:
+  template <typename T>
+  using Earliest = std::priority_queue<std::pair<TimePoint, T>, std::vector<std::pair<TimePoint, T>>, std::greater<>>;
+
+  Duration shortest_answer(ModelId model, BucketId bucket) const;
+  // The last instant at which the first request of a model could be begun.
+  TimePoint expiry(ModelId model) const;
+  void note_expiry(ModelId model);
+  void refuse_unmeetable(TimePoint now, Dispatcher& dispatcher);
+  void refuse_expired(TimePoint now, Dispatcher& dispatcher);
+  // No more than `count_max`; returns how many.
+  size_t refuse_expired(ModelId model, size_t count_max, TimePoint now, Dispatcher& dispatcher);
+  void refuse_hopeless(ModelId model, TimePoint now, Dispatcher& dispatcher);
+  // Whether the last request of the lane has too much before it on every device;
+  // when it could be answered, were it served last.
+  struct Outlook {
+    bool hopeless = false;
+    TimePoint answer = TimePoint::infinite_future();
+  };
+  Outlook outlook(ModelId model, BucketId bucket, TimePoint now) const;
+  // Rows of the largest batch whose EXEC takes no longer than this; of the smallest if
+  // there is none.
+  uint32_t largest_batch_within(DeviceId device, ModelId model, BucketId bucket, Duration time) const;
+
+  void free_devices(TimePoint now);
+  void touch(ModelId model);
+  void run_batches(TimePoint now, Dispatcher& dispatcher);
+  // Each does as much as the turn has looks left for, and puts back on its list what
+  // is left to do.
+  void serve_device(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  void serve_model(ModelId model, TimePoint now, Dispatcher& dispatcher);
+  // The device that is to run the model next: free, and in the pool unless it is
+  // time to spill.
+  std::optional<DeviceId> device_for(ModelId model, TimePoint now);
+  // When the first request of a model may go to a spare device: the last moment at
+  // which its batch could begin with one more row in it.
+  TimePoint spill_time(DeviceId device, ModelId model) const;
+  // False if there is nothing for the device to do now. Takes one look.
+  bool run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  // A batch was held back until then.
+  void look_again(DeviceId device, TimePoint when);
+
+  const Cluster& cluster_;
+  FoliotOptions options_;
+  Board board_;
+  BatchSelection selection_;
+  BestEffortRoom best_effort_room_;
+  Pool pool_;
+  LoadPlanner loads_;
+
+  uint32_t devices_ = 0;
+  uint32_t looks_left_ = 0;  // in this turn
+  TimePoint overloaded_until_;
+  BitSet free_;                        // devices with less than `lookahead` to do
+  std::vector<Request> unmeetable_;    // on arrival; to be refused
+  std::vector<DeviceId> due_;          // of those, the ones for which something has changed
+  std::vector<ModelId> touched_;       // models with new requests or a new holder
+  Earliest<uint32_t> busy_;            // when the other devices will be free
+  Earliest<uint32_t> spills_;          // when a model may go to a spare device
+  Earliest<uint32_t> held_;            // when to look again at a device for which a batch was held back
+  std::vector<TimePoint> held_until_;  // of those, by device the earliest
+  Earliest<uint32_t> expiries_;        // when a model's first request may have to be refused
+};
+
+std::unique_ptr<Policy> make_foliot_policy(const Cluster& cluster, const FoliotOptions& options = {});
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_POLICIES_FOLIOT_FOLIOT_POLICY_H_

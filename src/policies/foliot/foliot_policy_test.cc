@@ -1,0 +1,522 @@
+#include "policies/foliot/foliot_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "policies/common/policy_stage.h"
+
+namespace foliot::foliot_policy {
+namespace {
+
+PolicyStage make_stage(uint32_t devices = 1, uint32_t pages_per_device = 8) {
+  return PolicyStage([](const Cluster& cluster) { return make_foliot_policy(cluster); }, devices, pages_per_device);
+}
+
+std::vector<Action> of_type(const std::vector<Action>& actions, ActionType type) {
+  std::vector<Action> found;
+  std::copy_if(actions.begin(), actions.end(), std::back_inserter(found),
+               [&](const Action& action) { return action.type == type; });
+  return found;
+}
+
+// ---- Batches ----
+
+TEST(FoliotPolicyTest, TheEarliestDeadlineGoesFirstWhenAllCanBeMet) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const ModelId b = stage.add_model();
+  stage.request(a, 0, 60);
+  stage.request(a, 0, 60);
+  const RequestId urgent = stage.request(b, 0, 30);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
+}
+
+// One row takes 2 ms, four take 5: after either the other would be late.
+TEST(FoliotPolicyTest, WhenNotAllCanBeMetTimeGoesToTheLargestBatch) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const ModelId b = stage.add_model();
+  stage.request(a, 0, 3);
+  for (int i = 0; i < 4; ++i) stage.request(b, 0, 6);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, b);
+  EXPECT_EQ(sent[0].rows.size(), 4u);
+}
+
+// Four rows take 5 ms, one takes 2.
+TEST(FoliotPolicyTest, ManyThatCanWaitDoNotHideOneThatCannot) {
+  PolicyStage stage = make_stage();
+  const ModelId model = stage.add_model();
+  for (int i = 0; i < 500; ++i) stage.request(model, 0, 3'600'000);
+  const RequestId urgent = stage.request(model, 0, 4);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
+}
+
+TEST(FoliotPolicyTest, WeightDecidesWhatGivesWay) {
+  TestDispatcher dispatcher(1, 8);
+  // A heavier model of the same kind wins against four rows of the other.
+  ModelInfo heavy = dispatcher.add_model(0, 1);
+  heavy.weight = 10;
+  const ModelInfo& light = dispatcher.add_model(1, 1);
+  const auto policy = make_foliot_policy(dispatcher.cluster());
+  policy->on_model_added(heavy, TimePoint());
+  policy->on_model_added(light, TimePoint());
+  for (const ModelId model : {heavy.id, light.id}) {
+    dispatcher.load(DeviceId(0), model, {});
+    const Action action = dispatcher.finish();
+    policy->on_outcome(action, {.action = action.id, .type = action.type, .device = action.device, .model = model},
+                       TimePoint());
+  }
+  dispatcher.actions.clear();
+  const auto request = [&](uint64_t id, ModelId model, double deadline) {
+    policy->on_request({.id = RequestId(id), .model = model, .deadline = PolicyStage::at(deadline)}, TimePoint());
+  };
+  request(1, heavy.id, 3);
+  for (uint64_t id = 2; id <= 5; ++id) request(id, light.id, 6);
+  policy->plan(TimePoint(), dispatcher);
+  ASSERT_EQ(dispatcher.actions.size(), 1u);
+  EXPECT_EQ(dispatcher.actions[0].model, heavy.id);
+}
+
+// The head has no time for a batch of four; the four behind it have.
+TEST(FoliotPolicyTest, ALateHeadDoesNotKeepABatchSmall) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const RequestId head = stage.request(a, 0, 3);
+  for (int i = 0; i < 4; ++i) stage.request(a, 0, 6);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rows.size(), 4u);
+  const std::vector<RequestId> rows = PolicyStage::rows(sent[0]);
+  EXPECT_EQ(std::count(rows.begin(), rows.end(), head), 0);
+}
+
+TEST(FoliotPolicyTest, ABatchIsNotFilledWhereThatServesThemFaster) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  stage.set_exec(a, Duration::milliseconds(4), 1);  // of two rows; four take 5 ms
+  for (int i = 0; i < 3; ++i) stage.request(a, 0, 50);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].batch_size, 4u);
+  EXPECT_EQ(sent[0].rows.size(), 3u);
+}
+
+TEST(FoliotPolicyTest, BestEffortFillsWhatWouldBePadding) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  stage.set_exec(a, Duration::milliseconds(4), 1);
+  for (int i = 0; i < 3; ++i) stage.request(a, 0, 6);
+  const RequestId filler = stage.request(a, 0, -1);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(PolicyStage::rows(sent[0]).back(), filler);
+}
+
+TEST(FoliotPolicyTest, BestEffortRunsOnlyWhereNothingHasToWaitForIt) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const ModelId b = stage.add_model();
+  stage.request(b, 0, -1);
+  stage.request(a, 0, 3.5);  // 2 ms of EXEC: best effort would take its time
+  auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, a);
+  stage.finish(sent[0], 2, Duration::milliseconds(2));
+  sent = stage.plan(2);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, b);
+}
+
+// Four rows without a deadline take 5 ms, which leaves none of the 6 ms that a request
+// with one has; but of four devices the others have time for it.
+TEST(FoliotPolicyTest, BestEffortRunsInFullBatchesWhereOtherDevicesStayQuick) {
+  for (const uint32_t devices : {1u, 4u}) {
+    PolicyStage stage = make_stage(devices);
+    const std::vector<uint32_t> all = devices == 1 ? std::vector{0u} : std::vector{0u, 1u, 2u, 3u};
+    const ModelId sensitive = stage.add_model(all);
+    const ModelId batch = stage.add_model(all);
+    for (double now = 0; now < 500; now += 10) {
+      stage.request(sensitive, now, now + 6);
+      for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+    for (int i = 0; i < 32; ++i) stage.request(batch, 500, -1);
+    size_t full = 0;
+    for (const Action& action : stage.plan(500)) full += action.batch_size == 4 ? 1 : 0;
+    if (devices == 1) {
+      EXPECT_EQ(full, 0u);
+    } else {
+      EXPECT_GE(full, 1u);
+      EXPECT_LT(full, devices);
+    }
+  }
+}
+
+// The request could not wait for the 5 ms of best effort here; another device is free.
+TEST(FoliotPolicyTest, BestEffortGoesFirstWhereAnotherDeviceCanServeWhatWaits) {
+  PolicyStage stage = make_stage(2);
+  const ModelId a = stage.add_model({0, 1});
+  const ModelId b = stage.add_model({0});
+  const RequestId urgent = stage.request(a, 0, 7);
+  for (int i = 0; i < 4; ++i) stage.request(b, 0, -1);
+  const auto sent = stage.plan(0);
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].model, b);
+  EXPECT_EQ(sent[1].device, DeviceId(1));
+  EXPECT_EQ(PolicyStage::rows(sent[1]), std::vector{urgent});
+}
+
+TEST(FoliotPolicyTest, ADeviceIsNotCommittedFurtherThanItsLookahead) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  for (int i = 0; i < 8; ++i) stage.request(a, 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);
+  EXPECT_DOUBLE_EQ(stage.wake(), 4);  // four rows take 5 ms, and 1 ms is looked ahead
+  EXPECT_TRUE(stage.plan(3.9).empty());
+  EXPECT_EQ(stage.plan(4).size(), 1u);
+}
+
+TEST(FoliotPolicyTest, WhatFewDevicesCanDoLeavesTheOthersFree) {
+  PolicyStage stage = make_stage(3);
+  const ModelId a = stage.add_model({0, 1, 2});
+  for (double t = 0; t < 40; t += 10) {
+    stage.request(a, t, t + 50);
+    const auto sent = stage.plan(t);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].device, DeviceId(0));
+    stage.finish(sent[0], t + 2, Duration::milliseconds(2));
+  }
+}
+
+TEST(FoliotPolicyTest, ConsolidatingLeavesADeviceIdleUntilARequestWouldBeLate) {
+  PolicyStage stage([](const Cluster& cluster) { return make_foliot_policy(cluster, {.consolidate = true}); }, 2);
+  const ModelId a = stage.add_model({0, 1});
+  const ModelId b = stage.add_model({0, 1});
+  stage.request(a, 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);  // on the one device of the pool; the other could take more
+  stage.set_exec(a, Duration::milliseconds(40));
+  stage.request(a, 0, 100);
+  ASSERT_TRUE(stage.plan(0).empty());
+  const RequestId urgent = stage.request(b, 0, 5);
+  EXPECT_TRUE(stage.plan(0).empty());
+  const auto sent = stage.plan(stage.wake());
+  ASSERT_FALSE(sent.empty());
+  EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
+}
+
+// ---- What is held back ----
+
+// Requests with 6 ms every 5 ms beside a model whose EXEC takes 16 to 20 ms, which has got
+// `long_every` ms apart one with 1 s.
+class LongBesideTight {
+ public:
+  explicit LongBesideTight(double long_every) {
+    for (uint32_t i = 0; i < 3; ++i) stage.set_exec(slow, Duration::milliseconds(16 + 2 * i), i);
+    double next_slow = 0;
+    for (; now < 2000; now += 5) {
+      stage.request(tight, now, now + 6);
+      finish(stage.plan(now));
+      if (now < next_slow) continue;
+      next_slow += long_every;
+      stage.request(slow, now + 2.5, now + 1002.5);
+      finish(stage.plan(now + 2.5));
+    }
+  }
+  // The sizes of batches of the slow model.
+  std::vector<uint32_t> batches;
+
+ private:
+  void finish(const std::vector<Action>& sent) {
+    for (const Action& action : sent) {
+      if (action.model == slow) batches.push_back(action.batch_size);
+      stage.finish(action, now + 2, action.model == slow ? Duration::milliseconds(20) : Duration::milliseconds(2));
+    }
+  }
+  PolicyStage stage = make_stage();
+  ModelId slow = stage.add_model();
+  ModelId tight = stage.add_model();
+  double now = 0;
+};
+
+// Each EXEC of the slow model makes three or four requests late, so it should serve four.
+TEST(FoliotPolicyTest, ALongBatchIsHeldBackUntilItIsFull) {
+  const LongBesideTight run(50);
+  ASSERT_GT(run.batches.size(), 5u);
+  // The first ones are sent before rates are known.
+  EXPECT_GT(std::count(run.batches.begin(), run.batches.end(), 4u), static_cast<int64_t>(run.batches.size()) * 3 / 4);
+}
+
+// One of its requests would make three or four late, and there is no other to come with it.
+TEST(FoliotPolicyTest, ABatchThatMakesMoreLateThanItServesIsNotRun) {
+  PolicyStage stage = make_stage();
+  const ModelId slow = stage.add_model();
+  const ModelId tight = stage.add_model();
+  stage.set_exec(slow, Duration::milliseconds(20));
+  double now = 0;
+  for (; now < 500; now += 2.5) {
+    stage.request(tight, now, now + 6);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(slow, now, now + 50);
+  for (; now < 600; now += 2.5) {
+    stage.request(tight, now, now + 6);
+    for (const Action& action : stage.plan(now)) {
+      EXPECT_EQ(action.model, tight);
+      stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+  }
+}
+
+TEST(FoliotPolicyTest, NothingIsHeldBackWhereDeadlinesAreLongerThanEveryExec) {
+  PolicyStage stage = make_stage();
+  const ModelId slow = stage.add_model();
+  const ModelId other = stage.add_model();
+  stage.set_exec(slow, Duration::milliseconds(20));
+  double now = 0;
+  for (; now < 500; now += 5) {
+    stage.request(other, now, now + 100);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(slow, now, now + 1000);
+  EXPECT_EQ(of_type(stage.plan(now), ActionType::kInfer).size(), 1u);
+}
+
+// What is held back is run when its time has come, though nothing else happens.
+TEST(FoliotPolicyTest, WhatIsHeldBackIsRunInTime) {
+  PolicyStage stage = make_stage();
+  const ModelId slow = stage.add_model();
+  const ModelId tight = stage.add_model();
+  for (uint32_t i = 0; i < 3; ++i) stage.set_exec(slow, Duration::milliseconds(16 + 2 * i), i);
+  double now = 0;
+  for (; now < 500; now += 20) {
+    stage.request(tight, now, now + 6);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(slow, now, now + 100);
+  std::vector<Action> sent = stage.plan(now);
+  EXPECT_TRUE(sent.empty());
+  for (int turns = 0; sent.empty() && turns < 100; ++turns) {
+    now = stage.wake();
+    ASSERT_LT(now, 600);
+    sent = of_type(stage.plan(now), ActionType::kInfer);
+  }
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(stage.refused().empty());
+}
+
+// ---- LOADs ----
+
+TEST(FoliotPolicyTest, LoadsWhatSavesTheMostRequests) {
+  PolicyStage stage = make_stage();
+  const ModelId busy = stage.add_model({});
+  const ModelId few = stage.add_model({});
+  const ModelId many = stage.add_model({});
+  stage.request(busy, 0, 100);
+  ASSERT_EQ(of_type(stage.plan(0), ActionType::kLoad).size(), 1u);  // the executor is busy for 8 ms
+  stage.request(few, 1, 101);
+  for (int i = 0; i < 4; ++i) stage.request(many, 1, 101);
+  EXPECT_TRUE(stage.plan(1).empty());
+  const auto sent = of_type(stage.plan(6.5), ActionType::kLoad);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, many);
+}
+
+TEST(FoliotPolicyTest, EvictsWhatIsAskedForTheLeast) {
+  PolicyStage stage = make_stage(1, 2);
+  const ModelId rare = stage.add_model();
+  const ModelId often = stage.add_model();
+  const ModelId cold = stage.add_model({});
+  double now = 0;
+  for (; now < 2000; now += 20) {
+    stage.request(now == 0 ? rare : often, now, now + 30);
+    for (const Action& action : of_type(stage.plan(now), ActionType::kInfer)) {
+      stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+  }
+  stage.request(cold, now, now + 30);
+  const auto sent = stage.plan(now);
+  const auto unloads = of_type(sent, ActionType::kUnload);
+  ASSERT_EQ(unloads.size(), 1u);
+  EXPECT_EQ(unloads[0].model, rare);
+  ASSERT_EQ(of_type(sent, ActionType::kLoad).size(), 1u);
+}
+
+TEST(FoliotPolicyTest, RefusesAtOnceWhatCannotBeLoadedInTime) {
+  PolicyStage stage = make_stage(1, 1);
+  stage.add_model();
+  const ModelId cold = stage.add_model({});
+  const RequestId hopeless = stage.request(cold, 0, 9);  // LOAD 8 ms, EXEC 2 ms
+  stage.plan(0);
+  EXPECT_EQ(stage.refused(), std::vector{hopeless});
+}
+
+// A model that can never be served cold is fetched once it is asked for.
+TEST(FoliotPolicyTest, FetchesBeforehandWhatCannotBeServedCold) {
+  PolicyStage stage = make_stage(1, 1);
+  stage.add_model();  // never asked for
+  const ModelId cold = stage.add_model({});
+  for (double now = 0; now < 20; now += 4) {
+    stage.request(cold, now, now + 9);
+    if (!of_type(stage.plan(now), ActionType::kLoad).empty()) return;
+  }
+  FAIL() << "it was never loaded";
+}
+
+// Four models asked for in turns, once each second, of which three fit: what was asked for
+// last is asked for again last, and what comes next is there before its request.
+TEST(FoliotPolicyTest, WhatIsPeriodicIsLoadedAheadAndTheLastInTurnIsEvicted) {
+  PolicyStage stage = make_stage(1, 3);
+  std::vector<ModelId> models;
+  for (int i = 0; i < 4; ++i) models.push_back(stage.add_model({}));
+  BitSet loaded;
+  size_t cold = 0;
+  const auto run = [&](double now) {
+    for (const Action& action : stage.plan(now)) {
+      if (action.type == ActionType::kUnload) loaded.erase(action.model.value());
+      if (action.type == ActionType::kLoad) loaded.insert(action.model.value());
+      if (action.type != ActionType::kUnload) stage.finish(action, now + 8, Duration::milliseconds(8));
+    }
+  };
+  for (int tick = 0; tick < 80; ++tick) {
+    const double now = tick * 250;
+    const ModelId asked = models[static_cast<size_t>(tick % 4)];
+    if (tick >= 40 && !loaded.contains(asked.value())) ++cold;
+    stage.request(asked, now, now + 100);
+    for (double t = now; t < now + 250; t += 10) run(t);
+  }
+  EXPECT_EQ(cold, 0u);
+}
+
+// Looked at in time though no request comes.
+TEST(FoliotPolicyTest, ATimerAwakensThePlannerBeforeItsRequest) {
+  PolicyStage stage = make_stage(1, 1);
+  const ModelId timer = stage.add_model({0});
+  const ModelId other = stage.add_model({});
+  double now = 0;
+  for (int tick = 0; tick < 5; ++tick) {
+    now = tick * 10'000;
+    stage.request(timer, now, now + 100);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  stage.request(other, now + 100, now + 200);
+  for (const Action& action : of_type(stage.plan(now + 100), ActionType::kLoad)) {
+    stage.finish(action, now + 108, Duration::milliseconds(8));
+  }
+  for (const Action& action : stage.plan(now + 108)) stage.finish(action, now + 110, Duration::milliseconds(2));
+  now += 110;
+  std::vector<Action> loads;
+  for (int turns = 0; loads.empty() && turns < 5000; ++turns) {
+    loads = of_type(stage.plan(now), ActionType::kLoad);
+    now = std::max(now, stage.wake());
+    ASSERT_LT(now, 50'000);
+  }
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].model, timer);
+}
+
+TEST(FoliotPolicyTest, FillsFreePagesWhenThereIsNothingElseToLoad) {
+  PolicyStage stage = make_stage();
+  stage.add_model({});
+  EXPECT_EQ(of_type(stage.plan(0), ActionType::kLoad).size(), 1u);
+}
+
+TEST(FoliotPolicyTest, LoadsASecondCopyWhenTheHolderIsBusy) {
+  PolicyStage stage = make_stage(2, 1);
+  const ModelId a = stage.add_model({0});
+  for (int i = 0; i < 60; ++i) stage.request(a, 0, 100);  // 75 ms of EXEC
+  const auto loads = of_type(stage.plan(0), ActionType::kLoad);
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].device, DeviceId(1));
+}
+
+// ---- Turns ----
+
+// Whoever has a batch for many devices sends some at once, and the rest in turns that
+// follow at once, so that no turn takes long.
+TEST(FoliotPolicyTest, LeavesToTheNextTurnWhatWouldMakeThisOneLong) {
+  constexpr uint32_t kDevices = 16;
+  PolicyStage stage = make_stage(kDevices, 1);
+  for (uint32_t device = 0; device < kDevices; ++device) stage.request(stage.add_model({device}), 0, 50);
+  size_t sent = stage.plan(0).size();
+  EXPECT_GT(sent, 0u);
+  EXPECT_LT(sent, kDevices / 2);
+  while (sent < kDevices) {
+    ASSERT_LT(stage.wake(), 0.1);
+    sent += stage.plan(stage.wake()).size();
+  }
+  EXPECT_EQ(sent, kDevices);
+}
+
+// ---- Refusals ----
+
+TEST(FoliotPolicyTest, RefusesWhatHasNoTimeLeft) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  const RequestId late = stage.request(a, 0, 1.5);
+  stage.plan(0);
+  EXPECT_EQ(stage.refused(), std::vector{late});
+}
+
+// Once a request has waited in vain, those that would are refused on arrival.
+TEST(FoliotPolicyTest, UnderOverloadRefusesOnArrival) {
+  PolicyStage stage = make_stage();
+  const ModelId a = stage.add_model();
+  for (int i = 0; i < 4; ++i) stage.request(a, 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);  // until 5 ms
+  stage.request(a, 0, 3);
+  stage.plan(1.5);
+  ASSERT_EQ(stage.refused().size(), 1u);
+  for (int i = 0; i < 40; ++i) stage.request(a, 2, 22);  // time for 12 rows
+  size_t refused = 0;
+  for (double now = 2; now < 2.02; now = stage.wake()) {  // some in each turn
+    stage.plan(now);
+    refused += stage.refused().size();
+  }
+  EXPECT_GT(refused, 15u);
+  EXPECT_LT(refused, 28u);
+}
+
+// However much waits for others, a model may have what fills its batches.
+TEST(FoliotPolicyTest, UnderOverloadFullBatchesMayStillForm) {
+  PolicyStage stage = make_stage(1, 16);
+  std::vector<ModelId> models;
+  for (int i = 0; i < 16; ++i) models.push_back(stage.add_model());
+  for (int i = 0; i < 4; ++i) stage.request(models[0], 0, 50);
+  ASSERT_EQ(stage.plan(0).size(), 1u);  // until 5 ms
+  stage.request(models[0], 0, 3);
+  stage.plan(1.5);
+  ASSERT_EQ(stage.refused().size(), 1u);
+  for (int i = 0; i < 4; ++i) {
+    for (const ModelId model : models) stage.request(model, 2, 12);  // 80 ms of EXEC in 10
+  }
+  stage.plan(2);
+  EXPECT_TRUE(stage.refused().empty());
+}
+
+TEST(FoliotPolicyTest, LoadsAModelThatFailedOnAnotherDeviceAndLaterThereAgain) {
+  PolicyStage stage([](const Cluster& cluster) { return make_foliot_policy(cluster); }, 2);
+  const ModelId a = stage.add_model({});
+  stage.request(a, 0, 1000);
+  const auto first = stage.plan(0);
+  ASSERT_EQ(first.size(), 1u);
+  stage.fail(first[0], 1);
+  const auto second = stage.plan(1);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].type, ActionType::kLoad);
+  EXPECT_NE(second[0].device, first[0].device);
+  stage.fail(second[0], 11);
+  for (double now = 11; now < 101; now += 10) EXPECT_TRUE(stage.plan(now).empty()) << now;
+  const auto third = stage.plan(101);
+  ASSERT_EQ(third.size(), 1u);
+  EXPECT_EQ(third[0].device, first[0].device) << "where the back-off is over";
+  EXPECT_EQ(stage.backing_off(), 0u);
+}
+
+}  // namespace
+}  // namespace foliot::foliot_policy

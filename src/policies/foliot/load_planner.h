@@ -1,0 +1,163 @@
+// LoadPlanner: which model to LOAD where, and what to evict for it.
+//
+// Wanted is what has requests and is loaded nowhere; it is worth the requests that
+// one batch could still serve once the LOAD is over, per time of the bus. A model
+// that all its holders are too busy for is worth loading once more. Evicted is
+// what is the least missed: its rate, times the chance that a request misses its
+// deadline for having to wait for a LOAD, per page. Where LOADs are idle, models
+// that could not be served at all when cold are fetched before they are asked for,
+// and free pages are filled. Where the next request of a model can be predicted
+// (arrival_period.h), the time until then takes the place of its rate: what is asked
+// for next is fetched first, and what is asked for last is evicted first.
+#ifndef FOLIOT_POLICIES_FOLIOT_LOAD_PLANNER_H_
+#define FOLIOT_POLICIES_FOLIOT_LOAD_PLANNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/bit_set.h"
+#include "controller/policy.h"
+#include "policies/foliot/board.h"
+#include "policies/foliot/pool.h"
+
+namespace foliot::foliot_policy {
+
+class LoadPlanner {
+ public:
+  LoadPlanner(Board& board, const Pool& pool) : board_(board), pool_(pool) {}
+
+  void on_model_added(ModelId model);
+  void on_model_removed(ModelId model);
+  void on_request(ModelId model) {
+    rates_changed_ = true;
+    slacks_[model.value()] = kUnknown;
+  }
+  // What is expected of LOADs and EXECs of the model may have changed.
+  void on_measured(ModelId model) { slacks_[model.value()] = kUnknown; }
+  // A model has got requests and is loaded nowhere.
+  void on_cold(ModelId model, TimePoint now);
+  // A device holds other models, or has another number of pages, than it did.
+  void on_device_changed(DeviceId device, TimePoint now);
+  // A LOAD is over, and the device may take another.
+  void on_load_over(DeviceId device, TimePoint now);
+  // A LOAD failed: free pages elsewhere may be filled with the model.
+  void on_load_failed(ModelId model) { never_loaded_.insert(model.value()); }
+
+  // Sends LOADs (and the UNLOADs that they need) until each device has enough to
+  // do. Returns when to be called again at the latest.
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher);
+
+ private:
+  // A model that a LOAD would help now.
+  struct Wanted {
+    ModelId model;
+    TimePoint since;
+    // 1 if it is loaded nowhere; less if it is, and its holders are busy.
+    double factor = 1;
+    // A further copy goes where there is no more to do than this.
+    Duration backlog_max = Duration::max();
+  };
+  struct Prefetch {
+    double value;
+    ModelId model;
+  };
+
+  // What may be evicted, and what it is worth to keep.
+  struct Evictable {
+    double value;
+    bool exact;  // or no more than a lower bound
+    uint32_t model;
+    bool operator>(const Evictable& other) const {
+      return std::tie(value, exact, model) > std::tie(other.value, other.exact, other.model);
+    }
+  };
+
+  // Requests per second that it is worth keeping the model for: the reciprocal of the time
+  // until the next one, where that is predicted. So of periodic models the one that is asked
+  // for last is evicted first (Belady's rule), and the others are weighed against it.
+  double demand(ModelId model, TimePoint now) const;
+  // No more than that, and cheaper.
+  double demand_at_least(ModelId model, TimePoint now) const;
+  // How much a device would miss the model, were it not there: per page.
+  double keep_value(DeviceId device, ModelId model, TimePoint now) const;
+  // No more than that, without looking closely.
+  double keep_value_at_least(DeviceId device, ModelId model, TimePoint now) const;
+  // What a request of a model that is not loaded has to spare, if it is loaded at once.
+  Duration slack(DeviceId device, ModelId model) const;
+  double miss_probability(Duration slack) const;
+  bool may_evict(DeviceId device, ModelId model) const;
+  // The chance that a request misses its deadline for finding the model not loaded.
+  double miss_probability(DeviceId device, ModelId model) const;
+  bool spare_copy(DeviceId device, ModelId model, TimePoint now) const;
+
+  void free_devices(TimePoint now);
+  void note_room(DeviceId device);
+  void load_wanted(TimePoint now, Dispatcher& dispatcher);
+  bool load_best_model(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  bool load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher);
+  struct Need {
+    bool room = false;
+    bool pool = false;
+  };
+  std::optional<DeviceId> least_busy(const Wanted& wanted, Need need, TimePoint now);
+  // The least missed of evictables_, which is a heap, is taken off; nullopt if there is none.
+  std::optional<Evictable> take_least_missed(DeviceId device, TimePoint now);
+  // Requests that one batch could still serve, were the model loaded next.
+  uint32_t served_by_load(DeviceId device, ModelId model, TimePoint now) const;
+  // It neither holds nor loads the model, and may load it.
+  bool may_load(DeviceId device, ModelId model, TimePoint now) const;
+  bool load(DeviceId device, ModelId model, double victims_value_max, TimePoint now, Dispatcher& dispatcher);
+  bool make_room(DeviceId device, uint32_t pages, double value_max, TimePoint now, Dispatcher& dispatcher);
+
+  // When to look for prefetches again.
+  TimePoint next_prefetch_look() const;
+  void look_for_busy_models(TimePoint now);
+  void look_for_prefetches(TimePoint now);
+  // slack() of an absent model.
+  Duration known_slack(DeviceId device, ModelId model);
+  void prefetch(TimePoint now, Dispatcher& dispatcher);
+  // The most valuable that the device may load is taken off prefetches_.
+  std::optional<Prefetch> take_prefetch(DeviceId device, TimePoint now);
+  void fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+
+  Board& board_;
+  const Pool& pool_;
+  std::vector<Wanted> wanted_;
+  std::vector<Prefetch> prefetches_;  // the most valuable last
+  std::vector<Evictable> evictables_;
+  std::vector<Evictable> victims_;
+  uint32_t prefetch_cursor_ = 0;  // models from here on are looked at next
+  BitSet never_loaded_;
+  // By model: slack(), if it was looked at for a prefetch since it has last changed.
+  static constexpr Duration kUnknown = -Duration::max();
+  std::vector<Duration> slacks_;
+  uint64_t slacks_revision_ = 0;                    // of the estimates
+  Duration load_wait_ = Duration::milliseconds(5);  // mean, from wanted to sent
+  TimePoint next_busy_look_;
+  TimePoint next_prefetch_look_;  // not before this
+  // The first request that is predicted of an absent model, of those looked at since the
+  // cursor was at the first.
+  TimePoint next_expected_ = TimePoint::infinite_future();
+  // Whether something has changed that decides about LOADs; if not, they are looked
+  // at again, for what could not be loaded, only after a while.
+  bool changed_ = true;
+  TimePoint next_look_;
+  bool copies_due_ = false;     // free pages may be filled with further copies again
+  bool rates_changed_ = false;  // or what is absent, since the last look
+  // Devices that are up and take another LOAD now, and when the others will.
+  BitSet free_;
+  uint32_t device_cursor_ = 0;  // where the next comparison of devices begins
+  BitSet roomy_;                // devices that have free pages
+  uint32_t devices_ = 0;
+  std::priority_queue<std::pair<TimePoint, uint32_t>, std::vector<std::pair<TimePoint, uint32_t>>, std::greater<>>
+      busy_;
+};
+
+}  // namespace foliot::foliot_policy
+
+#endif  // FOLIOT_POLICIES_FOLIOT_LOAD_PLANNER_H_

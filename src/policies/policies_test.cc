@@ -1,0 +1,488 @@
+// The suite that every policy of policies/registry.cc passes: what Foliot promises
+// whatever the policy, in virtual time, with the production code of controller and
+// worker and with checkers that stop at the first broken promise.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "policies/registry.h"
+#include "sim/virtual_cluster.h"
+
+namespace foliot {
+
+std::ostream& operator<<(std::ostream& out, const RegisteredPolicy& policy) { return out << policy.name; }
+
+namespace {
+
+// From the V100 profile of Clockwork, Table 1: pages of 16 MB, ms.
+struct Profile {
+  const char* name;
+  uint32_t pages;
+  double load;
+  std::vector<double> exec;
+};
+const Profile kResNet50{"resnet50", 7, 8.33, {2.61, 3.78, 5.61, 9.13, 15.67}};
+const Profile kResNet18{"resnet18", 3, 3.81, {1.27, 1.86, 2.73, 4.06, 7.02}};
+// So short that the lookahead of most policies is more actions than a device takes.
+const Profile kTiny{"tiny", 1, 0.2, {0.05, 0.06, 0.08, 0.12, 0.2}};
+const Profile kDenseNet169{"densenet169", 4, 4.50, {5.18, 6.29, 8.57, 12.82, 21.85}};
+
+// Ids in no order of arrival, as those of front ends: odd, so all are different.
+constexpr uint64_t kIdFactor = 0x9e3779b97f4a7c15;
+
+std::shared_ptr<ModelInfo> make_model(uint32_t id, const Profile& profile, uint16_t buckets = 1) {
+  auto model = std::make_shared<ModelInfo>();
+  model->id = ModelId(id);
+  model->name = std::string(profile.name) + "_" + std::to_string(id);
+  model->batch_sizes = {1, 2, 4, 8, 16};
+  model->pages = profile.pages;
+  model->seed_load = Duration::from_milliseconds(profile.load);
+  for (int b = 1; b <= buckets; ++b) {
+    Bucket bucket;
+    for (const double ms : profile.exec) bucket.seed_exec.push_back(Duration::from_milliseconds(ms * b));
+    model->buckets.push_back(bucket);
+  }
+  return model;
+}
+
+struct Workload {
+  std::vector<Profile> profiles{kResNet50};  // model i has profile i modulo their number
+  uint32_t models = 8;
+  uint32_t devices = 1;
+  uint32_t pages = 7 * 8;
+  uint16_t buckets = 1;
+  double rate = 100;  // requests/s in all, Poisson
+  // Each request draws one of these; Duration::max() is best effort.
+  std::vector<Duration> slos{Duration::milliseconds(100)};
+  double skew = 1;  // popularity of model i: 1 / (i + 1)^skew
+  uint64_t requests = 10'000;
+  double cancelled = 0;     // share of requests whose client goes away at once
+  uint64_t removed_at = 0;  // with this request a model is removed; 0: never
+  // Models begin with their smallest batch size; after each of these times one more is
+  // ready. Zero: all from the beginning.
+  Duration next_size_after;
+  std::vector<Fault> faults{};
+  std::vector<std::pair<uint32_t, uint32_t>> damaged{};  // device and model: LOADs fail
+  bool health = false;  // is looked after; then a run is over 5 s after its last request
+  // Requests in the beginning that are not counted, so that models get loaded.
+  uint64_t warm_up = 0;
+  NoiseOptions noise;
+  uint64_t seed = 1;
+};
+
+// When a device was first fenced for failing.
+class FenceWatch : public Observer {
+ public:
+  void on_device(const DeviceChange& change, TimePoint now) override {
+    if (change.state != DeviceState::kLost || change.trouble != DeviceTrouble::kFailing) return;
+    at.try_emplace(change.device.value(), now - TimePoint());
+  }
+  std::map<uint32_t, Duration> at;
+};
+
+class Simulation {
+ public:
+  Simulation(const RegisteredPolicy& policy, const Workload& workload)
+      : workload_(workload),
+        random_(workload.seed),
+        cluster_(loop_,
+                 {.seed = workload.seed + 1,
+                  .devices = workload.devices,
+                  .pages_per_device = workload.pages,
+                  .noise = workload.noise,
+                  .controller = controller_options(workload)},
+                 policy.make, [this](const Completion& completion) { on_completion(completion); }) {
+    cluster_.controller().add_observer(fences_);
+    double total = 0;
+    for (uint32_t id = 0; id < workload.models; ++id) {
+      add(id);
+      popularity_.push_back(total += std::pow(id + 1, -workload.skew));
+    }
+    served_by_model_.resize(workload.models);
+  }
+
+  static ControllerOptions controller_options(const Workload& workload) {
+    ControllerOptions options;
+    if (workload.health) options.health.emplace();
+    return options;
+  }
+
+  // Until all is over; sees to what holds for every policy and workload.
+  void finish() {
+    if (!workload_.faults.empty()) cluster_.schedule(workload_.faults);
+    for (const auto& [device, model] : workload_.damaged) cluster_.damage(DeviceId(device), ModelId(model));
+    arrive();
+    while (workload_.health && sent_ < workload_.requests) loop_.run_until(loop_.now() + Duration::milliseconds(100));
+    loop_.run_until(workload_.health ? loop_.now() + Duration::seconds(5) : TimePoint::infinite_future());
+    cluster_.checker().check_finished();
+    EXPECT_EQ(cluster_.checker().requests(), workload_.requests);
+    EXPECT_EQ(completions_, workload_.requests);
+    EXPECT_TRUE(cluster_.pages_agree());
+    EXPECT_EQ(cluster_.controller().proposals_rejected(), 0u);
+    EXPECT_EQ(cluster_.controller().queued(), 0u);
+    EXPECT_EQ(cluster_.controller().actions_outstanding(), 0u);
+  }
+
+  double attainment() const {
+    return static_cast<double>(counted_served_) / static_cast<double>(workload_.requests - workload_.warm_up);
+  }
+  double goodput() {
+    return static_cast<double>(cluster_.checker().served()) / (loop_.now() - TimePoint()).to_seconds();
+  }
+  uint64_t counted_served() const { return counted_served_; }
+  const std::map<uint32_t, Duration>& fenced_at() const { return fences_.at; }
+  uint64_t served(uint32_t model) const { return served_by_model_[model]; }
+  VirtualCluster& cluster() { return cluster_; }
+  VirtualLoop& loop() { return loop_; }
+
+ private:
+  std::shared_ptr<const ModelInfo> model(uint32_t id) const {
+    return make_model(id, workload_.profiles[id % workload_.profiles.size()], workload_.buckets);
+  }
+
+  void add(uint32_t id) {
+    if (workload_.next_size_after == Duration()) return cluster_.add_model(model(id));
+    cluster_.add_unready_model(model(id));
+    extend_later(id);
+  }
+
+  void extend_later(uint32_t id) {
+    loop_.at(loop_.now() + workload_.next_size_after, [this, id] {
+      const size_t ready = cluster_.controller().cluster().model(ModelId(id)).batch_sizes.size() + 1;
+      cluster_.extend_model(std::make_shared<const ModelInfo>(with_batch_sizes(*model(id), ready)));
+      if (ready < model(id)->batch_sizes.size()) extend_later(id);
+    });
+  }
+
+  void arrive() {
+    if (sent_ == workload_.requests) return;
+    ++sent_;
+    if (sent_ == workload_.removed_at) cluster_.remove_model(ModelId(1));
+    const double drawn = random_.uniform() * popularity_.back();
+    uint32_t model = 0;
+    while (popularity_[model] < drawn) ++model;
+    const RequestId id(sent_ * kIdFactor);
+    const Duration slo = workload_.slos[random_.below(workload_.slos.size())];
+    const auto bucket = static_cast<uint16_t>(random_.below(workload_.buckets));
+    cluster_.submit({.id = id,
+                     .model = ModelId(model),
+                     .bucket = BucketId(bucket),
+                     .payload = PayloadHandle(sent_),
+                     .arrival = loop_.now(),
+                     .deadline = slo == Duration::max() ? TimePoint::infinite_future() : loop_.now() + slo});
+    if (workload_.cancelled > 0 && random_.uniform() < workload_.cancelled) cluster_.cancel(id);
+    loop_.at(loop_.now() + Duration::from_seconds(random_.exponential() / workload_.rate), [this] { arrive(); });
+  }
+
+  void on_completion(const Completion& completion) {
+    ++completions_;
+    if (!completion.served()) return;
+    ++served_by_model_[completion.model.value()];
+    if (completion.payload.value() > workload_.warm_up) ++counted_served_;
+  }
+
+  Workload workload_;
+  Random random_;
+  VirtualLoop loop_;
+  std::vector<double> popularity_;
+  uint64_t sent_ = 0;
+  uint64_t completions_ = 0;
+  uint64_t counted_served_ = 0;
+  std::vector<uint64_t> served_by_model_;
+  FenceWatch fences_;
+  VirtualCluster cluster_;
+};
+
+class PoliciesTest : public ::testing::TestWithParam<RegisteredPolicy> {
+ protected:
+  // Prints what came of it, so that policies can be compared.
+  static double attainment_of(const Workload& workload) {
+    Simulation run(GetParam(), workload);
+    run.finish();
+    Checker& checker = run.cluster().checker();
+    std::printf("attainment %.4f goodput %.0f/s expired %lu late %lu loads %lu execs %lu\n", run.attainment(),
+                run.goodput(), checker.refused(Refusal::kExpired), checker.refused(Refusal::kLate), checker.loads(),
+                checker.execs());
+    return run.attainment();
+  }
+};
+
+TEST_P(PoliciesTest, ServesAlmostAllAtLowLoad) { EXPECT_GT(attainment_of({.rate = 100, .warm_up = 1000}), 0.99); }
+
+TEST_P(PoliciesTest, SpreadsOverDevices) {
+  // More than one device can do, one request at a time; less than four.
+  EXPECT_GT(attainment_of({.devices = 4, .pages = 7 * 6, .rate = 600, .skew = 0.5, .warm_up = 2000}), 0.97);
+}
+
+TEST_P(PoliciesTest, KeepsWorkingAtThreeTimesItsCapacity) {
+  // One request at a time is 383/s, the largest batches are 1,021/s.
+  Simulation run(GetParam(), {.models = 5, .rate = 3000, .requests = 30'000});
+  run.finish();
+  std::printf("goodput %.0f/s\n", run.goodput());
+  EXPECT_GT(run.goodput(), 0.8 * 383);
+}
+
+TEST_P(PoliciesTest, ServesModelsThatDoNotFitThePageCacheTogether) {
+  const Workload workload{.models = 16, .pages = 7 * 6, .rate = 40, .requests = 6000};
+  Simulation run(GetParam(), workload);
+  run.finish();
+  std::printf("attainment %.4f\n", run.attainment());
+  for (uint32_t model = 0; model < workload.models; ++model) EXPECT_GT(run.served(model), 0u) << model;
+  EXPECT_GT(run.attainment(), 0.85);
+}
+
+TEST_P(PoliciesTest, AnswersEveryBestEffortRequest) {
+  EXPECT_EQ(attainment_of({.models = 20, .pages = 7 * 4, .rate = 40, .slos = {Duration::max()}, .requests = 4000}), 1);
+}
+
+TEST_P(PoliciesTest, MixesSlosBestEffortBucketsAndKindsOfModels) {
+  EXPECT_GT(attainment_of({.profiles = {kResNet50, kResNet18, kDenseNet169},
+                           .models = 9,
+                           .devices = 2,
+                           .pages = 5 * 9,
+                           .buckets = 2,
+                           .rate = 150,
+                           .slos = {Duration::milliseconds(50), Duration::milliseconds(250), Duration::max()},
+                           .requests = 15'000,
+                           .warm_up = 2000}),
+            0.9);
+}
+
+TEST_P(PoliciesTest, SurvivesOutliersAndCancellations) {
+  Workload workload{.devices = 2, .rate = 200, .requests = 15'000, .cancelled = 0.1};
+  workload.noise.outlier_probability = 0.005;
+  workload.noise.outlier_factor = 10;
+  EXPECT_GT(attainment_of(workload), 0.5);
+}
+
+TEST_P(PoliciesTest, FollowsADeviceThatSlowsDown) {
+  Workload workload{.rate = 100, .warm_up = 1000};
+  workload.noise.exec_drift = 0.001;
+  EXPECT_GT(attainment_of(workload), 0.97);
+}
+
+TEST_P(PoliciesTest, RefusesWhatCannotBeMetAndRecovers) {
+  // Shorter than one EXEC: nothing can be served, and nothing must hang.
+  EXPECT_LT(attainment_of({.models = 2, .slos = {Duration::microseconds(2500)}, .requests = 2000}), 0.01);
+}
+
+TEST_P(PoliciesTest, RemovesAModelUnderTraffic) {
+  Simulation run(GetParam(), {.models = 4, .pages = 7 * 3, .rate = 150, .requests = 4000, .removed_at = 2000});
+  run.finish();
+  EXPECT_TRUE(run.cluster().controller().model_gone(ModelId(1)));
+  EXPECT_GT(run.cluster().checker().refused(Refusal::kUnloaded), 100u);
+  EXPECT_GT(run.served(1), 0u);
+  EXPECT_GT(run.served(2), 100u);
+}
+
+// What is not ready is never proposed (finish() sees to it), and what has become ready
+// is used as if it had been from the beginning: one request at a time is 383/s.
+TEST_P(PoliciesTest, UsesBatchSizesFromWhenTheyAreReady) {
+  Workload workload{.models = 5, .rate = 550, .requests = 6000, .warm_up = 1500};
+  const double ready = attainment_of(workload);
+  workload.next_size_after = Duration::milliseconds(250);
+  EXPECT_GT(attainment_of(workload), ready - 0.02);
+}
+
+// One of four devices is cut off under load, found by its silence, and joins again
+// with what its pages hold.
+TEST_P(PoliciesTest, ServesOnWithoutADeviceAndTakesItBack) {
+  Workload workload{.devices = 4, .pages = 7 * 6, .rate = 400, .skew = 0.5, .requests = 3200, .warm_up = 400};
+  workload.faults = {
+      {.kind = FaultKind::kPartition, .device = 1, .at = Duration::seconds(3), .length = Duration::seconds(2)}};
+  workload.health = true;
+  Simulation run(GetParam(), workload);
+  run.finish();
+  std::printf("attainment %.4f\n", run.attainment());
+  EXPECT_GT(run.attainment(), 0.96);
+  const DeviceModel& device = run.cluster().controller().cluster().device(DeviceId(1));
+  EXPECT_TRUE(device.up());
+  EXPECT_FALSE(device.loaded().empty());
+}
+
+struct Failure {
+  const char* what;
+  bool loads;
+  bool execs;
+  Duration from;
+};
+
+// One of two devices answers with errors, and so is always the first to be free: it is
+// fenced, and the other serves what it could serve alone. A third of the models fit one.
+void check_failing_device(const RegisteredPolicy& policy, const Workload& alone) {
+  Simulation other(policy, alone);
+  other.finish();
+  const std::vector<Failure> failures{{"LOAD", true, false, Duration()},
+                                      {"LOAD", true, false, Duration::seconds(3)},
+                                      {"EXEC", false, true, Duration()},
+                                      {"EXEC", false, true, Duration::seconds(3)},
+                                      {"both", true, true, Duration::seconds(3)}};
+  for (const Failure& failure : failures) {
+    Workload workload = alone;
+    workload.devices = 2;
+    workload.health = true;
+    workload.faults = {{.kind = FaultKind::kFail,
+                        .device = 0,
+                        .at = failure.from,
+                        .length = Duration::seconds(60),
+                        .loads_fail = failure.loads,
+                        .execs_fail = failure.execs}};
+    Simulation both(policy, workload);
+    both.finish();
+    SCOPED_TRACE(std::string(failure.what) + " from " + std::to_string(failure.from.to_seconds()));
+    ASSERT_TRUE(both.fenced_at().contains(0));
+    const Duration fenced = both.fenced_at().at(0) - failure.from;
+    std::printf("%s from %.0f s: served %lu, the other alone %lu; fenced after %.1f ms; %lu failures\n", failure.what,
+                failure.from.to_seconds(), both.counted_served(), other.counted_served(), fenced.to_milliseconds(),
+                both.cluster().checker().failures());
+    EXPECT_GE(static_cast<double>(both.counted_served()), 0.99 * static_cast<double>(other.counted_served()));
+    EXPECT_LT(fenced, Duration::seconds(1));
+    EXPECT_FALSE(both.fenced_at().contains(1));
+  }
+}
+
+TEST_P(PoliciesTest, ADeviceThatFailsTakesNoWorkFromTheOther) {
+  check_failing_device(GetParam(), {.models = 12, .pages = 7 * 4, .rate = 90, .requests = 1800});
+}
+
+// As much as the other can do.
+TEST_P(PoliciesTest, ADeviceThatFailsTakesNoWorkFromAnotherThatIsFull) {
+  check_failing_device(GetParam(), {.models = 12, .pages = 7 * 4, .rate = 350, .requests = 7000});
+}
+
+// A package that is damaged on one of two devices: the other serves the model, and the
+// device the other models.
+TEST_P(PoliciesTest, ADamagedModelCostsNoDevice) {
+  Workload workload{.models = 10, .devices = 2, .pages = 7 * 4, .rate = 100, .skew = 0.2, .requests = 2000};
+  workload.warm_up = 300;
+  workload.health = true;
+  workload.damaged = {{0, 1}};
+  Simulation run(GetParam(), workload);
+  run.finish();
+  std::printf("attainment %.4f, of the damaged model %lu; %lu failures\n", run.attainment(), run.served(1),
+              run.cluster().checker().failures());
+  EXPECT_GT(run.attainment(), 0.97);
+  EXPECT_TRUE(run.fenced_at().empty());
+  EXPECT_GE(run.cluster().checker().failures(), 1u);
+  EXPECT_LE(run.cluster().checker().failures(), 10u) << "attempts become rarer";
+}
+
+// Its last device goes, and with it what it did; then another comes, with nothing.
+TEST_P(PoliciesTest, WaitsForADeviceWhereThereIsNone) {
+  Workload workload{.models = 4, .rate = 200, .slos = {Duration::milliseconds(100), Duration::max()}, .requests = 1000};
+  workload.faults = {
+      {.kind = FaultKind::kKill, .device = 0, .at = Duration::seconds(2), .length = Duration::milliseconds(500)}};
+  Simulation run(GetParam(), workload);
+  run.finish();
+  EXPECT_GT(run.cluster().checker().refused(Refusal::kWorkerLost), 50u);
+  EXPECT_GT(run.attainment(), 0.75);
+}
+
+// Faults of all kinds, one after another and at the same time.
+TEST_P(PoliciesTest, KeepsItsPromisesWhateverGoesWrong) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Workload workload{.profiles = {kResNet50, kTiny, kResNet18},
+                      .models = static_cast<uint32_t>(2 + random.below(12)),
+                      .devices = 3,
+                      .pages = static_cast<uint32_t>(14 + random.below(30)),
+                      .rate = 100 + 600 * random.uniform(),
+                      .slos = {Duration::milliseconds(50), Duration::max()},
+                      .requests = 1500,
+                      .cancelled = 0.1 * random.uniform(),
+                      .seed = seed};
+    workload.health = true;
+    for (uint32_t device = 0; device < workload.devices; ++device) {
+      const auto length = Duration::milliseconds(static_cast<int64_t>(20 + random.below(1500)));
+      const auto at = Duration::milliseconds(static_cast<int64_t>(200 + random.below(2000)));
+      workload.faults.push_back(
+          {.kind = static_cast<FaultKind>(random.below(8)), .device = device, .at = at, .length = length});
+    }
+    Simulation(GetParam(), workload).finish();
+  }
+}
+
+TEST_P(PoliciesTest, SendsNoMoreThanADeviceTakes) {
+  Simulation run(GetParam(), {.profiles = {kTiny}, .models = 40, .pages = 10, .rate = 30'000, .requests = 30'000});
+  run.finish();
+  EXPECT_GT(run.attainment(), 0.2);
+}
+
+// As a client that sends no deadlines sees it: 400 requests at one instant.
+TEST_P(PoliciesTest, AnswersEqualsInTheOrderOfAdmission) {
+  VirtualLoop loop;
+  std::vector<Completion> answers;
+  VirtualCluster cluster(loop, {.pages_per_device = 7, .controller = {}}, GetParam().make,
+                         [&](const Completion& completion) { answers.push_back(completion); });
+  cluster.add_model(make_model(0, kResNet50));
+  for (uint64_t i = 0; i < 400; ++i) {
+    cluster.submit({.id = RequestId((i + 1) * kIdFactor), .model = ModelId(0), .payload = PayloadHandle(i)});
+  }
+  loop.run_until(TimePoint::infinite_future());
+  ASSERT_EQ(answers.size(), 400u);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_TRUE(answers[i].served());
+    EXPECT_EQ(answers[i].payload, PayloadHandle(i));
+  }
+}
+
+// Whatever comes together by chance: what finish() sees to holds.
+TEST_P(PoliciesTest, KeepsItsPromisesInWorkloadsDrawnAtRandom) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const std::vector<Duration> slos{Duration::milliseconds(5), Duration::milliseconds(20), Duration::milliseconds(100),
+                                     Duration::seconds(1), Duration::max()};
+    Workload workload{.profiles = {kResNet50, kTiny, kResNet18, kDenseNet169},
+                      .models = static_cast<uint32_t>(2 + random.below(30)),
+                      .devices = static_cast<uint32_t>(1 + random.below(4)),
+                      .pages = static_cast<uint32_t>(7 + random.below(60)),
+                      .buckets = static_cast<uint16_t>(1 + random.below(3)),
+                      .rate = 30 * std::pow(2, random.uniform() * 8),
+                      .slos = {slos[random.below(5)], slos[random.below(5)]},
+                      .skew = 2 * random.uniform(),
+                      .requests = 1500,
+                      .cancelled = 0.2 * random.uniform(),
+                      .removed_at = random.below(1500),
+                      .seed = seed};
+    workload.noise.outlier_probability = 0.01 * random.uniform();
+    workload.noise.outlier_factor = 1 + 30 * random.uniform();
+    workload.noise.exec_drift = 0.001 * random.uniform();
+    Simulation(GetParam(), workload).finish();
+  }
+}
+
+TEST_P(PoliciesTest, DrainsUnderOverload) {
+  Simulation run(GetParam(), {.models = 4, .rate = 2000, .requests = 4000});
+  run.loop().at(TimePoint() + Duration::seconds(1), [&] { run.cluster().controller().drain(run.loop().now()); });
+  run.finish();
+  EXPECT_GT(run.cluster().checker().refused(Refusal::kDraining), 1000u);
+}
+
+TEST_P(PoliciesTest, SameSeedGivesTheSameRunAndAnotherSeedAnother) {
+  Workload workload{.models = 20, .devices = 2, .rate = 400, .requests = 5000};
+  const auto hash = [&] {
+    Simulation run(GetParam(), workload);
+    run.finish();
+    return run.cluster().event_hash();
+  };
+  const uint64_t first = hash();
+  EXPECT_EQ(first, hash());
+  workload.seed = 2;
+  EXPECT_NE(first, hash());
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, PoliciesTest, ::testing::ValuesIn(policies()),
+                         [](const auto& policy) { return policy.param.name; });
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,176 @@
+#include "process/child_process.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+#include "base/error_text.h"
+#include "process/periodic_yield.h"
+
+namespace foliot {
+namespace {
+
+Status failure(std::string_view what, int error) {
+  const std::string message = fmt::format("cannot {}: {}", what, error_text(error));
+  return error == ENOENT || error == EACCES ? Status::not_found(message) : Status::resource_exhausted(message);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts)
+    result.push_back(const_cast<char*>(text.c_str()));  // NOLINT: posix_spawn's type
+  result.push_back(nullptr);
+  return result;
+}
+
+class Attributes {
+ public:
+  Attributes() {
+    posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  }
+  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+class FileActions {
+ public:
+  FileActions() { posix_spawn_file_actions_init(&actions_); }
+  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+  void give(int descriptor, int as) { posix_spawn_file_actions_adddup2(&actions_, descriptor, as); }
+  void close_from(int descriptor) { posix_spawn_file_actions_addclosefrom_np(&actions_, descriptor); }
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+// Appends what there is, at most a little more than a pipe holds. False at its end.
+bool read_some(const Descriptor& from, std::string& to) {
+  std::array<char, 4096> chunk;
+  for (int i = 0; i < 32; ++i) {
+    const ssize_t got = ::read(from.number(), chunk.data(), chunk.size());
+    if (got < 0 && errno != EINTR) return errno == EAGAIN;
+    if (got == 0) return false;
+    if (got > 0) to.append(chunk.data(), static_cast<size_t>(got));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
+  FOLIOT_ASSIGN_OR_RETURN(ChildStreams streams, make_child_streams(options.input));
+  FileActions files;
+  files.give(streams.input.number(), STDIN_FILENO);
+  files.give(streams.said.to.number(), STDOUT_FILENO);
+  files.give(streams.complained.to.number(), STDERR_FILENO);
+  if (options.output_file >= 0) files.give(options.output_file, kChildOutputFile);
+  files.close_from(options.output_file >= 0 ? kChildOutputFile + 1 : kChildOutputFile);
+  const Attributes attributes;
+  pid_t process = 0;
+  const int error = ::posix_spawn(&process, options.command.front().c_str(), files.get(), attributes.get(),
+                                  pointers(options.command).data(), pointers(options.environment).data());
+  if (error != 0) return failure(fmt::format("run {}", options.command.front()), error);
+  Descriptor end(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  return ChildProcess(process, Parent::kUs, std::move(streams), std::move(end));
+}
+
+ChildProcess::ChildProcess(pid_t process, Parent parent, ChildStreams streams, Descriptor end)
+    : process_(process),
+      parent_(parent),
+      said_(std::move(streams.said.from)),
+      complained_(std::move(streams.complained.from)),
+      end_(std::move(end)) {}
+
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : process_(std::exchange(other.process_, 0)),
+      parent_(other.parent_),
+      said_(std::move(other.said_)),
+      complained_(std::move(other.complained_)),
+      end_(std::move(other.end_)),
+      status_(other.status_) {}
+
+ChildProcess::~ChildProcess() {
+  if (process_ == 0 || status_) return;
+  kill();
+  has_ended(true);
+}
+
+void ChildProcess::kill() {
+  if (!status_) ::kill(process_, SIGKILL);
+}
+
+Duration ChildProcess::cpu_time() const {
+  clockid_t clock{};
+  timespec used{};
+  if (status_ || ::clock_getcpuclockid(process_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return Duration();
+  return Duration::seconds(used.tv_sec) + Duration::nanoseconds(used.tv_nsec);
+}
+
+bool ChildProcess::has_ended(bool wait) {
+  if (status_) return true;
+  int status = 0;
+  ssize_t answer = 0;
+  do {
+    answer = parent_ == Parent::kUs ? ::waitpid(process_, &status, wait ? 0 : WNOHANG)
+                                    : ::recv(end_.number(), &status, sizeof(status), wait ? 0 : MSG_DONTWAIT);
+  } while (answer < 0 && errno == EINTR);
+  if (answer > 0) status_ = status;
+  // A fork server that is gone has taken its child with it.
+  if (answer == 0 && parent_ == Parent::kForkServer) status_ = W_EXITCODE(0, SIGKILL);
+  if (status_) end_.close();
+  return status_.has_value();
+}
+
+// Until there is something to hear.
+void ChildProcess::wait(Duration patience) const {
+  std::array<pollfd, 3> sources{
+      {{said_.number(), POLLIN, 0}, {complained_.number(), POLLIN, 0}, {end_.number(), POLLIN, 0}}};
+  const timespec timeout{.tv_sec = patience.nanoseconds() / 1'000'000'000,
+                         .tv_nsec = patience.nanoseconds() % 1'000'000'000};
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  ::sigaddset(&blocked, kYieldSignal);
+  ::ppoll(sources.data(), sources.size(), &timeout, &blocked);
+}
+
+// A child that has ended says nothing more, so its last words are read after its
+// end is known.
+bool ChildProcess::listen(Duration patience, std::string& said, std::string& complained) {
+  if (!status_) wait(patience);
+  const bool ended = has_ended();
+  if (said_.is_open() && !read_some(said_, said)) said_.close();
+  if (complained_.is_open() && !read_some(complained_, complained)) complained_.close();
+  return !ended;
+}
+
+int ChildProcess::signal() const { return WIFSIGNALED(*status_) ? WTERMSIG(*status_) : 0; }
+
+std::string ChildProcess::ending() const {
+  if (signal() == 0) return fmt::format("exit code {}", WEXITSTATUS(*status_));
+  const char* meaning = ::sigdescr_np(signal());  // null: its meaning is the program's own
+  return fmt::format("signal {} ({})", signal(), meaning == nullptr ? "a real-time signal" : meaning);
+}
+
+}  // namespace foliot

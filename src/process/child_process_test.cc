@@ -1,0 +1,95 @@
+#include "process/child_process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+namespace foliot {
+namespace {
+
+struct Heard {
+  std::string said;
+  std::string complained;
+};
+
+ChildOptions shell(const std::string& script) {
+  return {.command = {"/bin/sh", "-c", script}, .environment = {"COLOUR=blue"}};
+}
+
+Heard listen_to_the_end(ChildProcess& child) {
+  Heard heard;
+  while (child.listen(Duration::milliseconds(100), heard.said, heard.complained)) {
+  }
+  return heard;
+}
+
+TEST(ChildProcessTest, HearsWhatItSays) {
+  ChildOptions options = shell("read word; echo $word $COLOUR $HOME; echo oh >&2");
+  options.input = "sky\n";
+  Result<ChildProcess> child = ChildProcess::start(options);
+  ASSERT_TRUE(child.ok()) << child.status().message();
+  const Heard heard = listen_to_the_end(*child);
+  EXPECT_EQ(heard.said, "sky blue\n");
+  EXPECT_EQ(heard.complained, "oh\n");
+  EXPECT_TRUE(child->succeeded());
+}
+
+TEST(ChildProcessTest, HearsMoreThanAPipeHolds) {
+  Result<ChildProcess> child = ChildProcess::start(shell("head -c 1000000 /dev/zero"));
+  ASSERT_TRUE(child.ok());
+  EXPECT_EQ(listen_to_the_end(*child).said.size(), 1'000'000u);
+}
+
+TEST(ChildProcessTest, SaysHowItEnded) {
+  Result<ChildProcess> leaving = ChildProcess::start(shell("exit 3"));
+  ASSERT_TRUE(leaving.ok());
+  listen_to_the_end(*leaving);
+  EXPECT_FALSE(leaving->succeeded());
+  EXPECT_EQ(leaving->ending(), "exit code 3");
+
+  Result<ChildProcess> crashing = ChildProcess::start(shell("kill -SEGV $$"));
+  ASSERT_TRUE(crashing.ok());
+  listen_to_the_end(*crashing);
+  EXPECT_EQ(crashing->signal(), SIGSEGV);
+  EXPECT_EQ(crashing->ending(), "signal 11 (Segmentation fault)");
+
+  Result<ChildProcess> signalling = ChildProcess::start(shell("kill -40 $$"));
+  ASSERT_TRUE(signalling.ok());
+  listen_to_the_end(*signalling);
+  EXPECT_EQ(signalling->ending(), "signal 40 (a real-time signal)");
+}
+
+TEST(ChildProcessTest, IsKilled) {
+  Result<ChildProcess> child = ChildProcess::start(shell("sleep 1000"));
+  ASSERT_TRUE(child.ok());
+  child->kill();
+  listen_to_the_end(*child);
+  EXPECT_EQ(child->signal(), SIGKILL);
+}
+
+TEST(ChildProcessTest, GetsNoDescriptorButThoseNamed) {
+  const Descriptor secret(::open("/dev/null", O_RDONLY));  // not closed by exec
+  const Descriptor output(::memfd_create("output", MFD_CLOEXEC));
+  // No pipeline, whose ends the shell would hold for a while; and not its last command, for which it may not fork.
+  ChildOptions options = shell("echo done >&3; ls /proc/$$/fd; true");
+  options.output_file = output.number();
+  Result<ChildProcess> child = ChildProcess::start(options);
+  ASSERT_TRUE(child.ok());
+  EXPECT_EQ(listen_to_the_end(*child).said, "0\n1\n2\n3\n");
+  std::array<char, 8> text{};
+  EXPECT_EQ(::pread(output.number(), text.data(), text.size(), 0), 5);
+  EXPECT_STREQ(text.data(), "done\n");
+}
+
+TEST(ChildProcessTest, AProgramThatIsNotThereIsNamed) {
+  const Result<ChildProcess> child = ChildProcess::start({.command = {"/no/such/program"}, .environment = {}});
+  EXPECT_EQ(child.status().code(), StatusCode::kNotFound);
+  EXPECT_NE(child.status().message().find("/no/such/program"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,151 @@
+#include "process/confinement.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+namespace foliot {
+namespace {
+
+// What runs confined says by its exit code whether it could.
+constexpr int kCould = 0, kCouldNot = 1, kNotConfined = 2, kUnconfined = 3;
+
+class ConfinementTest : public testing::Test {
+ protected:
+  ConfinementTest() {
+    std::string name = testing::TempDir() + "foliot_confinement_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    std::filesystem::create_directories(folder_ / "model/below");
+    for (const char* file : {"secret", "model/model.onnx", "model/below/weights"}) std::ofstream(folder_ / file) << "x";
+  }
+  ~ConfinementTest() override { std::filesystem::remove_all(folder_); }
+
+  // The wait status of a child that confines itself, then tries something.
+  int try_confined(const std::function<bool()>& something, Confinement confinement = {}) {
+    confinement.readable = {folder_ / "model"};
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto unconfined = confine(confinement);
+      if (!unconfined.ok()) ::_exit(kNotConfined);
+      if (!unconfined->empty()) ::_exit(kUnconfined);
+      ::_exit(something() ? kCould : kCouldNot);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status;
+  }
+  void expect(int code, const std::function<bool()>& something, const Confinement& confinement = {}) {
+    const int status = try_confined(something, confinement);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == kUnconfined) GTEST_SKIP() << "this kernel or build cannot confine fully";
+    EXPECT_EQ(WEXITSTATUS(status), code);
+  }
+  bool can_open(const std::string& file, int flags) { return ::open((folder_ / file).c_str(), flags, 0600) >= 0; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ConfinementTest, ReadsTheModelsFolder) {
+  expect(kCould, [&] { return can_open("model/model.onnx", O_RDONLY) && can_open("model/below/weights", O_RDONLY); });
+}
+
+TEST_F(ConfinementTest, ReadsNothingElse) {
+  expect(kCouldNot, [&] { return can_open("secret", O_RDONLY); });
+  expect(kCouldNot, [&] { return can_open("model/../secret", O_RDONLY); });
+  expect(kCouldNot, [&] { return ::open("/etc/passwd", O_RDONLY) >= 0; });
+  std::filesystem::create_symlink(folder_ / "secret", folder_ / "model/link");
+  expect(kCouldNot, [&] { return can_open("model/link", O_RDONLY); });
+}
+
+TEST_F(ConfinementTest, WritesNothing) {
+  expect(kCouldNot, [&] { return can_open("model/new", O_WRONLY | O_CREAT); });
+  expect(kCouldNot, [&] { return can_open("model/model.onnx", O_RDWR); });
+  expect(kCouldNot, [&] { return ::unlink((folder_ / "model/model.onnx").c_str()) == 0; });
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "model/model.onnx"));
+}
+
+TEST_F(ConfinementTest, WritesWhatWasOpenBefore) {
+  const int file = ::open((folder_ / "output").c_str(), O_WRONLY | O_CREAT, 0600);
+  expect(kCould, [&] { return ::write(file, "x", 1) == 1 && ::fsync(file) == 0; });
+  ::close(file);
+}
+
+TEST_F(ConfinementTest, HasNoNetworkAndNoOtherProcess) {
+  expect(kCouldNot, [] { return ::socket(AF_INET, SOCK_STREAM, 0) >= 0; });
+  expect(kCouldNot, [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; });
+  expect(kCouldNot, [] { return ::fork() >= 0; });
+  expect(kCouldNot, [] { return ::execl("/bin/true", "true", nullptr) == 0; });
+  expect(kCouldNot, [] { return ::kill(::getppid(), 0) == 0; });
+}
+
+TEST_F(ConfinementTest, MayHaveThreadsAndExecutableMemory) {
+  expect(kCould, [] {
+    bool ran = false;
+    std::thread([&] { ran = true; }).join();
+    void* code = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return ran && ::mprotect(code, 4096, PROT_READ | PROT_EXEC) == 0;
+  });
+}
+
+TEST_F(ConfinementTest, KeepsToItsMemory) {
+  const auto takes_a_lot = [] {
+    return ::mmap(nullptr, size_t{8} << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                  0) != MAP_FAILED;
+  };
+  expect(kCould, takes_a_lot);
+  expect(kCouldNot, takes_a_lot, {.memory_bytes = uint64_t{4} << 30});
+}
+
+TEST_F(ConfinementTest, EndsWhenItsTimeIsOver) {
+  const int status = try_confined(
+      [] {
+        for (std::atomic<int> i = 0;; ++i) {
+        }
+        return true;
+      },
+      {.cpu_time = Duration::milliseconds(1)});
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kUnconfined) GTEST_SKIP();
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGXCPU);
+}
+
+TEST_F(ConfinementTest, AFileMayNotGrowOverItsLimit) {
+  const int file = ::open((folder_ / "output").c_str(), O_WRONLY | O_CREAT, 0600);
+  const int status = try_confined([&] { return ::pwrite(file, "x", 1, 1 << 20) == 1; }, {.file_bytes = 4096});
+  ::close(file);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kUnconfined) GTEST_SKIP();
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGXFSZ);
+}
+
+TEST_F(ConfinementTest, InTheBackgroundItGivesWay) {
+  expect(kCould, [] { return ::sched_getscheduler(0) == SCHED_IDLE; }, {.background = true});
+  expect(kCouldNot, [] { return ::sched_getscheduler(0) == SCHED_IDLE; });
+}
+
+TEST_F(ConfinementTest, AFolderThatIsNotThereIsNamed) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto result = confine({.readable = {folder_ / "absent"}});
+    ::_exit(result.status().code() == StatusCode::kNotFound || result.ok() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+}  // namespace foliot

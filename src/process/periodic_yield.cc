@@ -1,0 +1,63 @@
+#include "process/periodic_yield.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace foliot {
+namespace {
+
+constexpr long kNanosecondsBetweenOffers = 500'000;
+
+// What the thread had used of its processor when it last offered it.
+thread_local int64_t used_at_offer_nanoseconds = 0;
+
+int64_t used_nanoseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
+}
+
+// Who has had to wait finds a signal that came meanwhile, and would never get anywhere if
+// that were a reason to wait again.
+void offer_processor(int /*signal*/) {
+  const int interrupted = errno;
+  const int64_t used = used_nanoseconds();
+  if (used - used_at_offer_nanoseconds >= kNanosecondsBetweenOffers / 2) {
+    used_at_offer_nanoseconds = used;
+    sched_yield();
+  }
+  errno = interrupted;
+}
+
+bool handle_signal() {
+  struct sigaction action {};
+  action.sa_handler = &offer_processor;
+  action.sa_flags = SA_RESTART;
+  return sigaction(kYieldSignal, &action, nullptr) == 0;
+}
+
+}  // namespace
+
+PeriodicYield::PeriodicYield() {
+  static const bool handled = handle_signal();
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = kYieldSignal;
+  event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+  timer_t timer{};
+  if (!handled || timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return;
+  timer_ = timer;
+  const timespec period{.tv_sec = 0, .tv_nsec = kNanosecondsBetweenOffers};
+  const itimerspec forever{.it_interval = period, .it_value = period};
+  timer_settime(timer, 0, &forever, nullptr);
+}
+
+PeriodicYield::~PeriodicYield() {
+  if (timer_) timer_delete(*timer_);
+}
+
+}  // namespace foliot

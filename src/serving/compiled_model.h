@@ -1,0 +1,29 @@
+// CompiledModel: a model of a repository, ready to be preloaded.
+#ifndef FOLIOT_SERVING_COMPILED_MODEL_H_
+#define FOLIOT_SERVING_COMPILED_MODEL_H_
+
+#include <cstdint>
+
+#include "core/model_info.h"
+#include "program/package.h"
+#include "repository/model_folder.h"
+
+namespace foliot {
+
+struct CompiledModel {
+  ModelFolder folder;
+  Package package;
+
+  // All that the controller and the front end need to know of it.
+  ModelInfo info(ModelId id, uint64_t page_bytes) const;
+};
+
+// Errors: kResourceExhausted if the model's weights need more than the page cache.
+Status check_fits(const ModelInfo& model, uint64_t page_bytes, uint32_t page_count);
+
+// One more than `models_max`. kResourceExhausted.
+Status too_many_models(uint32_t models_max);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_COMPILED_MODEL_H_

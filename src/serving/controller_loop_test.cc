@@ -1,0 +1,205 @@
+// The parts that share memory in production - controller loop, worker, executor
+// threads - under real threads and many requests; made for the thread sanitizer.
+#include "serving/controller_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cluster/relay.h"
+#include "platform/clock.h"
+#include "policies/registry.h"
+#include "serving/executor_thread.h"
+#include "worker/worker.h"
+
+namespace foliot {
+namespace {
+
+// Takes a little time, and sees to it that EXEC finds the model loaded.
+class BusyEngine : public Engine {
+ public:
+  Status load(ModelId model, std::span<const PageIndex>) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    loaded_[model.value()].store(true);
+    return Status();
+  }
+  void unload(ModelId model) override { EXPECT_TRUE(loaded_[model.value()].exchange(false)); }
+  void input(const InferWork&) override {}
+  Status exec(const InferWork& work) override {
+    EXPECT_TRUE(loaded_[work.action.model.value()].load());
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    EXPECT_TRUE(loaded_[work.action.model.value()].load());
+    return Status();
+  }
+  void output(const InferWork&) override {}
+
+ private:
+  std::array<std::atomic<bool>, 64> loaded_{};
+};
+
+class CountingSink : public CompletionSink {
+ public:
+  void complete(const Completion& completion) override {
+    std::lock_guard lock(mutex_);
+    EXPECT_TRUE(completed_.insert(completion.id).second) << "answered twice";
+    served_ += completion.served() ? 1 : 0;
+  }
+  size_t completed() {
+    std::lock_guard lock(mutex_);
+    return completed_.size();
+  }
+  size_t served() {
+    std::lock_guard lock(mutex_);
+    return served_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<RequestId> completed_;
+  size_t served_ = 0;
+};
+
+class ControllerLoopTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kModels = 12;
+  static constexpr uint32_t kPages = 5;
+
+  ControllerLoopTest()
+      : loop_({}, find_policy("clockwork")->make, actions_, sink_, 1 << 16),
+        worker_({.page_count = kPages, .io_cache_bytes = 1 << 20, .models_max = 64, .infers_in_flight_max = 64},
+                engine_, loop_, {threads_[0], threads_[1], threads_[2], threads_[3]}) {
+    actions_.set_target(worker_);
+    loop_.controller().add_device(kPages, monotonic_now());
+    EXPECT_TRUE(loop_.start().ok());
+    for (size_t i = 0; i < threads_.size(); ++i) EXPECT_TRUE(threads_[i].start(*worker_.executors()[i]).ok());
+    for (uint32_t id = 0; id < kModels; ++id) add_model(id);
+  }
+
+  ~ControllerLoopTest() override {
+    for (ExecutorThread& thread : threads_) thread.stop();
+    loop_.stop();
+  }
+
+  void add_model(uint32_t id) {
+    worker_.add_model({.id = ModelId(id), .pages = 1, .batch_sizes = {1, 4}, .io_bytes = {{64, 64}, {256, 256}}});
+    auto model = std::make_shared<ModelInfo>();
+    model->id = ModelId(id);
+    model->batch_sizes = {1, 4};
+    model->seed_load = Duration::microseconds(200);
+    model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100), Duration::microseconds(100)}}};
+    loop_.add_model(model);
+  }
+
+  void submit(uint64_t id, uint32_t model) {
+    const TimePoint now = monotonic_now();
+    loop_.submit({.id = RequestId(id),
+                  .model = ModelId(model),
+                  .arrival = now,
+                  .deadline = id % 7 == 0 ? TimePoint::infinite_future() : now + Duration::milliseconds(200)});
+  }
+
+  void wait_for(size_t completions) {
+    while (sink_.completed() < completions) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  ActionRelay actions_;
+  CountingSink sink_;
+  BusyEngine engine_;
+  std::array<ExecutorThread, 4> threads_;
+  ControllerLoop loop_;
+  Worker worker_;
+};
+
+TEST_F(ControllerLoopTest, AnswersEveryRequestOfSeveralThreadsOnce) {
+  constexpr uint64_t kEach = 3000;
+  std::vector<std::thread> clients;
+  for (uint64_t client = 0; client < 3; ++client) {
+    clients.emplace_back([this, client] {
+      for (uint64_t i = 0; i < kEach; ++i) {
+        const uint64_t id = client * kEach + i;
+        submit(id, static_cast<uint32_t>(id % kModels));
+        if (i % 50 == 0) loop_.cancel(RequestId(id), Refusal::kCancelled);
+        if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  wait_for(3 * kEach);
+  EXPECT_GT(sink_.served(), 0u);
+}
+
+// Keeps labels; calls come from the loop's thread.
+class Labels : public CallLabelSink {
+ public:
+  void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override {
+    EXPECT_EQ(label->text, std::to_string(request.value()));
+    ++told;
+  }
+  std::atomic<int> told{0};
+};
+
+TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
+  constexpr uint64_t kEach = 1000;
+  ActionRelay actions;
+  CountingSink sink;
+  Labels labels;
+  std::atomic<int> turns{0};
+  ControllerLoop loop({}, find_policy("clockwork")->make, actions, sink, 1 << 16);
+  loop.set_label_sink(labels);
+  loop.set_turn_watch([&](Duration decision) { turns += decision >= Duration() ? 1 : 0; });
+  ASSERT_TRUE(loop.start().ok());
+  auto model = std::make_shared<ModelInfo>();
+  model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100)}}};
+  loop.add_model(model);
+  std::vector<std::thread> clients;
+  for (uint64_t client = 0; client < 3; ++client) {
+    clients.emplace_back([&, client] {
+      for (uint64_t id = client * kEach; id < (client + 1) * kEach; ++id) {
+        const auto label = id % 2 == 0 ? std::make_shared<const CallLabel>(call_label(std::to_string(id))) : nullptr;
+        loop.submit_labelled({.id = RequestId(id), .arrival = monotonic_now()}, label);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  while (sink.completed() < 3 * kEach) std::this_thread::yield();  // there is no device: all are refused
+  loop.stop();
+  EXPECT_EQ(labels.told.load(), static_cast<int>(3 * kEach / 2));
+  EXPECT_GT(turns.load(), 0);
+}
+
+TEST_F(ControllerLoopTest, TakesModelsAwayAndBringsThemBackUnderTraffic) {
+  constexpr uint64_t kRequests = 3000;
+  std::thread client([this] {
+    for (uint64_t id = 0; id < kRequests; ++id) {
+      submit(id, static_cast<uint32_t>(id % kModels));
+      if (id % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    std::promise<void> gone;
+    loop_.remove_model(ModelId(3), [&gone] { gone.set_value(); });
+    gone.get_future().wait();
+    worker_.remove_model(ModelId(3));
+    add_model(3);
+  }
+  client.join();
+  wait_for(kRequests);
+}
+
+TEST_F(ControllerLoopTest, DrainingAnswersAllThatWaits) {
+  for (uint64_t id = 0; id < 1000; ++id) submit(id, static_cast<uint32_t>(id % kModels));
+  loop_.drain();
+  wait_for(1000);
+}
+
+}  // namespace
+}  // namespace foliot

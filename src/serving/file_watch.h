@@ -1,0 +1,68 @@
+// FileWatch: looks every few seconds whether files have changed, and tells whoever
+// reads them. A change counts once the files have stayed the same from one look to
+// the next, so that a certificate and its key may be replaced one after the other.
+//
+// Threading: the watch has a thread of its own, which calls on_change().
+#ifndef FOLIOT_SERVING_FILE_WATCH_H_
+#define FOLIOT_SERVING_FILE_WATCH_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "platform/thread.h"
+
+namespace foliot {
+
+// Files that belong together.
+struct WatchedFiles {
+  std::vector<std::filesystem::path> files;
+  std::function<void()> on_change;
+};
+
+class FileWatch {
+ public:
+  // Takes the files as they are now as known.
+  explicit FileWatch(std::vector<WatchedFiles> watched);
+  ~FileWatch() { stop(); }
+
+  // Looks every `interval` from now on; without files there is nothing to do. Errors:
+  // as Thread::start().
+  Status start(Duration interval);
+  void stop();
+  // One look; what start() does again and again.
+  void look();
+
+ private:
+  // What tells one content of a file from another, without reading it; of one that
+  // cannot be seen: zeros.
+  struct Mark {
+    uint64_t file = 0;
+    int64_t size = 0;
+    int64_t changed_nanoseconds = 0;
+    bool operator==(const Mark&) const = default;
+  };
+  struct Watched {
+    WatchedFiles what;
+    std::vector<Mark> known;
+    std::vector<Mark> seen;
+  };
+
+  static std::vector<Mark> marks_of(const std::vector<std::filesystem::path>& files);
+  void run(Duration interval);
+
+  std::vector<Watched> watched_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // guarded by the mutex
+  Thread thread_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_FILE_WATCH_H_

@@ -1,0 +1,69 @@
+#include "serving/file_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+namespace foliot {
+namespace {
+
+class FileWatchTest : public ::testing::Test {
+ protected:
+  FileWatchTest() {
+    write(one_, "a");
+    write(two_, "b");
+  }
+  static void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text; }
+
+  const std::filesystem::path folder_ = ::testing::TempDir();
+  const std::string test_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::filesystem::path one_ = folder_ / ("foliot_watch_" + test_ + "_one");
+  const std::filesystem::path two_ = folder_ / ("foliot_watch_" + test_ + "_two");
+  int changes_ = 0;
+};
+
+TEST_F(FileWatchTest, TellsOfAChangeOnceItIsOver) {
+  FileWatch watch({{.files = {one_, two_}, .on_change = [this] { ++changes_; }}});
+  watch.look();
+  EXPECT_EQ(changes_, 0);
+  write(one_, "longer");
+  watch.look();
+  EXPECT_EQ(changes_, 0) << "it may go on";
+  write(two_, "longer");
+  watch.look();
+  EXPECT_EQ(changes_, 0);
+  watch.look();
+  EXPECT_EQ(changes_, 1);
+  watch.look();
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(FileWatchTest, AFileThatComesAndGoesIsAChange) {
+  FileWatch watch({{.files = {one_, two_}, .on_change = [this] { ++changes_; }}});
+  std::filesystem::remove(one_);
+  watch.look();
+  watch.look();
+  EXPECT_EQ(changes_, 1);
+  write(one_, "a");
+  watch.look();
+  watch.look();
+  EXPECT_EQ(changes_, 2);
+}
+
+TEST_F(FileWatchTest, LooksByItself) {
+  std::mutex mutex;
+  std::condition_variable told;
+  FileWatch watch({{.files = {one_}, .on_change = [&] {
+                      std::lock_guard lock(mutex);
+                      ++changes_;
+                      told.notify_all();
+                    }}});
+  ASSERT_TRUE(watch.start(Duration::milliseconds(1)).ok());
+  write(one_, "longer");
+  std::unique_lock lock(mutex);
+  told.wait(lock, [this] { return changes_ > 0; });
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,135 @@
+#include "serving/local_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/units.h"
+#include "platform/memory.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint64_t kIoCacheBytesMin = uint64_t{64} << 20;
+constexpr uint64_t kWorkspaceBytesMin = uint64_t{64} << 20;
+constexpr uint64_t kPageCacheBytesMin = uint64_t{256} << 20;
+// Of the largest model's inputs and outputs, so many fit in the io cache at once.
+constexpr uint64_t kBatchesInFlight = 4;
+
+// The weights of a model that is not compiled yet, as a share of its files: packed for the
+// CPU's vectors they are somewhat larger.
+constexpr uint64_t kPackedNumerator = 5, kPackedDenominator = 4;
+
+// Of one batch, the largest.
+uint64_t io_bytes_of(const Program& program) {
+  return program.input_bytes() + program.output_bytes() + 2 * kTensorAlignment;
+}
+
+// What the options leave open follows from the models.
+DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
+                         const std::vector<uint64_t>& uncompiled) {
+  uint64_t pages = 0;
+  uint64_t io_bytes = 0;
+  uint64_t workspace_bytes = 0;
+  for (const CompiledModel& model : models) {
+    const Program& program = *model.package.program;
+    pages += program.pages(options.page_bytes);
+    io_bytes = std::max(io_bytes, io_bytes_of(program));
+    workspace_bytes = std::max(workspace_bytes, program.workspace_bytes());
+  }
+  for (const uint64_t files_bytes : uncompiled) {
+    pages += files_bytes / kPackedDenominator * kPackedNumerator / options.page_bytes + 1;
+  }
+  const uint64_t wanted = std::max(pages * options.page_bytes, kPageCacheBytesMin);
+  const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, total_memory_bytes() / 2));
+  return {.page_bytes = options.page_bytes,
+          .page_count = static_cast<uint32_t>(page_cache / options.page_bytes),
+          .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_bytes * kBatchesInFlight, kIoCacheBytesMin)),
+          .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kWorkspaceBytesMin))};
+}
+
+// Better than to be killed while the memory is touched. What else the process needs
+// is in use by now.
+Status check_available(const DeviceMemory& memory) {
+  const uint64_t page_cache = memory.page_count * memory.page_bytes;
+  const uint64_t needed = page_cache + memory.io_cache_bytes + memory.workspace_bytes;
+  const std::optional<uint64_t> available = available_memory_bytes();
+  if (!available || needed <= *available) return {};
+  return Status::resource_exhausted(
+      fmt::format("page cache ({}), io cache ({}) and workspace ({}) need {}, and only {} of memory are available; "
+                  "choose a smaller --page-cache, or free memory",
+                  format_bytes(page_cache), format_bytes(memory.io_cache_bytes), format_bytes(memory.workspace_bytes),
+                  format_bytes(needed), format_bytes(*available)));
+}
+
+Status too_small(std::string_view need, uint64_t needed, std::string_view what, uint64_t bytes, std::string_view flag) {
+  return Status::resource_exhausted(fmt::format("{} {}, more than the {} of {}; raise {}", need, format_bytes(needed),
+                                                what, format_bytes(bytes), flag));
+}
+
+}  // namespace
+
+Status LocalWorkerOptions::check() const {
+  if (page_bytes > 0 && page_bytes % 4096 == 0) return Status();
+  return Status::invalid_argument("--page-size must be a multiple of 4KiB");
+}
+
+LocalWorker::LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
+                         const std::vector<uint64_t>& uncompiled)
+    : options_(options), memory_(plan_memory(options, models, uncompiled)), grown_(memory_) {}
+
+Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
+  FOLIOT_RETURN_IF_ERROR(check_available(memory_));
+  const bool can_grow = !options_.io_cache_bytes || !options_.workspace_bytes;
+  device_ = make_cpu_device({.threads = options_.threads, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
+  FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
+  engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
+  worker_ = std::make_unique<Worker>(WorkerOptions{.page_count = memory_.page_count,
+                                                   .io_cache_bytes = memory_.io_cache_bytes,
+                                                   .models_max = options_.models_max,
+                                                   .loads_in_flight_max = options_.loads_in_flight_max,
+                                                   .infers_in_flight_max = options_.infers_in_flight_max},
+                                     *engine_, outcomes,
+                                     WorkerWakers{executors_[0], executors_[1], executors_[2], executors_[3]});
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    FOLIOT_RETURN_IF_ERROR(executors_[i].start(*worker_->executors()[i]));
+  }
+  return Status();
+}
+
+Status LocalWorker::make_room(const Program& program) {
+  const uint64_t io_bytes = io_bytes_of(program);
+  if (options_.io_cache_bytes && io_bytes > *options_.io_cache_bytes) {
+    return too_small("its largest batch's inputs and outputs need", io_bytes, "io cache", *options_.io_cache_bytes,
+                     "--io-cache");
+  }
+  if (options_.workspace_bytes && program.workspace_bytes() > *options_.workspace_bytes) {
+    return too_small("its intermediates need", program.workspace_bytes(), "workspace", *options_.workspace_bytes,
+                     "--workspace");
+  }
+  DeviceMemory wanted = grown_;
+  if (!options_.io_cache_bytes) wanted.io_cache_bytes = std::max(grown_.io_cache_bytes, io_bytes * kBatchesInFlight);
+  if (!options_.workspace_bytes) {
+    wanted.workspace_bytes = std::max(grown_.workspace_bytes, program.workspace_bytes());
+  }
+  if (wanted.io_cache_bytes == grown_.io_cache_bytes && wanted.workspace_bytes == grown_.workspace_bytes) return {};
+  FOLIOT_RETURN_IF_ERROR(check_available({.page_bytes = 0,
+                                          .page_count = 0,
+                                          .io_cache_bytes = wanted.io_cache_bytes - grown_.io_cache_bytes,
+                                          .workspace_bytes = wanted.workspace_bytes - grown_.workspace_bytes}));
+  FOLIOT_RETURN_IF_ERROR(device_->grow(wanted.io_cache_bytes, wanted.workspace_bytes));
+  worker_->grow_io_cache(wanted.io_cache_bytes);
+  grown_ = wanted;
+  return Status();
+}
+
+IoCacheBytes LocalWorker::io_cache() const {
+  return {.used = worker_->input().io_bytes_used(), .all = worker_->input().io_bytes()};
+}
+
+void LocalWorker::stop() {
+  for (ExecutorThread& executor : executors_) executor.stop();
+}
+
+}  // namespace foliot

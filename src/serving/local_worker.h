@@ -1,0 +1,85 @@
+// LocalWorker: a worker on this machine's processors: device, executors and the
+// threads that drive them. Whoever has it brings payloads and takes outcomes.
+#ifndef FOLIOT_SERVING_LOCAL_WORKER_H_
+#define FOLIOT_SERVING_LOCAL_WORKER_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "core/payload.h"
+#include "core/ports.h"
+#include "device/cpu/cpu_device.h"
+#include "metrics/worker_metrics.h"
+#include "serving/compiled_model.h"
+#include "serving/executor_thread.h"
+#include "worker/device_engine.h"
+#include "worker/worker.h"
+
+namespace foliot {
+
+struct LocalWorkerOptions {
+  uint32_t threads = 1;  // of one EXEC
+  uint64_t page_bytes = uint64_t{16} << 20;
+  std::optional<uint64_t> page_cache_bytes;  // nullopt: all models, up to half of the memory
+  std::optional<uint64_t> io_cache_bytes;    // nullopt: as the models need
+  std::optional<uint64_t> workspace_bytes;   // nullopt: as the models need
+  uint32_t models_max = 16384;
+  uint32_t loads_in_flight_max = 128;
+  uint32_t infers_in_flight_max = 64;
+
+  // Errors: kInvalidArgument naming the flag.
+  Status check() const;
+};
+
+// What to say where LocalWorker::memory_locked() is false.
+inline constexpr std::string_view kMemoryNotLocked =
+    "memory could not be locked: raise the limit (ulimit -l unlimited), or tail latency may suffer";
+
+// Threading: start() and stop() belong to the owner; worker() and engine() are as
+// their classes say.
+class LocalWorker {
+ public:
+  // Where the options leave it open, memory() is what these models need, and a page cache
+  // that will hold the models that are `uncompiled`, as far as their files' sizes tell.
+  LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
+              const std::vector<uint64_t>& uncompiled = {});
+  ~LocalWorker() { stop(); }
+
+  // As it was taken at the start.
+  const DeviceMemory& memory() const { return memory_; }
+
+  // Takes all memory and starts the executors; both references outlive the worker.
+  // Errors: kResourceExhausted if less memory is available than it takes; the device's.
+  Status start(PayloadStore& payloads, OutcomeSink& outcomes);
+  // Each executor ends after the piece of work under way; what waits is left.
+  void stop();
+
+  // After start():
+  Worker& worker() { return *worker_; }
+  DeviceEngine& engine() { return *engine_; }
+  bool memory_locked() const { return device_->memory_locked(); }
+  IoCacheBytes io_cache() const;  // any thread
+  // Before a model is added: makes io cache and workspace large enough for it, where the
+  // options leave them open. Belongs to the thread that adds models. Errors:
+  // kResourceExhausted naming what is too small and the flag that makes it larger.
+  Status make_room(const Program& program);
+
+ private:
+  const LocalWorkerOptions options_;
+  const DeviceMemory memory_;
+  DeviceMemory grown_;  // what it is now
+  // In the order in which they are made; each uses those before it.
+  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<DeviceEngine> engine_;
+  std::array<ExecutorThread, 4> executors_;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_LOCAL_WORKER_H_

@@ -1,0 +1,149 @@
+#include "serving/model_host.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace foliot {
+ModelHost::ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max)
+    : parts_(parts), page_bytes_(page_bytes), page_count_(page_count), models_max_(models_max) {}
+
+Status ModelHost::add(const ModelFolder& folder, const Package& package) {
+  if (serves(folder, package)) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(const ModelId id, take_id());
+  return start({folder, package}, id).with_context(fmt::format("model '{}'", folder.name));
+}
+
+bool ModelHost::serves(const ModelFolder& folder, const Package& package) {
+  std::lock_guard lock(mutex_);
+  const auto found = served_.find(folder.name);
+  if (found == served_.end() || found->second.program.lock() != package.program) return false;
+  const auto info = found->second.lease.lock();
+  return info != nullptr && info->version == folder.version && info->default_slo == folder.config.default_slo &&
+         info->weight == folder.config.weight;
+}
+
+Result<ModelId> ModelHost::take_id() {
+  std::lock_guard lock(mutex_);
+  if (!free_ids_.empty()) {
+    const ModelId id = free_ids_.back();
+    free_ids_.pop_back();
+    return id;
+  }
+  if (next_id_ == models_max_) {
+    return too_many_models(models_max_);
+  }
+  return ModelId(next_id_++);
+}
+
+void ModelHost::give_back(ModelId id) {
+  std::lock_guard lock(mutex_);
+  free_ids_.push_back(id);
+}
+
+bool ModelHost::has(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  return served_.contains(name);
+}
+
+Status ModelHost::start(const CompiledModel& model, ModelId id) {
+  const auto info = std::make_shared<const ModelInfo>(model.info(id, page_bytes_));
+  const size_t all = info->batch_sizes.size();
+  const size_t needed = has(info->name) || !parts_.planner.takes_parts() ? all : 1;
+  if (Status status = prepare(*info, model.package, needed); !status.ok()) {
+    parts_.engine.remove_model(id);
+    give_back(id);
+    return status;
+  }
+  serve(info, model.package, needed);
+  for (size_t next = needed; next < all; ++next) {
+    if (Status status = parts_.engine.prepare(id, next); !status.ok()) {
+      const Status removed = remove(info->name, {});
+      FOLIOT_CHECK(removed.ok());
+      return status;
+    }
+    parts_.planner.extend_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, next + 1)));
+  }
+  return Status();
+}
+
+Status ModelHost::prepare(const ModelInfo& info, const Package& package, size_t ready) {
+  FOLIOT_RETURN_IF_ERROR(check_fits(info, page_bytes_, page_count_));
+  FOLIOT_RETURN_IF_ERROR(parts_.planner.check(info));
+  if (parts_.make_room) FOLIOT_RETURN_IF_ERROR(parts_.make_room(*package.program));
+  FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(info.id, package));
+  for (size_t i = 0; i < ready; ++i) FOLIOT_RETURN_IF_ERROR(parts_.engine.prepare(info.id, i));
+  return Status();
+}
+
+void ModelHost::serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready) {
+  parts_.worker.add_model(worker_model(info->id, *package.program, page_bytes_));
+  parts_.planner.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
+  const std::shared_ptr<const ModelInfo> lease(info.get(), [info](const ModelInfo*) {});
+  parts_.catalog.put({info->name, info->version, ModelState::kReady, {}, lease});
+  const Served served{info->id, lease, package.program};
+  std::lock_guard lock(mutex_);
+  const auto [place, is_new] = served_.try_emplace(info->name, served);
+  if (!is_new) leave(std::exchange(place->second, served), {});
+}
+
+Status ModelHost::remove(const std::string& name, Gone gone) {
+  std::lock_guard lock(mutex_);
+  const auto found = served_.find(name);
+  if (found == served_.end()) return Status::not_found(fmt::format("there is no model '{}'", name));
+  parts_.catalog.put({.name = name,
+                      .version = parts_.catalog.find(name)->version,
+                      .state = ModelState::kUnloading,
+                      .reason = {},
+                      .info = nullptr,
+                      .wanted = false});
+  leave(found->second, std::move(gone));
+  served_.erase(found);
+  return Status();
+}
+
+void ModelHost::leave(Served served, Gone gone) {
+  Leaving& leaving = leaving_.emplace_back();
+  leaving.served = std::move(served);
+  leaving.gone = std::move(gone);
+}
+
+bool ModelHost::left(Leaving& leaving) {
+  if (!leaving.served.lease.expired()) return false;
+  if (!std::exchange(leaving.asked, true)) {
+    parts_.planner.remove_model(leaving.served.id, [&leaving] { leaving.forgotten = true; });
+  }
+  return leaving.forgotten;
+}
+
+bool ModelHost::sweep() {
+  std::list<Leaving> gone;
+  bool more = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto next = leaving_.begin(); next != leaving_.end();) {
+      const auto leaving = next++;
+      if (left(*leaving)) gone.splice(gone.end(), leaving_, leaving);
+    }
+    more = !leaving_.empty();
+  }
+  for (const Leaving& leaving : gone) {
+    parts_.worker.remove_model(leaving.served.id);
+    parts_.engine.remove_model(leaving.served.id);
+    if (leaving.gone) leaving.gone(Status());
+  }
+  std::lock_guard lock(mutex_);
+  for (const Leaving& leaving : gone) free_ids_.push_back(leaving.served.id);
+  return more;
+}
+
+void ModelHost::abandon() {
+  std::lock_guard lock(mutex_);
+  for (Leaving& leaving : leaving_) {
+    if (Gone gone = std::exchange(leaving.gone, {})) gone(Status::unavailable("the server is shutting down"));
+  }
+}
+
+}  // namespace foliot

@@ -1,0 +1,105 @@
+// ModelHost: brings models into service and out of it: preloads on the worker,
+// tells the controller, and shows them in the catalog, in this order, and the
+// other way round.
+//
+// A model is served as soon as its smallest batch size is ready, if the controller takes
+// it in parts. The others are made meanwhile, in ascending order, and the controller
+// hears of each when it is ready, so it never plans one that is not.
+//
+// A model that leaves is first taken out of the catalog. Requests that came
+// before are still served; when the last of them is answered it leaves the
+// controller, and then the worker. Nothing is refused because of an update.
+#ifndef FOLIOT_SERVING_MODEL_HOST_H_
+#define FOLIOT_SERVING_MODEL_HOST_H_
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/catalog.h"
+#include "core/model_sink.h"
+#include "repository/model_folder.h"
+#include "repository/package_store.h"
+#include "serving/compiled_model.h"
+#include "worker/device_engine.h"
+#include "worker/worker.h"
+
+namespace foliot {
+
+// Threading: any; add() and remove() of one model at a time.
+class ModelHost {
+ public:
+  struct Parts {
+    Catalog& catalog;
+    DeviceEngine& engine;
+    Worker& worker;
+    ModelSink& planner;
+    // Makes the worker's memory large enough for a program, before it is added.
+    std::function<Status(const Program&)> make_room{};
+  };
+  // All references outlive the host.
+  ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
+
+  // Serves this model from now on; returns when all of its batch sizes are ready. An
+  // earlier one of that name then leaves, and serves until then: who takes its place
+  // can do all that it could. Does nothing if that is the very same. Errors, which name
+  // the batch size if one could not be made ready, leave the earlier one in place, or
+  // none.
+  Status add(const ModelFolder& folder, const Package& package);
+  using Gone = std::function<void(const Status&)>;
+  // Stops serving it. `gone` is called by sweep() when nothing of it is left.
+  // Errors: kNotFound, and `gone` is dropped.
+  Status remove(const std::string& name, Gone gone);
+
+  // Takes those that leave as far as they can go. True if any are left: call
+  // again soon.
+  bool sweep();
+  // Tells those that wait for a model to leave that they wait no longer.
+  void abandon();
+
+ private:
+  // What the front end holds is a lease: when it expires, no request for the
+  // model is on its way or under way.
+  struct Served {
+    ModelId id;
+    std::weak_ptr<const ModelInfo> lease;
+    std::weak_ptr<const Program> program;
+  };
+  struct Leaving {
+    Served served;
+    Gone gone;
+    bool asked = false;  // the controller, to forget it
+    std::atomic<bool> forgotten{false};
+  };
+
+  bool serves(const ModelFolder& folder, const Package& package);
+  Result<ModelId> take_id();
+  void give_back(ModelId id);
+  bool has(const std::string& name);
+  Status start(const CompiledModel& model, ModelId id);
+  // Makes the `ready` smallest batch sizes ready.
+  Status prepare(const ModelInfo& info, const Package& package, size_t ready);
+  void serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready);
+  void leave(Served served, Gone gone);
+  bool left(Leaving& leaving);
+
+  Parts parts_;
+  uint64_t page_bytes_;
+  uint32_t page_count_;
+  uint32_t models_max_;
+
+  std::mutex mutex_;  // guards all that follows
+  std::map<std::string, Served> served_;
+  std::list<Leaving> leaving_;
+  std::vector<ModelId> free_ids_;
+  uint32_t next_id_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_MODEL_HOST_H_

@@ -1,0 +1,227 @@
+#include "serving/server.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "cluster/relay.h"
+#include "core/catalog.h"
+#include "device/cpu/cpu_device.h"
+#include "metrics/controller_metrics.h"
+#include "metrics/worker_metrics.h"
+#include "platform/clock.h"
+#include "policies/registry.h"
+#include "repository/model_folder.h"
+#include "repository/package_store.h"
+#include "serving/compiled_model.h"
+#include "serving/controller_loop.h"
+#include "serving/local_worker.h"
+#include "serving/model_host.h"
+#include "serving/model_startup.h"
+#include "serving/repository_service.h"
+#include "trace/background_writer.h"
+#include "trace/recorder.h"
+
+namespace foliot {
+namespace {
+
+Status stopped() { return Status::unavailable("stopped while starting"); }
+
+}  // namespace
+
+class Server::Parts {
+ public:
+  explicit Parts(const ServerOptions& options)
+      : options_(options),
+        compiler_(options.compile_command, options.compile_limits),
+        packages_(options.cache.empty() ? options.repository / ".foliot" : options.cache, options.weights_tier,
+                  device_fingerprint(),
+                  [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
+                    return compiler_.compile(
+                        {.model = model,
+                         .options = compile_options,
+                         .threads = options_.worker.threads,
+                         .share = options_.compile_in_background && catalog_.ready() ? CpuShare::kLeftover
+                                                                                     : CpuShare::kWhole},
+                        output, watch);
+                  }),
+        repository_({options.repository, options.model_defaults, options.watch_interval, options.on_failure}) {}
+
+  Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
+  void stop();
+  Frontend& frontend() { return *frontend_; }
+  std::string description() const;
+
+ private:
+  std::string device_fingerprint() const {
+    const auto device = make_cpu_device({.threads = options_.worker.threads});
+    return device->kind() + " " + device->fingerprint();
+  }
+  Status open_ports();
+  void watch_controller();
+  Status serve_models(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
+                      const std::function<bool()>& cancelled);
+  Status start_worker(const ModelStartup& models, StartupReporter& reporter);
+  std::string where() const;
+  void wait_until_answered();
+
+  const ServerOptions options_;
+  Catalog catalog_;
+  CompileProcess compiler_;
+  PackageStore packages_;
+  RepositoryService repository_;
+  StartupProgress models_;
+  bool stopped_ = false;
+
+  // In the order in which they are made; each uses those before it.
+  ActionRelay actions_;
+  CompletionRelay completions_;
+  ControllerMetrics controller_metrics_;
+  WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<ControllerLoop> controller_;
+  std::unique_ptr<Frontend> frontend_;
+  std::unique_ptr<LocalWorker> worker_;
+  std::unique_ptr<ModelHost> host_;
+};
+
+Status Server::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
+  FOLIOT_RETURN_IF_ERROR(options_.worker.check());
+  FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
+  FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
+  FOLIOT_RETURN_IF_ERROR(open_ports());
+  reporter.on_listening(where());
+  FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(options_.repository, options_.model_defaults));
+  FOLIOT_RETURN_IF_ERROR(serve_models(folders, reporter, cancelled));
+  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_, folders));
+  catalog_.set_ready();
+  return Status();
+}
+
+Status Server::Parts::serve_models(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
+                                   const std::function<bool()>& cancelled) {
+  ModelStartup models({catalog_, packages_, reporter, cancelled});
+  models.find(folders);
+  if (cancelled()) return stopped();
+  FOLIOT_RETURN_IF_ERROR(start_worker(models, reporter));
+  models.serve_compiled(*host_);
+  models.serve_others(*host_);
+  if (cancelled()) return stopped();
+  for (const std::string& what : compiler_.unconfined()) {
+    reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
+  }
+  models_ = models.progress();
+  return Status();
+}
+
+// First of all, however many models there are: a port in use is known at once, and
+// liveness can be seen while models are looked for and compiled.
+Status Server::Parts::open_ports() {
+  FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(options_.scheduler));
+  controller_ = std::make_unique<ControllerLoop>(options_.controller, policy.make, actions_, completions_,
+                                                 options_.frontend.requests_in_flight_max);
+  frontend_ = make_frontend(options_.frontend, catalog_, *controller_, repository_, monotonic_now);
+  completions_.set_target(*frontend_);
+  controller_->controller().add_observer(*frontend_);
+  watch_controller();
+  if (!options_.log.folder.empty()) {
+    LogOptions log = options_.log;
+    log.origin = monotonic_now();
+    FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
+    recorder_ = std::make_unique<Recorder>(std::move(writer));
+    controller_->controller().add_observer(*recorder_);
+    controller_->set_label_sink(*recorder_);
+  }
+  return frontend_->start();
+}
+
+void Server::Parts::watch_controller() {
+  Controller& controller = controller_->controller();
+  controller.add_observer(controller_metrics_);
+  controller.add_observer(worker_metrics_);
+  controller_->set_turn_watch([this, &controller](Duration decision) {
+    controller_metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
+  });
+  frontend_->add_metrics(controller_metrics_);
+  frontend_->add_metrics(worker_metrics_);
+}
+
+Status Server::Parts::start_worker(const ModelStartup& models, StartupReporter& reporter) {
+  LocalWorkerOptions worker = options_.worker;
+  worker.loads_in_flight_max = 2 * options_.controller.loads_outstanding_max;
+  worker.infers_in_flight_max = 2 * options_.controller.infers_outstanding_max;
+  worker_ = std::make_unique<LocalWorker>(worker, models.compiled(), models.uncompiled_bytes());
+  const DeviceMemory& memory = worker_->memory();
+  FOLIOT_RETURN_IF_ERROR(worker_->start(*frontend_, *controller_));
+  if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
+  worker_metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
+  actions_.set_target(worker_->worker());
+  host_ = std::make_unique<ModelHost>(
+      ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *controller_,
+                       [this](const Program& program) { return worker_->make_room(program); }},
+      memory.page_bytes, memory.page_count, options_.worker.models_max);
+  controller_->controller().add_device(memory.page_count, monotonic_now());
+  return controller_->start();
+}
+
+// Against the flow of data: first nothing comes in, then nothing is under way,
+// then nobody is left.
+void Server::Parts::stop() {
+  if (std::exchange(stopped_, true)) return;
+  repository_.stop();
+  if (frontend_ == nullptr) return;
+  frontend_->drain();
+  wait_until_answered();
+  frontend_->stop();
+  if (worker_ != nullptr) worker_->stop();
+  controller_->stop();
+}
+
+void Server::Parts::wait_until_answered() {
+  if (host_ == nullptr) return;  // nothing was ever served
+  const TimePoint give_up = monotonic_now() + options_.drain_timeout;
+  while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  controller_->drain();
+  while (frontend_->in_flight() > 0 && monotonic_now() < give_up + Duration::seconds(5)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::string Server::Parts::where() const {
+  return fmt::format("http {}:{}, grpc :{}, metrics :{}/metrics", options_.frontend.address, frontend_->http_port(),
+                     frontend_->grpc_port(), frontend_->metrics_port());
+}
+
+std::string Server::Parts::description() const {
+  const DeviceMemory& memory = worker_->memory();
+  const std::string place = fmt::format("on {}; page cache {}, scheduler {}", where(),
+                                        format_bytes(memory.page_count * memory.page_bytes), options_.scheduler);
+  const bool strict = options_.frontend.strict_readiness;
+  if (!catalog_.can_serve(strict)) {
+    return fmt::format("not ready: {} of {} models can be served{} {}", models_.served, models_.total,
+                       strict ? ", and --strict-readiness asks for all," : "", place);
+  }
+  const std::string of = models_.broken > 0 ? fmt::format(" of {}", models_.total) : "";
+  return fmt::format("ready: {}{} model{} {}", models_.served, of, models_.total == 1 ? "" : "s", place);
+}
+
+Server::Server(const ServerOptions& options) : parts_(std::make_unique<Parts>(options)) {}
+Server::~Server() { stop(); }
+
+Status Server::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
+  return parts_->start(reporter, cancelled);
+}
+
+void Server::stop() { parts_->stop(); }
+
+Frontend& Server::frontend() { return parts_->frontend(); }
+
+std::string Server::description() const { return parts_->description(); }
+
+}  // namespace foliot

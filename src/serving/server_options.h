@@ -1,0 +1,45 @@
+// ServerOptions: all that `foliot serve` can be told.
+#ifndef FOLIOT_SERVING_SERVER_OPTIONS_H_
+#define FOLIOT_SERVING_SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "controller/controller.h"
+#include "frontend/frontend.h"
+#include "program/package.h"
+#include "repository/compile_process.h"
+#include "repository/model_config.h"
+#include "serving/local_worker.h"
+#include "trace/log_writer.h"
+
+namespace foliot {
+
+struct ServerOptions {
+  std::filesystem::path repository;
+  std::filesystem::path cache;  // empty: <repository>/.foliot
+  FrontendOptions frontend;
+  ControllerOptions controller;
+  std::string scheduler = "foliot";
+  ModelConfig model_defaults;
+  std::vector<std::string>
+      compile_command;  // starts the process that compiles one model (repository/compile_process.h)
+  CompileLimits compile_limits;
+  bool compile_in_background = true;       // where nothing else wants the CPU, once models are served
+  std::optional<Duration> watch_interval;  // how often to look for changes of the repository; nullopt: never
+  WeightsTier weights_tier = WeightsTier::kMemory;
+  LocalWorkerOptions worker;  // its actions in flight follow from `controller`
+  LogOptions log;             // no folder: none is kept; its origin is the start of the server
+  Duration drain_timeout = Duration::seconds(30);
+  // Told of models that the watch saw and that cannot be served, from a thread of its own.
+  std::function<void(const std::string&)> on_failure = [](const std::string&) {};
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_SERVER_OPTIONS_H_

@@ -1,0 +1,37 @@
+// StartupReporter: told what a server or a worker does while it starts.
+#ifndef FOLIOT_SERVING_STARTUP_REPORTER_H_
+#define FOLIOT_SERVING_STARTUP_REPORTER_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace foliot {
+
+// Of the models of a repository.
+struct StartupProgress {
+  size_t served = 0;
+  size_t broken = 0;  // cannot be served
+  size_t total = 0;
+  bool complete() const { return served + broken == total; }
+};
+
+class StartupReporter {
+ public:
+  virtual ~StartupReporter() = default;
+  // Ports are open; `where` says which.
+  virtual void on_listening(std::string_view /*where*/) {}
+  // `share`: in [0, 1].
+  virtual void on_compiling(std::string_view model, std::string_view step, double share) = 0;
+  // It is served, or why not.
+  virtual void on_model(std::string_view model, const Status& status) = 0;
+  // After each model.
+  virtual void on_progress(const StartupProgress& progress) = 0;
+  virtual void on_note(std::string_view note) = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_STARTUP_REPORTER_H_

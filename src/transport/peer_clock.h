@@ -1,0 +1,46 @@
+// PeerClock: keeps the host's clock known on a guest's connection: a few pings at
+// the beginning, then one every 50 ms, by which the host also knows that the guest
+// is there. A host that does not answer one for kSilenceMax is given up.
+//
+// Threading: belongs to its connection's thread.
+#ifndef FOLIOT_TRANSPORT_PEER_CLOCK_H_
+#define FOLIOT_TRANSPORT_PEER_CLOCK_H_
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "transport/clock_offset.h"
+#include "transport/connection.h"
+
+namespace foliot {
+
+class PeerClock {
+ public:
+  static constexpr Duration kSilenceMax = Duration::seconds(2);
+
+  explicit PeerClock(Connection& connection) : connection_(connection) {}
+
+  void start(TimePoint now) { ping(now); }
+  // Errors: the pong answers no ping of ours.
+  Status on_pong(const Pong& pong, TimePoint now);
+  // To be called when next_keep() has come, at the latest: pings, or hangs up.
+  void keep(TimePoint now);
+  TimePoint next_keep() const { return std::min(next_ping_, ping_sent_ + kSilenceMax); }
+
+  // Enough pings have come back for times to be exchanged.
+  bool ready() const { return offset_.samples() >= ClockOffset::kWindow; }
+  const ClockOffset& offset() const { return offset_; }
+
+ private:
+  void ping(TimePoint now);
+
+  Connection& connection_;
+  ClockOffset offset_;
+  TimePoint next_ping_ = TimePoint::infinite_future();
+  TimePoint ping_sent_ = TimePoint::infinite_future();  // infinite: none is under way
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_TRANSPORT_PEER_CLOCK_H_

@@ -1,0 +1,62 @@
+#include "transport/peer_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace foliot {
+namespace {
+
+class Nobody : public ConnectionHandler, public ConnectionDriver {
+ public:
+  Result<std::unique_ptr<Session>> on_open(Connection&, Role, TimePoint) override {
+    return Status::unavailable("nobody");
+  }
+  void on_no_greeting(const std::string&, const Status&) override {}
+  void on_unsent(Connection&) override {}
+};
+
+TimePoint at_us(int64_t us) { return TimePoint() + Duration::microseconds(us); }
+
+TEST(PeerClockTest, PingsUntilItKnowsAndThenNowAndThen) {
+  Nobody nobody;
+  Connection connection({}, "peer", nobody, nobody);
+  connection.sent(connection.unsent_bytes());
+  PeerClock clock(connection);
+  clock.start(at_us(0));
+  for (uint32_t i = 0; i < ClockOffset::kWindow; ++i) {
+    EXPECT_FALSE(clock.ready());
+    EXPECT_GT(connection.unsent_bytes(), 0u);
+    connection.sent(connection.unsent_bytes());
+    ASSERT_TRUE(clock.on_pong({at_us(i * 10), at_us(i * 10 + 1005)}, at_us((i + 1) * 10)).ok());
+  }
+  EXPECT_TRUE(clock.ready());
+  EXPECT_EQ(clock.offset().offset(), Duration::milliseconds(1));
+  EXPECT_EQ(connection.unsent_bytes(), 0u);
+  clock.keep(clock.next_keep() - Duration::nanoseconds(1));
+  EXPECT_EQ(connection.unsent_bytes(), 0u);
+  clock.keep(clock.next_keep());
+  EXPECT_GT(connection.unsent_bytes(), 0u);
+}
+
+TEST(PeerClockTest, HangsUpOnAHostThatHasGoneSilent) {
+  Nobody nobody;
+  Connection connection({}, "peer", nobody, nobody);
+  PeerClock clock(connection);
+  clock.start(at_us(0));
+  EXPECT_EQ(clock.next_keep(), TimePoint() + PeerClock::kSilenceMax);
+  clock.keep(clock.next_keep() - Duration::nanoseconds(1));
+  EXPECT_TRUE(connection.check().ok());
+  clock.keep(clock.next_keep());
+  EXPECT_NE(connection.check().message().find("has not answered for 2 s"), std::string::npos);
+}
+
+TEST(PeerClockTest, RefusesAnAnswerToNothing) {
+  Nobody nobody;
+  Connection connection({}, "peer", nobody, nobody);
+  PeerClock clock(connection);
+  EXPECT_FALSE(clock.on_pong({at_us(0), at_us(0)}, at_us(1)).ok());
+  clock.start(at_us(5));
+  EXPECT_FALSE(clock.on_pong({at_us(4), at_us(0)}, at_us(6)).ok());
+}
+
+}  // namespace
+}  // namespace foliot
