@@ -37,10 +37,10 @@ ROOMS = {
     "repository": ["compiler", "program", "device", "core", "platform", "process", "config"],
     "workload": ["core", "config"],
     "client": ["workload", "core", "platform"],
-    "sim": ["controller", "worker", "workload", "program", "device", "core"],
+    "sim": ["cluster", "controller", "worker", "transport", "workload", "program", "device", "core", "logging"],
     "emulation": ["sim", "workload", "worker", "program", "device", "core", "transport"],
     "experiments": ["policies", "sim", "workload", "platform", "controller", "core"],
-    "cluster": ["controller", "worker", "frontend", "transport", "logging", "platform", "core"],
+    "cluster": ["controller", "worker", "transport", "logging", "platform", "core"],
     "serving": ["cluster", "controller", "policies", "worker", "program", "device", "device/cpu", "frontend", "metrics",
                 "trace", "repository", "process", "logging", "platform", "core"],
     "app": ["*"],
@@ -77,7 +77,7 @@ LIBRARIES = {
 
 # State machines take time as an argument, run on the caller's thread and draw
 # from the Random passed to them.
-STATE_MACHINES = ["core", "controller", "policies", "policies/*", "worker"]
+STATE_MACHINES = ["core", "controller", "policies", "policies/*", "worker", "cluster"]
 FORBIDDEN = re.compile(
     r"\b(steady|system|high_resolution)_clock\b|\bclock_gettime\b|\bgettimeofday\b|\bsleep_(for|until)\b"
     r"|\bu?sleep\(|\bnanosleep\b|\bstd::j?thread\b|\bstd::async\b|\brandom_device\b|\bmt19937\b|\bs?rand\("

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -18,12 +17,6 @@ constexpr uint32_t kDevicesPerWorkerMax = 64;
 constexpr uint32_t kDevicesMax = 4096;
 // Of so many turns one is also measured in processor time, which costs two system calls.
 constexpr uint64_t kProcessorTimeEvery = 5;
-
-Duration thread_processor_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
-}
 
 Quantiles quantiles(const Histogram& histogram) {
   return {histogram.quantile(0.5), histogram.quantile(0.99), histogram.quantile(0.999), histogram.max()};
@@ -198,6 +191,11 @@ ControllerService::ControllerService(const ControllerOptions& options, const Con
 
 ControllerService::~ControllerService() = default;
 
+void ControllerService::set_processor_time(ProcessorTimeFunction processor_time) {
+  processor_time_ = processor_time;
+  counters_.processor_time_before = processor_time_();
+}
+
 Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connection, Role peer, TimePoint /*now*/) {
   switch (peer) {
     case Role::kController: return Status::invalid_argument("it is a controller, as this side");
@@ -226,13 +224,13 @@ void ControllerService::log_gone(const std::string& who, const Connection& conne
 TimePoint ControllerService::on_turn_end(TimePoint now) {
   go_on_changing_models(now);
   const bool sampled = counters_.decisions.count() % kProcessorTimeEvery == 0;
-  const Duration processor_time_before = sampled ? thread_processor_time() : Duration();
+  const Duration processor_time_before = sampled ? processor_time_() : Duration();
   const TimePoint begin = sampled ? clock_() : now;
   const TimePoint wake = controller_.turn(now);
   const Duration decision = clock_() - begin;
   counters_.decisions.record(decision);
   if (turn_watch_) turn_watch_(decision);
-  if (sampled) counters_.decisions_processor.record(thread_processor_time() - processor_time_before);
+  if (sampled) counters_.decisions_processor.record(processor_time_() - processor_time_before);
   let_go_who_is_idle();
   if (drain_asked_.load()) go_on_draining(now);
   return std::min(wake, registry_.next());
@@ -245,7 +243,7 @@ void ControllerService::go_on_draining(TimePoint now) {
 
 Statistics ControllerService::take_statistics(TimePoint now) {
   const Counters counters =
-      std::exchange(counters_, Counters{.since = now, .processor_time_before = thread_processor_time()});
+      std::exchange(counters_, Counters{.since = now, .processor_time_before = processor_time_()});
   return {.elapsed = now - counters.since,
           .devices = static_cast<uint32_t>(
               std::ranges::count_if(devices_, [](const Device& device) { return device.worker != nullptr; })),

@@ -27,12 +27,14 @@
 #include "core/observer.h"
 #include "core/ports.h"
 #include "logging/logger.h"
-#include "transport/link_loop.h"
+#include "transport/link_handler.h"
 
 namespace foliot {
 
 // The loop's clock, where a duration within a turn is measured.
-using ClockFunction = TimePoint (*)();
+using ClockFunction = std::function<TimePoint()>;
+// The processor time of the loop's thread so far.
+using ProcessorTimeFunction = Duration (*)();
 
 class ControllerService : public LinkHandler, private ActionSink, private CompletionSink, private Observer {
  public:
@@ -48,6 +50,8 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   // Before the first event: receives the labels of requests; outlives the service.
   // Without it labels are dropped.
   void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
+  // Before the first event; without it statistics show no processor time.
+  void set_processor_time(ProcessorTimeFunction processor_time);
   // Before the first event: called after each turn, with how long the policy took to decide.
   void set_turn_watch(std::function<void(Duration)> watch) { turn_watch_ = std::move(watch); }
   // What the statistics say of the sockets; outlives the service.
@@ -108,6 +112,7 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   Statistics take_statistics(TimePoint now);
 
   const ClockFunction clock_;
+  ProcessorTimeFunction processor_time_ = [] { return Duration(); };
   const Log log_;
   Controller controller_;
   std::vector<Device> devices_;  // by DeviceId

@@ -158,7 +158,7 @@ FrontendLink::FrontendLink(Catalog& catalog, uint32_t requests_max, Watch watch)
 }
 FrontendLink::~FrontendLink() = default;
 
-void FrontendLink::start(Frontend& frontend, LinkLoop& loop) {
+void FrontendLink::start(RequestOrigin& frontend, LinkControl& loop) {
   frontend_ = &frontend;
   loop_ = &loop;
 }

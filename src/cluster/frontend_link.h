@@ -42,10 +42,10 @@
 #include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/ports.h"
-#include "frontend/frontend.h"
+#include "core/request_origin.h"
 #include "logging/logger.h"
 #include "platform/mpsc_ring.h"
-#include "transport/link_loop.h"
+#include "transport/link_handler.h"
 
 namespace foliot {
 
@@ -64,7 +64,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   ~FrontendLink() override;
 
   // Before the loop runs; both outlive the link.
-  void start(Frontend& frontend, LinkLoop& loop);
+  void start(RequestOrigin& frontend, LinkControl& loop);
 
   void submit(const Request& request) override;
   void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;
@@ -139,8 +139,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
 
   Catalog& catalog_;
   const Watch watch_;
-  Frontend* frontend_ = nullptr;
-  LinkLoop* loop_ = nullptr;
+  RequestOrigin* frontend_ = nullptr;
+  LinkControl* loop_ = nullptr;
   MpscRing<Order> orders_;
 
   ControllerSession* controller_ = nullptr;

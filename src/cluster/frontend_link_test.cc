@@ -16,6 +16,7 @@
 
 #include "cluster/test_peer.h"
 #include "transport/client_ids.h"
+#include "transport/link_loop.h"
 
 namespace foliot {
 namespace {
@@ -41,19 +42,8 @@ ModelInfo model() {
   return model;
 }
 
-class FakeFrontend : public Frontend {
+class FakeFrontend : public RequestOrigin {
  public:
-  void add_metrics(const MetricsSource& /*source*/) override {}
-  Status start() override { return Status(); }
-  void drain() override {}
-  uint64_t in_flight() const override { return 0; }
-  void use_keys(std::shared_ptr<const KeyRing>) override {}
-  Status use_tls(const TlsIdentity&) override { return Status(); }
-  void stop() override {}
-  uint16_t http_port() const override { return 0; }
-  uint16_t grpc_port() const override { return 0; }
-  uint16_t metrics_port() const override { return 0; }
-  std::optional<uint16_t> admin_port() const override { return std::nullopt; }
   std::span<const std::byte> input(PayloadHandle payload, uint32_t) override {
     return std::as_bytes(std::span(&inputs[payload.value()], 1));
   }

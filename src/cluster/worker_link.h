@@ -48,7 +48,7 @@
 #include "logging/logger.h"
 #include "platform/mpsc_ring.h"
 #include "transport/client_ids.h"
-#include "transport/link_loop.h"
+#include "transport/link_handler.h"
 #include "worker/worker.h"
 
 namespace foliot {

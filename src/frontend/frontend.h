@@ -25,9 +25,8 @@
 #include "base/time.h"
 #include "core/call_label.h"
 #include "core/catalog.h"
-#include "core/observer.h"
-#include "core/payload.h"
 #include "core/ports.h"
+#include "core/request_origin.h"
 #include "frontend/tensor_limits.h"
 #include "metrics/metrics_source.h"
 
@@ -59,7 +58,7 @@ struct FrontendOptions {
   std::function<void(const std::string&)> on_unknown_name = [](const std::string&) {};
 };
 
-class Frontend : public CompletionSink, public PayloadStore, public Observer {
+class Frontend : public RequestOrigin {
  public:
   // Before start(): what the metrics show besides the front end's own. It outlives the
   // front end.

@@ -10,4 +10,10 @@ TimePoint monotonic_now() {
   return TimePoint::from_nanoseconds(int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
 }
 
+Duration thread_processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
+}
+
 }  // namespace foliot

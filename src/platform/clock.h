@@ -13,6 +13,9 @@ namespace foliot {
 // Threading: any thread. Makes no system call where the kernel offers a vDSO.
 TimePoint monotonic_now();
 
+// How long the calling thread has run so far. Makes a system call.
+Duration thread_processor_time();
+
 }  // namespace foliot
 
 #endif  // FOLIOT_PLATFORM_CLOCK_H_

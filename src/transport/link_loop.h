@@ -31,21 +31,9 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "transport/connection.h"
+#include "transport/link_handler.h"
 
 namespace foliot {
-
-class LinkHandler : public ConnectionHandler {
- public:
-  // Ends a turn, even one without frames. Returns when the next turn begins at the
-  // latest.
-  virtual TimePoint on_turn_end(TimePoint now) = 0;
-};
-
-// Bytes through all of a loop's sockets since it was made.
-struct LinkTraffic {
-  uint64_t received = 0;
-  uint64_t sent = 0;
-};
 
 struct LinkLoopOptions {
   ConnectionOptions connection;
@@ -61,11 +49,11 @@ struct LinkLoopOptions {
   bool stop_on_signals = false;
 };
 
-class LinkLoop {
+class LinkLoop : public LinkControl {
  public:
   // `host` outlives the loop.
   LinkLoop(const LinkLoopOptions& options, LinkHandler& host);
-  ~LinkLoop();
+  ~LinkLoop() override;
 
   // Addresses are HOST:PORT. Returns the port, which the system chooses where it is
   // 0. Errors: kInvalidArgument, kAlreadyExists if the port is in use.
@@ -74,19 +62,14 @@ class LinkLoop {
   // nobody listens there.
   Status connect(const std::string& address);
 
-  // Connects to this address without blocking, and again whenever that fails or the
-  // connection ends, until release(); Connection::ends().dialed says which it is. The
-  // host hears of every failure by on_no_greeting(). Errors: kInvalidArgument.
-  Status keep(const std::string& address);
-  // No longer; a connection to it ends with this turn.
-  void release(const std::string& address);
+  Status keep(const std::string& address) override;
+  void release(const std::string& address) override;
 
   // Returns after stop(); connections are then closed.
   void run();
   void stop();
-  // Begins a turn soon, if there is none under way. Neither locks nor allocates, and
-  // makes a system call only if nobody else has woken the loop before.
-  void wake();
+  // Makes a system call only if no other call has woken the loop before.
+  void wake() override;
 
   // For connections that begin from now on. REQUIRES: it began with TLS.
   void use_tls(std::shared_ptr<const TlsContext> tls);

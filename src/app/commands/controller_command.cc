@@ -72,6 +72,7 @@ Status run(const ControllerFlags& flags) {
                               flags.observation, flags.listen, [&] { return metrics.text(); }, log));
   ControllerService service(flags.controller, policy.make, monotonic_now,
                             [&](Severity level, const std::string& line) { log.write(level, line); });
+  service.set_processor_time(thread_processor_time);
   observe(service, flags.observation, metrics, observation->recorder());
   FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
   LinkLoop loop({.connection = {.role = Role::kController}, .tls = std::move(tls)}, service);
