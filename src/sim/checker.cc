@@ -75,7 +75,8 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
     for (const BatchRows::Row& row : action.rows) waiting_.emplace(*open_.find(row.request.value()), 0);
     return;
   }
-  FOLIOT_CHECK(outcome.start >= action.earliest && outcome.start <= action.latest && outcome.end >= outcome.start);
+  FOLIOT_CHECK(outcome.start + options_.clock_error >= action.earliest && outcome.end >= outcome.start);
+  FOLIOT_CHECK(outcome.start - options_.clock_error <= action.latest);
   switch (action.type) {
     case ActionType::kLoad:
       set_loaded(device(action.device), action.model, true);

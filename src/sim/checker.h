@@ -21,19 +21,18 @@
 #include "base/flat_map.h"
 #include "base/time.h"
 #include "core/observer.h"
+#include "sim/work_observer.h"
 
 namespace foliot {
-
-// The executors of a device.
-enum class ExecutorKind : uint8_t { kLoad, kInput, kExec, kOutput };
-inline constexpr size_t kExecutorKinds = 4;
 
 struct CheckerOptions {
   uint32_t returns_max = 3;
   Duration load_back_off = Duration::milliseconds(100);  // after the first failure
+  // How far apart the controller's and the workers' clocks may seem to be.
+  Duration clock_error;
 };
 
-class Checker : public Observer {
+class Checker : public Observer, public WorkObserver {
  public:
   explicit Checker(const CheckerOptions& options = {}) : options_(options) {}
 
@@ -45,7 +44,7 @@ class Checker : public Observer {
   void on_device(const DeviceChange& change, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
   // From the executors' drivers.
-  void on_work(ExecutorKind executor, const Action& action, TimePoint start, TimePoint end);
+  void on_work(ExecutorKind executor, const Action& action, TimePoint start, TimePoint end) override;
 
   // At the end of a run: nothing is left open.
   void check_finished() const;

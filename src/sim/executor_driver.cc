@@ -1,5 +1,6 @@
 #include "sim/executor_driver.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace foliot {
@@ -16,16 +17,17 @@ void ExecutorDriver::poll() {
   due_ = paused_;
   if (paused_) return;
   ++wait_;
-  const Executor::Step step = executor_->poll(loop_.now());
+  const TimePoint now = clock_.local(loop_.now());
+  const Executor::Step step = executor_->poll(now);
   if (step.run) {
     running_ = true;
     action_ = step.action;
-    start_ = loop_.now();
+    start_ = now;
     const Duration duration = device_.duration(executor_->name(), *action_, start_);
     status_ = executor_->perform();
-    loop_.at(start_ + duration, [this] { finish(); });
+    loop_.at(loop_.now() + duration, [this] { finish(); });
   } else if (!step.wake.is_infinite()) {
-    loop_.at(step.wake, [this, wait = wait_] {
+    loop_.at(std::max(clock_.instant(step.wake), loop_.now()), [this, wait = wait_] {
       if (wait == wait_) wake();
     });
   }
@@ -41,8 +43,9 @@ void ExecutorDriver::finish() {
   due_ = paused_;
   if (paused_) return;
   running_ = false;
-  checker_.on_work(kind_, *action_, start_, loop_.now());
-  executor_->finish(start_, loop_.now(), status_);
+  const TimePoint now = clock_.local(loop_.now());
+  observer_.on_work(kind_, *action_, start_, now);
+  executor_->finish(start_, now, status_);
   wake();
 }
 

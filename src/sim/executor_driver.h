@@ -5,18 +5,20 @@
 
 #include <cstdint>
 
-#include "sim/checker.h"
+#include "sim/node_clock.h"
 #include "sim/simulated_device.h"
 #include "sim/virtual_loop.h"
+#include "sim/work_observer.h"
 #include "worker/executor.h"
 
 namespace foliot {
 
 class ExecutorDriver : public Waker {
  public:
-  // The checker is told of each piece of work that is over.
-  ExecutorDriver(VirtualLoop& loop, SimulatedDevice& device, Checker& checker, ExecutorKind kind)
-      : loop_(loop), device_(device), checker_(checker), kind_(kind) {}
+  // `observer` sees each piece of work that is over. `clock`: of the worker.
+  ExecutorDriver(VirtualLoop& loop, SimulatedDevice& device, WorkObserver& observer, ExecutorKind kind,
+                 const NodeClock& clock = {})
+      : loop_(loop), device_(device), observer_(observer), kind_(kind), clock_(clock) {}
   // Before the first wake().
   void set_executor(Executor& executor) { executor_ = &executor; }
 
@@ -32,8 +34,9 @@ class ExecutorDriver : public Waker {
 
   VirtualLoop& loop_;
   SimulatedDevice& device_;
-  Checker& checker_;
+  WorkObserver& observer_;
   const ExecutorKind kind_;
+  const NodeClock clock_;
   Executor* executor_ = nullptr;
   bool running_ = false;
   bool poll_scheduled_ = false;

@@ -1,0 +1,78 @@
+#include "sim/cluster_nodes.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace foliot {
+
+void ClusterNode::start() {
+  if (runs_) return;
+  runs_ = true;
+  awake_since_ = world_.loop.now();
+  world_.network.set_up(host_, true);
+  make_process();
+}
+
+void ClusterNode::kill(bool machine_crashes) {
+  if (!runs_) return;
+  links().kill(machine_crashes);
+  end_process();
+  ended();
+}
+
+void ClusterNode::freeze() {
+  if (!runs_ || frozen_) return;
+  frozen_ = true;
+  links().freeze();
+  pause_process(true);
+}
+
+void ClusterNode::resume() {
+  if (!runs_ || !frozen_) return;
+  frozen_ = false;
+  awake_since_ = world_.loop.now();
+  pause_process(false);
+  links().resume();
+}
+
+// ---- The controller ----
+
+struct ControllerNode::Process {
+  Process(ControllerNode& node, VirtualLoop& loop)
+      : checker({.returns_max = node.options_.returns_max,
+                 .load_back_off = node.options_.load_back_off.first,
+                 .clock_error = node.clock_error_}),
+        service(
+            node.options_, node.make_policy_, [&loop, clock = node.clock_] { return clock.local(loop.now()); },
+            [](Severity, const std::string&) {}),
+        links(node.world_.network, node.host_, node.clock_, {.role = Role::kController}, service) {}
+
+  Checker checker;
+  ControllerService service;
+  VirtualLinkLoop links;
+};
+
+ControllerNode::ControllerNode(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
+                               const Controller::PolicyFactory& make_policy, Duration clock_error)
+    : ClusterNode(world, "controller", clock),
+      options_(options),
+      make_policy_(make_policy),
+      clock_error_(clock_error) {}
+ControllerNode::~ControllerNode() = default;
+
+void ControllerNode::make_process() {
+  Process& process = *processes_.emplace_back(std::make_unique<Process>(*this, world_.loop));
+  Controller& controller = process.service.controller();
+  controller.add_observer(process.checker);
+  controller.add_observer(world_.hash);
+  controller.add_observer(world_.checker.add_controller(process.links.process()));
+  process.links.listen(kPort);
+}
+
+void ControllerNode::end_process() {}
+VirtualLinkLoop& ControllerNode::links() { return processes_.back()->links; }
+ControllerService& ControllerNode::service() { return processes_.back()->service; }
+size_t ControllerNode::workers() const { return world_.checker.workers_of(processes_.back()->links.process()); }
+
+}  // namespace foliot

@@ -1,0 +1,222 @@
+// The nodes of a simulated cluster: a controller, workers and front ends, each one process
+// on a host of its own, made of the code that runs in production (cluster/): sessions,
+// registration, model changes and links, over the bytes of a VirtualNetwork.
+//
+// A node outlives its processes: kill() ends one, start() begins another, which knows
+// nothing of the one before, but for what a machine keeps: a worker's folder of models.
+#ifndef FOLIOT_SIM_CLUSTER_NODES_H_
+#define FOLIOT_SIM_CLUSTER_NODES_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "cluster/controller_service.h"
+#include "cluster/frontend_link.h"
+#include "cluster/worker_link.h"
+#include "core/catalog.h"
+#include "core/request_origin.h"
+#include "sim/checker.h"
+#include "sim/cluster_checker.h"
+#include "sim/computing_device.h"
+#include "sim/event_hash.h"
+#include "sim/executor_driver.h"
+#include "sim/node_clock.h"
+#include "sim/virtual_loop.h"
+#include "sim/virtual_network.h"
+#include "worker/worker.h"
+
+namespace foliot {
+
+// What all nodes share; all of it outlives them.
+struct ClusterWorld {
+  VirtualLoop& loop;
+  VirtualNetwork& network;
+  ClusterChecker& checker;
+  EventHash& hash;
+};
+
+// A process's host and clock, and whether it runs.
+class ClusterNode {
+ public:
+  ClusterNode(ClusterWorld& world, const std::string& name, const NodeClock& clock)
+      : world_(world), name_(name), host_(world.network.add_host(name)), clock_(clock) {}
+  virtual ~ClusterNode() = default;
+  ClusterNode(const ClusterNode&) = delete;
+  ClusterNode& operator=(const ClusterNode&) = delete;
+
+  // All of these do nothing where there is nothing to do.
+  void start();
+  void kill(bool machine_crashes);
+  void freeze();
+  void resume();
+
+  const std::string& name() const { return name_; }
+  HostId host() const { return host_; }
+  bool runs() const { return runs_; }
+  // Since it was started or went on; zero while it stands still.
+  Duration awake_for() const { return frozen_ ? Duration() : world_.loop.now() - awake_since_; }
+
+ protected:
+  virtual VirtualLinkLoop& links() = 0;
+  virtual void make_process() = 0;
+  virtual void end_process() = 0;  // it may be called no more, but by the loop
+  virtual void pause_process(bool /*paused*/) {}
+  TimePoint now() const { return clock_.local(world_.loop.now()); }
+  // The process has ended by itself.
+  void ended() { runs_ = frozen_ = false; }
+
+  ClusterWorld& world_;
+  const std::string name_;
+  const HostId host_;
+  const NodeClock clock_;
+
+ private:
+  bool runs_ = false;
+  bool frozen_ = false;
+  TimePoint awake_since_;
+};
+
+// ---- The controller ----
+
+class ControllerNode : public ClusterNode {
+ public:
+  static constexpr uint16_t kPort = 8100;
+  ControllerNode(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
+                 const Controller::PolicyFactory& make_policy, Duration clock_error);
+  ~ControllerNode() override;
+
+  // REQUIRES of the rest: it runs.
+  ControllerService& service();
+  size_t workers() const;
+
+ protected:
+  VirtualLinkLoop& links() override;
+  void make_process() override;
+  void end_process() override;
+
+ private:
+  struct Process;
+  const ControllerOptions options_;
+  const Controller::PolicyFactory make_policy_;
+  const Duration clock_error_;
+  std::vector<std::unique_ptr<Process>> processes_;  // the last one may run
+};
+
+// ---- A worker ----
+
+// A model's version by name; what a folder of models holds.
+using ModelVersions = std::map<std::string, uint64_t>;
+
+struct WorkerNodeOptions {
+  uint32_t page_count = 0;
+  uint32_t models_max = 64;
+  NoiseOptions noise;
+  uint64_t staging_bytes = 64 << 10;
+  // What all versions of each model have in common.
+  std::map<std::string, ModelInfo> models;
+  std::string controller;  // HOST:PORT
+};
+
+class WorkerNode : public ClusterNode {
+ public:
+  static constexpr uint16_t kPort = 8200;
+  WorkerNode(ClusterWorld& world, const std::string& name, const NodeClock& clock, const WorkerNodeOptions& options,
+             uint64_t seed);
+  ~WorkerNode() override;
+
+  // Its folder holds this version of the model from now on; 0: none.
+  void set_model(const std::string& name, uint64_t version);
+  // It finishes what it has, and its process ends.
+  void leave();
+  void set_failing(bool loads, bool execs);
+  void set_slowdown(double factor);
+
+  // REQUIRES of these: it runs.
+  // The models that its pages hold, by content.
+  std::multiset<uint64_t> held() const;
+  // No action is under way.
+  bool idle() const;
+  // It runs what its folder holds, and nothing else.
+  bool settled() const;
+
+ protected:
+  VirtualLinkLoop& links() override;
+  void make_process() override;
+  void end_process() override;
+  void pause_process(bool paused) override;
+
+ private:
+  struct Process;
+  const WorkerNodeOptions options_;
+  Random random_;
+  ModelVersions folder_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+// ---- A front end ----
+
+struct FrontendNodeOptions {
+  uint32_t requests_max = 64;  // in flight
+  double labelled = 0.1;       // shares of the requests
+  double cancelled = 0.05;
+  std::string controller;
+};
+
+// How the requests of a run ended.
+struct RequestTally {
+  static constexpr size_t kRefusals = static_cast<size_t>(kRefusalLast) + 1;
+  uint64_t submitted = 0;
+  uint64_t served = 0;
+  std::array<uint64_t, kRefusals> refused{};  // by the controller or the link
+  uint64_t turned_away = 0;                   // by the front end: no such model is ready, or it is full
+  uint64_t lost = 0;                          // with the front end
+};
+
+class FrontendNode : public ClusterNode {
+ public:
+  // Called for every request that ends: why it was not served, or nothing.
+  using OnEnd = std::function<void(uint64_t tag, const std::string& refusal)>;
+
+  FrontendNode(ClusterWorld& world, const std::string& name, const NodeClock& clock, const FrontendNodeOptions& options,
+               uint64_t seed, RequestTally& tally);
+  ~FrontendNode() override;
+
+  // A client asks for the model that is served by this name. `slo` max(): best effort.
+  // `tag` comes back in OnEnd.
+  void ask(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end = {});
+
+  // From now on no client goes away.
+  void stop_cancelling() { cancelled_ = 0; }
+  // No request waits long after its deadline.
+  void check();
+
+  // REQUIRES of these: it runs.
+  uint64_t in_flight() const;
+  // The models that clients are shown as ready.
+  ModelVersions shown() const;
+  size_t connections();
+
+ protected:
+  VirtualLinkLoop& links() override;
+  void make_process() override;
+  void end_process() override;
+
+ private:
+  struct Process;
+  const FrontendNodeOptions options_;
+  double cancelled_;
+  Random random_;
+  RequestTally& tally_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_CLUSTER_NODES_H_

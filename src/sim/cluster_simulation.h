@@ -1,0 +1,71 @@
+// ClusterSimulation: a whole cluster in virtual time: a controller, workers and front ends
+// that run the production code of cluster/ over the bytes of simulated links, a load of
+// requests, and faults drawn from a seed. Everything follows from the seed.
+//
+// A run has three parts. Requests come and faults happen for `duration`. Then nothing goes
+// wrong any more, and within `settle_max` all workers must be taken in and all front ends
+// must show the models as they are. At last each front end asks for each model, which must
+// be served, and everything must come to rest, with nothing in flight and nothing leaked.
+// What is watched meanwhile says sim/cluster_checker.h.
+#ifndef FOLIOT_SIM_CLUSTER_SIMULATION_H_
+#define FOLIOT_SIM_CLUSTER_SIMULATION_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "controller/controller.h"
+#include "sim/cluster_fault.h"
+#include "sim/cluster_nodes.h"
+#include "sim/simulated_device.h"
+#include "sim/virtual_network.h"
+#include "workload/profile_table.h"
+#include "workload/workload.h"
+
+namespace foliot {
+
+struct ClusterSimulationOptions {
+  std::string policy;
+  Controller::PolicyFactory make_policy;
+  ControllerOptions controller;
+
+  uint64_t seed = 1;
+  uint32_t workers = 3;
+  uint32_t frontends = 2;
+  uint64_t page_bytes = uint64_t{16} << 20;
+  uint64_t page_cache_bytes = uint64_t{512} << 20;  // of each worker
+  NoiseOptions noise;
+  NetworkOptions network;
+  // Clocks are ahead of one another by up to `clock_offset`, and run up to so many parts in
+  // a million faster or slower than time.
+  Duration clock_offset = Duration::seconds(1000);
+  int64_t clock_drift_per_million = 100;
+
+  Duration duration = Duration::seconds(8);
+  RandomClusterFaults faults;
+  Duration settle_max = Duration::seconds(45);
+  FrontendNodeOptions frontend;
+};
+
+struct ClusterSimulationReport {
+  uint64_t seed = 0;
+  RequestTally requests;
+  std::map<ClusterFaultKind, uint64_t> faults;
+  uint64_t links = 0;  // that were made
+  Duration settled;    // after the last fault
+  Duration simulated;
+  uint64_t events = 0;
+  uint64_t event_hash = 0;
+};
+
+// Errors: kInvalidArgument naming what is wrong with options or workload; kInternal naming
+// the seed, and what promise was broken when.
+Result<ClusterSimulationReport> simulate_cluster(const ClusterSimulationOptions& options, const Workload& workload,
+                                                 const ProfileTable& profiles);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_CLUSTER_SIMULATION_H_

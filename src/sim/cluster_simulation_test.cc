@@ -1,0 +1,69 @@
+// The whole cluster in virtual time: production sessions, registration, model changes and
+// links over simulated bytes, and all that can go wrong with them. ClusterChecker and the
+// nodes say what must hold in each run.
+#include "sim/cluster_simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "policies/foliot/foliot_policy.h"
+
+namespace foliot {
+namespace {
+
+// Four ResNet-50 (V100), of which each of three workers holds three.
+Workload workload(double rate) {
+  return {.groups = {{.name = "resnet50", .profile = "resnet50", .count = 4, .slo = Duration::milliseconds(200)}},
+          .streams = {{.name = "users", .models = {}, .arrivals = {.rate = rate}}}};
+}
+
+ClusterSimulationOptions options(uint64_t seed, uint32_t faults) {
+  ClusterSimulationOptions options{.policy = "foliot",
+                                   .make_policy = [](const Cluster& c) { return foliot_policy::make_foliot_policy(c); },
+                                   .controller = {},
+                                   .seed = seed,
+                                   .page_cache_bytes = uint64_t{24} * (16 << 20)};
+  options.controller.health = FailureDetectorOptions{.back_off_max = Duration::seconds(8)};
+  options.faults.count = faults;
+  return options;
+}
+
+ClusterSimulationReport run(const ClusterSimulationOptions& options, double rate = 100) {
+  const auto report = simulate_cluster(options, workload(rate), ProfileTable::v100());
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return report.ok() ? *report : ClusterSimulationReport();
+}
+
+TEST(ClusterSimulationTest, ServesAlmostAllWhenNothingGoesWrong) {
+  ClusterSimulationOptions quiet = options(1, 0);
+  quiet.frontend.cancelled = 0;
+  const RequestTally requests = run(quiet, 200).requests;
+  EXPECT_GT(requests.submitted, 1000u);
+  EXPECT_GT(requests.served, requests.submitted * 99 / 100);
+}
+
+TEST(ClusterSimulationTest, EqualSeedsGiveEqualRuns) {
+  const auto hash = [](uint64_t seed) { return run(options(seed, 12)).event_hash; };
+  EXPECT_EQ(hash(7), hash(7));
+  EXPECT_NE(hash(7), hash(8));
+}
+
+TEST(ClusterSimulationTest, KeepsItsPromisesWhateverGoesWrong) {
+  for (uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) run(options(seed, 12));
+}
+
+// Each line: a seed that found a defect once, and what it was.
+TEST(ClusterSimulationTest, SeedsThatFoundDefectsFindNoneNow) {
+  std::ifstream file("src/sim/cluster_seeds.txt");
+  ASSERT_TRUE(file) << "run it in the root of the repository";
+  for (std::string line; std::getline(file, line) && !HasFailure();) {
+    if (line.empty() || line[0] == '#') continue;
+    run(options(std::stoull(line), 12));
+  }
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,64 @@
+#include "sim/computing_device.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace foliot {
+
+uint64_t content_hash(const ModelInfo& model) { return hash64(std::as_bytes(std::span(model.content))); }
+
+std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id) {
+  auto result = std::make_shared<ModelInfo>(model);
+  result->id = id;
+  result->version = std::to_string(version);
+  result->content = model.name + " " + result->version;
+  result->inputs = {{"x", DataType::kUint64, {sizeof(SimulatedInput) / 8}, {""}}};
+  result->outputs = {{"y", DataType::kUint64, {sizeof(SimulatedOutput) / 8}, {""}}};
+  return result;
+}
+
+void ComputingDevice::add_model(std::shared_ptr<const ModelInfo> model) {
+  contents_[model->id] = content_hash(*model);
+  SimulatedDevice::add_model(std::move(model));
+}
+
+std::multiset<uint64_t> ComputingDevice::held() const {
+  std::multiset<uint64_t> held;
+  for (const auto& [id, content] : held_) held.insert(content);
+  return held;
+}
+
+Status ComputingDevice::load(ModelId model, std::span<const PageIndex> pages) {
+  FOLIOT_RETURN_IF_ERROR(SimulatedDevice::load(model, pages));
+  held_[model] = contents_.at(model);
+  return Status();
+}
+
+void ComputingDevice::unload(ModelId model) {
+  SimulatedDevice::unload(model);
+  held_.erase(model);
+}
+
+Status ComputingDevice::exec(const InferWork& work) {
+  FOLIOT_RETURN_IF_ERROR(SimulatedDevice::exec(work));
+  executed_[work.action.id] = held_.at(work.action.model);
+  return Status();
+}
+
+void ComputingDevice::output(const InferWork& work) {
+  SimulatedOutput output{.content = executed_.at(work.action.id), .input = {}, .action = work.action.id.value()};
+  executed_.erase(work.action.id);
+  for (const BatchRows::Row& row : work.action.rows) {
+    const std::span<const std::byte> input = payloads_.input(row.payload, 0);
+    FOLIOT_CHECK(input.size() == sizeof(output.input));
+    std::memcpy(&output.input, input.data(), sizeof(output.input));
+    const std::span<std::byte> place = payloads_.output(row.payload, 0);
+    FOLIOT_CHECK(place.size() == sizeof(output));
+    std::memcpy(place.data(), &output, sizeof(output));
+  }
+}
+
+}  // namespace foliot

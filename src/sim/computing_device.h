@@ -1,0 +1,57 @@
+// ComputingDevice: a SimulatedDevice whose outputs say what made them: the content of the
+// model that its pages held, the inputs, and the action. So a front end can tell an answer
+// of another version, of another request or of another action from its own.
+#ifndef FOLIOT_SIM_COMPUTING_DEVICE_H_
+#define FOLIOT_SIM_COMPUTING_DEVICE_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/payload.h"
+#include "sim/simulated_device.h"
+
+namespace foliot {
+
+// What a row's input and output hold. Models of a simulated cluster have one of each.
+using SimulatedInput = std::array<uint64_t, 2>;
+struct SimulatedOutput {
+  uint64_t content = 0;  // content_hash() of the model
+  SimulatedInput input{};
+  uint64_t action = 0;
+
+  bool operator==(const SimulatedOutput&) const = default;
+};
+
+uint64_t content_hash(const ModelInfo& model);
+// This version of the model, with inputs and outputs as above.
+std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id);
+
+class ComputingDevice : public SimulatedDevice {
+ public:
+  // `payloads` outlives it.
+  ComputingDevice(const NoiseOptions& noise, uint64_t seed, PayloadStore& payloads)
+      : SimulatedDevice(noise, seed), payloads_(payloads) {}
+
+  void add_model(std::shared_ptr<const ModelInfo> model);
+  // The models that its pages hold, by content.
+  std::multiset<uint64_t> held() const;
+
+  Status load(ModelId model, std::span<const PageIndex> pages) override;
+  void unload(ModelId model) override;
+  Status exec(const InferWork& work) override;
+  void output(const InferWork& work) override;
+
+ private:
+  PayloadStore& payloads_;
+  std::map<ModelId, uint64_t> contents_;
+  std::map<ModelId, uint64_t> held_;
+  std::map<ActionId, uint64_t> executed_;  // of what content, until OUTPUT
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_COMPUTING_DEVICE_H_

@@ -1,0 +1,172 @@
+// FrontendNode: its process, with FrontendLink where the controller of a whole server
+// stands, and payloads of a few bytes.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "sim/cluster_nodes.h"
+#include "transport/peer_clock.h"
+
+namespace foliot {
+namespace {
+
+// A request may end so long after its deadline: a controller that does not answer is given
+// up after PeerClock::kSilenceMax, and the last of its answers may have been late.
+constexpr Duration kOverdueMax = PeerClock::kSilenceMax * 2;
+
+}  // namespace
+
+struct FrontendNode::Process : private RequestOrigin {
+  explicit Process(FrontendNode& of)
+      : node(of),
+        link(catalog, of.options_.requests_max,
+             {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}}),
+        links(of.world_.network, of.host_, of.clock_, {.role = Role::kClient}, link),
+        payloads(of.options_.requests_max) {
+    for (uint32_t i = of.options_.requests_max; i-- > 0;) free.push_back(i);
+    link.start(*this, links);
+  }
+
+  struct Payload {
+    bool used = false;
+    Request request;
+    uint64_t content = 0;  // of the version that was asked for
+    uint64_t tag = 0;
+    OnEnd on_end;
+    SimulatedInput input{};
+    SimulatedOutput output{};
+  };
+
+  bool submit(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end) {
+    const Catalog::EntryPtr entry = catalog.find(model);
+    if (entry == nullptr || entry->state != ModelState::kReady || free.empty()) return false;
+    const TimePoint now = node.now();
+    const uint32_t place = free.back();
+    free.pop_back();
+    const Request request{.id = RequestId(next_request++),
+                          .model = entry->info->id,
+                          .payload = PayloadHandle(place),
+                          .arrival = now,
+                          .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo};
+    Payload& payload = payloads[place];
+    payload = {true, request, content_hash(*entry->info), tag, on_end, {node.random_.next(), request.id.value()}, {}};
+    const bool labelled = node.random_.uniform() < node.options_.labelled;
+    const bool cancelled = node.random_.uniform() < node.cancelled_;
+    ++node.tally_.submitted;
+    link.submit_labelled(request, labelled ? std::make_shared<const CallLabel>(call_label("a call")) : nullptr);
+    if (cancelled) cancel_later(request.id);
+    return true;
+  }
+  void cancel_later(RequestId request) {
+    const Duration wait = Duration::milliseconds(20).scaled(node.random_.exponential());
+    node.world_.loop.at(node.world_.loop.now() + wait, [this, request] {
+      links.post([this, request] { link.cancel(request, Refusal::kCancelled); });
+    });
+  }
+
+  void complete(const Completion& completion) override {
+    ClusterChecker& checker = node.world_.checker;
+    const uint64_t place = completion.payload.value();
+    if (place >= payloads.size() || !payloads[place].used) return checker.fail("a request ends a second time");
+    Payload& payload = payloads[place];
+    checker.require(completion.arrival == payload.request.arrival, "a request ends as another");
+    if (completion.served()) check_answer(payload, completion);
+    RequestTally& tally = node.tally_;
+    completion.served() ? ++tally.served : ++tally.refused[static_cast<size_t>(completion.refusal)];
+    node.world_.hash.on_completion(completion, node.now());
+    const OnEnd on_end = std::move(payload.on_end);
+    const uint64_t tag = payload.tag;
+    payload = {};
+    free.push_back(static_cast<uint32_t>(place));
+    if (!on_end) return;
+    on_end(tag, completion.served() ? std::string() : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
+  }
+  void check_answer(const Payload& payload, const Completion& completion) {
+    ClusterChecker& checker = node.world_.checker;
+    checker.require(node.now() <= payload.request.deadline, "an answer after its deadline counts as served");
+    checker.require(payload.output.content == payload.content, "an answer is of another version than was asked for");
+    checker.require(payload.output.input == payload.input, "an answer is of another request's inputs");
+    checker.require(payload.output.action == completion.action.value(), "an answer has another action's outputs");
+  }
+  std::span<const std::byte> input(PayloadHandle payload, uint32_t /*index*/) override {
+    return std::as_bytes(std::span(payloads.at(payload.value()).input));
+  }
+  std::span<std::byte> output(PayloadHandle payload, uint32_t /*index*/) override {
+    return std::as_writable_bytes(std::span(&payloads.at(payload.value()).output, 1));
+  }
+
+  // None waits long after its deadline.
+  void check_overdue() {
+    for (const Payload& payload : payloads) {
+      if (!payload.used || payload.request.best_effort()) continue;
+      node.world_.checker.require(node.now() - payload.request.deadline <= kOverdueMax,
+                                  "a request has no end long after its deadline");
+    }
+  }
+
+  FrontendNode& node;
+  Catalog catalog;
+  FrontendLink link;
+  VirtualLinkLoop links;
+  std::vector<Payload> payloads;
+  std::vector<uint32_t> free;
+  uint64_t next_request = 1;
+};
+
+FrontendNode::FrontendNode(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                           const FrontendNodeOptions& options, uint64_t seed, RequestTally& tally)
+    : ClusterNode(world, name, clock), options_(options), cancelled_(options.cancelled), random_(seed), tally_(tally) {}
+FrontendNode::~FrontendNode() = default;
+
+void FrontendNode::make_process() {
+  Process& process = *processes_.emplace_back(std::make_unique<Process>(*this));
+  FOLIOT_CHECK(process.links.keep(options_.controller).ok());
+}
+
+void FrontendNode::end_process() {
+  tally_.lost += in_flight();
+  for (Process::Payload& payload : processes_.back()->payloads) {
+    if (payload.used && payload.on_end) payload.on_end(payload.tag, "lost");
+  }
+}
+
+VirtualLinkLoop& FrontendNode::links() { return processes_.back()->links; }
+
+// Clients cannot reach a front end that is gone. One that stands still takes what they send
+// when it goes on.
+void FrontendNode::ask(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end) {
+  const auto turn_away = [this, tag, on_end] {
+    ++tally_.submitted;
+    ++tally_.turned_away;
+    if (on_end) on_end(tag, "turned away");
+  };
+  if (!runs()) return turn_away();
+  Process* process = processes_.back().get();
+  process->links.post([process, model, slo, tag, on_end, turn_away] {
+    if (!process->submit(model, slo, tag, on_end)) turn_away();
+  });
+}
+
+void FrontendNode::check() {
+  if (runs() && awake_for() > kOverdueMax) processes_.back()->check_overdue();
+}
+
+uint64_t FrontendNode::in_flight() const {
+  const Process& process = *processes_.back();
+  return process.payloads.size() - process.free.size();
+}
+
+ModelVersions FrontendNode::shown() const {
+  ModelVersions shown;
+  for (const auto& [name, entry] : processes_.back()->catalog.snapshot()) {
+    if (entry->state == ModelState::kReady) shown[name] = std::stoull(entry->version);
+  }
+  return shown;
+}
+
+size_t FrontendNode::connections() { return processes_.back()->links.connections(); }
+
+}  // namespace foliot

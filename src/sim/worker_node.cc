@@ -1,0 +1,225 @@
+// WorkerNode: its process, with WorkerLink before the executors, and a ModelHost's part:
+// it adds models and removes them as its folder changes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "sim/cluster_nodes.h"
+
+namespace foliot {
+namespace {
+
+// An INFER waits for its inputs in the staging area; so many more pass the executors.
+constexpr uint32_t kActionsMax = 128;
+constexpr uint64_t kIoCacheBytes = uint64_t{1} << 20;
+// ActionIds from here on are the worker's own (cluster/worker_link.cc).
+constexpr uint64_t kOwnActions = uint64_t{1} << 63;
+// How long a model is still held, for those that found it in the catalog.
+constexpr Duration kLeaseMax = Duration::milliseconds(50);
+// How often it is looked for models that are gone.
+constexpr Duration kSweepInterval = Duration::milliseconds(20);
+
+WorkerModel worker_model(const ModelInfo& model) {
+  WorkerModel result{.id = model.id, .pages = model.pages, .batch_sizes = model.batch_sizes};
+  for (const Bucket& bucket : model.buckets) {
+    result.io_bytes.insert(result.io_bytes.end(), bucket.seed_exec.size(), IoBytes{4096, 4096});
+  }
+  return result;
+}
+
+}  // namespace
+
+struct WorkerNode::Process : private OutcomeSink, private Observer, private WorkObserver {
+  Process(WorkerNode& of, uint64_t seed)
+      : node(of),
+        link({.name = of.name_,
+              .models_max = of.options_.models_max,
+              .page_count = of.options_.page_count,
+              .actions_max = kActionsMax,
+              .staging_bytes = of.options_.staging_bytes},
+             {.log = [](Severity, const std::string&) {},
+              .on_registered = [this](size_t) { on_registered(); },
+              .on_drained = [this] { on_drained(); }}),
+        device(of.options_.noise, seed, link.payloads()),
+        load(of.world_.loop, device, work(), ExecutorKind::kLoad, of.clock_),
+        input(of.world_.loop, device, work(), ExecutorKind::kInput, of.clock_),
+        exec(of.world_.loop, device, work(), ExecutorKind::kExec, of.clock_),
+        output(of.world_.loop, device, work(), ExecutorKind::kOutput, of.clock_),
+        worker({.page_count = of.options_.page_count,
+                .io_cache_bytes = kIoCacheBytes,
+                .models_max = of.options_.models_max},
+               device, *this, {load, input, exec, output}),
+        links(of.world_.network, of.host_, of.clock_, {.role = Role::kWorker}, link) {
+    const auto executors = worker.executors();
+    for (size_t i = 0; i < executors.size(); ++i) drivers()[i]->set_executor(*executors[i]);
+    link.add_observer(*this);
+    link.start(worker, fmt::format("0.0.0.0:{}", kPort), [this] { links.wake(); });
+    links.listen(kPort);
+  }
+
+  WorkObserver& work() { return *this; }
+  std::array<ExecutorDriver*, kExecutorKinds> drivers() { return {&load, &input, &exec, &output}; }
+
+  // ---- The folder ----
+
+  void set_model(const std::string& name, uint64_t version) {
+    const auto found = served.find(name);
+    if (found != served.end() && found->second.version == version) return;
+    if (version == 0 && found == served.end()) return;
+    std::optional<ModelId> former;
+    if (found != served.end()) former = found->second.id;
+    if (version == 0) {
+      served.erase(found);
+    } else {
+      const ModelId id = take_id();
+      const auto info = simulated_version(node.options_.models.at(name), version, id);
+      FOLIOT_CHECK(link.check(*info).ok());
+      device.add_model(info);
+      worker.add_model(worker_model(*info));
+      link.add_model(info);
+      served[name] = {id, version};
+    }
+    if (former) retire(*former);
+  }
+  ModelId take_id() {
+    if (free_ids.empty()) return ModelId(next_id++);
+    const ModelId id = free_ids.back();
+    free_ids.pop_back();
+    return id;
+  }
+  // ModelHost does the rest when it sweeps, not at once.
+  void retire(ModelId id) {
+    ++retiring;
+    const Duration lease = kLeaseMax.scaled(node.random_.uniform());
+    node.world_.loop.at(node.world_.loop.now() + lease, [this, id] {
+      links.post([this, id] {
+        link.remove_model(id, [this, id] {
+          node.world_.loop.at(node.world_.loop.now() + kSweepInterval,
+                              [this, id] { links.post([this, id] { sweep(id); }); });
+        });
+      });
+    });
+  }
+  void sweep(ModelId id) {
+    worker.remove_model(id);
+    free_ids.push_back(id);
+    --retiring;
+  }
+
+  // ---- What must hold ----
+
+  // Of earlier sessions nothing is under way when a new one begins.
+  void on_registered() {
+    node.world_.checker.require(running.empty(), "a worker is taken in while it runs an action of an earlier session");
+    ++session;
+  }
+  void on_action(const Action& action, TimePoint /*now*/) override { running[action.id] = session; }
+  void on_outcome(const Action& action, const Outcome& /*outcome*/, TimePoint /*now*/) override {
+    running.erase(action.id);
+  }
+  void on_work(ExecutorKind kind, const Action& action, TimePoint start, TimePoint end) override {
+    ClusterChecker& checker = node.world_.checker;
+    const auto given = running.find(action.id);
+    checker.require(given != running.end(), "an executor works on an action that is over, or was never given");
+    checker.require(given == running.end() || given->second == session || action.id.value() >= kOwnActions,
+                    "an executor works on an action of an earlier session");
+    TimePoint& busy = busy_until[static_cast<size_t>(kind)];
+    checker.require(start >= busy, "an executor does two things at a time");
+    busy = end;
+    if (kind == ExecutorKind::kInput || kind == ExecutorKind::kOutput) return;
+    checker.require(start >= action.earliest && start <= action.latest, "LOAD or EXEC begins outside of its window");
+  }
+  void report(const Outcome& outcome) override { link.report(outcome); }
+  void on_drained() {
+    if (std::exchange(drained, true)) return;
+    node.world_.loop.at(node.world_.loop.now(), [this] {
+      links.post([this] {
+        links.stop();
+        node.end_process();
+        node.ended();
+      });
+    });
+  }
+
+  WorkerNode& node;
+  WorkerLink link;
+  ComputingDevice device;
+  ExecutorDriver load;
+  ExecutorDriver input;
+  ExecutorDriver exec;
+  ExecutorDriver output;
+  Worker worker;
+  VirtualLinkLoop links;
+
+  struct Served {
+    ModelId id;
+    uint64_t version = 0;
+  };
+  std::map<std::string, Served> served;
+  std::vector<ModelId> free_ids;
+  uint32_t next_id = 0;
+  uint32_t retiring = 0;
+  std::map<ActionId, uint64_t> running;  // the session that they are of
+  uint64_t session = 0;
+  std::array<TimePoint, kExecutorKinds> busy_until{};
+  bool drained = false;
+};
+
+WorkerNode::WorkerNode(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                       const WorkerNodeOptions& options, uint64_t seed)
+    : ClusterNode(world, name, clock), options_(options), random_(seed) {}
+WorkerNode::~WorkerNode() = default;
+
+void WorkerNode::make_process() {
+  Process& process = *processes_.emplace_back(std::make_unique<Process>(*this, random_.next()));
+  for (const auto& [name, version] : folder_) process.set_model(name, version);
+  FOLIOT_CHECK(process.links.keep(options_.controller).ok());
+}
+
+void WorkerNode::end_process() { pause_process(true); }
+
+void WorkerNode::pause_process(bool paused) {
+  for (ExecutorDriver* driver : processes_.back()->drivers()) paused ? driver->pause() : driver->resume();
+}
+
+VirtualLinkLoop& WorkerNode::links() { return processes_.back()->links; }
+
+void WorkerNode::set_model(const std::string& name, uint64_t version) {
+  folder_[name] = version;
+  if (!runs()) return;
+  Process* process = processes_.back().get();
+  process->links.post([process, name, version] { process->set_model(name, version); });
+}
+
+void WorkerNode::leave() {
+  if (!runs()) return;
+  Process* process = processes_.back().get();
+  process->links.post([process] { process->link.drain(); });
+}
+
+void WorkerNode::set_failing(bool loads, bool execs) {
+  if (runs()) processes_.back()->device.set_failing(loads, execs);
+}
+
+void WorkerNode::set_slowdown(double factor) {
+  if (runs()) processes_.back()->device.set_slowdown(factor);
+}
+
+std::multiset<uint64_t> WorkerNode::held() const { return processes_.back()->device.held(); }
+
+bool WorkerNode::idle() const { return processes_.back()->running.empty(); }
+
+bool WorkerNode::settled() const {
+  const Process& process = *processes_.back();
+  if (process.retiring > 0) return false;
+  return std::ranges::all_of(folder_, [&](const auto& entry) {
+    const auto found = process.served.find(entry.first);
+    return found == process.served.end() ? entry.second == 0 : found->second.version == entry.second;
+  });
+}
+
+}  // namespace foliot
