@@ -21,6 +21,7 @@ from tritonclient.utils import InferenceServerException
 
 from conftest import write_pair
 from foliot_tools import onnx_models
+from foliot_tools.cluster import Cluster
 from foliot_tools.server import Server, ServerFailed, foliot_binary
 
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
@@ -261,3 +262,29 @@ def test_ports_are_open_before_models_are_looked_at(tmp_path):
         assert get_status(server, "/v2/health/live") == 200
         assert get_status(server, "/v2/health/ready") == 503
         assert get_status(server, "/v2/models/m299/ready") in (404, 503)
+
+
+def index_of(part):
+    """What a front end of a cluster lists, by name: state and reason."""
+    request = urllib.request.Request(f"http://127.0.0.1:{part.http_port}/v2/repository/index", b"{}")
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return {model["name"]: (model["state"], model.get("reason", "")) for model in json.load(response)}
+
+
+def test_a_front_end_shows_what_the_workers_cannot_serve(tmp_path):
+    models = tmp_path / "models"
+    write_dense(models, "good")
+    write_broken(models, ["broken"])
+    with Cluster(tmp_path, models, workers=2, frontends=1, watch="200ms") as cluster:
+        (frontend,) = cluster.frontends
+        end = time.monotonic() + 60
+        while "broken" not in index_of(frontend):
+            assert time.monotonic() < end, index_of(frontend)
+            time.sleep(0.01)
+        state, reason = index_of(frontend)["broken"]
+        assert state == "UNAVAILABLE" and reason.startswith("worker 'worker0': ") and "model.onnx" in reason
+        assert index_of(frontend)["good"] == ("READY", "")
+        shutil.rmtree(models / "broken")
+        while "broken" in index_of(frontend):
+            assert time.monotonic() < end, index_of(frontend)
+            time.sleep(0.01)

@@ -43,6 +43,7 @@ class ControllerService::WorkerSession : public Session {
       case MessageType::kRegistration: return on_registration(frame, now);
       case MessageType::kOffer: return on_offer(frame);
       case MessageType::kWithdrawal: return on_withdrawal(frame);
+      case MessageType::kUnserved: return on_unserved(frame);
       case MessageType::kLeave: {
         Leave leave;
         FOLIOT_RETURN_IF_ERROR(decode(frame, leave));
@@ -66,6 +67,7 @@ class ControllerService::WorkerSession : public Session {
   // No devices until it has registered.
   const Workers::Worker& about() const { return about_; }
   const std::vector<DeviceId>& devices() const { return about_.devices; }
+  const Unserved& unserved() const { return unserved_; }
   ModelRegistry::WorkerId number() const { return number_; }
 
  private:
@@ -91,11 +93,18 @@ class ControllerService::WorkerSession : public Session {
     FOLIOT_RETURN_IF_ERROR(decode(frame, withdrawal));
     return service_.registry_.withdraw(number_, withdrawal.model);
   }
+  Status on_unserved(const Frame& frame) {
+    if (devices().empty()) return unexpected(frame);
+    FOLIOT_RETURN_IF_ERROR(decode(frame, unserved_));
+    service_.unserved_changed_ = true;
+    return Status();
+  }
 
   ControllerService& service_;
   Connection& connection_;
   const ModelRegistry::WorkerId number_;
   Workers::Worker about_;
+  Unserved unserved_;
 };
 
 class ControllerService::ClientSession : public Session {
@@ -113,6 +122,7 @@ class ControllerService::ClientSession : public Session {
     }
     connection_.send(models);
   }
+  void send_unserved() { connection_.send(service_.unserved()); }
   void send_workers() { connection_.send(service_.workers()); }
   void send(const Completion& completion) { connection_.send(completion); }
 
@@ -208,6 +218,7 @@ Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connecti
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t number, add_client(*client));
   client->set_number(number);
   client->send_models();
+  client->send_unserved();
   client->send_workers();
   return std::unique_ptr<Session>(std::move(client));
 }
@@ -317,10 +328,31 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
 
 void ControllerService::go_on_changing_models(TimePoint now) {
   change_models(registry_.decide(now), now);
-  if (!std::exchange(models_changed_, false)) return;
+  const bool models = std::exchange(models_changed_, false);
+  const bool unserved = std::exchange(unserved_changed_, false);
+  if (!models && !unserved) return;
   for (const Client& client : clients_) {
-    if (client.session != nullptr) client.session->send_models();
+    if (client.session == nullptr) continue;
+    if (models) client.session->send_models();
+    if (unserved) client.session->send_unserved();
   }
+}
+
+// Of several workers that cannot serve one, the first gives the reason.
+Unserved ControllerService::unserved() const {
+  std::map<std::string, Unserved::Model> by_name;
+  for (const auto& [number, worker] : workers_) {
+    for (const Unserved::Model& model : worker->unserved().models) {
+      const std::string reason = fmt::format("worker '{}': {}", worker->about().name, model.reason);
+      by_name.try_emplace(model.name, model.name, model.version, reason.substr(0, kReasonBytesMax));
+    }
+  }
+  Unserved all;
+  for (auto& [name, model] : by_name) {
+    if (all.models.size() == kUnservedMax) break;
+    all.models.push_back(std::move(model));
+  }
+  return all;
 }
 
 void ControllerService::change_models(const ModelRegistry::Decisions& decisions, TimePoint now) {
@@ -384,6 +416,7 @@ void ControllerService::let_go_who_is_idle() {
 void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
   std::erase(leaving_, &worker);
   if (workers_.erase(worker.number()) > 0) registry_.lose(worker.number());
+  if (!worker.unserved().models.empty()) unserved_changed_ = true;
   for (const DeviceId id : worker.devices()) {
     Device& device = devices_[id.value()];
     if (device.worker != &worker) continue;  // it was fenced, and may have come again

@@ -107,6 +107,7 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   void on_device(const DeviceChange& change, TimePoint now) override;
   Workers workers() const;
   void tell_workers();
+  Unserved unserved() const;
   Result<uint16_t> add_client(ClientSession& client);
   void submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now);
   Statistics take_statistics(TimePoint now);
@@ -120,6 +121,7 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   uint64_t workers_opened_ = 0;
   std::map<ModelRegistry::WorkerId, WorkerSession*> workers_;  // those that are registered
   bool models_changed_ = false;                                // clients are to be told with this turn
+  bool unserved_changed_ = false;                              // likewise
   std::vector<WorkerSession*> leaving_;
   std::vector<Client> clients_;
   Counters counters_;

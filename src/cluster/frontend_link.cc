@@ -38,6 +38,7 @@ class FrontendLink::ControllerSession : public Session {
     switch (frame.type) {
       case MessageType::kCompletion: return on_completion(frame, now);
       case MessageType::kModels: return on_models(frame, now);
+      case MessageType::kUnserved: return on_unserved(frame);
       case MessageType::kWorkers: return on_workers(frame);
       case MessageType::kAdmission: return on_admission(frame);
       case MessageType::kPong: return on_pong(frame, now);
@@ -61,6 +62,12 @@ class FrontendLink::ControllerSession : public Session {
       completion.earliest_completion = clock.to_own(completion.earliest_completion);
     }
     link_.on_completion(std::move(completion), now);
+    return Status();
+  }
+  Status on_unserved(const Frame& frame) {
+    Unserved unserved;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, unserved));
+    link_.set_unserved(std::move(unserved));
     return Status();
   }
   // What can be asked for is shown once times can be exchanged.
@@ -428,10 +435,45 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   // A controller that has just begun has none yet: then they are waited for.
   if (models.empty()) return await_models("no worker has come yet; try again");
   for (const auto& [name, entry] : catalog_.snapshot()) {
-    if (!names.contains(name)) catalog_.remove(name);
+    if (names.contains(name)) continue;
+    const auto unserved = unserved_.find(name);
+    if (unserved == unserved_.end()) {
+      catalog_.remove(name);
+    } else {
+      catalog_.put({name, unserved->second.version, ModelState::kUnavailable, unserved->second.reason, nullptr});
+    }
   }
+  show_unserved();
   catalog_.set_ready();
   watch_.on_ready(models.size());
+}
+
+void FrontendLink::set_unserved(Unserved unserved) {
+  const auto earlier = std::exchange(unserved_, {});
+  for (Unserved::Model& model : unserved.models) unserved_.emplace(model.name, std::move(model));
+  for (const auto& [name, model] : earlier) {
+    if (unserved_.contains(name)) continue;
+    const Catalog::EntryPtr entry = catalog_.find(name);
+    if (entry == nullptr) continue;
+    if (entry->info == nullptr) {
+      catalog_.remove(name);
+    } else {
+      catalog_.put({name, entry->version, entry->state, {}, entry->info});
+    }
+  }
+  show_unserved();
+}
+
+// A model that an older version serves stays ready, with the reason beside it.
+void FrontendLink::show_unserved() {
+  for (const auto& [name, model] : unserved_) {
+    const Catalog::EntryPtr entry = catalog_.find(name);
+    if (entry != nullptr && entry->info != nullptr) {
+      if (entry->reason != model.reason) catalog_.put({name, entry->version, entry->state, model.reason, entry->info});
+    } else {
+      catalog_.put({name, model.version, ModelState::kUnavailable, model.reason, nullptr});
+    }
+  }
 }
 
 void FrontendLink::await_models(const std::string& why) {
@@ -470,6 +512,7 @@ void FrontendLink::on_controller_lost(const Status& reason, TimePoint now) {
   number_.reset();
   on_workers({});
   models_.clear();
+  unserved_.clear();
   await_models("the controller cannot be reached; try again");
   for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
     if (in_flight_[slot].used) fail(slot, Refusal::kDisconnected, "the controller was lost; try again", now);

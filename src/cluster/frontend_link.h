@@ -131,6 +131,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
 
   void number_requests_from(TimePoint host_time);
   void set_models(const std::vector<ModelInfo>& models, TimePoint now);
+  void set_unserved(Unserved unserved);
+  void show_unserved();
   void await_models(const std::string& why);
   void on_workers(const Workers& workers);
   void on_controller_lost(const Status& reason, TimePoint now);
@@ -144,10 +146,11 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   MpscRing<Order> orders_;
 
   ControllerSession* controller_ = nullptr;
-  std::optional<uint16_t> number_;                       // by which workers know this side
-  std::map<std::string, WorkerSession*> workers_;        // by address; null: not connected
-  std::unordered_map<DeviceId, std::string> addresses_;  // of the workers that have them
-  std::unordered_map<ModelId, Model> models_;            // by this side's id
+  std::optional<uint16_t> number_;                                // by which workers know this side
+  std::map<std::string, WorkerSession*> workers_;                 // by address; null: not connected
+  std::unordered_map<DeviceId, std::string> addresses_;           // of the workers that have them
+  std::unordered_map<ModelId, Model> models_;                     // by this side's id
+  std::map<std::string, Unserved::Model, std::less<>> unserved_;  // by name
   uint32_t next_model_ = 0;
   std::set<std::string> shown_;  // names of models that the metrics know
 

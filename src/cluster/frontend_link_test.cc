@@ -161,6 +161,26 @@ TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
   }
 }
 
+TEST_F(FrontendLinkTest, ShowsWhatWorkersCannotServe) {
+  const auto states = [this] {
+    std::vector<std::string> states;
+    for (const auto& [name, entry] : catalog_.snapshot()) {
+      states.push_back(name + " " + std::string(to_string(entry->state)) + (entry->reason.empty() ? "" : ": ") +
+                       entry->reason);
+    }
+    return states;
+  };
+  ASSERT_TRUE(controller_->say(Unserved{{{"broken", "1", "no model"}, {"doubling", "2", "no such file"}}}).ok());
+  EXPECT_THAT(states(), ElementsAre("broken UNAVAILABLE: no model", "doubling READY: no such file"));
+  EXPECT_TRUE(catalog_.can_serve(false));
+  EXPECT_FALSE(catalog_.can_serve(true));
+  ASSERT_TRUE(controller_->say(Models{{model()}}).ok());
+  EXPECT_EQ(states().size(), 2u);
+  ASSERT_TRUE(controller_->say(Unserved{}).ok());
+  EXPECT_THAT(states(), ElementsAre("doubling READY"));
+  EXPECT_TRUE(catalog_.can_serve(true));
+}
+
 TEST_F(FrontendLinkTest, TheControllerHearsWhoseRequestsTheyAre) {
   const Request told = ask(100, 1);
   EXPECT_EQ(told.tenant, TenantId(5));

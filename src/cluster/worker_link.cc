@@ -43,6 +43,17 @@ std::string reachable(const std::string& address, const std::string& host) {
   return fmt::format("{}{}{}{}", needs_brackets ? "[" : "", host, needs_brackets ? "]" : "", address.substr(colon));
 }
 
+// Those that are wanted and have a reason why they, or a newer version, are not served.
+Unserved unserved_models(const Catalog& catalog) {
+  Unserved unserved;
+  for (const auto& [name, entry] : catalog.snapshot()) {
+    if (!entry->wanted || entry->reason.empty() || entry->state == ModelState::kLoading) continue;
+    if (unserved.models.size() == kUnservedMax) break;
+    unserved.models.push_back({name, entry->version, entry->reason.substr(0, kReasonBytesMax)});
+  }
+  return unserved;
+}
+
 }  // namespace
 
 // ---- Conversations ----
@@ -58,6 +69,7 @@ class WorkerLink::ControllerSession : public Session {
   const ClockOffset& offset() const { return host_clock_.offset(); }
   bool can_register() const { return host_clock_.ready() && !registered_; }
   bool registered() const { return registered_; }
+  bool welcome() const { return device_.has_value(); }
   void register_with(const Registration& registration) {
     registered_ = true;
     connection_.send(registration);
@@ -81,6 +93,7 @@ class WorkerLink::ControllerSession : public Session {
     link_.controller_ = nullptr;
     link_.forget_actions(now);
     link_.models_.lose_names();
+    link_.unserved_revision_.reset();
     link_.watch_.on_controller(false);
     if (!reason.ok()) {
       link_.watch_.log(Severity::kWarning,
@@ -255,6 +268,7 @@ TimePoint WorkerLink::on_turn_end(TimePoint now) {
     next_look_ = now + kLookInterval;
     refuse_what_is_late(now);
     if (controller_ != nullptr) controller_->keep(now);
+    send_unserved();
     for (ClientSession* client : sessions_) client->check(now);
   }
   if (!given_.empty()) idle_since_ = now;
@@ -341,6 +355,14 @@ void WorkerLink::handle(RemoveModel& removed) {
   if (withdrawn && controller_ != nullptr && controller_->registered()) {
     controller_->connection().send(Withdrawal{removed.model});
   }
+}
+
+void WorkerLink::send_unserved() {
+  if (catalog_ == nullptr || controller_ == nullptr || !controller_->welcome()) return;
+  const uint64_t revision = catalog_->unavailable_revision();
+  if (unserved_revision_ == revision) return;
+  unserved_revision_ = revision;
+  controller_->connection().send(unserved_models(*catalog_));
 }
 
 // ---- Actions ----

@@ -42,6 +42,7 @@
 
 #include "cluster/offered_models.h"
 #include "cluster/staging_area.h"
+#include "core/catalog.h"
 #include "core/model_sink.h"
 #include "core/observer.h"
 #include "core/ports.h"
@@ -82,6 +83,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   // under the worker's own ids, on this side's clock. What is not given to the executors
   // since the controller was lost ends as kLost. Outlives the link.
   void add_observer(Observer& observer) { observers_.push_back(&observer); }
+  // Before the loop runs. The controller is sent which of its models should be served and
+  // cannot. Outlives the link.
+  void set_catalog(const Catalog& catalog) { catalog_ = &catalog; }
   // Before the loop runs. Front ends are told `data_address`, or, if its host is
   // 0.0.0.0 or [::], the one where the controller sees this side. `wake` makes the
   // loop end a turn, from any thread.
@@ -145,6 +149,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void observe(Given& given, TimePoint now);
   void observe(const Given& given, Outcome outcome, TimePoint now);
   void forget_actions(TimePoint now);
+  void send_unserved();
   void register_if_idle(TimePoint now);
   // False while pages hold what they should not when a session begins.
   bool pages_are_clear(TimePoint now);
@@ -162,6 +167,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   StagingArea staging_;
   MpscRing<Outcome> outcomes_;
   MpscRing<Order> orders_;
+  const Catalog* catalog_ = nullptr;           // null: nothing is sent of models that cannot be served
+  std::optional<uint64_t> unserved_revision_;  // of what the controller was sent; nullopt: nothing
   OfferedModels models_;
   Worker* worker_ = nullptr;
   std::string data_address_;

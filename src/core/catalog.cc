@@ -44,6 +44,7 @@ void Catalog::count(const CatalogEntry& entry, int by) {
   if (!entry.wanted) return;
   wanted_ += static_cast<size_t>(by);
   if (entry.state == ModelState::kReady) served_ += static_cast<size_t>(by);
+  if (!entry.reason.empty()) unavailable_revision_.fetch_add(1);
 }
 
 Catalog::EntryPtr Catalog::find(std::string_view name) const {

@@ -3,7 +3,9 @@
 #ifndef FOLIOT_CORE_CATALOG_H_
 #define FOLIOT_CORE_CATALOG_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,6 +62,9 @@ class Catalog {
   // least one is served (`strict`: all of them). Without any wanted model there is
   // nothing that could not be served: true.
   bool can_serve(bool strict) const;
+  // Grows whenever a model that is wanted becomes unavailable, is no longer, or is so for
+  // another reason.
+  uint64_t unavailable_revision() const { return unavailable_revision_.load(); }
 
  private:
   void count(const CatalogEntry& entry, int by);
@@ -69,6 +74,7 @@ class Catalog {
   size_t wanted_ = 0;
   size_t served_ = 0;  // of those that are wanted
   bool ready_ = false;
+  std::atomic<uint64_t> unavailable_revision_{0};
 };
 
 // Loads and unloads models at run time; calls may take as long as a compilation.

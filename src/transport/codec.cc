@@ -45,6 +45,7 @@ std::string_view to_string(MessageType type) {
     case MessageType::kNaming: return "NAMING";
     case MessageType::kRelease: return "RELEASE";
     case MessageType::kLabel: return "LABEL";
+    case MessageType::kUnserved: return "UNSERVED";
   }
   FOLIOT_CHECK(false);
 }
@@ -111,6 +112,7 @@ void encode(const Models& message, WireBytes& bytes) { write(MessageType::kModel
 void encode(const Workers& message, WireBytes& bytes) { write(MessageType::kWorkers, message, bytes); }
 void encode(const Request& message, WireBytes& bytes) { write(MessageType::kRequest, message, bytes); }
 void encode(const Label& message, WireBytes& bytes) { write(MessageType::kLabel, message, bytes); }
+void encode(const Unserved& message, WireBytes& bytes) { write(MessageType::kUnserved, message, bytes); }
 void encode(const Cancel& message, WireBytes& bytes) { write(MessageType::kCancel, message, bytes); }
 void encode(const Completion& message, WireBytes& bytes) { write(MessageType::kCompletion, message, bytes); }
 void encode(const StatisticsRequest& message, WireBytes& bytes) {
@@ -123,6 +125,7 @@ Status decode(const Frame& frame, Models& message) { return read(frame, message)
 Status decode(const Frame& frame, Workers& message) { return read(frame, message); }
 Status decode(const Frame& frame, Request& message) { return read(frame, message); }
 Status decode(const Frame& frame, Label& message) { return read(frame, message); }
+Status decode(const Frame& frame, Unserved& message) { return read(frame, message); }
 Status decode(const Frame& frame, Cancel& message) { return read(frame, message); }
 Status decode(const Frame& frame, Completion& message) { return read(frame, message); }
 Status decode(const Frame& frame, StatisticsRequest& message) { return read(frame, message); }

@@ -50,6 +50,7 @@ class Listener : public Session {
       case MessageType::kNaming: return read_twice<Naming>(frame);
       case MessageType::kRelease: return read_twice<Release>(frame);
       case MessageType::kLabel: return read_twice<Label>(frame);
+      case MessageType::kUnserved: return read_twice<Unserved>(frame);
     }
     FOLIOT_CHECK(false);
   }

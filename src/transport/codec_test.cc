@@ -130,6 +130,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .tenant_weight = 8},
                    MessageType::kRequest);
   check_round_trip(Cancel{RequestId(1)}, MessageType::kCancel);
+  check_round_trip(Unserved{{{"bert", "3", "model.onnx: not a model"}, {"resnet", "1", ""}}}, MessageType::kUnserved);
   check_round_trip(Label{RequestId(1), {"order-17", 200}}, MessageType::kLabel);
   check_round_trip(completion(), MessageType::kCompletion);
   check_round_trip(StatisticsRequest{}, MessageType::kStatisticsRequest);
@@ -197,6 +198,10 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Request{.tenant_weight = 0}));
   EXPECT_FALSE(accepted(Request{.tenant_weight = kTenantWeightMax + 1}));
   EXPECT_FALSE(accepted(Naming{ModelId(1), kUnnamed}));
+  EXPECT_TRUE(accepted(Unserved{{{"a", "1", std::string(kReasonBytesMax, 'r')}}}));
+  EXPECT_FALSE(accepted(Unserved{{{"a", "1", std::string(kReasonBytesMax + 1, 'r')}}}));
+  EXPECT_FALSE(accepted(Unserved{{{"b", "1", "r"}, {"a", "1", "r"}}}));
+  EXPECT_FALSE(accepted(Unserved{{{"a", "1", "r"}, {"a", "2", "r"}}}));
   EXPECT_TRUE(accepted(Label{RequestId(1), {std::string(kCallLabelBytesMax, 'a'), kCallLabelBytesMax}}));
   EXPECT_FALSE(accepted(Label{RequestId(1), {std::string(kCallLabelBytesMax + 1, 'a'), 100}}));
   EXPECT_FALSE(accepted(Label{RequestId(1), {"order-17", 7}}));

@@ -4,11 +4,11 @@
 // domain on the wire, the host's clock; guests convert (transport/clock_offset.h).
 //
 //   action link, a worker and the controller:
-//     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Leave
+//     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Unserved..., Leave
 //     controller  Pong...,               Welcome, Action..., Naming..., Release...
 //   request link, a client (a front end, a load generator) and the controller:
 //     client                             Ping..., Label, Request..., Cancel..., StatisticsRequest...
-//     controller  Admission, Models..., Workers..., Pong..., Completion..., Statistics...
+//     controller  Admission, Models..., Unserved..., Workers..., Pong..., Completion..., Statistics...
 //   data link, a client and a worker, past the controller:
 //     client      Attach, Ping..., Inputs...
 //     worker              Pong..., Fetch..., Outputs...
@@ -42,7 +42,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions do not talk to each other.
-inline constexpr uint16_t kWireVersion = 6;
+inline constexpr uint16_t kWireVersion = 7;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -74,8 +74,9 @@ enum class MessageType : uint8_t {
   kNaming,
   kRelease,
   kLabel,
+  kUnserved,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kLabel;
+inline constexpr MessageType kMessageTypeLast = MessageType::kUnserved;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -149,6 +150,21 @@ struct Admission {
 struct Models {
   std::vector<ModelInfo> models;
 };
+
+// All models that should be served and cannot, with the reason. A worker sends those of
+// its repository after its registration and whenever they change, the controller those of
+// all workers to its clients.
+struct Unserved {
+  struct Model {
+    std::string name;
+    std::string version;
+    std::string reason;
+  };
+  std::vector<Model> models;  // by name, each once
+};
+// A reason is cut off after so many bytes, and the list after so many models.
+inline constexpr size_t kReasonBytesMax = 512;
+inline constexpr size_t kUnservedMax = 8192;
 
 // Who answers requests; sent at the beginning, and whenever it changes.
 struct Workers {

@@ -60,6 +60,8 @@ inline constexpr size_t kBytesMin<ModelInfo> = 64;
 template <>
 inline constexpr size_t kBytesMin<Workers::Worker> = 3 * sizeof(uint32_t);
 template <>
+inline constexpr size_t kBytesMin<Unserved::Model> = 3 * sizeof(uint32_t);
+template <>
 inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t);
 
 // ---- The two directions ----
@@ -304,6 +306,24 @@ void fields(Wire& wire, Carried<Wire, Admission>& message) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Models>& message) {
   wire(message.models);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Unserved::Model>& model) {
+  wire(model.name, model.version, model.reason);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Unserved>& message) {
+  wire(message.models);
+}
+
+inline bool sound(const Unserved& message) {
+  return message.models.size() <= kUnservedMax &&
+         std::ranges::adjacent_find(message.models, std::greater_equal<>(), &Unserved::Model::name) ==
+             message.models.end() &&
+         std::ranges::all_of(message.models,
+                             [](const Unserved::Model& model) { return model.reason.size() <= kReasonBytesMax; });
 }
 
 template <typename Wire>
