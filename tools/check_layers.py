@@ -41,7 +41,7 @@ ROOMS = {
     "emulation": ["sim", "workload", "worker", "program", "device", "core", "transport"],
     "experiments": ["policies", "sim", "workload", "platform", "controller", "core"],
     "cluster": ["controller", "worker", "frontend", "transport", "logging", "platform", "core"],
-    "serving": ["cluster", "controller", "policies", "worker", "program", "device", "device/cpu", "frontend", "metrics",
+    "serving": ["cluster", "controller", "policies", "worker", "program", "device", "device/cpu", "frontend", "metrics", "access", "transport",
                 "trace", "repository", "process", "logging", "platform", "core"],
     "app": ["*"],
 }
