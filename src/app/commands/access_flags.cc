@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "app/commands/access_files.h"
+#include "app/commands/access_flags.h"
 
 namespace foliot {
 
