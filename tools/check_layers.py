@@ -55,6 +55,7 @@ TESTS = {
     "policies/*": ["sim", "workload", "worker", "program", "device"],
     "program": ["device/cpu"],
     "repository": ["device/cpu"],
+    "serving": ["emulation", "workload"],
     "sim": ["policies", "policies/*", "workload", "device/cpu"],
     "worker": ["device/cpu", "platform"],
 }
