@@ -26,7 +26,7 @@ int fail(const Status& status) {
 
 struct ServeFlags {
   ServerOptions server;
-  AccessFlags access;
+  AccessFiles access;
   LoggerOptions log{.part = "serve"};
 };
 
