@@ -163,12 +163,12 @@ TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
 
 TEST_F(FrontendLinkTest, ShowsWhatWorkersCannotServe) {
   const auto states = [this] {
-    std::vector<std::string> states;
+    std::vector<std::string> texts;
     for (const auto& [name, entry] : catalog_.snapshot()) {
-      states.push_back(name + " " + std::string(to_string(entry->state)) + (entry->reason.empty() ? "" : ": ") +
-                       entry->reason);
+      texts.push_back(name + " " + std::string(to_string(entry->state)) + (entry->reason.empty() ? "" : ": ") +
+                      entry->reason);
     }
-    return states;
+    return texts;
   };
   ASSERT_TRUE(controller_->say(Unserved{{{"broken", "1", "no model"}, {"doubling", "2", "no such file"}}}).ok());
   EXPECT_THAT(states(), ElementsAre("broken UNAVAILABLE: no model", "doubling READY: no such file"));

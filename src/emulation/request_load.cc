@@ -45,6 +45,7 @@ class RequestLoad::ControllerSession : public Session {
       case MessageType::kGoodbye: return on_goodbye(frame);
       case MessageType::kAdmission: return read<Admission>(frame);
       case MessageType::kWorkers: return read<Workers>(frame);
+      case MessageType::kUnserved: return read<Unserved>(frame);
       default: return unexpected(frame);
     }
   }

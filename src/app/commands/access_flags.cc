@@ -1,8 +1,8 @@
+#include "app/commands/access_flags.h"
+
 #include <fmt/format.h>
 
 #include <string>
-
-#include "app/commands/access_flags.h"
 
 namespace foliot {
 

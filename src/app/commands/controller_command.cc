@@ -12,25 +12,25 @@
 #include "app/commands/observation_flags.h"
 #include "app/commands/stop_signals.h"
 #include "policies/registry.h"
-#include "serving/controller_node.h"
+#include "serving/controller_server.h"
 
 namespace foliot {
 namespace {
 
 struct ControllerFlags {
-  ControllerNodeOptions node;
+  ControllerServerOptions server;
   LoggerOptions log{.part = "controller"};
 };
 
 Status run(const ControllerFlags& flags) {
   StopSignals signals;
   Logger log(flags.log, standard_error());
-  ControllerNode node(flags.node, log);
-  FOLIOT_RETURN_IF_ERROR(node.start());
-  say(log, node.description());
+  ControllerServer server(flags.server, log);
+  FOLIOT_RETURN_IF_ERROR(server.start());
+  say(log, server.description());
   signals.wait();
   say(log, "stopping: finishing what runs");
-  node.stop();
+  server.stop();
   say(log, "stopped");
   return Status();
 }
@@ -47,22 +47,22 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       "  foliot bench-controller localhost:8100 --rate 5000 --deadline 100ms\n\n"
       "Without --tls-link-... there is no authentication: listen where only friends can reach.");
   auto flags = std::make_shared<ControllerFlags>();
-  ControllerNodeOptions& node = flags->node;
-  command->add_option("--listen", node.listen, "HOST:PORT to listen on; port 0 for any that is free")
+  ControllerServerOptions& server = flags->server;
+  command->add_option("--listen", server.listen, "HOST:PORT to listen on; port 0 for any that is free")
       ->capture_default_str();
-  command->add_option("--scheduler", node.policy, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
+  command->add_option("--scheduler", server.policy, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
   command
-      ->add_option("--queued-max", node.controller.queued_max,
+      ->add_option("--queued-max", server.controller.queued_max,
                    "requests waiting; where there are more, what can wait longest is refused as overload")
       ->capture_default_str();
-  add_duration_flag(*command, "deadline-margin", node.controller.deadline_margin,
+  add_duration_flag(*command, "deadline-margin", server.controller.deadline_margin,
                     "plan each answer to be ready this long before its deadline");
-  add_duration_flag(*command, "fence-after", node.controller.health->fence_after,
+  add_duration_flag(*command, "fence-after", server.controller.health->fence_after,
                     "give up a worker that has not been heard of for so long");
-  add_duration_flag(*command, "drain-timeout", node.drain_timeout, "how long to finish what runs when stopping");
-  add_observation_flags(*command, node.observation, "--listen");
-  add_link_tls_flags(*command, node.tls);
+  add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what runs when stopping");
+  add_observation_flags(*command, server.observation, "--listen");
+  add_link_tls_flags(*command, server.tls);
   add_logger_flags(*command, flags->log);
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);

@@ -11,27 +11,27 @@
 #include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
-#include "serving/frontend_node.h"
+#include "serving/frontend_server.h"
 
 namespace foliot {
 namespace {
 
 struct FrontendFlags {
-  FrontendNodeOptions node;
+  FrontendServerOptions server;
   LoggerOptions log{.part = "frontend"};
 };
 
 Status run(const FrontendFlags& flags) {
   StopSignals signals;
   Logger log(flags.log, standard_error());
-  FrontendNodeOptions options = flags.node;
+  FrontendServerOptions options = flags.server;
   options.on_ready = [&](size_t models) { say(log, fmt::format("ready: {} models", models)); };
-  FrontendNode node(std::move(options), log);
-  FOLIOT_RETURN_IF_ERROR(node.start());
-  say(log, fmt::format("listening: {}; controller {}", node.ports(), flags.node.controller));
+  FrontendServer server(std::move(options), log);
+  FOLIOT_RETURN_IF_ERROR(server.start());
+  say(log, fmt::format("listening: {}; controller {}", server.ports(), flags.server.controller));
   signals.wait();
   say(log, "stopping: answering what is in flight");
-  node.stop();
+  server.stop();
   say(log, "stopped");
   return Status();
 }
@@ -50,14 +50,14 @@ void add_frontend_command(CLI::App& app, int& exit_code) {
       "  foliot frontend --controller a:8100 --address 0.0.0.0                              # hosts d, e, ...\n\n"
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
-  FrontendNodeOptions& node = flags->node;
-  command->add_option("--controller", node.controller, "HOST:PORT of the controller")->capture_default_str();
-  add_frontend_flags(*command, node.frontend);
-  add_access_flags(*command, node.access, node.frontend);
-  add_link_tls_flags(*command, node.link_tls);
+  FrontendServerOptions& server = flags->server;
+  command->add_option("--controller", server.controller, "HOST:PORT of the controller")->capture_default_str();
+  add_frontend_flags(*command, server.frontend);
+  add_access_flags(*command, server.access, server.frontend);
+  add_link_tls_flags(*command, server.link_tls);
   add_logger_flags(*command, flags->log);
-  add_bytes_flag(*command, "frame-max", node.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
-  add_duration_flag(*command, "drain-timeout", node.drain_timeout,
+  add_bytes_flag(*command, "frame-max", server.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
+  add_duration_flag(*command, "drain-timeout", server.drain_timeout,
                     "how long to answer what is in flight when stopping");
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);

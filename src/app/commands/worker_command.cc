@@ -18,7 +18,7 @@
 #include "app/commands/stop_signals.h"
 #include "emulation/emulated_models.h"
 #include "emulation/worker_service.h"
-#include "serving/worker_node.h"
+#include "serving/worker_server.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -28,7 +28,7 @@ namespace {
 constexpr uint64_t kPageCacheBytes = 21'500'000'000;
 
 struct WorkerFlags {
-  WorkerNodeOptions node;
+  WorkerServerOptions server;
   LoggerOptions log{.part = "worker"};
   // Emulated ones:
   std::string emulate;
@@ -38,13 +38,13 @@ struct WorkerFlags {
 
 Status run_emulated(const WorkerFlags& flags) {
   Logger log(flags.log, standard_error());
-  const uint64_t page_cache_bytes = flags.node.worker.page_cache_bytes.value_or(kPageCacheBytes);
-  WorkerServiceOptions options{.name = flags.node.name,
-                               .page_count = static_cast<uint32_t>(page_cache_bytes / flags.node.worker.page_bytes),
+  const uint64_t page_cache_bytes = flags.server.worker.page_cache_bytes.value_or(kPageCacheBytes);
+  WorkerServiceOptions options{.name = flags.server.name,
+                               .page_count = static_cast<uint32_t>(page_cache_bytes / flags.server.worker.page_bytes),
                                .models = {},
                                .noise = {},
                                .seed = flags.seed};
-  FOLIOT_ASSIGN_OR_RETURN(options.models, parse_emulated_models(flags.emulate, flags.node.worker.page_bytes));
+  FOLIOT_ASSIGN_OR_RETURN(options.models, parse_emulated_models(flags.emulate, flags.server.worker.page_bytes));
   Status lost;
   std::function<void()> stop;
   WorkerService::Watch watch;
@@ -58,11 +58,11 @@ Status run_emulated(const WorkerFlags& flags) {
   std::function<Status()> connect;
   watch.connect = [&] { return connect(); };
   WorkerService service(std::move(options), std::move(watch));
-  FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.node.link_tls));
+  FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.server.link_tls));
   LinkLoop loop({.connection = {.role = Role::kWorker}, .tls = std::move(tls), .stop_on_signals = true}, service);
   stop = [&] { loop.stop(); };
-  connect = [&] { return loop.connect(flags.node.controller); };
-  for (uint32_t i = 0; i < flags.count; ++i) FOLIOT_RETURN_IF_ERROR(loop.connect(flags.node.controller));
+  connect = [&] { return loop.connect(flags.server.controller); };
+  for (uint32_t i = 0; i < flags.count; ++i) FOLIOT_RETURN_IF_ERROR(loop.connect(flags.server.controller));
   loop.run();
   return lost;
 }
@@ -71,26 +71,26 @@ Status run_real(const WorkerFlags& flags) {
   Logger log(flags.log, standard_error());
   StopSignals signals;
   ConsoleReporter reporter(log);
-  WorkerNodeOptions options = flags.node;
+  WorkerServerOptions options = flags.server;
   options.compile_command = confined_compile_command();
   options.on_ready = [&](size_t count) { say(log, fmt::format("ready: {} models", count)); };
-  WorkerNode node(std::move(options), log);
-  const Status status = node.start(reporter, [&] { return signals.arrived(); });
+  WorkerServer server(std::move(options), log);
+  const Status status = server.start(reporter, [&] { return signals.arrived(); });
   if (signals.arrived()) return Status();
   FOLIOT_RETURN_IF_ERROR(status);
-  say(log, fmt::format("listening: {}", node.description()));
+  say(log, fmt::format("listening: {}", server.description()));
   signals.wait();
   say(log, "stopping: finishing what was given");
-  node.stop();
+  server.stop();
   say(log, "stopped");
   return Status();
 }
 
 Status run(const WorkerFlags& flags) {
-  if (flags.emulate.empty() == flags.node.repository.empty()) {
+  if (flags.emulate.empty() == flags.server.repository.empty()) {
     return Status::invalid_argument("name a REPOSITORY of models, or --emulate PROFILE");
   }
-  if (!flags.emulate.empty() && flags.node.observation.any()) {
+  if (!flags.emulate.empty() && flags.server.observation.any()) {
     return Status::invalid_argument("an emulated worker has no metrics and keeps no record; the controller has both");
   }
   return flags.emulate.empty() ? run_real(flags) : run_emulated(flags);
@@ -114,24 +114,26 @@ void add_worker_command(CLI::App& app, int& exit_code) {
       "  foliot worker --emulate resnet50:15 --count 150 --controller localhost:8100\n\n"
       "Without --tls-link-... there is no authentication: listen where only friends can reach.");
   auto flags = std::make_shared<WorkerFlags>();
-  WorkerNodeOptions& node = flags->node;
-  command->add_option("repository", node.repository, "folder with a folder per model");
-  command->add_option("--controller", node.controller, "HOST:PORT of the controller")->capture_default_str();
-  command->add_option("--name", node.name, "what the controller's log calls it")->capture_default_str();
+  WorkerServerOptions& server = flags->server;
+  command->add_option("repository", server.repository, "folder with a folder per model");
+  command->add_option("--controller", server.controller, "HOST:PORT of the controller")->capture_default_str();
+  command->add_option("--name", server.name, "what the controller's log calls it")->capture_default_str();
   command
-      ->add_option("--data-listen", node.data_listen, "HOST:PORT where front ends connect; port 0 for any that is free")
+      ->add_option("--data-listen", server.data_listen,
+                   "HOST:PORT where front ends connect; port 0 for any that is free")
       ->capture_default_str();
-  command->add_option("--data-address", node.data_address, "HOST:PORT by which front ends reach that, if it is another")
+  command
+      ->add_option("--data-address", server.data_address, "HOST:PORT by which front ends reach that, if it is another")
       ->default_str("as the controller sees it");
-  add_bytes_flag(*command, "staging", node.staging_bytes, "memory for inputs that come and outputs that go",
+  add_bytes_flag(*command, "staging", server.staging_bytes, "memory for inputs that come and outputs that go",
                  "8 of the largest batches");
-  add_bytes_flag(*command, "frame-max", node.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
-  add_duration_flag(*command, "drain-timeout", node.drain_timeout, "how long to finish what was given when stopping");
-  add_repository_flags(*command, {node.cache, node.weights_tier, node.model_defaults});
-  add_change_flags(*command, {node.watch_interval, node.compile_limits, node.compile_in_background});
-  add_worker_flags(*command, node.worker);
-  add_observation_flags(*command, node.observation, "--data-listen");
-  add_link_tls_flags(*command, node.link_tls);
+  add_bytes_flag(*command, "frame-max", server.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
+  add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what was given when stopping");
+  add_repository_flags(*command, {server.cache, server.weights_tier, server.model_defaults});
+  add_change_flags(*command, {server.watch_interval, server.compile_limits, server.compile_in_background});
+  add_worker_flags(*command, server.worker);
+  add_observation_flags(*command, server.observation, "--data-listen");
+  add_link_tls_flags(*command, server.link_tls);
   add_logger_flags(*command, flags->log);
   command->add_option("--emulate", flags->emulate, "profiles of the models of an emulated worker")
       ->type_name("PROFILE");

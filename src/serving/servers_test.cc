@@ -11,9 +11,9 @@
 
 #include "emulation/emulated_models.h"
 #include "emulation/worker_service.h"
-#include "serving/controller_node.h"
-#include "serving/frontend_node.h"
-#include "serving/worker_node.h"
+#include "serving/controller_server.h"
+#include "serving/frontend_server.h"
+#include "serving/worker_server.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -21,8 +21,8 @@ namespace {
 
 constexpr uint64_t kPageBytes = uint64_t{16} << 20;
 
-FrontendNodeOptions frontend_options(uint16_t controller) {
-  FrontendNodeOptions options;
+FrontendServerOptions frontend_options(uint16_t controller) {
+  FrontendServerOptions options;
   options.controller = "127.0.0.1:" + std::to_string(controller);
   options.frontend.http_port = 0;
   options.frontend.grpc_port = 0;
@@ -64,7 +64,7 @@ class EmulatedWorker {
   std::thread thread_;
 };
 
-class NodesTest : public testing::Test {
+class ServersTest : public testing::Test {
  protected:
   Logger log_{{.part = "test"}, [this](std::string_view line) {
                 std::lock_guard lock(mutex_);
@@ -74,15 +74,15 @@ class NodesTest : public testing::Test {
   std::string lines_;
 };
 
-TEST_F(NodesTest, AFrontEndServesWhatTheControllersWorkersBring) {
-  ControllerNode controller({.listen = "127.0.0.1:0"}, log_);
+TEST_F(ServersTest, AFrontEndServesWhatTheControllersWorkersBring) {
+  ControllerServer controller({.listen = "127.0.0.1:0"}, log_);
   ASSERT_TRUE(controller.start().ok());
   EXPECT_EQ(controller.description(), "ready: port " + std::to_string(controller.port()) + ", scheduler foliot");
   const EmulatedWorker worker(controller.port());
   std::promise<size_t> ready;
-  FrontendNodeOptions options = frontend_options(controller.port());
+  FrontendServerOptions options = frontend_options(controller.port());
   options.on_ready = [&](size_t models) { ready.set_value(models); };
-  FrontendNode frontend(std::move(options), log_);
+  FrontendServer frontend(std::move(options), log_);
   ASSERT_TRUE(frontend.start().ok());
   EXPECT_EQ(ready.get_future().get(), 2u);
   EXPECT_EQ(frontend.frontend().in_flight(), 0u);
@@ -91,34 +91,34 @@ TEST_F(NodesTest, AFrontEndServesWhatTheControllersWorkersBring) {
   controller.stop();
 }
 
-TEST_F(NodesTest, APolicyThatDoesNotExistIsNamed) {
-  ControllerNode node({.listen = "127.0.0.1:0", .policy = "best"}, log_);
+TEST_F(ServersTest, APolicyThatDoesNotExistIsNamed) {
+  ControllerServer node({.listen = "127.0.0.1:0", .policy = "best"}, log_);
   const Status status = node.start();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_NE(status.message().find("'best'"), std::string::npos) << status.message();
   node.stop();
 }
 
-TEST_F(NodesTest, APortInUseIsNamed) {
-  ControllerNode first({.listen = "127.0.0.1:0"}, log_);
+TEST_F(ServersTest, APortInUseIsNamed) {
+  ControllerServer first({.listen = "127.0.0.1:0"}, log_);
   ASSERT_TRUE(first.start().ok());
   const std::string address = "127.0.0.1:" + std::to_string(first.port());
-  ControllerNode second({.listen = address}, log_);
+  ControllerServer second({.listen = address}, log_);
   const Status status = second.start();
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find(address), std::string::npos) << status.message();
 }
 
-TEST_F(NodesTest, AWorkerWithoutARepositorySaysSo) {
+TEST_F(ServersTest, AWorkerWithoutARepositorySaysSo) {
   struct Silent : StartupReporter {
     void on_compiling(std::string_view, std::string_view, double) override {}
     void on_model(std::string_view, const Status&) override {}
     void on_progress(const StartupProgress&) override {}
     void on_note(std::string_view) override {}
   };
-  WorkerNodeOptions options;
+  WorkerServerOptions options;
   options.repository = "/nonexistent/models";
-  WorkerNode node(std::move(options), log_);
+  WorkerServer node(std::move(options), log_);
   Silent reporter;
   const Status status = node.start(reporter, [] { return false; });
   EXPECT_FALSE(status.ok());

@@ -1,4 +1,4 @@
-#include "serving/worker_node.h"
+#include "serving/worker_server.h"
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ std::string device_fingerprint(uint32_t threads) {
   return device->kind() + " " + device->fingerprint();
 }
 
-uint64_t staging_bytes(const WorkerNodeOptions& options, const std::vector<CompiledModel>& models) {
+uint64_t staging_bytes(const WorkerServerOptions& options, const std::vector<CompiledModel>& models) {
   uint64_t batch_bytes = 0;
   for (const CompiledModel& model : models) {
     batch_bytes = std::max(batch_bytes, model.package.program->input_bytes() + model.package.program->output_bytes());
@@ -46,12 +46,12 @@ uint64_t staging_bytes(const WorkerNodeOptions& options, const std::vector<Compi
   return options.staging_bytes.value_or(std::max(kBatchesStaged * batch_bytes, kStagingBytesMin));
 }
 
-std::string data_address(const WorkerNodeOptions& options, uint16_t port) {
+std::string data_address(const WorkerServerOptions& options, uint16_t port) {
   if (!options.data_address.empty()) return options.data_address;
   return fmt::format("{}:{}", options.data_listen.substr(0, options.data_listen.rfind(':')), port);
 }
 
-LinkLoopOptions link_loop_options(const WorkerNodeOptions& options, std::shared_ptr<const TlsContext> tls) {
+LinkLoopOptions link_loop_options(const WorkerServerOptions& options, std::shared_ptr<const TlsContext> tls) {
   return {.connection = {.role = Role::kWorker,
                          .frame_bytes_max = options.frame_bytes_max,
                          .unsent_bytes_max = 4 * options.frame_bytes_max},
@@ -62,9 +62,9 @@ LinkLoopOptions link_loop_options(const WorkerNodeOptions& options, std::shared_
 
 }  // namespace
 
-class WorkerNode::Parts {
+class WorkerServer::Parts {
  public:
-  Parts(const WorkerNodeOptions& options, Logger& log);
+  Parts(const WorkerServerOptions& options, Logger& log);
   ~Parts();
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
@@ -78,7 +78,7 @@ class WorkerNode::Parts {
   Status run_loop();
   WorkerLink::Watch link_watch();
 
-  const WorkerNodeOptions& options_;
+  const WorkerServerOptions& options_;
   Logger& log_;
   Catalog catalog_;
   CompileProcess compiler_;
@@ -99,7 +99,7 @@ class WorkerNode::Parts {
   Thread thread_;
 };
 
-WorkerNode::Parts::Parts(const WorkerNodeOptions& options, Logger& log)
+WorkerServer::Parts::Parts(const WorkerServerOptions& options, Logger& log)
     : options_(options),
       log_(log),
       compiler_(options.compile_command, options.compile_limits),
@@ -109,10 +109,10 @@ WorkerNode::Parts::Parts(const WorkerNodeOptions& options, Logger& log)
                    .watch_interval = options.watch_interval,
                    .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); }}) {}
 
-WorkerNode::Parts::~Parts() { metrics_.set_memory({}); }
+WorkerServer::Parts::~Parts() { metrics_.set_memory({}); }
 
 // Compiles in the background once the worker serves.
-PackageStore WorkerNode::Parts::make_packages() {
+PackageStore WorkerServer::Parts::make_packages() {
   return {options_.cache.empty() ? options_.repository / ".foliot" : options_.cache, options_.weights_tier,
           device_fingerprint(options_.worker.threads),
           [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
@@ -125,7 +125,7 @@ PackageStore WorkerNode::Parts::make_packages() {
           }};
 }
 
-WorkerLink::Watch WorkerNode::Parts::link_watch() {
+WorkerLink::Watch WorkerServer::Parts::link_watch() {
   return {.log = [this](Severity level, const std::string& line) { log_.write(level, line); },
           .on_registered = options_.on_ready,
           .on_drained = [this] { loop_->stop(); },
@@ -133,7 +133,7 @@ WorkerLink::Watch WorkerNode::Parts::link_watch() {
           .on_frontends = [this](uint32_t count) { metrics_.on_frontends(count); }};
 }
 
-Status WorkerNode::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
+Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
   FOLIOT_RETURN_IF_ERROR(options_.worker.check());
   FOLIOT_ASSIGN_OR_RETURN(observation_,
                           Observation::open(
@@ -150,7 +150,7 @@ Status WorkerNode::Parts::start(StartupReporter& reporter, const std::function<b
   return run_loop();
 }
 
-Status WorkerNode::Parts::start_links(const ModelStartup& models, StartupReporter& reporter) {
+Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupReporter& reporter) {
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.link_tls));
   worker_ = std::make_unique<LocalWorker>(options_.worker, models.compiled());
   const DeviceMemory& memory = worker_->memory();
@@ -173,7 +173,7 @@ Status WorkerNode::Parts::start_links(const ModelStartup& models, StartupReporte
   return Status();
 }
 
-Status WorkerNode::Parts::serve(ModelStartup& models, const std::function<bool()>& cancelled) {
+Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool()>& cancelled) {
   const DeviceMemory& memory = worker_->memory();
   host_ = std::make_unique<ModelHost>(
       ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *link_,
@@ -190,7 +190,7 @@ Status WorkerNode::Parts::serve(ModelStartup& models, const std::function<bool()
   return Status();
 }
 
-Status WorkerNode::Parts::run_loop() {
+Status WorkerServer::Parts::run_loop() {
   FOLIOT_RETURN_IF_ERROR(loop_->keep(options_.controller));
   std::vector<WatchedFiles> watched = observation_->watched(log_);
   std::ranges::move(link_tls_reloads(options_.link_tls, *loop_, log_), std::back_inserter(watched));
@@ -200,36 +200,36 @@ Status WorkerNode::Parts::run_loop() {
   return Status();
 }
 
-void WorkerNode::Parts::stop() {
+void WorkerServer::Parts::stop() {
   repository_.stop();
   link_->drain();
   thread_.join();
   worker_->stop();
 }
 
-std::string WorkerNode::Parts::description() const {
+std::string WorkerServer::Parts::description() const {
   const DeviceMemory& memory = worker_->memory();
   return fmt::format("front ends on port {}; page cache {}; controller {}{}", port_,
                      format_bytes(memory.page_count * memory.page_bytes), options_.controller,
                      observation_->description());
 }
 
-WorkerNode::WorkerNode(WorkerNodeOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
-WorkerNode::~WorkerNode() { stop(); }
+WorkerServer::WorkerServer(WorkerServerOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
+WorkerServer::~WorkerServer() { stop(); }
 
-Status WorkerNode::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
+Status WorkerServer::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
   auto parts = std::make_unique<Parts>(options_, log_);
   FOLIOT_RETURN_IF_ERROR(parts->start(reporter, cancelled));
   parts_ = std::move(parts);
   return Status();
 }
 
-void WorkerNode::stop() {
+void WorkerServer::stop() {
   if (parts_ == nullptr) return;
   parts_->stop();
   parts_.reset();
 }
 
-std::string WorkerNode::description() const { return parts_->description(); }
+std::string WorkerServer::description() const { return parts_->description(); }
 
 }  // namespace foliot

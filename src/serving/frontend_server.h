@@ -1,10 +1,10 @@
-// FrontendNode: a front end of a cluster as one process runs it: HTTP and gRPC on one
+// FrontendServer: a front end of a cluster as one process runs it: HTTP and gRPC on one
 // side, the links to the controller and its workers on the other.
 //
 // start() opens the ports; models are served once a controller was found. stop() answers
 // what is in flight, refuses the rest, and ends all threads.
-#ifndef FOLIOT_SERVING_FRONTEND_NODE_H_
-#define FOLIOT_SERVING_FRONTEND_NODE_H_
+#ifndef FOLIOT_SERVING_FRONTEND_SERVER_H_
+#define FOLIOT_SERVING_FRONTEND_SERVER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace foliot {
 
-struct FrontendNodeOptions {
+struct FrontendServerOptions {
   std::string controller = "127.0.0.1:8100";  // HOST:PORT
   FrontendOptions frontend;                   // its TLS and keys are those of `access`
   AccessFiles access;
@@ -34,11 +34,11 @@ struct FrontendNodeOptions {
 };
 
 // Threading: belongs to one thread, which is none of its own.
-class FrontendNode {
+class FrontendServer {
  public:
-  // `log` outlives the node.
-  FrontendNode(FrontendNodeOptions options, Logger& log);
-  ~FrontendNode();
+  // `log` outlives the server.
+  FrontendServer(FrontendServerOptions options, Logger& log);
+  ~FrontendServer();
 
   // Call once. Errors: kInvalidArgument, kAlreadyExists (a port is in use), each naming the
   // flag, the file or the address.
@@ -53,11 +53,11 @@ class FrontendNode {
 
  private:
   class Parts;
-  const FrontendNodeOptions options_;
+  const FrontendServerOptions options_;
   Logger& log_;
   std::unique_ptr<Parts> parts_;  // null: not started, or stopped
 };
 
 }  // namespace foliot
 
-#endif  // FOLIOT_SERVING_FRONTEND_NODE_H_
+#endif  // FOLIOT_SERVING_FRONTEND_SERVER_H_

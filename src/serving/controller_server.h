@@ -1,10 +1,10 @@
-// ControllerNode: the controller of a cluster as one process runs it: the controller and
+// ControllerServer: the controller of a cluster as one process runs it: the controller and
 // its sessions on the loop of its links, with metrics and a record of what it decided.
 //
 // start() opens the ports; from then on workers and clients may connect. stop() finishes
 // what runs, refuses the rest, and ends all threads.
-#ifndef FOLIOT_SERVING_CONTROLLER_NODE_H_
-#define FOLIOT_SERVING_CONTROLLER_NODE_H_
+#ifndef FOLIOT_SERVING_CONTROLLER_SERVER_H_
+#define FOLIOT_SERVING_CONTROLLER_SERVER_H_
 
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@
 
 namespace foliot {
 
-struct ControllerNodeOptions {
+struct ControllerServerOptions {
   std::string listen = "127.0.0.1:8100";  // HOST:PORT; port 0: any that is free
   std::string policy = "foliot";
   ControllerOptions controller{.health = FailureDetectorOptions()};
@@ -29,11 +29,11 @@ struct ControllerNodeOptions {
 };
 
 // Threading: belongs to one thread, which is none of its own.
-class ControllerNode {
+class ControllerServer {
  public:
-  // `log` outlives the node.
-  ControllerNode(ControllerNodeOptions options, Logger& log);
-  ~ControllerNode();
+  // `log` outlives the server.
+  ControllerServer(ControllerServerOptions options, Logger& log);
+  ~ControllerServer();
 
   // Call once. Errors: kNotFound (no such policy), kInvalidArgument, kAlreadyExists (a port
   // is in use), each naming the flag or the address.
@@ -48,11 +48,11 @@ class ControllerNode {
 
  private:
   class Parts;
-  const ControllerNodeOptions options_;
+  const ControllerServerOptions options_;
   Logger& log_;
   std::unique_ptr<Parts> parts_;  // null: not started, or stopped
 };
 
 }  // namespace foliot
 
-#endif  // FOLIOT_SERVING_CONTROLLER_NODE_H_
+#endif  // FOLIOT_SERVING_CONTROLLER_SERVER_H_

@@ -1,4 +1,4 @@
-#include "serving/frontend_node.h"
+#include "serving/frontend_server.h"
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ class NoRepository : public ModelRepository {
   }
 };
 
-LinkLoopOptions link_loop_options(const FrontendNodeOptions& options, std::shared_ptr<const TlsContext> tls) {
+LinkLoopOptions link_loop_options(const FrontendServerOptions& options, std::shared_ptr<const TlsContext> tls) {
   return {.connection = {.role = Role::kClient,
                          .frame_bytes_max = options.frame_bytes_max,
                          .unsent_bytes_max = 4 * options.frame_bytes_max},
@@ -44,17 +44,17 @@ LinkLoopOptions link_loop_options(const FrontendNodeOptions& options, std::share
 
 }  // namespace
 
-class FrontendNode::Parts {
+class FrontendServer::Parts {
  public:
-  Parts(const FrontendNodeOptions& options, const FrontendOptions& frontend, std::shared_ptr<const TlsContext> link_tls,
-        Logger& log)
+  Parts(const FrontendServerOptions& options, const FrontendOptions& frontend,
+        std::shared_ptr<const TlsContext> link_tls, Logger& log)
       : link_(catalog_, frontend.requests_in_flight_max,
               {.log = [&log](Severity level, const std::string& line) { log.write(level, line); },
                .on_ready = options.on_ready}),
         loop_(link_loop_options(options, std::move(link_tls)), link_),
         frontend_(make_frontend(frontend, catalog_, link_, repository_, monotonic_now)) {}
 
-  Status start(const FrontendNodeOptions& options, Logger& log);
+  Status start(const FrontendServerOptions& options, Logger& log);
   void stop(Duration drain_timeout);
   Frontend& frontend() { return *frontend_; }
 
@@ -71,7 +71,7 @@ class FrontendNode::Parts {
   Thread thread_;
 };
 
-Status FrontendNode::Parts::start(const FrontendNodeOptions& options, Logger& log) {
+Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger& log) {
   link_.start(*frontend_, loop_);
   FOLIOT_RETURN_IF_ERROR(loop_.keep(options.controller));
   FOLIOT_RETURN_IF_ERROR(frontend_->start());
@@ -83,14 +83,14 @@ Status FrontendNode::Parts::start(const FrontendNodeOptions& options, Logger& lo
   return Status();
 }
 
-void FrontendNode::Parts::wait_until_answered(Duration timeout) const {
+void FrontendServer::Parts::wait_until_answered(Duration timeout) const {
   const TimePoint give_up = monotonic_now() + timeout;
   while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
 
-void FrontendNode::Parts::stop(Duration drain_timeout) {
+void FrontendServer::Parts::stop(Duration drain_timeout) {
   frontend_->drain();
   wait_until_answered(drain_timeout);
   loop_.stop();  // what is still in flight is refused
@@ -98,10 +98,10 @@ void FrontendNode::Parts::stop(Duration drain_timeout) {
   frontend_->stop();
 }
 
-FrontendNode::FrontendNode(FrontendNodeOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
-FrontendNode::~FrontendNode() { stop(); }
+FrontendServer::FrontendServer(FrontendServerOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
+FrontendServer::~FrontendServer() { stop(); }
 
-Status FrontendNode::start() {
+Status FrontendServer::start() {
   FrontendOptions frontend = options_.frontend;
   FOLIOT_RETURN_IF_ERROR(open_access(options_.access, log_, frontend));
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.link_tls));
@@ -111,15 +111,15 @@ Status FrontendNode::start() {
   return Status();
 }
 
-void FrontendNode::stop() {
+void FrontendServer::stop() {
   if (parts_ == nullptr) return;
   parts_->stop(options_.drain_timeout);
   parts_.reset();
 }
 
-Frontend& FrontendNode::frontend() { return parts_->frontend(); }
+Frontend& FrontendServer::frontend() { return parts_->frontend(); }
 
-std::string FrontendNode::ports() const {
+std::string FrontendServer::ports() const {
   const Frontend& frontend = parts_->frontend();
   return fmt::format("http {}:{}, grpc :{}, metrics :{}/metrics", options_.frontend.address, frontend.http_port(),
                      frontend.grpc_port(), frontend.metrics_port());

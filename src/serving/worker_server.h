@@ -1,10 +1,10 @@
-// WorkerNode: a worker of a cluster as one process runs it: its repository and compiler,
+// WorkerServer: a worker of a cluster as one process runs it: its repository and compiler,
 // the device with its executors, and the links to the controller and to front ends.
 //
 // start() compiles what is not compiled yet, takes memory, and registers with the
 // controller. stop() finishes what the controller gave, and ends all threads.
-#ifndef FOLIOT_SERVING_WORKER_NODE_H_
-#define FOLIOT_SERVING_WORKER_NODE_H_
+#ifndef FOLIOT_SERVING_WORKER_SERVER_H_
+#define FOLIOT_SERVING_WORKER_SERVER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@
 
 namespace foliot {
 
-struct WorkerNodeOptions {
+struct WorkerServerOptions {
   std::string name = "worker";
   std::string controller = "127.0.0.1:8100";  // HOST:PORT
   std::filesystem::path repository;
@@ -54,11 +54,11 @@ struct WorkerNodeOptions {
 };
 
 // Threading: belongs to one thread, which is none of its own.
-class WorkerNode {
+class WorkerServer {
  public:
-  // `log` outlives the node.
-  WorkerNode(WorkerNodeOptions options, Logger& log);
-  ~WorkerNode();
+  // `log` outlives the server.
+  WorkerServer(WorkerServerOptions options, Logger& log);
+  ~WorkerServer();
 
   // Call once. `cancelled` is asked several times a second, and ends the start: kUnavailable.
   // Errors: kInvalidArgument (no model can be served, a flag), kResourceExhausted,
@@ -72,11 +72,11 @@ class WorkerNode {
 
  private:
   class Parts;
-  const WorkerNodeOptions options_;
+  const WorkerServerOptions options_;
   Logger& log_;
   std::unique_ptr<Parts> parts_;  // null: not started, or stopped
 };
 
 }  // namespace foliot
 
-#endif  // FOLIOT_SERVING_WORKER_NODE_H_
+#endif  // FOLIOT_SERVING_WORKER_SERVER_H_

@@ -1,4 +1,4 @@
-#include "serving/controller_node.h"
+#include "serving/controller_server.h"
 
 #include <fmt/format.h>
 
@@ -25,9 +25,9 @@ constexpr int kNice = -15;
 
 }  // namespace
 
-class ControllerNode::Parts {
+class ControllerServer::Parts {
  public:
-  Parts(const ControllerNodeOptions& options, const RegisteredPolicy& policy,
+  Parts(const ControllerServerOptions& options, const RegisteredPolicy& policy,
         std::shared_ptr<const TlsContext> link_tls, Logger& log)
       : service_(options.controller, policy.make, monotonic_now,
                  [&log](Severity level, const std::string& line) { log.write(level, line); }),
@@ -36,7 +36,7 @@ class ControllerNode::Parts {
     service_.set_traffic(loop_.traffic());
   }
 
-  Status start(const ControllerNodeOptions& options, Logger& log);
+  Status start(const ControllerServerOptions& options, Logger& log);
   void stop(Duration drain_timeout);
   uint16_t port() const { return port_; }
   std::string observation() const { return observation_->description(); }
@@ -55,7 +55,7 @@ class ControllerNode::Parts {
 };
 
 // Metrics are counted only where they can be read.
-void ControllerNode::Parts::observe(const ObservationOptions& options) {
+void ControllerServer::Parts::observe(const ObservationOptions& options) {
   Controller& controller = service_.controller();
   if (options.metrics()) {
     controller.add_observer(metrics_);
@@ -69,7 +69,7 @@ void ControllerNode::Parts::observe(const ObservationOptions& options) {
   }
 }
 
-Status ControllerNode::Parts::start(const ControllerNodeOptions& options, Logger& log) {
+Status ControllerServer::Parts::start(const ControllerServerOptions& options, Logger& log) {
   FOLIOT_ASSIGN_OR_RETURN(observation_,
                           Observation::open(
                               options.observation, options.listen, [this] { return metrics_.text(); }, log));
@@ -83,7 +83,7 @@ Status ControllerNode::Parts::start(const ControllerNodeOptions& options, Logger
   return Status();
 }
 
-void ControllerNode::Parts::stop(Duration drain_timeout) {
+void ControllerServer::Parts::stop(Duration drain_timeout) {
   service_.drain();
   loop_.wake();
   const TimePoint give_up = monotonic_now() + drain_timeout;
@@ -92,10 +92,11 @@ void ControllerNode::Parts::stop(Duration drain_timeout) {
   thread_.join();
 }
 
-ControllerNode::ControllerNode(ControllerNodeOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
-ControllerNode::~ControllerNode() { stop(); }
+ControllerServer::ControllerServer(ControllerServerOptions options, Logger& log)
+    : options_(std::move(options)), log_(log) {}
+ControllerServer::~ControllerServer() { stop(); }
 
-Status ControllerNode::start() {
+Status ControllerServer::start() {
   FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(options_.policy));
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.tls));
   auto parts = std::make_unique<Parts>(options_, policy, std::move(link_tls), log_);
@@ -104,15 +105,15 @@ Status ControllerNode::start() {
   return Status();
 }
 
-void ControllerNode::stop() {
+void ControllerServer::stop() {
   if (parts_ == nullptr) return;
   parts_->stop(options_.drain_timeout);
   parts_.reset();
 }
 
-uint16_t ControllerNode::port() const { return parts_->port(); }
+uint16_t ControllerServer::port() const { return parts_->port(); }
 
-std::string ControllerNode::description() const {
+std::string ControllerServer::description() const {
   return fmt::format("ready: port {}, scheduler {}{}", port(), options_.policy, parts_->observation());
 }
 
