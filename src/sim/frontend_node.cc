@@ -82,7 +82,8 @@ struct FrontendNode::Process : private RequestOrigin {
     payload = {};
     free.push_back(static_cast<uint32_t>(place));
     if (!on_end) return;
-    on_end(tag, completion.served() ? std::string() : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
+    on_end(tag, completion.served() ? std::string()
+                                    : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
   }
   void check_answer(const Payload& payload, const Completion& completion) {
     ClusterChecker& checker = node.world_.checker;
