@@ -104,7 +104,7 @@ class ClusterSimulation {
  private:
   NodeClock draw_clock() {
     const int64_t drift = options_.clock_drift_per_million;
-    const int64_t drawn = drift == 0 ? 0 : static_cast<int64_t>(random_.below(static_cast<uint64_t>(2 * drift + 1)));
+    const auto drawn = static_cast<int64_t>(random_.below(static_cast<uint64_t>(2 * drift + 1)));
     return {options_.clock_offset.scaled(random_.uniform()), drawn - drift};
   }
 

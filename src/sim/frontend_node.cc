@@ -163,7 +163,7 @@ uint64_t FrontendNode::in_flight() const {
 ModelVersions FrontendNode::shown() const {
   ModelVersions shown;
   for (const auto& [name, entry] : processes_.back()->catalog.snapshot()) {
-    if (entry->state == ModelState::kReady) shown[name] = std::stoull(entry->version);
+    if (entry->state == ModelState::kReady) shown[name] = version_of(*entry->info);
   }
   return shown;
 }
