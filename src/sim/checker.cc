@@ -6,12 +6,6 @@
 #include "base/check.h"
 
 namespace foliot {
-namespace {
-
-constexpr uint32_t kOvertakenMax = 1;
-
-}  // namespace
-
 Checker::Device& Checker::device(DeviceId id) {
   if (id.value() >= devices_.size()) devices_.resize(id.value() + 1);
   return devices_[id.value()];
@@ -58,7 +52,7 @@ void Checker::check_order(const Action& infer) {
     if (i + 1 < rows && sent[i]->equal(*sent[i + 1])) continue;
     const Turn first_equal{sent[i]->model, sent[i]->bucket, sent[i]->deadline};
     for (auto waits = waiting_.lower_bound(first_equal); waits != waiting_.end() && waits->first < *sent[i]; ++waits) {
-      FOLIOT_CHECK(++waits->second <= kOvertakenMax);
+      FOLIOT_CHECK(++waits->second <= options_.overtaken_max);
     }
   }
 }

@@ -28,6 +28,8 @@ namespace foliot {
 struct CheckerOptions {
   uint32_t returns_max = 3;
   Duration load_back_off = Duration::milliseconds(100);  // after the first failure
+  // Batches of later equals that are sent while a request waits.
+  uint32_t overtaken_max = 1;
   // How far apart the controller's and the workers' clocks may seem to be.
   Duration clock_error;
 };

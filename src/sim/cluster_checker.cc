@@ -82,8 +82,18 @@ class ClusterChecker::Controller : public Observer {
     const auto found = models_.find(model);
     return found == models_.end() ? nullptr : &found->second.content;
   }
-  // What clients are shown is known to all workers that stay.
+  // What clients are shown is known to all workers that stay; what they are shown no more
+  // has been replaced, or withdrawn by all of them.
   void check_shown() {
+    for (const auto& [model, content] : std::exchange(shown_before_, shown_)) {
+      if (shown_.contains(model) || is_shown(name_of(content))) continue;
+      for (const auto& [link, session] : checker_.sessions_) {
+        const auto own = session.named.find(model);
+        if (session.controller != process_ || !session.stays() || own == session.named.end()) continue;
+        if (session.offers.at(own->second).withdrawn) continue;
+        checker_.fail(fmt::format("'{}' is shown no more, though a worker has not withdrawn it", content));
+      }
+    }
     for (const auto& [link, session] : checker_.sessions_) {
       if (session.controller != process_ || !session.stays()) continue;
       for (const auto& [model, content] : shown_) {
@@ -109,6 +119,12 @@ class ClusterChecker::Controller : public Observer {
     int64_t open = 0;
   };
 
+  // "resnet50 3": the name comes first (simulated_version()).
+  static std::string name_of(const std::string& content) { return content.substr(0, content.rfind(' ')); }
+  bool is_shown(const std::string& name) const {
+    return std::ranges::any_of(shown_, [&](const auto& entry) { return name_of(entry.second) == name; });
+  }
+
   // What it withdraws at this very instant may have come after the decision.
   void require_offer(const Session& session, const ModelInfo& model) {
     const TimePoint now = checker_.loop_.now();
@@ -123,6 +139,7 @@ class ClusterChecker::Controller : public Observer {
   const uint64_t process_;
   std::map<ModelId, Model> models_;
   std::map<ModelId, std::string> shown_;  // content, as clients were told last
+  std::map<ModelId, std::string> shown_before_;
   std::unordered_set<uint64_t> requests_;
   std::map<uint16_t, Client> clients_;
   std::map<ActionId, uint64_t> actions_;  // without an outcome: joined_ when they were sent

@@ -1,8 +1,9 @@
 // ClusterChecker: watches a simulated cluster and notes the first promise that is broken.
 // It knows what passes over the links, and what controllers decide, and nothing of how:
 //
-//   offered     a model comes to be served only if every worker that stays offers it, and
-//               only while all of them know its name is it shown to clients
+//   offered     a model comes to be served only if every worker that stays offers it, is
+//               shown to clients only while all of them know its name, and goes only if it
+//               is replaced or all of them have withdrawn it
 //   named       a worker is given actions of devices that are its own and of models that
 //               it knows by that name, with that content
 //   fenced      a controller takes in no outcome of an action of an earlier session

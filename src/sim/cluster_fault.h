@@ -44,7 +44,7 @@ struct ClusterFault {
 };
 
 struct RandomClusterFaults {
-  uint32_t count = 12;
+  uint32_t count = 16;
   std::vector<ClusterFaultKind> kinds;  // empty: all
   Duration length_min = Duration::milliseconds(5);
   Duration length_max = Duration::seconds(3);

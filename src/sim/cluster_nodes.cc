@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "base/check.h"
 
 namespace foliot {
@@ -38,10 +40,13 @@ void ClusterNode::resume() {
 
 // ---- The controller ----
 
+// A front end that has stood still sends what came meanwhile as a burst of equals. Which of
+// them waits is the policy's choice where not all can be met, so their order is not checked.
 struct ControllerNode::Process {
   Process(ControllerNode& node, VirtualLoop& loop)
       : checker({.returns_max = node.options_.returns_max,
                  .load_back_off = node.options_.load_back_off.first,
+                 .overtaken_max = std::numeric_limits<uint32_t>::max(),
                  .clock_error = node.clock_error_}),
         service(
             node.options_, node.make_policy_, [&loop, clock = node.clock_] { return clock.local(loop.now()); },

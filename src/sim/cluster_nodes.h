@@ -143,8 +143,8 @@ class WorkerNode : public ClusterNode {
   std::multiset<uint64_t> held() const;
   // No action is under way.
   bool idle() const;
-  // It runs what its folder holds, and nothing else.
-  bool settled() const;
+  // Empty: it runs what its folder holds, and nothing else.
+  std::string unsettled() const;
 
  protected:
   VirtualLinkLoop& links() override;

@@ -104,7 +104,7 @@ class ClusterSimulation {
  private:
   NodeClock draw_clock() {
     const int64_t drift = options_.clock_drift_per_million;
-    const int64_t drawn = drift == 0 ? 0 : static_cast<int64_t>(random_.below(static_cast<uint64_t>(2 * drift + 1)));
+    const auto drawn = static_cast<int64_t>(random_.below(static_cast<uint64_t>(2 * drift + 1)));
     return {options_.clock_offset.scaled(random_.uniform()), drawn - drift};
   }
 
@@ -136,7 +136,8 @@ class ClusterSimulation {
     FrontendNode& frontend = *frontends_[random_.below(frontends_.size())];
     const uint64_t tag = open_.size();
     open_.push_back(arrival);
-    frontend.ask(names_[arrival.model], arrival.slo, tag, [this](uint64_t over, const std::string&) { follow(open_[over]); });
+    frontend.ask(names_[arrival.model], arrival.slo, tag,
+                 [this](uint64_t over, const std::string&) { follow(open_[over]); });
   }
   void follow(const Arrival& over) {
     const std::optional<Arrival> next = arrivals_.follow(over, loop_.now() - TimePoint() - kBegin);
@@ -236,7 +237,8 @@ class ClusterSimulation {
   std::string unsettled() {
     const Cluster& cluster = controller_->service().controller().cluster();
     for (const auto& worker : workers_) {
-      if (!worker->runs() || !worker->settled()) return fmt::format("{} has not changed its models", worker->name());
+      if (!worker->runs()) return fmt::format("{} does not run", worker->name());
+      if (std::string what = worker->unsettled(); !what.empty()) return what;
     }
     if (controller_->workers() != workers_.size()) return "the controller lacks a worker";
     const auto up = std::ranges::count_if(cluster.devices, [](const DeviceModel& device) { return device.up(); });
@@ -280,7 +282,8 @@ class ClusterSimulation {
       events_ += run_until(loop_.now() + kLookInterval);
     }
     if (ended == expected && refusals.empty()) return;
-    checker_.fail(fmt::format("of {} requests {} ended, though nothing is wrong; refused: {}", expected, ended, refusals));
+    checker_.fail(
+        fmt::format("of {} requests {} ended, though nothing is wrong; refused: {}", expected, ended, refusals));
   }
   void rest() {
     if (!checker_.ok()) return;

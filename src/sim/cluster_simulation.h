@@ -42,7 +42,7 @@ struct ClusterSimulationOptions {
   // Clocks are ahead of one another by up to `clock_offset`, and run up to so many parts in
   // a million faster or slower than time.
   Duration clock_offset = Duration::seconds(1000);
-  int64_t clock_drift_per_million = 100;
+  uint32_t clock_drift_per_million = 100;
 
   Duration duration = Duration::seconds(8);
   RandomClusterFaults faults;

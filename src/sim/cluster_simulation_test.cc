@@ -14,6 +14,8 @@
 namespace foliot {
 namespace {
 
+constexpr uint32_t kFaults = 16;
+
 // Four ResNet-50 (V100), of which each of three workers holds three.
 Workload workload(double rate) {
   return {.groups = {{.name = "resnet50", .profile = "resnet50", .count = 4, .slo = Duration::milliseconds(200)}},
@@ -46,13 +48,13 @@ TEST(ClusterSimulationTest, ServesAlmostAllWhenNothingGoesWrong) {
 }
 
 TEST(ClusterSimulationTest, EqualSeedsGiveEqualRuns) {
-  const auto hash = [](uint64_t seed) { return run(options(seed, 12)).event_hash; };
+  const auto hash = [](uint64_t seed) { return run(options(seed, kFaults)).event_hash; };
   EXPECT_EQ(hash(7), hash(7));
   EXPECT_NE(hash(7), hash(8));
 }
 
 TEST(ClusterSimulationTest, KeepsItsPromisesWhateverGoesWrong) {
-  for (uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) run(options(seed, 12));
+  for (uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) run(options(seed, kFaults));
 }
 
 // Each line: a seed that found a defect once, and what it was.
@@ -61,7 +63,7 @@ TEST(ClusterSimulationTest, SeedsThatFoundDefectsFindNoneNow) {
   ASSERT_TRUE(file) << "run it in the root of the repository";
   for (std::string line; std::getline(file, line) && !HasFailure();) {
     if (line.empty() || line[0] == '#') continue;
-    run(options(std::stoull(line), 12));
+    run(options(std::stoull(line), kFaults));
   }
 }
 

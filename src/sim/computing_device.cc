@@ -13,12 +13,14 @@ uint64_t content_hash(const ModelInfo& model) { return hash64(std::as_bytes(std:
 std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id) {
   auto result = std::make_shared<ModelInfo>(model);
   result->id = id;
-  result->version = std::to_string(version);
-  result->content = model.name + " " + result->version;
+  result->version = std::to_string((version + 1) / 2);
+  result->content = model.name + " " + std::to_string(version);
   result->inputs = {{"x", DataType::kUint64, {sizeof(SimulatedInput) / 8}, {""}}};
   result->outputs = {{"y", DataType::kUint64, {sizeof(SimulatedOutput) / 8}, {""}}};
   return result;
 }
+
+uint64_t version_of(const ModelInfo& model) { return std::stoull(model.content.substr(model.content.rfind(' '))); }
 
 void ComputingDevice::add_model(std::shared_ptr<const ModelInfo> model) {
   contents_[model->id] = content_hash(*model);

@@ -27,8 +27,11 @@ struct SimulatedOutput {
 };
 
 uint64_t content_hash(const ModelInfo& model);
-// This version of the model, with inputs and outputs as above.
+// This version of the model, with inputs and outputs as above. As with real models, two with
+// one label (ModelInfo::version) may differ: only the content says which it is.
 std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id);
+// REQUIRES: it is a simulated version.
+uint64_t version_of(const ModelInfo& model);
 
 class ComputingDevice : public SimulatedDevice {
  public:

@@ -82,7 +82,8 @@ struct FrontendNode::Process : private RequestOrigin {
     payload = {};
     free.push_back(static_cast<uint32_t>(place));
     if (!on_end) return;
-    on_end(tag, completion.served() ? std::string() : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
+    on_end(tag, completion.served() ? std::string()
+                                    : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
   }
   void check_answer(const Payload& payload, const Completion& completion) {
     ClusterChecker& checker = node.world_.checker;
@@ -162,7 +163,7 @@ uint64_t FrontendNode::in_flight() const {
 ModelVersions FrontendNode::shown() const {
   ModelVersions shown;
   for (const auto& [name, entry] : processes_.back()->catalog.snapshot()) {
-    if (entry->state == ModelState::kReady) shown[name] = std::stoull(entry->version);
+    if (entry->state == ModelState::kReady) shown[name] = version_of(*entry->info);
   }
   return shown;
 }

@@ -70,8 +70,8 @@ struct WorkerNode::Process : private OutcomeSink, private Observer, private Work
     const auto found = served.find(name);
     if (found != served.end() && found->second.version == version) return;
     if (version == 0 && found == served.end()) return;
-    std::optional<ModelId> former;
-    if (found != served.end()) former = found->second.id;
+    std::optional<Served> former;
+    if (found != served.end()) former = found->second;
     if (version == 0) {
       served.erase(found);
     } else {
@@ -83,7 +83,7 @@ struct WorkerNode::Process : private OutcomeSink, private Observer, private Work
       link.add_model(info);
       served[name] = {id, version};
     }
-    if (former) retire(*former);
+    if (former) retire(former->id, name, former->version);
   }
   ModelId take_id() {
     if (free_ids.empty()) return ModelId(next_id++);
@@ -92,8 +92,8 @@ struct WorkerNode::Process : private OutcomeSink, private Observer, private Work
     return id;
   }
   // ModelHost does the rest when it sweeps, not at once.
-  void retire(ModelId id) {
-    ++retiring;
+  void retire(ModelId id, std::string name, uint64_t version) {
+    retiring[id] = {std::move(name), version};
     const Duration lease = kLeaseMax.scaled(node.random_.uniform());
     node.world_.loop.at(node.world_.loop.now() + lease, [this, id] {
       links.post([this, id] {
@@ -107,7 +107,7 @@ struct WorkerNode::Process : private OutcomeSink, private Observer, private Work
   void sweep(ModelId id) {
     worker.remove_model(id);
     free_ids.push_back(id);
-    --retiring;
+    retiring.erase(id);
   }
 
   // ---- What must hold ----
@@ -162,8 +162,8 @@ struct WorkerNode::Process : private OutcomeSink, private Observer, private Work
   std::map<std::string, Served> served;
   std::vector<ModelId> free_ids;
   uint32_t next_id = 0;
-  uint32_t retiring = 0;
-  std::map<ActionId, uint64_t> running;  // the session that they are of
+  std::map<ModelId, std::pair<std::string, uint64_t>> retiring;  // name and version
+  std::map<ActionId, uint64_t> running;                          // the session that they are of
   uint64_t session = 0;
   std::array<TimePoint, kExecutorKinds> busy_until{};
   bool drained = false;
@@ -213,13 +213,20 @@ std::multiset<uint64_t> WorkerNode::held() const { return processes_.back()->dev
 
 bool WorkerNode::idle() const { return processes_.back()->running.empty(); }
 
-bool WorkerNode::settled() const {
+std::string WorkerNode::unsettled() const {
   const Process& process = *processes_.back();
-  if (process.retiring > 0) return false;
-  return std::ranges::all_of(folder_, [&](const auto& entry) {
-    const auto found = process.served.find(entry.first);
-    return found == process.served.end() ? entry.second == 0 : found->second.version == entry.second;
-  });
+  for (const auto& [name, version] : folder_) {
+    const auto found = process.served.find(name);
+    const uint64_t served = found == process.served.end() ? 0 : found->second.version;
+    if (served != version) return fmt::format("{} offers version {} of {}, not {}", name_, served, name, version);
+  }
+  // Of a version that has come back before all workers had withdrawn it, the one that was
+  // withdrawn is served on.
+  for (const auto& [id, model] : process.retiring) {
+    const auto& [name, version] = model;
+    if (folder_.at(name) != version) return fmt::format("version {} of {} is not released by {}", version, name, name_);
+  }
+  return {};
 }
 
 }  // namespace foliot

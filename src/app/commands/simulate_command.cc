@@ -15,6 +15,7 @@
 
 #include "app/commands/flags.h"
 #include "app/commands/progress_bar.h"
+#include "app/commands/simulate_links.h"
 #include "app/commands/simulation_file.h"
 #include "platform/clock.h"
 #include "policies/registry.h"
@@ -34,6 +35,7 @@ simulated, so hours pass in seconds and a seed reproduces a run exactly. Refused
   foliot simulate examples/simulate/starved.toml --scheduler foliot,clockwork --output out
   foliot simulate examples/simulate/resnets.toml --scheduler all --duration 10s
   foliot simulate examples/simulate/faults.toml --seeds 1000
+  foliot simulate examples/simulate/links.toml --seeds 1000     # sessions, registration, model changes
 
 With --output DIR, DIR/POLICY.json holds each report and DIR/POLICY.csv its series, a line per interval.
 docs/SIMULATE.md explains experiment files.)";
@@ -185,6 +187,12 @@ Result<ClairvoyantBound> bound_of(const SimulationFile& file) {
 Status run(const SimulateFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(SimulationFile file, read_simulation_file(flags.experiment));
   FOLIOT_RETURN_IF_ERROR(apply(flags, file));
+  if (file.links) {
+    if (flags.bound || !flags.output.empty() || !flags.log.empty()) {
+      return Status::invalid_argument("--bound, --output and --log need [cluster] protocol = \"direct\"");
+    }
+    return simulate_links(file, flags.seeds);
+  }
   if (flags.seeds > 1) return run_seeds(std::move(file), flags.seeds);
   std::optional<FluidEstimate> estimate;
   std::optional<ClairvoyantBound> bound;

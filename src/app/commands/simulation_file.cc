@@ -26,7 +26,24 @@ Result<ModelProfile> read_package_profile(const std::string& path) {
                       .exec = program.buckets.front().seed_exec};
 }
 
-Status read_cluster(TomlReader& reader, SimulationOptions& options) {
+// Where the cluster's protocols run, too.
+void read_links(TomlReader& reader, std::optional<ClusterSimulationOptions>& links) {
+  std::string protocol = "direct";
+  reader.text("protocol", protocol);
+  if (protocol != "direct" && protocol != "links") reader.fail("protocol", "must be \"direct\" or \"links\"");
+  if (protocol != "links") return;
+  links.emplace();
+  reader.whole("frontends", links->frontends, 1, 1000);
+  reader.whole("requests_in_flight_max", links->frontend.requests_max, 1, 65536);
+  reader.share("cancelled", links->frontend.cancelled);
+  reader.duration("clock_offset", links->clock_offset);
+  reader.whole("clock_drift_ppm", links->clock_drift_per_million, 0, 10'000);
+  reader.duration("settle_max", links->settle_max);
+}
+
+Status read_cluster(TomlReader& reader, SimulationFile& file) {
+  SimulationOptions& options = file.options;
+  read_links(reader, file.links);
   reader.whole("devices", options.devices, 1, 100'000);
   reader.bytes("page_size", options.page_bytes);
   reader.bytes("page_cache", options.page_cache_bytes);
@@ -110,7 +127,31 @@ Status read_random_faults(TomlReader& reader, RandomFaults& faults) {
   return reader.finish();
 }
 
-Status read_faults(TomlReader& reader, SimulationOptions& options) {
+Status read_links_faults(TomlReader& reader, RandomClusterFaults& faults) {
+  std::vector<std::string> kinds;
+  reader.whole("count", faults.count, 0, 1000);
+  reader.texts("kinds", kinds);
+  reader.positive("length_min", faults.length_min);
+  reader.positive("length_max", faults.length_max);
+  if (faults.length_max < faults.length_min) reader.fail("length_max", "must not be below length_min");
+  for (const std::string& kind : kinds) {
+    const auto parsed = parse_cluster_fault_kind(kind);
+    if (parsed) faults.kinds.push_back(*parsed);
+    if (!parsed) {
+      reader.fail("kinds", "must be reset, partition, one_way, delay, freeze, kill, crash, leave, fail, slow or model");
+    }
+  }
+  return reader.finish();
+}
+
+// Over links faults are drawn only.
+Status read_faults(TomlReader& reader, SimulationFile& file) {
+  SimulationOptions& options = file.options;
+  if (file.links) {
+    file.links->faults.count = 0;
+    if (auto random = reader.table("random_faults")) return read_links_faults(*random, file.links->faults);
+    return Status();
+  }
   for (TomlReader& fault : reader.tables("faults")) FOLIOT_RETURN_IF_ERROR(read_fault(fault, options.faults));
   if (auto random = reader.table("random_faults")) {
     options.random_faults.count = 1;
@@ -138,15 +179,33 @@ void read_top(TomlReader& reader, SimulationFile& to) {
 
 }  // namespace
 
+ClusterSimulationOptions links_options(const SimulationFile& file, const std::string& policy, uint64_t seed) {
+  ClusterSimulationOptions links = *file.links;
+  const SimulationOptions& options = file.options;
+  links.policy = policy;
+  links.make_policy = find_policy(policy)->make;
+  links.controller = options.controller;
+  links.controller.health = FailureDetectorOptions{.back_off_max = Duration::seconds(8)};
+  links.seed = seed;
+  links.workers = options.devices;
+  links.page_bytes = options.page_bytes;
+  links.page_cache_bytes = options.page_cache_bytes;
+  links.noise = options.noise;
+  links.network.delay = options.link;
+  links.network.jitter = options.link_jitter;
+  links.duration = options.duration;
+  return links;
+}
+
 Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
   FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(file));
   TomlReader reader(table, file.string());
   SimulationFile result;
   read_top(reader, result);
   if (!reader.ok()) return reader.finish();
-  if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result.options));
+  if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result));
   if (auto noise = reader.table("noise")) FOLIOT_RETURN_IF_ERROR(read_noise(*noise, result.options.noise));
-  FOLIOT_RETURN_IF_ERROR(read_faults(reader, result.options));
+  FOLIOT_RETURN_IF_ERROR(read_faults(reader, result));
   FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
   FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader, &result.profiles));
   FOLIOT_RETURN_IF_ERROR(reader.finish());
