@@ -10,6 +10,7 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)
 pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
@@ -27,6 +28,16 @@ set_target_properties(onnx_proto PROPERTIES
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(DNNL::dnnl SHARED IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY})
+
+# CUDA: the driver's header, where there is one.
+find_package(CUDAToolkit 12 QUIET)
+add_library(cuda_headers INTERFACE)
+if(CUDAToolkit_FOUND)
+  message(STATUS "CUDA ${CUDAToolkit_VERSION}: GPUs are listed")
+  target_include_directories(cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+else()
+  message(STATUS "CUDA: not found, left out (its headers are in NVIDIA's CUDA toolkit, 12 or later)")
+endif()
 
 # Debian's gRPC leaves this one out of its own link line.
 find_library(ABSL_SYNCHRONIZATION_LIBRARY absl_synchronization REQUIRED)

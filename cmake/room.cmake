@@ -1,72 +1,162 @@
 # A room is one folder of src/: one static library, and one test program made
-# of the x_test.cc files that stand beside their x.cc.
+# of the x_test.cc files that stand beside their x.cc. What it links with stands in
+# src/rooms.json.
 #
-#   foliot_room(NAME worker PUBLIC core device PRIVATE PkgConfig::X)
+#   foliot_room(worker [FOLDERS folder...] [ALONE file...] [OPTIMIZE -O2] [OPTIMIZE_TESTS -O2])
 #
-# PUBLIC: rooms and libraries whose headers this room's headers include.
-# PRIVATE: libraries that only its .cc files include.
-# TEST: what only its tests need.
-function(foliot_room)
-  cmake_parse_arguments(ROOM "" "NAME" "PUBLIC;PRIVATE;TEST" ${ARGN})
+# FOLDERS: folders in it whose sources belong to it.
+# ALONE: sources that are compiled alone, because they have options of their own.
+# OPTIMIZE: the optimisation of the room's own code; without it, the build type's (-O3).
+# OPTIMIZE_TESTS: the same of its tests; without it, -O1.
+#
+# Sources of a room are compiled several to a translation unit (FOLIOT_UNITY), because
+# most of the time of compiling one goes into headers. So a name in an anonymous
+# namespace may stand only once in a room, and once in a room's tests.
+function(foliot_room room)
+  cmake_parse_arguments(ROOM "" "OPTIMIZE;OPTIMIZE_TESTS" "FOLDERS;ALONE" ${ARGN})
+  string(REPLACE "/" "_" name ${room})
+  foliot_targets_of(${room} may_include includes)
+  foliot_targets_of(${room} tests_may_include tests_include)
+  foliot_lookup(${room} public_libraries public_libraries)
+  foliot_lookup(${room} libraries libraries)
+  if(NOT room STREQUAL "base")
+    list(PREPEND includes foliot_base)
+  endif()
+
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
-  file(GLOB headers CONFIGURE_DEPENDS *.h)
+  foreach(folder IN LISTS ROOM_FOLDERS)
+    file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cc)
+    list(APPEND sources ${more})
+  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 
-  set(target foliot_${ROOM_NAME})
+  set(target foliot_${name})
   if(sources)
     set(scope PUBLIC)
-    add_library(${target} STATIC ${sources} ${headers})
+    foreach(source IN LISTS ROOM_ALONE)
+      list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    endforeach()
+    foliot_sources(units ${target} 8 "${sources}")
+    add_library(${target} STATIC ${units} ${ROOM_ALONE})
     foliot_compile_options(${target})
+    foliot_optimize(${target} "${ROOM_OPTIMIZE}")
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
   endif()
   target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR}/src)
-  foreach(dependency IN LISTS ROOM_PUBLIC)
-    foliot_resolve(${dependency} resolved)
-    target_link_libraries(${target} ${scope} ${resolved})
-  endforeach()
-  if(sources AND ROOM_PRIVATE)
-    foreach(dependency IN LISTS ROOM_PRIVATE)
-      foliot_resolve(${dependency} resolved)
-      target_link_libraries(${target} PRIVATE ${resolved})
-    endforeach()
+  target_link_libraries(${target} ${scope} ${includes} ${public_libraries})
+  if(sources)
+    target_link_libraries(${target} PRIVATE ${libraries})
   endif()
 
   if(FOLIOT_BUILD_TESTS AND tests)
-    add_executable(${ROOM_NAME}_test ${tests})
-    foliot_compile_options(${ROOM_NAME}_test)
-    target_link_libraries(${ROOM_NAME}_test PRIVATE ${target} GTest::gtest GTest::gmock GTest::gtest_main)
-    foreach(dependency IN LISTS ROOM_TEST ROOM_PRIVATE)
-      foliot_resolve(${dependency} resolved)
-      target_link_libraries(${ROOM_NAME}_test PRIVATE ${resolved})
-    endforeach()
-    gtest_discover_tests(${ROOM_NAME}_test TEST_PREFIX "${ROOM_NAME}/" DISCOVERY_TIMEOUT 60
+    foliot_sources(units ${name}_test 8 "${tests}")
+    add_executable(${name}_test ${units})
+    foliot_compile_options(${name}_test)
+    if(NOT ROOM_OPTIMIZE_TESTS)
+      set(ROOM_OPTIMIZE_TESTS -O1)
+    endif()
+    foliot_optimize(${name}_test ${ROOM_OPTIMIZE_TESTS})
+    target_link_libraries(${name}_test PRIVATE ${target} ${tests_include} ${libraries}
+      GTest::gtest GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endif()
 
   # The link test: every symbol that this room needs is in the rooms it may use.
   if(FOLIOT_BUILD_TESTS AND sources)
-    file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${ROOM_NAME}_link.cc CONTENT "int main() { return 0; }\n")
-    add_executable(${ROOM_NAME}_link EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${ROOM_NAME}_link.cc)
-    foliot_compile_options(${ROOM_NAME}_link)
-    target_link_libraries(${ROOM_NAME}_link PRIVATE
+    file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}_link.cc CONTENT "int main() { return 0; }\n")
+    add_executable(${name}_link EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${name}_link.cc)
+    foliot_compile_options(${name}_link)
+    target_link_libraries(${name}_link PRIVATE
       -Wl,--whole-archive $<TARGET_FILE:${target}> -Wl,--no-whole-archive ${target})
-    add_dependencies(foliot_link_tests ${ROOM_NAME}_link)
+    add_dependencies(foliot_link_tests ${name}_link)
   endif()
 endfunction()
 
 add_custom_target(foliot_link_tests)
 
-# A bare word that names a room means that room's library.
-function(foliot_resolve name out)
-  if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/src/${name})
-    string(REPLACE "/" "_" name ${name})
-    set(${out} foliot_${name} PARENT_SCOPE)
-  else()
-    set(${out} ${name} PARENT_SCOPE)
+file(READ ${CMAKE_SOURCE_DIR}/src/rooms.json FOLIOT_TABLE)
+set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/rooms.json)
+set(FOLIOT_TABLE_ROOMS)
+string(JSON count LENGTH ${FOLIOT_TABLE} rooms)
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON room GET ${FOLIOT_TABLE} rooms ${i} room)
+  list(APPEND FOLIOT_TABLE_ROOMS ${room})
+endforeach()
+
+# Sets `out` to the list that stands under `key` in the entry of `room`.
+function(foliot_lookup room key out)
+  list(FIND FOLIOT_TABLE_ROOMS ${room} index)
+  if(index EQUAL -1)
+    get_filename_component(folder ${room} DIRECTORY)
+    list(FIND FOLIOT_TABLE_ROOMS "${folder}/*" index)
+  endif()
+  if(index EQUAL -1)
+    message(FATAL_ERROR "The room ${room} is not in src/rooms.json")
+  endif()
+  set(values)
+  string(JSON count ERROR_VARIABLE missing LENGTH ${FOLIOT_TABLE} rooms ${index} ${key})
+  if(NOT missing AND count GREATER 0)
+    math(EXPR last "${count} - 1")
+    foreach(i RANGE ${last})
+      string(JSON value GET ${FOLIOT_TABLE} rooms ${index} ${key} ${i})
+      list(APPEND values ${value})
+    endforeach()
+  endif()
+  set(${out} ${values} PARENT_SCOPE)
+endfunction()
+
+# Sets `out` to the libraries of the rooms that stand under `key` in the entry of `room`;
+# x/* is every room in the folder x.
+function(foliot_targets_of room key out)
+  foliot_lookup(${room} ${key} names)
+  set(targets)
+  foreach(name IN LISTS names)
+    if(name MATCHES "^(.*)/\\*$")
+      file(GLOB folders CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/${name}/CMakeLists.txt)
+      list(TRANSFORM folders REPLACE "/CMakeLists.txt$" "")
+      set(name ${folders})
+    endif()
+    list(TRANSFORM name REPLACE "/" "_")
+    list(TRANSFORM name PREPEND "foliot_")
+    list(APPEND targets ${name})
+  endforeach()
+  set(${out} ${targets} PARENT_SCOPE)
+endfunction()
+
+# Sets `out` to what is compiled of `sources` for `target`: under FOLIOT_UNITY, files that
+# include up to `batch` of them each. They name them relative to src/, so that a compiler
+# cache serves every checkout.
+function(foliot_sources out target batch sources)
+  set(${out} ${sources} PARENT_SCOPE)
+  if(NOT FOLIOT_UNITY)
+    return()
+  endif()
+  set(result)
+  list(LENGTH sources count)
+  set(first 0)
+  while(first LESS count)
+    list(SUBLIST sources ${first} ${batch} group)
+    math(EXPR number "${first} / ${batch}")
+    math(EXPR first "${first} + ${batch}")
+    list(TRANSFORM group REPLACE "^${CMAKE_SOURCE_DIR}/src/(.*)$" "#include \"\\1\"\n")
+    list(JOIN group "" content)
+    set(unit ${CMAKE_CURRENT_BINARY_DIR}/${target}_${number}.cc)
+    file(GENERATE OUTPUT ${unit} CONTENT "${content}")
+    list(APPEND result ${unit})
+  endwhile()
+  set(${out} ${result} PARENT_SCOPE)
+endfunction()
+
+# Sets the optimisation of an optimised build for `target`; nothing in a debug build.
+function(foliot_optimize target level)
+  if(level)
+    target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:${level}>)
   endif()
 endfunction()
 

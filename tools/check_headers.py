@@ -12,21 +12,25 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
 
 import check_layers
+from rooms import Rooms
 
 FALLBACK = ["-std=c++20", "-Wall", "-Wextra", "-Werror"]
 
 
 def flags_by_room(build, src):
     """Room -> compiler flags, from the build's compile_commands.json."""
-    flags = {}
+    flags, rooms = {}, Rooms.load()
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["file"])
-        if not file.is_relative_to(src) or file.stem.endswith(("_test", "_fuzz", "_bench")):
+        # Sources that are compiled together are included by a file of the build's src/.
+        root = src if file.is_relative_to(src) else build / "src"
+        if not file.is_relative_to(root) or re.search(r"_(test(_\d+)?|fuzz|bench|link)$", file.stem):
             continue
         words = iter(shlex.split(entry["command"]))
         kept = []
@@ -35,7 +39,7 @@ def flags_by_room(build, src):
                 kept += [word, next(words)]
             elif word.startswith(("-I", "-D", "-std", "-W", "-f")):
                 kept.append(word)
-        flags.setdefault(check_layers.room_of(file.relative_to(src)), kept)
+        flags.setdefault(rooms.of(file.relative_to(root)), kept)
     return flags
 
 
@@ -79,9 +83,9 @@ def main():
     passed_file = build / "headers_that_compile_alone.json"
     passed = json.loads(passed_file.read_text()) if passed_file.exists() else {}
     room_flags = flags_by_room(build, src)
-    pending = {}
+    pending, rooms = {}, Rooms.load()
     for header in (path for path in check_layers.source_files(src) if path.suffix == ".h"):
-        flags = room_flags.get(check_layers.room_of(header), FALLBACK)
+        flags = room_flags.get(rooms.of(header), FALLBACK)
         print_of_header = fingerprint(src, header, flags)
         if passed.get(str(header)) != print_of_header:
             pending[header] = (flags, print_of_header)

@@ -1,84 +1,19 @@
 #!/usr/bin/env python3
 """Checks the layers of src/: who includes whom, whose libraries, whose clocks.
 
-The tables below are the whole rule (docs/ARCHITECTURE.md gives the reasons).
-Prints one line per breach and exits with 1 if there is any.
+The rule is src/rooms.json (docs/ARCHITECTURE.md gives the reasons). Prints one line
+per breach and exits with 1 if there is any.
 """
 
 import argparse
-import fnmatch
 import pathlib
 import re
 import sys
 
-# Room -> the rooms that it may include, besides itself and base.
-ROOMS = {
-    "base": [],
-    "logging": [],
-    "core": [],
-    "platform": [],
-    "process": ["platform"],
-    "trace": ["core", "platform"],
-    "config": [],
-    "access": ["config"],
-    "device": ["core"],
-    "device/cpu": ["device", "core"],
-    "device/cuda": ["device", "core"],
-    "program": ["device", "core"],
-    "compiler": ["program", "device", "core"],
-    "worker": ["program", "device", "core"],
-    "controller": ["core"],
-    "policies/common": ["controller", "core"],
-    "policies/*": ["policies/common", "controller", "core"],
-    "policies": ["policies/*", "controller", "core"],
-    "transport": ["core", "platform", "access"],
-    "metrics": ["core"],
-    "frontend": ["core", "access", "metrics"],
-    "repository": ["compiler", "program", "device", "core", "platform", "process", "config"],
-    "workload": ["core", "config"],
-    "client": ["workload", "core", "platform"],
-    "sim": ["cluster", "controller", "worker", "transport", "workload", "program", "device", "core", "logging"],
-    "emulation": ["sim", "workload", "worker", "program", "device", "core", "transport"],
-    "experiments": ["policies", "sim", "workload", "platform", "controller", "core"],
-    "cluster": ["controller", "worker", "transport", "logging", "platform", "core"],
-    "serving": ["cluster", "controller", "policies", "worker", "program", "device", "device/cpu", "frontend", "metrics", "access", "transport",
-                "trace", "repository", "process", "logging", "platform", "core"],
-    "app": ["*"],
-}
+from rooms import Rooms, matches
 
-# Room -> what its tests may include besides.
-TESTS = {
-    "cluster": ["emulation", "policies"],
-    "compiler": ["device/cpu"],
-    "controller": [],
-    "policies": ["sim", "workload", "worker", "program", "device"],
-    "policies/*": ["sim", "workload", "worker", "program", "device"],
-    "program": ["device/cpu"],
-    "repository": ["device/cpu"],
-    "serving": ["emulation", "workload"],
-    "sim": ["policies", "policies/*", "workload", "device/cpu"],
-    "worker": ["device/cpu", "platform"],
-}
-
-# Headers of a library -> the only rooms that may include them.
-LIBRARIES = {
-    r"(oneapi/)?dnnl.*|omp\.h": ["device/cpu"],
-    r"cuda.*|cudnn.*|cublas.*|nvml.*": ["device/cuda"],
-    r"onnx/.*": ["compiler"],
-    r"grpc(pp)?/.*|.*\.grpc\.pb\.h": ["frontend", "transport", "client"],
-    r"google/protobuf/.*|.*\.pb\.h": ["compiler", "program", "frontend", "transport", "client"],
-    r"boost/(beast|asio).*": ["frontend", "transport", "client", "app"],
-    r"prometheus/.*": ["metrics", "frontend"],
-    r"simdjson.*": ["frontend", "client"],
-    r"toml\+\+/.*|toml\.h.*": ["config", "repository", "workload", "app"],
-    r"CLI/.*": ["app"],
-    r"spdlog/.*": ["logging"],
-    r"seccomp\.h": ["process"],
-}
-
-# State machines take time as an argument, run on the caller's thread and draw
-# from the Random passed to them.
-STATE_MACHINES = ["core", "controller", "policies", "policies/*", "worker", "cluster"]
+# What state machines, which take time as an argument, run on the caller's thread and draw
+# from the Random passed to them, do not use.
 FORBIDDEN = re.compile(
     r"\b(steady|system|high_resolution)_clock\b|\bclock_gettime\b|\bgettimeofday\b|\bsleep_(for|until)\b"
     r"|\bu?sleep\(|\bnanosleep\b|\bstd::j?thread\b|\bstd::async\b|\brandom_device\b|\bmt19937\b|\bs?rand\("
@@ -94,58 +29,41 @@ def includes(text):
             yield number, match[1] == '"', match[2]
 
 
-def matches(room, pattern):
-    """True if `room` is `pattern`, which may be x/* for any folder of x, or * for any."""
-    return fnmatch.fnmatchcase(room, pattern) and room.count("/") == pattern.count("/") or pattern == "*"
-
-
-def lookup(table, room):
-    return next((value for pattern, value in table.items() if matches(room, pattern)), None)
-
-
-def room_of(path):
-    """The room that a path relative to src/ lies in: the innermost folder that is
-    one (compiler/operators is a part of compiler), or else its own folder."""
-    for folder in path.parents:
-        if lookup(ROOMS, folder.as_posix()) is not None:
-            return folder.as_posix()
-    return path.parent.as_posix()
-
-
 def without_comments(text):
     """`text` with // comments blanked, the lines kept."""
     return re.sub(r"//[^\n]*", "", text)
 
 
-def check_file(src, path):
+def check_file(src, path, rooms):
     """Yields 'src/path:line: what is wrong' for one file."""
-    room = room_of(path)
+    room = rooms.of(path)
     text = (src / path).read_text(encoding="utf-8")
     is_test = path.stem.endswith(("_test", "_bench", "_fuzz"))
 
-    allowed = lookup(ROOMS, room)
-    if allowed is None:
-        yield f"src/{path}:1: the room '{room}' is not in the table of tools/check_layers.py"
+    entry = rooms.find(room)
+    if entry is None:
+        yield f"src/{path}:1: the room '{room}' is not in src/rooms.json"
         return
-    allowed = [room, "base", *allowed]
+    allowed = [room, "base", *entry["may_include"]]
     if is_test:
-        allowed += lookup(TESTS, room) or []
+        allowed += entry.get("tests_may_include", [])
 
     for number, quoted, target in includes(text):
-        target_room = room_of(pathlib.PurePosixPath(target))
+        target_room = rooms.of(pathlib.PurePosixPath(target))
         if quoted and (src / target).exists():
             if target_room == "app" and room != "app":
                 yield f"src/{path}:{number}: includes {target}: nobody includes app"
             elif not any(matches(target_room, pattern) for pattern in allowed):
                 yield f"src/{path}:{number}: includes {target}: {room} may include only {', '.join(allowed)}"
             continue
-        for library, owners in LIBRARIES.items():
-            if re.fullmatch(library, target):
+        for library, headers in rooms.headers.items():
+            if re.fullmatch(headers, target):
+                owners = rooms.owners(library)
                 if not any(matches(room, owner) for owner in owners):
                     yield f"src/{path}:{number}: includes {target}: only {', '.join(owners)} may"
                 break
 
-    if not is_test and any(matches(room, pattern) for pattern in STATE_MACHINES):
+    if not is_test and rooms.is_state_machine(room):
         for number, line in enumerate(without_comments(text).splitlines(), 1):
             if match := FORBIDDEN.search(line):
                 yield (f"src/{path}:{number}: uses {match[0]}: {room} takes time, threads and randomness "
@@ -162,16 +80,25 @@ def source_files(src):
     return sorted(path.relative_to(src) for path in src.rglob("*") if path.suffix in (".h", ".cc"))
 
 
-def check(src):
+def check_table(rooms):
+    """A room that includes one which stands after it closes a circle, or will."""
+    names = [entry["room"] for entry in rooms.rooms]
+    for i, entry in enumerate(rooms.rooms):
+        for pattern in entry["may_include"]:
+            if pattern != "*" and pattern not in names[:i]:
+                yield f"src/rooms.json: {entry['room']} includes {pattern}, which does not stand before it"
+
+
+def check(src, rooms):
     """All breaches under `src`."""
-    return [breach for path in source_files(src) for breach in check_file(src, path)]
+    return [*check_table(rooms), *(breach for path in source_files(src) for breach in check_file(src, path, rooms))]
 
 
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--src", type=pathlib.Path, default=root / "src", help="the folder of the rooms")
-    breaches = check(parser.parse_args().src)
+    breaches = check(parser.parse_args().src, Rooms.load())
     for breach in breaches:
         print(breach, file=sys.stderr)
     return 1 if breaches else 0

@@ -18,14 +18,14 @@
 namespace foliot {
 namespace {
 
-constexpr auto kControlTimeout = std::chrono::seconds(10);
+constexpr auto kCallTimeout = std::chrono::seconds(10);
 constexpr auto kConnectTimeout = std::chrono::seconds(3);
 constexpr const char* kInferMethod = "/inference.GRPCInferenceService/ModelInfer";
 
 // A call that only asks something of the server: short, and waited for.
 std::unique_ptr<grpc::ClientContext> control_context() {
   auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(std::chrono::system_clock::now() + kControlTimeout);
+  context->set_deadline(std::chrono::system_clock::now() + kCallTimeout);
   return context;
 }
 

@@ -31,7 +31,7 @@ using Endpoint = asio::ip::tcp::endpoint;
 using boost::system::error_code;
 using Json = nlohmann::json;
 
-constexpr Duration kControlTimeout = Duration::seconds(10);
+constexpr Duration kExchangeTimeout = Duration::seconds(10);
 
 // One keep-alive connection, opened when first needed and again after an error.
 // Threading: all of it on its io_context's thread.
@@ -256,7 +256,7 @@ Result<Json> HttpClient::ask(std::string_view verb, std::string_view target, std
   const std::string request = request_head(verb, target, body.size()) + std::string(body);
   Status status;
   Json json;
-  connection.exchange(request, kControlTimeout, [&](error_code error, unsigned code, const std::string& text) {
+  connection.exchange(request, kExchangeTimeout, [&](error_code error, unsigned code, const std::string& text) {
     status = error ? Status::unavailable(error.message()) : to_status(code, text);
     json = Json::parse(text, nullptr, false);
   });

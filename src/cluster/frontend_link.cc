@@ -12,7 +12,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kLookInterval = Duration::milliseconds(20);
+constexpr Duration kFrontendLookInterval = Duration::milliseconds(20);
 constexpr size_t kActionsPerRequestMax = 4;
 // So long a model that is not served any more is still asked for by those that found
 // it in the catalog before; a controller runs it for longer.
@@ -217,7 +217,7 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
   while (orders_.consume([&](Order& order) { std::visit([&](const auto& what) { handle(what, now); }, order); })) {
   }
   if (now >= next_look_) {
-    next_look_ = now + kLookInterval;
+    next_look_ = now + kFrontendLookInterval;
     if (controller_ != nullptr) controller_->keep(now);
     for (const auto& [address, worker] : workers_) {
       if (worker != nullptr) worker->keep(now);

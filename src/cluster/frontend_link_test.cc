@@ -29,10 +29,8 @@ constexpr uint32_t kModel = 40;  // as the controller calls it
 constexpr uint32_t kRequestsMax = 4;
 constexpr uint16_t kNumber = 5;
 
-TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-
 // One float in, one out.
-ModelInfo model() {
+ModelInfo served_model() {
   ModelInfo model;
   model.id = ModelId(kModel);
   model.name = "doubling";
@@ -104,7 +102,7 @@ class FrontendLinkTest : public ::testing::Test {
     controller_ = std::make_unique<TestPeer>(link_, Role::kController, "controller:8100");
     EXPECT_TRUE(controller_->say(Admission{kNumber}).ok());
     EXPECT_TRUE(controller_->say(two_workers()).ok());
-    EXPECT_TRUE(controller_->say(Models{{model()}}).ok());
+    EXPECT_TRUE(controller_->say(Models{{served_model()}}).ok());
     controller_->tell_time();
   }
 
@@ -336,7 +334,7 @@ TEST_F(FrontendLinkTest, NumbersAreNeverUsedAgainOfTheSameController) {
   TestPeer controller(later, Role::kController, "controller:8100");
   controller.now = at_ms(5000);
   ASSERT_TRUE(controller.say(Admission{kNumber}).ok());
-  ASSERT_TRUE(controller.say(Models{{model()}}).ok());
+  ASSERT_TRUE(controller.say(Models{{served_model()}}).ok());
   controller.tell_time();
   later.submit({.id = RequestId(7), .model = catalog.find("doubling")->info->id, .payload = PayloadHandle(9)});
   later.on_turn_end(at_ms(5000));

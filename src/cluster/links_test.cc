@@ -175,8 +175,6 @@ TEST(LinksTest, APortIsListenedOnByOne) {
 
 // ---- Peers that misbehave, without sockets ----
 
-TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-
 using Peer = TestPeer;
 
 class ControllerServiceTest : public ::testing::Test {

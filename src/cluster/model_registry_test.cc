@@ -22,8 +22,6 @@ constexpr WorkerId kOne{1};
 constexpr WorkerId kTwo{2};
 constexpr WorkerId kThree{3};
 
-TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-
 ModelInfo model(uint32_t own, std::string name, std::string version = "1") {
   return {.id = ModelId(own), .name = std::move(name), .version = std::move(version), .buckets = {Bucket()}};
 }

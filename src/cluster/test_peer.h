@@ -15,6 +15,8 @@
 
 namespace foliot {
 
+inline TimePoint at_ms(int64_t milliseconds) { return TimePoint() + Duration::milliseconds(milliseconds); }
+
 class TestPeer {
  public:
   // Greets `host` as `role`. `dialed`: the address where the host found it; empty: it came.

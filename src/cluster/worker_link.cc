@@ -14,7 +14,7 @@ namespace foliot {
 namespace {
 
 // How often clocks, silent peers and late inputs are looked at.
-constexpr Duration kLookInterval = Duration::milliseconds(20);
+constexpr Duration kWorkerLookInterval = Duration::milliseconds(20);
 // Front ends ping all the time.
 constexpr Duration kSilenceMax = Duration::seconds(4);
 // Inputs of actions that may begin at any time are waited for so long.
@@ -265,7 +265,7 @@ TimePoint WorkerLink::on_turn_end(TimePoint now) {
   }
   register_if_idle(now);
   if (now >= next_look_) {
-    next_look_ = now + kLookInterval;
+    next_look_ = now + kWorkerLookInterval;
     refuse_what_is_late(now);
     if (controller_ != nullptr) controller_->keep(now);
     send_unserved();

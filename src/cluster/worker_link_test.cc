@@ -20,13 +20,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-constexpr uint32_t kModel = 40;  // as the controller calls it
+constexpr uint32_t kWorkerModel = 40;  // as the controller calls it
 constexpr uint32_t kDevice = 7;
 
-TimePoint at_ms(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-
 // One float in, one out.
-ModelInfo model(uint32_t id = 0, const std::string& version = "1") {
+ModelInfo hosted_model(uint32_t id = 0, const std::string& version = "1") {
   ModelInfo model;
   model.id = ModelId(id);
   model.name = "doubling";
@@ -132,14 +130,14 @@ class WorkerLinkTest : public ::testing::Test {
     worker_.add_model({.id = ModelId(0), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
     link_.add_observer(watcher_);
     link_.start(worker_, "0.0.0.0:8200", [] {});
-    link_.add_model(std::make_shared<const ModelInfo>(model()));
+    link_.add_model(std::make_shared<const ModelInfo>(hosted_model()));
     controller_ = meet_controller();
   }
 
   // Version 2 is ready beside the first, as model 1.
   void update() {
     worker_.add_model({.id = ModelId(1), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
-    link_.add_model(std::make_shared<const ModelInfo>(model(1, "2")));
+    link_.add_model(std::make_shared<const ModelInfo>(hosted_model(1, "2")));
     link_.remove_model(ModelId(0), [this] { ++gone_; });
     link_.on_turn_end(now_);
   }
@@ -151,7 +149,7 @@ class WorkerLinkTest : public ::testing::Test {
   }
   void welcome(TestPeer& controller) {
     EXPECT_EQ(controller.heard<Registration>(MessageType::kRegistration).size(), 1u);
-    EXPECT_TRUE(controller.say(Welcome{{DeviceId(kDevice)}, {ModelId(kModel)}}).ok());
+    EXPECT_TRUE(controller.say(Welcome{{DeviceId(kDevice)}, {ModelId(kWorkerModel)}}).ok());
   }
   // Taken in, with the model loaded.
   void begin() {
@@ -165,7 +163,7 @@ class WorkerLinkTest : public ::testing::Test {
     return {.id = ActionId(id),
             .type = type,
             .device = DeviceId(kDevice),
-            .model = ModelId(kModel),
+            .model = ModelId(kWorkerModel),
             .earliest = at_ms(0),
             .latest = at_ms(1000)};
   }
@@ -224,7 +222,7 @@ TEST_F(WorkerLinkTest, ObserversSeeEachActionAndItsEnd) {
   EXPECT_THAT(watcher_.seen, ElementsAre("LOAD 1 of 0", "LOAD 1 of 0 done"));
   watcher_.seen.clear();
   Action unknown = action(2, ActionType::kLoad);
-  unknown.model = ModelId(kModel + 1);
+  unknown.model = ModelId(kWorkerModel + 1);
   ASSERT_TRUE(controller_->say(unknown).ok());
   EXPECT_THAT(watcher_.seen, IsEmpty()) << "the worker has no such model";
   ASSERT_TRUE(controller_->say(infer(3, {{5, 1}})).ok());
@@ -238,7 +236,7 @@ TEST_F(WorkerLinkTest, RegistersWithWhereItIsSeen) {
   EXPECT_EQ(registrations[0].data_address, "10.0.0.1:8200");
   EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
   EXPECT_EQ(registered_, 0);
-  ASSERT_TRUE(controller_->say(Welcome{{DeviceId(kDevice)}, {ModelId(kModel)}}).ok());
+  ASSERT_TRUE(controller_->say(Welcome{{DeviceId(kDevice)}, {ModelId(kWorkerModel)}}).ok());
   EXPECT_EQ(registered_, 1);
 }
 
@@ -360,7 +358,7 @@ TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
   WorkerLink small({.models_max = 4, .page_count = 4, .staging_bytes = 64},
                    {.log = [](Severity, const std::string&) {}, .on_registered = [](size_t) {}, .on_drained = [] {}});
   small.start(worker_, "host:1", [] {});
-  small.add_model(std::make_shared<const ModelInfo>(model()));
+  small.add_model(std::make_shared<const ModelInfo>(hosted_model()));
   TestPeer controller(small, Role::kController, "controller:8100");
   controller.tell_time();
   small.on_turn_end(now_);
@@ -403,7 +401,7 @@ TEST_F(WorkerLinkTest, AGoodbyeInTheMiddleEndsWhatWaitsAndLetsRunWhatRuns) {
   ASSERT_EQ(registrations.size(), 1u);
   EXPECT_THAT(registrations[0].residents, ElementsAre(ElementsAre(0)));
 
-  ASSERT_TRUE(next->say(Welcome{{DeviceId(kDevice)}, {ModelId(kModel)}}).ok());
+  ASSERT_TRUE(next->say(Welcome{{DeviceId(kDevice)}, {ModelId(kWorkerModel)}}).ok());
   ASSERT_TRUE(next->say(infer(2, {{1, 12}})).ok()) << "ids begin again";
   ASSERT_TRUE(client.send(2, 12, 3).ok());
   run();
@@ -438,9 +436,9 @@ TEST_F(WorkerLinkTest, ANewVersionIsOfferedAndTheOldOneRunsUntilItIsReleased) {
   run();
   EXPECT_THAT(outcomes(), ElementsAre("2 done"));
 
-  ASSERT_TRUE(controller_->say(Naming{ModelId(1), ModelId(kModel + 1)}).ok());
+  ASSERT_TRUE(controller_->say(Naming{ModelId(1), ModelId(kWorkerModel + 1)}).ok());
   Action load = action(3, ActionType::kLoad);
-  load.model = ModelId(kModel + 1);
+  load.model = ModelId(kWorkerModel + 1);
   ASSERT_TRUE(controller_->say(load).ok());
   ASSERT_TRUE(controller_->say(action(4, ActionType::kUnload)).ok());
   run();
@@ -485,14 +483,14 @@ TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheControllerHasNoNameFor) {
 }
 
 TEST_F(WorkerLinkTest, AModelWhoseBatchHasNoRoomIsNotTakenIn) {
-  EXPECT_TRUE(link_.check(model()).ok());
-  ModelInfo large = model();
+  EXPECT_TRUE(link_.check(hosted_model()).ok());
+  ModelInfo large = hosted_model();
   large.inputs[0].shape = {kStagingBytes};
   EXPECT_THAT(link_.check(large).message(), HasSubstr("--staging"));
 }
 
 TEST_F(WorkerLinkTest, NamesBeforeItsWelcomeEndTheSession) {
-  EXPECT_FALSE(controller_->say(Naming{ModelId(0), ModelId(kModel)}).ok());
+  EXPECT_FALSE(controller_->say(Naming{ModelId(0), ModelId(kWorkerModel)}).ok());
 }
 
 TEST_F(WorkerLinkTest, DrainingAsksForNoMoreAndEndsWhenNothingIsUnderWay) {

@@ -13,7 +13,7 @@
 namespace foliot {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kBatchSeed = 1;
 
 // The bytes of one row of each input (or output) of a plan.
 using Row = std::vector<std::vector<std::byte>>;
@@ -79,7 +79,7 @@ Result<std::string> check_batches(ProgramRunner& runner, const Program& program,
       static_cast<size_t>(std::ranges::find(program.batch_sizes, own_batch_size) - program.batch_sizes.begin());
   FOLIOT_CHECK(own < count);
   const Plan& reference = program.plans[bucket * count + own];
-  Random random(kSeed);
+  Random random(kBatchSeed);
   std::vector<Row> rows;
   for (uint32_t i = 0; i < program.batch_sizes.back(); ++i) rows.push_back(random_row(reference, bounds, random));
 

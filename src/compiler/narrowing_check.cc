@@ -13,14 +13,14 @@
 namespace foliot {
 namespace {
 
-constexpr uint64_t kSeed = 3;
+constexpr uint64_t kNarrowingSeed = 3;
 constexpr uint64_t kPageBytes = uint64_t{1} << 20;
 
 }  // namespace
 
 Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan, std::span<const uint64_t> bounds) {
   std::vector<std::byte> input(plan.input_bytes), output(plan.output_bytes);
-  Random random(kSeed);
+  Random random(kNarrowingSeed);
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     const Tensor& tensor = plan.tensors[plan.inputs[i]];
     fill_random(random, tensor.type, bounds[i], std::span(input).subspan(tensor.offset, tensor.bytes));

@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-Graph optimized(const TestModel& model, const std::vector<Shape>& shapes) {
+Graph optimized_at(const TestModel& model, const std::vector<Shape>& shapes) {
   ConstantPool pool;
   auto graph = translate(model.model(), shapes, {}, pool);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
@@ -17,7 +17,7 @@ Graph optimized(const TestModel& model, const std::vector<Shape>& shapes) {
   return std::move(graph).value();
 }
 
-std::vector<OperatorKind> kinds(const Graph& graph) {
+std::vector<OperatorKind> kinds_of(const Graph& graph) {
   std::vector<OperatorKind> result;
   for (const Node& node : graph.nodes) result.push_back(node.kind);
   return result;
@@ -50,8 +50,8 @@ TEST(PassesTest, FusesAResidualBlock) {
   model.node("Relu", {"b"}, "c").node("Conv", {"c", "v"}, "d");
   add_batch_normalization(model, "d", "e", 4);
   model.node("Add", {"e", "x"}, "f").node("Relu", {"f"}, "y");
-  const Graph graph = optimized(model, {{1, 4, 5, 5}});
-  ASSERT_EQ(kinds(graph), (std::vector{OperatorKind::kConvolution, OperatorKind::kConvolution}));
+  const Graph graph = optimized_at(model, {{1, 4, 5, 5}});
+  ASSERT_EQ(kinds_of(graph), (std::vector{OperatorKind::kConvolution, OperatorKind::kConvolution}));
   expect_runnable(graph);
   const Node& last = graph.nodes[1];
   ASSERT_EQ(last.post_operations.size(), 2u);
@@ -65,7 +65,7 @@ TEST(PassesTest, LetsTheLaterOfTwoConvolutionsTakeTheSum) {
   model.input("x", {fixed(1), fixed(4), fixed(5), fixed(5)}).output("y");
   model.weights("w", {4, 4, 1, 1}).weights("v", {4, 4, 1, 1});
   model.node("Conv", {"x", "w"}, "a").node("Conv", {"x", "v"}, "b").node("Add", {"a", "b"}, "y");
-  const Graph graph = optimized(model, {{1, 4, 5, 5}});
+  const Graph graph = optimized_at(model, {{1, 4, 5, 5}});
   ASSERT_EQ(graph.nodes.size(), 2u);
   expect_runnable(graph);
   EXPECT_TRUE(graph.nodes[0].post_operations.empty());
@@ -76,7 +76,7 @@ TEST(PassesTest, KeepsAResultThatIsUsedTwice) {
   TestModel model;
   model.input("x", {fixed(1), fixed(4), fixed(5), fixed(5)}).weights("w", {4, 4, 1, 1}).output("y").output("a");
   model.node("Conv", {"x", "w"}, "a").node("Relu", {"a"}, "y");
-  EXPECT_EQ(optimized(model, {{1, 4, 5, 5}}).nodes.size(), 2u);
+  EXPECT_EQ(optimized_at(model, {{1, 4, 5, 5}}).nodes.size(), 2u);
 }
 
 TEST(PassesTest, FoldsScalesPerChannelIntoConvolutions) {
@@ -89,7 +89,7 @@ TEST(PassesTest, FoldsScalesPerChannelIntoConvolutions) {
   // Along another dimension than the channels nothing can be folded.
   model.constant("row", make_constant({2}, std::vector<float>{1, 2})).weights("u", {2, 2, 1, 2});
   model.node("Conv", {"x", "u"}, "c").node("Mul", {"c", "row"}, "z");
-  const Graph graph = optimized(model, {{1, 2, 3, 3}});
+  const Graph graph = optimized_at(model, {{1, 2, 3, 3}});
   ASSERT_EQ(graph.nodes.size(), 2u);
   const Node& node = graph.nodes[0];
   const auto values_of = [&](ValueIndex index) {
@@ -113,8 +113,8 @@ TEST(PassesTest, RecognisesLayerNormAndGelu) {
   model.node("Div", {"centred", "deviation"}, "normal").node("Mul", {"normal", "scale"}, "scaled");
   model.node("Add", {"scaled", "bias"}, "n").node("Div", {"n", "root"}, "small").node("Erf", {"small"}, "error");
   model.node("Add", {"error", "one"}, "gate").node("Mul", {"n", "gate"}, "gated").node("Mul", {"gated", "half"}, "y");
-  const Graph graph = optimized(model, {{2, 3, 8}});
-  ASSERT_EQ(kinds(graph), (std::vector{OperatorKind::kLayerNorm, OperatorKind::kUnary}));
+  const Graph graph = optimized_at(model, {{2, 3, 8}});
+  ASSERT_EQ(kinds_of(graph), (std::vector{OperatorKind::kLayerNorm, OperatorKind::kUnary}));
   EXPECT_EQ(graph.nodes[0].inputs.size(), 3u);
   EXPECT_EQ(graph.nodes[0].attributes.integer("axis"), 2);
   EXPECT_EQ(graph.nodes[1].attributes.text("function"), "gelu");
@@ -126,8 +126,8 @@ TEST(PassesTest, MovesTranspositionAndScaleOfAttentionIntoTheProduct) {
   model.scalar("root", 2).output("y");
   model.node("Transpose", {"k"}, "turned", {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
   model.node("MatMul", {"q", "turned"}, "scores").node("Div", {"scores", "root"}, "y");
-  const Graph graph = optimized(model, {{1, 2, 5, 4}, {1, 5, 2, 4}});
-  ASSERT_EQ(kinds(graph), (std::vector{OperatorKind::kTranspose, OperatorKind::kMatMul}));
+  const Graph graph = optimized_at(model, {{1, 2, 5, 4}, {1, 5, 2, 4}});
+  ASSERT_EQ(kinds_of(graph), (std::vector{OperatorKind::kTranspose, OperatorKind::kMatMul}));
   EXPECT_EQ(graph.values[graph.nodes[0].outputs[0]].shape, (Shape{1, 2, 5, 4}));
   EXPECT_EQ(graph.nodes[1].attributes.integer("transpose_b"), 1);
   EXPECT_EQ(graph.nodes[1].attributes.real("alpha"), 0.5);
@@ -139,7 +139,7 @@ TEST(PassesTest, RecognisesHardSwish) {
   model.scalar("three", 3).scalar("six", 6).scalar("zero", 0);
   model.node("Add", {"x", "three"}, "a").node("Clip", {"a", "zero", "six"}, "b").node("Mul", {"x", "b"}, "c");
   model.node("Div", {"c", "six"}, "y");
-  const Graph graph = optimized(model, {{1, 4}});
+  const Graph graph = optimized_at(model, {{1, 4}});
   ASSERT_EQ(graph.nodes.size(), 1u);
   EXPECT_EQ(graph.nodes[0].attributes.text("function"), "hard_swish");
 }
@@ -148,7 +148,7 @@ TEST(PassesTest, FusesSilu) {
   TestModel model;
   model.input("x", {fixed(1), fixed(4)}).output("y");
   model.node("Sigmoid", {"x"}, "gate").node("Mul", {"gate", "x"}, "y");
-  const Graph graph = optimized(model, {{1, 4}});
+  const Graph graph = optimized_at(model, {{1, 4}});
   ASSERT_EQ(graph.nodes.size(), 1u);
   EXPECT_EQ(graph.nodes[0].attributes.text("function"), "silu");
 }

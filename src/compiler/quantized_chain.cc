@@ -7,17 +7,17 @@
 namespace foliot {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr double kCodeMax = 255;
 
 // Two operands and a bias; operands of post-operations stand behind them.
-constexpr size_t kOwnInputs = 3;
+constexpr size_t kQuantizedInputs = 3;
 
 }  // namespace
 
 QuantizedChain::QuantizedChain(GraphEditor& editor, Node node, Meaning meaning)
     : editor_(editor), node_(std::move(node)), meaning_(meaning) {
-  node_.inputs.resize(std::max(node_.inputs.size(), kOwnInputs), kNoValue);
+  node_.inputs.resize(std::max(node_.inputs.size(), kQuantizedInputs), kNoValue);
 }
 
 void QuantizedChain::append(const char* function, double alpha, double beta) {
@@ -51,27 +51,27 @@ void QuantizedChain::express(Meaning meaning) {
 }
 
 void QuantizedChain::settle_bounds() {
-  if (low_ > -kInfinity) {
+  if (low_ > -kUnbounded) {
     if (in_hand(low_) == 0)
       append("relu");
     else
       append_scalar("max", in_hand(low_));
   }
-  if (high_ < kInfinity) append_scalar("min", in_hand(high_));
-  low_ = -kInfinity;
-  high_ = kInfinity;
+  if (high_ < kUnbounded) append_scalar("min", in_hand(high_));
+  low_ = -kUnbounded;
+  high_ = kUnbounded;
 }
 
 void QuantizedChain::forget_bounds_of_codes() {
   // Half a code does not matter: it is rounded.
-  if (in_hand(low_) < 0.5) low_ = -kInfinity;
-  if (in_hand(high_) > kCodeMax - 0.5) high_ = kInfinity;
+  if (in_hand(low_) < 0.5) low_ = -kUnbounded;
+  if (in_hand(high_) > kCodeMax - 0.5) high_ = kUnbounded;
 }
 
 void QuantizedChain::activate(const PostOperation& activation) {
   if (activation.function == "relu" || activation.function == "clip") {
     const bool relu = activation.function == "relu";
-    const double low = relu ? 0 : activation.alpha, high = relu ? kInfinity : activation.beta;
+    const double low = relu ? 0 : activation.alpha, high = relu ? kUnbounded : activation.beta;
     low_ = std::min(std::max(low_, low), high);
     high_ = std::min(std::max(high_, low), high);
     return;

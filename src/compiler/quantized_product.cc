@@ -14,10 +14,10 @@ struct Weights {
 };
 
 // Element i of a tensor belongs to entry i / run % extent of a dimension.
-struct Dimension {
+struct ChannelDimension {
   size_t extent = 1, run = 1;
 
-  Dimension(const Shape& shape, size_t axis) : extent(static_cast<size_t>(shape[axis])) {
+  ChannelDimension(const Shape& shape, size_t axis) : extent(static_cast<size_t>(shape[axis])) {
     for (size_t d = axis + 1; d < shape.size(); ++d) run *= static_cast<size_t>(shape[d]);
   }
   size_t entry(size_t i) const { return i / run % extent; }
@@ -27,7 +27,7 @@ struct Dimension {
 std::optional<Constant> centred(const Constant& codes, const std::vector<int64_t>& zero_points, size_t axis) {
   if (codes.type == DataType::kInt8 && std::ranges::all_of(zero_points, [](int64_t z) { return z == 0; })) return codes;
   std::vector<int64_t> values = to_integers(codes);
-  const Dimension along(codes.shape, axis);
+  const ChannelDimension along(codes.shape, axis);
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] -= zero_points.size() == 1 ? zero_points[0] : zero_points[along.entry(i)];
     if (values[i] < -128 || values[i] > 127) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<Weights> read_weights(const GraphEditor& editor, ValueIndex value,
 }
 
 std::vector<int64_t> sums(const Constant& weights, size_t axis) {
-  const Dimension along(weights.shape, axis);
+  const ChannelDimension along(weights.shape, axis);
   std::vector<int64_t> result(along.extent);
   for (size_t i = 0; i < weights.bytes->size(); ++i)
     result[along.entry(i)] += std::to_integer<int8_t>((*weights.bytes)[i]);
@@ -65,7 +65,7 @@ bool is_padded(const Node& node) {
 }
 
 // The dimension of the weights that the result's channels are; nullopt: unknown.
-std::optional<size_t> channel_axis(const GraphEditor& editor, const Node& node) {
+std::optional<size_t> weights_channel_axis(const GraphEditor& editor, const Node& node) {
   if (node.kind == OperatorKind::kConvolution) return 0;
   if (node.kind != OperatorKind::kMatMul || editor.value(node.inputs[1]).shape.size() != 2) return std::nullopt;
   return node.attributes.integer("transpose_b") != 0 ? 0 : 1;
@@ -86,7 +86,7 @@ std::optional<Quantized> read_quantized(const GraphEditor& editor, ValueIndex va
 
 std::optional<QuantizedProduct> read_quantized_product(const GraphEditor& editor, NodeIndex index) {
   const Node& node = editor.node(index);
-  const auto axis = editor.is_removed(index) ? std::nullopt : channel_axis(editor, node);
+  const auto axis = editor.is_removed(index) ? std::nullopt : weights_channel_axis(editor, node);
   if (!axis) return std::nullopt;
   const auto x = read_quantized(editor, node.inputs[0]);
   auto weights = read_weights(editor, node.inputs[1], *axis);

@@ -12,7 +12,7 @@ namespace foliot {
 namespace {
 
 // No tensor of a model that can be served comes near it.
-constexpr uint64_t kTensorBytesMax = uint64_t{1} << 36;
+constexpr uint64_t kValueBytesMax = uint64_t{1} << 36;
 // Extents up to here can be added and multiplied by strides without overflow.
 constexpr int64_t kExtentMax = int64_t{1} << 31;
 
@@ -266,7 +266,7 @@ Status check_shape(DataType type, const Shape& shape) {
   for (int64_t extent : shape) {
     if (extent < 0 || extent > kExtentMax) return wrong("shape {} is impossible", to_string(shape));
     bytes *= static_cast<uint64_t>(std::max<int64_t>(extent, 1));
-    if (bytes > kTensorBytesMax) return wrong("a tensor of shape {} is too large", to_string(shape));
+    if (bytes > kValueBytesMax) return wrong("a tensor of shape {} is too large", to_string(shape));
   }
   return {};
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kBlockBytes = 4096;  // what LOAD reads in
 
-uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+uint64_t aligned_bytes(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 }  // namespace
 
@@ -29,12 +29,12 @@ std::vector<std::byte> lay_out_weights(LoweredProgram& program) {
       if (offset == kNowhere) {
         offset = end;
         order.push_back(tensor.constant);
-        end = round_up(end + program.constants[tensor.constant].size(), kTensorAlignment);
+        end = aligned_bytes(end + program.constants[tensor.constant].size(), kTensorAlignment);
       }
       tensor.offset = offset;
     }
   }
-  std::vector<std::byte> weights(std::max(round_up(end, kBlockBytes), kBlockBytes));
+  std::vector<std::byte> weights(std::max(aligned_bytes(end, kBlockBytes), kBlockBytes));
   for (uint32_t index : order) {
     std::vector<std::byte>& constant = program.constants[index];
     if (!constant.empty()) std::memcpy(weights.data() + offsets[index], constant.data(), constant.size());

@@ -4,10 +4,10 @@
 
 #include <memory>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
-
-Duration ms(int64_t n) { return Duration::milliseconds(n); }
 
 // Two models: LOAD takes 20 ms, EXEC of 1 and 4 rows 2 and 4 ms. A device holds the first.
 class BacklogTest : public ::testing::Test {

@@ -6,11 +6,10 @@
 #include <functional>
 #include <map>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
-
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-Duration ms(int64_t n) { return Duration::milliseconds(n); }
 
 // A policy that proposes what the test tells it to.
 class ScriptedPolicy : public Policy {

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
-
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-Duration ms(int64_t n) { return Duration::milliseconds(n); }
 
 TEST(TimelineTest, WorkQueuesUp) {
   Timeline timeline;

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
 
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-Duration ms(int64_t n) { return Duration::milliseconds(n); }
 constexpr DeviceId kFirst(0);
 const Duration kSeed = ms(5);
 

@@ -7,7 +7,7 @@
 namespace foliot {
 namespace {
 
-TimePoint at(double seconds) { return TimePoint() + Duration::seconds(100) + Duration::from_seconds(seconds); }
+TimePoint after(double seconds) { return TimePoint() + Duration::seconds(100) + Duration::from_seconds(seconds); }
 
 // One device that holds one model: a row takes 1 ms, and 1,000 rows a second are all
 // that it can do. Requests have 100 ms.
@@ -27,11 +27,11 @@ class FairShareTest : public ::testing::Test {
     return !shares_.turn_away({.id = {},
                                .model = ModelId(0),
                                .payload = {},
-                               .arrival = at(when),
-                               .deadline = at(when + 0.1),
+                               .arrival = after(when),
+                               .deadline = after(when + 0.1),
                                .tenant = TenantId(tenant),
                                .tenant_weight = weight},
-                              at(when));
+                              after(when));
   }
   // So many milliseconds of work wait for the device.
   void wait(int milliseconds) {
@@ -95,9 +95,9 @@ TEST_F(FairShareTest, SaysWhenItCouldBeAnswered) {
   wait(200);
   std::optional<TimePoint> answer;
   for (int i = 0; i < 1000 && !answer; ++i) {
-    answer = shares_.turn_away({.model = ModelId(0), .deadline = at(2.1), .tenant = TenantId(1)}, at(2));
+    answer = shares_.turn_away({.model = ModelId(0), .deadline = after(2.1), .tenant = TenantId(1)}, after(2));
   }
-  EXPECT_EQ(answer, at(2.2));
+  EXPECT_EQ(answer, after(2.2));
 }
 
 TEST_F(FairShareTest, WhatWaitedAndWasTakenCountsNoMore) {
@@ -112,7 +112,8 @@ TEST_F(FairShareTest, BestEffortBeyondAShareWaitsLikeADeadlineOfASecond) {
   run(0, 2, 5000, 200);
   const auto best_effort = [&] {
     bool all = true;
-    for (int i = 0; i < 1000; ++i) all = all && !shares_.turn_away({.model = ModelId(0), .tenant = TenantId(1)}, at(2));
+    for (int i = 0; i < 1000; ++i)
+      all = all && !shares_.turn_away({.model = ModelId(0), .tenant = TenantId(1)}, after(2));
     return all;
   };
   wait(333);

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
 
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 constexpr DeviceId kDevice(1);
 constexpr ModelId kModel(7);
 

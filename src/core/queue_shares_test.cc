@@ -5,11 +5,11 @@
 #include <map>
 
 #include "base/random.h"
+#include "base/test_time.h"
 
 namespace foliot {
 namespace {
 
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 constexpr int64_t kNever = -1;
 
 class QueueSharesTest : public ::testing::Test {

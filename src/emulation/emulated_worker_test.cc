@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_time.h"
 #include "emulation/emulated_models.h"
 
 namespace foliot {
@@ -11,8 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kPageBytes = uint64_t{16} << 20;
-
-TimePoint at_us(int64_t us) { return TimePoint() + Duration::microseconds(us); }
 
 class Outcomes : public OutcomeSink {
  public:

@@ -11,9 +11,9 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kDevices = 4;
-constexpr double kRate = 1500;
-constexpr uint64_t kPopularitySeed = 4;
+constexpr uint32_t kBoundDevices = 4;
+constexpr double kBoundRate = 1500;
+constexpr uint64_t kBoundPopularitySeed = 4;
 constexpr int kMixed = 0;  // as SLO: a third each of 30, 75 and 150 ms
 
 struct BoundCell {
@@ -33,7 +33,7 @@ struct BoundCell {
   bool is_tight() const { return arrivals == "bursts" || slo_ms == 30 || slo_ms == kMixed; }
 };
 
-std::vector<BoundCell> cells(const ExperimentRun& run) {
+std::vector<BoundCell> bound_cells(const ExperimentRun& run) {
   std::vector<BoundCell> result;
   for (const uint32_t models : {300u, 600u, 1200u}) {
     result.insert(result.end(), {{"poisson", models, 80, 30, 1.0},
@@ -67,7 +67,8 @@ Workload workload_of(const BoundCell& cell, Duration duration) {
                                  .slo = Duration::milliseconds(slo_ms)});
     }
   }
-  Stream stream{.name = "users", .arrivals = {.rate = kRate}, .zipf = cell.zipf, .popularity_seed = kPopularitySeed};
+  Stream stream{
+      .name = "users", .arrivals = {.rate = kBoundRate}, .zipf = cell.zipf, .popularity_seed = kBoundPopularitySeed};
   if (cell.arrivals == "bursts") {
     stream.arrivals.kind = ArrivalKind::kGamma;
     stream.arrivals.coefficient_of_variation = 4;
@@ -99,11 +100,11 @@ struct Worst {
 }  // namespace
 
 Status run_bounds(ExperimentRun& run) {
-  SimulationOptions setting{.devices = kDevices};
+  SimulationOptions setting{.devices = kBoundDevices};
   setting.duration = Duration::seconds(run.size(30, 3));
   setting.warm_up = Duration::seconds(run.size(10, 1));
   setting.preload = true;
-  const std::vector<BoundCell> all = cells(run);
+  const std::vector<BoundCell> all = bound_cells(run);
   run.expect(all.size() * (run.policies().size() + 1));
   Worst loose, tight;
   int above = 0;
@@ -112,7 +113,7 @@ Status run_bounds(ExperimentRun& run) {
     const Workload workload = workload_of(cell, run.duration().value_or(setting.duration));
     FOLIOT_ASSIGN_OR_RETURN(const ClairvoyantBound bound, run.clairvoyant(setting, workload, cell.row()));
     FOLIOT_RETURN_IF_ERROR(
-        run.compare(setting, workload, cell.row(), goodput_estimates(workload, kDevices), bound.goodput()));
+        run.compare(setting, workload, cell.row(), goodput_estimates(workload, kBoundDevices), bound.goodput()));
     std::string here;
     for (const RegisteredPolicy& policy : run.policies()) {
       const double attainment = run.result(policy.name, cell.row(), "attainment");

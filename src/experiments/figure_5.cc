@@ -9,11 +9,11 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kModels = 15;
+constexpr uint32_t kFigure5Models = 15;
 constexpr uint32_t kUsers = 16;
 
 Workload closed_loops(Duration slo) {
-  return {.groups = {resnet50("resnet50", kModels, slo)}, .streams = {{.name = "users", .concurrency = kUsers}}};
+  return {.groups = {resnet50("resnet50", kFigure5Models, slo)}, .streams = {{.name = "users", .concurrency = kUsers}}};
 }
 
 // There is always somebody waiting: the best batch that the SLO has room for.

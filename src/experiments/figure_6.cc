@@ -13,16 +13,16 @@ namespace {
 
 constexpr double kMajorRate = 1000;
 constexpr double kMinorRate = 200;
-constexpr Duration kSlo = Duration::milliseconds(100);
+constexpr Duration kFigure6Slo = Duration::milliseconds(100);
 
-struct Sizes {
+struct Figure6Sizes {
   uint32_t models;
   Duration before;  // the major workload begins
   Duration interval;
 };
 
-Workload ramp(const Sizes& sizes) {
-  return {.groups = {resnet50("minor", 1, kSlo), resnet50("major", sizes.models, kSlo)},
+Workload ramp(const Figure6Sizes& sizes) {
+  return {.groups = {resnet50("minor", 1, kFigure6Slo), resnet50("major", sizes.models, kFigure6Slo)},
           .streams = {{.name = "minor", .models = {"minor"}, .arrivals = {.rate = kMinorRate}},
                       {.name = "major",
                        .models = {"major"},
@@ -33,7 +33,7 @@ Workload ramp(const Sizes& sizes) {
 
 // Of attainment. It takes every model for loaded.
 double estimate(uint32_t active_models) {
-  const Workload steady{.groups = {resnet50("minor", 1, kSlo), resnet50("major", active_models, kSlo)},
+  const Workload steady{.groups = {resnet50("minor", 1, kFigure6Slo), resnet50("major", active_models, kFigure6Slo)},
                         .streams = {{.name = "minor", .models = {"minor"}, .arrivals = {.rate = kMinorRate}},
                                     {.name = "major", .models = {"major"}, .arrivals = {.rate = kMajorRate}}}};
   return estimate_of(steady, 1).attainment;
@@ -41,7 +41,7 @@ double estimate(uint32_t active_models) {
 
 // Attainment by number of active models, which is that of seconds since the major
 // workload began: every ten seconds in the first minute, then every minute.
-void add_attainment(ExperimentRun& run, const Sizes& sizes, const SimulationReport& report) {
+void add_attainment(ExperimentRun& run, const Figure6Sizes& sizes, const SimulationReport& report) {
   uint64_t offered = 0;
   uint64_t good = 0;
   uint64_t begin = 0;
@@ -84,7 +84,7 @@ void find_attainment(ExperimentRun& run) {
             .here = fmt::format("above in {} of {} steps{}{}", above, steps, below.empty() ? "" : "; not at", below)});
 }
 
-void find_figures(ExperimentRun& run, const Sizes& sizes, const SimulationReport& report) {
+void find_figures(ExperimentRun& run, const Figure6Sizes& sizes, const SimulationReport& report) {
   const ResultTable& table = run.table("active_models");
   std::string attainment;
   for (const uint64_t active :
@@ -109,8 +109,8 @@ void find_figures(ExperimentRun& run, const Sizes& sizes, const SimulationReport
 }  // namespace
 
 Status run_figure_6(ExperimentRun& run) {
-  const Sizes sizes = run.size<Sizes>({3600, Duration::seconds(300), Duration::seconds(10)},
-                                      {20, Duration::seconds(2), Duration::seconds(1)});
+  const Figure6Sizes sizes = run.size<Figure6Sizes>({3600, Duration::seconds(300), Duration::seconds(10)},
+                                                    {20, Duration::seconds(2), Duration::seconds(1)});
   SimulationOptions setting;
   setting.duration = sizes.before + Duration::seconds(sizes.models);
   setting.interval = sizes.interval;

@@ -10,7 +10,7 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kDevices = 6;
+constexpr uint32_t kFigure7Devices = 6;
 constexpr double kSatisfied = 0.99;
 
 Workload poisson(uint32_t models, double rate, Duration slo) {
@@ -49,7 +49,7 @@ Status run_figure_7(ExperimentRun& run) {
   const std::vector<double> slos_ms = run.size(slo_steps_ms(2), {9.79, 74.32});
   const std::vector<uint32_t> model_counts = run.size<std::vector<uint32_t>>({12, 48}, {12});
   const std::vector<int> rates = run.size<std::vector<int>>({600, 1200, 2400}, {600});
-  SimulationOptions setting{.devices = kDevices};
+  SimulationOptions setting{.devices = kFigure7Devices};
   setting.duration = Duration::seconds(run.size(25, 3));
   setting.warm_up = Duration::seconds(run.size(5, 1));
   setting.preload = true;
@@ -58,7 +58,7 @@ Status run_figure_7(ExperimentRun& run) {
     for (const int rate : rates) {
       for (const double slo_ms : slos_ms) {
         const Workload workload = poisson(models, rate, Duration::from_milliseconds(slo_ms));
-        const GoodputEstimates estimates = goodput_estimates(workload, kDevices);
+        const GoodputEstimates estimates = goodput_estimates(workload, kFigure7Devices);
         const ResultTable::Row cell{{"models", models}, {"rate", rate}, {"slo_ms", slo_ms}};
         FOLIOT_RETURN_IF_ERROR(run.compare(setting, workload, cell, estimates));
       }

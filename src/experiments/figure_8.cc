@@ -11,7 +11,7 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kDevices = 6;
+constexpr uint32_t kFigure8Devices = 6;
 
 struct Scenario {
   const char* name;
@@ -33,13 +33,13 @@ Workload shared(const Scenario& scenario, Duration slo) {
 
 // The sensitive ones first, then batches as large as there are users, with what is left.
 GoodputEstimates estimates(const Scenario& scenario, const Workload& workload) {
-  GoodputEstimates result = goodput_estimates(workload, kDevices);
+  GoodputEstimates result = goodput_estimates(workload, kFigure8Devices);
   if (scenario.batch_models == 0) return result;
-  const double busy = std::min<double>(kDevices, estimate_of(workload, kDevices).devices_needed);
+  const double busy = std::min<double>(kFigure8Devices, estimate_of(workload, kFigure8Devices).devices_needed);
   const ModelProfile& profile = *ProfileTable::v100().find("resnet50");
   const auto size = std::find(profile.batch_sizes.begin(), profile.batch_sizes.end(), scenario.users);
   const double exec = profile.exec[static_cast<size_t>(size - profile.batch_sizes.begin())].to_seconds();
-  const double batch = (kDevices - busy) * scenario.users / exec;
+  const double batch = (kFigure8Devices - busy) * scenario.users / exec;
   return {{"all", result["all"] + batch}, {"sensitive", result["all"]}, {"batch", batch}};
 }
 
@@ -64,7 +64,7 @@ void find(ExperimentRun& run, const Scenario& scenario, double slo_ms, double ba
 
 Status run_figure_8(ExperimentRun& run) {
   const std::vector<double> slos_ms = run.size(slo_steps_ms(1), {22.02, 74.32});
-  SimulationOptions setting{.devices = kDevices};
+  SimulationOptions setting{.devices = kFigure8Devices};
   setting.duration = Duration::seconds(run.size(20, 3));
   setting.warm_up = Duration::seconds(run.size(5, 1));
   setting.preload = true;

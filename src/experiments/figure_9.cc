@@ -15,7 +15,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kSlo = Duration::milliseconds(100);
+constexpr Duration kFigure9Slo = Duration::milliseconds(100);
 
 // The time of the week at which the traffic of people is as on average: the middle of
 // the run is there.
@@ -30,7 +30,7 @@ NoiseOptions paper_noise() {
   return noise;
 }
 
-struct Sizes {
+struct Figure9Sizes {
   uint32_t devices;
   uint32_t copies;  // of each of six profiles
   uint32_t functions;
@@ -38,8 +38,8 @@ struct Sizes {
   Duration warm_up;
 };
 
-Workload traced(const Sizes& sizes, const std::shared_ptr<const AzureLikeTrace>& trace) {
-  Workload workload = mixed_models(sizes.copies, kSlo, {});
+Workload traced(const Figure9Sizes& sizes, const std::shared_ptr<const AzureLikeTrace>& trace) {
+  Workload workload = mixed_models(sizes.copies, kFigure9Slo, {});
   workload.streams = {{.name = "functions", .trace = trace}};
   return workload;
 }
@@ -48,7 +48,7 @@ Workload traced(const Sizes& sizes, const std::shared_ptr<const AzureLikeTrace>&
 std::vector<FluidFlow> flows(const Workload& workload, const AzureLikeTrace& trace) {
   std::vector<FluidFlow> result;
   for (const uint32_t group : workload.group_of_models()) {
-    result.push_back({ProfileTable::v100().find(workload.groups[group].profile), 0, kSlo});
+    result.push_back({ProfileTable::v100().find(workload.groups[group].profile), 0, kFigure9Slo});
   }
   for (uint32_t i = 0; i < trace.functions(); ++i) result[i % result.size()].rate += trace.function(i).rate;
   return result;
@@ -100,8 +100,8 @@ void find(ExperimentRun& run, const SimulationReport& report) {
 }  // namespace
 
 Status run_figure_9(ExperimentRun& run) {
-  const Sizes sizes = run.size<Sizes>({24, 671, 42'273, Duration::seconds(1260), Duration::seconds(60)},
-                                      {4, 100, 6'000, Duration::seconds(8), Duration::seconds(2)});
+  const Figure9Sizes sizes = run.size<Figure9Sizes>({24, 671, 42'273, Duration::seconds(1260), Duration::seconds(60)},
+                                                    {4, 100, 6'000, Duration::seconds(8), Duration::seconds(2)});
   SimulationOptions setting{.devices = sizes.devices, .noise = paper_noise()};
   setting.duration = run.duration().value_or(sizes.duration);
   setting.warm_up = sizes.warm_up;

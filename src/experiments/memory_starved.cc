@@ -21,7 +21,7 @@ constexpr double kAttainment = 0.99;
 // each profile gets a sixth of the rate.
 constexpr uint64_t kPopularitySeed = 4;
 
-struct Cell {
+struct StarvedCell {
   std::string models;  // drawn, equal or resnet50
   uint32_t pages;      // on each device
   int slo_ms;
@@ -29,7 +29,7 @@ struct Cell {
   ResultTable::Row row() const { return {{"models", models}, {"pages", pages}, {"slo_ms", slo_ms}}; }
 };
 
-Workload zipf(const Cell& cell, double rate) {
+Workload zipf(const StarvedCell& cell, double rate) {
   const Duration slo = Duration::milliseconds(cell.slo_ms);
   const Stream stream{.name = "users", .arrivals = {.rate = rate}, .zipf = 1.0};
   if (cell.models == "resnet50") return {.groups = {resnet50("resnet50", kModels, slo)}, .streams = {stream}};
@@ -42,7 +42,7 @@ Workload zipf(const Cell& cell, double rate) {
 }
 
 // The highest rate at which the fluid estimate is 99 %, as policies are asked for.
-double estimated_capacity(const Cell& cell) {
+double estimated_capacity(const StarvedCell& cell) {
   double low = 0;
   double high = 2 * estimate_of(zipf(cell, kRate), kDevices).rate;
   for (int i = 0; i < 20; ++i) {
@@ -53,7 +53,7 @@ double estimated_capacity(const Cell& cell) {
 }
 
 // The highest rate with 99 % attainment, to a sixty-fourth of the estimated one.
-Status find_capacity(ExperimentRun& run, const SimulationOptions& setting, const Cell& cell) {
+Status find_capacity(ExperimentRun& run, const SimulationOptions& setting, const StarvedCell& cell) {
   const double capacity = estimated_capacity(cell);
   for (const RegisteredPolicy& policy : run.policies()) {
     if (policy.name != "foliot" && policy.name != "clockwork") continue;
@@ -75,7 +75,7 @@ Status find_capacity(ExperimentRun& run, const SimulationOptions& setting, const
   return Status();
 }
 
-void find(ExperimentRun& run, const Cell& cell, const ClairvoyantBound& bound) {
+void find(ExperimentRun& run, const StarvedCell& cell, const ClairvoyantBound& bound) {
   const auto percent = [&](const std::string& policy) { return run.result(policy, cell.row(), "attainment") * 100; };
   const auto capacity = [&](ResultTable::Row row, const std::string& policy) {
     row["policy"] = policy;
@@ -94,8 +94,8 @@ void find(ExperimentRun& run, const Cell& cell, const ClairvoyantBound& bound) {
                        clockwork > 0 ? fmt::format(", x {:.2f}", foliot / clockwork) : "")});
 }
 
-std::vector<Cell> cells(const ExperimentRun& run) {
-  std::vector<Cell> result;
+std::vector<StarvedCell> starved_cells(const ExperimentRun& run) {
+  std::vector<StarvedCell> result;
   for (const std::string models : {"drawn", "equal", "resnet50"}) {
     for (const uint32_t pages : {80u, 250u, 560u}) {
       if (pages == 560 && models != "resnet50") continue;  // the others come out alike
@@ -113,8 +113,8 @@ Status run_memory_starved(ExperimentRun& run) {
   setting.duration = Duration::seconds(run.size(40, 3));
   setting.warm_up = Duration::seconds(run.size(15, 1));
   setting.preload = true;
-  run.expect(cells(run).size() * (run.policies().size() + 1 + run.size(12, 4)));
-  for (const Cell& cell : cells(run)) {
+  run.expect(starved_cells(run).size() * (run.policies().size() + 1 + run.size(12, 4)));
+  for (const StarvedCell& cell : starved_cells(run)) {
     setting.page_cache_bytes = cell.pages * setting.page_bytes;
     const Workload workload = zipf(cell, kRate);
     FOLIOT_ASSIGN_OR_RETURN(const ClairvoyantBound bound, run.clairvoyant(setting, workload, cell.row()));

@@ -10,12 +10,12 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kDevices = 4;
+constexpr uint32_t kOverloadDevices = 4;
 constexpr double kOverload = 1.5;
 constexpr uint32_t kCopies = 4;  // of each profile
 constexpr uint32_t kColdCopies = 400;
 constexpr double kWithin = 0.99;  // of the best policy
-constexpr Duration kSlo = Duration::milliseconds(100);
+constexpr Duration kOverloadSlo = Duration::milliseconds(100);
 
 struct OverloadShape {
   std::string name;
@@ -24,12 +24,12 @@ struct OverloadShape {
 };
 
 Workload at_overload(const Workload& workload) {
-  return scaled(workload, kOverload * estimate_of(workload, kDevices).rate_scale);
+  return scaled(workload, kOverload * estimate_of(workload, kOverloadDevices).rate_scale);
 }
 
 Workload gamma(double coefficient_of_variation) {
   const ArrivalOptions arrivals{.kind = ArrivalKind::kGamma, .coefficient_of_variation = coefficient_of_variation};
-  return at_overload(mixed_models(kCopies, kSlo, {.arrivals = arrivals, .per_model = true}));
+  return at_overload(mixed_models(kCopies, kOverloadSlo, {.arrivals = arrivals, .per_model = true}));
 }
 
 // Each profile with each of the SLOs.
@@ -50,7 +50,7 @@ Workload mixed_slos() {
 
 // At half of the estimate, but for ten seconds at three times that.
 Workload spike() {
-  Workload workload = scaled(at_overload(mixed_models(kCopies, kSlo, {})), 1.0 / 3);
+  Workload workload = scaled(at_overload(mixed_models(kCopies, kOverloadSlo, {})), 1.0 / 3);
   for (Stream& stream : workload.streams) {
     stream.arrivals.kind = ArrivalKind::kSpike;
     stream.arrivals.spike_start = Duration::seconds(10);
@@ -60,12 +60,13 @@ Workload spike() {
 }
 
 std::vector<OverloadShape> shapes(const ExperimentRun& run) {
-  std::vector<OverloadShape> result{{"CV 1", gamma(1)},
-                                    {"CV 4", gamma(4)},
-                                    {"CV 8", gamma(8)},
-                                    {"SLOs 25-500 ms", mixed_slos()},
-                                    {"2,400 models", at_overload(mixed_models(kColdCopies, kSlo, {.zipf = 0.9}))},
-                                    {"spike x3", spike(), false}};
+  std::vector<OverloadShape> result{
+      {"CV 1", gamma(1)},
+      {"CV 4", gamma(4)},
+      {"CV 8", gamma(8)},
+      {"SLOs 25-500 ms", mixed_slos()},
+      {"2,400 models", at_overload(mixed_models(kColdCopies, kOverloadSlo, {.zipf = 0.9}))},
+      {"spike x3", spike(), false}};
   if (run.quick()) result.resize(1);
   return result;
 }
@@ -89,7 +90,7 @@ void find(ExperimentRun& run, const std::string& shape) {
 }  // namespace
 
 Status run_overload(ExperimentRun& run) {
-  SimulationOptions setting{.devices = kDevices};
+  SimulationOptions setting{.devices = kOverloadDevices};
   setting.duration = Duration::seconds(run.size(35, 3));
   setting.warm_up = Duration::seconds(run.size(5, 1));
   setting.preload = true;
@@ -97,7 +98,8 @@ Status run_overload(ExperimentRun& run) {
   run.expect(all.size() * (run.policies().size() + 1));
   for (const OverloadShape& shape : all) {
     const ResultTable::Row cell{{"shape", shape.name}};
-    const GoodputEstimates estimates = shape.steady ? goodput_estimates(shape.workload, kDevices) : GoodputEstimates();
+    const GoodputEstimates estimates =
+        shape.steady ? goodput_estimates(shape.workload, kOverloadDevices) : GoodputEstimates();
     FOLIOT_ASSIGN_OR_RETURN(const ClairvoyantBound bound, run.clairvoyant(setting, shape.workload, cell));
     FOLIOT_RETURN_IF_ERROR(run.compare(setting, shape.workload, cell, estimates, bound.goodput()));
     find(run, shape.name);

@@ -28,14 +28,14 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kDoubling = R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})";
+constexpr const char* kDoublingBody = R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})";
 
-using Request = http::request<http::string_body>;
+using HttpRequest = http::request<http::string_body>;
 using Response = http::response<http::string_body>;
 
-Request request_for(http::verb method, const std::string& target, const std::string& key = "",
-                    const std::string& body = "") {
-  Request request(method, target, 11);
+HttpRequest request_for(http::verb method, const std::string& target, const std::string& key = "",
+                        const std::string& body = "") {
+  HttpRequest request(method, target, 11);
   request.set(http::field::host, "localhost");
   if (!key.empty()) request.set(http::field::authorization, "Bearer " + key);
   request.body() = body;
@@ -44,7 +44,7 @@ Request request_for(http::verb method, const std::string& target, const std::str
 }
 
 template <typename Stream>
-Response send_and_read(Stream& stream, const Request& request) {
+Response send_and_read(Stream& stream, const HttpRequest& request) {
   http::write(stream, request);
   boost::beast::flat_buffer buffer;
   Response response;
@@ -58,7 +58,7 @@ net::ip::tcp::socket connect(net::io_context& context, uint16_t port) {
   return socket;
 }
 
-Response ask(uint16_t port, const Request& request) {
+Response ask(uint16_t port, const HttpRequest& request) {
   net::io_context context;
   net::ip::tcp::socket socket = connect(context, port);
   return send_and_read(socket, request);
@@ -116,7 +116,7 @@ class KeysTest : public ::testing::Test {
     return stub_->ModelInfer(&context, request, &response);
   }
 
-  // As kDoubling.
+  // As kDoublingBody.
   grpc::Status grpc_infer_rows(const std::string& key) {
     grpc::ClientContext context;
     context.AddMetadata("authorization", "Bearer " + key);
@@ -141,10 +141,10 @@ class KeysTest : public ::testing::Test {
 
 TEST_F(KeysTest, LetInWhomTheyNameOverHttp) {
   const std::string infer = "/v2/models/doubling/infer";
-  EXPECT_EQ(http(http::verb::post, infer, "client", kDoubling), 200u);
-  EXPECT_EQ(http(http::verb::post, infer, "", kDoubling), 401u);
-  EXPECT_EQ(http(http::verb::post, infer, "guessed", kDoubling), 401u);
-  EXPECT_EQ(http(http::verb::post, infer, "operator", kDoubling), 403u);
+  EXPECT_EQ(http(http::verb::post, infer, "client", kDoublingBody), 200u);
+  EXPECT_EQ(http(http::verb::post, infer, "", kDoublingBody), 401u);
+  EXPECT_EQ(http(http::verb::post, infer, "guessed", kDoublingBody), 401u);
+  EXPECT_EQ(http(http::verb::post, infer, "operator", kDoublingBody), 403u);
   EXPECT_EQ(http(http::verb::get, "/v2/models/doubling", ""), 401u);
   EXPECT_EQ(http(http::verb::post, "/v2/repository/models/doubling/load", "operator"), 200u);
   EXPECT_EQ(http(http::verb::post, "/v2/repository/models/doubling/load", "client"), 403u);
@@ -198,7 +198,7 @@ TEST_F(KeysTest, TurnAwayBeforeTheBodyIsSent) {
 }
 
 TEST_F(KeysTest, AreNeverInTheLog) {
-  http(http::verb::post, "/v2/models/doubling/infer", "guessed-secret", kDoubling);
+  http(http::verb::post, "/v2/models/doubling/infer", "guessed-secret", kDoublingBody);
   http(http::verb::post, "/v2/repository/models/a%0Ab/load", "client");
   EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("127.0.0.1"), HasSubstr("the key is not known"))));
   EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("'the client'"), HasSubstr("no scope 'admin'"))));
@@ -208,14 +208,14 @@ TEST_F(KeysTest, AreNeverInTheLog) {
 TEST_F(KeysTest, AreReplacedWhileServing) {
   const std::string infer = "/v2/models/doubling/infer";
   server_.frontend->use_keys(ring_of({{"new client", "infer"}}));
-  EXPECT_EQ(http(http::verb::post, infer, "client", kDoubling), 401u);
-  EXPECT_EQ(http(http::verb::post, infer, "new client", kDoubling), 200u);
+  EXPECT_EQ(http(http::verb::post, infer, "client", kDoublingBody), 401u);
+  EXPECT_EQ(http(http::verb::post, infer, "new client", kDoublingBody), 200u);
 }
 
 TEST_F(KeysTest, LimitWhatTheirHoldersAskFor) {
   server_.frontend->use_keys(ring_of({{"client", "infer"}, {"scraper", "metrics"}}, "requests_in_flight = 1"));
   const uint16_t port = server_.frontend->http_port();
-  const Request infer = request_for(http::verb::post, "/v2/models/doubling/infer", "client", kDoubling);
+  const HttpRequest infer = request_for(http::verb::post, "/v2/models/doubling/infer", "client", kDoublingBody);
   server_.controller.hold();
   net::io_context context;
   net::ip::tcp::socket first = connect(context, port);
@@ -244,8 +244,8 @@ TEST(AdminPortTest, ServesTheRepositoryAndNothingElseDoes) {
   FrontendOptions options;
   options.admin_port = 0;
   TestServer server(options);
-  const Request index = request_for(http::verb::post, "/v2/repository/index");
-  const Request metadata = request_for(http::verb::get, "/v2/models/doubling");
+  const HttpRequest index = request_for(http::verb::post, "/v2/repository/index");
+  const HttpRequest metadata = request_for(http::verb::get, "/v2/models/doubling");
   EXPECT_EQ(ask(*server.frontend->admin_port(), index).result_int(), 200u);
   EXPECT_EQ(ask(*server.frontend->admin_port(), metadata).result_int(), 404u);
   EXPECT_EQ(ask(server.frontend->http_port(), index).result_int(), 404u);
@@ -271,7 +271,7 @@ class TlsTest : public ::testing::Test {
     }
     net::ssl::stream<net::ip::tcp::socket> stream(connect(context, server_.frontend->http_port()), tls);
     stream.handshake(net::ssl::stream_base::client);
-    return send_and_read(stream, request_for(http::verb::post, "/v2/models/doubling/infer", "", kDoubling));
+    return send_and_read(stream, request_for(http::verb::post, "/v2/models/doubling/infer", "", kDoublingBody));
   }
   grpc::Status grpc_health(const TestCertificate& identity) {
     const grpc::SslCredentialsOptions tls{server_identity_.certificate, identity.private_key, identity.certificate};

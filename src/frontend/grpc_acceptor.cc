@@ -17,7 +17,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kLookInterval = Duration::milliseconds(100);
+constexpr Duration kAcceptorLookInterval = Duration::milliseconds(100);
 // After each connection, whether there was room for it or not.
 constexpr std::chrono::microseconds kPause{200};
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
@@ -101,7 +101,7 @@ bool GrpcAcceptor::make_room() {
 }
 
 void GrpcAcceptor::look() {
-  next_look_ = options_.now() + kLookInterval;
+  next_look_ = options_.now() + kAcceptorLookInterval;
   std::erase_if(given_, [](const auto& each) { return cookie_of(each.first) != each.second; });
   std::vector<std::pair<Duration, int>> idle;  // for how long, which
   for (const auto& [descriptor, cookie] : given_) {

@@ -15,7 +15,7 @@ using inference::InferTensorContents;
 using InferInput = inference::ModelInferRequest::InferInputTensor;
 using InferOutput = inference::ModelInferRequest::InferRequestedOutputTensor;
 
-Status bad(std::string message) { return Status::invalid_argument(std::move(message)); }
+Status bad_grpc(std::string message) { return Status::invalid_argument(std::move(message)); }
 
 // ---- Typed contents to bytes
 
@@ -53,7 +53,7 @@ Result<std::span<const std::byte>> contents_bytes(const InferInput& input, GrpcR
   if (input.datatype() == "BYTES")
     return Status::unimplemented(fmt::format("input '{}': datatype BYTES is not supported", input.name()));
   const std::optional<DataType> type = parse_data_type(input.datatype());
-  if (!type) return bad(fmt::format("input '{}': unknown datatype '{}'", input.name(), input.datatype()));
+  if (!type) return bad_grpc(fmt::format("input '{}': unknown datatype '{}'", input.name(), input.datatype()));
   switch (*type) {
     case DataType::kBool: return view_of<uint8_t>(contents.bool_contents());
     case DataType::kInt32: return view_of<int32_t>(contents.int_contents());
@@ -64,13 +64,13 @@ Result<std::span<const std::byte>> contents_bytes(const InferInput& input, GrpcR
     case DataType::kFloat64: return view_of<double>(contents.fp64_contents());
     case DataType::kFloat16:
     case DataType::kBfloat16:
-      return bad(fmt::format("input '{}': {} has no typed contents; send it in raw_input_contents", input.name(),
-                             input.datatype()));
+      return bad_grpc(fmt::format("input '{}': {} has no typed contents; send it in raw_input_contents", input.name(),
+                                  input.datatype()));
     default: break;
   }
   std::string bytes;
   if (!narrow_as(*type, contents, bytes))
-    return bad(
+    return bad_grpc(
         fmt::format("input '{}': 'contents' holds a number that is not within {}", input.name(), input.datatype()));
   // A heap buffer stays where it is when the list of strings grows; a short
   // string's does not.
@@ -97,7 +97,7 @@ ParameterValue value_of(const InferParameter& parameter) {
 Status read_parameters(const inference::ModelInferRequest& message, GrpcRequest& request) {
   for (const auto& [name, parameter] : message.parameters()) {
     if (name == "triton_enable_empty_final_response") {
-      if (!parameter.has_bool_param()) return bad(fmt::format("parameter '{}' must be true or false", name));
+      if (!parameter.has_bool_param()) return bad_grpc(fmt::format("parameter '{}' must be true or false", name));
       request.marks_final_response = parameter.bool_param();
     } else {
       FOLIOT_RETURN_IF_ERROR(read_request_parameter(name, value_of(parameter), request.query));
@@ -109,8 +109,8 @@ Status read_parameters(const inference::ModelInferRequest& message, GrpcRequest&
 Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& request) {
   const int raw = message.raw_input_contents_size();
   if (raw != 0 && raw != message.inputs_size())
-    return bad(fmt::format("raw_input_contents has {} entries for {} inputs; it needs one for each, or none", raw,
-                           message.inputs_size()));
+    return bad_grpc(fmt::format("raw_input_contents has {} entries for {} inputs; it needs one for each, or none", raw,
+                                message.inputs_size()));
   request.query.inputs.reserve(static_cast<size_t>(message.inputs_size()));
   for (int i = 0; i < message.inputs_size(); ++i) {
     const InferInput& input = message.inputs(i);

@@ -19,7 +19,6 @@ namespace {
 
 namespace net = boost::asio;
 namespace http = boost::beast::http;
-using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -31,7 +30,7 @@ struct Reply {
   unsigned status = 0;
   std::string body;
   http::fields headers;
-  json parsed() const { return json::parse(body); }
+  nlohmann::json parsed() const { return nlohmann::json::parse(body); }
   std::string header(const char* name) const { return std::string(headers[name]); }
 };
 
@@ -91,7 +90,7 @@ class HttpApiTest : public ::testing::Test {
 // ---- What the server says of itself
 
 TEST_F(HttpApiTest, DescribesItself) {
-  const json about = client_.ask("GET", "/v2").parsed();
+  const nlohmann::json about = client_.ask("GET", "/v2").parsed();
   EXPECT_EQ(about["name"], "foliot");
   EXPECT_THAT(about["extensions"], ::testing::Contains("statistics"));
   EXPECT_EQ(client_.ask("GET", "/v2/health/live").status, 200u);
@@ -99,12 +98,12 @@ TEST_F(HttpApiTest, DescribesItself) {
 }
 
 TEST_F(HttpApiTest, DescribesModels) {
-  const json metadata = client_.ask("GET", "/v2/models/sequence/versions/1").parsed();
-  EXPECT_EQ(metadata["versions"], json({"1"}));
-  EXPECT_EQ(metadata["inputs"][0], json({{"name", "tokens"}, {"datatype", "INT64"}, {"shape", {-1, -1}}}));
-  const json config = client_.ask("GET", "/v2/models/doubling/config").parsed();
+  const nlohmann::json metadata = client_.ask("GET", "/v2/models/sequence/versions/1").parsed();
+  EXPECT_EQ(metadata["versions"], nlohmann::json({"1"}));
+  EXPECT_EQ(metadata["inputs"][0], nlohmann::json({{"name", "tokens"}, {"datatype", "INT64"}, {"shape", {-1, -1}}}));
+  const nlohmann::json config = client_.ask("GET", "/v2/models/doubling/config").parsed();
   EXPECT_EQ(config["max_batch_size"], 4);
-  EXPECT_EQ(config["input"][0], json({{"name", "x"}, {"data_type", "TYPE_FP32"}, {"dims", {2}}}));
+  EXPECT_EQ(config["input"][0], nlohmann::json({{"name", "x"}, {"data_type", "TYPE_FP32"}, {"dims", {2}}}));
   EXPECT_EQ(client_.ask("GET", "/v2/models/whole/config").parsed()["max_batch_size"], 0);
   EXPECT_EQ(client_.ask("GET", "/v2/models/doubling/ready").status, 200u);
 }
@@ -124,9 +123,9 @@ TEST_F(HttpApiTest, ModelsThatAreNotReadySaySo) {
 }
 
 TEST_F(HttpApiTest, ListsLoadsAndUnloadsModels) {
-  const json index = client_.ask("POST", "/v2/repository/index", "{}").parsed();
+  const nlohmann::json index = client_.ask("POST", "/v2/repository/index", "{}").parsed();
   ASSERT_EQ(index.size(), 3u);
-  EXPECT_EQ(index[0], json({{"name", "doubling"}, {"version", "1"}, {"state", "READY"}, {"reason", ""}}));
+  EXPECT_EQ(index[0], nlohmann::json({{"name", "doubling"}, {"version", "1"}, {"state", "READY"}, {"reason", ""}}));
   EXPECT_EQ(client_.ask("POST", "/v2/repository/models/doubling/load").status, 200u);
   EXPECT_EQ(client_.ask("POST", "/v2/repository/models/doubling/unload").status, 200u);
   const Reply absent = client_.ask("POST", "/v2/repository/models/absent/load");
@@ -182,7 +181,7 @@ TEST_F(HttpApiTest, RowsBecomeRequestsAndShareADeadline) {
   ASSERT_EQ(requests.size(), 3u);
   EXPECT_NE(requests[0].id, requests[1].id);
   EXPECT_EQ(requests[2].deadline, requests[2].arrival + Duration::seconds(5));
-  EXPECT_EQ(reply.parsed()["outputs"][0]["data"], json({2, 4, 6, 8, 10, 12}));
+  EXPECT_EQ(reply.parsed()["outputs"][0]["data"], nlohmann::json({2, 4, 6, 8, 10, 12}));
 }
 
 TEST_F(HttpApiTest, InfersFromAndToBinaryData) {
@@ -194,7 +193,7 @@ TEST_F(HttpApiTest, InfersFromAndToBinaryData) {
       client_.ask("POST", kInfer, body, fmt::format("Inference-Header-Content-Length: {}\r\n", text.size()));
   ASSERT_EQ(reply.status, 200u) << reply.body;
   const size_t json_bytes = std::stoul(reply.header("Inference-Header-Content-Length"));
-  const json about = json::parse(reply.body.substr(0, json_bytes));
+  const nlohmann::json about = nlohmann::json::parse(reply.body.substr(0, json_bytes));
   EXPECT_EQ(about["outputs"][0]["parameters"]["binary_data_size"], 8);
   float doubled[2];
   ASSERT_EQ(reply.body.size(), json_bytes + sizeof doubled);
@@ -210,9 +209,9 @@ TEST_F(HttpApiTest, MixesBinaryAndJsonOutputs) {
                   R"("outputs":[{"name":"sum"},{"name":"pairs","parameters":{"binary_data":true}}]})");
   ASSERT_EQ(reply.status, 200u) << reply.body;
   const size_t json_bytes = std::stoul(reply.header("Inference-Header-Content-Length"));
-  const json outputs = json::parse(reply.body.substr(0, json_bytes))["outputs"];
-  EXPECT_EQ(outputs[0], json({{"name", "sum"}, {"datatype", "INT64"}, {"shape", {1, 1}}, {"data", {15}}}));
-  EXPECT_EQ(outputs[1]["shape"], json({1, 5, 2}));
+  const nlohmann::json outputs = nlohmann::json::parse(reply.body.substr(0, json_bytes))["outputs"];
+  EXPECT_EQ(outputs[0], nlohmann::json({{"name", "sum"}, {"datatype", "INT64"}, {"shape", {1, 1}}, {"data", {15}}}));
+  EXPECT_EQ(outputs[1]["shape"], nlohmann::json({1, 5, 2}));
   int64_t pairs[10];
   ASSERT_EQ(reply.body.size() - json_bytes, sizeof pairs);
   std::memcpy(pairs, reply.body.data() + json_bytes, sizeof pairs);
@@ -526,7 +525,7 @@ TEST_F(HttpApiTest, CountsWhatHappened) {
   controller_.refuse(Refusal::kExpired);
   EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).status, 504u);
 
-  const json stats = client_.ask("GET", "/v2/models/doubling/stats").parsed()["model_stats"][0];
+  const nlohmann::json stats = client_.ask("GET", "/v2/models/doubling/stats").parsed()["model_stats"][0];
   EXPECT_EQ(stats["version"], "1");
   EXPECT_EQ(stats["inference_count"], 2);
   EXPECT_EQ(stats["execution_count"], 2);

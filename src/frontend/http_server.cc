@@ -34,7 +34,7 @@ constexpr size_t kReadBytesMax = 1 << 20;
 constexpr Duration kSweepPeriod = Duration::seconds(1);
 // What has been idle for less is somebody's who is about to ask again.
 constexpr Duration kIdleBeforeOthers = Duration::seconds(2);
-constexpr Duration kLookInterval = Duration::milliseconds(100);
+constexpr Duration kConnectionsLookInterval = Duration::milliseconds(100);
 constexpr size_t kGivingWayPart = 16;  // one of so many may give way until the next look
 // After an answer that ends a connection, what still comes is read: so much of it, and
 // for so long.
@@ -496,7 +496,7 @@ bool HttpServer::State::make_room() {
 }
 
 void HttpServer::State::look_who_gives_way(TimePoint instant) {
-  next_look = instant + kLookInterval;
+  next_look = instant + kConnectionsLookInterval;
   std::vector<std::pair<TimePoint, std::shared_ptr<Session>>> idle;
   for (const auto& session : sessions) {
     const std::optional<TimePoint> since = session->idle_since();

@@ -23,12 +23,12 @@ constexpr size_t kDepthMax = 64;
 // The parser starts with room for this much JSON, and grows.
 constexpr size_t kInitialBytes = 64 << 10;
 
-Status bad(std::string message) { return Status::invalid_argument(std::move(message)); }
+Status bad_json(std::string message) { return Status::invalid_argument(std::move(message)); }
 
 template <typename T>
 Result<T> read(element value, std::string_view what, std::string_view kind) {
   T typed;
-  if (value.get(typed) != simdjson::SUCCESS) return bad(fmt::format("{} must be {}", what, kind));
+  if (value.get(typed) != simdjson::SUCCESS) return bad_json(fmt::format("{} must be {}", what, kind));
   return typed;
 }
 
@@ -111,14 +111,14 @@ Result<std::string> convert_data(std::string_view input, std::string_view dataty
   const std::optional<DataType> type = parse_data_type(datatype);
   if (datatype == "BYTES")
     return Status::unimplemented(fmt::format("input '{}': datatype BYTES is not supported", input));
-  if (!type) return bad(fmt::format("input '{}': unknown datatype '{}'", input, datatype));
+  if (!type) return bad_json(fmt::format("input '{}': unknown datatype '{}'", input, datatype));
   if (*type == DataType::kFloat16 || *type == DataType::kBfloat16)
-    return bad(fmt::format("input '{}': {} cannot be read from JSON; send it as binary data", input, datatype));
+    return bad_json(fmt::format("input '{}': {} cannot be read from JSON; send it as binary data", input, datatype));
   FOLIOT_ASSIGN_OR_RETURN(const array values, read_array(data, fmt::format("'data' of input '{}'", input)));
   std::string bytes;
   bytes.reserve(values.size() * size_of(*type));
   if (!flatten_as(*type, values, bytes))
-    return bad(fmt::format("input '{}': 'data' holds something that is not a number within {}", input, datatype));
+    return bad_json(fmt::format("input '{}': 'data' holds something that is not a number within {}", input, datatype));
   return bytes;
 }
 
@@ -187,8 +187,8 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
       request.query.unknown.add(NamePlace::kInput, key);
     }
   }
-  if (input.name.empty()) return bad("an input has no 'name'");
-  if (!shape) return bad(fmt::format("input '{}' has no 'shape'", input.name));
+  if (input.name.empty()) return bad_json("an input has no 'name'");
+  if (!shape) return bad_json(fmt::format("input '{}' has no 'shape'", input.name));
   for (element extent : *shape) {
     FOLIOT_ASSIGN_OR_RETURN(const int64_t known, read<int64_t>(extent, "each of 'shape'", "a whole number"));
     input.shape.push_back(known);
@@ -209,16 +209,17 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
 
 Status JsonRequestDecoder::Parser::read_input_data(TensorView& input, std::optional<element> data,
                                                    std::optional<uint64_t> binary_bytes) {
-  if (binary_bytes && data) return bad(fmt::format("input '{}' has both 'data' and 'binary_data_size'", input.name));
+  if (binary_bytes && data)
+    return bad_json(fmt::format("input '{}' has both 'data' and 'binary_data_size'", input.name));
   if (binary_bytes) {
     if (*binary_bytes > rest.size())
-      return bad(
+      return bad_json(
           fmt::format("input '{}': expected {} bytes of binary data, got {}", input.name, *binary_bytes, rest.size()));
     input.bytes = rest.first(*binary_bytes);
     rest = rest.subspan(*binary_bytes);
     return Status::ok_status();
   }
-  if (!data) return bad(fmt::format("input '{}' has neither 'data' nor 'binary_data_size'", input.name));
+  if (!data) return bad_json(fmt::format("input '{}' has neither 'data' nor 'binary_data_size'", input.name));
   FOLIOT_ASSIGN_OR_RETURN(std::string bytes, convert_data(input.name, input.datatype, *data));
   // A heap buffer stays where it is when the list of strings grows; a short
   // string's does not.
@@ -241,7 +242,7 @@ Status JsonRequestDecoder::Parser::read_output(element value) {
       request.query.unknown.add(NamePlace::kOutput, key);
     }
   }
-  if (name.empty()) return bad("an output has no 'name'");
+  if (name.empty()) return bad_json("an output has no 'name'");
   bool binary = request.binary_by_default;
   if (parameters)
     for (const auto& [key, parameter] : *parameters) {
@@ -272,11 +273,11 @@ Status JsonRequestDecoder::Parser::read_document(object document) {
       request.query.unknown.add(NamePlace::kBody, key);
     }
   }
-  if (!inputs) return bad("the request has no 'inputs'");
+  if (!inputs) return bad_json("the request has no 'inputs'");
   for (element input : *inputs) FOLIOT_RETURN_IF_ERROR(read_input(input));
   if (outputs)
     for (element output : *outputs) FOLIOT_RETURN_IF_ERROR(read_output(output));
-  if (!rest.empty()) return bad(fmt::format("{} bytes of binary data belong to no input", rest.size()));
+  if (!rest.empty()) return bad_json(fmt::format("{} bytes of binary data belong to no input", rest.size()));
   return Status::ok_status();
 }
 
@@ -295,7 +296,7 @@ Result<JsonRequest> JsonRequestDecoder::decode(std::string& body, std::optional<
   parser_->rest = std::as_bytes(std::span(body)).subspan(json_size);
   element root;
   if (const auto error = parser_->parser.parse(body.data(), json_size, false).get(root); error != simdjson::SUCCESS)
-    return bad(fmt::format("the request is not valid JSON: {}", simdjson::error_message(error)));
+    return bad_json(fmt::format("the request is not valid JSON: {}", simdjson::error_message(error)));
   FOLIOT_ASSIGN_OR_RETURN(const object document, read_object(root, "the request"));
   FOLIOT_RETURN_IF_ERROR(parser_->read_document(document));
   return std::move(parser_->request);
@@ -306,7 +307,7 @@ Result<std::optional<size_t>> parse_json_bytes(std::string_view header, size_t b
   size_t bytes = 0;
   const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), bytes);
   if (error != std::errc() || end != header.data() + header.size() || bytes > body_bytes)
-    return bad(
+    return bad_json(
         fmt::format("Inference-Header-Content-Length is '{}'; it must be a number of bytes, at most the {} of "
                     "the body",
                     header, body_bytes));

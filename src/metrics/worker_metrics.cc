@@ -20,8 +20,8 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-constexpr size_t kTypes = static_cast<size_t>(ActionType::kInfer) + 1;
-constexpr size_t kStatuses = static_cast<size_t>(OutcomeStatus::kLost) + 1;
+constexpr size_t kActionTypes = static_cast<size_t>(ActionType::kInfer) + 1;
+constexpr size_t kOutcomeStatuses = static_cast<size_t>(OutcomeStatus::kLost) + 1;
 
 prometheus::MetricFamily exec_heap_family() {
   prometheus::MetricFamily family{.name = "foliot_exec_heap_allocations_total",
@@ -55,7 +55,8 @@ struct WorkerMetrics::Series {
   Family<Gauge>& pages = gauge_family(registry, "foliot_worker_pages", "Pages of the page cache by state");
   Family<Gauge>& io_cache = gauge_family(registry, "foliot_worker_io_cache_bytes", "Bytes of the io cache by state");
 
-  std::array<std::array<Counter*, kStatuses>, kTypes> ended{};  // owned by the registry; null until one ended so
+  std::array<std::array<Counter*, kOutcomeStatuses>, kActionTypes>
+      ended{};  // owned by the registry; null until one ended so
   Histogram& load_duration = durations.Add({{"action", "LOAD"}}, duration_boundaries(-5, 1, 5));
   Histogram& exec_duration = durations.Add({{"action", "EXEC"}}, duration_boundaries(-5, 1, 5));
   Counter& load_busy = busy.Add({{"executor", "load"}});

@@ -11,7 +11,7 @@
 namespace foliot {
 namespace {
 
-struct Heard {
+struct ChildOutput {
   std::string said;
   std::string complained;
 };
@@ -20,8 +20,8 @@ ChildOptions shell(const std::string& script) {
   return {.command = {"/bin/sh", "-c", script}, .environment = {"COLOUR=blue"}};
 }
 
-Heard listen_to_the_end(ChildProcess& child) {
-  Heard heard;
+ChildOutput listen_to_the_end(ChildProcess& child) {
+  ChildOutput heard;
   while (child.listen(Duration::milliseconds(100), heard.said, heard.complained)) {
   }
   return heard;
@@ -32,7 +32,7 @@ TEST(ChildProcessTest, HearsWhatItSays) {
   options.input = "sky\n";
   Result<ChildProcess> child = ChildProcess::start(options);
   ASSERT_TRUE(child.ok()) << child.status().message();
-  const Heard heard = listen_to_the_end(*child);
+  const ChildOutput heard = listen_to_the_end(*child);
   EXPECT_EQ(heard.said, "sky blue\n");
   EXPECT_EQ(heard.complained, "oh\n");
   EXPECT_TRUE(child->succeeded());

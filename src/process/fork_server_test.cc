@@ -23,7 +23,7 @@ const bool stands_by = [] {
   ::_exit(127);
 }();
 
-struct Heard {
+struct ForkedOutput {
   std::string said;
   std::string complained;
 };
@@ -36,8 +36,8 @@ class ForkServerTest : public testing::Test {
     EXPECT_TRUE(started.ok()) << started.status().message();
     if (started.ok()) server_.emplace(std::move(started).value());
   }
-  static Heard listen_to_the_end(ChildProcess& child) {
-    Heard heard;
+  static ForkedOutput listen_to_the_end(ChildProcess& child) {
+    ForkedOutput heard;
     while (child.listen(Duration::seconds(10), heard.said, heard.complained)) {
     }
     return heard;
@@ -50,7 +50,7 @@ TEST_F(ForkServerTest, EachJobHasItsOwnCopy) {
   for (const std::string word : {"one", "two"}) {
     Result<ChildProcess> child = server_->fork("echo " + word + "; echo oh >&2; left=" + word + "; echo $left", -1);
     ASSERT_TRUE(child.ok()) << child.status().message();
-    const Heard heard = listen_to_the_end(*child);
+    const ForkedOutput heard = listen_to_the_end(*child);
     EXPECT_EQ(heard.said, word + "\n" + word + "\n");
     EXPECT_EQ(heard.complained, "oh\n");
     EXPECT_TRUE(child->succeeded());

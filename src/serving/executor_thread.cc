@@ -11,14 +11,15 @@ namespace {
 
 // Executors go before whatever else runs on the machine, as far as the kernel lets
 // them: their timing is what all plans rest on.
-constexpr int kNice = -10;
+constexpr int kExecutorNice = -10;
 // The kernel wakes a sleeper some tens of microseconds late.
 constexpr Duration kSpin = Duration::microseconds(50);
 
 }  // namespace
 
 Status ExecutorThread::start(Executor& executor) {
-  Result<Thread> thread = Thread::start({.name = executor.name(), .nice = kNice}, [this, &executor] { run(executor); });
+  Result<Thread> thread =
+      Thread::start({.name = executor.name(), .nice = kExecutorNice}, [this, &executor] { run(executor); });
   if (!thread.ok()) return thread.status();
   thread_ = std::move(thread).value();
   return Status();

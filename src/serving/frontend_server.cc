@@ -20,7 +20,7 @@ namespace foliot {
 namespace {
 
 // Memory for so many of the largest frames that have come in part.
-constexpr uint64_t kFramesAtOnce = 16;
+constexpr uint64_t kFrontendFramesAtOnce = 16;
 
 // Workers have the repositories.
 class NoRepository : public ModelRepository {
@@ -38,7 +38,7 @@ LinkLoopOptions link_loop_options(const FrontendServerOptions& options, std::sha
   return {.connection = {.role = Role::kClient,
                          .frame_bytes_max = options.frame_bytes_max,
                          .unsent_bytes_max = 4 * options.frame_bytes_max},
-          .received_bytes_max = kFramesAtOnce * options.frame_bytes_max,
+          .received_bytes_max = kFrontendFramesAtOnce * options.frame_bytes_max,
           .tls = std::move(tls)};
 }
 

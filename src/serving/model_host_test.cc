@@ -100,7 +100,7 @@ class OneRow : public PayloadStore {
   std::array<std::byte, 16> row_{};
 };
 
-class CountingSink : public CompletionSink {
+class CompletionCounts : public CompletionSink {
  public:
   void complete(const Completion& completion) override { ++(completion.served() ? served_ : refused_); }
   int served() const { return served_; }
@@ -167,7 +167,7 @@ class ModelHostTest : public testing::Test {
   Catalog catalog_;
   IdleDevice device_;
   OneRow payloads_;
-  CountingSink sink_;
+  CompletionCounts sink_;
   ControllerInbox inbox_{1 << 10};
   std::array<ExecutorThread, 4> threads_;
   DeviceEngine engine_;

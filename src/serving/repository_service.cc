@@ -13,7 +13,7 @@ namespace {
 
 // A tenth of what whoever serves gets, where both want all of it; how soon those who serve
 // get theirs is a matter of courtesy, and not of this.
-constexpr int kNice = 10;
+constexpr int kRepositoryNice = 10;
 // How often those that leave are looked after.
 constexpr std::chrono::milliseconds kSweepInterval(10);
 
@@ -31,11 +31,11 @@ Status RepositoryService::start(Catalog& catalog, PackageStore& packages, ModelH
     running_ = true;
   }
   for (Thread& worker : workers_) {
-    FOLIOT_ASSIGN_OR_RETURN(worker, Thread::start({.name = "repository", .nice = kNice}, [this] { work(); }));
+    FOLIOT_ASSIGN_OR_RETURN(worker, Thread::start({.name = "repository", .nice = kRepositoryNice}, [this] { work(); }));
   }
   if (!options_.watch_interval) return Status();
   watch_.emplace(served);
-  FOLIOT_ASSIGN_OR_RETURN(watcher_, Thread::start({.name = "watch", .nice = kNice}, [this] { watch(); }));
+  FOLIOT_ASSIGN_OR_RETURN(watcher_, Thread::start({.name = "watch", .nice = kRepositoryNice}, [this] { watch(); }));
   return Status();
 }
 

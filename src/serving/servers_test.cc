@@ -19,7 +19,7 @@
 namespace foliot {
 namespace {
 
-constexpr uint64_t kPageBytes = uint64_t{16} << 20;
+constexpr uint64_t kNodePageBytes = uint64_t{16} << 20;
 
 FrontendServerOptions frontend_options(uint16_t controller) {
   FrontendServerOptions options;
@@ -37,7 +37,7 @@ class EmulatedWorker {
   explicit EmulatedWorker(uint16_t controller)
       : service_({.name = "emulated",
                   .page_count = 64,
-                  .models = parse_emulated_models("resnet50:2", kPageBytes).value(),
+                  .models = parse_emulated_models("resnet50:2", kNodePageBytes).value(),
                   .noise = {},
                   .seed = 1},
                  watch()),

@@ -26,12 +26,12 @@ namespace {
 
 constexpr uint32_t kFrontendsMax = 256;
 // Memory for so many of the largest frames that have come in part.
-constexpr uint64_t kFramesAtOnce = 16;
+constexpr uint64_t kWorkerFramesAtOnce = 16;
 // So many of the largest batches are fetched ahead, or sent back, at once.
 constexpr uint64_t kBatchesStaged = 8;
 constexpr uint64_t kStagingBytesMin = uint64_t{64} << 20;
 
-Status stopped() { return Status::unavailable("stopped while starting"); }
+Status stopped_while_starting() { return Status::unavailable("stopped while starting"); }
 
 std::string device_fingerprint(uint32_t threads) {
   const auto device = make_cpu_device({.threads = threads});
@@ -56,7 +56,7 @@ LinkLoopOptions link_loop_options(const WorkerServerOptions& options, std::share
                          .frame_bytes_max = options.frame_bytes_max,
                          .unsent_bytes_max = 4 * options.frame_bytes_max},
           .connections_max = kFrontendsMax,
-          .received_bytes_max = kFramesAtOnce * options.frame_bytes_max,
+          .received_bytes_max = kWorkerFramesAtOnce * options.frame_bytes_max,
           .tls = std::move(tls)};
 }
 
@@ -144,7 +144,7 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
   ModelStartup models({catalog_, packages_, reporter, cancelled});
   models.find(folders_);
   models.compile_others();
-  if (cancelled()) return stopped();
+  if (cancelled()) return stopped_while_starting();
   FOLIOT_RETURN_IF_ERROR(start_links(models, reporter));
   FOLIOT_RETURN_IF_ERROR(serve(models, cancelled));
   return run_loop();
@@ -180,7 +180,7 @@ Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool
                        [this](const Program& program) { return worker_->make_room(program); }},
       memory.page_bytes, memory.page_count, options_.worker.models_max);
   models.serve_compiled(*host_);
-  if (cancelled()) return stopped();
+  if (cancelled()) return stopped_while_starting();
   if (models.progress().served == 0) {
     return Status::invalid_argument(
         fmt::format("there is no model that can be served in {}", options_.repository.string()));

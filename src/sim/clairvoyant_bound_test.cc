@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kPageBytes = uint64_t{16} << 20;
 
-Duration ms(double milliseconds) { return Duration::from_milliseconds(milliseconds); }
+Duration milliseconds(double milliseconds) { return Duration::from_milliseconds(milliseconds); }
 
 SimulationOptions cluster(uint32_t devices, uint64_t pages) {
   SimulationOptions options{.devices = devices, .page_bytes = kPageBytes, .page_cache_bytes = pages * kPageBytes};
@@ -36,9 +36,9 @@ ProfileTable profiles() {
   EXPECT_TRUE(table
                   .add({.name = "model",
                         .weights_bytes = kPageBytes,
-                        .load = ms(10),
+                        .load = milliseconds(10),
                         .batch_sizes = {1, 2, 4},
-                        .exec = {ms(4), ms(6), ms(9)}})
+                        .exec = {milliseconds(4), milliseconds(6), milliseconds(9)}})
                   .ok());
   return table;
 }
@@ -50,32 +50,32 @@ Workload replay(const std::vector<std::vector<double>>& instants, Duration slo) 
     const std::string name = "m" + std::to_string(i);
     workload.groups.push_back({.name = name, .profile = "model", .slo = slo});
     Stream stream{.name = name, .models = {name}, .arrivals = {.kind = ArrivalKind::kReplay}};
-    for (const double instant : instants[i]) stream.arrivals.instants.push_back(ms(instant));
+    for (const double instant : instants[i]) stream.arrivals.instants.push_back(milliseconds(instant));
     workload.streams.push_back(std::move(stream));
   }
   return workload;
 }
 
 uint64_t bound_of(const SimulationOptions& options, const Workload& workload, const ProfileTable& table) {
-  const auto bound = clairvoyant_bound(options, workload, table, {.steps = 80, .window = ms(5)});
+  const auto bound = clairvoyant_bound(options, workload, table, {.steps = 80, .window = milliseconds(5)});
   EXPECT_TRUE(bound.ok()) << bound.status().message();
   return bound->good;
 }
 
 TEST(ClairvoyantBoundTest, AColdModelIsLoadedAheadButNotBeforeTheBeginning) {
   const ProfileTable table = profiles();
-  EXPECT_EQ(bound_of(cluster(1, 1), replay({{20}}, ms(4)), table), 1u);
-  EXPECT_EQ(bound_of(cluster(1, 1), replay({{20}}, ms(3.9)), table), 0u);  // shorter than EXEC
-  EXPECT_EQ(bound_of(cluster(1, 1), replay({{1}}, ms(13.1)), table), 1u);
-  EXPECT_EQ(bound_of(cluster(1, 1), replay({{1}}, ms(12.9)), table), 0u);  // than what LOAD leaves of it
+  EXPECT_EQ(bound_of(cluster(1, 1), replay({{20}}, milliseconds(4)), table), 1u);
+  EXPECT_EQ(bound_of(cluster(1, 1), replay({{20}}, milliseconds(3.9)), table), 0u);  // shorter than EXEC
+  EXPECT_EQ(bound_of(cluster(1, 1), replay({{1}}, milliseconds(13.1)), table), 1u);
+  EXPECT_EQ(bound_of(cluster(1, 1), replay({{1}}, milliseconds(12.9)), table), 0u);  // than what LOAD leaves of it
 }
 
 TEST(ClairvoyantBoundTest, OneDeviceExecutesOneBatchAtATime) {
   const ProfileTable table = profiles();
   const std::vector<double> burst(12, 100.0);
   // 19 ms: two batches of four and one more request.
-  EXPECT_EQ(bound_of(cluster(1, 1), replay({burst}, ms(100)), table), 12u);
-  const uint64_t tight = bound_of(cluster(1, 1), replay({burst}, ms(19)), table);
+  EXPECT_EQ(bound_of(cluster(1, 1), replay({burst}, milliseconds(100)), table), 12u);
+  const uint64_t tight = bound_of(cluster(1, 1), replay({burst}, milliseconds(19)), table);
   EXPECT_GE(tight, 8u);
   EXPECT_LE(tight, 11u);
 }
@@ -85,7 +85,7 @@ TEST(ClairvoyantBoundTest, MemoryAndLoadsLimitWhatTheFluidEstimateAllows) {
   const ProfileTable table = profiles();
   std::vector<std::vector<double>> instants(2);
   for (int i = 0; i < 40; ++i) instants[static_cast<size_t>(i % 2)].push_back(100 + 6 * i);
-  const Workload workload = replay(instants, ms(5));
+  const Workload workload = replay(instants, milliseconds(5));
   EXPECT_EQ(bound_of(cluster(1, 2), workload, table), 40u);
   const uint64_t starved = bound_of(cluster(1, 1), workload, table);
   EXPECT_GE(starved, 20u);
@@ -94,10 +94,10 @@ TEST(ClairvoyantBoundTest, MemoryAndLoadsLimitWhatTheFluidEstimateAllows) {
 
 TEST(ClairvoyantBoundTest, BestEffortAndWarmUpCostNothing) {
   const ProfileTable table = profiles();
-  Workload workload = replay({{10, 20, 30}, {600, 610}}, ms(1));
+  Workload workload = replay({{10, 20, 30}, {600, 610}}, milliseconds(1));
   workload.streams[1].best_effort = true;
   SimulationOptions options = cluster(1, 1);
-  options.warm_up = ms(25);
+  options.warm_up = milliseconds(25);
   const auto bound = clairvoyant_bound(options, workload, table);
   ASSERT_TRUE(bound.ok());
   EXPECT_EQ(bound->offered, 3u);
@@ -105,7 +105,7 @@ TEST(ClairvoyantBoundTest, BestEffortAndWarmUpCostNothing) {
 }
 
 TEST(ClairvoyantBoundTest, ClosedLoopsHaveNone) {
-  Workload workload = replay({{1}}, ms(100));
+  Workload workload = replay({{1}}, milliseconds(100));
   workload.streams[0].concurrency = 1;
   EXPECT_NE(clairvoyant_bound(cluster(1, 1), workload, profiles()).status().message().find("closed loop"),
             std::string::npos);
@@ -124,7 +124,7 @@ class BestPlan {
     State state;
     for (const auto& model : instants) {
       state.models.emplace_back();
-      for (const double instant : model) state.models.back().waiting.push_back(ms(instant));
+      for (const double instant : model) state.models.back().waiting.push_back(milliseconds(instant));
     }
     state.free_at.assign(pages_, Duration());
     search(state);
@@ -218,7 +218,7 @@ TEST(ClairvoyantBoundTest, NoPlanIsBetter) {
   for (int round = 0; round < 40; ++round) {
     const auto models = static_cast<size_t>(1 + random.below(3));
     const auto pages = static_cast<uint32_t>(1 + random.below(2));
-    const Duration slo = ms(5 + 25 * random.uniform());
+    const Duration slo = milliseconds(5 + 25 * random.uniform());
     std::vector<std::vector<double>> instants(models);
     const uint64_t requests = 3 + random.below(4);
     for (uint64_t i = 0; i < requests; ++i) instants[random.below(models)].push_back(35 * random.uniform());
@@ -276,7 +276,7 @@ TEST(ClairvoyantBoundTest, NoPolicyIsBetter) {
       stream.arrivals.kind = ArrivalKind::kOnOff;
       stream.arrivals.mean_on = stream.arrivals.mean_off = Duration::milliseconds(300);
     }
-    const Duration slo = ms(8 + 100 * random.uniform());
+    const Duration slo = milliseconds(8 + 100 * random.uniform());
     const Workload workload{.groups = {{.name = "m", .profile = profile, .count = models, .slo = slo}},
                             .streams = {stream}};
     SimulationOptions options{.devices = devices, .page_cache_bytes = (20 + random.below(100)) * kPageBytes};

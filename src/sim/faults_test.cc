@@ -5,13 +5,12 @@
 
 #include <cstdio>
 
+#include "base/test_time.h"
 #include "policies/foliot/foliot_policy.h"
 #include "sim/simulation.h"
 
 namespace foliot {
 namespace {
-
-constexpr auto ms = [](int64_t n) { return Duration::milliseconds(n); };
 
 // Eight ResNet-50 (V100) on four devices that hold four each.
 SimulationReport run(std::vector<Fault> faults, RandomFaults random = {}, uint64_t seed = 1,

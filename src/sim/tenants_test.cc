@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ostream>
 
+#include "base/test_time.h"
 #include "policies/clockwork/clockwork_policy.h"
 #include "policies/edf/edf_policy.h"
 #include "policies/foliot/foliot_policy.h"
@@ -12,8 +13,6 @@
 
 namespace foliot {
 namespace {
-
-constexpr auto ms = [](int64_t n) { return Duration::milliseconds(n); };
 
 struct RegisteredPolicy {
   const char* name;

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "base/test_time.h"
 
 namespace foliot {
 namespace {
-
-TimePoint at_us(int64_t us) { return TimePoint() + Duration::microseconds(us); }
 
 TEST(ClockOffsetTest, TheTruthIsWithinItsError) {
   Random random(1);

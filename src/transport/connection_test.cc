@@ -10,9 +10,9 @@ namespace foliot {
 namespace {
 
 // One side: remembers what it hears.
-class Side : public ConnectionHandler, public ConnectionDriver {
+class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
  public:
-  explicit Side(Role role, ConnectionOptions options = {}) : role_(role) {
+  explicit ConnectedSide(Role role, ConnectionOptions options = {}) : role_(role) {
     options.role = role;
     connection.emplace(options, "peer", *this, *this);
   }
@@ -26,7 +26,7 @@ class Side : public ConnectionHandler, public ConnectionDriver {
   void on_unsent(Connection&) override { ++unsent_calls; }
 
   // Everything that this side has said, in pieces of `piece` bytes, to the other.
-  Status tell(Side& other, size_t piece = SIZE_MAX) {
+  Status tell(ConnectedSide& other, size_t piece = SIZE_MAX) {
     while (connection->unsent_bytes() > 0) {
       const std::span<const std::byte> unsent = connection->unsent();
       const std::span<std::byte> space = other.connection->space();
@@ -52,7 +52,7 @@ class Side : public ConnectionHandler, public ConnectionDriver {
  private:
   class Talk : public Session {
    public:
-    explicit Talk(Side& side) : side_(side) {}
+    explicit Talk(ConnectedSide& side) : side_(side) {}
     Status on_frame(const Frame& frame, TimePoint) override {
       Goodbye goodbye;
       FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
@@ -62,7 +62,7 @@ class Side : public ConnectionHandler, public ConnectionDriver {
     void on_close(const Status& reason, TimePoint) override { side_.closed = reason; }
 
    private:
-    Side& side_;
+    ConnectedSide& side_;
   };
   Role role_;
 };
@@ -80,8 +80,8 @@ constexpr uint32_t kMagic = 0x544c4f46;
 
 TEST(ConnectionTest, GreetsAndCarriesFramesHoweverTheyAreCut) {
   for (const size_t piece : {size_t{1}, size_t{3}, size_t{1000}, SIZE_MAX}) {
-    Side worker(Role::kWorker);
-    Side controller(Role::kController);
+    ConnectedSide worker(Role::kWorker);
+    ConnectedSide controller(Role::kController);
     for (int i = 0; i < 50; ++i) worker.connection->send(Goodbye{std::string(static_cast<size_t>(i) * 50, 'x')});
     ASSERT_TRUE(worker.tell(controller, piece).ok());
     ASSERT_TRUE(controller.tell(worker, piece).ok());
@@ -93,19 +93,19 @@ TEST(ConnectionTest, GreetsAndCarriesFramesHoweverTheyAreCut) {
 }
 
 TEST(ConnectionTest, AFrameMayBeLargerThanAnyRead) {
-  Side worker(Role::kWorker);
-  Side controller(Role::kController);
+  ConnectedSide worker(Role::kWorker);
+  ConnectedSide controller(Role::kController);
   ASSERT_TRUE(worker.tell(controller).ok());
   Registration registration;
   for (int i = 0; i < 1000; ++i) registration.page_counts.push_back(1);
   for (int i = 0; i < 20; ++i) worker.connection->send(registration);
-  const Status status = worker.tell(controller, 100);  // the Side understands only Goodbye
+  const Status status = worker.tell(controller, 100);  // the ConnectedSide understands only Goodbye
   EXPECT_NE(status.message().find("malformed REGISTRATION"), std::string::npos) << status.message();
 }
 
 TEST(ConnectionTest, TellsTheDriverOnceThatThereIsSomethingToSend) {
-  Side worker(Role::kWorker);
-  Side controller(Role::kController);
+  ConnectedSide worker(Role::kWorker);
+  ConnectedSide controller(Role::kController);
   ASSERT_TRUE(worker.tell(controller).ok());
   EXPECT_EQ(worker.unsent_calls, 0);
   worker.connection->send(Goodbye{"a"});
@@ -114,7 +114,7 @@ TEST(ConnectionTest, TellsTheDriverOnceThatThereIsSomethingToSend) {
 }
 
 TEST(ConnectionTest, RefusesStrangersByName) {
-  const auto refusal = [](const WireBytes& bytes) { return Side(Role::kController).hear(bytes).message(); };
+  const auto refusal = [](const WireBytes& bytes) { return ConnectedSide(Role::kController).hear(bytes).message(); };
   WireBytes http;
   WireWriter(http).put(uint64_t{0x5448202f20544547});  // "GET / HT"
   EXPECT_NE(refusal(http).find("not Foliot's protocol"), std::string::npos);
@@ -128,7 +128,7 @@ TEST(ConnectionTest, EndsAtBadFrames) {
   const auto after_greeting = [](uint32_t length, uint8_t type) {
     ConnectionOptions options;
     options.frame_bytes_max = 1000;
-    Side side(Role::kController, options);
+    ConnectedSide side(Role::kController, options);
     EXPECT_TRUE(side.hear(greeting(kMagic, kWireVersion, 1)).ok());
     WireBytes bytes;
     WireWriter(bytes).put(length);
@@ -144,15 +144,15 @@ TEST(ConnectionTest, EndsAtBadFrames) {
 TEST(ConnectionTest, APeerThatTakesNothingIsFound) {
   ConnectionOptions options;
   options.unsent_bytes_max = 500;
-  Side side(Role::kWorker, options);
+  ConnectedSide side(Role::kWorker, options);
   EXPECT_TRUE(side.connection->check().ok());
   side.connection->send(Goodbye{std::string(500, 'x')});
   EXPECT_EQ(side.connection->check().code(), StatusCode::kResourceExhausted);
 }
 
 TEST(ConnectionTest, SaysWhyItCloses) {
-  Side worker(Role::kWorker);
-  Side controller(Role::kController);
+  ConnectedSide worker(Role::kWorker);
+  ConnectedSide controller(Role::kController);
   ASSERT_TRUE(worker.tell(controller).ok());
   ASSERT_TRUE(controller.tell(worker).ok());
   controller.connection->close(Status::invalid_argument("enough"), true, TimePoint());
@@ -160,7 +160,7 @@ TEST(ConnectionTest, SaysWhyItCloses) {
   ASSERT_TRUE(controller.tell(worker).ok());
   EXPECT_EQ(worker.heard, std::vector<std::string>{"enough"});
 
-  Side silent(Role::kController);
+  ConnectedSide silent(Role::kController);
   silent.connection->close(Status::unavailable("gone"), false, TimePoint());
   EXPECT_EQ(silent.closed->message(), "gone");
 }

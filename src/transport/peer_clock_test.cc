@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
 
@@ -13,8 +15,6 @@ class Nobody : public ConnectionHandler, public ConnectionDriver {
   void on_no_greeting(const std::string&, const Status&) override {}
   void on_unsent(Connection&) override {}
 };
-
-TimePoint at_us(int64_t us) { return TimePoint() + Duration::microseconds(us); }
 
 TEST(PeerClockTest, PingsUntilItKnowsAndThenNowAndThen) {
   Nobody nobody;

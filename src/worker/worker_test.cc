@@ -6,12 +6,12 @@
 #include <set>
 #include <vector>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
 
 using ::testing::ElementsAre;
-
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 
 class Outcomes : public OutcomeSink {
  public:

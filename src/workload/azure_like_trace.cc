@@ -37,7 +37,7 @@ constexpr std::array<double, 4> kPeriods{1 * kMinute, 5 * kMinute, 15 * kMinute,
 constexpr double kTimerJitter = 1;
 
 constexpr double kDay = 24 * 3600;
-constexpr double kSecondsMax = 1e9;  // later than every run
+constexpr double kNever = 1e9;  // later than every run
 
 // The rate of people at a time of the week, against its mean: most in the
 // afternoon, less at the weekend.
@@ -108,10 +108,10 @@ class AzureLikeTrace::Replay : public TraceReplay {
   std::optional<Invocation> next() override {
     while (true) {
       const Due now = heap_.front();
-      if (now.seconds >= kSecondsMax) return std::nullopt;
+      if (now.seconds >= kNever) return std::nullopt;
       const Function& function = trace_.functions_[now.function];
       if (function.trigger != FunctionTrigger::kTimer) {
-        put_off_first(std::min(now.seconds + gap(function, now.seconds), kSecondsMax));
+        put_off_first(std::min(now.seconds + gap(function, now.seconds), kNever));
       } else if (now.fires) {
         // It becomes as many invocations as a firing brings, each a little late.
         fire(function, now);
@@ -158,12 +158,12 @@ class AzureLikeTrace::Replay : public TraceReplay {
       return over == 0 ? 0 : (function.period - Duration::nanoseconds(over)).to_seconds();
     }
     const double variation = function.coefficient_of_variation;
-    if (variation == 1) return std::min(gap(function, 0), kSecondsMax);
+    if (variation == 1) return std::min(gap(function, 0), kNever);
     // The gap around any one instant is longer than most, and the instant lies
     // anywhere in it.
     const double mean = (1 + variation * variation) / function.rate;
     const double around = mean * random_.gamma_with_variation(1 / std::sqrt(1 + 1 / (variation * variation)));
-    return std::min(random_.uniform() * around, kSecondsMax);
+    return std::min(random_.uniform() * around, kNever);
   }
 
   double gap(const Function& function, double now) {
@@ -171,7 +171,7 @@ class AzureLikeTrace::Replay : public TraceReplay {
       double at = now;
       do {
         at += random_.exponential() / (function.rate * kWaveMax);
-      } while (at < kSecondsMax && random_.uniform() * kWaveMax > wave(week_ + at));
+      } while (at < kNever && random_.uniform() * kWaveMax > wave(week_ + at));
       return at - now;
     }
     if (function.coefficient_of_variation == 1) return random_.exponential() / function.rate;

@@ -15,7 +15,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kMinute = Duration::seconds(60);
+constexpr Duration kTraceMinute = Duration::seconds(60);
 constexpr uint32_t kCountMax = 1'000'000'000;
 constexpr size_t kNameColumns = 4;  // of 2019, before the minutes
 // The format of 2021 rounds to milliseconds.
@@ -105,7 +105,7 @@ class MinuteTrace : public FunctionTrace {
   }
 
   Status finish() {
-    const Duration end = std::min(end_of(options_), kMinute * static_cast<int64_t>(minutes_.size()));
+    const Duration end = std::min(end_of(options_), kTraceMinute * static_cast<int64_t>(minutes_.size()));
     if (total_ == 0) return Status::invalid_argument("the trace has no invocations in the part that is asked for");
     if (options_.rate > 0) scale_ = options_.rate * (end - options_.from).to_seconds() / static_cast<double>(total_);
     return Status();
@@ -136,11 +136,11 @@ class MinuteTrace : public FunctionTrace {
     void fill() {
       minute_.clear();
       next_ = 0;
-      const Duration begin = kMinute * static_cast<int64_t>(next_minute_) - trace_.options_.from;
+      const Duration begin = kTraceMinute * static_cast<int64_t>(next_minute_) - trace_.options_.from;
       const Duration length = end_of(trace_.options_) - trace_.options_.from;
       for (const Cell& cell : trace_.minutes_[next_minute_++]) {
         for (uint64_t i = round_randomly(cell.count * trace_.scale_, random_); i > 0; --i) {
-          const Duration at = begin + kMinute.scaled(random_.uniform());
+          const Duration at = begin + kTraceMinute.scaled(random_.uniform());
           if (at >= Duration() && at < length) minute_.push_back({at, cell.function});
         }
       }
@@ -194,8 +194,8 @@ class MinuteTrace : public FunctionTrace {
   }
 
   void add(size_t minute, Cell cell) {
-    const Duration begin = kMinute * static_cast<int64_t>(minute);
-    if (begin + kMinute <= options_.from || begin >= end_of(options_)) return;
+    const Duration begin = kTraceMinute * static_cast<int64_t>(minute);
+    if (begin + kTraceMinute <= options_.from || begin >= end_of(options_)) return;
     minutes_[minute].push_back(cell);
     total_ += cell.count;
   }

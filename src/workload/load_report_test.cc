@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
 
@@ -13,8 +15,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr Duration kSlo = Duration::milliseconds(50);
-
-TimePoint at(int64_t milliseconds) { return TimePoint() + Duration::milliseconds(milliseconds); }
 
 LoadReportOptions options(std::vector<std::string> models = {"m"}) {
   return {.models = std::move(models), .rows_per_request = 1, .settings = {{"url", "127.0.0.1:8001"}}};

@@ -29,7 +29,7 @@ resnet152,602000,4000,240900000,19.58,7.71,11.14,16.21,26.48,44.60
 constexpr std::string_view kColumns = "model,input_bytes,output_bytes,weights_bytes,load_ms";
 constexpr size_t kFixedColumns = 5;
 
-std::string_view trim(std::string_view text) {
+std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
@@ -39,7 +39,7 @@ std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
   while (true) {
     const size_t comma = line.find(',');
-    fields.push_back(trim(line.substr(0, comma)));
+    fields.push_back(trimmed(line.substr(0, comma)));
     if (comma == std::string_view::npos) return fields;
     line.remove_prefix(comma + 1);
   }
@@ -195,7 +195,7 @@ Result<ProfileTable> parse_profile_table(std::string_view csv) {
   CsvReader reader;
   for (size_t number = 1; !csv.empty(); ++number) {
     const size_t end = std::min(csv.find('\n'), csv.size());
-    const std::string_view line = trim(csv.substr(0, end));
+    const std::string_view line = trimmed(csv.substr(0, end));
     csv.remove_prefix(std::min(end + 1, csv.size()));
     if (!line.empty() && line.front() != '#') FOLIOT_RETURN_IF_ERROR(reader.line(number, line));
   }

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 constexpr const char* kHeader = "model,input_bytes,output_bytes,weights_bytes,load_ms,b1_ms,b4_ms\n";
 
-std::string error_of(const std::string& rows) { return parse_profile_table(kHeader + rows).status().message(); }
+std::string table_error(const std::string& rows) { return parse_profile_table(kHeader + rows).status().message(); }
 
 TEST(ProfileTableTest, HoldsClockworksModels) {
   const ModelProfile* profile = ProfileTable::v100().find("resnet50");
@@ -35,13 +35,13 @@ TEST(ProfileTableTest, ReadsCsv) {
 }
 
 TEST(ProfileTableTest, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(error_of("a,1,1,1000,1,1\n"), HasSubstr("line 2: 6 fields where there are 7 columns"));
-  EXPECT_THAT(error_of("a,1,1,1000,1,1,\n"), HasSubstr("line 2: b4_ms '' is no number of milliseconds"));
-  EXPECT_THAT(error_of("a,1,1,1000,1,-1,2\n"), HasSubstr("line 2: b1_ms '-1'"));
-  EXPECT_THAT(error_of("a,1,x,1000,1,1,2\n"), HasSubstr("line 2: output_bytes 'x' is no number of bytes"));
-  EXPECT_THAT(error_of("a,1,1,1000,1,2,1\n"), HasSubstr("EXEC of batch size 4 takes less than of 1"));
-  EXPECT_THAT(error_of("a,1,1,1000,1,1,2\na,1,1,1000,1,1,2\n"), HasSubstr("line 3: profile 'a' is given twice"));
-  EXPECT_THAT(error_of(""), HasSubstr("holds no profile"));
+  EXPECT_THAT(table_error("a,1,1,1000,1,1\n"), HasSubstr("line 2: 6 fields where there are 7 columns"));
+  EXPECT_THAT(table_error("a,1,1,1000,1,1,\n"), HasSubstr("line 2: b4_ms '' is no number of milliseconds"));
+  EXPECT_THAT(table_error("a,1,1,1000,1,-1,2\n"), HasSubstr("line 2: b1_ms '-1'"));
+  EXPECT_THAT(table_error("a,1,x,1000,1,1,2\n"), HasSubstr("line 2: output_bytes 'x' is no number of bytes"));
+  EXPECT_THAT(table_error("a,1,1,1000,1,2,1\n"), HasSubstr("EXEC of batch size 4 takes less than of 1"));
+  EXPECT_THAT(table_error("a,1,1,1000,1,1,2\na,1,1,1000,1,1,2\n"), HasSubstr("line 3: profile 'a' is given twice"));
+  EXPECT_THAT(table_error(""), HasSubstr("holds no profile"));
   EXPECT_THAT(parse_profile_table("model,b1_ms\n").status().message(), HasSubstr("line 1: the columns must be model"));
   EXPECT_THAT(parse_profile_table("model,input_bytes,output_bytes,weights_bytes,load_ms,b2_ms\na,1,1,1,1,1\n")
                   .status()

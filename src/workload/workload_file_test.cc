@@ -39,7 +39,7 @@ WorkloadRun run_of(const std::string& text) {
   return run;
 }
 
-std::string error_of(const std::string& text) { return read(text).status().message(); }
+std::string file_error(const std::string& text) { return read(text).status().message(); }
 
 TEST(WorkloadFileTest, ReadsHowItIsPlayed) {
   const WorkloadRun run = run_of("seed = 7\nduration = '20s'\nwarm_up = '5s'\npreload = true\n");
@@ -135,7 +135,7 @@ trace = {kind = "azure-like", functions = 50, rate = 10}
 
 TEST(WorkloadFileTest, ErrorsNameFileLineAndKey) {
   const auto stream = [](const std::string& keys) {
-    return error_of(std::string(kModel) + "[[streams]]\nname = 's'\n" + keys);
+    return file_error(std::string(kModel) + "[[streams]]\nname = 's'\n" + keys);
   };
   EXPECT_EQ(stream("rate = -5"), "a.toml:5: 'rate' must be above 0");
   EXPECT_THAT(stream("rat = 5"), HasSubstr("a.toml:5: unknown key 'rat'; known here are"));
@@ -147,26 +147,28 @@ TEST(WorkloadFileTest, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(stream("trace = {kind = 'x'}"), HasSubstr("'kind' must be azure-2019"));
   EXPECT_THAT(stream("trace = {kind = 'azure-2019', files = 'gone.csv'}"), HasSubstr("gone.csv"));
   EXPECT_THAT(stream("start = '3s'\nstop = '2s'"), HasSubstr("a.toml:3: stream 's': stop must come after start"));
-  EXPECT_THAT(error_of(kModel), HasSubstr("[[streams]] is missing"));
-  EXPECT_THAT(error_of("[[streams]]\n"), HasSubstr("[[models]] is missing"));
-  EXPECT_THAT(error_of("[[models]]\nprofile = 'resnet51'"), HasSubstr("a.toml:2: 'profile' is none of densenet169"));
-  EXPECT_THAT(error_of("[[models]]\ncount = 2"), HasSubstr("a.toml:1: needs a 'profile'"));
-  EXPECT_THAT(error_of("[[models]]\nprofile = 'resnet50'\ncount = 0"), HasSubstr("a.toml:3: 'count' must be a whole"));
-  EXPECT_THAT(error_of(std::string(kModel) + kModel),
+  EXPECT_THAT(file_error(kModel), HasSubstr("[[streams]] is missing"));
+  EXPECT_THAT(file_error("[[streams]]\n"), HasSubstr("[[models]] is missing"));
+  EXPECT_THAT(file_error("[[models]]\nprofile = 'resnet51'"), HasSubstr("a.toml:2: 'profile' is none of densenet169"));
+  EXPECT_THAT(file_error("[[models]]\ncount = 2"), HasSubstr("a.toml:1: needs a 'profile'"));
+  EXPECT_THAT(file_error("[[models]]\nprofile = 'resnet50'\ncount = 0"),
+              HasSubstr("a.toml:3: 'count' must be a whole"));
+  EXPECT_THAT(file_error(std::string(kModel) + kModel),
               HasSubstr("a.toml:3: models 'resnet50': the name is given twice"));
-  EXPECT_THAT(error_of("x = 1\n" + std::string(kModel) + "[[streams]]\n"), HasSubstr("a.toml:1: unknown key 'x'"));
+  EXPECT_THAT(file_error("x = 1\n" + std::string(kModel) + "[[streams]]\n"), HasSubstr("a.toml:1: unknown key 'x'"));
 }
 
 TEST(WorkloadFileTest, ProfilesMustBeWhole) {
-  EXPECT_THAT(error_of("[[profiles]]\nname='p'\nweights='1MB'\nload='1ms'\nbatch_sizes=[1,2]\nexec=['1ms']\n"),
+  EXPECT_THAT(file_error("[[profiles]]\nname='p'\nweights='1MB'\nload='1ms'\nbatch_sizes=[1,2]\nexec=['1ms']\n"),
               HasSubstr("a.toml:6: 'exec' has 1 durations for 2 batch sizes"));
-  EXPECT_THAT(error_of("[[profiles]]\nname='p'\nweights='1MB'\nload='1ms'\nbatch_sizes=[2]\nexec=['1ms']\n"),
+  EXPECT_THAT(file_error("[[profiles]]\nname='p'\nweights='1MB'\nload='1ms'\nbatch_sizes=[2]\nexec=['1ms']\n"),
               HasSubstr("a.toml:5: 'batch_sizes' must begin with 1"));
-  EXPECT_THAT(error_of("[[profiles]]\nname='resnet50'\nweights='1MB'\nload='1ms'\nbatch_sizes=[1]\nexec=['1ms']\n"),
+  EXPECT_THAT(file_error("[[profiles]]\nname='resnet50'\nweights='1MB'\nload='1ms'\nbatch_sizes=[1]\nexec=['1ms']\n"),
               HasSubstr("'resnet50' is given twice"));
-  EXPECT_THAT(error_of("[[profiles]]\nfile='gone.csv'\n"), HasSubstr("a.toml:2: 'file' is wrong: profile table 'gone"));
-  EXPECT_THAT(error_of("[[profiles]]\nname='p'\npackage='gone'\n"), HasSubstr("a.toml:3: 'package' is wrong"));
-  EXPECT_THAT(error_of("[[profiles]]\n"), HasSubstr("needs 'file'"));
+  EXPECT_THAT(file_error("[[profiles]]\nfile='gone.csv'\n"),
+              HasSubstr("a.toml:2: 'file' is wrong: profile table 'gone"));
+  EXPECT_THAT(file_error("[[profiles]]\nname='p'\npackage='gone'\n"), HasSubstr("a.toml:3: 'package' is wrong"));
+  EXPECT_THAT(file_error("[[profiles]]\n"), HasSubstr("needs 'file'"));
 }
 
 }  // namespace

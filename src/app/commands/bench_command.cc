@@ -23,8 +23,8 @@
 namespace foliot {
 namespace {
 
-constexpr const char* kDescription = "Send load to a running server and say how well it was served";
-constexpr const char* kFooter =
+constexpr const char* kBenchDescription = "Send load to a running server and say how well it was served";
+constexpr const char* kBenchFooter =
     R"(Open loop (the default): requests are due when --arrivals says, whatever the server does, and latency counts from the
 instant a request was due; so a server that falls behind cannot hide it. This is what users on the internet do, and
 what shows whether deadlines hold.
@@ -77,7 +77,7 @@ struct BenchFlags {
 };
 
 // "50ms", "1.5s", "800us", "2m".
-Result<Duration> parse_duration(std::string_view flag, const std::string& text) {
+Result<Duration> parse_flag(std::string_view flag, const std::string& text) {
   struct Unit {
     std::string_view name;
     double seconds;
@@ -121,14 +121,14 @@ Result<ArrivalOptions> understand_arrivals(const BenchFlags& flags) {
   arrivals.kind = *parse_arrival_kind(flags.arrivals);  // CLI11 let nothing else through
   arrivals.rate = flags.rate;
   arrivals.coefficient_of_variation = flags.coefficient_of_variation;
-  FOLIOT_ASSIGN_OR_RETURN(arrivals.mean_on, parse_duration("--mean-on", flags.mean_on));
-  FOLIOT_ASSIGN_OR_RETURN(arrivals.mean_off, parse_duration("--mean-off", flags.mean_off));
-  FOLIOT_ASSIGN_OR_RETURN(arrivals.spike_start, parse_duration("--spike-start", flags.spike_start));
-  FOLIOT_ASSIGN_OR_RETURN(arrivals.spike_rise, parse_duration("--spike-rise", flags.spike_rise));
-  FOLIOT_ASSIGN_OR_RETURN(arrivals.spike_length, parse_duration("--spike-length", flags.spike_length));
+  FOLIOT_ASSIGN_OR_RETURN(arrivals.mean_on, parse_flag("--mean-on", flags.mean_on));
+  FOLIOT_ASSIGN_OR_RETURN(arrivals.mean_off, parse_flag("--mean-off", flags.mean_off));
+  FOLIOT_ASSIGN_OR_RETURN(arrivals.spike_start, parse_flag("--spike-start", flags.spike_start));
+  FOLIOT_ASSIGN_OR_RETURN(arrivals.spike_rise, parse_flag("--spike-rise", flags.spike_rise));
+  FOLIOT_ASSIGN_OR_RETURN(arrivals.spike_length, parse_flag("--spike-length", flags.spike_length));
   arrivals.spike_factor = flags.spike_factor;
   arrivals.ramp_rate = flags.ramp_rate;
-  FOLIOT_ASSIGN_OR_RETURN(arrivals.ramp_length, parse_duration("--ramp-length", flags.ramp_length));
+  FOLIOT_ASSIGN_OR_RETURN(arrivals.ramp_length, parse_flag("--ramp-length", flags.ramp_length));
   if (arrivals.kind == ArrivalKind::kReplay) {
     if (flags.trace.empty()) return Status::invalid_argument("--arrivals replay needs --trace FILE");
     FOLIOT_ASSIGN_OR_RETURN(arrivals.instants, read_arrival_trace(flags.trace));
@@ -150,10 +150,10 @@ Status understand_workload(const BenchFlags& flags, BenchOptions& options) {
   FOLIOT_ASSIGN_OR_RETURN(options.workload, read_workload(reader, nullptr));
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   if (!flags.duration.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(run.duration, parse_duration("--duration", flags.duration));
+    FOLIOT_ASSIGN_OR_RETURN(run.duration, parse_flag("--duration", flags.duration));
   }
   if (!flags.warmup.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(run.warm_up, parse_duration("--warmup", flags.warmup));
+    FOLIOT_ASSIGN_OR_RETURN(run.warm_up, parse_flag("--warmup", flags.warmup));
   }
   if (run.warm_up >= run.duration) {
     return Status::invalid_argument("--duration: a workload's warm-up is a part of it, and must be shorter");
@@ -173,13 +173,13 @@ Status understand_stream(const BenchFlags& flags, BenchOptions& options) {
   if (flags.concurrency > 0) options.concurrency = flags.concurrency;
   FOLIOT_ASSIGN_OR_RETURN(options.arrivals, understand_arrivals(flags));
   if (!flags.duration.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(options.duration, parse_duration("--duration", flags.duration));
+    FOLIOT_ASSIGN_OR_RETURN(options.duration, parse_flag("--duration", flags.duration));
   }
   if (!flags.warmup.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(options.warmup, parse_duration("--warmup", flags.warmup));
+    FOLIOT_ASSIGN_OR_RETURN(options.warmup, parse_flag("--warmup", flags.warmup));
   }
   if (!flags.deadline.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(options.deadline, parse_duration("--deadline,--timeout", flags.deadline));
+    FOLIOT_ASSIGN_OR_RETURN(options.deadline, parse_flag("--deadline,--timeout", flags.deadline));
   }
   options.seed = flags.seed.value_or(options.seed);
   return Status();
@@ -199,7 +199,7 @@ Result<BenchOptions> understand(const BenchFlags& flags) {
   options.connections = flags.connections;
   options.threads = flags.threads;
   options.in_flight_max = flags.in_flight_max;
-  FOLIOT_ASSIGN_OR_RETURN(options.spin, parse_duration("--spin", flags.spin));
+  FOLIOT_ASSIGN_OR_RETURN(options.spin, parse_flag("--spin", flags.spin));
   return options;
 }
 
@@ -338,8 +338,8 @@ void add_run_flags(CLI::App& command, BenchFlags& flags) {
 
 void add_bench_command(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App& command = *app.add_subcommand("bench", kDescription);
-  command.footer(kFooter);
+  CLI::App& command = *app.add_subcommand("bench", kBenchDescription);
+  command.footer(kBenchFooter);
   add_stream_flags(command, *flags);
   add_workload_flag(command, *flags);
   add_target_flags(command, *flags);

@@ -18,7 +18,7 @@
 namespace foliot {
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kExperimentDescription =
     "Compare policies in virtual time, in the settings of the Clockwork paper and in others\n\n"
     "Writes DIR/NAME.json and a CSV file per table, and prints a line per figure: what the paper has,\n"
     "what we are after, what was found. Equal seeds give equal results.";
@@ -83,7 +83,7 @@ Status run(const ExperimentFlags& flags) {
 
 void add_experiment_command(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<ExperimentFlags>();
-  CLI::App& command = *app.add_subcommand("experiment", kDescription);
+  CLI::App& command = *app.add_subcommand("experiment", kExperimentDescription);
   command.footer(list_of_experiments());
   command.add_option("name", flags->name, "Which of the experiments below")
       ->required()

@@ -28,7 +28,7 @@
 namespace foliot {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRunFooter =
     R"(Inputs and outputs are NumPy arrays (.npy). The first dimension of every input counts rows, which run in batches of
 the largest size that was compiled and divides them, or of --batch. A model.toml beside the model is heeded.
 
@@ -281,7 +281,7 @@ Status RunCommand::write_outputs() const {
 
 void add_run_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a model once on arrays in files");
-  command->footer(kFooter);
+  command->footer(kRunFooter);
   auto options = std::make_shared<RunCommandOptions>();
   options->threads = std::max(1u, usable_processors() - 1);
   command->add_option("model", options->model, "an .onnx file, or a package that `foliot compile` made")->required();

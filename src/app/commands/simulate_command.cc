@@ -27,7 +27,7 @@
 namespace foliot {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kSimulateFooter =
     R"(The controller, the policies and the workers' queueing logic are the ones that serve; devices, links and time are
 simulated, so hours pass in seconds and a seed reproduces a run exactly. Refused requests count as missed.
 
@@ -218,7 +218,7 @@ Status run(const SimulateFlags& flags) {
 void add_simulate_command(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<SimulateFlags>();
   CLI::App& command = *app.add_subcommand("simulate", "Play a workload against policies, in virtual time");
-  command.footer(kFooter);
+  command.footer(kSimulateFooter);
   command.add_option("experiment", flags->experiment, "TOML file")->required()->type_name("EXPERIMENT.toml");
   command.add_option("--scheduler", flags->policies, "Policies, instead of the experiment's; or all")
       ->delimiter(',')

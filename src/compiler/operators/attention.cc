@@ -264,7 +264,7 @@ Status linear_attention(NodeTranslation& node) {
   return c.finish(node, c.cast(join_heads(c, c.concat(results, 2)), node.value(0).type));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kAttentionOperators[] = {
     {"Attention", 3, 7, attention},
     {"RotaryEmbedding", 3, 4, rotary_embedding},
     {"LinearAttention", 3, 6, linear_attention},
@@ -272,6 +272,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> attention_operators() { return kOperators; }
+std::span<const OnnxOperator> attention_operators() { return kAttentionOperators; }
 
 }  // namespace foliot

@@ -301,7 +301,7 @@ Status causal_convolution(NodeTranslation& node) {
   return c.finish(node, y);
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kConvolutionOperators[] = {
     {"Conv", 2, 3, convolution},
     {"ConvTranspose", 2, 3, convolution_transpose},
     {"MaxPool", 1, 1, pool},
@@ -323,6 +323,6 @@ Result<Attributes> convolution_attributes(NodeTranslation& node, size_t x, size_
   return attributes;
 }
 
-std::span<const OnnxOperator> convolution_operators() { return kOperators; }
+std::span<const OnnxOperator> convolution_operators() { return kConvolutionOperators; }
 
 }  // namespace foliot

@@ -166,10 +166,10 @@ Status einsum(NodeTranslation& node) {
   return c.finish(node, arranged(c, result, equation.result));
 }
 
-constexpr OnnxOperator kOperators[] = {{"Einsum", 1, kAnyNumber, einsum}};
+constexpr OnnxOperator kEinsumOperators[] = {{"Einsum", 1, kAnyNumber, einsum}};
 
 }  // namespace
 
-std::span<const OnnxOperator> einsum_operators() { return kOperators; }
+std::span<const OnnxOperator> einsum_operators() { return kEinsumOperators; }
 
 }  // namespace foliot

@@ -227,12 +227,12 @@ Status is_nan(NodeTranslation& node) {
 Status is_infinite(NodeTranslation& node) {
   const bool positive = node.integer("detect_positive", 1) != 0, negative = node.integer("detect_negative", 1) != 0;
   Composer c(node.builder());
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   const ValueIndex x = node.input(0);
   if (positive && negative) {
-    return c.finish(node, c.binary("equal", c.unary("abs", x), c.like(x, kInfinity)));
+    return c.finish(node, c.binary("equal", c.unary("abs", x), c.like(x, infinity)));
   }
-  const ValueIndex looked_for = c.like(x, positive ? kInfinity : -kInfinity);
+  const ValueIndex looked_for = c.like(x, positive ? infinity : -infinity);
   const ValueIndex found = c.binary("equal", x, looked_for);
   return c.finish(node, positive || negative ? found : c.binary("and", found, c.scalar(DataType::kBool, 0)));
 }
@@ -272,7 +272,7 @@ Status where(NodeTranslation& node) {
   return node.finish(node.builder().emit(OperatorKind::kWhere, {node.input(0), node.input(1), node.input(2)}, {}));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kElementwiseOperators[] = {
     {"Relu", 1, 1, unary},
     {"Sigmoid", 1, 1, unary},
     {"Tanh", 1, 1, unary},
@@ -350,6 +350,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> elementwise_operators() { return kOperators; }
+std::span<const OnnxOperator> elementwise_operators() { return kElementwiseOperators; }
 
 }  // namespace foliot

@@ -269,7 +269,7 @@ Status center_crop_pad(NodeTranslation& node) {
   return c.finish(node, c.pad(x, std::move(pads)));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kIndexingOperators[] = {
     {"GatherElements", 2, 2, gather_elements},
     {"GatherND", 2, 2, gather_nd},
     {"ScatterElements", 3, 3, scatter_elements},
@@ -289,6 +289,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> indexing_operators() { return kOperators; }
+std::span<const OnnxOperator> indexing_operators() { return kIndexingOperators; }
 
 }  // namespace foliot

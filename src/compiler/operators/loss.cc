@@ -58,13 +58,13 @@ Status softmax_cross_entropy_loss(NodeTranslation& node) {
   return c.finish(node, log_probabilities, 1);
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kLossOperators[] = {
     {"NegativeLogLikelihoodLoss", 2, 3, negative_log_likelihood_loss},
     {"SoftmaxCrossEntropyLoss", 2, 3, softmax_cross_entropy_loss},
 };
 
 }  // namespace
 
-std::span<const OnnxOperator> loss_operators() { return kOperators; }
+std::span<const OnnxOperator> loss_operators() { return kLossOperators; }
 
 }  // namespace foliot

@@ -74,13 +74,13 @@ Status general_product(NodeTranslation& node) {
   return {};
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kMatrixOperators[] = {
     {"MatMul", 2, 2, matrix_product},
     {"Gemm", 2, 3, general_product},
 };
 
 }  // namespace
 
-std::span<const OnnxOperator> matrix_operators() { return kOperators; }
+std::span<const OnnxOperator> matrix_operators() { return kMatrixOperators; }
 
 }  // namespace foliot

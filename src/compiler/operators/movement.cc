@@ -340,7 +340,7 @@ Status pad(NodeTranslation& node) {
                                          ValueType{node.value(0).type, std::move(shape)}));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kMovementOperators[] = {
     {"Transpose", 1, 1, transpose},
     {"Concat", 1, kAnyNumber, concatenation},
     {"Split", 1, 2, split},
@@ -355,6 +355,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> movement_operators() { return kOperators; }
+std::span<const OnnxOperator> movement_operators() { return kMovementOperators; }
 
 }  // namespace foliot

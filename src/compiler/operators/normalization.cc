@@ -183,7 +183,7 @@ Status softmax(NodeTranslation& node) {
   return node.finish(builder.reshape(result, shape));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kNormalizationOperators[] = {
     {"BatchNormalization", 5, 5, batch_normalization},
     {"LayerNormalization", 2, 3, layer_normalization},
     {"InstanceNormalization", 3, 3, instance_normalization},
@@ -198,6 +198,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> normalization_operators() { return kOperators; }
+std::span<const OnnxOperator> normalization_operators() { return kNormalizationOperators; }
 
 }  // namespace foliot

@@ -266,7 +266,7 @@ Status integer_convolution(NodeTranslation& node) {
   return c.finish(node, c.cast(c.emit(OperatorKind::kConvolution, {x, w}, std::move(attributes)), DataType::kInt32));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kQuantizationOperators[] = {
     {"QuantizeLinear", 2, 3, quantize_linear},
     {"DequantizeLinear", 2, 3, dequantize_linear},
     {"DynamicQuantizeLinear", 1, 1, dynamic_quantize_linear},
@@ -278,6 +278,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> quantization_operators() { return kOperators; }
+std::span<const OnnxOperator> quantization_operators() { return kQuantizationOperators; }
 
 }  // namespace foliot

@@ -14,27 +14,27 @@ namespace foliot {
 namespace {
 
 // One of the functions that a gate can have.
-struct Activation {
+struct GateActivation {
   const char* function;
   double alpha, beta;  // defaults
 };
 
-Result<Activation> find_activation(std::string name) {
+Result<GateActivation> find_activation(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (name == "sigmoid") return Activation{"sigmoid", 0, 0};
-  if (name == "tanh") return Activation{"tanh", 0, 0};
-  if (name == "relu") return Activation{"relu", 0, 0};
-  if (name == "affine") return Activation{"linear", 1, 0};
-  if (name == "leakyrelu") return Activation{"leaky_relu", 0.01, 0};
-  if (name == "elu") return Activation{"elu", 1, 0};
-  if (name == "hardsigmoid") return Activation{"hard_sigmoid", 0.2, 0.5};
-  if (name == "softplus") return Activation{"softplus", 0, 0};
+  if (name == "sigmoid") return GateActivation{"sigmoid", 0, 0};
+  if (name == "tanh") return GateActivation{"tanh", 0, 0};
+  if (name == "relu") return GateActivation{"relu", 0, 0};
+  if (name == "affine") return GateActivation{"linear", 1, 0};
+  if (name == "leakyrelu") return GateActivation{"leaky_relu", 0.01, 0};
+  if (name == "elu") return GateActivation{"elu", 1, 0};
+  if (name == "hardsigmoid") return GateActivation{"hard_sigmoid", 0.2, 0.5};
+  if (name == "softplus") return GateActivation{"softplus", 0, 0};
   return Status::unimplemented("activation '" + name + "' is not supported");
 }
 
 // What the three kinds of network have in common, for one direction.
 struct Cell {
-  std::vector<Activation> activations;
+  std::vector<GateActivation> activations;
   double clip;
   ValueIndex w, r;            // [gates * hidden, input], [gates * hidden, hidden]
   ValueIndex w_bias, r_bias;  // [1, gates * hidden] each; kNoValue: none
@@ -51,7 +51,7 @@ ValueIndex plus(Composer& c, ValueIndex x, ValueIndex bias) { return bias == kNo
 // The activation of what is limited to [-clip, clip].
 ValueIndex activate(Composer& c, const Cell& cell, size_t which, ValueIndex x) {
   if (cell.clip > 0) x = c.unary("clip", x, -cell.clip, cell.clip);
-  const Activation& activation = cell.activations[which];
+  const GateActivation& activation = cell.activations[which];
   return c.unary(activation.function, x, activation.alpha, activation.beta);
 }
 
@@ -97,7 +97,7 @@ State step_lstm(Composer& c, const Cell& cell, bool input_forget, ValueIndex inp
   State next;
   next.cell = c.add(c.mul(forget, state.cell), c.mul(in, candidate));
   const ValueIndex out = activate(c, cell, 0, peeped(1, next.cell));
-  const Activation& last = cell.activations[2];
+  const GateActivation& last = cell.activations[2];
   next.h = c.mul(out, c.unary(last.function, next.cell, last.alpha, last.beta));
   return next;
 }
@@ -117,7 +117,7 @@ class RecurrentNetwork {
   // Whether OperatorKind::kRecurrent does it.
   Result<bool> is_usual() {
     for (int64_t d = 0; d < directions_; ++d) {
-      FOLIOT_ASSIGN_OR_RETURN(const std::vector<Activation> activations, read_activations(d));
+      FOLIOT_ASSIGN_OR_RETURN(const std::vector<GateActivation> activations, read_activations(d));
       for (size_t i = 0; i < activations.size(); ++i)
         if (activations[i].function != find_activation(default_activations_[i])->function) return false;
     }
@@ -252,7 +252,7 @@ class RecurrentNetwork {
     return cell;
   }
 
-  Result<std::vector<Activation>> read_activations(int64_t d) {
+  Result<std::vector<GateActivation>> read_activations(int64_t d) {
     const size_t count = default_activations_.size();
     const std::vector<std::string> names = node_.texts("activations", default_activations_);
     const std::vector<float> alphas = node_.reals("activation_alpha"), betas = node_.reals("activation_beta");
@@ -260,10 +260,10 @@ class RecurrentNetwork {
     if (names.size() != count && names.size() < first + count) {
       return Status::invalid_argument("there are too few activations");
     }
-    std::vector<Activation> result;
+    std::vector<GateActivation> result;
     for (size_t i = 0; i < count; ++i) {
       const size_t at = names.size() == count ? i : first + i;
-      FOLIOT_ASSIGN_OR_RETURN(Activation activation, find_activation(names[at]));
+      FOLIOT_ASSIGN_OR_RETURN(GateActivation activation, find_activation(names[at]));
       if (at < alphas.size()) activation.alpha = alphas[at];
       if (at < betas.size()) activation.beta = betas[at];
       result.push_back(activation);
@@ -321,7 +321,7 @@ Status lstm(NodeTranslation& node) { return RecurrentNetwork(node, 4, {"Sigmoid"
 Status gru(NodeTranslation& node) { return RecurrentNetwork(node, 3, {"Sigmoid", "Tanh"}).run(); }
 Status rnn(NodeTranslation& node) { return RecurrentNetwork(node, 1, {"Tanh"}).run(); }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kRecurrentOperators[] = {
     {"LSTM", 3, 8, lstm},
     {"GRU", 3, 6, gru},
     {"RNN", 3, 6, rnn},
@@ -329,6 +329,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> recurrent_operators() { return kOperators; }
+std::span<const OnnxOperator> recurrent_operators() { return kRecurrentOperators; }
 
 }  // namespace foliot

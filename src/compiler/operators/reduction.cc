@@ -27,7 +27,7 @@ const char* function_of(std::string_view type) {
 }
 
 // An attribute in older opsets, an operand in newer ones; all if there are none.
-Result<std::vector<int64_t>> read_axes(NodeTranslation& node) {
+Result<std::vector<int64_t>> read_reduced_axes(NodeTranslation& node) {
   std::vector<int64_t> given = node.integers("axes");
   if (node.has_input(1)) {
     FOLIOT_ASSIGN_OR_RETURN(given, node.integers_of(1, "'axes'"));
@@ -41,7 +41,7 @@ Result<std::vector<int64_t>> read_axes(NodeTranslation& node) {
 
 Status reduce(NodeTranslation& node) {
   GraphBuilder& builder = node.builder();
-  FOLIOT_ASSIGN_OR_RETURN(std::vector<int64_t> axes, read_axes(node));
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<int64_t> axes, read_reduced_axes(node));
   if (axes.empty()) {
     node.set_output(0, node.input(0));
     return {};
@@ -69,7 +69,7 @@ Status position_of_extreme(NodeTranslation& node) {
   return node.finish(node.builder().emit(OperatorKind::kArgReduce, {node.input(0)}, std::move(attributes)));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kReductionOperators[] = {
     {"ReduceMean", 1, 2, reduce},
     {"ReduceSum", 1, 2, reduce},
     {"ReduceLogSum", 1, 2, reduce},
@@ -86,6 +86,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> reduction_operators() { return kOperators; }
+std::span<const OnnxOperator> reduction_operators() { return kReductionOperators; }
 
 }  // namespace foliot

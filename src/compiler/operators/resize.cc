@@ -27,7 +27,7 @@ std::vector<double> spread(const std::vector<double>& values, const std::vector<
   return otherwise;
 }
 
-Result<std::vector<int64_t>> read_axes(NodeTranslation& node) {
+Result<std::vector<int64_t>> read_resized_axes(NodeTranslation& node) {
   std::vector<int64_t> axes = node.integers("axes");
   FOLIOT_RETURN_IF_ERROR(node.axes(axes, node.rank(0)).status());
   for (int64_t& axis : axes) axis += axis < 0 ? node.rank(0) : 0;
@@ -52,7 +52,7 @@ bool has_elements(const NodeTranslation& node, size_t i) {
 // The shape of the result and the scales that lead to it.
 Result<Shape> read_target(NodeTranslation& node, Operands operands, std::vector<double>* scales) {
   const Shape shape = node.shape(0);
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_axes(node));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_resized_axes(node));
   const size_t length = axes.empty() ? shape.size() : axes.size();
   Shape target = shape;
   if (has_elements(node, operands.sizes)) {
@@ -115,13 +115,13 @@ Result<Rule> read_rule(NodeTranslation& node, bool old) {
 }
 
 // One dimension that is resized.
-struct Dimension {
+struct ResizedDimension {
   int64_t from, to;
   double scale;
   double first = 0, last = 1;  // of tf_crop_and_resize: the part that is read, as shares
 };
 
-double source_position(const Rule& rule, const Dimension& d, int64_t position) {
+double source_position(const Rule& rule, const ResizedDimension& d, int64_t position) {
   const auto x = static_cast<double>(position);
   const double ends = static_cast<double>(d.from - 1);
   const double resized = static_cast<double>(d.from) * d.scale;  // before it was cut to a whole number
@@ -155,7 +155,7 @@ double weight_at(const Rule& rule, double distance) {
 
 // The weights of all inputs for one position of the result. Beyond the ends the
 // last input stands for what is missing, unless it is left out.
-std::vector<double> weights_of(const Rule& rule, const Dimension& d, int64_t position) {
+std::vector<double> weights_of(const Rule& rule, const ResizedDimension& d, int64_t position) {
   std::vector<double> weights(static_cast<size_t>(d.from), 0);
   const double x = source_position(rule, d, position);
   const auto clamped = [&](int64_t i) { return static_cast<size_t>(std::clamp<int64_t>(i, 0, d.from - 1)); };
@@ -177,13 +177,13 @@ std::vector<double> weights_of(const Rule& rule, const Dimension& d, int64_t pos
   return weights;
 }
 
-bool is_cropped(const Rule& rule, const Dimension& d, int64_t position) {
+bool is_cropped(const Rule& rule, const ResizedDimension& d, int64_t position) {
   const double x = source_position(rule, d, position);
   return rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(d.from - 1));
 }
 
 // Resizes one dimension by a product with a matrix of weights, or by choosing.
-ValueIndex resize_dimension(Composer& c, ValueIndex x, const Rule& rule, const Dimension& d, int64_t axis,
+ValueIndex resize_dimension(Composer& c, ValueIndex x, const Rule& rule, const ResizedDimension& d, int64_t axis,
                             double outside) {
   const auto rank = static_cast<size_t>(c.rank(x));
   std::vector<int64_t> chosen, inside;
@@ -230,7 +230,7 @@ Status resize_by_dimension(NodeTranslation& node, const Rule& rule, const Shape&
   if (rule.mode != "nearest" && !is_floating(node.value(0).type)) {
     return Status::unimplemented(fmt::format("mode '{}' is supported for floats only", rule.mode));
   }
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_axes(node));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_resized_axes(node));
   const bool crops = rule.coordinates == "tf_crop_and_resize";
   std::vector<double> roi;
   if (crops) {
@@ -245,7 +245,7 @@ Status resize_by_dimension(NodeTranslation& node, const Rule& rule, const Shape&
   Composer c(node.builder());
   ValueIndex x = node.input(0);
   for (size_t i = 0; i < shape.size(); ++i) {
-    Dimension d{.from = shape[i], .to = target[i], .scale = scales[i]};
+    ResizedDimension d{.from = shape[i], .to = target[i], .scale = scales[i]};
     const auto named = std::ranges::find(axes, static_cast<int64_t>(i));
     if (crops && (axes.empty() || named != axes.end())) {
       const size_t at = axes.empty() ? i : static_cast<size_t>(named - axes.begin());
@@ -268,7 +268,7 @@ Status keep_aspect_ratio(NodeTranslation& node, const Shape& shape, Shape* targe
   if (policy != "not_larger" && policy != "not_smaller") {
     return Status::invalid_argument("keep_aspect_ratio_policy is '" + policy + "'");
   }
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_axes(node));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, read_resized_axes(node));
   const auto is_scaled = [&](size_t i) {
     return axes.empty() || std::ranges::find(axes, static_cast<int64_t>(i)) != axes.end();
   };
@@ -309,13 +309,13 @@ Status resize(NodeTranslation& node) {
                                          ValueType{node.value(0).type, std::move(target)}));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kResizeOperators[] = {
     {"Resize", 1, 4, resize},
     {"Upsample", 1, 2, resize},
 };
 
 }  // namespace
 
-std::span<const OnnxOperator> resize_operators() { return kOperators; }
+std::span<const OnnxOperator> resize_operators() { return kResizeOperators; }
 
 }  // namespace foliot

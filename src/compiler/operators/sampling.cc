@@ -372,7 +372,7 @@ Status max_unpool(NodeTranslation& node) {
   return c.finish(node, c.pad(c.reshape(filled, own), more));
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kSamplingOperators[] = {
     {"GridSample", 2, 2, grid_sample},
     {"AffineGrid", 2, 2, affine_grid},
     {"RoiAlign", 3, 3, region_of_interest_align},
@@ -383,6 +383,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> sampling_operators() { return kOperators; }
+std::span<const OnnxOperator> sampling_operators() { return kSamplingOperators; }
 
 }  // namespace foliot

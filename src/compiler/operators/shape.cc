@@ -185,7 +185,7 @@ Status range(NodeTranslation& node) {
   return {};
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kShapeOperators[] = {
     {"Shape", 1, 1, shape_of},    {"Size", 1, 1, size_of_tensor},
     {"Reshape", 2, 2, reshape},   {"Flatten", 1, 1, flatten},
     {"Squeeze", 1, 2, squeeze},   {"Unsqueeze", 1, 2, unsqueeze},
@@ -195,6 +195,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> shape_operators() { return kOperators; }
+std::span<const OnnxOperator> shape_operators() { return kShapeOperators; }
 
 }  // namespace foliot

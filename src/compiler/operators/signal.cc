@@ -234,7 +234,7 @@ Status mel_weight_matrix(NodeTranslation& node) {
   return {};
 }
 
-constexpr OnnxOperator kOperators[] = {
+constexpr OnnxOperator kSignalOperators[] = {
     {"DFT", 1, 3, discrete_fourier_transform},
     {"STFT", 2, 4, short_time_fourier_transform},
     {"HannWindow", 1, 1, window},
@@ -245,6 +245,6 @@ constexpr OnnxOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const OnnxOperator> signal_operators() { return kOperators; }
+std::span<const OnnxOperator> signal_operators() { return kSignalOperators; }
 
 }  // namespace foliot

@@ -9,7 +9,7 @@ namespace {
 using Kind = OperatorKind;
 using Ints = std::vector<int64_t>;
 
-constexpr auto kFloat = DataType::kFloat32;
+constexpr auto kPlain = DataType::kFloat32;
 constexpr auto kBrain = DataType::kBfloat16;
 constexpr auto kByte = DataType::kUint8;
 constexpr auto kSigned = DataType::kInt8;
@@ -22,18 +22,18 @@ class Writer {
 
   ValueIndex brain(const Shape& shape) { return to_brain(graph_.input(shape), shape); }
   ValueIndex to_brain(ValueIndex x, const Shape& shape) { return graph_.node(Kind::kCast, {x}, shape, {}, kBrain); }
-  ValueIndex to_float(ValueIndex x, const Shape& shape) { return graph_.node(Kind::kCast, {x}, shape, {}, kFloat); }
+  ValueIndex to_float(ValueIndex x, const Shape& shape) { return graph_.node(Kind::kCast, {x}, shape, {}, kPlain); }
   ValueIndex bytes(const Shape& shape) { return graph_.constant(random_array(kByte, shape, random_, {0, 255})); }
   // A value that is no constant.
   ValueIndex codes(const Shape& shape, double scale = 0.01, int64_t zero_point = 100) {
     return graph_.node(Kind::kQuantize, {graph_.input(shape)}, shape, {{"scale", scale}, {"zero_point", zero_point}},
                        kByte);
   }
-  ValueIndex constant(const Shape& shape, DataType type = kFloat, Range range = {-0.5, 0.5}) {
+  ValueIndex constant(const Shape& shape, DataType type = kPlain, Range range = {-0.5, 0.5}) {
     return graph_.constant(random_array(type, shape, random_, range));
   }
   ValueIndex weights(const Shape& shape) { return constant(shape, kSigned, {-127, 127}); }
-  ValueIndex scale(const Shape& shape) { return constant(shape, kFloat, {1e-4, 4e-4}); }
+  ValueIndex scale(const Shape& shape) { return constant(shape, kPlain, {1e-4, 4e-4}); }
 
   ValueIndex convolve(std::vector<ValueIndex> inputs, const Shape& y, int64_t pad, int64_t groups, DataType type,
                       std::vector<PostOperation> post, int64_t stride = 1) {
@@ -65,7 +65,7 @@ class Writer {
   Random& random_;
 };
 
-class Cases {
+class NarrowCases {
  public:
   template <typename Build>
   void add(std::string name, Build build) {
@@ -82,7 +82,7 @@ class Cases {
   std::vector<OperatorCase> cases_;
 };
 
-void add_bfloat16(Cases& cases) {
+void add_bfloat16(NarrowCases& cases) {
   cases.add("bfloat16_convolutions", [](Writer& w) {
     const Shape x{2, 3, 9, 9}, y{2, 32, 9, 9}, z{2, 32, 9, 9};
     const ValueIndex first = w.convolve({w.brain(x), w.constant({32, 3, 3, 3}, kBrain), w.constant({32})}, y, 1, 1,
@@ -90,7 +90,7 @@ void add_bfloat16(Cases& cases) {
     const ValueIndex second = w.convolve({first, w.constant({32, 32, 1, 1}, kBrain), w.constant({32}), first}, z, 0, 1,
                                          kBrain, {combination("add", 3), activation("relu")});
     const ValueIndex third = w.convolve({second, w.constant({32, 1, 3, 3}, kBrain)}, z, 1, 32, kBrain, {});
-    w.output(w.convolve({third, w.constant({32, 32, 1, 1}, kBrain)}, z, 0, 1, kFloat, {}));
+    w.output(w.convolve({third, w.constant({32, 32, 1, 1}, kBrain)}, z, 0, 1, kPlain, {}));
     w.output(w.to_float(second, z));
   });
   cases.add("bfloat16_transposed_convolution", [](Writer& w) {
@@ -105,8 +105,8 @@ void add_bfloat16(Cases& cases) {
     const ValueIndex a = w.multiply({w.brain(x), w.constant({32, 48}, kBrain), w.constant({48})}, y, false, kBrain,
                                     {activation("gelu")});
     const ValueIndex b = w.brain(x);
-    w.output(w.multiply({a, w.constant({32, 48}, kBrain)}, x, true, kFloat));
-    w.output(w.multiply({b, w.brain(x)}, {2, 6, 6}, true, kFloat));
+    w.output(w.multiply({a, w.constant({32, 48}, kBrain)}, x, true, kPlain));
+    w.output(w.multiply({b, w.brain(x)}, {2, 6, 6}, true, kPlain));
   });
   cases.add("bfloat16_pools", [](Writer& w) {
     for (const int64_t channels : {5, 16}) {
@@ -142,7 +142,7 @@ void add_bfloat16(Cases& cases) {
   });
 }
 
-void add_quantized(Cases& cases) {
+void add_quantized(NarrowCases& cases) {
   cases.add("quantize", [](Writer& w) {
     for (const Shape& shape : {Shape{7}, Shape{2, 3, 5, 4}}) {
       const ValueIndex x = w.codes(shape, 0.004, 128);
@@ -159,10 +159,10 @@ void add_quantized(Cases& cases) {
     cases.add(std::string("quantized_convolution_") + kind.first, [groups = kind.second](Writer& w) {
       const Shape x{2, 32, 7, 7}, y{2, 32, 7, 7};
       const ValueIndex weights = w.weights({32, 32 / groups, 3, 3});
-      const ValueIndex bias = w.constant({32}, kFloat, {-20000, 20000});
+      const ValueIndex bias = w.constant({32}, kPlain, {-20000, 20000});
       w.output(w.convolve({w.codes(x), weights, bias, w.scale({32, 1, 1})}, y, 1, groups, kByte,
                           {combination("mul", 3), activation("linear", 1, 80)}));
-      w.output(w.convolve({w.codes(x), weights, bias, w.scale({32, 1, 1})}, y, 1, groups, kFloat,
+      w.output(w.convolve({w.codes(x), weights, bias, w.scale({32, 1, 1})}, y, 1, groups, kPlain,
                           {combination("mul", 3), activation("relu")}));
     });
   cases.add("quantized_first_convolution", [](Writer& w) {
@@ -174,13 +174,13 @@ void add_quantized(Cases& cases) {
     const ValueIndex stem = w.convolve({w.codes(x), w.weights({32, 32, 1, 1}), kNoValue, w.scale({32, 1, 1})}, x, 0, 1,
                                        kByte, {combination("mul", 3), activation("linear", 1, 60)});
     const ValueIndex sum = w.convolve({stem, w.weights({32, 32, 3, 3}), kNoValue, w.scale({32, 1, 1}), stem,
-                                       w.constant({1, 1, 1}, kFloat, {0.9, 0.9})},
+                                       w.constant({1, 1, 1}, kPlain, {0.9, 0.9})},
                                       x, 1, 1, kByte,
                                       {combination("mul", 3), activation("clip", 0, 255), activation("round"),
                                        combination("mul", 5), combination("add", 4), activation("linear", 0.473, -4)});
     w.output(sum);
     w.output(stem);
-    const ValueIndex scale = w.constant({1}, kFloat, {0.7, 0.7});
+    const ValueIndex scale = w.constant({1}, kPlain, {0.7, 0.7});
     w.output(w.graph().node(Kind::kBinary, {sum, scale, kNoValue, stem}, x, {{"function", std::string("mul")}}, kByte,
                             {combination("add", 3), activation("linear", 0.473, 7)}));
   });
@@ -199,9 +199,9 @@ void add_quantized(Cases& cases) {
     const ValueIndex x = w.codes({3, 5, 64});
     for (const bool turned : {false, true}) {
       const ValueIndex weights = w.weights(turned ? Shape{48, 64} : Shape{64, 48});
-      w.output(w.multiply({x, weights, w.constant({48}, kFloat, {-9000, 9000}), w.scale({48})}, {3, 5, 48}, turned,
+      w.output(w.multiply({x, weights, w.constant({48}, kPlain, {-9000, 9000}), w.scale({48})}, {3, 5, 48}, turned,
                           kByte, {combination("mul", 3), activation("linear", 1, 128)}));
-      w.output(w.multiply({x, weights, kNoValue, w.scale({48})}, {3, 5, 48}, turned, kFloat,
+      w.output(w.multiply({x, weights, kNoValue, w.scale({48})}, {3, 5, 48}, turned, kPlain,
                           {combination("mul", 3), activation("gelu")}));
     }
   });
@@ -212,7 +212,7 @@ void add_quantized(Cases& cases) {
   // Nothing of the kind in oneDNN: in float32 between conversions.
   cases.add("quantized_without_a_kernel", [](Writer& w) {
     const Shape x{2, 8, 5, 5};
-    const ValueIndex scale = w.constant({1}, kFloat, {0.7, 0.7});
+    const ValueIndex scale = w.constant({1}, kPlain, {0.7, 0.7});
     w.output(w.graph().node(Kind::kBinary, {w.codes(x), scale}, x, {{"function", std::string("pow")}}, kByte,
                             {activation("sin"), activation("linear", 100, 100)}));
   });
@@ -221,7 +221,7 @@ void add_quantized(Cases& cases) {
 }  // namespace
 
 std::vector<OperatorCase> narrow_cases() {
-  Cases cases;
+  NarrowCases cases;
   add_bfloat16(cases);
   add_quantized(cases);
   return cases.take();

@@ -16,27 +16,27 @@ namespace foliot {
 namespace {
 
 // The geometry as oneDNN wants it.
-struct Geometry {
+struct ConvolutionGeometry {
   bool transposed = false;
   Shape weights;          // [M, C, k..], or [groups, M/groups, C/groups, k..]
   Shape weights_strides;  // of ONNX's dense weights, seen under that shape
   Shape strides, dilations, pads_begin, pads_end;
 };
 
-struct Descriptors {
+struct ConvolutionDescriptors {
   Descriptor source, weights, bias, destination;
   bool has_bias = false;
 };
 
-Geometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shape& source, const Shape& weights,
-                     const Shape& destination) {
-  Geometry geometry{.transposed = kind == OperatorKind::kConvolutionTranspose,
-                    .weights = {},
-                    .weights_strides = {},
-                    .strides = attributes.integers("strides"),
-                    .dilations = attributes.integers("dilations"),
-                    .pads_begin = attributes.integers("pads"),
-                    .pads_end = {}};
+ConvolutionGeometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shape& source,
+                                const Shape& weights, const Shape& destination) {
+  ConvolutionGeometry geometry{.transposed = kind == OperatorKind::kConvolutionTranspose,
+                               .weights = {},
+                               .weights_strides = {},
+                               .strides = attributes.integers("strides"),
+                               .dilations = attributes.integers("dilations"),
+                               .pads_begin = attributes.integers("pads"),
+                               .pads_end = {}};
   const size_t spatial = source.size() - 2;
   geometry.pads_begin.resize(spatial);
   const int64_t groups = attributes.integer("groups");
@@ -75,7 +75,7 @@ Method method_of(std::string_view kernel) {
 
 // Whether Winograd's algorithm saves time, even if images have to be put into blocks
 // of channels for it.
-bool suits_winograd(const Geometry& geometry, const Shape& source, const Shape& destination) {
+bool suits_winograd(const ConvolutionGeometry& geometry, const Shape& source, const Shape& destination) {
   const Shape& weights = geometry.weights;
   if (geometry.transposed || source.size() != 4 || weights.size() != 4 || weights[2] != 3 || weights[3] != 3)
     return false;
@@ -90,8 +90,9 @@ bool suits_winograd(const Geometry& geometry, const Shape& source, const Shape& 
   return (tiles * kTile + kWeights) * 10 < pixels * kPixel * 9;
 }
 
-dnnl::primitive_desc make_descriptor(const Geometry& geometry, Method method, const Descriptors& of,
-                                     const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
+dnnl::primitive_desc make_descriptor(const ConvolutionGeometry& geometry, Method method,
+                                     const ConvolutionDescriptors& of, const dnnl::primitive_attr& attributes,
+                                     const dnnl::engine& engine) {
   using dnnl::algorithm;
   constexpr auto kInference = dnnl::prop_kind::forward_inference;
   const Descriptor bias = of.has_bias ? of.bias : Descriptor();
@@ -109,7 +110,7 @@ dnnl::primitive_desc make_descriptor(const Geometry& geometry, Method method, co
       attributes, engine);
 }
 
-Descriptor weights_as_given(DataType type, const Geometry& geometry) {
+Descriptor weights_as_given(DataType type, const ConvolutionGeometry& geometry) {
   return strided_descriptor(type, geometry.weights, geometry.weights_strides);
 }
 
@@ -125,7 +126,7 @@ Descriptor blocked_descriptor(DataType type, const Shape& shape) {
   return Descriptor(shape, *dnnl_type(type), (wide ? kWide : kNarrow)[shape.size() - 3]);
 }
 
-Descriptor channels_last_descriptor(DataType type, const Shape& shape) {
+Descriptor channels_last_or_any_descriptor(DataType type, const Shape& shape) {
   using tag = dnnl::memory::format_tag;
   if (shape.size() < 3 || shape.size() > 5) return any_descriptor(type, shape);
   constexpr tag kLast[] = {tag::nwc, tag::nhwc, tag::ndhwc};
@@ -136,8 +137,8 @@ Descriptor channels_last_descriptor(DataType type, const Shape& shape) {
 // those that oneDNN likes, then dense ones; never a reference implementation. The
 // packing that other graphs use comes first. Nullopt: none, or a better one with fewer
 // post-operations.
-std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowering, const Geometry& geometry,
-                                           const Fusion& fusion) {
+std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowering,
+                                           const ConvolutionGeometry& geometry, const Fusion& fusion) {
   const Value& source = lowering.value(node.inputs[0]);
   const Value& destination = lowering.value(node.outputs[0]);
   const DataType weights_type = lowering.value(node.inputs[1]).type;
@@ -146,11 +147,11 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
     weights.insert(weights.begin(), *packed);
   const auto find = [&](Method method, const auto& describe,
                         const Fusion& fused) -> std::optional<dnnl::primitive_desc> {
-    Descriptors of{.source = describe(source.type, source.shape),
-                   .weights = {},
-                   .bias = dense_descriptor(DataType::kFloat32, {destination.shape[1]}),
-                   .destination = fused.destination.value_or(describe(destination.type, destination.shape)),
-                   .has_bias = has_bias(node.inputs, node.post_operations)};
+    ConvolutionDescriptors of{.source = describe(source.type, source.shape),
+                              .weights = {},
+                              .bias = dense_descriptor(DataType::kFloat32, {destination.shape[1]}),
+                              .destination = fused.destination.value_or(describe(destination.type, destination.shape)),
+                              .has_bias = has_bias(node.inputs, node.post_operations)};
     for (const Descriptor& candidate : weights) {
       of.weights = candidate;
       auto found =
@@ -165,7 +166,7 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
     if (!node.post_operations.empty() && find(Method::kWinograd, blocked_descriptor, {})) return std::nullopt;
   }
   const auto preferred =
-      lowering.activation_layout() == ActivationLayout::kBlocked ? blocked_descriptor : channels_last_descriptor;
+      lowering.activation_layout() == ActivationLayout::kBlocked ? blocked_descriptor : channels_last_or_any_descriptor;
   for (const auto& describe : {preferred, any_descriptor, dense_descriptor})
     if (auto found = find(Method::kDirect, describe, fusion)) return found;
   return std::nullopt;
@@ -178,7 +179,7 @@ Result<bool> lower_convolution(const Node& node, GraphLowering& lowering) {
   const Shape& shape = lowering.shape(node.outputs[0]);
   const std::optional<Fusion> fusion = plan_fusion(node, lowering, shape);
   if (!fusion) return false;
-  const Geometry geometry =
+  const ConvolutionGeometry geometry =
       geometry_of(node.kind, node.attributes, lowering.shape(node.inputs[0]), lowering.shape(node.inputs[1]), shape);
   const std::optional<dnnl::primitive_desc> chosen = choose(node, lowering, geometry, *fusion);
   if (!chosen && (!node.post_operations.empty() || lowering.computes_narrow(node))) return false;
@@ -197,15 +198,15 @@ Result<bool> lower_convolution(const Node& node, GraphLowering& lowering) {
 
 Result<PrimitiveRecipe> describe_convolution(const OperatorView& view) {
   const Operator& operation = view.operation();
-  const Geometry geometry =
+  const ConvolutionGeometry geometry =
       geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.input(1).shape, view.output().shape);
   PrimitiveAttributes attributes;
   append_post_operations(view, view.output().shape, attributes);
-  Descriptors of{.source = view.input_descriptor(0),
-                 .weights = view.input_descriptor(1, geometry.weights),
-                 .bias = {},
-                 .destination = view.output_descriptor(),
-                 .has_bias = has_bias(operation.inputs, operation.post_operations)};
+  ConvolutionDescriptors of{.source = view.input_descriptor(0),
+                            .weights = view.input_descriptor(1, geometry.weights),
+                            .bias = {},
+                            .destination = view.output_descriptor(),
+                            .has_bias = has_bias(operation.inputs, operation.post_operations)};
   PrimitiveRecipe recipe;
   recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}, {DNNL_ARG_WEIGHTS, view.input_index(1)}};
   if (of.has_bias) {

@@ -11,18 +11,18 @@ namespace {
 
 using Tag = dnnl::memory::format_tag;
 
-Descriptor tagged(const Shape& shape, Tag tag) { return Descriptor(shape, dnnl::memory::data_type::f32, tag); }
+Descriptor tagged_as(const Shape& shape, Tag tag) { return Descriptor(shape, dnnl::memory::data_type::f32, tag); }
 
 TEST(Layout, DenseIsEmpty) {
-  EXPECT_TRUE(is_dense(tagged({2, 3, 4, 5}, Tag::nchw)));
-  EXPECT_EQ(layout_bytes(tagged({2, 3, 4, 5}, Tag::nchw)), "");
-  EXPECT_FALSE(is_dense(tagged({2, 3, 4, 5}, Tag::nhwc)));
-  EXPECT_FALSE(is_dense(tagged({2, 3, 4, 5}, Tag::nChw16c)));
+  EXPECT_TRUE(is_dense(tagged_as({2, 3, 4, 5}, Tag::nchw)));
+  EXPECT_EQ(layout_bytes(tagged_as({2, 3, 4, 5}, Tag::nchw)), "");
+  EXPECT_FALSE(is_dense(tagged_as({2, 3, 4, 5}, Tag::nhwc)));
+  EXPECT_FALSE(is_dense(tagged_as({2, 3, 4, 5}, Tag::nChw16c)));
 }
 
 TEST(Layout, ComesBackAsItWas) {
   for (const Tag tag : {Tag::nhwc, Tag::nChw16c, Tag::nChw8c, Tag::OIhw16i16o, Tag::cdba}) {
-    const Descriptor descriptor = tagged({3, 20, 4, 5}, tag);
+    const Descriptor descriptor = tagged_as({3, 20, 4, 5}, tag);
     const auto read = read_layout(DataType::kFloat32, layout_bytes(descriptor));
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_TRUE(*read == descriptor);
@@ -31,15 +31,15 @@ TEST(Layout, ComesBackAsItWas) {
 }
 
 TEST(Layout, KnowsWhatLiesRowMajor) {
-  EXPECT_TRUE(lies_row_major(tagged({2, 32, 1, 1}, Tag::nChw16c)));
-  EXPECT_TRUE(lies_row_major(tagged({2, 32, 1, 1}, Tag::nhwc)));
-  EXPECT_FALSE(lies_row_major(tagged({2, 24, 1, 1}, Tag::nChw16c)));  // padded
-  EXPECT_FALSE(lies_row_major(tagged({2, 32, 2, 1}, Tag::nChw16c)));
-  EXPECT_FALSE(lies_row_major(tagged({2, 32, 2, 2}, Tag::nhwc)));
+  EXPECT_TRUE(lies_row_major(tagged_as({2, 32, 1, 1}, Tag::nChw16c)));
+  EXPECT_TRUE(lies_row_major(tagged_as({2, 32, 1, 1}, Tag::nhwc)));
+  EXPECT_FALSE(lies_row_major(tagged_as({2, 24, 1, 1}, Tag::nChw16c)));  // padded
+  EXPECT_FALSE(lies_row_major(tagged_as({2, 32, 2, 1}, Tag::nChw16c)));
+  EXPECT_FALSE(lies_row_major(tagged_as({2, 32, 2, 2}, Tag::nhwc)));
 }
 
 TEST(Layout, RefusesDamage) {
-  const std::string sound = layout_bytes(tagged({3, 20, 4, 5}, Tag::nChw16c));
+  const std::string sound = layout_bytes(tagged_as({3, 20, 4, 5}, Tag::nChw16c));
   EXPECT_FALSE(read_layout(DataType::kFloat32, sound.substr(8)).ok());
   EXPECT_FALSE(read_layout(DataType::kFloat32, sound + "x").ok());
   EXPECT_FALSE(read_layout(DataType::kInt64, sound).ok());
@@ -53,7 +53,7 @@ TEST(Layout, RefusesDamage) {
 
 TEST(Layout, SurvivesRandomDamage) {
   Random random(1);
-  const std::string sound = layout_bytes(tagged({3, 20, 4, 5}, Tag::nChw16c));
+  const std::string sound = layout_bytes(tagged_as({3, 20, 4, 5}, Tag::nChw16c));
   int accepted = 0;
   for (int i = 0; i < 20'000; ++i) {
     std::string damaged = sound;

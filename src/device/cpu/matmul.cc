@@ -10,7 +10,7 @@ namespace foliot {
 namespace {
 
 // The product as oneDNN sees it: three operands of equal rank.
-struct Geometry {
+struct MatMulGeometry {
   Shape left, left_strides, right, right_strides, result;
 };
 
@@ -29,7 +29,7 @@ bool same_batch(const Shape& a, const Shape& b) {
 }
 
 // `may_merge`: all post-operations can be told on merged dimensions.
-Geometry geometry_of(const Attributes& attributes, Shape left, Shape right, Shape result, bool may_merge) {
+MatMulGeometry geometry_of(const Attributes& attributes, Shape left, Shape right, Shape result, bool may_merge) {
   const bool transpose_left = attributes.integer("transpose_a") != 0;
   const bool transpose_right = attributes.integer("transpose_b") != 0;
   const size_t rank = result.size();
@@ -46,7 +46,7 @@ Geometry geometry_of(const Attributes& attributes, Shape left, Shape right, Shap
     left = padded_shape(left, rank);
     right = padded_shape(right, rank);
   }
-  Geometry geometry{left, dense_strides(left), right, dense_strides(right), result};
+  MatMulGeometry geometry{left, dense_strides(left), right, dense_strides(right), result};
   if (transpose_left) swap_last_two(geometry.left), swap_last_two(geometry.left_strides);
   if (transpose_right) swap_last_two(geometry.right), swap_last_two(geometry.right_strides);
   return geometry;
@@ -57,7 +57,7 @@ bool tells_last_dimension_only(const Shape& operand, const Shape& result) {
          element_count(operand) == static_cast<uint64_t>(operand.back());
 }
 
-struct Descriptors {
+struct MatMulDescriptors {
   Descriptor left, right, bias, result;
 };
 
@@ -71,7 +71,7 @@ struct Bias {
 Bias bias_of(bool present, double alpha) { return {present, present && alpha != 1.0}; }
 
 // What comes before the node's own post-operations.
-void append_scale(const Geometry& geometry, Bias bias, double alpha, PrimitiveAttributes& attributes) {
+void append_scale(const MatMulGeometry& geometry, Bias bias, double alpha, PrimitiveAttributes& attributes) {
   if (alpha != 1.0) attributes.append_linear(static_cast<float>(alpha));
   if (bias.fused_after_alpha)
     attributes.append_binary(
@@ -79,7 +79,7 @@ void append_scale(const Geometry& geometry, Bias bias, double alpha, PrimitiveAt
         dense_descriptor(DataType::kFloat32, padded_shape({geometry.result.back()}, geometry.result.size())), 2);
 }
 
-dnnl::primitive_desc make_descriptor(const Geometry& geometry, Bias bias, const Descriptor& left,
+dnnl::primitive_desc make_descriptor(const MatMulGeometry& geometry, Bias bias, const Descriptor& left,
                                      const Descriptor& right, const Descriptor& result,
                                      const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
   if (!bias.present || bias.fused_after_alpha)
@@ -99,7 +99,7 @@ class ProductKernel : public Kernel {
  public:
   explicit ProductKernel(const OperatorView& view)
       : a_(view.input_index(0)), b_(view.input_index(1)), to_(view.output_index()) {
-    const Geometry geometry =
+    const MatMulGeometry geometry =
         geometry_of(view.attributes(), view.input(0).shape, view.input(1).shape, view.output().shape, false);
     const size_t rank = geometry.result.size();
     rows_ = geometry.result[rank - 2];
@@ -183,7 +183,7 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
   for (const PostOperation& operation : node.post_operations)
     if (operation.kind == PostOperation::Kind::kBinary)
       may_merge = may_merge && tells_last_dimension_only(lowering.shape(node.inputs.at(operation.input)), shape);
-  const Geometry geometry =
+  const MatMulGeometry geometry =
       geometry_of(node.attributes, lowering.shape(node.inputs[0]), lowering.shape(node.inputs[1]), shape, may_merge);
   const Bias bias = bias_of(has_bias(node.inputs, node.post_operations), node.attributes.real("alpha"));
   Fusion scale;
@@ -231,7 +231,7 @@ Result<PrimitiveRecipe> describe_matmul(const OperatorView& view) {
   for (const PostOperation& post : operation.post_operations)
     if (post.kind == PostOperation::Kind::kBinary)
       may_merge = may_merge && tells_last_dimension_only(view.input(post.input).shape, view.output().shape);
-  const Geometry geometry =
+  const MatMulGeometry geometry =
       geometry_of(operation.attributes, view.input(0).shape, view.input(1).shape, view.output().shape, may_merge);
   const double alpha = operation.attributes.real("alpha");
   const Bias bias = bias_of(has_bias(operation.inputs, operation.post_operations), alpha);

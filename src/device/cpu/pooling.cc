@@ -11,20 +11,21 @@
 namespace foliot {
 namespace {
 
-struct Geometry {
+struct PoolingGeometry {
   dnnl::algorithm algorithm = dnnl::algorithm::pooling_max;
   Shape kernel, strides, dilations, pads_begin, pads_end;  // dilations as ONNX counts them
   Shape extra_pads;
   bool count_padding = false;
 };
 
-Geometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shape& source, const Shape& destination) {
-  Geometry geometry{.kernel = attributes.integers("kernel"),
-                    .strides = attributes.integers("strides"),
-                    .dilations = attributes.integers("dilations"),
-                    .pads_begin = attributes.integers("pads"),
-                    .pads_end = {},
-                    .extra_pads = {}};
+PoolingGeometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shape& source,
+                            const Shape& destination) {
+  PoolingGeometry geometry{.kernel = attributes.integers("kernel"),
+                           .strides = attributes.integers("strides"),
+                           .dilations = attributes.integers("dilations"),
+                           .pads_begin = attributes.integers("pads"),
+                           .pads_end = {},
+                           .extra_pads = {}};
   const size_t spatial = geometry.kernel.size();
   geometry.pads_begin.resize(spatial);
   geometry.extra_pads.assign(spatial, 0);
@@ -41,7 +42,7 @@ Geometry geometry_of(OperatorKind kind, const Attributes& attributes, const Shap
 }
 
 // Whether oneDNN computes the same as ONNX.
-bool fits_primitive(const Geometry& geometry) {
+bool fits_primitive(const PoolingGeometry& geometry) {
   for (size_t d = 0; d < geometry.kernel.size(); ++d) {
     const int64_t extent = (geometry.kernel[d] - 1) * geometry.dilations[d] + 1;
     if (geometry.pads_begin[d] >= extent || geometry.pads_end[d] >= extent) return false;
@@ -52,8 +53,8 @@ bool fits_primitive(const Geometry& geometry) {
   return true;
 }
 
-dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptor& source, const Descriptor& destination,
-                                     const dnnl::engine& engine) {
+dnnl::primitive_desc make_descriptor(const PoolingGeometry& geometry, const Descriptor& source,
+                                     const Descriptor& destination, const dnnl::engine& engine) {
   Shape dilations = geometry.dilations;
   for (int64_t& dilation : dilations) --dilation;
   return dnnl::pooling_v2_forward::primitive_desc(
@@ -64,7 +65,7 @@ dnnl::primitive_desc make_descriptor(const Geometry& geometry, const Descriptor&
 
 class PoolingKernel : public Kernel {
  public:
-  PoolingKernel(const OperatorView& view, Geometry geometry)
+  PoolingKernel(const OperatorView& view, PoolingGeometry geometry)
       : geometry_(std::move(geometry)),
         source_(view.input_index(0)),
         destination_(view.output_index()),
@@ -138,7 +139,7 @@ class PoolingKernel : public Kernel {
     return counted == 0 ? 0.f : value / static_cast<float>(counted);
   }
 
-  Geometry geometry_;
+  PoolingGeometry geometry_;
   TensorIndex source_, destination_;
   int64_t planes_;
   Shape source_shape_, destination_shape_;
@@ -146,7 +147,7 @@ class PoolingKernel : public Kernel {
 
 // The source's own layout, or channels last, which is all that kernels for
 // integers know.
-std::optional<dnnl::primitive_desc> choose(const Geometry& geometry, ValueIndex source, ValueIndex destination,
+std::optional<dnnl::primitive_desc> choose(const PoolingGeometry& geometry, ValueIndex source, ValueIndex destination,
                                            const GraphLowering& lowering) {
   if (!fits_primitive(geometry)) return std::nullopt;
   const Value& from = lowering.value(source);
@@ -165,7 +166,7 @@ Result<bool> lower_pooling(const Node& node, GraphLowering& lowering) {
   const bool narrow = lowering.computes_narrow(node);
   if (!narrow) FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
   const ValueIndex source = node.inputs[0], destination = node.outputs[0];
-  const Geometry geometry =
+  const PoolingGeometry geometry =
       geometry_of(node.kind, node.attributes, lowering.shape(source), lowering.shape(destination));
   const std::optional<dnnl::primitive_desc> chosen = choose(geometry, source, destination, lowering);
   if (!chosen && narrow) return false;
@@ -183,7 +184,8 @@ Result<bool> lower_pooling(const Node& node, GraphLowering& lowering) {
 
 Result<PrimitiveRecipe> describe_pooling(const OperatorView& view) {
   const Operator& operation = view.operation();
-  const Geometry geometry = geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.output().shape);
+  const PoolingGeometry geometry =
+      geometry_of(operation.kind, operation.attributes, view.input(0).shape, view.output().shape);
   PrimitiveRecipe recipe;
   recipe.descriptor = make_descriptor(geometry, view.input_descriptor(0), view.output_descriptor(), view.engine());
   recipe.inputs = {{DNNL_ARG_SRC, view.input_index(0)}};
@@ -194,7 +196,8 @@ Result<PrimitiveRecipe> describe_pooling(const OperatorView& view) {
 Result<std::unique_ptr<Kernel>> make_pooling(const OperatorView& view) {
   if (view.input(0).type != DataType::kFloat32 || view.output().type != DataType::kFloat32)
     return Status::invalid_argument("the kernel works on FP32 only");
-  Geometry geometry = geometry_of(view.operation().kind, view.attributes(), view.input(0).shape, view.output().shape);
+  PoolingGeometry geometry =
+      geometry_of(view.operation().kind, view.attributes(), view.input(0).shape, view.output().shape);
   return std::unique_ptr<Kernel>(std::make_unique<PoolingKernel>(view, std::move(geometry)));
 }
 

@@ -74,7 +74,7 @@ void free(void* object) {
 namespace foliot {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kCachePageBytes = 4096;
 // Of one execution of a oneDNN primitive.
 constexpr uint64_t kAllocationsMax = 64;
 // What is left over where glibc aligns a block stays with the thread, between that block
@@ -103,7 +103,7 @@ void for_each_case(uint32_t threads, const std::function<void(const std::string&
       const auto device = make_cpu_device({.threads = threads, .lock_memory = false});
       auto program = lower_and_plan(*device, graphs, layout);
       ASSERT_TRUE(program.ok()) << operation.name << ": " << program.status().message();
-      Session session(*device, {std::move(program).value()}, kPageBytes);
+      Session session(*device, {std::move(program).value()}, kCachePageBytes);
       session.load(0, 0);
       session.run_range(0, 0, {});
       visit(operation.name, session);

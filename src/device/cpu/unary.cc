@@ -21,7 +21,7 @@ Parameters parameters_of(const Attributes& attributes) {
 }
 
 template <typename T>
-using Loop = void (*)(const T* from, T* to, int64_t count, T alpha, T beta);
+using UnaryLoop = void (*)(const T* from, T* to, int64_t count, T alpha, T beta);
 
 template <typename T, typename Function>
 void loop(const T* from, T* to, int64_t count, T alpha, T beta) {
@@ -76,7 +76,7 @@ FOLIOT_UNARY(HardSigmoid, std::min(std::max(a* x + b, T(0)), T(1)));
 #undef FOLIOT_UNARY
 
 template <typename T>
-Loop<T> floating_loop(std::string_view name) {
+UnaryLoop<T> floating_loop(std::string_view name) {
   if (name == "sigmoid") return loop<T, Sigmoid>;
   if (name == "tanh") return loop<T, Tanh>;
   if (name == "erf") return loop<T, Erf>;
@@ -111,7 +111,7 @@ Loop<T> floating_loop(std::string_view name) {
 
 // Nullptr: no such function of this type.
 template <typename T>
-Loop<T> find_loop(std::string_view name) {
+UnaryLoop<T> find_unary_loop(std::string_view name) {
   if (name == "not") return std::is_same_v<T, bool> ? loop<T, Not> : nullptr;
   if constexpr (!std::is_same_v<T, bool>) {
     if (name == "relu") return loop<T, Relu>;
@@ -138,7 +138,7 @@ T saturated(double value) {
 template <typename T>
 class UnaryKernel : public Kernel {
  public:
-  UnaryKernel(const OperatorView& view, Loop<T> loop)
+  UnaryKernel(const OperatorView& view, UnaryLoop<T> loop)
       : loop_(loop),
         source_(view.input_index(0)),
         destination_(view.output_index()),
@@ -158,7 +158,7 @@ class UnaryKernel : public Kernel {
   }
 
  private:
-  Loop<T> loop_;
+  UnaryLoop<T> loop_;
   TensorIndex source_, destination_;
   int64_t count_;
   T alpha_, beta_;
@@ -194,7 +194,7 @@ Result<bool> lower_unary(const Node& node, GraphLowering& lowering) {
   if (!primitive && lowering.computes_narrow(node)) return false;
   if (!primitive)
     FOLIOT_RETURN_IF_ERROR(visit_type(type, [&]<typename T>(std::type_identity<T>) {
-      return find_loop<T>(node.attributes.text("function")) ? Status() : no_function(node.attributes, type);
+      return find_unary_loop<T>(node.attributes.text("function")) ? Status() : no_function(node.attributes, type);
     }));
   Operator operation = GraphLowering::begin(node, primitive ? "" : "foliot:unary");
   const TensorIndex from = primitive ? lowering.present(source) : lowering.dense(source);
@@ -223,7 +223,7 @@ Result<std::unique_ptr<Kernel>> make_unary(const OperatorView& view) {
   std::unique_ptr<Kernel> kernel;
   const DataType type = view.input(0).type;
   FOLIOT_RETURN_IF_ERROR(visit_type(type, [&]<typename T>(std::type_identity<T>) {
-    const Loop<T> found = find_loop<T>(view.attributes().text("function"));
+    const UnaryLoop<T> found = find_unary_loop<T>(view.attributes().text("function"));
     if (found == nullptr) return no_function(view.attributes(), type);
     kernel = std::make_unique<UnaryKernel<T>>(view, found);
     return Status();

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_time.h"
+
 namespace foliot {
 namespace {
-
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 
 TEST(AgendaTest, ListsWhatChangedOnceAndInOrder) {
   Agenda agenda;

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/test_time.h"
 
 namespace foliot {
 namespace {
 
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 Request request(uint64_t id, int64_t deadline) {
   return {.id = RequestId(id), .arrival = at(static_cast<int64_t>(id)), .deadline = at(deadline), .sequence = id};
 }

@@ -2,13 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_time.h"
 #include "policies/common/test_dispatcher.h"
 
 namespace foliot {
 namespace {
-
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
-Duration ms(int64_t n) { return Duration::milliseconds(n); }
 
 class OnDemandLoadingTest : public ::testing::Test {
  protected:

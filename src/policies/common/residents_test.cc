@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_time.h"
 #include "policies/common/test_dispatcher.h"
 
 namespace foliot {
 namespace {
-
-TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 
 class ResidentsTest : public ::testing::Test {
  protected:

@@ -10,7 +10,7 @@ namespace {
 // How much of the likelihood so far is kept at each arrival.
 constexpr double kKept = 0.95;
 // Stands in for a rate of zero, whose logarithm is not finite: one in 1000 s.
-constexpr double kRateMin = 1e-3;
+constexpr double kLikelyRateMin = 1e-3;
 // The odds that an arrival is the last one before the model falls idle.
 constexpr double kLast = 0.005;
 // Of an idle model so much of the longest counter's rate is expected.
@@ -44,7 +44,7 @@ void ArrivalRate::record(TimePoint arrival) {
     const bool stands = i < kStanding;
     if (seen()) {
       const double foretold = level_[i] * kMemorySeconds[i] * (1 - decay[i]);
-      const double likelihood = std::log(std::max(level_[i] * decay[i], kRateMin)) - foretold;
+      const double likelihood = std::log(std::max(level_[i] * decay[i], kLikelyRateMin)) - foretold;
       likelihood_[i] = likelihood_[i] * kKept + (stands ? std::max(likelihood, -kUnlikelihoodMax) : likelihood);
     }
     const double kept = stands ? 1 - used * (1 - decay[i]) : decay[i];

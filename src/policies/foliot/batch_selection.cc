@@ -20,7 +20,7 @@ constexpr uint64_t kOldestEvery = 8;
 // that it takes.
 constexpr int64_t kTimeElsewhere = 5;
 // Of more holders than this, the first ones stand for all.
-constexpr uint32_t kHoldersMax = 16;
+constexpr uint32_t kBatchHoldersMax = 16;
 
 // A batch that makes fewer late than this, for each that it serves, is run at once.
 constexpr double kLostMin = 0.02;
@@ -39,7 +39,7 @@ constexpr Duration kLateCommitment = Duration::microseconds(250);
 constexpr double kUtilisationMax = 0.9;
 constexpr double kShareMin = 0.05;
 // Stands in for a rate of zero.
-constexpr double kRateMin = 1e-3;
+constexpr double kGapRateMin = 1e-3;
 
 bool sooner(const Batch& a, const Batch& b) {
   return std::tuple(a.latest, a.model, a.bucket, a.first) < std::tuple(b.latest, b.model, b.bucket, b.first);
@@ -208,7 +208,7 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   uint32_t next = batch.batch_index;
   while (next + 1 < sizes.size() && sizes[next] <= batch.rows) ++next;
   const TimePoint last_row =
-      state.rate.last() + Duration::from_seconds(awaited.gaps / std::max(state.rate.at(now), kRateMin));
+      state.rate.last() + Duration::from_seconds(awaited.gaps / std::max(state.rate.at(now), kGapRateMin));
   const TimePoint until = std::min({lane[batch.first].deadline - execs[next] - cluster.deadline_margin - lookahead_,
                                     batch.latest - wanted, last_row});
   if (start < until) {
@@ -255,7 +255,7 @@ Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, Tim
   Duration time;
   uint32_t looked = 0;
   const BitSet& holders = board_.model(batch.model).holders;
-  for (auto other = holders.next(0); other && looked < kHoldersMax; other = holders.next(*other + 1), ++looked) {
+  for (auto other = holders.next(0); other && looked < kBatchHoldersMax; other = holders.next(*other + 1), ++looked) {
     if (*other == device.value()) continue;
     time += std::max(Duration(), latest - board_.cluster().device(DeviceId(*other)).exec_available(start));
   }

@@ -6,13 +6,13 @@ namespace foliot::foliot_policy {
 namespace {
 
 // How often rates and SLOs are looked at.
-constexpr Duration kInterval = Duration::milliseconds(100);
+constexpr Duration kLimitInterval = Duration::milliseconds(100);
 // Models asked for less often, per second, are not made room for.
-constexpr double kRateMin = 0.1;
+constexpr double kReservedRateMin = 0.1;
 // Of more holders than this, the first ones stand for all.
-constexpr uint32_t kHoldersMax = 16;
+constexpr uint32_t kReservedHoldersMax = 16;
 // So many times the devices that are needed on average stay quick.
-constexpr double kReserve = 1.6;
+constexpr double kRoomReserve = 1.6;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Duration BestEffortRoom::longest(DeviceId device, TimePoint now) {
 }
 
 BestEffortRoom::Limit BestEffortRoom::look(DeviceId device, TimePoint now) const {
-  Limit limit{.until = now + kInterval};
+  Limit limit{.until = now + kLimitInterval};
   board_.loaded(device).for_each([&](uint32_t model) { look_at(device, ModelId(model), now, limit); });
   return limit;
 }
@@ -33,7 +33,7 @@ void BestEffortRoom::look_at(DeviceId device, ModelId id, TimePoint now, Limit& 
   const ModelState& state = board_.model(id);
   const double all = state.rate.at(now);
   const double rate = all / state.holders.size();
-  if (state.slo == Duration::max() || rate < kRateMin) return;
+  if (state.slo == Duration::max() || rate < kReservedRateMin) return;
   const std::vector<uint32_t>& sizes = board_.cluster().model(id).batch_sizes;
   Duration longest;
   double need = 0;
@@ -58,12 +58,13 @@ bool BestEffortRoom::others_stay_quick(DeviceId device, const Limit& limit, Time
   uint32_t quick = 0;
   uint32_t looked = 0;
   const BitSet& holders = board_.model(limit.model).holders;
-  for (auto other = holders.next(0); other && looked < kHoldersMax; other = holders.next(*other + 1), ++looked) {
+  for (auto other = holders.next(0); other && looked < kReservedHoldersMax;
+       other = holders.next(*other + 1), ++looked) {
     if (*other == device.value()) continue;
     if (*other < limits_.size()) need += limits_[*other].need;
     if (board_.cluster().device(DeviceId(*other)).exec_available(now) <= now + limit.alone) ++quick;
   }
-  return quick >= need * kReserve;
+  return quick >= need * kRoomReserve;
 }
 
 }  // namespace foliot::foliot_policy

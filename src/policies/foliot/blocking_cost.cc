@@ -6,13 +6,13 @@ namespace foliot::foliot_policy {
 namespace {
 
 // How often rates and slacks are looked at.
-constexpr Duration kInterval = Duration::milliseconds(100);
+constexpr Duration kCurvesInterval = Duration::milliseconds(100);
 // Models asked for less often, per second, are not waited for.
-constexpr double kRateMin = 0.1;
+constexpr double kBlockedRateMin = 0.1;
 // Of more holders than this, the first ones stand for all.
-constexpr uint32_t kHoldersMax = 16;
+constexpr uint32_t kBlockedHoldersMax = 16;
 // So many times the devices that are needed on average have to be quick.
-constexpr double kReserve = 1.6;
+constexpr double kBlockedReserve = 1.6;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void BlockingCost::Curve::finish() {
 }
 
 void BlockingCost::look(DeviceId device, TimePoint now, Curves& curves) const {
-  curves.until = now + kInterval;
+  curves.until = now + kCurvesInterval;
   curves.alone.knees.clear();
   curves.shared.knees.clear();
   curves.share = 0;
@@ -62,7 +62,7 @@ void BlockingCost::look(DeviceId device, TimePoint now, Curves& curves) const {
     const ModelState& state = board_.model(model);
     const double all = state.rate.at(now);
     const double rate = all / state.holders.size();
-    if (rate < kRateMin) return;
+    if (rate < kBlockedRateMin) return;
     const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
     // What has come meanwhile is served in one batch.
     double need = 0;
@@ -90,12 +90,12 @@ bool BlockingCost::others_are_quick(DeviceId device, const Curves& curves, TimeP
   uint32_t looked = 0;
   const TimePoint in_time = now + curves.shared.knees.front().slack;
   const BitSet& holders = board_.model(curves.model).holders;
-  for (auto other = holders.next(0); other && looked < kHoldersMax; other = holders.next(*other + 1), ++looked) {
+  for (auto other = holders.next(0); other && looked < kBlockedHoldersMax; other = holders.next(*other + 1), ++looked) {
     if (*other == device.value()) continue;
     if (*other < curves_.size()) need += curves_[*other].share;
     if (board_.cluster().device(DeviceId(*other)).exec_available(now) <= in_time) ++quick;
   }
-  return quick >= need * kReserve;
+  return quick >= need * kBlockedReserve;
 }
 
 }  // namespace foliot::foliot_policy

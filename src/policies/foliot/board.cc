@@ -6,7 +6,7 @@ namespace foliot::foliot_policy {
 namespace {
 
 // Of more devices than these, the backlogs are much alike when it matters.
-constexpr uint32_t kHoldersMax = 8;
+constexpr uint32_t kBoardHoldersMax = 8;
 // After more changes than these, all that waits on a device is looked at again, when
 // it is next asked for: so a change costs little where nobody asks.
 constexpr size_t kChangesMax = 16;
@@ -161,7 +161,8 @@ Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) con
   const BitSet& holders = model(id).holders;
   Duration least = Duration::max();
   uint32_t looked = 0;
-  for (auto device = holders.next(0); device && looked < kHoldersMax; device = holders.next(*device + 1), ++looked) {
+  for (auto device = holders.next(0); device && looked < kBoardHoldersMax;
+       device = holders.next(*device + 1), ++looked) {
     least = std::min(least, backlog_until(DeviceId(*device), deadline, now));
   }
   return least;

@@ -6,11 +6,11 @@
 namespace foliot::foliot_policy {
 namespace {
 
-constexpr Duration kInterval = Duration::milliseconds(100);
+constexpr Duration kShareInterval = Duration::milliseconds(100);
 constexpr Duration kRefreshInterval = Duration::milliseconds(5);
 constexpr uint32_t kRefreshMax = 64;
 // More than the need, for what comes in bursts.
-constexpr double kReserve = 1.1;
+constexpr double kPoolReserve = 1.1;
 
 }  // namespace
 
@@ -34,10 +34,10 @@ void Pool::on_device_changed() {
   down_ = static_cast<uint32_t>(std::count_if(devices.begin(), devices.end(), [](const auto& d) { return !d.up(); }));
 }
 
-uint32_t Pool::size() const { return down_ + std::max(1u, static_cast<uint32_t>(std::ceil(need_ * kReserve))); }
+uint32_t Pool::size() const { return down_ + std::max(1u, static_cast<uint32_t>(std::ceil(need_ * kPoolReserve))); }
 
 void Pool::update(ModelId model, TimePoint now) {
-  shares_[model.value()].next = now + kInterval;
+  shares_[model.value()].next = now + kShareInterval;
   const ModelState& state = board_.model(model);
   const DeviceId any = board_.cluster().devices.front().id();
   const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The rooms of src/, as src/rooms.json has them: for the tools, and as the table of a document.
+
+    rooms.py                    prints the table in Markdown
+    rooms.py --check FILE...    fails if a table between <!-- rooms --> and <!-- /rooms --> differs
+    rooms.py --write FILE...    renews those tables
+"""
+
+import argparse
+import fnmatch
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(<!-- rooms -->\n).*?(<!-- /rooms -->)", re.DOTALL)
+
+
+def matches(room, pattern):
+    """True if `room` is `pattern`, which may be x/* for any folder of x, or * for any."""
+    return fnmatch.fnmatchcase(room, pattern) and room.count("/") == pattern.count("/") or pattern == "*"
+
+
+class Rooms:
+    """The table, with its questions answered."""
+
+    def __init__(self, table):
+        self.rooms = table["rooms"]
+        self.headers = table["headers"]
+        self.state_machines = table["state_machines"]
+
+    @staticmethod
+    def load(path=ROOT / "src/rooms.json"):
+        return Rooms(json.loads(path.read_text(encoding="utf-8")))
+
+    def find(self, room):
+        """The entry of a room, by its name or a pattern that it matches; None if there is none."""
+        return next((entry for entry in self.rooms if matches(room, entry["room"])), None)
+
+    def of(self, path):
+        """The room that a path relative to src/ lies in: the innermost folder that is one
+        (compiler/operators is a part of compiler), or else its own folder."""
+        for folder in path.parents:
+            if self.find(folder.as_posix()) is not None:
+                return folder.as_posix()
+        return path.parent.as_posix()
+
+    def owners(self, library):
+        """The rooms that use a library."""
+        return [entry["room"] for entry in self.rooms
+                if library in entry.get("libraries", []) + entry.get("public_libraries", [])]
+
+    def is_state_machine(self, room):
+        return any(matches(room, pattern) for pattern in self.state_machines)
+
+
+def markdown(rooms):
+    lines = ["| room | what is in it | may include, besides base |", "|---|---|---|"]
+    for entry in rooms.rooms:
+        included = ", ".join(entry["may_include"]).replace("*", "\\*") or "-"
+        lines.append(f"| {entry['room']} | {entry['holds']} | {included} |".replace("/* |", "/\\* |"))
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", nargs="+", type=pathlib.Path, metavar="FILE")
+    what.add_argument("--write", nargs="+", type=pathlib.Path, metavar="FILE")
+    arguments = parser.parse_args()
+    table = markdown(Rooms.load())
+    if not arguments.check and not arguments.write:
+        print(table, end="")
+        return 0
+    stale = 0
+    for path in arguments.check or arguments.write:
+        text = path.read_text(encoding="utf-8")
+        renewed = BLOCK.sub(lambda block: block[1] + table + block[2], text)
+        if arguments.write:
+            path.write_text(renewed, encoding="utf-8")
+        elif renewed != text:
+            stale += 1
+            print(f"{path}: its table of rooms is not that of src/rooms.json: tools/rooms.py --write {path}",
+                  file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
