@@ -1,4 +1,4 @@
-// Compiler: ONNX in, program out (docs/ARCHITECTURE.md, "Compiling").
+// Compiler: ONNX in, program out (docs/ARCHITECTURE.md, "Life of a model").
 //
 //   read and check -> fix dimensions -> infer shapes -> fold constants and
 //   BatchNormalization -> fuse -> narrow -> one graph per batch size and bucket ->

@@ -8,7 +8,7 @@
 // who serve have had more than their share as soon as others are as busy as they are.
 //
 // An offer is not free: where somebody else always wants the processor, too, the thread
-// gets about half of its share by priority (docs/ARCHITECTURE.md).
+// gets about half of its share by priority (docs/decisions/0064).
 //
 // It is a timer's signal, whose handler yields. System calls that it interrupts go on
 // by themselves, but for those that wait, which end early with EINTR: who waits

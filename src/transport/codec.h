@@ -2,7 +2,7 @@
 //
 // A frame is its length in four bytes (of what follows them), a byte that says
 // which message it is, and the message's fields, packed (transport/message_fields.h).
-// docs/ARCHITECTURE.md says why they are laid by hand.
+// docs/decisions/0060 says why they are encoded by hand.
 #ifndef FOLIOT_TRANSPORT_CODEC_H_
 #define FOLIOT_TRANSPORT_CODEC_H_
 
