@@ -57,7 +57,7 @@ struct InferenceBody {
   std::optional<Duration> deadline;  // sent as the parameter `timeout`
   // Without an answer for so long the request is given up; nullopt: never, and then
   // no deadline of the transport's own is sent either.
-  std::optional<Duration> patience;
+  std::optional<Duration> answer_timeout;
 };
 
 using PreparedRequest = Id<struct PreparedRequestTag, uint32_t>;
@@ -68,7 +68,7 @@ struct Response {
 };
 
 // Reasons of kFailed that mean the same over every protocol.
-inline constexpr const char* kNoAnswerInTime = "no answer within the client's patience";
+inline constexpr const char* kNoAnswerInTime = "no answer within the client's timeout";
 inline constexpr const char* kNoAnswerAtEnd = "no answer before the client was stopped";
 
 class ResponseSink {

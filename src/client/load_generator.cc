@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kWatchInterval = Duration::milliseconds(20);
 constexpr Duration kProgressInterval = Duration::seconds(1);
-constexpr Duration kStoppedPatience = Duration::seconds(2);
+constexpr Duration kStoppedDrainTimeout = Duration::seconds(2);
 
 bool later(const Arrival& a, const Arrival& b) { return a.at > b.at; }
 
@@ -186,7 +186,7 @@ bool LoadGenerator::watch(const LoadHooks& hooks) {
 void LoadGenerator::drain(const LoadHooks& hooks, bool stopped) {
   Parker parker;
   TimePoint now = monotonic_now();
-  const TimePoint until = now + (stopped ? std::min(plan_.patience, kStoppedPatience) : plan_.patience);
+  const TimePoint until = now + (stopped ? std::min(plan_.drain_timeout, kStoppedDrainTimeout) : plan_.drain_timeout);
   while (now < until && progress(now).in_flight > 0) {
     if (!stopped && hooks.should_stop && hooks.should_stop()) return;
     parker.park_until(now + kWatchInterval);

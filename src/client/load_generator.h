@@ -39,7 +39,7 @@ struct LoadPlan {
   Duration warmup{};           // sent first and not counted
   Duration duration = Duration::seconds(10);
   // How long to wait for answers when the time is over.
-  Duration patience = Duration::seconds(30);
+  Duration drain_timeout = Duration::seconds(30);
   uint32_t in_flight_max = 8192;
   Duration spin{};  // before each send (platform/parker.h)
 };

@@ -146,7 +146,7 @@ TEST(LoadGeneratorTest, OpenLoopDoesNotWaitForASilentServer) {
   client.silent_ = true;
   LoadPlan plan = open_loop(20, Duration::milliseconds(40));
   plan.in_flight_max = 15;
-  plan.patience = Duration::milliseconds(5);
+  plan.drain_timeout = Duration::milliseconds(5);
   run(std::move(plan), client, report);
   EXPECT_EQ(report.total().offered, 20u);
   EXPECT_EQ(report.total().sent, 15u);

@@ -40,7 +40,7 @@ class WorkerMetrics : public Observer, public MetricsSource {
 
   // Any thread, before the first action. Series of the memory begin with this.
   void set_memory(WorkerMemory memory);
-  // The controller has taken the worker in, or was lost.
+  // The worker was registered with the controller, or the controller was lost.
   void on_controller(bool connected);
   // So many front ends are attached.
   void on_frontends(uint32_t count);

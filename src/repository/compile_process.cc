@@ -56,18 +56,18 @@ class Session {
 
   // nullopt: it starved.
   std::optional<Status> run(ChildProcess child, Duration starved_after) {
-    const Duration patience = request_.cpu_time * CompileLimits::kPatience;
+    const Duration wall_time_max = request_.cpu_time * CompileLimits::kWallTimeFactor;
     const TimePoint begin = monotonic_now();
-    const TimePoint give_up = begin + patience;
+    const TimePoint give_up = begin + wall_time_max;
     while (child.listen(kListen, said_, complained_)) {
       hear();
       const Duration elapsed = monotonic_now() - begin;
       const bool hungry = request_.share == CpuShare::kLeftover && elapsed > starved_after;
       if (hungry && child.cpu_time() < elapsed / kStarvedPart) return std::nullopt;
       if (watch_.cancelled && watch_.cancelled()) return Status::unavailable("compiling was cancelled");
-      if (patience > Duration() && monotonic_now() > give_up) {
+      if (wall_time_max > Duration() && monotonic_now() > give_up) {
         return Status::resource_exhausted(
-            fmt::format("compiling took more than {}; raise --compile-time", format_duration(patience)));
+            fmt::format("compiling took more than {}; raise --compile-time", format_duration(wall_time_max)));
       }
     }
     hear();

@@ -29,10 +29,10 @@ namespace foliot {
 
 struct CompileLimits {
   uint64_t memory_bytes = 0;  // of address space; 0: no limit
-  // Of CPU, over all threads. By the clock it may take kPatience times as long,
+  // Of CPU, over all threads. By the clock it may take kWallTimeFactor times as long,
   // since a process in the background may have to wait for a CPU.
   Duration cpu_time = Duration::seconds(600);
-  static constexpr int64_t kPatience = 6;
+  static constexpr int64_t kWallTimeFactor = 6;
   // For how long a tenth of a CPU or less is enough for one that gets leftovers.
   Duration starved_after = Duration::seconds(10);
 };

@@ -24,7 +24,7 @@ namespace foliot {
 enum class LoadOutcome : uint8_t {
   kAnswered,
   kRefused,  // the server said no, and why
-  kFailed,   // an error, or no answer within the client's patience
+  kFailed,   // an error, or no answer within the client's timeout
   kUnsent,   // the generator itself could not send it: too many in flight
 };
 
