@@ -28,11 +28,11 @@ constexpr int kPackageFile = 3;
 constexpr size_t kLineBytesMax = size_t{64} << 10;
 constexpr size_t kComplaintBytesMax = 1024;
 constexpr Duration kListen = Duration::milliseconds(50);
-// Who gets less than one of so many CPUs starves.
+// A process that gets less than one of so many CPUs starves.
 constexpr int64_t kStarvedPart = 10;
 
-// What libraries and sanitizers may be told; nothing else of the server's
-// environment, where secrets may be.
+// Settings of libraries and sanitizers; nothing else of the server's environment, which
+// may contain secrets.
 std::vector<std::string> environment(CpuShare share) {
   constexpr std::array<std::string_view, 8> kPassedOn{
       "LD_LIBRARY_PATH=", "ONEDNN_", "DNNL_", "OMP_", "GOMP_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
@@ -83,7 +83,7 @@ class Session {
     }
     said_.erase(0, begin);
     if (said_.size() > kLineBytesMax) said_.clear();
-    // The last words tell most.
+    // The end of the output is the most useful part.
     if (complained_.size() > kComplaintBytesMax) complained_.erase(0, complained_.size() - kComplaintBytesMax);
   }
 
@@ -179,8 +179,8 @@ Result<ChildProcess> CompileProcess::start(const CompileRequest& request, int ou
         {.command = command_, .environment = environment(request.share), .input = input, .output_file = output});
   }
   Result<ChildProcess> child = start_copy(input, output);
-  const bool nobody_stood_by = child.status().code() == StatusCode::kUnavailable;  // somebody ended it
-  return nobody_stood_by ? start_copy(input, output) : std::move(child);
+  const bool standby_lost = child.status().code() == StatusCode::kUnavailable;  // it was killed
+  return standby_lost ? start_copy(input, output) : std::move(child);
 }
 
 Result<ChildProcess> CompileProcess::start_copy(const std::string& input, int output) {

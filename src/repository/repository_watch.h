@@ -1,6 +1,6 @@
-// RepositoryWatch: what has changed in a repository from one look at it to the
-// next. A change is told once, and only when two looks in a row saw the same
-// files: what is still being written, copied or unpacked waits until it is whole.
+// RepositoryWatch: the changes in a repository from one look at it to the next. A
+// change is reported once, and only when two looks in a row saw the same files: a file
+// that is still being written, copied or unpacked waits until it is whole.
 #ifndef FOLIOT_REPOSITORY_REPOSITORY_WATCH_H_
 #define FOLIOT_REPOSITORY_REPOSITORY_WATCH_H_
 
@@ -22,10 +22,10 @@ class RepositoryWatch {
     std::vector<std::string> load;    // new, or other than before
     std::vector<std::string> unload;  // gone
   };
-  // At most so many of each; the others are told at the next look.
+  // At most so many of each; the others are reported at the next look.
   static constexpr size_t kChangesMax = 64;
   Changes look(const std::vector<ModelFolder>& folders);
-  // Tells this model's change once more: nothing came of it.
+  // Reports this model's change once more, since it had no effect.
   void tell_again(const std::string& name);
 
  private:
