@@ -1,5 +1,5 @@
-// InferenceClient: what the load generator needs of the Open Inference Protocol
-// v2, the same over gRPC and over HTTP.
+// InferenceClient: the part of the Open Inference Protocol v2 that the load generator
+// needs, the same over gRPC and over HTTP.
 //
 // Requests are encoded once, by prepare(), and sent any number of times, so that
 // the generator costs little beside what it measures.
@@ -95,7 +95,7 @@ class InferenceClient {
 
   // Starts the threads and finds the server. Errors: kUnavailable, kInvalidArgument.
   virtual Status connect() = 0;
-  // All models that the server has, as its repository index says.
+  // All models of the server, by its repository index.
   virtual Result<std::vector<ListedModel>> list_models() = 0;
   // Names of those that are ready.
   Result<std::vector<std::string>> ready_models();

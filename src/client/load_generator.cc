@@ -168,7 +168,7 @@ bool LoadGenerator::nothing_follows() {
 // Shows progress until the time is over or nothing more will come; false if the
 // run is to be stopped early.
 bool LoadGenerator::watch(const LoadHooks& hooks) {
-  Parker parker;  // nobody wakes it: a clock to sleep by
+  Parker parker;  // never woken: only its timeout is used
   TimePoint report_at = start_ + kProgressInterval;
   for (TimePoint now = monotonic_now(); now < end_; now = monotonic_now()) {
     if (hooks.should_stop && hooks.should_stop()) return false;

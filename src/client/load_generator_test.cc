@@ -9,8 +9,8 @@
 namespace foliot {
 namespace {
 
-// A client without a server: answers on a thread of its own, in order, after what
-// `answer` says, or never when it is told to be silent.
+// A client without a server: answers on a thread of its own, in order, with the result
+// of `answer`, or never while it is silent.
 class EchoClient : public InferenceClient {
  public:
   explicit EchoClient(std::function<Response(uint64_t)> answer) : answer_(std::move(answer)) {}
@@ -231,12 +231,12 @@ TEST(LoadGeneratorTest, UsersThinkBeforeTheyAskAgain) {
 }
 
 TEST(LoadGeneratorTest, EachStreamHasItsOwnObjective) {
-  LoadReport report({.models = {"m"}, .streams = {"urgent", "patient"}});
+  LoadReport report({.models = {"m"}, .streams = {"urgent", "relaxed"}});
   EchoClient client(good);
   const ArrivalOptions instants{.kind = ArrivalKind::kReplay, .instants = every_millisecond(10)};
   LoadPlan plan = plan_of({.groups = {{.name = "m"}},
                            .streams = {{.name = "urgent", .arrivals = instants, .slo = Duration::nanoseconds(1)},
-                                       {.name = "patient", .arrivals = instants}}},
+                                       {.name = "relaxed", .arrivals = instants}}},
                           Duration::seconds(60));
   plan.requests[{0, Duration::nanoseconds(1)}] = {PreparedRequest(7)};
   run(std::move(plan), client, report);

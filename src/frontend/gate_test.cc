@@ -1,4 +1,4 @@
-// Who is let in: the real server on loopback ports, with keys and with TLS.
+// Authentication: the real server on loopback ports, with keys and with TLS.
 #include "frontend/gate.h"
 
 #include <fmt/format.h>
@@ -200,7 +200,7 @@ TEST_F(KeysTest, TurnAwayBeforeTheBodyIsSent) {
 TEST_F(KeysTest, AreNeverInTheLog) {
   http(http::verb::post, "/v2/models/doubling/infer", "guessed-secret", kDoubling);
   http(http::verb::post, "/v2/repository/models/a%0Ab/load", "client");
-  EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("127.0.0.1"), HasSubstr("the key is not known"))));
+  EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("127.0.0.1"), HasSubstr("unknown key"))));
   EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("'the client'"), HasSubstr("no scope 'admin'"))));
   for (const std::string& line : log_.lines()) EXPECT_THAT(line, AllOf(Not(HasSubstr("secret")), Not(HasSubstr("\n"))));
 }

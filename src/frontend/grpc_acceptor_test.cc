@@ -113,7 +113,7 @@ class GrpcAcceptorTest : public ::testing::Test {
   GrpcAcceptor acceptor_;
 };
 
-// Whoever has no call gives way.
+// Connections without a call are evicted.
 class GrpcAcceptorIdleTest : public GrpcAcceptorTest {
  protected:
   GrpcAcceptorIdleTest() : GrpcAcceptorTest(Duration()) {}
@@ -200,7 +200,8 @@ TEST_F(GrpcAcceptorIdleTest, WhoHasAStreamThatWaitsDoesNot) {
   EXPECT_TRUE(is_closed(second));
 }
 
-// Streams that wait give way, too, as do those that are sent nothing, whatever they send.
+// Idle streams are evicted, too, as are those to which nothing is sent, whatever they
+// send.
 class GrpcAcceptorTimeoutTest : public GrpcAcceptorTest {
  protected:
   GrpcAcceptorTimeoutTest() : GrpcAcceptorTest(Duration(), Duration(), Duration()) {}

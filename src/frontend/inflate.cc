@@ -45,7 +45,8 @@ Result<std::string> inflate_bytes(std::string_view compressed, uint64_t bytes_ma
   Inflater inflater(compressed);
   std::string inflated;
   while (true) {
-    // One byte beyond the limit tells a body that fills it from one that exceeds it.
+    // One byte beyond the limit distinguishes a body that fills it from one that
+    // exceeds it.
     const size_t room = std::min<uint64_t>(std::max(kFirstBytes, inflated.size() * 2), bytes_max + 1);
     inflated.resize(room);
     const int code = inflater.run(inflated.data() + inflater.produced(), room - inflater.produced());

@@ -26,12 +26,12 @@ class RepositoryWatch {
   static constexpr size_t kChangesMax = 64;
   Changes look(const std::vector<ModelFolder>& folders);
   // Reports this model's change once more, since it had no effect.
-  void tell_again(const std::string& name);
+  void report_again(const std::string& name);
 
  private:
   struct Known {
-    std::string told;  // signature_of() as last told; empty: never
-    std::string seen;  // at the last look; empty: it was not there
+    std::string reported;  // signature_of() as last reported; empty: never
+    std::string seen;      // at the last look; empty: it was not there
   };
   std::map<std::string, Known> known_;
 };

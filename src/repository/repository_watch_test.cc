@@ -77,7 +77,7 @@ TEST_F(RepositoryWatchTest, AModelThatComesAndGoesAtOnceIsNothing) {
 }
 
 TEST_F(RepositoryWatchTest, TellsAgainWhatCameToNothing) {
-  watch_->tell_again("old");
+  watch_->report_again("old");
   expect({"old"}, {});
   expect({}, {});
 }

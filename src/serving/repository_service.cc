@@ -196,7 +196,7 @@ void RepositoryService::watch() {
     {
       std::unique_lock lock(mutex_);
       if (stopped_.wait_for(lock, interval, [this] { return !running_; })) return;
-      for (const std::string& name : std::exchange(failed_, {})) watch_->tell_again(name);
+      for (const std::string& name : std::exchange(failed_, {})) watch_->report_again(name);
     }
     // A repository that cannot be read now has lost no models.
     if (const auto folders = scan_repository(options_.folder, options_.defaults); folders.ok()) {
