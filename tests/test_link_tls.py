@@ -97,7 +97,7 @@ def test_plain_and_tls_do_not_mix(cluster, small_models, tmp_path):
     plain_worker = Part(tmp_path / "worker.log", "worker", small_models, controller=cluster.address, threads=1,
                         page_size="256KiB", page_cache="16MiB", cache=cluster.folder / "cache")
     try:
-        plain_worker.await_line("does it want TLS")
+        plain_worker.await_line("does it use TLS")
     finally:
         plain_worker.kill()
 

@@ -154,14 +154,14 @@ def greeting(role, version=VERSION):
     ("speech", "complaint"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "not Foliot's protocol"),
-        (greeting(0), "it is a controller, and no client"),
-        (greeting(1), "it is a worker, and no client"),
+        (greeting(0), "it is a controller, not a client"),
+        (greeting(1), "it is a worker, not a client"),
         (greeting(2, version=999), "it speaks version 999"),
         (greeting(2) + struct.pack("<IB", 2**31, 18), "a frame of 2147483648 bytes"),
         (greeting(2) + struct.pack("<IB", 1, 200), "a frame of unknown type 200"),
         (greeting(2) + struct.pack("<IBB", 2, 16, 1), "malformed ATTACH"),
         (greeting(2) + struct.pack("<IBQQI", 21, 18, 1, 1, 0), "INPUTS that nobody asked for"),
-        (greeting(2) + struct.pack("<IBQQQ", 25, 17, 1, 1, 1), "a FETCH has no place here"),
+        (greeting(2) + struct.pack("<IBQQQ", 25, 17, 1, 1, 1), "unexpected FETCH message"),
     ],
 )
 def test_strangers_at_a_worker_are_sent_away(cluster, dense_oracle, speech, complaint):

@@ -118,7 +118,7 @@ class FrontendLinkTest : public ::testing::Test {
     controller_->tell_time();
   }
 
-  // What the controller is told of a request of the front end's.
+  // A request of the front end as the controller receives it.
   Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
     frontend_.ids[payload] = id;
     link_.submit({.id = RequestId(id),
@@ -400,11 +400,11 @@ TEST_F(FrontendLinkTest, OutputsOfTooManyActionsEndTheSession) {
 TEST_F(FrontendLinkTest, AFrameOutOfPlaceEndsTheSession) {
   const Request request = ask(100, 1);
   EXPECT_THAT(controller_->say(Admission{6}).message(), HasSubstr("an ADMISSION after another"));
-  EXPECT_THAT(controller_->say(Fetch{}).message(), HasSubstr("FETCH has no place here"));
-  EXPECT_THAT(workers_[0]->say(Completion{}).message(), HasSubstr("COMPLETION has no place here"));
+  EXPECT_THAT(controller_->say(Fetch{}).message(), HasSubstr("unexpected FETCH message"));
+  EXPECT_THAT(workers_[0]->say(Completion{}).message(), HasSubstr("unexpected COMPLETION message"));
   EXPECT_THAT(workers_[0]->say(Outputs{ActionId(7), request.id, request.payload, {{}, {}}}).message(),
-              HasSubstr("not the model's"));
-  EXPECT_THAT(workers_[0]->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("answers no PING"));
+              HasSubstr("do not fit the model"));
+  EXPECT_THAT(workers_[0]->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("without a PING"));
   EXPECT_TRUE(frontend_.completions.empty());
 
   Catalog catalog;

@@ -182,7 +182,7 @@ using Peer = TestPeer;
 class ControllerServiceTest : public ::testing::Test {
  protected:
   ControllerServiceTest() {
-    EXPECT_TRUE(worker_.say(Registration{"w", "host:1", {10}, models_, {{}}}).ok());
+    EXPECT_TRUE(worker_.say(Registration{"w", "peer:1", {10}, models_, {{}}}).ok());
     EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   }
   Request request(uint64_t id) {
@@ -213,7 +213,7 @@ TEST_F(ControllerServiceTest, AnOutcomeMustBeOfAnActionOfItsOwn) {
   EXPECT_THAT(worker_.say(other).message(), HasSubstr("action 77 was not given to device 0"));
   other = outcome;
   other.device = DeviceId(5);
-  EXPECT_THAT(worker_.say(other).message(), HasSubstr("device 5 is not its own"));
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("device 5 belongs to another worker"));
   other = outcome;
   other.type = ActionType::kInfer;
   EXPECT_THAT(worker_.say(other).message(), HasSubstr("was not given"));
@@ -269,8 +269,8 @@ TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
 }
 
 TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheSession) {
-  EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("a OUTCOME has no place here"));
-  EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("a REQUEST has no place here"));
+  EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("unexpected OUTCOME message"));
+  EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("unexpected REQUEST message"));
   EXPECT_THAT(worker_.say(Registration{"w", "", {10}, {}, {{}}}).message(), HasSubstr("registers once"));
   Peer empty(service_, Role::kWorker);
   EXPECT_THAT(empty.say(Registration{"w", "", {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
@@ -293,7 +293,7 @@ TEST_F(ControllerServiceTest, WhatALostWorkerHadIsGivenToAnother) {
 TEST_F(ControllerServiceTest, AWorkerComesBackWithWhatItHolds) {
   worker_.close();
   ASSERT_TRUE(client_.say(request(1)).ok());
-  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is nobody";
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is no worker";
   Peer again(service_, Role::kWorker);
   ASSERT_TRUE(again.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
   EXPECT_THAT(again.last<Welcome>().devices, ElementsAre(DeviceId(0)));
@@ -322,8 +322,8 @@ TEST_F(ControllerServiceTest, AFencedWorkerIsNotListenedToAnyMore) {
   ASSERT_TRUE(client.say(request(1)).ok());
   for (int64_t ms = 1; ms < 700; ms += 50) service.on_turn_end(at_ms(ms));
   EXPECT_EQ(service.controller().cluster().device(DeviceId(0)).state(), DeviceState::kLost);
-  EXPECT_THAT(mute.check().message(), HasSubstr("it is given up: silent"));
-  EXPECT_THAT(mute.say(Ping{at_ms(700)}).message(), HasSubstr("given up"));
+  EXPECT_THAT(mute.check().message(), HasSubstr("fenced: silent"));
+  EXPECT_THAT(mute.say(Ping{at_ms(700)}).message(), HasSubstr("fenced"));
 }
 
 TEST_F(ControllerServiceTest, AWorkerThatLeavesEndsWhatItHas) {
@@ -411,9 +411,9 @@ TEST(LinksTest, AnEmulatedWorkerTakesAllOrNothing) {
 
 TEST_F(ControllerServiceTest, OffersAndWithdrawalsComeAfterTheRegistration) {
   Peer other(service_, Role::kWorker);
-  EXPECT_THAT(other.say(Offer{models_[0]}).message(), HasSubstr("a OFFER has no place here"));
+  EXPECT_THAT(other.say(Offer{models_[0]}).message(), HasSubstr("unexpected OFFER message"));
   Peer another(service_, Role::kWorker);
-  EXPECT_THAT(another.say(Withdrawal{ModelId(0)}).message(), HasSubstr("a WITHDRAWAL has no place here"));
+  EXPECT_THAT(another.say(Withdrawal{ModelId(0)}).message(), HasSubstr("unexpected WITHDRAWAL message"));
   EXPECT_THAT(worker_.say(Withdrawal{ModelId(7)}).message(), HasSubstr("it withdraws model 7"));
   EXPECT_THAT(worker_.say(Offer{models_[0]}).message(), HasSubstr("two models as 0"));
 }
@@ -474,7 +474,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   replace_model(2);
   Request late = request(2);
   late.deadline = at_ms(9000);
-  ASSERT_TRUE(client_.say(late).ok()) << "it has not heard yet";
+  ASSERT_TRUE(client_.say(late).ok()) << "it is not notified yet";
   end(load, 3);
   const std::vector<Action> infers = actions(3);
   ASSERT_THAT(infers, ::testing::Not(IsEmpty()));
@@ -561,10 +561,10 @@ TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndWhoAnswers) {
   const auto workers = [&](Peer& client) { return client.last<Workers>().workers; };
   Peer next(service_, Role::kWorker);
   ASSERT_TRUE(
-      next.say(Registration{"x", "host:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}}).ok());
+      next.say(Registration{"x", "peer:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}}).ok());
   const auto told = workers(client_);
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0].data_address, "host:1");
+  EXPECT_EQ(told[0].data_address, "peer:1");
   EXPECT_EQ(told[1].name, "x");
   EXPECT_THAT(told[1].devices, ElementsAre(DeviceId(1), DeviceId(2)));
   worker_.close();
@@ -575,7 +575,7 @@ TEST_F(ControllerServiceTest, TellsTheTime) {
   ASSERT_TRUE(client_.say(Ping{at_ms(-5)}).ok());
   const Pong pong = client_.last<Pong>();
   EXPECT_EQ(pong.ping_sent, at_ms(-5));
-  EXPECT_EQ(pong.host_time, at_ms(1));
+  EXPECT_EQ(pong.server_time, at_ms(1));
 }
 
 }  // namespace

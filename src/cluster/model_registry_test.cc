@@ -78,7 +78,7 @@ class ModelRegistryTest : public ::testing::Test {
     for (const std::string& one : found) text += (text.empty() ? "" : ", ") + one;
     return text;
   }
-  // What a worker was told since this was last asked: the names of its models.
+  // What was sent to a worker since the last call: the names of its models.
   std::map<uint32_t, ModelId> named(WorkerId worker) {
     std::map<uint32_t, ModelId> found;
     for (const auto& [to, naming] : namings_) {
@@ -119,7 +119,7 @@ class ModelRegistryTest : public ::testing::Test {
   ModelRegistry::Releases releases_;
 };
 
-// ---- Who comes ----
+// ---- Workers that come ----
 
 TEST_F(ModelRegistryTest, TheFirstSaysWhatIsServed) {
   EXPECT_THAT(join(kOne, {model(5, "x", "2"), model(3, "y"), model(4, "x", "1")}),
@@ -158,7 +158,7 @@ TEST_F(ModelRegistryTest, AfterAllWereLostTheFirstSaysItAnew) {
   EXPECT_EQ(served(), "x 1, y 1, z 1");
   EXPECT_THAT(join(kTwo, {model(0, "x"), model(1, "y", "2")}), ElementsAre(ModelId(0), ModelId(3)));
   EXPECT_EQ(served(), "x 1, y 2");
-  EXPECT_THAT(removed_, UnorderedElementsAre(ModelId(1), ModelId(2))) << "nobody has them";
+  EXPECT_THAT(removed_, UnorderedElementsAre(ModelId(1), ModelId(2))) << "no worker has them";
   end_removals();
   EXPECT_THAT(released(kTwo), IsEmpty());
 }
@@ -329,7 +329,7 @@ TEST_F(ModelRegistryTest, AReleaseMayCrossAWithdrawal) {
   end_removals();
   EXPECT_THAT(released(kOne), ElementsAre(0));
   withdraw(kOne, 0);
-  EXPECT_THAT(released(kOne), IsEmpty()) << "it was told";
+  EXPECT_THAT(released(kOne), IsEmpty()) << "it was notified";
   EXPECT_FALSE(registry_.withdraw(kOne, ModelId(0)).ok());
   offer(kOne, model(2, "x", "3"));
   pass(ModelRegistry::kHearingTime);
@@ -423,7 +423,7 @@ TEST_F(ModelRegistryTest, CandidatesWaitForIdsToRest) {
   EXPECT_EQ(named(kThree).size(), size_t{ModelRegistry::kModelsMax});
 }
 
-// ---- Who goes ----
+// ---- Workers that go ----
 
 TEST_F(ModelRegistryTest, WhoIsLostHoldsNothingUp) {
   join(kOne, {model(0, "x")});
@@ -499,7 +499,7 @@ TEST_F(ModelRegistryTest, WhoComesMayBringACandidate) {
 
 // ---- Whatever happens ----
 
-// What a worker believes, from what it is told alone.
+// A worker's view, from the messages that it receives alone.
 struct Believer {
   std::map<uint32_t, ModelInfo> models;
   std::map<uint32_t, ModelId> names;

@@ -20,7 +20,7 @@ namespace foliot {
 
 using TurnWatch = std::function<void(Duration decision)>;
 
-// Threading: any thread; what is said so otherwise belongs to the owner.
+// Threading: any thread; calls marked so belong to the owner.
 class ControllerLoop : public LabelledRequestSink, public OutcomeSink, public ModelSink {
  public:
   // Owner. `requests_max`: how many requests the front end has in flight at most;

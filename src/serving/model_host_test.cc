@@ -50,7 +50,7 @@ class IdleDevice : public Device {
   void break_plan(uint32_t plan) { broken_ = plan; }
   // Runs that have begun do not end before they may.
   void hold_runs(bool hold) { hold_ = hold; }
-  // How often this plan was run, whoever's it was.
+  // How often this plan was run, of any model.
   int runs(uint32_t plan) const { return runs_[plan]; }
 
  private:

@@ -11,8 +11,8 @@
 namespace foliot {
 namespace {
 
-// A tenth of what whoever serves gets, where both want all of it; how soon those who serve
-// get theirs is a matter of courtesy, and not of this.
+// A tenth of a serving thread's share, where both want all of it; how soon serving
+// threads get theirs is the business of PeriodicYield.
 constexpr int kNice = 10;
 // How often those that leave are looked after.
 constexpr std::chrono::milliseconds kSweepInterval(10);
@@ -77,7 +77,7 @@ void RepositoryService::enqueue(Job job) {
         Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
   }
   if (!refusal.ok()) {
-    lock.unlock();  // whoever asked may ask again at once
+    lock.unlock();  // the client may ask again at once
     return job.done(refusal);
   }
   jobs_.push_back(std::move(job));

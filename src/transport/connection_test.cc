@@ -9,7 +9,7 @@
 namespace foliot {
 namespace {
 
-// One side: remembers what it hears.
+// One side: remembers what it receives.
 class Side : public ConnectionHandler, public ConnectionDriver {
  public:
   explicit Side(Role role, ConnectionOptions options = {}) : role_(role) {
@@ -25,7 +25,7 @@ class Side : public ConnectionHandler, public ConnectionDriver {
   void on_no_greeting(const std::string&, const Status& reason) override { closed = reason; }
   void on_unsent(Connection&) override { ++unsent_calls; }
 
-  // Everything that this side has said, in pieces of `piece` bytes, to the other.
+  // Carries all that this side has sent, in pieces of `piece` bytes, to the other.
   Status tell(Side& other, size_t piece = SIZE_MAX) {
     while (connection->unsent_bytes() > 0) {
       const std::span<const std::byte> unsent = connection->unsent();
