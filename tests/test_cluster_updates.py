@@ -1,5 +1,5 @@
 """Models of a cluster change while they are asked for: a change takes effect when all
-workers have made it, and nobody is refused."""
+workers have made it, and no request is refused."""
 
 import contextlib
 import shutil
@@ -31,7 +31,7 @@ class Repositories:
     def put(self, model, version, *workers):
         """A model whose answers are its version."""
         for worker in workers or WORKERS:
-            # Nobody may see half of it.
+            # No reader may see half of it.
             draft = self.folder / "draft" / worker / str(version)
             onnx_models.constant(draft / "model.onnx", version)
             (self.of(worker) / model).mkdir(parents=True, exist_ok=True)

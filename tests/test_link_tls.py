@@ -1,5 +1,5 @@
-"""TLS on the links: parts with certificates of one authority find each other, and
-nobody else is let in, on the controller's port and on a worker's."""
+"""TLS on the links: parts with certificates of one authority connect, and no
+others, on the controller's port and on a worker's."""
 
 import contextlib
 import re

@@ -2,8 +2,8 @@
 """Checks the language of comments, messages and documents.
 
 tools/words.txt lists words that are not used, each with a better one. They are
-looked for in comments and strings of src/, in comments and strings of python/
-and of the tests, and in README.md and docs/. Sentences of the documents that are
+looked for in comments and strings of src/, in comments and docstrings of python/
+and tests/, and in README.md and docs/. Sentences of the documents that are
 read first have at most 35 words. Code in backticks and fenced code is not text.
 
 Prints one line per finding and exits with 1 if there is any.
@@ -28,7 +28,7 @@ CPP_TEXT = re.compile(
     r"|'(?:\\.|[^'\\\n])+'",
     re.DOTALL,
 )
-PYTHON_TEXT = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1)}
+STATEMENT_BEGINS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)  # a string here is a docstring
 CODE_SPAN = re.compile(r"`[^`\n]*`")
 FENCE = re.compile(r"^\s*(```|~~~)")
 
@@ -59,11 +59,15 @@ def cpp_texts(source):
 
 
 def python_texts(source):
-    """(line number, text) of every line of comments and strings of Python source."""
+    """(line number, text) of every line of comments and docstrings of Python source."""
+    previous = tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in PYTHON_TEXT:
+        is_docstring = token.type == tokenize.STRING and previous in STATEMENT_BEGINS
+        if token.type == tokenize.COMMENT or is_docstring:
             for offset, line in enumerate(token.string.split("\n")):
                 yield token.start[0] + offset, line
+        if token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING):
+            previous = token.type
 
 
 def markdown_texts(source):

@@ -137,7 +137,7 @@ TEST_F(ModelRegistryTest, OthersBringWhatIsServedInTheirOrderAndMore) {
   EXPECT_THAT(registry_.check({model(0, "x"), model(1, "y", "2")}).message(),
               HasSubstr("'y' is not what is served, version 1"));
   EXPECT_THAT(registry_.check({model(0, "x"), model(1, "y"), model(2, "x")}).message(),
-              HasSubstr("'x' is brought twice"));
+              HasSubstr("'x' is listed twice"));
   EXPECT_THAT(registry_.check({}).message(), HasSubstr("1 to 16384 models"));
   EXPECT_TRUE(registry_.check({model(0, "x", "2"), model(1, "y"), model(2, "x")}).ok());
 }
