@@ -13,7 +13,7 @@ Duration ms(int64_t n) { return Duration::milliseconds(n); }
 constexpr DeviceId kFirst(0);
 const Duration kSeed = ms(5);
 
-// Devices that are heard of every 50 ms, but for those that are mute.
+// Devices that send something every 50 ms, but for those that are mute.
 class FailureDetectorTest : public ::testing::Test {
  protected:
   FailureDetectorTest() { make(4); }
@@ -165,7 +165,7 @@ TEST_F(FailureDetectorTest, NoMoreThanHalfAreFencedForBeingSlow) {
   make(1);
   for (int i = 0; i < 50; ++i) exec(kFirst, 40, 10 * i);
   run_until(5000);
-  EXPECT_EQ(state(), DeviceState::kUp) << "there is nobody else";
+  EXPECT_EQ(state(), DeviceState::kUp) << "there is no other device";
 }
 
 TEST_F(FailureDetectorTest, ProbationIsShortForWhoIsStillSlow) {

@@ -14,7 +14,7 @@ namespace foliot {
 
 class ExecutorDriver : public Waker {
  public:
-  // The checker is told of each piece of work that is over.
+  // The checker is called for each piece of work that is over.
   ExecutorDriver(VirtualLoop& loop, SimulatedDevice& device, Checker& checker, ExecutorKind kind)
       : loop_(loop), device_(device), checker_(checker), kind_(kind) {}
   // Before the first wake().

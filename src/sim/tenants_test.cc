@@ -1,5 +1,5 @@
-// Under overload nobody takes what is others', and nothing is left unused: whichever
-// policy decides, whichever models the tenants ask for.
+// Under overload each tenant keeps its share, and nothing is left unused: under every
+// policy, for any models of the tenants.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -25,7 +25,7 @@ namespace foliot::clockwork {
 
 class LoadPlanner {
  public:
-  // `residents` is told of outcomes before this.
+  // `residents` has processed an outcome before this.
   LoadPlanner(const Cluster& cluster, Residents& residents, Duration lookahead)
       : cluster_(cluster), residents_(residents), lookahead_(lookahead) {}
 

@@ -21,7 +21,7 @@ class Residents {
  public:
   explicit Residents(const Cluster& cluster) : cluster_(cluster) {}
 
-  // To be told of every outcome before anything is asked.
+  // To be called with every outcome before any query.
   void on_outcome(const Action& action);
   // Likewise of every device that has changed. Returns the models that it holds now
   // and those that it held, ascending.

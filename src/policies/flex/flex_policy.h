@@ -1,4 +1,5 @@
-// Flex of SHEPHERD (Zhang et al., NSDI 2023, section 5): of the batches that all
+// FlexPolicy: Flex of SHEPHERD (Zhang et al., NSDI 2023, section 5): of the batches
+// that all
 // models could run now, each the largest that still meets the deadline of the
 // request that is due first, the largest goes first.
 //

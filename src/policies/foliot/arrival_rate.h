@@ -5,7 +5,7 @@
 // Requests may also stop: after a silence that is long for the rate that was, the
 // model is more likely to be idle, and less is expected of it. The shorter counters
 // stand still while it is idle, so that it has the rate that it had once it is asked
-// again. So models in use are told from idle ones within a few of their mean gaps.
+// again. So models in use are distinguished from idle ones within a few of their mean gaps.
 #ifndef FOLIOT_POLICIES_FOLIOT_ARRIVAL_RATE_H_
 #define FOLIOT_POLICIES_FOLIOT_ARRIVAL_RATE_H_
 

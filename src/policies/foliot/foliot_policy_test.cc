@@ -437,7 +437,7 @@ TEST(FoliotPolicyTest, LoadsASecondCopyWhenTheHolderIsBusy) {
 
 // ---- Turns ----
 
-// Whoever has a batch for many devices sends some at once, and the rest in turns that
+// With batches for many devices, some are sent at once and the rest in turns that
 // follow at once, so that no turn takes long.
 TEST(FoliotPolicyTest, LeavesToTheNextTurnWhatWouldMakeThisOneLong) {
   constexpr uint32_t kDevices = 16;
