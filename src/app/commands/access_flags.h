@@ -1,4 +1,4 @@
-// Flags that say who may call: TLS, keys, and addresses of their own for some ports.
+// Access flags: TLS, keys, and addresses of their own for some ports.
 #ifndef FOLIOT_APP_COMMANDS_ACCESS_FLAGS_H_
 #define FOLIOT_APP_COMMANDS_ACCESS_FLAGS_H_
 
@@ -41,21 +41,21 @@ struct Access {
 };
 // Errors: kInvalidArgument naming the file, or the flag that is missing beside another.
 Result<Access> read_access(const AccessFlags& flags);
-// Who is turned away is written to `log`, which outlives the front end. Errors: as
+// Refused calls are written to `log`, which outlives the front end. Errors: as
 // read_access().
 Status open_access(const AccessFlags& flags, Logger& log, FrontendOptions& frontend);
 
-// What takes new keys and certificates. Any thread.
+// The receiver of new keys and certificates. Any thread.
 struct AccessUser {
   std::function<void(std::shared_ptr<const KeyRing>)> use_keys;
   std::function<Status(const TlsIdentity&)> use_tls;
 };
-// Reads the files again where they change; what cannot be used is logged, and what was
-// there before stays. All references outlive the watch.
+// Reads the files again when they change; an invalid file is logged, and the previous
+// content stays in force. All references outlive the watch.
 std::vector<WatchedFiles> reloads(const AccessFlags& flags, const AccessUser& user, Logger& log);
 std::vector<WatchedFiles> reloads(const AccessFlags& flags, Frontend& frontend, Logger& log);
 std::vector<WatchedFiles> link_tls_reloads(const TlsFiles& files, LinkLoop& loop, Logger& log);
-// How often it is looked at whether they have changed.
+// How often changes are looked for.
 inline constexpr Duration kReloadInterval = Duration::seconds(5);
 
 }  // namespace foliot

@@ -25,7 +25,7 @@
 namespace foliot {
 namespace {
 
-// Memory for so many of the largest frames that have come in part.
+// Memory for so many of the largest frames that are partly received.
 constexpr uint64_t kFramesAtOnce = 16;
 
 struct FrontendFlags {
@@ -38,7 +38,7 @@ struct FrontendFlags {
   Duration drain_timeout = Duration::seconds(30);
 };
 
-// Which models there are is the workers' business.
+// Only the workers determine the models.
 class NoRepository : public ModelRepository {
  public:
   void load(const std::string& /*name*/, std::function<void(Status)> done) override { done(refusal()); }
@@ -46,12 +46,12 @@ class NoRepository : public ModelRepository {
 
  private:
   static Status refusal() {
-    return Status::unimplemented("a front end has no repository: models are those that the workers bring");
+    return Status::unimplemented("a front end has no repository: its models are those of the workers");
   }
 };
 
-void wait_until_answered(const Frontend& frontend, Duration patience) {
-  const TimePoint give_up = monotonic_now() + patience;
+void wait_until_answered(const Frontend& frontend, Duration limit) {
+  const TimePoint give_up = monotonic_now() + limit;
   while (frontend.in_flight() > 0 && monotonic_now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -100,15 +100,15 @@ Status run(const FrontendFlags& flags) {
 }  // namespace
 
 void add_frontend_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("frontend", "Speak HTTP and gRPC for a controller and its workers");
+  CLI::App* command = app.add_subcommand("frontend", "Run a front end: HTTP and gRPC for a controller and its workers");
   command->footer(
-      "Takes requests in, keeps their inputs until a worker fetches them, and answers. The controller hears only\n"
-      "what is asked for and by when. There may be many front ends, in front of them any balancer that asks\n"
+      "Receives requests, keeps their inputs until a worker fetches them, and answers. The controller gets only\n"
+      "their model and deadline. There may be many front ends, in front of them any balancer that asks\n"
       "/v2/health/ready: a front end that has lost its controller is not ready, refuses at once with 503, and\n"
       "finds it again by itself.\n\n"
-      "  foliot controller --listen 0.0.0.0:8100                                            # host a\n"
-      "  foliot worker models --controller a:8100 --data-listen 0.0.0.0:8200                # hosts b, c, ...\n"
-      "  foliot frontend --controller a:8100 --address 0.0.0.0                              # hosts d, e, ...\n\n"
+      "  foliot controller --listen 0.0.0.0:8100                                            # machine a\n"
+      "  foliot worker models --controller a:8100 --data-listen 0.0.0.0:8200                # machines b, c, ...\n"
+      "  foliot frontend --controller a:8100 --address 0.0.0.0                              # machines d, e, ...\n\n"
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
   command->add_option("--controller", flags->controller, "HOST:PORT of the controller")->capture_default_str();

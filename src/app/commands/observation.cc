@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "app/commands/help_formatter.h"
 #include "app/commands/part_flags.h"
 #include "platform/clock.h"
 #include "trace/background_writer.h"
@@ -29,6 +30,7 @@ Status check(const ObservationFlags& flags) {
 }  // namespace
 
 void add_observation_flags(CLI::App& app, ObservationFlags& flags, const std::string& address_of) {
+  const FlagGroup group(app, "Metrics");
   app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics; 0 for any free port")
       ->default_str("none: no metrics");
   app.add_option("--metrics-address", flags.metrics_address, "address of the metrics")
