@@ -41,7 +41,7 @@ ROOMS = {
     "emulation": ["sim", "workload", "worker", "program", "device", "core", "transport"],
     "experiments": ["policies", "sim", "workload", "platform", "controller", "core"],
     "cluster": ["controller", "worker", "frontend", "transport", "logging", "platform", "core"],
-    "serving": ["cluster", "controller", "policies", "worker", "program", "device", "device/cpu", "frontend", "metrics",
+    "serving": ["cluster", "controller", "policies", "worker", "program", "device", "device/cpu", "frontend", "metrics", "access", "transport",
                 "trace", "repository", "process", "logging", "platform", "core"],
     "app": ["*"],
 }
@@ -55,6 +55,7 @@ TESTS = {
     "policies/*": ["sim", "workload", "worker", "program", "device"],
     "program": ["device/cpu"],
     "repository": ["device/cpu"],
+    "serving": ["emulation", "workload"],
     "sim": ["policies", "policies/*", "workload", "device/cpu"],
     "worker": ["device/cpu", "platform"],
 }

@@ -1,5 +1,5 @@
 // EventLoop<Event>: the real loop. Runs one single-threaded state machine on a
-// thread of its own, fed by a bounded inbox and one timer. sim/ has its virtual
+// thread of its own, fed by an EventInbox and one timer. sim/ has its virtual
 // counterpart.
 //
 // The loop works in turns: it passes every waiting event to the handler, then ends the
@@ -7,11 +7,8 @@
 // handler gathers what it sends during the turn and sends it at its end. The first turn
 // comes right after start(), without waiting.
 //
-// Events of one poster stay in order. Posting allocates nothing (unless moving
-// an Event does) and makes a system call only when the loop is asleep.
-//
-// Threading: post() from any thread, the handler's included, and also before
-// start(); start(), stop() and the destructor belong to the owner.
+// Threading: start(), stop() and the destructor belong to the owner; the handler may
+// post to its own loop's inbox.
 #ifndef FOLIOT_PLATFORM_EVENT_LOOP_H_
 #define FOLIOT_PLATFORM_EVENT_LOOP_H_
 
@@ -22,8 +19,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "platform/clock.h"
-#include "platform/mpsc_ring.h"
-#include "platform/parker.h"
+#include "platform/event_inbox.h"
 #include "platform/thread.h"
 
 namespace foliot {
@@ -43,7 +39,6 @@ class EventHandler {
 
 struct EventLoopOptions {
   ThreadOptions thread{};
-  size_t inbox_capacity = 4096;  // events; rounded up to a power of two
   // A turn ends after so many events though there may be more, so that a flood
   // of them cannot hold up the timer.
   size_t events_per_turn_max = 256;
@@ -54,9 +49,9 @@ struct EventLoopOptions {
 template <typename Event>
 class EventLoop {
  public:
-  // `handler` outlives the loop.
-  EventLoop(EventLoopOptions options, EventHandler<Event>& handler)
-      : options_(std::move(options)), handler_(handler), inbox_(options_.inbox_capacity) {
+  // Both outlive the loop.
+  EventLoop(EventLoopOptions options, EventInbox<Event>& inbox, EventHandler<Event>& handler)
+      : options_(std::move(options)), inbox_(inbox), handler_(handler) {
     FOLIOT_CHECK(options_.events_per_turn_max > 0);
   }
   ~EventLoop() { stop(); }
@@ -69,31 +64,20 @@ class EventLoop {
     return Status();
   }
 
-  // False if the inbox is full or the loop is being stopped, and the event is
-  // then not moved from; after true it will be handled.
-  bool post(Event&& event) { return inbox_.push(std::move(event)) && wake(); }
-  bool post(const Event& event) { return inbox_.push(event) && wake(); }
-
   // Takes no more events, handles those posted, ends the last turn, joins. Events
   // of a loop that was never started are dropped. Calling it again does nothing.
   void stop() {
     inbox_.close();
-    parker_.unpark();
     thread_.join();
   }
 
  private:
-  bool wake() {
-    parker_.unpark();
-    return true;
-  }
-
   void run() {
     while (true) {
       const size_t handled = handle_events();
       const TimePoint wake_at = handler_.on_turn_end(monotonic_now());
       if (inbox_.closed_and_empty()) return;
-      if (handled < options_.events_per_turn_max) parker_.park_until(wake_at, options_.spin);
+      if (handled < options_.events_per_turn_max) inbox_.wait_until(wake_at, options_.spin);
     }
   }
 
@@ -107,9 +91,8 @@ class EventLoop {
   }
 
   const EventLoopOptions options_;
+  EventInbox<Event>& inbox_;
   EventHandler<Event>& handler_;
-  MpscRing<Event> inbox_;
-  Parker parker_;
   Thread thread_;
 };
 

@@ -46,16 +46,15 @@ class Recorder : public EventHandler<Event> {
   size_t events_this_turn_ = 0;
 };
 
-EventLoopOptions options(size_t inbox_capacity = 64) {
-  return {.thread = {.name = "test-loop"}, .inbox_capacity = inbox_capacity};
-}
+EventLoopOptions options() { return {.thread = {.name = "test-loop"}}; }
 
 TEST(EventLoopTest, HandlesAllAtHandThenEndsTheTurn) {
   Recorder recorder;
   EventLoopOptions small = options();
   small.events_per_turn_max = 4;
-  EventLoop<Event> loop(small, recorder);
-  for (uint32_t i = 0; i < 10; ++i) ASSERT_TRUE(loop.post(Numbered{0, i}));
+  EventInbox<Event> inbox(64);
+  EventLoop<Event> loop(small, inbox, recorder);
+  for (uint32_t i = 0; i < 10; ++i) ASSERT_TRUE(inbox.post(Numbered{0, i}));
   ASSERT_TRUE(loop.start().ok());
   loop.stop();
   ASSERT_EQ(recorder.seen_.size(), 10u);
@@ -67,20 +66,22 @@ TEST(EventLoopTest, HandlesAllAtHandThenEndsTheTurn) {
 
 TEST(EventLoopTest, FullInboxRefuses) {
   Recorder recorder;
-  EventLoop<Event> loop(options(2), recorder);
-  EXPECT_TRUE(loop.post(Numbered{0, 0}));
-  EXPECT_TRUE(loop.post(Large{}));
-  EXPECT_FALSE(loop.post(Numbered{0, 1}));
+  EventInbox<Event> inbox(2);
+  EventLoop<Event> loop(options(), inbox, recorder);
+  EXPECT_TRUE(inbox.post(Numbered{0, 0}));
+  EXPECT_TRUE(inbox.post(Large{}));
+  EXPECT_FALSE(inbox.post(Numbered{0, 1}));
   ASSERT_TRUE(loop.start().ok());
   loop.stop();
   EXPECT_EQ(recorder.seen_.size(), 1u);
-  EXPECT_FALSE(loop.post(Numbered{0, 2}));
+  EXPECT_FALSE(inbox.post(Numbered{0, 2}));
 }
 
 TEST(EventLoopTest, FirstTurnComesByItself) {
   Recorder recorder;
   {
-    EventLoop<Event> loop(options(), recorder);
+    EventInbox<Event> inbox(64);
+    EventLoop<Event> loop(options(), inbox, recorder);
     ASSERT_TRUE(loop.start().ok());
   }
   ASSERT_FALSE(recorder.turns_.empty());
@@ -91,7 +92,8 @@ TEST(EventLoopTest, StartReportsWhyItFails) {
   Recorder recorder;
   EventLoopOptions impossible = options();
   impossible.thread.cpu = 1'000'000;
-  EventLoop<Event> loop(impossible, recorder);
+  EventInbox<Event> inbox(64);
+  EventLoop<Event> loop(impossible, inbox, recorder);
   EXPECT_EQ(loop.start().code(), StatusCode::kInvalidArgument);
   loop.stop();
   EXPECT_TRUE(recorder.turns_.empty());
@@ -102,7 +104,8 @@ TEST(EventLoopTest, StartReportsWhyItFails) {
 TEST(EventLoopTest, ManyPostersLoseNothing) {
   constexpr uint32_t kPosters = 4;
   Recorder recorder;
-  EventLoop<Event> loop(options(), recorder);
+  EventInbox<Event> inbox(64);
+  EventLoop<Event> loop(options(), inbox, recorder);
   ASSERT_TRUE(loop.start().ok());
   std::vector<uint32_t> accepted(kPosters, 0);
   std::atomic<uint32_t> total{0};
@@ -111,7 +114,7 @@ TEST(EventLoopTest, ManyPostersLoseNothing) {
   for (uint32_t p = 0; p < kPosters; ++p) {
     posters.emplace_back([&, p] {
       while (!done.load(std::memory_order_relaxed)) {
-        if (loop.post(Numbered{p, accepted[p]})) {
+        if (inbox.post(Numbered{p, accepted[p]})) {
           ++accepted[p];
           total.fetch_add(1, std::memory_order_relaxed);
         }
@@ -142,10 +145,11 @@ TEST(EventLoopTest, NoWakeUpIsLost) {
     std::atomic<int> handled{0};
   };
   Counter counter;
-  EventLoop<int> loop({.thread = {.name = "test-loop"}}, counter);
+  EventInbox<int> inbox;
+  EventLoop<int> loop({.thread = {.name = "test-loop"}}, inbox, counter);
   ASSERT_TRUE(loop.start().ok());
   for (int i = 1; i <= 20'000; ++i) {
-    ASSERT_TRUE(loop.post(i));
+    ASSERT_TRUE(inbox.post(i));
     while (counter.handled.load() != i) std::this_thread::yield();
   }
 }
@@ -182,7 +186,8 @@ TEST(EventLoopTest, TimerFiresWithoutEvents) {
   for (const Duration spin : {Duration(), Duration::microseconds(50), Duration::seconds(1)}) {
     Ticker ticker(10);
     std::future<void> finished = ticker.finished();
-    EventLoop<int> loop({.thread = {.name = "test-loop"}, .spin = spin}, ticker);
+    EventInbox<int> inbox;
+    EventLoop<int> loop({.thread = {.name = "test-loop"}, .spin = spin}, inbox, ticker);
     ASSERT_TRUE(loop.start().ok());
     finished.wait();
     loop.stop();
@@ -194,11 +199,12 @@ TEST(EventLoopTest, TimerFiresWithoutEvents) {
 TEST(EventLoopTest, TimerFiresUnderAFloodOfEvents) {
   Ticker ticker(10);
   std::future<void> finished = ticker.finished();
-  EventLoop<int> loop({.thread = {.name = "test-loop"}, .inbox_capacity = 1024, .events_per_turn_max = 16}, ticker);
+  EventInbox<int> inbox;
+  EventLoop<int> loop({.thread = {.name = "test-loop"}, .events_per_turn_max = 16}, inbox, ticker);
   ASSERT_TRUE(loop.start().ok());
   int posted = 0;
   while (finished.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    if (loop.post(posted)) ++posted;
+    if (inbox.post(posted)) ++posted;
   }
   loop.stop();
   ASSERT_EQ(ticker.events_.size(), static_cast<size_t>(posted));
@@ -214,18 +220,19 @@ TEST(EventLoopTest, HandlerMayPost) {
       if (event == 0) {
         finished.set_value();
       } else {
-        EXPECT_TRUE(loop->post(event - 1));
+        EXPECT_TRUE(inbox->post(event - 1));
       }
     }
     TimePoint on_turn_end(TimePoint) override { return TimePoint::infinite_future(); }
-    EventLoop<int>* loop = nullptr;
+    EventInbox<int>* inbox = nullptr;
     int handled = 0;
     std::promise<void> finished;
   };
   Countdown countdown;
-  EventLoop<int> loop({.thread = {.name = "test-loop"}}, countdown);
-  countdown.loop = &loop;
-  ASSERT_TRUE(loop.post(5));
+  EventInbox<int> inbox;
+  EventLoop<int> loop({.thread = {.name = "test-loop"}}, inbox, countdown);
+  countdown.inbox = &inbox;
+  ASSERT_TRUE(inbox.post(5));
   ASSERT_TRUE(loop.start().ok());
   countdown.finished.get_future().wait();
   loop.stop();

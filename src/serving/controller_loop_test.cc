@@ -15,7 +15,6 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/relay.h"
 #include "platform/clock.h"
 #include "policies/registry.h"
 #include "serving/executor_thread.h"
@@ -74,10 +73,9 @@ class ControllerLoopTest : public ::testing::Test {
   static constexpr uint32_t kPages = 5;
 
   ControllerLoopTest()
-      : loop_({}, find_policy("clockwork")->make, actions_, sink_, 1 << 16),
-        worker_({.page_count = kPages, .io_cache_bytes = 1 << 20, .models_max = 64, .infers_in_flight_max = 64},
-                engine_, loop_, {threads_[0], threads_[1], threads_[2], threads_[3]}) {
-    actions_.set_target(worker_);
+      : worker_({.page_count = kPages, .io_cache_bytes = 1 << 20, .models_max = 64, .infers_in_flight_max = 64},
+                engine_, inbox_, {threads_[0], threads_[1], threads_[2], threads_[3]}),
+        loop_({}, find_policy("clockwork")->make, inbox_, worker_, sink_) {
     loop_.controller().add_device(kPages, monotonic_now());
     EXPECT_TRUE(loop_.start().ok());
     for (size_t i = 0; i < threads_.size(); ++i) EXPECT_TRUE(threads_[i].start(*worker_.executors()[i]).ok());
@@ -96,27 +94,27 @@ class ControllerLoopTest : public ::testing::Test {
     model->batch_sizes = {1, 4};
     model->seed_load = Duration::microseconds(200);
     model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100), Duration::microseconds(100)}}};
-    loop_.add_model(model);
+    inbox_.add_model(model);
   }
 
   void submit(uint64_t id, uint32_t model) {
     const TimePoint now = monotonic_now();
-    loop_.submit({.id = RequestId(id),
-                  .model = ModelId(model),
-                  .arrival = now,
-                  .deadline = id % 7 == 0 ? TimePoint::infinite_future() : now + Duration::milliseconds(200)});
+    inbox_.submit({.id = RequestId(id),
+                   .model = ModelId(model),
+                   .arrival = now,
+                   .deadline = id % 7 == 0 ? TimePoint::infinite_future() : now + Duration::milliseconds(200)});
   }
 
   void wait_for(size_t completions) {
     while (sink_.completed() < completions) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
-  ActionRelay actions_;
+  ControllerInbox inbox_{1 << 16};
   CountingSink sink_;
   BusyEngine engine_;
   std::array<ExecutorThread, 4> threads_;
-  ControllerLoop loop_;
   Worker worker_;
+  ControllerLoop loop_;
 };
 
 TEST_F(ControllerLoopTest, AnswersEveryRequestOfSeveralThreadsOnce) {
@@ -127,7 +125,7 @@ TEST_F(ControllerLoopTest, AnswersEveryRequestOfSeveralThreadsOnce) {
       for (uint64_t i = 0; i < kEach; ++i) {
         const uint64_t id = client * kEach + i;
         submit(id, static_cast<uint32_t>(id % kModels));
-        if (i % 50 == 0) loop_.cancel(RequestId(id), Refusal::kCancelled);
+        if (i % 50 == 0) inbox_.cancel(RequestId(id), Refusal::kCancelled);
         if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
@@ -149,23 +147,27 @@ class Labels : public CallLabelSink {
 
 TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
   constexpr uint64_t kEach = 1000;
-  ActionRelay actions;
+  class NoActions : public ActionSink {
+    void send(const Action& /*action*/) override { ADD_FAILURE() << "there is no device"; }
+  };
+  NoActions actions;
+  ControllerInbox inbox(1 << 16);
   CountingSink sink;
   Labels labels;
   std::atomic<int> turns{0};
-  ControllerLoop loop({}, find_policy("clockwork")->make, actions, sink, 1 << 16);
+  ControllerLoop loop({}, find_policy("clockwork")->make, inbox, actions, sink);
   loop.set_label_sink(labels);
   loop.set_turn_watch([&](Duration decision) { turns += decision >= Duration() ? 1 : 0; });
   ASSERT_TRUE(loop.start().ok());
   auto model = std::make_shared<ModelInfo>();
   model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100)}}};
-  loop.add_model(model);
+  inbox.add_model(model);
   std::vector<std::thread> clients;
   for (uint64_t client = 0; client < 3; ++client) {
     clients.emplace_back([&, client] {
       for (uint64_t id = client * kEach; id < (client + 1) * kEach; ++id) {
         const auto label = id % 2 == 0 ? std::make_shared<const CallLabel>(call_label(std::to_string(id))) : nullptr;
-        loop.submit_labelled({.id = RequestId(id), .arrival = monotonic_now()}, label);
+        inbox.submit_labelled({.id = RequestId(id), .arrival = monotonic_now()}, label);
       }
     });
   }
@@ -186,7 +188,7 @@ TEST_F(ControllerLoopTest, TakesModelsAwayAndBringsThemBackUnderTraffic) {
   });
   for (int round = 0; round < 20; ++round) {
     std::promise<void> gone;
-    loop_.remove_model(ModelId(3), [&gone] { gone.set_value(); });
+    inbox_.remove_model(ModelId(3), [&gone] { gone.set_value(); });
     gone.get_future().wait();
     worker_.remove_model(ModelId(3));
     add_model(3);
@@ -197,7 +199,7 @@ TEST_F(ControllerLoopTest, TakesModelsAwayAndBringsThemBackUnderTraffic) {
 
 TEST_F(ControllerLoopTest, DrainingAnswersAllThatWaits) {
   for (uint64_t id = 0; id < 1000; ++id) submit(id, static_cast<uint32_t>(id % kModels));
-  loop_.drain();
+  inbox_.drain();
   wait_for(1000);
 }
 

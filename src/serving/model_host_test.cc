@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "base/check.h"
-#include "cluster/relay.h"
 #include "platform/clock.h"
 #include "policies/registry.h"
 #include "serving/controller_loop.h"
@@ -134,12 +133,11 @@ Package make_package(uint64_t weights_bytes = kPageBytes, const std::vector<uint
 class ModelHostTest : public testing::Test {
  protected:
   ModelHostTest()
-      : loop_({}, find_policy("foliot")->make, actions_, sink_, 1 << 10),
-        engine_(device_, payloads_, kModelsMax),
-        worker_({.page_count = kPages, .io_cache_bytes = 1 << 16, .models_max = kModelsMax}, engine_, loop_,
+      : engine_(device_, payloads_, kModelsMax),
+        worker_({.page_count = kPages, .io_cache_bytes = 1 << 16, .models_max = kModelsMax}, engine_, inbox_,
                 {threads_[0], threads_[1], threads_[2], threads_[3]}),
-        host_({catalog_, engine_, worker_, loop_}, kPageBytes, kPages, kModelsMax) {
-    actions_.set_target(worker_);
+        loop_({}, find_policy("foliot")->make, inbox_, worker_, sink_),
+        host_({catalog_, engine_, worker_, inbox_}, kPageBytes, kPages, kModelsMax) {
     loop_.controller().add_device(kPages, monotonic_now());
     EXPECT_TRUE(loop_.start().ok());
     for (size_t i = 0; i < threads_.size(); ++i) EXPECT_TRUE(threads_[i].start(*worker_.executors()[i]).ok());
@@ -160,7 +158,7 @@ class ModelHostTest : public testing::Test {
     while (host_.sweep()) std::this_thread::yield();
   }
   void submit(ModelId model) {
-    loop_.submit({.id = RequestId(++requests_), .model = model, .arrival = monotonic_now()});
+    inbox_.submit({.id = RequestId(++requests_), .model = model, .arrival = monotonic_now()});
   }
   void wait_for_answers() {
     while (sink_.served() + sink_.refused() < static_cast<int>(requests_)) std::this_thread::yield();
@@ -170,11 +168,11 @@ class ModelHostTest : public testing::Test {
   IdleDevice device_;
   OneRow payloads_;
   CountingSink sink_;
-  ActionRelay actions_;
-  ControllerLoop loop_;
+  ControllerInbox inbox_{1 << 10};
   std::array<ExecutorThread, 4> threads_;
   DeviceEngine engine_;
   Worker worker_;
+  ControllerLoop loop_;
   ModelHost host_;
   uint64_t requests_ = 0;
 };

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cluster/relay.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/controller_metrics.h"
@@ -18,6 +17,7 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
+#include "serving/controller_inbox.h"
 #include "serving/controller_loop.h"
 #include "serving/local_worker.h"
 #include "serving/model_host.h"
@@ -49,7 +49,8 @@ class Server::Parts {
                                                                                      : CpuShare::kWhole},
                         output, watch);
                   }),
-        repository_({options.repository, options.model_defaults, options.watch_interval, options.on_failure}) {}
+        repository_({options.repository, options.model_defaults, options.watch_interval, options.on_failure}),
+        inbox_(options.frontend.requests_in_flight_max) {}
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   void stop();
@@ -62,10 +63,10 @@ class Server::Parts {
     return device->kind() + " " + device->fingerprint();
   }
   Status open_ports();
-  void watch_controller();
-  Status serve_models(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
-                      const std::function<bool()>& cancelled);
-  Status start_worker(const ModelStartup& models, StartupReporter& reporter);
+  Status serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
+                      StartupReporter& reporter, const std::function<bool()>& cancelled);
+  Status start_worker(const RegisteredPolicy& policy, const ModelStartup& models, StartupReporter& reporter);
+  Status start_controller(const RegisteredPolicy& policy, uint32_t page_count);
   std::string where() const;
   void wait_until_answered();
 
@@ -78,14 +79,13 @@ class Server::Parts {
   bool stopped_ = false;
 
   // In the order in which they are made; each uses those before it.
-  ActionRelay actions_;
-  CompletionRelay completions_;
+  ControllerInbox inbox_;
   ControllerMetrics controller_metrics_;
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<Frontend> frontend_;
   std::unique_ptr<LocalWorker> worker_;
+  std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<ModelHost> host_;
 };
 
@@ -93,21 +93,22 @@ Status Server::Parts::start(StartupReporter& reporter, const std::function<bool(
   FOLIOT_RETURN_IF_ERROR(options_.worker.check());
   FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
   FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
+  FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(options_.scheduler));
   FOLIOT_RETURN_IF_ERROR(open_ports());
   reporter.on_listening(where());
   FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(options_.repository, options_.model_defaults));
-  FOLIOT_RETURN_IF_ERROR(serve_models(folders, reporter, cancelled));
+  FOLIOT_RETURN_IF_ERROR(serve_models(policy, folders, reporter, cancelled));
   FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_, folders));
   catalog_.set_ready();
   return Status();
 }
 
-Status Server::Parts::serve_models(const std::vector<ModelFolder>& folders, StartupReporter& reporter,
-                                   const std::function<bool()>& cancelled) {
+Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
+                                   StartupReporter& reporter, const std::function<bool()>& cancelled) {
   ModelStartup models({catalog_, packages_, reporter, cancelled});
   models.find(folders);
   if (cancelled()) return stopped();
-  FOLIOT_RETURN_IF_ERROR(start_worker(models, reporter));
+  FOLIOT_RETURN_IF_ERROR(start_worker(policy, models, reporter));
   models.serve_compiled(*host_);
   models.serve_others(*host_);
   if (cancelled()) return stopped();
@@ -121,50 +122,50 @@ Status Server::Parts::serve_models(const std::vector<ModelFolder>& folders, Star
 // First of all, however many models there are: a port in use is known at once, and
 // liveness can be seen while models are looked for and compiled.
 Status Server::Parts::open_ports() {
-  FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(options_.scheduler));
-  controller_ = std::make_unique<ControllerLoop>(options_.controller, policy.make, actions_, completions_,
-                                                 options_.frontend.requests_in_flight_max);
-  frontend_ = make_frontend(options_.frontend, catalog_, *controller_, repository_, monotonic_now);
-  completions_.set_target(*frontend_);
-  controller_->controller().add_observer(*frontend_);
-  watch_controller();
   if (!options_.log.folder.empty()) {
     LogOptions log = options_.log;
     log.origin = monotonic_now();
     FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
     recorder_ = std::make_unique<Recorder>(std::move(writer));
-    controller_->controller().add_observer(*recorder_);
-    controller_->set_label_sink(*recorder_);
   }
+  frontend_ = make_frontend(options_.frontend, catalog_, inbox_, repository_, monotonic_now);
+  frontend_->add_metrics(controller_metrics_);
+  frontend_->add_metrics(worker_metrics_);
   return frontend_->start();
 }
 
-void Server::Parts::watch_controller() {
-  Controller& controller = controller_->controller();
-  controller.add_observer(controller_metrics_);
-  controller.add_observer(worker_metrics_);
-  controller_->set_turn_watch([this, &controller](Duration decision) {
-    controller_metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
-  });
-  frontend_->add_metrics(controller_metrics_);
-  frontend_->add_metrics(worker_metrics_);
-}
-
-Status Server::Parts::start_worker(const ModelStartup& models, StartupReporter& reporter) {
+Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelStartup& models,
+                                   StartupReporter& reporter) {
   LocalWorkerOptions worker = options_.worker;
   worker.loads_in_flight_max = 2 * options_.controller.loads_outstanding_max;
   worker.infers_in_flight_max = 2 * options_.controller.infers_outstanding_max;
   worker_ = std::make_unique<LocalWorker>(worker, models.compiled(), models.uncompiled_bytes());
   const DeviceMemory& memory = worker_->memory();
-  FOLIOT_RETURN_IF_ERROR(worker_->start(*frontend_, *controller_));
+  FOLIOT_RETURN_IF_ERROR(worker_->start(*frontend_, inbox_));
   if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   worker_metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
-  actions_.set_target(worker_->worker());
   host_ = std::make_unique<ModelHost>(
-      ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *controller_,
+      ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), inbox_,
                        [this](const Program& program) { return worker_->make_room(program); }},
       memory.page_bytes, memory.page_count, options_.worker.models_max);
-  controller_->controller().add_device(memory.page_count, monotonic_now());
+  return start_controller(policy, memory.page_count);
+}
+
+Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t page_count) {
+  controller_ =
+      std::make_unique<ControllerLoop>(options_.controller, policy.make, inbox_, worker_->worker(), *frontend_);
+  Controller& controller = controller_->controller();
+  controller.add_observer(*frontend_);
+  controller.add_observer(controller_metrics_);
+  controller.add_observer(worker_metrics_);
+  controller_->set_turn_watch([this, &controller](Duration decision) {
+    controller_metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
+  });
+  if (recorder_ != nullptr) {
+    controller.add_observer(*recorder_);
+    controller_->set_label_sink(*recorder_);
+  }
+  controller.add_device(page_count, monotonic_now());
   return controller_->start();
 }
 
@@ -178,7 +179,7 @@ void Server::Parts::stop() {
   wait_until_answered();
   frontend_->stop();
   if (worker_ != nullptr) worker_->stop();
-  controller_->stop();
+  if (controller_ != nullptr) controller_->stop();
 }
 
 void Server::Parts::wait_until_answered() {
@@ -187,7 +188,7 @@ void Server::Parts::wait_until_answered() {
   while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  controller_->drain();
+  inbox_.drain();
   while (frontend_->in_flight() > 0 && monotonic_now() < give_up + Duration::seconds(5)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -4,93 +4,33 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
-#include <iterator>
 #include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "app/commands/access_flags.h"
 #include "app/commands/flags.h"
 #include "app/commands/logger_flags.h"
-#include "app/commands/observation.h"
+#include "app/commands/observation_flags.h"
 #include "app/commands/stop_signals.h"
-#include "cluster/controller_service.h"
-#include "metrics/controller_metrics.h"
-#include "platform/clock.h"
-#include "platform/thread.h"
 #include "policies/registry.h"
-#include "transport/link_loop.h"
+#include "serving/controller_node.h"
 
 namespace foliot {
 namespace {
 
 struct ControllerFlags {
-  std::string listen = "127.0.0.1:8100";
-  std::string scheduler = "foliot";
-  ControllerOptions controller{.health = FailureDetectorOptions()};
-  Duration drain_timeout = Duration::seconds(30);
-  ObservationFlags observation;
-  TlsFiles tls;
+  ControllerNodeOptions node;
   LoggerOptions log{.part = "controller"};
 };
-
-// Before executors (serving/executor_thread.h), where the process may: all other
-// threads wait for this one.
-constexpr int kNice = -15;
-
-void wait_until_drained(const ControllerService& service, Duration limit) {
-  const TimePoint give_up = monotonic_now() + limit;
-  while (!service.drained() && monotonic_now() < give_up) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-}
-
-// Metrics are counted only where they can be read.
-void observe(ControllerService& service, const ObservationFlags& flags, ControllerMetrics& metrics,
-             Recorder* recorder) {
-  Controller& controller = service.controller();
-  if (flags.metrics()) {
-    controller.add_observer(metrics);
-    service.set_turn_watch(
-        [&](Duration decision) { metrics.on_turn(decision, controller.queued(), controller.actions_outstanding()); });
-  }
-  if (recorder != nullptr) {
-    controller.add_observer(*recorder);
-    service.set_label_sink(*recorder);
-  }
-}
 
 Status run(const ControllerFlags& flags) {
   StopSignals signals;
   Logger log(flags.log, standard_error());
-  FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(flags.scheduler));
-  ControllerMetrics metrics;
-  FOLIOT_ASSIGN_OR_RETURN(const auto observation,
-                          Observation::open(
-                              flags.observation, flags.listen, [&] { return metrics.text(); }, log));
-  ControllerService service(flags.controller, policy.make, monotonic_now,
-                            [&](Severity level, const std::string& line) { log.write(level, line); });
-  observe(service, flags.observation, metrics, observation->recorder());
-  FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(flags.tls));
-  LinkLoop loop({.connection = {.role = Role::kController}, .tls = std::move(tls)}, service);
-  service.set_traffic(loop.traffic());
-  FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop.listen(flags.listen));
-  std::vector<WatchedFiles> watched = observation->watched(log);
-  std::ranges::move(link_tls_reloads(flags.tls, loop, log), std::back_inserter(watched));
-  FileWatch watch(std::move(watched));
-  FOLIOT_RETURN_IF_ERROR(watch.start(kReloadInterval));
-  FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "controller", .nice = kNice}, [&] { loop.run(); }));
-  say(log, fmt::format("ready: port {}, scheduler {}{}", port, flags.scheduler, observation->description()));
-
+  ControllerNode node(flags.node, log);
+  FOLIOT_RETURN_IF_ERROR(node.start());
+  say(log, node.description());
   signals.wait();
   say(log, "stopping: finishing what runs");
-  service.drain();
-  loop.wake();
-  wait_until_drained(service, flags.drain_timeout);
-  loop.stop();  // sends a Goodbye to all peers
-  thread.join();
+  node.stop();
   say(log, "stopped");
   return Status();
 }
@@ -107,21 +47,22 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       "  foliot bench-controller localhost:8100 --rate 5000 --deadline 100ms\n\n"
       "Without --tls-link-... there is no authentication: listen on a trusted network only.");
   auto flags = std::make_shared<ControllerFlags>();
-  command->add_option("--listen", flags->listen, "HOST:PORT to listen on; port 0 for any that is free")
+  ControllerNodeOptions& node = flags->node;
+  command->add_option("--listen", node.listen, "HOST:PORT to listen on; port 0 for any that is free")
       ->capture_default_str();
-  command->add_option("--scheduler", flags->scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
+  command->add_option("--scheduler", node.policy, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
   command
-      ->add_option("--queued-max", flags->controller.queued_max,
+      ->add_option("--queued-max", node.controller.queued_max,
                    "requests waiting; beyond that the least urgent one is refused as overload")
       ->capture_default_str();
-  add_duration_flag(*command, "deadline-margin", flags->controller.deadline_margin,
+  add_duration_flag(*command, "deadline-margin", node.controller.deadline_margin,
                     "plan each answer to be ready this long before its deadline");
-  add_duration_flag(*command, "fence-after", flags->controller.health->fence_after,
+  add_duration_flag(*command, "fence-after", node.controller.health->fence_after,
                     "fence a worker that has sent nothing for so long");
-  add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what runs when stopping");
-  add_observation_flags(*command, flags->observation, "--listen");
-  add_link_tls_flags(*command, flags->tls);
+  add_duration_flag(*command, "drain-timeout", node.drain_timeout, "how long to finish what runs when stopping");
+  add_observation_flags(*command, node.observation, "--listen");
+  add_link_tls_flags(*command, node.tls);
   add_logger_flags(*command, flags->log);
   command->callback([flags, &exit_code] {
     const Status status = run(*flags);

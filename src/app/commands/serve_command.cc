@@ -27,7 +27,7 @@ int fail(const Status& status) {
 
 struct ServeFlags {
   ServerOptions server;
-  AccessFlags access;
+  AccessFiles access;
   LoggerOptions log{.part = "serve"};
 };
 

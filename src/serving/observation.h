@@ -1,10 +1,9 @@
 // Observation: the metrics of a controller or a worker, over HTTP, and its log of requests
 // and actions on disk. Flags and errors are those of `foliot serve`; but there is no port
-// for metrics unless one is given, since several of these processes may run on one host.
-#ifndef FOLIOT_APP_COMMANDS_OBSERVATION_H_
-#define FOLIOT_APP_COMMANDS_OBSERVATION_H_
+// for metrics unless one is given, since several of these processes may run on one machine.
+#ifndef FOLIOT_SERVING_OBSERVATION_H_
+#define FOLIOT_SERVING_OBSERVATION_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,37 +11,34 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/access_flags.h"
 #include "base/status.h"
 #include "frontend/gate.h"
 #include "frontend/metrics_server.h"
 #include "logging/logger.h"
+#include "serving/access_files.h"
 #include "serving/file_watch.h"
 #include "trace/log_writer.h"
 #include "trace/recorder.h"
 
 namespace foliot {
 
-struct ObservationFlags {
+struct ObservationOptions {
   std::optional<uint16_t> metrics_port;
   std::string metrics_address;
-  AccessFlags access;  // of the metrics
+  AccessFiles access;  // of the metrics
   LogOptions log;
 
   bool metrics() const { return metrics_port.has_value(); }
   bool any() const { return metrics() || !log.folder.empty(); }
 };
 
-// `address_of`: the flag whose host the metrics listen on unless they have an address.
-void add_observation_flags(CLI::App& app, ObservationFlags& flags, const std::string& address_of);
-
 // Threading: belongs to one thread; recorder() to the loop that it observes.
 class Observation {
  public:
-  // `page` makes what /metrics serves. `listen`: HOST:PORT, whose host the metrics take
-  // unless they have one. `log` outlives this. Errors: kInvalidArgument, kAlreadyExists
+  // `page` makes what /metrics serves. `listen`: HOST:PORT, at whose address the metrics
+  // listen unless they have one. `log` outlives this. Errors: kInvalidArgument, kAlreadyExists
   // naming the flag.
-  static Result<std::unique_ptr<Observation>> open(const ObservationFlags& flags, const std::string& listen,
+  static Result<std::unique_ptr<Observation>> open(const ObservationOptions& options, const std::string& listen,
                                                    std::function<std::string()> page, Logger& log);
 
   // Null: nothing is recorded.
@@ -53,9 +49,9 @@ class Observation {
   std::vector<WatchedFiles> watched(Logger& log);
 
  private:
-  Observation(const ObservationFlags& flags, std::shared_ptr<const KeyRing> keys, Logger& log);
+  Observation(const ObservationOptions& options, std::shared_ptr<const KeyRing> keys, Logger& log);
 
-  const ObservationFlags flags_;
+  const ObservationOptions options_;
   Gate gate_;
   std::unique_ptr<MetricsServer> server_;  // null: no metrics are served
   std::unique_ptr<Recorder> recorder_;
@@ -63,4 +59,4 @@ class Observation {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_APP_COMMANDS_OBSERVATION_H_
+#endif  // FOLIOT_SERVING_OBSERVATION_H_

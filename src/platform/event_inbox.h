@@ -1,0 +1,60 @@
+// EventInbox<Event>: the bounded queue of an EventLoop. It exists before its loop, so
+// that parts that send to each other in a circle can be made one after another.
+//
+// Events of one poster stay in order. Posting allocates nothing (unless moving an Event
+// does) and makes a system call only when the loop is asleep.
+//
+// Threading: post() from any thread, at any time: what comes before the loop starts is
+// handled when it does. The rest belongs to the loop.
+#ifndef FOLIOT_PLATFORM_EVENT_INBOX_H_
+#define FOLIOT_PLATFORM_EVENT_INBOX_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "base/time.h"
+#include "platform/mpsc_ring.h"
+#include "platform/parker.h"
+
+namespace foliot {
+
+template <typename Event>
+class EventInbox {
+ public:
+  // In events; rounded up to a power of two.
+  explicit EventInbox(size_t capacity = 4096) : events_(capacity) {}
+
+  // False if the inbox is full or closed, and the event is then not moved from; after
+  // true it will be handled.
+  bool post(Event&& event) { return events_.push(std::move(event)) && wake(); }
+  bool post(const Event& event) { return events_.push(event) && wake(); }
+
+  // Takes no more events.
+  void close() {
+    events_.close();
+    parker_.unpark();
+  }
+  bool closed_and_empty() const { return events_.closed_and_empty(); }
+
+  // The loop's thread: passes the next event to `handle`; false if there is none.
+  template <typename Handle>
+  bool consume(Handle&& handle) {
+    return events_.consume(std::forward<Handle>(handle));
+  }
+  // The loop's thread: sleeps until an event was posted, or until `wake_at`; the last
+  // `spin` of that time it does not sleep.
+  void wait_until(TimePoint wake_at, Duration spin) { parker_.park_until(wake_at, spin); }
+
+ private:
+  bool wake() {
+    parker_.unpark();
+    return true;
+  }
+
+  MpscRing<Event> events_;
+  Parker parker_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLATFORM_EVENT_INBOX_H_

@@ -1,0 +1,48 @@
+#include "serving/controller_inbox.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+// Beside a submit and two cancels (by its client, and for another) of each request in
+// flight: outcomes, of which there are as many as actions outstanding, and changes of
+// models.
+constexpr size_t kOtherEvents = 4096;
+
+}  // namespace
+
+ControllerInbox::ControllerInbox(uint32_t requests_max) : events_(size_t{3} * requests_max + kOtherEvents) {}
+
+template <typename What>
+void ControllerInbox::post(What&& what) {
+  FOLIOT_CHECK(events_.post(ControllerEvent{std::forward<What>(what)}));
+}
+
+void ControllerInbox::submit(const Request& request) { post(request); }
+
+void ControllerInbox::submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) {
+  label == nullptr ? post(request) : post(ControllerEvent::LabelledRequest{request, std::move(label)});
+}
+
+void ControllerInbox::cancel(RequestId request, Refusal reason) { post(ControllerEvent::Cancel{request, reason}); }
+
+void ControllerInbox::report(const Outcome& outcome) { post(outcome); }
+
+void ControllerInbox::add_model(std::shared_ptr<const ModelInfo> model) {
+  post(ControllerEvent::AddModel{std::move(model)});
+}
+
+void ControllerInbox::extend_model(std::shared_ptr<const ModelInfo> model) {
+  post(ControllerEvent::ExtendModel{std::move(model)});
+}
+
+void ControllerInbox::remove_model(ModelId model, std::function<void()> gone) {
+  post(ControllerEvent::RemoveModel{model, std::make_shared<std::function<void()>>(std::move(gone))});
+}
+
+void ControllerInbox::drain() { post(ControllerEvent::Drain{}); }
+
+}  // namespace foliot

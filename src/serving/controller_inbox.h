@@ -1,0 +1,73 @@
+// ControllerInbox: the ports of a controller that runs on a thread of its own: turns their
+// calls, from any thread, into events of its loop. It exists before the loop, so that
+// front end and worker can be made with it, and the controller with them.
+//
+// Threading: any thread.
+#ifndef FOLIOT_SERVING_CONTROLLER_INBOX_H_
+#define FOLIOT_SERVING_CONTROLLER_INBOX_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <variant>
+
+#include "core/call_label.h"
+#include "core/model_sink.h"
+#include "core/ports.h"
+#include "platform/event_inbox.h"
+
+namespace foliot {
+
+// What a controller's loop handles.
+struct ControllerEvent {
+  struct LabelledRequest {
+    Request request;
+    std::shared_ptr<const CallLabel> label;
+  };
+  struct Cancel {
+    RequestId id;
+    Refusal reason;
+  };
+  struct AddModel {
+    std::shared_ptr<const ModelInfo> model;
+  };
+  struct ExtendModel {
+    std::shared_ptr<const ModelInfo> model;
+  };
+  struct RemoveModel {
+    ModelId model;
+    std::shared_ptr<std::function<void()>> gone;
+  };
+  struct Drain {};
+  std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel> what;
+};
+
+class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public ModelSink {
+ public:
+  // `requests_max`: how many requests the front end has in flight at most; with that
+  // bound the inbox can never be full.
+  explicit ControllerInbox(uint32_t requests_max);
+
+  void submit(const Request& request) override;
+  void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;
+  void cancel(RequestId request, Refusal reason) override;
+  void report(const Outcome& outcome) override;
+  Status check(const ModelInfo& /*model*/) const override { return Status(); }
+  void add_model(std::shared_ptr<const ModelInfo> model) override;
+  bool takes_parts() const override { return true; }
+  void extend_model(std::shared_ptr<const ModelInfo> model) override;
+  void remove_model(ModelId model, std::function<void()> gone) override;
+  void drain();
+
+  EventInbox<ControllerEvent>& events() { return events_; }
+
+ private:
+  template <typename What>
+  void post(What&& what);
+
+  EventInbox<ControllerEvent> events_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_CONTROLLER_INBOX_H_

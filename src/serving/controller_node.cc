@@ -1,0 +1,118 @@
+#include "serving/controller_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cluster/controller_service.h"
+#include "metrics/controller_metrics.h"
+#include "platform/clock.h"
+#include "platform/thread.h"
+#include "policies/registry.h"
+#include "transport/link_loop.h"
+
+namespace foliot {
+namespace {
+
+// Before executors (serving/executor_thread.h), where the process may: every request waits
+// for this one thread.
+constexpr int kNice = -15;
+
+}  // namespace
+
+class ControllerNode::Parts {
+ public:
+  Parts(const ControllerNodeOptions& options, const RegisteredPolicy& policy,
+        std::shared_ptr<const TlsContext> link_tls, Logger& log)
+      : service_(options.controller, policy.make, monotonic_now,
+                 [&log](Severity level, const std::string& line) { log.write(level, line); }),
+        loop_({.connection = {.role = Role::kController}, .tls = std::move(link_tls)}, service_) {
+    service_.set_traffic(loop_.traffic());
+  }
+
+  Status start(const ControllerNodeOptions& options, Logger& log);
+  void stop(Duration drain_timeout);
+  uint16_t port() const { return port_; }
+  std::string observation() const { return observation_->description(); }
+
+ private:
+  void observe(const ObservationOptions& options);
+
+  // In the order in which they are made; each uses those before it.
+  ControllerMetrics metrics_;
+  std::unique_ptr<Observation> observation_;
+  ControllerService service_;
+  LinkLoop loop_;
+  std::unique_ptr<FileWatch> watch_;
+  Thread thread_;
+  uint16_t port_ = 0;
+};
+
+// Metrics are counted only where they can be read.
+void ControllerNode::Parts::observe(const ObservationOptions& options) {
+  Controller& controller = service_.controller();
+  if (options.metrics()) {
+    controller.add_observer(metrics_);
+    service_.set_turn_watch([this, &controller](Duration decision) {
+      metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
+    });
+  }
+  if (Recorder* const recorder = observation_->recorder(); recorder != nullptr) {
+    controller.add_observer(*recorder);
+    service_.set_label_sink(*recorder);
+  }
+}
+
+Status ControllerNode::Parts::start(const ControllerNodeOptions& options, Logger& log) {
+  FOLIOT_ASSIGN_OR_RETURN(observation_,
+                          Observation::open(
+                              options.observation, options.listen, [this] { return metrics_.text(); }, log));
+  observe(options.observation);
+  FOLIOT_ASSIGN_OR_RETURN(port_, loop_.listen(options.listen));
+  std::vector<WatchedFiles> watched = observation_->watched(log);
+  std::ranges::move(link_tls_reloads(options.tls, loop_, log), std::back_inserter(watched));
+  watch_ = std::make_unique<FileWatch>(std::move(watched));
+  FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
+  FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "controller", .nice = kNice}, [this] { loop_.run(); }));
+  return Status();
+}
+
+void ControllerNode::Parts::stop(Duration drain_timeout) {
+  service_.drain();
+  loop_.wake();
+  const TimePoint give_up = monotonic_now() + drain_timeout;
+  while (!service_.drained() && monotonic_now() < give_up) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  loop_.stop();  // sends a Goodbye to all peers
+  thread_.join();
+}
+
+ControllerNode::ControllerNode(ControllerNodeOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
+ControllerNode::~ControllerNode() { stop(); }
+
+Status ControllerNode::start() {
+  FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(options_.policy));
+  FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.tls));
+  auto parts = std::make_unique<Parts>(options_, policy, std::move(link_tls), log_);
+  FOLIOT_RETURN_IF_ERROR(parts->start(options_, log_));
+  parts_ = std::move(parts);
+  return Status();
+}
+
+void ControllerNode::stop() {
+  if (parts_ == nullptr) return;
+  parts_->stop(options_.drain_timeout);
+  parts_.reset();
+}
+
+uint16_t ControllerNode::port() const { return parts_->port(); }
+
+std::string ControllerNode::description() const {
+  return fmt::format("ready: port {}, scheduler {}{}", port(), options_.policy, parts_->observation());
+}
+
+}  // namespace foliot

@@ -1,0 +1,58 @@
+// ControllerNode: the controller of a cluster as one process runs it: the controller and
+// its sessions on the loop of its links, with metrics and a record of what it decided.
+//
+// start() opens the ports; from then on workers and clients may connect. stop() finishes
+// what runs, refuses the rest, and ends all threads.
+#ifndef FOLIOT_SERVING_CONTROLLER_NODE_H_
+#define FOLIOT_SERVING_CONTROLLER_NODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "controller/controller.h"
+#include "logging/logger.h"
+#include "serving/access_files.h"
+#include "serving/observation.h"
+
+namespace foliot {
+
+struct ControllerNodeOptions {
+  std::string listen = "127.0.0.1:8100";  // HOST:PORT; port 0: any that is free
+  std::string policy = "foliot";
+  ControllerOptions controller{.health = FailureDetectorOptions()};
+  Duration drain_timeout = Duration::seconds(30);  // of what runs at stop()
+  ObservationOptions observation;
+  TlsFiles tls;  // of the links
+};
+
+// Threading: belongs to one thread, which is none of its own.
+class ControllerNode {
+ public:
+  // `log` outlives the node.
+  ControllerNode(ControllerNodeOptions options, Logger& log);
+  ~ControllerNode();
+
+  // Call once. Errors: kNotFound (no such policy), kInvalidArgument, kAlreadyExists (a port
+  // is in use), each naming the flag or the address.
+  Status start();
+  // Calling it again does nothing.
+  void stop();
+
+  // After start(): the port on which workers and clients connect.
+  uint16_t port() const;
+  // After start(): "ready: port 8100, scheduler foliot; metrics :8102/metrics".
+  std::string description() const;
+
+ private:
+  class Parts;
+  const ControllerNodeOptions options_;
+  Logger& log_;
+  std::unique_ptr<Parts> parts_;  // null: not started, or stopped
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_CONTROLLER_NODE_H_

@@ -1,0 +1,234 @@
+#include "serving/worker_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <utility>
+
+#include "base/units.h"
+#include "cluster/worker_link.h"
+#include "core/catalog.h"
+#include "device/cpu/cpu_device.h"
+#include "metrics/worker_metrics.h"
+#include "platform/thread.h"
+#include "repository/model_folder.h"
+#include "repository/package_store.h"
+#include "serving/compiled_model.h"
+#include "serving/model_host.h"
+#include "serving/model_startup.h"
+#include "serving/repository_service.h"
+#include "transport/link_loop.h"
+
+namespace foliot {
+namespace {
+
+constexpr uint32_t kFrontendsMax = 256;
+// Memory for so many of the largest frames that are partly received.
+constexpr uint64_t kFramesAtOnce = 16;
+// So many of the largest batches are fetched ahead, or sent back, at once.
+constexpr uint64_t kBatchesStaged = 8;
+constexpr uint64_t kStagingBytesMin = uint64_t{64} << 20;
+
+Status stopped() { return Status::unavailable("stopped while starting"); }
+
+std::string device_fingerprint(uint32_t threads) {
+  const auto device = make_cpu_device({.threads = threads});
+  return device->kind() + " " + device->fingerprint();
+}
+
+uint64_t staging_bytes(const WorkerNodeOptions& options, const std::vector<CompiledModel>& models) {
+  uint64_t batch_bytes = 0;
+  for (const CompiledModel& model : models) {
+    batch_bytes = std::max(batch_bytes, model.package.program->input_bytes() + model.package.program->output_bytes());
+  }
+  return options.staging_bytes.value_or(std::max(kBatchesStaged * batch_bytes, kStagingBytesMin));
+}
+
+std::string data_address(const WorkerNodeOptions& options, uint16_t port) {
+  if (!options.data_address.empty()) return options.data_address;
+  return fmt::format("{}:{}", options.data_listen.substr(0, options.data_listen.rfind(':')), port);
+}
+
+LinkLoopOptions link_loop_options(const WorkerNodeOptions& options, std::shared_ptr<const TlsContext> tls) {
+  return {.connection = {.role = Role::kWorker,
+                         .frame_bytes_max = options.frame_bytes_max,
+                         .unsent_bytes_max = 4 * options.frame_bytes_max},
+          .connections_max = kFrontendsMax,
+          .received_bytes_max = kFramesAtOnce * options.frame_bytes_max,
+          .tls = std::move(tls)};
+}
+
+}  // namespace
+
+class WorkerNode::Parts {
+ public:
+  Parts(const WorkerNodeOptions& options, Logger& log);
+  ~Parts();
+
+  Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
+  void stop();
+  std::string description() const;
+
+ private:
+  PackageStore make_packages();
+  Status start_links(const ModelStartup& models, StartupReporter& reporter);
+  Status serve(ModelStartup& models, const std::function<bool()>& cancelled);
+  Status run_loop();
+  WorkerLink::Watch link_watch();
+
+  const WorkerNodeOptions& options_;
+  Logger& log_;
+  Catalog catalog_;
+  CompileProcess compiler_;
+  std::atomic<bool> serves_{false};  // from then on models are compiled in the background
+  PackageStore packages_;
+  RepositoryService repository_;
+  std::vector<ModelFolder> folders_;
+  uint16_t port_ = 0;
+
+  // In the order in which they are made; each uses those before it.
+  WorkerMetrics metrics_{WorkerMetrics::Links::kShown};
+  std::unique_ptr<Observation> observation_;
+  std::unique_ptr<LocalWorker> worker_;
+  std::unique_ptr<WorkerLink> link_;
+  std::unique_ptr<LinkLoop> loop_;
+  std::unique_ptr<ModelHost> host_;
+  std::unique_ptr<FileWatch> watch_;
+  Thread thread_;
+};
+
+WorkerNode::Parts::Parts(const WorkerNodeOptions& options, Logger& log)
+    : options_(options),
+      log_(log),
+      compiler_(options.compile_command, options.compile_limits),
+      packages_(make_packages()),
+      repository_({.folder = options.repository,
+                   .defaults = options.model_defaults,
+                   .watch_interval = options.watch_interval,
+                   .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); }}) {}
+
+WorkerNode::Parts::~Parts() { metrics_.set_memory({}); }
+
+// Compiles in the background once the worker serves.
+PackageStore WorkerNode::Parts::make_packages() {
+  return {options_.cache.empty() ? options_.repository / ".foliot" : options_.cache, options_.weights_tier,
+          device_fingerprint(options_.worker.threads),
+          [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
+            return compiler_.compile(
+                {.model = model,
+                 .options = compile_options,
+                 .threads = options_.worker.threads,
+                 .share = options_.compile_in_background && serves_.load() ? CpuShare::kLeftover : CpuShare::kWhole},
+                output, watch);
+          }};
+}
+
+WorkerLink::Watch WorkerNode::Parts::link_watch() {
+  return {.log = [this](Severity level, const std::string& line) { log_.write(level, line); },
+          .on_registered = options_.on_ready,
+          .on_drained = [this] { loop_->stop(); },
+          .on_controller = [this](bool connected) { metrics_.on_controller(connected); },
+          .on_frontends = [this](uint32_t count) { metrics_.on_frontends(count); }};
+}
+
+Status WorkerNode::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
+  FOLIOT_RETURN_IF_ERROR(options_.worker.check());
+  FOLIOT_ASSIGN_OR_RETURN(observation_,
+                          Observation::open(
+                              options_.observation, options_.data_listen, [this] { return metrics_.text(); }, log_));
+  FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
+  FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
+  FOLIOT_ASSIGN_OR_RETURN(folders_, scan_repository(options_.repository, options_.model_defaults));
+  ModelStartup models({catalog_, packages_, reporter, cancelled});
+  models.find(folders_);
+  models.compile_others();
+  if (cancelled()) return stopped();
+  FOLIOT_RETURN_IF_ERROR(start_links(models, reporter));
+  FOLIOT_RETURN_IF_ERROR(serve(models, cancelled));
+  return run_loop();
+}
+
+Status WorkerNode::Parts::start_links(const ModelStartup& models, StartupReporter& reporter) {
+  FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.link_tls));
+  worker_ = std::make_unique<LocalWorker>(options_.worker, models.compiled());
+  const DeviceMemory& memory = worker_->memory();
+  link_ = std::make_unique<WorkerLink>(WorkerLinkOptions{.name = options_.name,
+                                                         .models_max = options_.worker.models_max,
+                                                         .page_count = memory.page_count,
+                                                         .staging_bytes = staging_bytes(options_, models.compiled()),
+                                                         .drain_timeout = options_.drain_timeout},
+                                       link_watch());
+  // Metrics are counted only where they can be read.
+  if (options_.observation.metrics()) link_->add_observer(metrics_);
+  if (observation_->recorder() != nullptr) link_->add_observer(*observation_->recorder());
+  loop_ = std::make_unique<LinkLoop>(link_loop_options(options_, std::move(link_tls)), *link_);
+  FOLIOT_ASSIGN_OR_RETURN(port_, loop_->listen(options_.data_listen));
+  FOLIOT_RETURN_IF_ERROR(worker_->start(link_->payloads(), *link_));
+  metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
+  if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
+  link_->start(worker_->worker(), data_address(options_, port_), [this] { loop_->wake(); });
+  return Status();
+}
+
+Status WorkerNode::Parts::serve(ModelStartup& models, const std::function<bool()>& cancelled) {
+  const DeviceMemory& memory = worker_->memory();
+  host_ = std::make_unique<ModelHost>(
+      ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *link_,
+                       [this](const Program& program) { return worker_->make_room(program); }},
+      memory.page_bytes, memory.page_count, options_.worker.models_max);
+  models.serve_compiled(*host_);
+  if (cancelled()) return stopped();
+  if (models.progress().served == 0) {
+    return Status::invalid_argument(
+        fmt::format("there is no model that can be served in {}", options_.repository.string()));
+  }
+  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_, folders_));
+  serves_.store(true);
+  return Status();
+}
+
+Status WorkerNode::Parts::run_loop() {
+  FOLIOT_RETURN_IF_ERROR(loop_->keep(options_.controller));
+  std::vector<WatchedFiles> watched = observation_->watched(log_);
+  std::ranges::move(link_tls_reloads(options_.link_tls, *loop_, log_), std::back_inserter(watched));
+  watch_ = std::make_unique<FileWatch>(std::move(watched));
+  FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
+  FOLIOT_ASSIGN_OR_RETURN(thread_, Thread::start({.name = "links"}, [this] { loop_->run(); }));
+  return Status();
+}
+
+void WorkerNode::Parts::stop() {
+  repository_.stop();
+  link_->drain();
+  thread_.join();
+  worker_->stop();
+}
+
+std::string WorkerNode::Parts::description() const {
+  const DeviceMemory& memory = worker_->memory();
+  return fmt::format("front ends on port {}; page cache {}; controller {}{}", port_,
+                     format_bytes(memory.page_count * memory.page_bytes), options_.controller,
+                     observation_->description());
+}
+
+WorkerNode::WorkerNode(WorkerNodeOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
+WorkerNode::~WorkerNode() { stop(); }
+
+Status WorkerNode::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
+  auto parts = std::make_unique<Parts>(options_, log_);
+  FOLIOT_RETURN_IF_ERROR(parts->start(reporter, cancelled));
+  parts_ = std::move(parts);
+  return Status();
+}
+
+void WorkerNode::stop() {
+  if (parts_ == nullptr) return;
+  parts_->stop();
+  parts_.reset();
+}
+
+std::string WorkerNode::description() const { return parts_->description(); }
+
+}  // namespace foliot

@@ -1,0 +1,82 @@
+// WorkerNode: a worker of a cluster as one process runs it: its repository and compiler,
+// the device with its executors, and the links to the controller and to front ends.
+//
+// start() compiles what is not compiled yet, takes memory, and registers with the
+// controller. stop() finishes what the controller gave, and ends all threads.
+#ifndef FOLIOT_SERVING_WORKER_NODE_H_
+#define FOLIOT_SERVING_WORKER_NODE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "access/tls.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "logging/logger.h"
+#include "program/package.h"
+#include "repository/compile_process.h"
+#include "repository/model_config.h"
+#include "serving/local_worker.h"
+#include "serving/observation.h"
+#include "serving/startup_reporter.h"
+#include "transport/connection.h"
+
+namespace foliot {
+
+struct WorkerNodeOptions {
+  std::string name = "worker";
+  std::string controller = "127.0.0.1:8100";  // HOST:PORT
+  std::filesystem::path repository;
+  std::filesystem::path cache;  // empty: <repository>/.foliot
+  WeightsTier weights_tier = WeightsTier::kMemory;
+  ModelConfig model_defaults;
+  std::vector<std::string>
+      compile_command;  // starts the process that compiles one model (repository/compile_process.h)
+  CompileLimits compile_limits;
+  bool compile_in_background = true;
+  std::optional<Duration> watch_interval;  // of the repository; nullopt: it is read once
+  LocalWorkerOptions worker;
+  std::string data_listen = "127.0.0.1:0";         // HOST:PORT for front ends; port 0: any that is free
+  std::string data_address;                        // by which they reach it; empty: as the controller sees it
+  std::optional<uint64_t> staging_bytes;           // nullopt: 8 of the largest batches
+  uint64_t frame_bytes_max = kDataFrameBytesMax;   // inputs or outputs of one row
+  Duration drain_timeout = Duration::seconds(30);  // of what the controller gave, at stop()
+  ObservationOptions observation;
+  TlsFiles link_tls;
+  // The controller has registered it with so many models; from the links' thread.
+  std::function<void(size_t models)> on_ready = [](size_t) {};
+};
+
+// Threading: belongs to one thread, which is none of its own.
+class WorkerNode {
+ public:
+  // `log` outlives the node.
+  WorkerNode(WorkerNodeOptions options, Logger& log);
+  ~WorkerNode();
+
+  // Call once. `cancelled` is asked several times a second, and ends the start: kUnavailable.
+  // Errors: kInvalidArgument (no model can be served, a flag), kResourceExhausted,
+  // kAlreadyExists (a port is in use), each naming the flag, the file or the address.
+  Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
+  // Calling it again does nothing.
+  void stop();
+
+  // After start(): "front ends on port 8200; page cache 4.0 GiB; controller a:8100".
+  std::string description() const;
+
+ private:
+  class Parts;
+  const WorkerNodeOptions options_;
+  Logger& log_;
+  std::unique_ptr<Parts> parts_;  // null: not started, or stopped
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_WORKER_NODE_H_
