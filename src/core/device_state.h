@@ -1,4 +1,4 @@
-// DeviceState: how a device takes part in serving. Only a device that is kUp gets work.
+// DeviceState: the part that a device takes in serving. Only one that is kUp gets work.
 #ifndef FOLIOT_CORE_DEVICE_STATE_H_
 #define FOLIOT_CORE_DEVICE_STATE_H_
 

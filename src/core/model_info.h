@@ -1,5 +1,5 @@
-// ModelInfo: all that the controller and the front end know of a model. What it
-// computes is the device's business (program/program.h).
+// ModelInfo: the facts of a model that the controller and the front end know. Its
+// computation is the device's business (program/program.h).
 #ifndef FOLIOT_CORE_MODEL_INFO_H_
 #define FOLIOT_CORE_MODEL_INFO_H_
 

@@ -1,4 +1,4 @@
-// Request: what the controller knows of one inference that a client waits for. Metadata
+// Request: the controller's view of one inference that a client waits for. Metadata
 // only; inputs and outputs stay where they entered (core/payload.h).
 //
 // A request is one row of a batch. A client's call with several rows becomes

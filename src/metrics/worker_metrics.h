@@ -1,5 +1,5 @@
-// WorkerMetrics: what a worker measures of itself, as Prometheus series: its actions
-// and how long they took, its executors, its memory and its links.
+// WorkerMetrics: a worker's own measurements as Prometheus series: its actions and
+// their durations, its executors, its memory and its links.
 //
 // Beside a controller's series of the same actions these also exist while the
 // controller cannot be reached, and they count what it no longer waits for.

@@ -1,6 +1,6 @@
-// RequestRecord and ActionRecord: what a log keeps of each request and of each
-// action (at least the fields of Clockwork's own logs), and the port through
-// which they are kept.
+// RequestRecord and ActionRecord: the records of a log, one for each request and each
+// action (at least the fields of Clockwork's own logs), and the port through which they
+// are kept.
 //
 // Instants are of the clock of the loop that was recorded; in a log they count
 // from its origin. An infinite instant means that there is none.

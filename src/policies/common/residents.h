@@ -1,5 +1,5 @@
-// Residents: which devices hold a model, and what a device could do without,
-// least recently used first; kept so that neither question takes a look at all
+// Residents: the devices that hold each model, and the models that a device could do
+// without, least recently used first; kept so that neither query goes through all
 // models or all devices.
 #ifndef FOLIOT_POLICIES_COMMON_RESIDENTS_H_
 #define FOLIOT_POLICIES_COMMON_RESIDENTS_H_
