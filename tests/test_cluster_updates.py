@@ -177,7 +177,7 @@ def test_a_worker_that_dies_holds_nothing_up(cluster, repositories):
     assert ask(frontend) == 2
 
 
-def test_a_controller_that_restarts_hears_of_what_was_served(cluster, repositories):
+def test_a_restarted_controller_learns_what_was_served(cluster, repositories):
     (frontend,) = cluster.frontends
     repositories.put("m", 2)
     eventually(lambda: ask(frontend) == 2)

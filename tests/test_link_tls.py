@@ -72,7 +72,7 @@ def of_another_authority(authority, folder):
     (expired, "its certificate is not accepted: certificate has expired"),
     (of_another_authority, "its certificate is not accepted: "),
 ])
-def test_strangers_are_refused(cluster, authority, tmp_path, dense_oracle, part, stranger, complaint):
+def test_other_authorities_are_refused(cluster, authority, tmp_path, dense_oracle, part, stranger, complaint):
     running = cluster.controller if part == "controller" else cluster.workers[0]
     port = (cluster.address.split(":")[1] if part == "controller"
             else running.await_line(r"front ends on port (\d+)")[1])

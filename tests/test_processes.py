@@ -164,7 +164,7 @@ def greeting(role, version=VERSION):
         (greeting(2) + struct.pack("<IBQQQ", 25, 17, 1, 1, 1), "unexpected FETCH message"),
     ],
 )
-def test_strangers_at_a_worker_are_sent_away(cluster, dense_oracle, speech, complaint):
+def test_other_peers_at_a_worker_are_refused(cluster, dense_oracle, speech, complaint):
     worker = cluster.workers[0]
     port = int(worker.await_line(r"front ends on port (\d+)")[1])
     heard = len(worker.output())
@@ -218,7 +218,7 @@ def test_a_killed_controller_is_found_again(own_cluster, dense_oracle):
         worker.await_line("ready:", count=2)
 
 
-def test_a_killed_front_end_disturbs_nobody_else(own_cluster, dense_oracle):
+def test_a_killed_front_end_disturbs_no_other(own_cluster, dense_oracle):
     cluster = own_cluster()
     with Load(cluster.frontends[:1], dense_oracle, clients=4) as others, Load(cluster.frontends[1:], dense_oracle):
         time.sleep(0.5)

@@ -155,7 +155,7 @@ TEST(LoadGeneratorTest, OpenLoopDoesNotWaitForASilentServer) {
   EXPECT_TRUE(report.generator_lagged());
 }
 
-TEST(LoadGeneratorTest, RefusalsAndFailuresAreToldApart) {
+TEST(LoadGeneratorTest, RefusalsAndFailuresAreDistinguished) {
   LoadReport report({.models = {"m"}});
   EchoClient client([](uint64_t i) -> Response {
     if (i % 3 == 0) return {LoadOutcome::kRefused, "overload"};

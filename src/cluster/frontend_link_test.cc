@@ -171,7 +171,7 @@ TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
   }
 }
 
-TEST_F(FrontendLinkTest, TheControllerHearsWhoseRequestsTheyAre) {
+TEST_F(FrontendLinkTest, TheControllerGetsTheTenantsOfRequests) {
   const Request told = ask(100, 1);
   EXPECT_EQ(told.tenant, TenantId(5));
   EXPECT_EQ(told.tenant_weight, 3u);
@@ -354,7 +354,7 @@ TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
   EXPECT_NE(labelled, RequestId());
 }
 
-TEST_F(FrontendLinkTest, InputsAreSentToWhoeverFetchesThem) {
+TEST_F(FrontendLinkTest, InputsAreSentToTheWorkerThatFetchesThem) {
   const Request request = ask(100, 1);
   frontend_.inputs[1] = 4;
   ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(7), request.id, request.payload}).ok());

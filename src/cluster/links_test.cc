@@ -160,7 +160,7 @@ TEST(LinksTest, AllWorkersMustBringTheSameModels) {
   EXPECT_THAT(refusal_of(controller.address(), "resnet50").message(), HasSubstr("'resnet18' is missing"));
 }
 
-TEST(LinksTest, SaysThatNobodyIsThere) {
+TEST(LinksTest, ReportsThatNoProcessListens) {
   EXPECT_THAT(load("127.0.0.1:1", short_load(1)).status().message(), HasSubstr("cannot connect to 127.0.0.1:1"));
   EXPECT_THAT(load("nowhere", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
   EXPECT_THAT(load("127.0.0.1:99999", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
@@ -235,7 +235,7 @@ class Labels : public CallLabelSink {
   std::vector<std::pair<uint64_t, std::string>> told;
 };
 
-TEST_F(ControllerServiceTest, TellsWhatClientsCallTheirRequests) {
+TEST_F(ControllerServiceTest, PassesOnTheLabelsOfRequests) {
   Labels labels;
   service_.set_label_sink(labels);
   Peer other(service_, Role::kClient);
@@ -373,7 +373,7 @@ TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
   EXPECT_TRUE(service.drained());
 }
 
-TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
+TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {
   std::vector<ModelInfo> more = *parse_emulated_models("resnet18,resnet50", kPageBytes);
   ControllerService service(
       {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
@@ -451,7 +451,7 @@ class ModelChangeTest : public ControllerServiceTest {
   ModelInfo next_ = models_[0];
 };
 
-TEST_F(ModelChangeTest, ClientsHearOfANewVersionAndNoMoreOfTheOld) {
+TEST_F(ModelChangeTest, ClientsAreNotifiedOfANewVersionAndNoMoreOfTheOld) {
   replace_model(2);
   const auto namings = worker_.heard<Naming>(MessageType::kNaming);
   ASSERT_EQ(namings.size(), 1u);
@@ -498,7 +498,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   EXPECT_THAT(another.last<Welcome>().models, ElementsAre(ModelId(1)));
 }
 
-TEST_F(ModelChangeTest, ATurnComesWhenClientsHaveHeard) {
+TEST_F(ModelChangeTest, ATurnComesWhenClientsAreNotified) {
   replace_model(2);
   EXPECT_LE(service_.on_turn_end(at_ms(3)), at_ms(2002));
   EXPECT_THAT(worker_.heard<Release>(MessageType::kRelease), IsEmpty());
@@ -557,7 +557,7 @@ TEST_F(ControllerServiceTest, AnswersToAClientThatIsGoneAreDropped) {
   EXPECT_EQ(next.last<Completion>().refusal, Refusal::kExpired);
 }
 
-TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndWhoAnswers) {
+TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndTheWorkers) {
   const auto workers = [&](Peer& client) { return client.last<Workers>().workers; };
   Peer next(service_, Role::kWorker);
   ASSERT_TRUE(
@@ -571,7 +571,7 @@ TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndWhoAnswers) {
   EXPECT_EQ(workers(client_).size(), 1u);
 }
 
-TEST_F(ControllerServiceTest, TellsTheTime) {
+TEST_F(ControllerServiceTest, AnswersPings) {
   ASSERT_TRUE(client_.say(Ping{at_ms(-5)}).ok());
   const Pong pong = client_.last<Pong>();
   EXPECT_EQ(pong.ping_sent, at_ms(-5));

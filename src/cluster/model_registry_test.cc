@@ -121,7 +121,7 @@ class ModelRegistryTest : public ::testing::Test {
 
 // ---- Workers that come ----
 
-TEST_F(ModelRegistryTest, TheFirstSaysWhatIsServed) {
+TEST_F(ModelRegistryTest, TheFirstWorkerDeterminesWhatIsServed) {
   EXPECT_THAT(join(kOne, {model(5, "x", "2"), model(3, "y"), model(4, "x", "1")}),
               ElementsAre(ModelId(0), ModelId(1), kUnnamed));
   EXPECT_EQ(served(), "x 2, y 1");
@@ -142,7 +142,7 @@ TEST_F(ModelRegistryTest, OthersBringWhatIsServedInTheirOrderAndMore) {
   EXPECT_TRUE(registry_.check({model(0, "x", "2"), model(1, "y"), model(2, "x")}).ok());
 }
 
-TEST_F(ModelRegistryTest, NobodyComesWhileAModelRetires) {
+TEST_F(ModelRegistryTest, NoWorkerRegistersWhileAModelRetires) {
   join(kOne, {model(0, "x"), model(1, "y")});
   withdraw(kOne, 1);
   EXPECT_EQ(registry_.check({model(0, "x")}).code(), StatusCode::kUnavailable);
@@ -152,7 +152,7 @@ TEST_F(ModelRegistryTest, NobodyComesWhileAModelRetires) {
   EXPECT_TRUE(registry_.check({model(0, "x")}).ok());
 }
 
-TEST_F(ModelRegistryTest, AfterAllWereLostTheFirstSaysItAnew) {
+TEST_F(ModelRegistryTest, AfterAllWereLostTheFirstWorkerDeterminesItAnew) {
   join(kOne, {model(0, "x"), model(1, "y"), model(2, "z")});
   lose(kOne);
   EXPECT_EQ(served(), "x 1, y 1, z 1");
@@ -340,7 +340,7 @@ TEST_F(ModelRegistryTest, AReleaseMayCrossAWithdrawal) {
 
 // ---- Retirements ----
 
-TEST_F(ModelRegistryTest, AModelRetiresWhenClientsHaveHeardAndNothingIsInFlight) {
+TEST_F(ModelRegistryTest, AModelRetiresWhenClientsAreNotifiedAndNothingIsInFlight) {
   join(kOne, {model(0, "x")});
   registry_.on_request(ModelId(0));
   offer(kOne, model(1, "x", "2"));
@@ -370,7 +370,7 @@ TEST_F(ModelRegistryTest, WhatIsNeverAnsweredDoesNotKeepItForEver) {
   EXPECT_THAT(released(kOne), ElementsAre(0));
 }
 
-TEST_F(ModelRegistryTest, WithoutRequestsItRetiresWhenClientsHaveHeard) {
+TEST_F(ModelRegistryTest, WithoutRequestsItRetiresWhenClientsAreNotified) {
   join(kOne, {model(0, "x")});
   offer(kOne, model(1, "x", "2"));
   EXPECT_EQ(registry_.next(), now_ + ModelRegistry::kHearingTime);
@@ -425,7 +425,7 @@ TEST_F(ModelRegistryTest, CandidatesWaitForIdsToRest) {
 
 // ---- Workers that go ----
 
-TEST_F(ModelRegistryTest, WhoIsLostHoldsNothingUp) {
+TEST_F(ModelRegistryTest, ALostWorkerHoldsNothingUp) {
   join(kOne, {model(0, "x")});
   join(kTwo, {model(0, "x")});
   offer(kTwo, model(1, "x", "2"));
@@ -434,7 +434,7 @@ TEST_F(ModelRegistryTest, WhoIsLostHoldsNothingUp) {
   EXPECT_THAT(named(kTwo), ElementsAre(std::pair(1u, ModelId(1))));
 }
 
-TEST_F(ModelRegistryTest, WhoIsLostKeepsNothing) {
+TEST_F(ModelRegistryTest, ALostWorkerKeepsNothing) {
   join(kOne, {model(0, "x"), model(1, "y")});
   join(kTwo, {model(0, "x"), model(1, "y")});
   withdraw(kTwo, 1);
@@ -442,7 +442,7 @@ TEST_F(ModelRegistryTest, WhoIsLostKeepsNothing) {
   EXPECT_EQ(served(), "x 1");
 }
 
-TEST_F(ModelRegistryTest, WhoLeavesHasNoSay) {
+TEST_F(ModelRegistryTest, OffersOfALeavingWorkerDoNotCount) {
   join(kOne, {model(0, "x"), model(1, "y")});
   join(kTwo, {model(0, "x"), model(1, "y")});
   offer(kTwo, model(2, "z"));
@@ -454,7 +454,7 @@ TEST_F(ModelRegistryTest, WhoLeavesHasNoSay) {
   EXPECT_THAT(released(kOne), ElementsAre(1)) << "it has it still";
 }
 
-TEST_F(ModelRegistryTest, WithNobodyLeftNothingChanges) {
+TEST_F(ModelRegistryTest, WithNoWorkerLeftNothingChanges) {
   join(kOne, {model(0, "x"), model(1, "y")});
   join(kTwo, {model(0, "x"), model(1, "y")});
   withdraw(kOne, 1);
@@ -466,7 +466,7 @@ TEST_F(ModelRegistryTest, WithNobodyLeftNothingChanges) {
   EXPECT_THAT(removed_, ElementsAre(ModelId(1))) << "what retires goes on retiring";
 }
 
-TEST_F(ModelRegistryTest, WhoOnlyLeavesChangesNothing) {
+TEST_F(ModelRegistryTest, LeavingAloneChangesNothing) {
   join(kOne, {model(0, "x"), model(1, "y")});
   leave(kOne);
   withdraw(kOne, 1);
@@ -474,7 +474,7 @@ TEST_F(ModelRegistryTest, WhoOnlyLeavesChangesNothing) {
   EXPECT_EQ(served(), "x 1, y 1");
 }
 
-TEST_F(ModelRegistryTest, WhoComesLaterHoldsACandidateUp) {
+TEST_F(ModelRegistryTest, ALaterWorkerHoldsACandidateUp) {
   join(kOne, {model(0, "x")});
   join(kTwo, {model(0, "x")});
   offer(kOne, model(1, "y"));
@@ -485,7 +485,7 @@ TEST_F(ModelRegistryTest, WhoComesLaterHoldsACandidateUp) {
   EXPECT_EQ(served(), "x 1, y 1");
 }
 
-TEST_F(ModelRegistryTest, WhoComesMayBringACandidate) {
+TEST_F(ModelRegistryTest, ANewWorkerMayBringACandidate) {
   join(kOne, {model(0, "x")});
   join(kTwo, {model(0, "x")});
   offer(kOne, model(1, "x", "2"));

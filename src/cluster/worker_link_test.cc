@@ -279,7 +279,7 @@ TEST_F(WorkerLinkTest, TwoActionsOfOneRequestEachWaitForTheirOwnInputs) {
   EXPECT_THAT(outcomes(), ElementsAre("3 done", "2 done"));
 }
 
-TEST_F(WorkerLinkTest, RowsOfAClientThatIsGoneAreComputedForNobody) {
+TEST_F(WorkerLinkTest, OutputsForAClientThatIsGoneAreDropped) {
   begin();
   Client stays(link_, 1);
   Client leaves(link_, 2);
@@ -295,7 +295,7 @@ TEST_F(WorkerLinkTest, RowsOfAClientThatIsGoneAreComputedForNobody) {
   EXPECT_THAT(outcomes(), ElementsAre("4 too late")) << "it is known to be gone";
 }
 
-TEST_F(WorkerLinkTest, AClientMaySayThatNobodyWaitsAnyMore) {
+TEST_F(WorkerLinkTest, AClientMayCancelARow) {
   begin();
   Client client(link_, 1);
   ASSERT_TRUE(controller_->say(infer(2, {{1, 10}, {1, 11}})).ok());
@@ -452,7 +452,7 @@ TEST_F(WorkerLinkTest, ANewVersionIsOfferedAndTheOldOneRunsUntilItIsReleased) {
   EXPECT_THAT(outcomes(), ElementsAre("5 unknown model"));
 }
 
-TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheNextControllerDoesNotHearOf) {
+TEST_F(WorkerLinkTest, ThePagesHoldOnlyModelsThatTheNextControllerKnows) {
   begin();
   controller_->close();
   update();

@@ -92,7 +92,7 @@ TEST(SimulationTest, ClosedLoopsKeepAsManyRequestsInFlightAsTheyHaveUsers) {
   EXPECT_EQ(report.all.good, report.all.offered);
 }
 
-TEST(SimulationTest, GroupsAreToldApart) {
+TEST(SimulationTest, GroupsAreCountedSeparately) {
   Workload workload = resnets(5, 100);
   workload.groups.push_back({.name = "heavy", .profile = "resnet152", .slo = Duration::milliseconds(5)});
   workload.streams[0].models = {"resnet50"};

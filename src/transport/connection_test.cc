@@ -78,7 +78,7 @@ WireBytes greeting(uint32_t magic, uint16_t version, uint8_t role) {
 }
 constexpr uint32_t kMagic = 0x544c4f46;
 
-TEST(ConnectionTest, GreetsAndCarriesFramesHoweverTheyAreCut) {
+TEST(ConnectionTest, SendsAGreetingAndCarriesFramesHoweverTheyAreCut) {
   for (const size_t piece : {size_t{1}, size_t{3}, size_t{1000}, SIZE_MAX}) {
     Side worker(Role::kWorker);
     Side controller(Role::kController);
@@ -103,7 +103,7 @@ TEST(ConnectionTest, AFrameMayBeLargerThanAnyRead) {
   EXPECT_NE(status.message().find("malformed REGISTRATION"), std::string::npos) << status.message();
 }
 
-TEST(ConnectionTest, TellsTheDriverOnceThatThereIsSomethingToSend) {
+TEST(ConnectionTest, NotifiesTheDriverOnceOfSomethingToSend) {
   Side worker(Role::kWorker);
   Side controller(Role::kController);
   ASSERT_TRUE(worker.tell(controller).ok());
@@ -113,7 +113,7 @@ TEST(ConnectionTest, TellsTheDriverOnceThatThereIsSomethingToSend) {
   EXPECT_EQ(worker.unsent_calls, 1);
 }
 
-TEST(ConnectionTest, RefusesStrangersByName) {
+TEST(ConnectionTest, RefusesOtherProtocolsAndVersions) {
   const auto refusal = [](const WireBytes& bytes) { return Side(Role::kController).hear(bytes).message(); };
   WireBytes http;
   WireWriter(http).put(uint64_t{0x5448202f20544547});  // "GET / HT"
@@ -150,7 +150,7 @@ TEST(ConnectionTest, APeerThatTakesNothingIsFound) {
   EXPECT_EQ(side.connection->check().code(), StatusCode::kResourceExhausted);
 }
 
-TEST(ConnectionTest, SaysWhyItCloses) {
+TEST(ConnectionTest, ReportsWhyItCloses) {
   Side worker(Role::kWorker);
   Side controller(Role::kController);
   ASSERT_TRUE(worker.tell(controller).ok());

@@ -159,7 +159,7 @@ TEST(LinkLoopTest, CarriesFramesThroughTls) {
   EXPECT_EQ(server.next(), "it has stopped");
 }
 
-TEST(LinkLoopTest, SaysThatOneSideSpeaksNoTls) {
+TEST(LinkLoopTest, ReportsThatOneSideSpeaksNoTls) {
   const Identities identities;
   Side server({.tls = identities.of_server()});
   Side plain_server({});
@@ -183,7 +183,7 @@ TEST(LinkLoopTest, TakesNewCertificatesForNewConnections) {
   EXPECT_EQ(server.next(), "hello");
 }
 
-TEST(LinkLoopTest, ClosesWhoDoesNotGreet) {
+TEST(LinkLoopTest, ClosesPeersWithoutAGreeting) {
   Side server({.greeting_timeout = Duration::milliseconds(1)});
   const uint16_t port = server.listen();
   RawSocket silent(port);
@@ -195,7 +195,7 @@ TEST(LinkLoopTest, ClosesWhoDoesNotGreet) {
   EXPECT_THAT(server.next(), HasSubstr("no greeting within"));
 }
 
-TEST(LinkLoopTest, ClosesWhoHasGoneSilent) {
+TEST(LinkLoopTest, ClosesSilentPeers) {
   Side server({.silence_max = Duration::milliseconds(1)});
   Side client({.connection = {.role = Role::kWorker}, .silence_max = Duration::seconds(100)}, "hello");
   client.keep(server.listen());
@@ -203,7 +203,7 @@ TEST(LinkLoopTest, ClosesWhoHasGoneSilent) {
   EXPECT_THAT(server.next(), HasSubstr("no message within"));
 }
 
-TEST(LinkLoopTest, KeepsOneConnectionToWhomItLetGoAndKeepsAgain) {
+TEST(LinkLoopTest, KeepsOneConnectionToAPeerReleasedAndKeptAgain) {
   Side server({});
   const uint16_t port = server.listen();
   Side client({.connection = {.role = Role::kWorker}}, "hello");
@@ -217,7 +217,7 @@ TEST(LinkLoopTest, KeepsOneConnectionToWhomItLetGoAndKeepsAgain) {
   EXPECT_EQ(server.heard(), 4u);
 }
 
-TEST(LinkLoopTest, MakesRoomForThoseWhoGreet) {
+TEST(LinkLoopTest, EvictsPeersWithoutAGreeting) {
   Side server({.connections_max = 2});
   const uint16_t port = server.listen();
   Side client({.connection = {.role = Role::kWorker}}, "hello");

@@ -37,7 +37,7 @@ TEST(PeerClockTest, PingsUntilItKnowsAndThenNowAndThen) {
   EXPECT_GT(connection.unsent_bytes(), 0u);
 }
 
-TEST(PeerClockTest, HangsUpOnAHostThatHasGoneSilent) {
+TEST(PeerClockTest, HangsUpOnASilentServer) {
   NoSession none;
   Connection connection({}, "peer", none, none);
   PeerClock clock(connection);

@@ -58,7 +58,7 @@ TEST(FoliotPolicyTest, ManyThatCanWaitDoNotHideOneThatCannot) {
   EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
 }
 
-TEST(FoliotPolicyTest, WeightDecidesWhatGivesWay) {
+TEST(FoliotPolicyTest, WeightDecidesWhatIsRefused) {
   TestDispatcher dispatcher(1, 8);
   // A heavier model of the same kind wins against four rows of the other.
   ModelInfo heavy = dispatcher.add_model(0, 1);
