@@ -41,7 +41,8 @@ class Inflater {
 
 Result<std::string> inflate_bytes(std::string_view compressed, uint64_t bytes_max) {
   if (compressed.size() > std::numeric_limits<uInt>::max())
-    return Status::resource_exhausted(fmt::format("a compressed body of {} bytes is too large", compressed.size()));
+    return Status::resource_exhausted(fmt::format("a compressed body of {} bytes; at most {} are allowed",
+                                                  compressed.size(), std::numeric_limits<uInt>::max()));
   Inflater inflater(compressed);
   std::string inflated;
   while (true) {

@@ -107,7 +107,10 @@ class Session {
                       "--compile-time), or the machine ran out of memory",
                       format_duration(request_.cpu_time)));
     }
-    if (child.signal() == SIGXFSZ) return Status::resource_exhausted("the compiled model is too large");
+    if (child.signal() == SIGXFSZ) {
+      return Status::resource_exhausted(fmt::format("the compiled model is larger than {}; raise --compile-memory",
+                                                    format_bytes(request_.memory_bytes)));
+    }
     const auto last = complained_.find_last_not_of(" \n");
     const std::string words = last == std::string::npos ? "" : ": " + complained_.substr(0, last + 1);
     // A library that is refused memory may crash instead of saying so.

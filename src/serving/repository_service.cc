@@ -144,7 +144,9 @@ Result<ModelFolder> RepositoryService::find_folder(const std::string& name) cons
 
 Status RepositoryService::load_now(const std::string& name) {
   constexpr size_t kNameBytesMax = 255;
-  if (name.size() > kNameBytesMax) return Status::invalid_argument("a model's name is too long");
+  if (name.size() > kNameBytesMax)
+    return Status::invalid_argument(
+        fmt::format("a model's name of {} bytes; at most {} are allowed", name.size(), kNameBytesMax));
   FOLIOT_ASSIGN_OR_RETURN(const ModelFolder folder, find_folder(name));
   const Catalog::EntryPtr found = catalog_->find(name);
   const bool served = found != nullptr && found->state == ModelState::kReady;
