@@ -62,7 +62,7 @@ clean: ## Remove what was built; the Python environment stays
 ##@ Checking
 
 .PHONY: check
-check: build ## Format, layers, headers that compile alone, link tests
+check: build ## Format, layers, language, headers that compile alone, link tests
 	@$(MAKE) check-built
 
 .PHONY: check-built

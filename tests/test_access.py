@@ -154,7 +154,7 @@ def test_json_log(serve, small_models, tmp_path, keys):
     new_key(keys, "app", "infer")
     server = serve(small_models, keys=keys, cache=tmp_path / "cache", log_level="warning", log_format="text")
     assert get(f"http://127.0.0.1:{server.http_port}/v2", {"Authorization": "Bearer guessed"})[0] == 401
-    await_output(server, " warning serve: turned away somebody at 127.0.0.1")
+    await_output(server, " warning serve: refused ")
     json_server = subprocess.Popen(
         [foliot_binary(), "serve", small_models, "--keys", keys, "--cache", tmp_path / "cache", "--log-format", "json",
          "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"], stderr=subprocess.PIPE, text=True)

@@ -34,7 +34,7 @@ models = "dense"
 rate = 60
 slo = "1us"
 [[streams]]
-name = "patient"
+name = "relaxed"
 models = "pair"
 concurrency = 2
 think_time = "50ms"
@@ -71,9 +71,9 @@ def test_each_stream_is_played_with_its_own_deadline(workload, small_server, pro
     report = play(workload(), protocol, small_server)
     streams = {stream["name"]: stream for stream in report["streams"]}
     assert streams["bursty"]["offered"] > 200
-    assert streams["urgent"]["good"] == 0  # nobody answers in a microsecond
+    assert streams["urgent"]["good"] == 0  # no server answers in a microsecond
     assert streams["urgent"]["offered"] > 60
-    assert streams["patient"]["good"] == streams["patient"]["offered"] > 2
+    assert streams["relaxed"]["good"] == streams["relaxed"]["offered"] > 2
     assert sum(stream["offered"] for stream in report["streams"]) == report["offered"]
     assert sum(model["offered"] for model in report["models"]) == report["offered"]
 

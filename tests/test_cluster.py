@@ -66,7 +66,7 @@ def wait_for_devices(address, count):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_worker_that_is_lost_is_missed_by_nobody(controller, how):
+def test_a_lost_worker_is_replaced_by_the_others(controller, how):
     address, _ = controller
     workers = [emulated(address, f"w{i}") for i in range(4)]
     command = [FOLIOT, "bench-controller", address, "--rate", "300", "--deadline", "2s", "--duration", "3s"]
@@ -160,7 +160,7 @@ def test_ports_of_metrics_that_are_in_use_are_named():
             assert f"port {port} of 127.0.0.1 is in use; choose another with --metrics-port" in result.stderr
 
 
-def test_another_version_and_strangers_are_not_let_in(controller):
+def test_other_versions_and_protocols_are_refused(controller):
     address, process = controller
     host, port = address.split(":")
     greetings = {

@@ -1,5 +1,5 @@
 """Models of a cluster change while they are asked for: a change takes effect when all
-workers have made it, and nobody is refused."""
+workers have made it, and no request is refused."""
 
 import contextlib
 import shutil
@@ -31,7 +31,7 @@ class Repositories:
     def put(self, model, version, *workers):
         """A model whose answers are its version."""
         for worker in workers or WORKERS:
-            # Nobody may see half of it.
+            # No reader may see half of it.
             draft = self.folder / "draft" / worker / str(version)
             onnx_models.constant(draft / "model.onnx", version)
             (self.of(worker) / model).mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def test_a_worker_that_dies_holds_nothing_up(cluster, repositories):
     assert ask(frontend) == 2
 
 
-def test_a_controller_that_restarts_hears_of_what_was_served(cluster, repositories):
+def test_a_restarted_controller_learns_what_was_served(cluster, repositories):
     (frontend,) = cluster.frontends
     repositories.put("m", 2)
     eventually(lambda: ask(frontend) == 2)

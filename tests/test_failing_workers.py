@@ -42,7 +42,7 @@ class SeparateCaches(Cluster):
 
 
 def ask_all(frontend, repository, stopping, answers, refusals):
-    """Asks every model in turn, without a deadline, until told to stop."""
+    """Asks every model in turn, without a deadline, until stopped."""
     pixels = np.random.default_rng(1).random((1, 64), np.float32)
     request = tritonclient.http.InferInput("pixels", pixels.shape, "FP32")
     request.set_data_from_numpy(pixels)

@@ -1,5 +1,5 @@
-"""Clients that mean harm: each is refused in so many words, memory stays where it
-was, and whoever asks as one should is answered meanwhile."""
+"""Hostile clients: each is refused with a reason, memory does not grow, and a
+well-behaved client is answered meanwhile."""
 
 import http.client
 import json
@@ -65,7 +65,7 @@ def grpc_client(server):
 
 
 def again(ask, meanwhile=lambda: None, seconds=15):
-    """Until it works: who is told to try again does so. `meanwhile` must work each time."""
+    """Repeats `ask` until it works, as a refused client would. `meanwhile` must work each time."""
     end = time.monotonic() + seconds
     while True:
         meanwhile()
@@ -86,7 +86,7 @@ def test_connections_that_do_nothing_make_room(server):
     known.ask()
     with Attack("idle", server.http, 300) as attack:
         known.ask_for(6)
-        # In the place of one that has been idle for longer, which who asks meanwhile never is.
+        # It evicts a connection that has been idle for longer than the known client, which asks meanwhile.
         again(lambda: Client(server.http).ask(), meanwhile=known.ask)
         known.ask()
     assert statuses(attack.report) <= {"503"} and attack.report["closed"] > 0
@@ -121,7 +121,7 @@ def test_bodies_of_a_gigabyte_whose_senders_do_not_listen(server):
         assert server.memory_bytes() - before < 150 * MIB
 
 
-@pytest.mark.parametrize("kind", ["idle", "slow_grpc_hello", "slow_grpc_body", "large_grpc", "rubbish"])
+@pytest.mark.parametrize("kind", ["idle", "slow_grpc_hello", "slow_grpc_body", "large_grpc", "random_bytes"])
 def test_grpc(server, kind):
     known = Client(server.http)
     known.ask()
@@ -152,10 +152,10 @@ def test_grpc_connections_that_do_nothing_make_room(server, kind):
 
 
 @pytest.mark.parametrize("port", ["http", "metrics"])
-def test_rubbish(server, port):
+def test_random_bytes(server, port):
     known = Client(server.http)
     known.ask()
-    with Attack("rubbish", f"127.0.0.1:{getattr(server, port + '_port')}", 50):
+    with Attack("random_bytes", f"127.0.0.1:{getattr(server, port + '_port')}", 50):
         known.ask_for(3)
 
 
@@ -171,7 +171,7 @@ def cluster(small_models, tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize("kind", ["idle", "slow_greeting", "slow_frame", "large_frame", "rubbish"])
+@pytest.mark.parametrize("kind", ["idle", "slow_greeting", "slow_frame", "large_frame", "random_bytes"])
 @pytest.mark.parametrize("part", ["controller", "worker"])
 def test_links(cluster, part, kind):
     """More connections than a worker takes."""

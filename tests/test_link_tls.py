@@ -1,5 +1,5 @@
-"""TLS on the links: parts with certificates of one authority find each other, and
-nobody else is let in, on the controller's port and on a worker's."""
+"""TLS on the links: parts with certificates of one authority connect, and no
+others, on the controller's port and on a worker's."""
 
 import contextlib
 import re
@@ -72,7 +72,7 @@ def of_another_authority(authority, folder):
     (expired, "its certificate is not accepted: certificate has expired"),
     (of_another_authority, "its certificate is not accepted: "),
 ])
-def test_strangers_are_refused(cluster, authority, tmp_path, dense_oracle, part, stranger, complaint):
+def test_other_authorities_are_refused(cluster, authority, tmp_path, dense_oracle, part, stranger, complaint):
     running = cluster.controller if part == "controller" else cluster.workers[0]
     port = (cluster.address.split(":")[1] if part == "controller"
             else running.await_line(r"front ends on port (\d+)")[1])
@@ -97,7 +97,7 @@ def test_plain_and_tls_do_not_mix(cluster, small_models, tmp_path):
     plain_worker = Part(tmp_path / "worker.log", "worker", small_models, controller=cluster.address, threads=1,
                         page_size="256KiB", page_cache="16MiB", cache=cluster.folder / "cache")
     try:
-        plain_worker.await_line("does it want TLS")
+        plain_worker.await_line("does it use TLS")
     finally:
         plain_worker.kill()
 

@@ -1,6 +1,6 @@
 """The same input at the same place of a batch of the same size gives the same bits,
 whatever its neighbours are and whatever ran before: other rows, NaN, infinities,
-numbers that overflow. So an answer cannot tell anything about other people's requests,
+numbers that overflow. So an answer reveals nothing of other requests,
 and rows of a batch that is not full may hold anything."""
 
 import numpy as np

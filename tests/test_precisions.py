@@ -1,7 +1,7 @@
 """Models in less than float32: quantised ones beside onnxruntime, which runs the very
 same file, and bfloat16 beside float32. What a quantised model answers is a number of
 steps of its last scale, so that is what differences are counted in. Where the processor
-has no kernels for a type, the same models compute in float32, and are told of it."""
+has no kernels for a type, the same models compute in float32, with a note."""
 
 import json
 

@@ -154,17 +154,17 @@ def greeting(role, version=VERSION):
     ("speech", "complaint"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "not Foliot's protocol"),
-        (greeting(0), "it is a controller, and no client"),
-        (greeting(1), "it is a worker, and no client"),
+        (greeting(0), "it is a controller, not a client"),
+        (greeting(1), "it is a worker, not a client"),
         (greeting(2, version=999), "it speaks version 999"),
         (greeting(2) + struct.pack("<IB", 2**31, 18), "a frame of 2147483648 bytes"),
         (greeting(2) + struct.pack("<IB", 1, 200), "a frame of unknown type 200"),
         (greeting(2) + struct.pack("<IBB", 2, 16, 1), "malformed ATTACH"),
-        (greeting(2) + struct.pack("<IBQQI", 21, 18, 1, 1, 0), "INPUTS that nobody asked for"),
-        (greeting(2) + struct.pack("<IBQQQ", 25, 17, 1, 1, 1), "a FETCH has no place here"),
+        (greeting(2) + struct.pack("<IBQQI", 21, 18, 1, 1, 0), "INPUTS without a FETCH"),
+        (greeting(2) + struct.pack("<IBQQQ", 25, 17, 1, 1, 1), "unexpected FETCH message"),
     ],
 )
-def test_strangers_at_a_worker_are_sent_away(cluster, dense_oracle, speech, complaint):
+def test_other_peers_at_a_worker_are_refused(cluster, dense_oracle, speech, complaint):
     worker = cluster.workers[0]
     port = int(worker.await_line(r"front ends on port (\d+)")[1])
     heard = len(worker.output())
@@ -218,7 +218,7 @@ def test_a_killed_controller_is_found_again(own_cluster, dense_oracle):
         worker.await_line("ready:", count=2)
 
 
-def test_a_killed_front_end_disturbs_nobody_else(own_cluster, dense_oracle):
+def test_a_killed_front_end_disturbs_no_other(own_cluster, dense_oracle):
     cluster = own_cluster()
     with Load(cluster.frontends[:1], dense_oracle, clients=4) as others, Load(cluster.frontends[1:], dense_oracle):
         time.sleep(0.5)

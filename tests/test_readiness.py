@@ -243,7 +243,7 @@ def test_a_cache_that_cannot_be_written_ends_the_start(tmp_path):
     for part in ("cannot write into the folder for compiled models", str(tmp_path / "models/.foliot"), "--cache"):
         assert part in caught.value.output
     if os.geteuid() == 0:
-        return  # who may write everywhere
+        return  # root may write everywhere
     read_only = tmp_path / "read_only"
     read_only.mkdir(mode=0o555)
     with pytest.raises(ServerFailed, match="cannot write into the folder"):

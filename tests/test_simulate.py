@@ -118,7 +118,7 @@ rate = 1500
     return {group["name"]: group["good"] / group["offered"] for group in groups}
 
 
-def test_weight_decides_who_gives_way(experiment, tmp_path):
+def test_weight_decides_what_is_refused(experiment, tmp_path):
     alike = attainments(experiment, tmp_path, 1)
     assert abs(alike["plain"] - alike["dear"]) < 0.05
     weighed = attainments(experiment, tmp_path, 5)

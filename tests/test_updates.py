@@ -228,7 +228,7 @@ def test_what_a_client_has_unloaded_stays_so(watching):
 
 
 def test_the_repository_is_watched_while_clients_change_it(tmp_path, serve):
-    """Whoever watches sleeps nearly always, and must not take what is meant for those that load."""
+    """The watching thread nearly always sleeps, and must not take wake-ups of the loading threads."""
     onnx_models.constant(tmp_path / "models/m/1/model.onnx", 1)
     server = serve(tmp_path / "models", watch="1h", **OPTIONS)
     for _ in range(10):

@@ -1,5 +1,5 @@
-"""Clients that mean harm, in a process of their own: many connections that say
-nothing, requests that come a byte a second, bodies of a gigabyte, rubbish.
+"""Hostile clients, in a process of their own: many silent connections, requests that
+come a byte a second, bodies of a gigabyte, random bytes.
 
     with Attack("slow_body", "127.0.0.1:8000", 1000) as attack:
         ...
@@ -56,7 +56,7 @@ SLOW = {
     "slow_greeting": (GREETING[:1], GREETING[1:]),
     "slow_frame": (GREETING + struct.pack("<IB", 1 << 20, 8), b"\0"),
 }
-# What is said at once, and how a gigabyte follows; who is deaf does not heed the answer.
+# The first bytes, and the pieces of the gigabyte that follows; a deaf client ignores the answer.
 LARGE = {
     "large_body": (POST + b"Content-Length: %d\r\n\r\n" % GIGABYTE, PIECE),
     "deaf_body": (POST + b"Content-Length: %d\r\n\r\n" % GIGABYTE, PIECE),
@@ -66,7 +66,7 @@ LARGE = {
 }
 
 
-def rubbish():
+def random_bytes():
     """Pieces of all that the ports speak, cut, mixed and made up."""
     source = random.Random(7)
     whole = [POST + b"Content-Length: 2\r\n\r\n{}", CALL, GREETING + struct.pack("<IB", 17, 8) + bytes(16), b"\x16\x03\x01\x02\x00"]
@@ -107,7 +107,7 @@ class Attacker:
         self._first, self._then = (SLOW | LARGE).get(kind, (b"", b""))
         self._large = kind in LARGE
         self._deaf = kind == "deaf_body"
-        self._rubbish = rubbish() if kind == "rubbish" else None
+        self._random_bytes = random_bytes() if kind == "random_bytes" else None
         self._poll = select.epoll()
         self._sockets = {}  # by descriptor: socket, bytes said since the first
         self._counts = collections.Counter()
@@ -134,7 +134,7 @@ class Attacker:
         for _ in range(min(most, self._count - len(self._sockets))):
             try:
                 each = socket.create_connection(self._address, timeout=5)
-                each.sendall(next(self._rubbish) if self._rubbish else self._first)
+                each.sendall(next(self._random_bytes) if self._random_bytes else self._first)
             except OSError:
                 self._counts["unreachable"] += 1
                 continue
@@ -164,7 +164,7 @@ class Attacker:
 
     def _drip(self):
         for descriptor, (each, said) in list(self._sockets.items()):
-            if self._rubbish:
+            if self._random_bytes:
                 self._close(descriptor)  # it has had its second
             elif self._then:
                 self._say(descriptor, each, said, self._then[said % len(self._then) :][:1])

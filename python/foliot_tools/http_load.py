@@ -55,7 +55,7 @@ CATCH_UP = 0.5  # seconds
 @dataclasses.dataclass
 class Report:
     requests: list
-    stray: int  # answers that nobody had asked for
+    stray: int  # answers without a request
 
     def unanswered(self):
         return [request for request in self.requests if request.outcome == "unanswered"]

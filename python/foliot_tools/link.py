@@ -119,7 +119,7 @@ class Link:
             self._lost()
 
     def ask(self, deadline_seconds, model, tenant=0, weight=1):
-        """Sends a request of a tenant's (0: nobody's), or ends it at once as a front end without a controller does."""
+        """Sends a request of a tenant (0: none), or ends it at once as a front end without a controller does."""
         now = time.monotonic()
         request = Asked(now, now + deadline_seconds)
         self.requests.append(request)
@@ -215,8 +215,8 @@ def poisson_load(link, *, rate, seconds, deadline_seconds, seed, each_turn=lambd
         each_turn(now)
         link.turn(min(due - now, 0.005))
     asked = link.requests[first:]
-    patience = time.monotonic() + 5
-    while not all(request.answers for request in asked) and time.monotonic() < patience:
+    deadline = time.monotonic() + 5
+    while not all(request.answers for request in asked) and time.monotonic() < deadline:
         link.turn(0.01)
     return asked
 

@@ -3,8 +3,7 @@
     .venv/bin/python -m foliot_tools.loadgen --model resnet50 --qps 50 --latency 100
 
 LoadGen draws Poisson arrivals and counts latency from the instant at which a query
-was due. It has no notion of a refusal, and must be told of every query that it is
-complete; so a query that was refused, or failed, is reported complete only after
+was due. It has no notion of a refusal, and every query must be reported complete; so a query that was refused, or failed, is reported complete only after
 the latency bound has passed: it counts as missed, and LoadGen's verdict is honest.
 """
 
@@ -37,7 +36,7 @@ class LoadgenResult:
     outcomes: dict  # "answered", or why not -> count
 
 
-class Patience:
+class Timeouts:
     """Calls functions at instants of time.monotonic(), on a thread of its own."""
 
     def __init__(self):
@@ -81,7 +80,7 @@ class SystemUnderTest:
         self._timeout_us = int((bound_seconds - margin_seconds) * 1e6)
         self._inputs = {}
         self._specs = input_specs(self._client, model, shapes)
-        self._patience = Patience()
+        self._timeouts = Timeouts()
         self._lock = threading.Lock()
         self.outcomes = collections.Counter()
 
@@ -107,7 +106,7 @@ class SystemUnderTest:
         pass
 
     def close(self):
-        self._patience.stop()
+        self._timeouts.stop()
         self._client.close()
 
     def _finish(self, query_id, error, give_up):
@@ -116,7 +115,7 @@ class SystemUnderTest:
         if error is None:
             complete(query_id)
         else:
-            self._patience.at(give_up, complete, query_id)
+            self._timeouts.at(give_up, complete, query_id)
 
 
 def complete(query_id):

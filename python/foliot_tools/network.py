@@ -1,5 +1,5 @@
 """Hosts with a network namespace of their own each, joined by a router in user space that
-loses, delays and cuts off packets as it is told. TCP above it is the kernel's own, with
+loses, delays and cuts off packets on request. TCP above it is the kernel's own, with
 its retransmissions and time-outs.
 
 (tc's netem would do the same; many kernels come without it.)

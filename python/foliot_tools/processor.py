@@ -1,5 +1,5 @@
-"""What this processor multiplies fast and exactly, told from its flags and from
-ONEDNN_MAX_CPU_ISA and not from what Foliot says of itself."""
+"""What this processor multiplies fast and exactly, by its flags and ONEDNN_MAX_CPU_ISA,
+independently of Foliot."""
 
 import os
 import pathlib

@@ -19,7 +19,7 @@ def foliot_binary():
 
 
 def free_ports(count):
-    """`count` loopback ports that nobody listens on now."""
+    """`count` free loopback ports."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

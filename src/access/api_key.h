@@ -1,5 +1,5 @@
 // ApiKey: a secret that a client shows, and its digest, which is all that a server
-// keeps. Keys are 256 random bits, so a plain SHA-256 can not be searched, unlike
+// keeps. Keys are 256 random bits, so a plain SHA-256 cannot be searched, unlike
 // that of a password.
 #ifndef FOLIOT_ACCESS_API_KEY_H_
 #define FOLIOT_ACCESS_API_KEY_H_

@@ -1,4 +1,4 @@
-// KeyRing: the keys that a server lets in, from a TOML file that holds no secret:
+// KeyRing: the keys that a server accepts, from a TOML file that holds no secret:
 //
 //   [[keys]]
 //   name = "mobile-app"     # for the log
@@ -51,7 +51,7 @@ class KeyRing {
   // Errors: kInvalidArgument naming file, line and key.
   static Result<KeyRing> read(const std::filesystem::path& file);
 
-  // Looks at every key, so that the time says nothing of which one it was.
+  // Compares with every key, so that the time does not reveal which one it was.
   Decision decide(std::string_view key, Scope scope) const;
 
   const std::vector<Entry>& entries() const { return entries_; }

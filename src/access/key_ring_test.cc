@@ -55,7 +55,7 @@ TEST_F(KeyRingTest, ReadsLimits) {
   EXPECT_FALSE(ring->entries()[1].limits.requests_in_flight);
 }
 
-TEST_F(KeyRingTest, SaysWhatIsWrongWithTheFile) {
+TEST_F(KeyRingTest, ReportsWhatIsWrongWithTheFile) {
   const auto wrong = [&](const std::string& text) { return read(text).status().message(); };
   EXPECT_THAT(wrong(""), HasSubstr("has no [[keys]]"));
   EXPECT_THAT(wrong(entry("app", "['inference']", "one")), AllOf(HasSubstr(":3"), HasSubstr("'inference'")));

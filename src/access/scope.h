@@ -1,4 +1,4 @@
-// Scope: what a key lets its holder do.
+// Scope: what a key permits.
 #ifndef FOLIOT_ACCESS_SCOPE_H_
 #define FOLIOT_ACCESS_SCOPE_H_
 
@@ -10,7 +10,7 @@
 namespace foliot {
 
 enum class Scope : uint8_t {
-  kInfer,    // ask for inferences, and for what is served
+  kInfer,    // infer, and read which models are served
   kAdmin,    // list, load and unload models
   kMetrics,  // read the metrics
 };

@@ -1,4 +1,4 @@
-// TLS as it is given: PEM files, read once at the start, so that a wrong path is an
+// TLS configuration: PEM files, read once at the start, so that a wrong path is an
 // error then and not at the first connection.
 #ifndef FOLIOT_ACCESS_TLS_H_
 #define FOLIOT_ACCESS_TLS_H_
@@ -13,7 +13,8 @@ namespace foliot {
 struct TlsFiles {
   std::filesystem::path certificate;  // with its chain; empty: no TLS
   std::filesystem::path private_key;
-  // Who signs the certificates that peers must show; empty: they need none.
+  // The authority that signs the certificates that peers must show; empty: they need
+  // none.
   std::filesystem::path peer_authority;
 };
 

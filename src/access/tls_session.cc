@@ -45,7 +45,7 @@ bool trust_authorities(SSL_CTX* context, const std::string& pem) {
   return any;
 }
 
-// What went wrong, in words of the one who has to mend it.
+// What went wrong, in terms of the operator who has to correct it.
 std::string reason_of(const SSL* session, unsigned long error) {
   if (const long verdict = SSL_get_verify_result(session); verdict != X509_V_OK) {
     return fmt::format("its certificate is not accepted: {}", X509_verify_cert_error_string(verdict));
@@ -131,7 +131,7 @@ Status TlsSession::write(std::span<const std::byte> bytes) {
   return Status();
 }
 
-// Ok if it only wants more of what the peer has to say.
+// Ok if it only needs more bytes from the peer.
 Status TlsSession::failed(int result) {
   const int error = SSL_get_error(session_.get(), result);
   if (error == SSL_ERROR_WANT_READ) return Status();

@@ -1,12 +1,12 @@
 // TlsSession: one end of a TLS connection as a state machine over bytes. It knows no
-// sockets: whoever has one carries what comes to receive(), and unsent() to the peer.
+// sockets: their owner passes what arrives to receive(), and unsent() to the peer.
 //
 //   peer's bytes -> receive() -> read()
 //   write()      -> unsent(), sent() -> peer's bytes
 //
-// Both ends show a certificate that the same authority signed, which is all that is
-// asked of them: whoever has one is one of us, at whatever address. TLS 1.3, without
-// resumption, so that every connection is looked at anew.
+// Both ends show a certificate that the same authority signed. No more is required: the
+// holder of one is accepted at any address. TLS 1.3, without resumption, so that every
+// connection is checked anew.
 //
 // Threading: a session belongs to one thread; a context may be shared by many.
 #ifndef FOLIOT_ACCESS_TLS_SESSION_H_
@@ -25,7 +25,7 @@ struct ssl_st;
 
 namespace foliot {
 
-// What sessions are made from.
+// The configuration that sessions are made from.
 class TlsContext {
  public:
   // REQUIRES: there is an authority of the peers. Errors: kInvalidArgument.
@@ -41,16 +41,16 @@ enum class TlsEnd { kCaller, kCalled };
 
 class TlsSession {
  public:
-  // The caller speaks first: unsent() then has something.
+  // The caller sends first: unsent() then has something.
   TlsSession(const TlsContext& context, TlsEnd end);
 
-  // The peer has shown who it is; now write() may be called.
+  // The peer's certificate has been accepted; now write() may be called.
   bool established() const;
 
-  // What came from the peer. Errors, after which unsent() may still have what the peer
-  // should be told: kUnavailable saying whose fault it is.
+  // Bytes from the peer. Errors, after which unsent() may still have an alert for the
+  // peer: kUnavailable with the side at fault.
   Status receive(std::span<const std::byte> bytes);
-  // Moves what the peer has said to `to`; 0: there is no more now. Errors as above.
+  // Moves decrypted bytes to `to`; 0: there are no more now. Errors as above.
   Result<size_t> read(std::span<std::byte> to);
 
   // REQUIRES: established().

@@ -26,7 +26,7 @@ class Pair {
   Pair(std::shared_ptr<const TlsContext> caller, std::shared_ptr<const TlsContext> called)
       : caller_(*caller, TlsEnd::kCaller), called_(*called, TlsEnd::kCalled) {}
 
-  // Until neither has anything to say, or one has an error.
+  // Until neither has anything to send, or one has an error.
   Status carry(size_t piece = SIZE_MAX) {
     while (!caller_.unsent().empty() || !called_.unsent().empty()) {
       FOLIOT_RETURN_IF_ERROR(carry(caller_, called_, heard_by_called, piece));
@@ -64,7 +64,7 @@ class TlsSessionTest : public ::testing::Test {
   const TestCertificate expired_ = make_test_certificate({.name = "old", .days = -1});
 };
 
-TEST_F(TlsSessionTest, CarriesWhatIsSaid) {
+TEST_F(TlsSessionTest, CarriesBytesBothWays) {
   for (const size_t piece : {size_t{7}, SIZE_MAX}) {
     Pair pair(context(one_, two_), context(two_, one_));
     EXPECT_FALSE(pair.caller().established());
@@ -84,7 +84,7 @@ TEST_F(TlsSessionTest, CarriesWhatIsSaid) {
   }
 }
 
-TEST_F(TlsSessionTest, RefusesWhomItDoesNotKnow) {
+TEST_F(TlsSessionTest, RefusesCertificatesOfAnotherAuthority) {
   Pair stranger(context(one_, two_), context(two_, two_));
   EXPECT_THAT(stranger.carry().message(), HasSubstr("its certificate is not accepted: "));
   Pair impostor(context(one_, one_), context(two_, one_));
@@ -98,7 +98,7 @@ TEST_F(TlsSessionTest, RefusesExpiredCertificates) {
   EXPECT_THAT(old_called.carry().message(), HasSubstr("certificate has expired"));
 }
 
-TEST_F(TlsSessionTest, RefusesPeersThatSpeakNoTls) {
+TEST_F(TlsSessionTest, RefusesPeersWithoutTls) {
   TlsSession called(*context(one_, two_), TlsEnd::kCalled);
   EXPECT_THAT(called.receive(bytes_of("FOLT and then some more")).message(), HasSubstr("does not speak TLS"));
   TlsSession caller(*context(one_, two_), TlsEnd::kCaller);

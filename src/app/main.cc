@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "app/commands/explain_command.h"
 #include "app/commands/flags.h"
 #include "app/commands/frontend_command.h"
+#include "app/commands/help_formatter.h"
 #include "app/commands/keys_command.h"
 #include "app/commands/models_command.h"
 #include "app/commands/run_command.h"
@@ -31,12 +33,7 @@ int main(int argc, char** argv) {
   if (foliot::is_confined_compile(argc, argv)) return foliot::confined_compile(argc, argv);
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
                "foliot");
-  app.footer(
-      "The first five minutes:\n"
-      "  foliot serve models            # models/NAME/model.onnx, ...\n"
-      "  foliot bench --model NAME --rate 100 --deadline 50ms\n\n"
-      "`foliot COMMAND --help` says more. Every flag of a command can also stand in a TOML file, under\n"
-      "the same name, given with --config FILE.");
+  app.formatter(std::make_shared<foliot::HelpFormatter>());
   app.set_version_flag("--version", FOLIOT_VERSION);
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -57,6 +54,17 @@ int main(int argc, char** argv) {
   foliot::add_worker_command(app, exit_code);
   foliot::add_frontend_command(app, exit_code);
   foliot::add_bench_controller_command(app, exit_code);
+  // Set last: a command inherits it otherwise.
+  app.footer(
+      "The first five minutes:\n"
+      "  foliot serve models            # models/NAME/model.onnx, ...\n"
+      "  foliot bench --model NAME --rate 100 --deadline 50ms\n\n"
+      "`foliot COMMAND --help` has the flags. Each can also stand in a TOML file, under the same name,\n"
+      "given with --config FILE.");
+  if (argc == 1) {
+    fmt::print("{}", app.help());
+    return 0;
+  }
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     arguments = foliot::expand_config_file(app, std::move(arguments));

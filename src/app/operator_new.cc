@@ -3,7 +3,8 @@
 // back through the library's own `operator delete` and free(), so that any allocator
 // that stands in for malloc() still can. The array and nothrow forms call this one.
 //
-// Sanitizers tell objects of `new` from those of malloc(), so they keep their own.
+// Sanitizers distinguish objects of `new` from those of malloc(), so they keep their
+// own.
 #include <algorithm>
 #include <cstdlib>
 #include <new>

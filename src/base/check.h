@@ -1,5 +1,5 @@
-// FOLIOT_CHECK(condition): the program's own promise to itself, kept in release
-// builds too. A broken one is a bug: it prints where and stops the process.
+// FOLIOT_CHECK(condition): an assertion that is kept in release builds. A violated one
+// is a bug: it prints where and stops the process.
 #ifndef FOLIOT_BASE_CHECK_H_
 #define FOLIOT_BASE_CHECK_H_
 

@@ -1,4 +1,4 @@
-// What the numbers in errno mean.
+// error_text(): what a number in errno means.
 #ifndef FOLIOT_BASE_ERROR_TEXT_H_
 #define FOLIOT_BASE_ERROR_TEXT_H_
 

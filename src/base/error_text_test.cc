@@ -7,7 +7,7 @@
 namespace foliot {
 namespace {
 
-TEST(ErrorTextTest, SaysWhatTheNumberMeans) {
+TEST(ErrorTextTest, ReportsWhatTheNumberMeans) {
   EXPECT_EQ(error_text(ENOENT), "No such file or directory");
   EXPECT_EQ(error_text(ENOSPC), "No space left on device");
 }

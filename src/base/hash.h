@@ -1,5 +1,5 @@
-// Content hashes: for finding what was compiled before, for detecting a corrupt
-// file, for the event log of a simulation. Not for secrets.
+// Content hashes: find what was compiled before, detect a corrupt file, identify the
+// event log of a simulation. Not for secrets.
 #ifndef FOLIOT_BASE_HASH_H_
 #define FOLIOT_BASE_HASH_H_
 

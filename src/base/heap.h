@@ -1,5 +1,5 @@
-// Heap: how this process's allocator, the C library's, is set so that EXEC makes no system
-// call, and how often EXEC asks it for memory.
+// Heap: settings of this process's allocator, the C library's, so that EXEC makes no
+// system call, and counts of how often EXEC asks it for memory.
 //
 // oneDNN makes 7 or 8 small objects in each execution of a primitive, some buffers
 // besides, and frees them before it returns. glibc hands small ones out again from a list

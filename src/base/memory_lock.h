@@ -1,4 +1,4 @@
-// Keeping memory in RAM.
+// lock_into_memory(): keeps memory in RAM.
 #ifndef FOLIOT_BASE_MEMORY_LOCK_H_
 #define FOLIOT_BASE_MEMORY_LOCK_H_
 

@@ -1,6 +1,6 @@
-// Random: a seeded source of randomness, passed in to whoever needs it. The
-// distributions are written out, so that a seed gives the same numbers with
-// every compiler and standard library.
+// Random: a seeded source of randomness, passed to the code that needs it. The
+// distributions are written out, so that a seed gives the same numbers with every
+// compiler and standard library.
 //
 // Threading: not thread-safe; one per owner.
 #ifndef FOLIOT_BASE_RANDOM_H_

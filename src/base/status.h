@@ -1,9 +1,9 @@
-// Status and Result<T>: how a failure travels.
+// Status and Result<T>: a failure as a value.
 //
 // A failure is something outside the program that went wrong (a file, a request,
 // a full disk). Bugs are CHECKed (base/check.h). Expected results, such as "too
 // late", are values of their own and never a Status. The message is for the
-// person who has to act: it names the thing and says what to do.
+// person who has to act: it names the thing and the limit, and what to do.
 #ifndef FOLIOT_BASE_STATUS_H_
 #define FOLIOT_BASE_STATUS_H_
 

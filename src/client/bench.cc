@@ -18,7 +18,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kPatience = Duration::seconds(30);
+constexpr Duration kAnswerTimeoutMax = Duration::seconds(30);
 // Different inputs per model, as far as they fit into so much memory in all.
 constexpr uint64_t kVariantsMax = 8;
 constexpr uint64_t kPreparedBytesMax = uint64_t{256} << 20;
@@ -40,7 +40,7 @@ class LateSink : public ResponseSink {
 };
 
 // How long an answer within `slo` is waited for.
-Duration patience(Duration slo) { return slo < kPatience / 10 ? slo * 10 : kPatience; }
+Duration answer_timeout(Duration slo) { return slo < kAnswerTimeoutMax / 10 ? slo * 10 : kAnswerTimeoutMax; }
 
 ClientOptions client_options(const BenchOptions& options) {
   ClientOptions client{
@@ -171,11 +171,11 @@ class RequestMaker {
     std::vector<PreparedRequest> requests;
     uint64_t bytes = 0;
     do {
-      InferenceBody body{.model = model.name, .inputs = {}, .deadline = std::nullopt, .patience = std::nullopt};
+      InferenceBody body{.model = model.name, .inputs = {}, .deadline = std::nullopt, .answer_timeout = std::nullopt};
       // A best-effort request must not get a deadline through the back door.
       if (slo != Duration::max()) {
         body.deadline = slo;
-        body.patience = patience(slo);
+        body.answer_timeout = answer_timeout(slo);
       }
       FOLIOT_ASSIGN_OR_RETURN(body.inputs, random_inputs(model, options_.rows, options_.shapes, random_));
       for (const InputTensor& input : body.inputs) bytes += input.bytes.size();
@@ -244,9 +244,9 @@ class Preloader : public ResponseSink {
   Response response_;
 };
 
-Duration patience_at_end(const RequestVariants& requests) {
+Duration longest_answer_timeout(const RequestVariants& requests) {
   Duration longest;
-  for (const auto& [asked, variants] : requests) longest = std::max(longest, patience(asked.second));
+  for (const auto& [asked, variants] : requests) longest = std::max(longest, answer_timeout(asked.second));
   return longest;
 }
 
@@ -270,7 +270,7 @@ Result<LoadReport> run_bench(const BenchOptions& options, const LoadHooks& hooks
     client->stop();  // before the preloader goes
     return preloaded;
   }
-  plan.patience = patience_at_end(prepared.requests);
+  plan.drain_timeout = longest_answer_timeout(prepared.requests);
   plan.requests = std::move(prepared.requests);
   plan.warmup = options.warmup;
   plan.duration = options.duration;

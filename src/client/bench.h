@@ -1,5 +1,5 @@
-// One run of load against a server, from finding it to the report: what
-// `foliot bench` does.
+// Bench: one run of load against a server, from finding it to the report: the work of
+// `foliot bench`.
 #ifndef FOLIOT_CLIENT_BENCH_H_
 #define FOLIOT_CLIENT_BENCH_H_
 
@@ -23,11 +23,11 @@ struct BenchOptions {
   ClientProtocol protocol = ClientProtocol::kGrpc;
   std::string url = "127.0.0.1:8001";
 
-  // What is asked: a workload, whose models the server must have ...
+  // The load: a workload, whose models the server must have ...
   std::optional<Workload> workload;
   std::string workload_name;  // for the report: its file
-  // ... each of them once before it begins, from the last to the first, so that where
-  // memory does not hold all it is the first ones that stay ...
+  // ... each of them once before it begins, from the last to the first, so that the
+  // first ones stay where memory does not hold all ...
   bool preload = false;
   // ... or a single stream, of models (empty or {"all"}: every one that is ready, in
   // the server's order) ...

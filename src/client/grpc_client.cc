@@ -97,7 +97,7 @@ class GrpcClient : public InferenceClient {
  private:
   struct Prepared {
     grpc::ByteBuffer message;
-    std::optional<Duration> patience;
+    std::optional<Duration> answer_timeout;
   };
   struct Call {
     uint64_t tag;
@@ -179,7 +179,7 @@ Result<ModelDescription> GrpcClient::describe(const std::string& model) {
 }
 
 PreparedRequest GrpcClient::prepare(const InferenceBody& body) {
-  prepared_.push_back({encode(body), body.patience});
+  prepared_.push_back({encode(body), body.answer_timeout});
   return PreparedRequest(static_cast<uint32_t>(prepared_.size() - 1));
 }
 
@@ -193,9 +193,9 @@ void GrpcClient::send(PreparedRequest request, uint64_t tag) {
   auto call = std::make_unique<Call>();
   call->tag = tag;
   const Prepared& prepared = prepared_.at(request.value());
-  if (prepared.patience) {
+  if (prepared.answer_timeout) {
     call->context.set_deadline(std::chrono::system_clock::now() +
-                               std::chrono::nanoseconds(prepared.patience->nanoseconds()));
+                               std::chrono::nanoseconds(prepared.answer_timeout->nanoseconds()));
   }
   if (!add(call.get())) {
     sink_.on_response(tag, {LoadOutcome::kFailed, kNoAnswerAtEnd});

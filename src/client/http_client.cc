@@ -42,13 +42,13 @@ class HttpConnection {
 
   HttpConnection(asio::io_context& context, Endpoint endpoint) : stream_(context), endpoint_(std::move(endpoint)) {}
 
-  // One at a time, and given up after `patience`. `request` outlives the exchange.
+  // One at a time, and given up after `answer_timeout`. `request` outlives the exchange.
   // `done` is called once.
-  void exchange(const std::string& request, std::optional<Duration> patience, Done done) {
+  void exchange(const std::string& request, std::optional<Duration> answer_timeout, Done done) {
     request_ = &request;
     done_ = std::move(done);
-    if (patience) {
-      stream_.expires_after(std::chrono::nanoseconds(patience->nanoseconds()));
+    if (answer_timeout) {
+      stream_.expires_after(std::chrono::nanoseconds(answer_timeout->nanoseconds()));
     } else {
       stream_.expires_never();
     }
@@ -181,7 +181,7 @@ class HttpClient : public InferenceClient {
  private:
   struct Prepared {
     std::string message;
-    std::optional<Duration> patience;
+    std::optional<Duration> answer_timeout;
   };
   struct Waiting {
     PreparedRequest request;
@@ -304,7 +304,7 @@ PreparedRequest HttpClient::prepare(const InferenceBody& body) {
   request.reserve(request.size() + bytes);
   request += header;
   for (const InputTensor& input : body.inputs) request += input.bytes;
-  prepared_.push_back(std::make_unique<const Prepared>(Prepared{std::move(request), body.patience}));
+  prepared_.push_back(std::make_unique<const Prepared>(Prepared{std::move(request), body.answer_timeout}));
   return PreparedRequest(static_cast<uint32_t>(prepared_.size() - 1));
 }
 
@@ -327,7 +327,7 @@ void HttpClient::submit(Lane& lane, Waiting waiting) {
 
 void HttpClient::start_exchange(Lane& lane, HttpConnection& connection, Waiting waiting) {
   const Prepared& prepared = *prepared_.at(waiting.request.value());
-  connection.exchange(prepared.message, prepared.patience,
+  connection.exchange(prepared.message, prepared.answer_timeout,
                       [this, &lane, &connection, waiting](error_code error, unsigned status, const std::string& body) {
                         sink_.on_response(waiting.tag, to_response(error, status, body));
                         if (lane.waiting.empty()) {

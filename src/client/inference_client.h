@@ -1,5 +1,5 @@
-// InferenceClient: what the load generator needs of the Open Inference Protocol
-// v2, the same over gRPC and over HTTP.
+// InferenceClient: the part of the Open Inference Protocol v2 that the load generator
+// needs, the same over gRPC and over HTTP.
 //
 // Requests are encoded once, by prepare(), and sent any number of times, so that
 // the generator costs little beside what it measures.
@@ -57,7 +57,7 @@ struct InferenceBody {
   std::optional<Duration> deadline;  // sent as the parameter `timeout`
   // Without an answer for so long the request is given up; nullopt: never, and then
   // no deadline of the transport's own is sent either.
-  std::optional<Duration> patience;
+  std::optional<Duration> answer_timeout;
 };
 
 using PreparedRequest = Id<struct PreparedRequestTag, uint32_t>;
@@ -68,7 +68,7 @@ struct Response {
 };
 
 // Reasons of kFailed that mean the same over every protocol.
-inline constexpr const char* kNoAnswerInTime = "no answer within the client's patience";
+inline constexpr const char* kNoAnswerInTime = "no answer within the client's timeout";
 inline constexpr const char* kNoAnswerAtEnd = "no answer before the client was stopped";
 
 class ResponseSink {
@@ -95,7 +95,7 @@ class InferenceClient {
 
   // Starts the threads and finds the server. Errors: kUnavailable, kInvalidArgument.
   virtual Status connect() = 0;
-  // All models that the server has, as its repository index says.
+  // All models of the server, by its repository index.
   virtual Result<std::vector<ListedModel>> list_models() = 0;
   // Names of those that are ready.
   Result<std::vector<std::string>> ready_models();

@@ -1,4 +1,4 @@
-// Random inputs that fit what a server says of a model.
+// Random inputs that fit a model's metadata.
 #ifndef FOLIOT_CLIENT_INPUT_GENERATOR_H_
 #define FOLIOT_CLIENT_INPUT_GENERATOR_H_
 

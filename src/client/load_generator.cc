@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kWatchInterval = Duration::milliseconds(20);
 constexpr Duration kProgressInterval = Duration::seconds(1);
-constexpr Duration kStoppedPatience = Duration::seconds(2);
+constexpr Duration kStoppedDrainTimeout = Duration::seconds(2);
 
 bool later(const Arrival& a, const Arrival& b) { return a.at > b.at; }
 
@@ -168,7 +168,7 @@ bool LoadGenerator::nothing_follows() {
 // Shows progress until the time is over or nothing more will come; false if the
 // run is to be stopped early.
 bool LoadGenerator::watch(const LoadHooks& hooks) {
-  Parker parker;  // nobody wakes it: a clock to sleep by
+  Parker parker;  // never woken: only its timeout is used
   TimePoint report_at = start_ + kProgressInterval;
   for (TimePoint now = monotonic_now(); now < end_; now = monotonic_now()) {
     if (hooks.should_stop && hooks.should_stop()) return false;
@@ -186,7 +186,7 @@ bool LoadGenerator::watch(const LoadHooks& hooks) {
 void LoadGenerator::drain(const LoadHooks& hooks, bool stopped) {
   Parker parker;
   TimePoint now = monotonic_now();
-  const TimePoint until = now + (stopped ? std::min(plan_.patience, kStoppedPatience) : plan_.patience);
+  const TimePoint until = now + (stopped ? std::min(plan_.drain_timeout, kStoppedDrainTimeout) : plan_.drain_timeout);
   while (now < until && progress(now).in_flight > 0) {
     if (!stopped && hooks.should_stop && hooks.should_stop()) return;
     parker.park_until(now + kWatchInterval);

@@ -1,12 +1,12 @@
-// LoadGenerator: offers load to a server through an InferenceClient and records
-// what became of every request.
+// LoadGenerator: offers load to a server through an InferenceClient and records the
+// result of every request.
 //
 // Requests are due when their source says, whatever the server does; the generator
 // never waits for an answer, and latency counts from the due instant. In a closed
 // loop it is an answer that brings the next request.
 //
-// What would be more in flight than allowed is counted as unsent. Users of closed
-// loops who wait for their next request are queued: as many as the source has.
+// Requests beyond the limit in flight are counted as unsent. Users of closed loops that
+// wait for their next request are queued: as many as the source has.
 //
 // Threading: run() belongs to one thread; on_response() comes from the client's.
 #ifndef FOLIOT_CLIENT_LOAD_GENERATOR_H_
@@ -39,7 +39,7 @@ struct LoadPlan {
   Duration warmup{};           // sent first and not counted
   Duration duration = Duration::seconds(10);
   // How long to wait for answers when the time is over.
-  Duration patience = Duration::seconds(30);
+  Duration drain_timeout = Duration::seconds(30);
   uint32_t in_flight_max = 8192;
   Duration spin{};  // before each send (platform/parker.h)
 };

@@ -9,8 +9,8 @@
 namespace foliot {
 namespace {
 
-// A client without a server: answers on a thread of its own, in order, after what
-// `answer` says, or never when it is told to be silent.
+// A client without a server: answers on a thread of its own, in order, with the result
+// of `answer`, or never while it is silent.
 class EchoClient : public InferenceClient {
  public:
   explicit EchoClient(std::function<Response(uint64_t)> answer) : answer_(std::move(answer)) {}
@@ -146,7 +146,7 @@ TEST(LoadGeneratorTest, OpenLoopDoesNotWaitForASilentServer) {
   client.silent_ = true;
   LoadPlan plan = open_loop(20, Duration::milliseconds(40));
   plan.in_flight_max = 15;
-  plan.patience = Duration::milliseconds(5);
+  plan.drain_timeout = Duration::milliseconds(5);
   run(std::move(plan), client, report);
   EXPECT_EQ(report.total().offered, 20u);
   EXPECT_EQ(report.total().sent, 15u);
@@ -155,7 +155,7 @@ TEST(LoadGeneratorTest, OpenLoopDoesNotWaitForASilentServer) {
   EXPECT_TRUE(report.generator_lagged());
 }
 
-TEST(LoadGeneratorTest, RefusalsAndFailuresAreToldApart) {
+TEST(LoadGeneratorTest, RefusalsAndFailuresAreDistinguished) {
   LoadReport report({.models = {"m"}});
   EchoClient client([](uint64_t i) -> Response {
     if (i % 3 == 0) return {LoadOutcome::kRefused, "overload"};
@@ -231,12 +231,12 @@ TEST(LoadGeneratorTest, UsersThinkBeforeTheyAskAgain) {
 }
 
 TEST(LoadGeneratorTest, EachStreamHasItsOwnObjective) {
-  LoadReport report({.models = {"m"}, .streams = {"urgent", "patient"}});
+  LoadReport report({.models = {"m"}, .streams = {"urgent", "relaxed"}});
   EchoClient client(good);
   const ArrivalOptions instants{.kind = ArrivalKind::kReplay, .instants = every_millisecond(10)};
   LoadPlan plan = plan_of({.groups = {{.name = "m"}},
                            .streams = {{.name = "urgent", .arrivals = instants, .slo = Duration::nanoseconds(1)},
-                                       {.name = "patient", .arrivals = instants}}},
+                                       {.name = "relaxed", .arrivals = instants}}},
                           Duration::seconds(60));
   plan.requests[{0, Duration::nanoseconds(1)}] = {PreparedRequest(7)};
   run(std::move(plan), client, report);

@@ -1,4 +1,4 @@
-// LoadSource: what a LoadGenerator is to send, and when.
+// LoadSource: the requests that a LoadGenerator sends, and their times.
 //
 // Threading: not thread-safe; the generator calls it under a lock.
 #ifndef FOLIOT_CLIENT_LOAD_SOURCE_H_
@@ -27,8 +27,8 @@ class LoadSource {
 // A workload, with the arrivals that a simulation of it has.
 std::unique_ptr<LoadSource> make_workload_source(WorkloadArrivals arrivals);
 
-// A closed loop: so many users, who each ask for a model drawn anew as soon as they
-// have been answered. Capacity is what it shows: nobody thinks in between.
+// A closed loop: `count` users, each of which asks for a model drawn anew as soon as it
+// has been answered. It shows capacity: no user pauses in between.
 std::unique_ptr<LoadSource> make_users(uint32_t count, Popularity popularity, Duration slo, uint64_t seed);
 
 }  // namespace foliot

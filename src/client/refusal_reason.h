@@ -1,5 +1,5 @@
-// Tells the server's refusals from errors, by the reason word that the message of
-// a refusal carries ("model 'x' refused the request: overload").
+// find_refusal(): distinguishes the server's refusals from errors, by the reason word in
+// the message of a refusal ("model 'x' refused the request: overload").
 #ifndef FOLIOT_CLIENT_REFUSAL_REASON_H_
 #define FOLIOT_CLIENT_REFUSAL_REASON_H_
 

@@ -1,4 +1,4 @@
-// ServerAddress: where a server listens.
+// ServerAddress: the address and port of a server.
 #ifndef FOLIOT_CLIENT_SERVER_ADDRESS_H_
 #define FOLIOT_CLIENT_SERVER_ADDRESS_H_
 

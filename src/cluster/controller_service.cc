@@ -24,7 +24,7 @@ Quantiles quantiles(const Histogram& histogram) {
 
 }  // namespace
 
-// ---- Conversations ----
+// ---- Sessions ----
 
 class ControllerService::WorkerSession : public Session {
  public:
@@ -176,8 +176,9 @@ class ControllerService::ClientSession : public Session {
     FOLIOT_RETURN_IF_ERROR(decode(frame, cancel));
     if (cancel.request.value() > kOwnIdMax) return Status::invalid_argument("there is no such request");
     if (cancel.reason != Refusal::kCancelled && cancel.reason != Refusal::kOverload) {
-      return Status::invalid_argument(fmt::format("request {} is cancelled as '{}'; that is not a client's to say",
-                                                  cancel.request.value(), to_string(cancel.reason)));
+      return Status::invalid_argument(
+          fmt::format("request {} is cancelled as '{}'; a client may cancel as 'cancelled' or 'overload'",
+                      cancel.request.value(), to_string(cancel.reason)));
     }
     service_.controller_.on_cancel(request_of(number_, cancel.request), cancel.reason, now);
     return Status();
@@ -208,7 +209,7 @@ void ControllerService::set_processor_time(ProcessorTimeFunction processor_time)
 
 Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connection, Role peer, TimePoint /*now*/) {
   switch (peer) {
-    case Role::kController: return Status::invalid_argument("it is a controller, as this side");
+    case Role::kController: return Status::invalid_argument("a controller cannot connect to a controller");
     case Role::kWorker:
       return std::unique_ptr<Session>(
           std::make_unique<WorkerSession>(*this, connection, ModelRegistry::WorkerId(++workers_opened_)));
@@ -224,7 +225,7 @@ Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connecti
 }
 
 void ControllerService::on_no_greeting(const std::string& peer, const Status& reason) {
-  if (!reason.ok()) log_(Severity::kWarning, fmt::format("{} was not let in: {}", peer, reason.message()));
+  if (!reason.ok()) log_(Severity::kWarning, fmt::format("refused {}: {}", peer, reason.message()));
 }
 
 void ControllerService::log_gone(const std::string& who, const Connection& connection, const Status& reason) {
@@ -293,13 +294,13 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
   }
   const std::vector<DeviceId> devices = devices_for(registration.worker, count, now);
   if (devices.back().value() >= kDevicesMax) {
-    return Status::resource_exhausted(fmt::format("all workers together have {} devices at most", kDevicesMax));
+    return Status::resource_exhausted(fmt::format("the limit of {} devices of all workers is reached", kDevicesMax));
   }
   FOLIOT_RETURN_IF_ERROR(registry_.check(registration.models));
   for (size_t i = 0; i < count; ++i) {
     if (const Duration wait = controller_.may_join(devices[i]) - now; wait > Duration()) {
       return Status::unavailable(
-          fmt::format("it was fenced for being slow or failing, and may come back in {:.1f} s", wait.to_seconds()));
+          fmt::format("fenced as slow or failing; it can register again in {:.1f} s", wait.to_seconds()));
     }
     uint64_t pages = 0;
     for (const uint32_t position : registration.residents[i]) pages += registration.models[position].pages;
@@ -387,7 +388,7 @@ void ControllerService::send(const Action& action) {
 Status ControllerService::on_report(WorkerSession& worker, const Outcome& outcome, TimePoint now) {
   const auto& own = worker.devices();
   if (std::ranges::find(own, outcome.device) == own.end()) {
-    return Status::invalid_argument(fmt::format("device {} is not its own", outcome.device.value()));
+    return Status::invalid_argument(fmt::format("device {} belongs to another worker", outcome.device.value()));
   }
   const Action* action = controller_.outstanding(outcome.action);
   if (action == nullptr || action->device != outcome.device || action->type != outcome.type ||
@@ -408,7 +409,7 @@ void ControllerService::on_leave(WorkerSession& worker, TimePoint now) {
 void ControllerService::let_go_who_is_idle() {
   std::erase_if(leaving_, [&](WorkerSession* worker) {
     const bool idle = std::ranges::all_of(worker->devices(), [&](DeviceId id) { return controller_.idle(id); });
-    if (idle) worker->hang_up(Status::unavailable("it has ended what it had to do, and may leave"));
+    if (idle) worker->hang_up(Status::unavailable("its actions are finished"));
     return idle;
   });
 }
@@ -437,7 +438,7 @@ void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/)
        fmt::format("device {} of worker '{}' is {}{}", change.device.value(), device.owner, to_string(change.state),
                    change.trouble == DeviceTrouble::kNone ? "" : fmt::format(": {}", trouble)));
   if (change.state != DeviceState::kLost) return;
-  std::exchange(device.worker, nullptr)->hang_up(Status::unavailable(fmt::format("it is given up: {}", trouble)));
+  std::exchange(device.worker, nullptr)->hang_up(Status::unavailable(fmt::format("fenced: {}", trouble)));
 }
 
 // Each once, at its first device.
@@ -463,7 +464,8 @@ Result<uint16_t> ControllerService::add_client(ClientSession& client) {
   const auto free = std::ranges::find_if(
       clients_, [](const Client& other) { return other.session == nullptr && other.in_flight == 0; });
   const auto number = static_cast<size_t>(free - clients_.begin());
-  if (number == kClientsMax) return Status::resource_exhausted(fmt::format("{} clients are enough", kClientsMax));
+  if (number == kClientsMax)
+    return Status::resource_exhausted(fmt::format("the limit of {} front ends is reached", kClientsMax));
   if (free == clients_.end()) clients_.emplace_back();
   clients_[number].session = &client;
   return static_cast<uint16_t>(number);

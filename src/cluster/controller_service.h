@@ -1,10 +1,10 @@
-// ControllerService: the controller as the host of workers and clients. Turns their
-// messages into the controller's events, and what it sends into theirs.
+// ControllerService: the controller as the server of workers and clients. Turns their
+// messages into the controller's events, and its actions and completions into messages.
 //
 // All workers bring the same models, in whatever order, and change them together
 // (cluster/model_registry.h). A worker that is lost, or that the controller has fenced
-// (controller/failure_detector.h), may come again by its name with what its pages hold. Whatever
-// strange message a peer sends ends its connection and nothing else.
+// (controller/failure_detector.h), may register again by its name with what its pages
+// hold. An unexpected message ends the connection of its sender and no other.
 //
 // Threading: drain() and drained() from any thread; the rest belongs to the loop that drives it.
 #ifndef FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
@@ -38,7 +38,7 @@ using ProcessorTimeFunction = Duration (*)();
 
 class ControllerService : public LinkHandler, private ActionSink, private CompletionSink, private Observer {
  public:
-  // Who came, who went and why.
+  // Peers that registered or left, and why.
   using Log = std::function<void(Severity, const std::string&)>;
 
   ControllerService(const ControllerOptions& options, const Controller::PolicyFactory& make_policy, ClockFunction clock,
@@ -54,7 +54,7 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   void set_processor_time(ProcessorTimeFunction processor_time);
   // Before the first event: called after each turn, with how long the policy took to decide.
   void set_turn_watch(std::function<void(Duration)> watch) { turn_watch_ = std::move(watch); }
-  // What the statistics say of the sockets; outlives the service.
+  // The sockets' part of the statistics; outlives the service.
   void set_traffic(const LinkTraffic& traffic) { traffic_ = &traffic; }
   // From the next turn on what waits and what comes is refused (kDraining), and what
   // runs is finished.
@@ -120,7 +120,7 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   ModelRegistry registry_;
   uint64_t workers_opened_ = 0;
   std::map<ModelRegistry::WorkerId, WorkerSession*> workers_;  // those that are registered
-  bool models_changed_ = false;                                // clients are to be told with this turn
+  bool models_changed_ = false;                                // to be sent to clients with this turn
   bool unserved_changed_ = false;                              // likewise
   std::vector<WorkerSession*> leaving_;
   std::vector<Client> clients_;

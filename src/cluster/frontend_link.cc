@@ -17,12 +17,13 @@ constexpr size_t kActionsPerRequestMax = 4;
 // So long a model that is not served any more is still asked for by those that found
 // it in the catalog before; a controller runs it for longer.
 constexpr Duration kForgetAfter = Duration::seconds(1);
-// What a worker asks for waits here until it takes it; who asks for more is mad.
+// What a worker asks for waits here until the worker reads it; more than this is a
+// fault of the worker.
 constexpr size_t kUnsentBytesMax = size_t{256} << 20;
 
 }  // namespace
 
-// ---- Conversations ----
+// ---- Sessions ----
 
 class FrontendLink::ControllerSession : public Session {
  public:
@@ -190,7 +191,7 @@ Result<std::unique_ptr<Session>> FrontendLink::on_open(Connection& connection, R
   const auto worker = workers_.find(connection.ends().dialed);
   const Role expected = worker == workers_.end() ? Role::kController : Role::kWorker;
   if (peer != expected) {
-    return Status::invalid_argument(fmt::format("it is a {}, and no {}", to_string(peer), to_string(expected)));
+    return Status::invalid_argument(fmt::format("it is a {}, not a {}", to_string(peer), to_string(expected)));
   }
   if (peer == Role::kWorker) {
     auto session = std::make_unique<WorkerSession>(*this, connection);
@@ -385,7 +386,7 @@ Status FrontendLink::check_sizes(const InFlight& request, const TensorBytes& ten
   for (uint32_t i = 0; fits && i < tensors.size(); ++i) {
     fits = tensors[i].size() == frontend_->output(request.request.payload, i).size();
   }
-  return fits ? Status() : Status::invalid_argument("OUTPUTS that are not the model's");
+  return fits ? Status() : Status::invalid_argument("OUTPUTS that do not fit the model");
 }
 
 void FrontendLink::put(const InFlight& request, const TensorBytes& tensors) {
@@ -408,7 +409,7 @@ void FrontendLink::look_for_the_lost(TimePoint now) {
   }
 }
 
-// ---- Who is there ----
+// ---- Workers and models ----
 
 void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint now) {
   std::unordered_map<ModelId, ModelId> known;  // by the controller's name
@@ -433,7 +434,7 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
     catalog_.put({info->name, info->version, ModelState::kReady, {}, info});
   }
   // A controller that has just begun has none yet: then they are waited for.
-  if (models.empty()) return await_models("no worker has come yet; try again");
+  if (models.empty()) return await_models("no worker has registered yet; try again");
   for (const auto& [name, entry] : catalog_.snapshot()) {
     if (names.contains(name)) continue;
     const auto unserved = unserved_.find(name);

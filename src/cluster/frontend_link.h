@@ -1,7 +1,7 @@
-// FrontendLink: a front end's links: as a guest of its controller, and of the
-// workers that compute its requests. Stands where the controller stands in a server
-// of one process: requests go in, each gets its one completion; the models that the
-// controller has fill the catalog.
+// FrontendLink: a front end's links: as a client of its controller, and of the workers
+// that compute its requests. It takes the controller's place in a server of one
+// process: requests go in, each gets its one completion; the models of the controller
+// fill the catalog.
 //
 //   submit() --ring--> REQUEST to the controller; a worker FETCHes the inputs and
 //   sends OUTPUTS; the controller sends the COMPLETION; the two are joined.
@@ -11,8 +11,8 @@
 // payload when they come first, or kept aside, of four actions at most, if another
 // action's are there already.
 //
-// A completion bears the id by which the controller knew the request, its number in the
-// controller's log; 0 where it was never sent. The payload says which request it is.
+// A completion has the id by which the controller knew the request, its number in the
+// controller's log; 0 where it was never sent. The payload identifies the request.
 //
 // When the controller is lost, all requests in flight are refused (kDisconnected),
 // the models are LOADING, and it is sought until it is found again. What was
@@ -53,7 +53,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
  public:
   static constexpr Duration kPatience = Duration::seconds(10);
 
-  // For whoever watches. `on_ready`: there is a controller, with so many models.
+  // Callbacks. `on_ready`: there is a controller, with so many models.
   struct Watch {
     std::function<void(Severity, const std::string&)> log;
     std::function<void(size_t models)> on_ready;

@@ -106,7 +106,7 @@ class FrontendLinkTest : public ::testing::Test {
     controller_->tell_time();
   }
 
-  // What the controller is told of a request of the front end's.
+  // A request of the front end as the controller receives it.
   Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
     frontend_.ids[payload] = id;
     link_.submit({.id = RequestId(id),
@@ -179,7 +179,7 @@ TEST_F(FrontendLinkTest, ShowsWhatWorkersCannotServe) {
   EXPECT_TRUE(catalog_.can_serve(true));
 }
 
-TEST_F(FrontendLinkTest, TheControllerHearsWhoseRequestsTheyAre) {
+TEST_F(FrontendLinkTest, TheControllerGetsTheTenantsOfRequests) {
   const Request told = ask(100, 1);
   EXPECT_EQ(told.tenant, TenantId(5));
   EXPECT_EQ(told.tenant_weight, 3u);
@@ -362,7 +362,7 @@ TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
   EXPECT_NE(labelled, RequestId());
 }
 
-TEST_F(FrontendLinkTest, InputsAreSentToWhoeverFetchesThem) {
+TEST_F(FrontendLinkTest, InputsAreSentToTheWorkerThatFetchesThem) {
   const Request request = ask(100, 1);
   frontend_.inputs[1] = 4;
   ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(7), request.id, request.payload}).ok());
@@ -408,11 +408,11 @@ TEST_F(FrontendLinkTest, OutputsOfTooManyActionsEndTheSession) {
 TEST_F(FrontendLinkTest, AFrameOutOfPlaceEndsTheSession) {
   const Request request = ask(100, 1);
   EXPECT_THAT(controller_->say(Admission{6}).message(), HasSubstr("an ADMISSION after another"));
-  EXPECT_THAT(controller_->say(Fetch{}).message(), HasSubstr("FETCH has no place here"));
-  EXPECT_THAT(workers_[0]->say(Completion{}).message(), HasSubstr("COMPLETION has no place here"));
+  EXPECT_THAT(controller_->say(Fetch{}).message(), HasSubstr("unexpected FETCH message"));
+  EXPECT_THAT(workers_[0]->say(Completion{}).message(), HasSubstr("unexpected COMPLETION message"));
   EXPECT_THAT(workers_[0]->say(Outputs{ActionId(7), request.id, request.payload, {{}, {}}}).message(),
-              HasSubstr("not the model's"));
-  EXPECT_THAT(workers_[0]->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("answers no PING"));
+              HasSubstr("do not fit the model"));
+  EXPECT_THAT(workers_[0]->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("without a PING"));
   EXPECT_TRUE(frontend_.completions.empty());
 
   Catalog catalog;

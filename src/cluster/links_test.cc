@@ -160,7 +160,7 @@ TEST(LinksTest, AllWorkersMustBringTheSameModels) {
   EXPECT_THAT(refusal_of(controller.address(), "resnet50").message(), HasSubstr("'resnet18' is missing"));
 }
 
-TEST(LinksTest, SaysThatNobodyIsThere) {
+TEST(LinksTest, ReportsThatNoProcessListens) {
   EXPECT_THAT(load("127.0.0.1:1", short_load(1)).status().message(), HasSubstr("cannot connect to 127.0.0.1:1"));
   EXPECT_THAT(load("nowhere", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
   EXPECT_THAT(load("127.0.0.1:99999", short_load(1)).status().message(), HasSubstr("write HOST:PORT"));
@@ -180,7 +180,7 @@ using Peer = TestPeer;
 class ControllerServiceTest : public ::testing::Test {
  protected:
   ControllerServiceTest() {
-    EXPECT_TRUE(worker_.say(Registration{"w", "host:1", {10}, models_, {{}}}).ok());
+    EXPECT_TRUE(worker_.say(Registration{"w", "peer:1", {10}, models_, {{}}}).ok());
     EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   }
   Request request(uint64_t id) {
@@ -211,7 +211,7 @@ TEST_F(ControllerServiceTest, AnOutcomeMustBeOfAnActionOfItsOwn) {
   EXPECT_THAT(worker_.say(other).message(), HasSubstr("action 77 was not given to device 0"));
   other = outcome;
   other.device = DeviceId(5);
-  EXPECT_THAT(worker_.say(other).message(), HasSubstr("device 5 is not its own"));
+  EXPECT_THAT(worker_.say(other).message(), HasSubstr("device 5 belongs to another worker"));
   other = outcome;
   other.type = ActionType::kInfer;
   EXPECT_THAT(worker_.say(other).message(), HasSubstr("was not given"));
@@ -233,7 +233,7 @@ class Labels : public CallLabelSink {
   std::vector<std::pair<uint64_t, std::string>> told;
 };
 
-TEST_F(ControllerServiceTest, TellsWhatClientsCallTheirRequests) {
+TEST_F(ControllerServiceTest, PassesOnTheLabelsOfRequests) {
   Labels labels;
   service_.set_label_sink(labels);
   Peer other(service_, Role::kClient);
@@ -267,8 +267,8 @@ TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
 }
 
 TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheSession) {
-  EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("a OUTCOME has no place here"));
-  EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("a REQUEST has no place here"));
+  EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("unexpected OUTCOME message"));
+  EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("unexpected REQUEST message"));
   EXPECT_THAT(worker_.say(Registration{"w", "", {10}, {}, {{}}}).message(), HasSubstr("registers once"));
   Peer empty(service_, Role::kWorker);
   EXPECT_THAT(empty.say(Registration{"w", "", {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
@@ -291,7 +291,7 @@ TEST_F(ControllerServiceTest, WhatALostWorkerHadIsGivenToAnother) {
 TEST_F(ControllerServiceTest, AWorkerComesBackWithWhatItHolds) {
   worker_.close();
   ASSERT_TRUE(client_.say(request(1)).ok());
-  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is nobody";
+  EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is no worker";
   Peer again(service_, Role::kWorker);
   ASSERT_TRUE(again.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
   EXPECT_THAT(again.last<Welcome>().devices, ElementsAre(DeviceId(0)));
@@ -320,8 +320,8 @@ TEST_F(ControllerServiceTest, AFencedWorkerIsNotListenedToAnyMore) {
   ASSERT_TRUE(client.say(request(1)).ok());
   for (int64_t ms = 1; ms < 700; ms += 50) service.on_turn_end(at_ms(ms));
   EXPECT_EQ(service.controller().cluster().device(DeviceId(0)).state(), DeviceState::kLost);
-  EXPECT_THAT(mute.check().message(), HasSubstr("it is given up: silent"));
-  EXPECT_THAT(mute.say(Ping{at_ms(700)}).message(), HasSubstr("given up"));
+  EXPECT_THAT(mute.check().message(), HasSubstr("fenced: silent"));
+  EXPECT_THAT(mute.say(Ping{at_ms(700)}).message(), HasSubstr("fenced"));
 }
 
 TEST_F(ControllerServiceTest, AWorkerThatLeavesEndsWhatItHas) {
@@ -371,7 +371,7 @@ TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
   EXPECT_TRUE(service.drained());
 }
 
-TEST_F(ControllerServiceTest, SaysWhichModelAWorkerLacks) {
+TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {
   std::vector<ModelInfo> more = *parse_emulated_models("resnet18,resnet50", kPageBytes);
   ControllerService service(
       {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
@@ -409,9 +409,9 @@ TEST(LinksTest, AnEmulatedWorkerTakesAllOrNothing) {
 
 TEST_F(ControllerServiceTest, OffersAndWithdrawalsComeAfterTheRegistration) {
   Peer other(service_, Role::kWorker);
-  EXPECT_THAT(other.say(Offer{models_[0]}).message(), HasSubstr("a OFFER has no place here"));
+  EXPECT_THAT(other.say(Offer{models_[0]}).message(), HasSubstr("unexpected OFFER message"));
   Peer another(service_, Role::kWorker);
-  EXPECT_THAT(another.say(Withdrawal{ModelId(0)}).message(), HasSubstr("a WITHDRAWAL has no place here"));
+  EXPECT_THAT(another.say(Withdrawal{ModelId(0)}).message(), HasSubstr("unexpected WITHDRAWAL message"));
   EXPECT_THAT(worker_.say(Withdrawal{ModelId(7)}).message(), HasSubstr("it withdraws model 7"));
   EXPECT_THAT(worker_.say(Offer{models_[0]}).message(), HasSubstr("two models as 0"));
 }
@@ -449,7 +449,7 @@ class ModelChangeTest : public ControllerServiceTest {
   ModelInfo next_ = models_[0];
 };
 
-TEST_F(ModelChangeTest, ClientsHearOfANewVersionAndNoMoreOfTheOld) {
+TEST_F(ModelChangeTest, ClientsAreNotifiedOfANewVersionAndNoMoreOfTheOld) {
   replace_model(2);
   const auto namings = worker_.heard<Naming>(MessageType::kNaming);
   ASSERT_EQ(namings.size(), 1u);
@@ -472,7 +472,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   replace_model(2);
   Request late = request(2);
   late.deadline = at_ms(9000);
-  ASSERT_TRUE(client_.say(late).ok()) << "it has not heard yet";
+  ASSERT_TRUE(client_.say(late).ok()) << "it is not notified yet";
   end(load, 3);
   const std::vector<Action> infers = actions(3);
   ASSERT_THAT(infers, ::testing::Not(IsEmpty()));
@@ -496,7 +496,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   EXPECT_THAT(another.last<Welcome>().models, ElementsAre(ModelId(1)));
 }
 
-TEST_F(ModelChangeTest, ATurnComesWhenClientsHaveHeard) {
+TEST_F(ModelChangeTest, ATurnComesWhenClientsAreNotified) {
   replace_model(2);
   EXPECT_LE(service_.on_turn_end(at_ms(3)), at_ms(2002));
   EXPECT_THAT(worker_.heard<Release>(MessageType::kRelease), IsEmpty());
@@ -555,25 +555,25 @@ TEST_F(ControllerServiceTest, AnswersToAClientThatIsGoneAreDropped) {
   EXPECT_EQ(next.last<Completion>().refusal, Refusal::kExpired);
 }
 
-TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndWhoAnswers) {
+TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndTheWorkers) {
   const auto workers = [&](Peer& client) { return client.last<Workers>().workers; };
   Peer next(service_, Role::kWorker);
   ASSERT_TRUE(
-      next.say(Registration{"x", "host:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}}).ok());
+      next.say(Registration{"x", "peer:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}}).ok());
   const auto told = workers(client_);
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0].data_address, "host:1");
+  EXPECT_EQ(told[0].data_address, "peer:1");
   EXPECT_EQ(told[1].name, "x");
   EXPECT_THAT(told[1].devices, ElementsAre(DeviceId(1), DeviceId(2)));
   worker_.close();
   EXPECT_EQ(workers(client_).size(), 1u);
 }
 
-TEST_F(ControllerServiceTest, TellsTheTime) {
+TEST_F(ControllerServiceTest, AnswersPings) {
   ASSERT_TRUE(client_.say(Ping{at_ms(-5)}).ok());
   const Pong pong = client_.last<Pong>();
   EXPECT_EQ(pong.ping_sent, at_ms(-5));
-  EXPECT_EQ(pong.host_time, at_ms(1));
+  EXPECT_EQ(pong.server_time, at_ms(1));
 }
 
 }  // namespace

@@ -22,14 +22,15 @@ bool same_model(const ModelInfo& a, const ModelInfo& b) {
 
 Status ModelRegistry::check(const std::vector<ModelInfo>& models) const {
   if (models.empty() || models.size() > kModelsMax) {
-    return Status::invalid_argument(fmt::format("a worker brings 1 to {} models, not {}", kModelsMax, models.size()));
+    return Status::invalid_argument(
+        fmt::format("a worker registers 1 to {} models, not {}", kModelsMax, models.size()));
   }
-  if (!retiring_.empty()) return Status::unavailable("models are changing; come again");
+  if (!retiring_.empty()) return Status::unavailable("models are changing; register again");
   std::multimap<std::string_view, const ModelInfo*> brought;
   for (const ModelInfo& model : models) {
     const auto [begin, end] = brought.equal_range(model.name);
     if (std::any_of(begin, end, [&](const auto& other) { return same_model(*other.second, model); })) {
-      return Status::invalid_argument(fmt::format("model '{}' is brought twice", model.name));
+      return Status::invalid_argument(fmt::format("model '{}' is listed twice", model.name));
     }
     brought.emplace(model.name, &model);
   }
@@ -68,7 +69,7 @@ ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::vector<ModelIn
   return joined;
 }
 
-// Nobody else has anything to say.
+// There is no other worker to agree with.
 void ModelRegistry::serve_first(const Worker& worker, const std::vector<ModelInfo>& models, TimePoint now) {
   std::vector<ModelId> dropped;
   for (const auto& [name, id] : served_) {
@@ -99,7 +100,7 @@ Status ModelRegistry::offer(WorkerId id, ModelInfo model) {
     return Status::invalid_argument(fmt::format("it offers model '{}' twice", model.name));
   }
   if (worker.offers.size() >= kModelsMax) {
-    return Status::resource_exhausted(fmt::format("a worker has {} models at most", kModelsMax));
+    return Status::resource_exhausted(fmt::format("the limit of {} models of a worker is reached", kModelsMax));
   }
   add_offer(worker, std::make_shared<const ModelInfo>(std::move(model)));
   changed_ = true;
@@ -279,7 +280,7 @@ void ModelRegistry::remove(ModelId id) {
   pending_.removed.push_back(id);
 }
 
-// ---- Who offers what ----
+// ---- Offers ----
 
 const ModelRegistry::Worker* ModelRegistry::first_staying() const {
   const auto found = std::ranges::find_if(workers_, [](const auto& worker) { return !worker.second.leaving; });

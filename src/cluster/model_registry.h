@@ -1,25 +1,25 @@
-// ModelRegistry: which models a cluster serves, while its workers come, go and change what
-// they can run, each in its own time.
+// ModelRegistry: the models that a cluster serves, while its workers come, go and
+// change what they can run, each in its own time.
 //
 // Workers offer models under ids of their own and withdraw them. What all workers offer
 // is served, under a ModelId, which is its name; another version of it then retires, and
-// so does what all have withdrawn. Workers that are leaving have no say, and with no
+// so does what all have withdrawn. Offers of leaving workers do not count, and with no
 // worker left nothing changes. A worker that comes must bring all that is served; what
-// else it brings is an offer. The first one, or the first after all were lost, says
-// itself what is served: what it does not bring is dropped at once.
+// else it brings is an offer. The first one, or the first after all were lost,
+// determines what is served: what it does not bring is dropped at once.
 //
 // A worker prefers what it offers later; of what it registers, what it lists first. A
 // version takes the place of another once all prefer it, or have withdrawn the other.
 //
 // A model that retires is no longer shown to clients, and answers those that asked
-// before they knew, for kRetirementMax at most; then it leaves the controller, and then
-// the workers (Release). No worker may come meanwhile. Its ModelId is free for another when even a peer that had
-// fallen silent cannot mean it any more.
+// before they were notified, for kRetirementMax at most; then it leaves the controller,
+// and then the workers (Release). No worker may come meanwhile. Its ModelId is free for
+// another when even a peer that had fallen silent cannot mean it any more.
 //
 // Limits: kModelsMax models of a worker; twice as many ModelIds: candidates wait for one.
 //
 // A state machine without time or links of its own: calls are what has happened, and
-// decide() and gone() say what is to be done.
+// decide() and gone() return what is to be done.
 #ifndef FOLIOT_CLUSTER_MODEL_REGISTRY_H_
 #define FOLIOT_CLUSTER_MODEL_REGISTRY_H_
 
@@ -44,7 +44,8 @@ namespace foliot {
 class ModelRegistry {
  public:
   static constexpr uint32_t kModelsMax = 16384;
-  // What clients send before they have heard that a model retires comes within this.
+  // Requests that clients send before they are notified that a model retires come
+  // within this.
   static constexpr Duration kHearingTime = Duration::seconds(2);
   // What still waits for a model that retires for so long is refused.
   static constexpr Duration kRetirementMax = Duration::seconds(30);

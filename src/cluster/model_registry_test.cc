@@ -76,7 +76,7 @@ class ModelRegistryTest : public ::testing::Test {
     for (const std::string& one : found) text += (text.empty() ? "" : ", ") + one;
     return text;
   }
-  // What a worker was told since this was last asked: the names of its models.
+  // What was sent to a worker since the last call: the names of its models.
   std::map<uint32_t, ModelId> named(WorkerId worker) {
     std::map<uint32_t, ModelId> found;
     for (const auto& [to, naming] : namings_) {
@@ -117,9 +117,9 @@ class ModelRegistryTest : public ::testing::Test {
   ModelRegistry::Releases releases_;
 };
 
-// ---- Who comes ----
+// ---- Workers that come ----
 
-TEST_F(ModelRegistryTest, TheFirstSaysWhatIsServed) {
+TEST_F(ModelRegistryTest, TheFirstWorkerDeterminesWhatIsServed) {
   EXPECT_THAT(join(kOne, {model(5, "x", "2"), model(3, "y"), model(4, "x", "1")}),
               ElementsAre(ModelId(0), ModelId(1), kUnnamed));
   EXPECT_EQ(served(), "x 2, y 1");
@@ -135,12 +135,12 @@ TEST_F(ModelRegistryTest, OthersBringWhatIsServedInTheirOrderAndMore) {
   EXPECT_THAT(registry_.check({model(0, "x"), model(1, "y", "2")}).message(),
               HasSubstr("'y' is not what is served, version 1"));
   EXPECT_THAT(registry_.check({model(0, "x"), model(1, "y"), model(2, "x")}).message(),
-              HasSubstr("'x' is brought twice"));
+              HasSubstr("'x' is listed twice"));
   EXPECT_THAT(registry_.check({}).message(), HasSubstr("1 to 16384 models"));
   EXPECT_TRUE(registry_.check({model(0, "x", "2"), model(1, "y"), model(2, "x")}).ok());
 }
 
-TEST_F(ModelRegistryTest, NobodyComesWhileAModelRetires) {
+TEST_F(ModelRegistryTest, NoWorkerRegistersWhileAModelRetires) {
   join(kOne, {model(0, "x"), model(1, "y")});
   withdraw(kOne, 1);
   EXPECT_EQ(registry_.check({model(0, "x")}).code(), StatusCode::kUnavailable);
@@ -150,13 +150,13 @@ TEST_F(ModelRegistryTest, NobodyComesWhileAModelRetires) {
   EXPECT_TRUE(registry_.check({model(0, "x")}).ok());
 }
 
-TEST_F(ModelRegistryTest, AfterAllWereLostTheFirstSaysItAnew) {
+TEST_F(ModelRegistryTest, AfterAllWereLostTheFirstWorkerDeterminesItAnew) {
   join(kOne, {model(0, "x"), model(1, "y"), model(2, "z")});
   lose(kOne);
   EXPECT_EQ(served(), "x 1, y 1, z 1");
   EXPECT_THAT(join(kTwo, {model(0, "x"), model(1, "y", "2")}), ElementsAre(ModelId(0), ModelId(3)));
   EXPECT_EQ(served(), "x 1, y 2");
-  EXPECT_THAT(removed_, UnorderedElementsAre(ModelId(1), ModelId(2))) << "nobody has them";
+  EXPECT_THAT(removed_, UnorderedElementsAre(ModelId(1), ModelId(2))) << "no worker has them";
   end_removals();
   EXPECT_THAT(released(kTwo), IsEmpty());
 }
@@ -327,7 +327,7 @@ TEST_F(ModelRegistryTest, AReleaseMayCrossAWithdrawal) {
   end_removals();
   EXPECT_THAT(released(kOne), ElementsAre(0));
   withdraw(kOne, 0);
-  EXPECT_THAT(released(kOne), IsEmpty()) << "it was told";
+  EXPECT_THAT(released(kOne), IsEmpty()) << "it was notified";
   EXPECT_FALSE(registry_.withdraw(kOne, ModelId(0)).ok());
   offer(kOne, model(2, "x", "3"));
   pass(ModelRegistry::kHearingTime);
@@ -338,7 +338,7 @@ TEST_F(ModelRegistryTest, AReleaseMayCrossAWithdrawal) {
 
 // ---- Retirements ----
 
-TEST_F(ModelRegistryTest, AModelRetiresWhenClientsHaveHeardAndNothingIsInFlight) {
+TEST_F(ModelRegistryTest, AModelRetiresWhenClientsAreNotifiedAndNothingIsInFlight) {
   join(kOne, {model(0, "x")});
   registry_.on_request(ModelId(0));
   offer(kOne, model(1, "x", "2"));
@@ -368,7 +368,7 @@ TEST_F(ModelRegistryTest, WhatIsNeverAnsweredDoesNotKeepItForEver) {
   EXPECT_THAT(released(kOne), ElementsAre(0));
 }
 
-TEST_F(ModelRegistryTest, WithoutRequestsItRetiresWhenClientsHaveHeard) {
+TEST_F(ModelRegistryTest, WithoutRequestsItRetiresWhenClientsAreNotified) {
   join(kOne, {model(0, "x")});
   offer(kOne, model(1, "x", "2"));
   EXPECT_EQ(registry_.next(), now_ + ModelRegistry::kHearingTime);
@@ -421,9 +421,9 @@ TEST_F(ModelRegistryTest, CandidatesWaitForIdsToRest) {
   EXPECT_EQ(named(kThree).size(), size_t{ModelRegistry::kModelsMax});
 }
 
-// ---- Who goes ----
+// ---- Workers that go ----
 
-TEST_F(ModelRegistryTest, WhoIsLostHoldsNothingUp) {
+TEST_F(ModelRegistryTest, ALostWorkerHoldsNothingUp) {
   join(kOne, {model(0, "x")});
   join(kTwo, {model(0, "x")});
   offer(kTwo, model(1, "x", "2"));
@@ -432,7 +432,7 @@ TEST_F(ModelRegistryTest, WhoIsLostHoldsNothingUp) {
   EXPECT_THAT(named(kTwo), ElementsAre(std::pair(1u, ModelId(1))));
 }
 
-TEST_F(ModelRegistryTest, WhoIsLostKeepsNothing) {
+TEST_F(ModelRegistryTest, ALostWorkerKeepsNothing) {
   join(kOne, {model(0, "x"), model(1, "y")});
   join(kTwo, {model(0, "x"), model(1, "y")});
   withdraw(kTwo, 1);
@@ -440,7 +440,7 @@ TEST_F(ModelRegistryTest, WhoIsLostKeepsNothing) {
   EXPECT_EQ(served(), "x 1");
 }
 
-TEST_F(ModelRegistryTest, WhoLeavesHasNoSay) {
+TEST_F(ModelRegistryTest, OffersOfALeavingWorkerDoNotCount) {
   join(kOne, {model(0, "x"), model(1, "y")});
   join(kTwo, {model(0, "x"), model(1, "y")});
   offer(kTwo, model(2, "z"));
@@ -452,7 +452,7 @@ TEST_F(ModelRegistryTest, WhoLeavesHasNoSay) {
   EXPECT_THAT(released(kOne), ElementsAre(1)) << "it has it still";
 }
 
-TEST_F(ModelRegistryTest, WithNobodyLeftNothingChanges) {
+TEST_F(ModelRegistryTest, WithNoWorkerLeftNothingChanges) {
   join(kOne, {model(0, "x"), model(1, "y")});
   join(kTwo, {model(0, "x"), model(1, "y")});
   withdraw(kOne, 1);
@@ -464,7 +464,7 @@ TEST_F(ModelRegistryTest, WithNobodyLeftNothingChanges) {
   EXPECT_THAT(removed_, ElementsAre(ModelId(1))) << "what retires goes on retiring";
 }
 
-TEST_F(ModelRegistryTest, WhoOnlyLeavesChangesNothing) {
+TEST_F(ModelRegistryTest, LeavingAloneChangesNothing) {
   join(kOne, {model(0, "x"), model(1, "y")});
   leave(kOne);
   withdraw(kOne, 1);
@@ -472,7 +472,7 @@ TEST_F(ModelRegistryTest, WhoOnlyLeavesChangesNothing) {
   EXPECT_EQ(served(), "x 1, y 1");
 }
 
-TEST_F(ModelRegistryTest, WhoComesLaterHoldsACandidateUp) {
+TEST_F(ModelRegistryTest, ALaterWorkerHoldsACandidateUp) {
   join(kOne, {model(0, "x")});
   join(kTwo, {model(0, "x")});
   offer(kOne, model(1, "y"));
@@ -483,7 +483,7 @@ TEST_F(ModelRegistryTest, WhoComesLaterHoldsACandidateUp) {
   EXPECT_EQ(served(), "x 1, y 1");
 }
 
-TEST_F(ModelRegistryTest, WhoComesMayBringACandidate) {
+TEST_F(ModelRegistryTest, ANewWorkerMayBringACandidate) {
   join(kOne, {model(0, "x")});
   join(kTwo, {model(0, "x")});
   offer(kOne, model(1, "x", "2"));
@@ -497,7 +497,7 @@ TEST_F(ModelRegistryTest, WhoComesMayBringACandidate) {
 
 // ---- Whatever happens ----
 
-// What a worker believes, from what it is told alone.
+// A worker's view, from the messages that it receives alone.
 struct Believer {
   std::map<uint32_t, ModelInfo> models;
   std::map<uint32_t, ModelId> names;

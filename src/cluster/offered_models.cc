@@ -19,7 +19,7 @@ std::vector<RowLayout> layouts_of(const ModelInfo& model) {
 }
 
 Status unknown(ModelId model) {
-  return Status::invalid_argument(fmt::format("model {} is none of this worker's", model.value()));
+  return Status::invalid_argument(fmt::format("model {} is not this worker's", model.value()));
 }
 
 }  // namespace

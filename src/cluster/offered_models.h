@@ -1,7 +1,7 @@
-// OfferedModels: the models that a worker can run, as it and its controller speak of
-// them. Each is offered; named, once all workers have it; withdrawn, when it leaves the
-// repository or another of its name comes; and released, when the controller has done
-// with it and no page holds it. Then it is forgotten (transport/message.h).
+// OfferedModels: the models that a worker can run, by the worker's and the controller's
+// ids. Each is offered; named, once all workers have it; withdrawn, when it leaves the
+// repository or another of its name comes; and released, when the controller has no
+// more use of it and no page holds it. Then it is forgotten (transport/message.h).
 //
 // With the controller go the names. What is withdrawn is not offered to the next one.
 //
@@ -32,23 +32,23 @@ class OfferedModels {
   // Ids are the worker's own, below `models_max`. Returns the one to withdraw in its
   // favour. REQUIRES: its id is not in use.
   std::optional<ModelId> add(std::shared_ptr<const ModelInfo> model);
-  // Nobody wants it here any more. `gone` is called when it is forgotten, at once if it
-  // was released before. True if it is to be withdrawn now, and was not before.
-  // REQUIRES: there is such a model.
+  // It is not to be served here any more. `gone` is called when it is forgotten, at
+  // once if it was released before. True if it is to be withdrawn now, and was not
+  // before. REQUIRES: there is such a model.
   bool remove(ModelId model, Gone gone);
 
-  // What a controller is told first, and again in the order of names() and its Welcome:
-  // those that were named last come first. Ends what there was of an earlier session.
+  // The list for a registration, in the order of names() and its Welcome: those that
+  // were named last come first. Ends what there was of an earlier session.
   const std::vector<ModelId>& begin();
   const ModelInfo& info(ModelId model) const { return *models_.at(model).info; }
-  // Errors: kInvalidArgument if they are not as many as were told.
+  // Errors: kInvalidArgument if they are not as many as were sent.
   Status welcome(std::span<const ModelId> names);
   // Errors of both: kInvalidArgument if there is no such model, or it is not so far.
   Status name(ModelId model, ModelId name);
   Status release(ModelId model);
   void lose_names();
 
-  // nullopt: the controller does not speak of such a model.
+  // nullopt: the controller does not use such an id.
   std::optional<ModelId> named(ModelId name) const;
   bool is_named(ModelId model) const { return models_.at(model).name != kUnnamed; }
   // Those that pages may not hold when a session begins: withdrawn ones, and those
@@ -63,7 +63,7 @@ class OfferedModels {
     std::vector<RowLayout> layouts;  // by bucket
     ModelId name = kUnnamed;
     uint64_t named_at = 0;   // the later, the more; 0: never
-    bool nameless = false;   // the controller took the worker in without naming it
+    bool nameless = false;   // the controller registered the worker without naming it
     bool withdrawn = false;  // not offered any more
     bool released = false;
     Gone gone;  // set once removed

@@ -87,7 +87,7 @@ TEST_F(OfferedModelsTest, WhatIsRemovedIsWithdrawnAndForgottenOnRelease) {
   EXPECT_THAT(gone_, ElementsAre(1));
 }
 
-TEST_F(OfferedModelsTest, TheNextControllerHearsFirstOfWhatWasNamedLastAndNothingOfWhatWasWithdrawn) {
+TEST_F(OfferedModelsTest, ReregistrationListsTheLastNamedFirstAndNoWithdrawnOnes) {
   add(0, "a");
   add(1, "b");
   told();

@@ -1,8 +1,8 @@
-// StagingArea: where a worker keeps the inputs and outputs of the batches that came
-// over a link, between the link's thread and its executors.
+// StagingArea: the memory in which a worker keeps the inputs and outputs of the batches
+// that came over a link, between the link's thread and its executors.
 //
-// A fixed amount of memory, taken at construction, and a fixed number of batches;
-// what has no room is refused by whoever asks, before any input is fetched.
+// A fixed amount of memory, taken at construction, and a fixed number of batches; the
+// caller refuses what has no room, before any input is fetched.
 //
 // Threading: acquire(), release() and input_space() belong to the link's thread;
 // input() and output() to any while the batch is with the executors.

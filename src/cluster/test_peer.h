@@ -1,5 +1,5 @@
-// TestPeer: the other end of a connection of whatever is tested, whose bytes the
-// test writes and reads, without sockets.
+// TestPeer: the other end of a connection under test, whose bytes the test writes and
+// reads, without sockets.
 #ifndef FOLIOT_CLUSTER_TEST_PEER_H_
 #define FOLIOT_CLUSTER_TEST_PEER_H_
 
@@ -19,7 +19,8 @@ inline TimePoint at_ms(int64_t milliseconds) { return TimePoint() + Duration::mi
 
 class TestPeer {
  public:
-  // Greets `host` as `role`. `dialed`: the address where the host found it; empty: it came.
+  // Sends `host` a greeting as `role`. `dialed`: the address that the handler connected
+  // to; empty: the peer connected.
   TestPeer(ConnectionHandler& host, Role role, std::string dialed = {})
       : connection_({}, ConnectionEnds{"peer", std::move(dialed), "10.0.0.1"}, host, driver_) {
     WireBytes greeting;
@@ -39,7 +40,7 @@ class TestPeer {
     return hear(bytes);
   }
 
-  // What the host has sent since this was last called; valid until then.
+  // What the handler has sent since the last call; valid until the next.
   std::vector<Frame> frames() {
     take();
     read_ = std::exchange(unread_, {});
@@ -75,7 +76,7 @@ class TestPeer {
     }
     return message;
   }
-  // As a host that a guest connects to: answers its pings until it asks no more.
+  // As a server that a client connects to: answers its pings until none comes.
   void tell_time() {
     for (auto pings = heard<Ping>(MessageType::kPing); !pings.empty(); pings = heard<Ping>(MessageType::kPing)) {
       EXPECT_TRUE(say(Pong{pings.back().sent, now}).ok());

@@ -20,7 +20,7 @@ constexpr Duration kSilenceMax = Duration::seconds(4);
 // Inputs of actions that may begin at any time are waited for so long.
 constexpr Duration kPatience = Duration::seconds(5);
 
-// The controller may have sent more before it heard that this side leaves.
+// The controller may have sent more before it received this side's Leave.
 constexpr Duration kDrainPatience = Duration::milliseconds(200);
 
 // Ids of actions that the worker gives itself; the controller's are smaller.
@@ -34,7 +34,7 @@ uint64_t largest_batch_bytes(const ModelInfo& model) {
   return row_bytes * model.batch_size_max();
 }
 
-// "0.0.0.0:8200" as whoever sees this side at `host` reaches it.
+// "0.0.0.0:8200" as peers that see this side at `host` reach it.
 std::string reachable(const std::string& address, const std::string& host) {
   const size_t colon = address.rfind(':');
   const std::string listens = address.substr(0, colon);
@@ -56,7 +56,7 @@ Unserved unserved_models(const Catalog& catalog) {
 
 }  // namespace
 
-// ---- Conversations ----
+// ---- Sessions ----
 
 class WorkerLink::ControllerSession : public Session {
  public:
@@ -153,7 +153,8 @@ class WorkerLink::ClientSession : public Session {
   std::optional<uint16_t> number() const { return number_; }
   void set_number(std::optional<uint16_t> number) { number_ = number; }
   void check(TimePoint now) {
-    if (now - heard_ > kSilenceMax) connection_.hang_up(Status::unavailable("it has gone silent"));
+    if (now - heard_ > kSilenceMax)
+      connection_.hang_up(Status::unavailable(fmt::format("no message for {:.0f} s", kSilenceMax.to_seconds())));
   }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
@@ -186,7 +187,7 @@ class WorkerLink::ClientSession : public Session {
   Status on_inputs(const Frame& frame, TimePoint now) {
     Inputs inputs;
     FOLIOT_RETURN_IF_ERROR(decode(frame, inputs));
-    if (!number_ || inputs.request.value() > kOwnIdMax) return Status::invalid_argument("INPUTS that nobody asked for");
+    if (!number_ || inputs.request.value() > kOwnIdMax) return Status::invalid_argument("INPUTS without a FETCH");
     return link_.on_inputs(*number_, inputs, now);
   }
 
@@ -235,7 +236,7 @@ Result<std::unique_ptr<Session>> WorkerLink::on_open(Connection& connection, Rol
   const bool dialed = !connection.ends().dialed.empty();
   if (peer != (dialed ? Role::kController : Role::kClient)) {
     return Status::invalid_argument(
-        fmt::format("it is a {}, and no {}", to_string(peer), dialed ? "controller" : "client"));
+        fmt::format("it is a {}, not a {}", to_string(peer), dialed ? "controller" : "client"));
   }
   if (!dialed) {
     auto client = std::make_unique<ClientSession>(*this, connection, now);
@@ -313,7 +314,7 @@ Status WorkerLink::on_welcome(const Welcome& welcome) {
   FOLIOT_RETURN_IF_ERROR(models_.welcome(welcome.models));
   for (const ModelId model : models_.strays()) {
     if (!worker_->resident(model)) continue;
-    return Status::unavailable("its pages hold what is not served; it comes again without");
+    return Status::unavailable("its pages hold models that are not served; it registers again without them");
   }
   watch_.on_controller(true);
   watch_.on_registered(welcome.models.size() - static_cast<size_t>(std::ranges::count(welcome.models, kUnnamed)));
@@ -518,7 +519,7 @@ void WorkerLink::tell(Outcome outcome, const Given& given, TimePoint now) {
   controller_->connection().send(outcome);
 }
 
-// What waits for inputs is over; what the worker has runs on, for nobody.
+// What waits for inputs is over; what the worker has runs on, without a receiver.
 void WorkerLink::forget_actions(TimePoint now) {
   for (auto& [id, given] : given_) {
     given.forgotten = true;
@@ -585,11 +586,11 @@ Status WorkerLink::on_inputs(uint16_t client, const Inputs& inputs, TimePoint no
     given.gone.set(row);
   } else {
     if (inputs.tensors.size() != given.layout->inputs.size()) {
-      return Status::invalid_argument("INPUTS that are not the model's");
+      return Status::invalid_argument("INPUTS that do not fit the model");
     }
     for (uint32_t i = 0; i < inputs.tensors.size(); ++i) {
       const std::span<std::byte> space = staging_.input_space(StagingArea::payload(*given.batch, row), i);
-      if (inputs.tensors[i].size() != space.size()) return Status::invalid_argument("INPUTS that are not the model's");
+      if (inputs.tensors[i].size() != space.size()) return Status::invalid_argument("INPUTS that do not fit the model");
       std::ranges::copy(inputs.tensors[i], space.begin());
     }
   }

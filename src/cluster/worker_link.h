@@ -1,25 +1,25 @@
-// WorkerLink: a real worker's links: as a guest of its controller, and as the host
+// WorkerLink: a real worker's links: as a client of its controller, and as the server
 // of the front ends whose requests it computes.
 //
 //   controller --ACTION--> staging: FETCH ... INPUTS --> worker's executors
 //   front ends <-OUTPUTS-- staging <-- outcome, by a ring from the executors
 //   controller <-OUTCOME--
 //
-// An INFER takes its place in the staging area before any input is asked for, and
-// goes to the worker when the inputs of all its rows are there. A row whose client
-// has gone away, or waits no longer, is computed on whatever lies there, and nobody
-// is sent it; a batch of nothing else is refused. A client that is slow, or has not
+// An INFER takes its place in the staging area before any input is asked for, and goes
+// to the worker when the inputs of all its rows are there. A row whose client has gone
+// away, or has cancelled it, is computed on whatever lies there, and its outputs are
+// dropped; a batch of nothing else is refused. A client that is slow, or has not
 // attached yet, is waited for until `latest`, and then the action is refused as too
 // late: other actions do not wait for it.
 //
-// When full: an action beyond `actions_max` is refused (kQueueFull), as is one that
-// has no room to be staged (kNoIoMemory). The ring from the executors has room for
-// the outcomes of all of them. A front end that does not take what it is sent is
-// disconnected (transport/connection.h).
+// When full: an action beyond `actions_max` is refused (kQueueFull), as is one that has
+// no room to be staged (kNoIoMemory). The ring from the executors has room for the
+// outcomes of all of them. A front end that does not read is disconnected
+// (transport/connection.h).
 //
-// A lost controller is found again by the loop. Pages are kept: the worker registers
-// again, with what they hold, once nothing that it was told before is under way, and
-// nothing lies there that the next controller does not hear of.
+// The loop connects to a lost controller again. Pages are kept: the worker registers
+// again, with what they hold, once none of its actions is under way, and no page holds
+// a model that the next controller does not know of.
 //
 // Models come and go by the ModelSink; the ring of these orders has room for twice
 // `models_max`.
@@ -65,13 +65,12 @@ struct WorkerLinkOptions {
 
 class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
  public:
-  // For whoever watches. `on_registered`: the controller has taken it in, with so many
-  // models.
+  // Callbacks. `on_registered`: the controller has registered it, with so many models.
   struct Watch {
     std::function<void(Severity, const std::string&)> log;
     std::function<void(size_t models)> on_registered;
-    std::function<void()> on_drained;  // after drain(): nothing is under way, or the time for it is over
-    std::function<void(bool connected)> on_controller = [](bool) {};  // it was taken in by one, or has lost it
+    std::function<void()> on_drained;  // after drain(): nothing is under way, or its time is over
+    std::function<void(bool connected)> on_controller = [](bool) {};  // it was registered with one, or has lost it
     std::function<void(uint32_t attached)> on_frontends = [](uint32_t) {};
   };
 
@@ -86,11 +85,11 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   // Before the loop runs. The controller is sent which of its models should be served and
   // cannot. Outlives the link.
   void set_catalog(const Catalog& catalog) { catalog_ = &catalog; }
-  // Before the loop runs. Front ends are told `data_address`, or, if its host is
-  // 0.0.0.0 or [::], the one where the controller sees this side. `wake` makes the
-  // loop end a turn, from any thread.
+  // Before the loop runs. Front ends get `data_address`, or, if it begins with 0.0.0.0
+  // or [::], the address where the controller sees this side. `wake` makes the loop end
+  // a turn, from any thread.
   void start(Worker& worker, std::string data_address, std::function<void()> wake);
-  // Asks to be given no more, and finishes what it was given. From any thread.
+  // Announces that it leaves, and finishes its actions. From any thread.
   void drain();
 
   void report(const Outcome& outcome) override;
@@ -117,9 +116,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
     std::optional<StagingArea::Batch> batch;
     const RowLayout* layout = nullptr;
     RowSet missing;  // rows whose inputs are waited for; none: the worker has it
-    RowSet gone;     // rows that nobody waits for
+    RowSet gone;     // cancelled rows
     TimePoint patience;
-    bool forgotten = false;  // its controller was lost: nobody is told
+    bool forgotten = false;  // its controller was lost: the outcome is dropped
     bool observed = false;   // observers have seen it, and are to see its outcome
   };
 

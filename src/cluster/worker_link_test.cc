@@ -277,7 +277,7 @@ TEST_F(WorkerLinkTest, TwoActionsOfOneRequestEachWaitForTheirOwnInputs) {
   EXPECT_THAT(outcomes(), ElementsAre("3 done", "2 done"));
 }
 
-TEST_F(WorkerLinkTest, RowsOfAClientThatIsGoneAreComputedForNobody) {
+TEST_F(WorkerLinkTest, OutputsForAClientThatIsGoneAreDropped) {
   begin();
   Client stays(link_, 1);
   Client leaves(link_, 2);
@@ -285,7 +285,7 @@ TEST_F(WorkerLinkTest, RowsOfAClientThatIsGoneAreComputedForNobody) {
   ASSERT_TRUE(controller_->say(infer(3, {{2, 21}})).ok());
   ASSERT_TRUE(stays.send(2, 10, 1).ok());
   leaves.close();
-  EXPECT_THAT(outcomes(), ElementsAre("3 too late")) << "there is nobody else in that batch";
+  EXPECT_THAT(outcomes(), ElementsAre("3 too late")) << "that batch has no other rows";
   run();
   EXPECT_THAT(stays.outputs(), ElementsAre("10: 2"));
   EXPECT_THAT(outcomes(), ElementsAre("2 done"));
@@ -293,7 +293,7 @@ TEST_F(WorkerLinkTest, RowsOfAClientThatIsGoneAreComputedForNobody) {
   EXPECT_THAT(outcomes(), ElementsAre("4 too late")) << "it is known to be gone";
 }
 
-TEST_F(WorkerLinkTest, AClientMaySayThatNobodyWaitsAnyMore) {
+TEST_F(WorkerLinkTest, AClientMayCancelARow) {
   begin();
   Client client(link_, 1);
   ASSERT_TRUE(controller_->say(infer(2, {{1, 10}, {1, 11}})).ok());
@@ -357,7 +357,7 @@ TEST_F(WorkerLinkTest, OneActionTooManyIsRefused) {
 TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
   WorkerLink small({.models_max = 4, .page_count = 4, .staging_bytes = 64},
                    {.log = [](Severity, const std::string&) {}, .on_registered = [](size_t) {}, .on_drained = [] {}});
-  small.start(worker_, "host:1", [] {});
+  small.start(worker_, "peer:1", [] {});
   small.add_model(std::make_shared<const ModelInfo>(hosted_model()));
   TestPeer controller(small, Role::kController, "controller:8100");
   controller.tell_time();
@@ -396,7 +396,7 @@ TEST_F(WorkerLinkTest, AGoodbyeInTheMiddleEndsWhatWaitsAndLetsRunWhatRuns) {
   EXPECT_TRUE(client.send(3, 11, 1).ok()) << "it was asked for";
   run();
   EXPECT_EQ(engine_.batches, 1);
-  EXPECT_THAT(client.outputs(), IsEmpty()) << "nobody has answered for them";
+  EXPECT_THAT(client.outputs(), IsEmpty()) << "their request has no answer yet";
   const auto registrations = next->heard<Registration>(MessageType::kRegistration);
   ASSERT_EQ(registrations.size(), 1u);
   EXPECT_THAT(registrations[0].residents, ElementsAre(ElementsAre(0)));
@@ -450,7 +450,7 @@ TEST_F(WorkerLinkTest, ANewVersionIsOfferedAndTheOldOneRunsUntilItIsReleased) {
   EXPECT_THAT(outcomes(), ElementsAre("5 unknown model"));
 }
 
-TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheNextControllerDoesNotHearOf) {
+TEST_F(WorkerLinkTest, ThePagesHoldOnlyModelsThatTheNextControllerKnows) {
   begin();
   controller_->close();
   update();
@@ -526,8 +526,8 @@ TEST_F(WorkerLinkTest, AFrameOutOfPlaceEndsTheSession) {
   EXPECT_THAT(controller_->say(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(0)}}).message(), HasSubstr("does not fit"));
   begin();
   EXPECT_THAT(controller_->say(Welcome{{DeviceId(1)}, {ModelId(0)}}).message(), HasSubstr("does not fit"));
-  EXPECT_THAT(controller_->say(Leave{}).message(), HasSubstr("LEAVE has no place here"));
-  EXPECT_THAT(controller_->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("answers no PING"));
+  EXPECT_THAT(controller_->say(Leave{}).message(), HasSubstr("unexpected LEAVE message"));
+  EXPECT_THAT(controller_->say(Pong{at_ms(77), at_ms(1)}).message(), HasSubstr("without a PING"));
   Action other = infer(2, {{1, 10}});
   other.device = DeviceId(kDevice + 1);
   EXPECT_THAT(controller_->say(other).message(), HasSubstr("for another device"));
@@ -536,14 +536,15 @@ TEST_F(WorkerLinkTest, AFrameOutOfPlaceEndsTheSession) {
 
   Client client(link_, 1);
   EXPECT_THAT(client.say(Attach{2}).message(), HasSubstr("attaches once"));
-  EXPECT_THAT(client.say(Outputs{}).message(), HasSubstr("OUTPUTS has no place here"));
-  EXPECT_THAT(client.say(Inputs{ActionId(2), RequestId(10), {{}, {}}}).message(), HasSubstr("not the model's"));
+  EXPECT_THAT(client.say(Outputs{}).message(), HasSubstr("unexpected OUTPUTS message"));
+  EXPECT_THAT(client.say(Inputs{ActionId(2), RequestId(10), {{}, {}}}).message(), HasSubstr("do not fit the model"));
   const std::byte byte{};
-  EXPECT_THAT(client.say(Inputs{ActionId(2), RequestId(10), {{&byte, 1}}}).message(), HasSubstr("not the model's"));
-  EXPECT_TRUE(client.send(5, 10, 1).ok()) << "of an action that is over, or of nobody: no harm";
+  EXPECT_THAT(client.say(Inputs{ActionId(2), RequestId(10), {{&byte, 1}}}).message(),
+              HasSubstr("do not fit the model"));
+  EXPECT_TRUE(client.send(5, 10, 1).ok()) << "of an action that is over, or of none: ignored";
   EXPECT_TRUE(client.send(2, 77, 1).ok());
   TestPeer stranger(link_, Role::kClient);
-  EXPECT_THAT(stranger.say(Inputs{ActionId(2), RequestId(10), {}}).message(), HasSubstr("nobody asked for"));
+  EXPECT_THAT(stranger.say(Inputs{ActionId(2), RequestId(10), {}}).message(), HasSubstr("INPUTS without a FETCH"));
 }
 
 TEST_F(WorkerLinkTest, AClientThatIsSilentIsNotWaitedFor) {
@@ -556,7 +557,7 @@ TEST_F(WorkerLinkTest, AClientThatIsSilentIsNotWaitedFor) {
   EXPECT_TRUE(client.check().ok());
   now_ = at_ms(5100);
   link_.on_turn_end(now_);
-  EXPECT_THAT(client.check().message(), HasSubstr("gone silent"));
+  EXPECT_THAT(client.check().message(), HasSubstr("no message for"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Batch check: whether a program computes every row of a batch as if it were
-// alone. A model may mix rows, and one whose batch was fixed by its exporter may
-// hide that in a constant, so this is found out by running it.
+// Batch check: finds out whether a program computes every row of a batch as if it were
+// alone. A model may mix rows, and one whose batch was fixed by its exporter may hide
+// that in a constant, so the program is run.
 #ifndef FOLIOT_COMPILER_BATCH_CHECK_H_
 #define FOLIOT_COMPILER_BATCH_CHECK_H_
 

@@ -1,4 +1,5 @@
-// Compiler: ONNX in, program out (docs/ARCHITECTURE.md, "Compiling").
+// Compiler: turns an ONNX model into a program (docs/ARCHITECTURE.md, "Life of a
+// model").
 //
 //   read and check -> fix dimensions -> infer shapes -> fold constants and
 //   BatchNormalization -> fuse -> narrow -> one graph per batch size and bucket ->
@@ -57,9 +58,8 @@ struct CompileOptions {
 struct CompiledProgram {
   Program program;
   std::vector<std::byte> weights;  // program.weights_bytes of them
-  // Where less than float32 is computed in: the largest difference of an output
-  // from the same model in float32, on random input, as a share of that output's
-  // largest value.
+  // For lower precision than float32: the largest difference of an output from the same
+  // model in float32, on random input, as a share of that output's largest value.
   std::optional<double> narrowing_error;
 };
 
@@ -71,14 +71,14 @@ using Progress = std::function<void(std::string_view step, double share)>;
 // this compiler's version.
 std::string compile_fingerprint(const CompileOptions& options);
 
-// What Program::content_hash says: a hash of the model file
-// (external data included), the options and the device's fingerprint.
+// Program::content_hash: a hash of the model file (external data included), the options
+// and the device's fingerprint.
 Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
                                 const Device& device);
 
-// `device` must be fresh (allocate() not called): profiling allocates and uses
-// it. After an error or a success it can only be destroyed. What the device has no
-// fast and exact kernels for is computed in float32, and Program::notes says so.
+// `device` must be fresh (allocate() not called): profiling allocates and uses it.
+// After an error or a success it can only be destroyed. What the device has no fast and
+// exact kernels for is computed in float32, with the reason in Program::notes.
 Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
                                 const Progress& progress = {});
 

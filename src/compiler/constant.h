@@ -41,9 +41,8 @@ bool is_floating(DataType type);
 // The elements where they lie. REQUIRES: kFloat32.
 std::span<const float> floats(const Constant& constant);
 
-// Makes constants of equal content one object, by which devices know that the
-// graphs of several batch sizes share their weights. Forgets those that nobody
-// uses any more.
+// Makes constants of equal content one object, by which devices know that the graphs of
+// several batch sizes share their weights. Forgets unused ones.
 class ConstantPool {
  public:
   Constant intern(Constant constant);

@@ -1,4 +1,4 @@
-// Dimensions: which sizes a model is compiled for. Finds the batch dimension and
+// Dimensions: the sizes that a model is compiled for. Finds the batch dimension and
 // gives every other variable dimension its values from the declared buckets.
 #ifndef FOLIOT_COMPILER_DIMENSIONS_H_
 #define FOLIOT_COMPILER_DIMENSIONS_H_
@@ -29,7 +29,7 @@ struct Dimensions {
   std::vector<Shape> input_shapes(int64_t batch_size, size_t bucket) const;
 };
 
-// Errors: kInvalidArgument where a dimension is variable and no bucket says its
+// Errors: kInvalidArgument where a dimension is variable and no bucket gives its
 // values, or a bucket names a dimension that the model does not have.
 Result<Dimensions> resolve_dimensions(const OnnxModel& model, const CompileOptions& options);
 

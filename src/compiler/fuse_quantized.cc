@@ -78,13 +78,13 @@ class Fuser {
   }
 
  private:
-  // The node that makes `value` for nobody but one other; kNoNode: none.
+  // The node that makes `value` if only one other reads it; kNoNode: none.
   NodeIndex private_producer(ValueIndex value) const {
     return editor_.sole_user(value) == kNoNode ? kNoNode : editor_.producer(value);
   }
 
   // quantize(pick(dequantize(codes)..)) is pick(codes..) where all have one scheme;
-  // codes of another are translated if nobody else needs them dequantised.
+  // codes of another are translated if no other node needs them dequantised.
   void pick_codes(NodeIndex index) {
     Node pick = editor_.node(index);
     const NodeIndex user = editor_.sole_user(pick.outputs[0]);
@@ -315,7 +315,7 @@ class Fuser {
     return chain;
   }
 
-  // A product of codes whose result nobody quantises.
+  // A product of codes whose result is not quantised.
   void fuse_into_real(NodeIndex index) {
     const auto product = read_quantized_product(editor_, index);
     const Node node = editor_.node(index);

@@ -1,4 +1,4 @@
-// GraphEditor: a graph under rewriting, with who makes and who uses each value.
+// GraphEditor: a graph under rewriting, with the producer and the users of each value.
 // Nodes keep their positions, so that the order stays one in which they can run.
 #ifndef FOLIOT_COMPILER_GRAPH_EDITOR_H_
 #define FOLIOT_COMPILER_GRAPH_EDITOR_H_
@@ -31,8 +31,8 @@ class GraphEditor {
 
   // kNoNode for inputs and constants.
   NodeIndex producer(ValueIndex value) const { return value == kNoValue ? kNoNode : producers_[value]; }
-  // The node that makes `value` if it is of this kind and nobody looks at the
-  // result but one node, else kNoNode.
+  // The node that makes `value` if it is of this kind and has only one reader, else
+  // kNoNode.
   NodeIndex sole_producer(ValueIndex value, OperatorKind kind) const;
   // The one node that reads `value`, once; kNoNode if there are more or it is an output.
   NodeIndex sole_user(ValueIndex value) const;
@@ -63,7 +63,7 @@ class GraphEditor {
   std::vector<bool> is_output_;
 };
 
-// Leaves out nodes whose results nobody uses, and values that nothing names.
+// Removes nodes whose results are unused, and values that nothing names.
 void remove_dead_code(Graph& graph);
 
 }  // namespace foliot

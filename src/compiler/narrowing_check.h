@@ -1,5 +1,5 @@
-// NarrowingCheck: how far a program that computes in less than float32 is from the
-// same model in float32.
+// NarrowingCheck: the difference between a program in lower precision than float32 and
+// the same model in float32.
 #ifndef FOLIOT_COMPILER_NARROWING_CHECK_H_
 #define FOLIOT_COMPILER_NARROWING_CHECK_H_
 

@@ -1,6 +1,6 @@
-// OnnxModel: what an ONNX file says, in plain structures, so that only the
-// reader knows of protobuf. Nothing in it has been checked against ONNX's rules
-// but its form: names, counts and shapes may still be wrong.
+// OnnxModel: the content of an ONNX file, in plain structures, so that only the reader
+// knows protobuf. Only its form has been checked: names, counts and shapes may still be
+// wrong.
 #ifndef FOLIOT_COMPILER_ONNX_MODEL_H_
 #define FOLIOT_COMPILER_ONNX_MODEL_H_
 

@@ -1,4 +1,4 @@
-// Reads ONNX files, external data included.
+// Reader of ONNX files, external data included.
 //
 // Errors: kNotFound, kInvalidArgument (not ONNX, truncated, inconsistent) and
 // kUnimplemented (element types, opsets before 7), all naming the file.

@@ -1,5 +1,4 @@
-// Pattern: questions that passes ask of a graph when they look for a known
-// sequence of operators.
+// Pattern: queries on a graph by which passes find a known sequence of operators.
 #ifndef FOLIOT_COMPILER_PATTERN_H_
 #define FOLIOT_COMPILER_PATTERN_H_
 

@@ -35,7 +35,7 @@ class Stopwatch {
   Duration cpu_ = read_clock(CLOCK_PROCESS_CPUTIME_ID);
 };
 
-// Of memory that somebody else keeps.
+// Weights in memory that the caller keeps.
 class BorrowedWeights final : public WeightsSource {
  public:
   explicit BorrowedWeights(std::span<const std::byte> bytes) : bytes_(bytes) {}

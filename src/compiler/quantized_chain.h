@@ -1,7 +1,7 @@
-// QuantizedChain: the post-operations of a node that computes with codes of
-// quantised values. What the node has in hand, t, stands for the real number
-// scale * t + offset; each step of the model is put down in terms of t, so that
-// nothing is computed that quantising at the end does anyway.
+// QuantizedChain: the post-operations of a node that computes with codes of quantised
+// values. The node's present value, t, stands for the real number scale * t + offset;
+// each step of the model is expressed in terms of t, so that nothing is computed that
+// quantising at the end does anyway.
 #ifndef FOLIOT_COMPILER_QUANTIZED_CHAIN_H_
 #define FOLIOT_COMPILER_QUANTIZED_CHAIN_H_
 

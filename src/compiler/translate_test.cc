@@ -52,7 +52,7 @@ TEST(TranslateTest, NamesTheOperatorThatIsUnknown) {
   }
 }
 
-TEST(TranslateTest, SaysWhyAnOperatorCannotBeServed) {
+TEST(TranslateTest, ReportsWhyAnOperatorCannotBeServed) {
   TestModel model;
   model.input("x", {fixed(4)}).output("y", DataType::kInt64).node("NonZero", {"x"}, "y");
   const auto graph = translated(model, {{4}});
@@ -126,7 +126,7 @@ TEST(TranslateTest, LooksOnlyAtNodesThatAreNeeded) {
   EXPECT_EQ(must(translated(model, {{1}})).nodes.size(), 1u);
 }
 
-TEST(TranslateTest, SaysWhatToDeclareWhenAShapeDependsOnValues) {
+TEST(TranslateTest, ReportsWhatToDeclareWhenAShapeDependsOnValues) {
   TestModel model;
   model.input("x", {fixed(1)}).input("shape", {fixed(1)}, DataType::kInt64).output("y");
   model.node("Reshape", {"x", "shape"}, "y");

@@ -1,4 +1,4 @@
-// Weights layout: where the constants of all plans lie in the program's weights.
+// Weights layout: the places of the constants of all plans in the program's weights.
 #ifndef FOLIOT_COMPILER_WEIGHTS_LAYOUT_H_
 #define FOLIOT_COMPILER_WEIGHTS_LAYOUT_H_
 

@@ -1,4 +1,4 @@
-// Reads a TOML file; where the library throws, this says what is wrong.
+// Reads a TOML file; exceptions of the library become a Status.
 #ifndef FOLIOT_CONFIG_TOML_FILE_H_
 #define FOLIOT_CONFIG_TOML_FILE_H_
 

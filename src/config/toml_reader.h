@@ -1,7 +1,7 @@
-// TomlReader: reads one table of a TOML file, key by key, into what is there
-// already: a key that is absent leaves its default. The first thing that is wrong
-// is kept and told by finish(), with file, line and key; what is read after it
-// does not count. A key that nobody asked for is an error too.
+// TomlReader: reads one table of a TOML file, key by key, into existing values: a key
+// that is absent leaves its default. The first error is kept and returned by finish(),
+// with file, line and key; what is read after it does not count. A key that was never
+// asked for is an error too.
 //
 //   TomlReader reader(table, file);
 //   reader.positive("rate", options.rate);
@@ -65,10 +65,10 @@ class TomlReader {
   // [[key]]; empty if absent.
   std::vector<TomlReader> tables(std::string_view key);
 
-  // The key is known, and somebody else's to read.
+  // The key is known, and another reader's to read.
   void leave(std::string_view key) { known_.emplace(key); }
 
-  // Says that the value of `key`, or the table itself, is wrong.
+  // Records that the value of `key`, or the table itself, is wrong.
   void fail(std::string_view key, std::string_view message);
   void fail(std::string_view message);
 

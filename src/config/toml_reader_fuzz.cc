@@ -1,5 +1,5 @@
-// libFuzzer target: a file that somebody wrote, read as every kind of value that
-// Foliot's files have, in tables within tables.
+// libFuzzer target: any file, read as every kind of value that Foliot's files have, in
+// tables within tables.
 #include <sys/mman.h>
 #include <unistd.h>
 

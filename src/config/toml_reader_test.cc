@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What finish() says after `read` has read `text`.
+// The error of finish() after `read` has read `text`.
 template <typename Read>
 std::string error_of(std::string_view text, Read read) {
   const toml::table table = toml::parse(text);
@@ -113,7 +113,7 @@ TEST(TomlReaderTest, TheFirstErrorStays) {
             "a.toml:3: 'rate' must be above 0");
 }
 
-TEST(TomlFileTest, SaysThatThereIsNone) {
+TEST(TomlFileTest, NamesAnAbsentFile) {
   EXPECT_EQ(read_toml_file("no/such.toml").status().message(), "no/such.toml: no such file");
   EXPECT_EQ(read_toml_file("/").status().message(), "/: a folder, not a file");
 }

@@ -24,7 +24,7 @@ TEST(ActionTableTest, GivesBackWhatWasAdded) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-// What is outstanding stays where it is, whoever comes and goes.
+// What is outstanding stays where it is while others come and go.
 TEST(ActionTableTest, KeepsPlacesUntilTaken) {
   ActionTable table;
   const Action* first = &table.add(action(1, 1));

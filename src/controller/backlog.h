@@ -1,6 +1,6 @@
-// Backlog: what waits for an action, as the time of devices that it will take: EXEC
-// for each request, as lately measured of its model and bucket, and LOAD for each model
-// that no device holds.
+// Backlog: the work that waits for an action, as the time of devices that it will take:
+// EXEC for each request, as lately measured of its model and bucket, and LOAD for each
+// model that no device holds.
 //
 // A row costs its part of the batch that it would run in were devices scarce: of the
 // batch sizes that its deadline has time for, filled by what waits or comes while it could

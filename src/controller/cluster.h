@@ -1,4 +1,4 @@
-// Cluster: the facts that a policy decides by. Read-only to it.
+// Cluster: the facts by which a policy decides. Read-only to it.
 #ifndef FOLIOT_CONTROLLER_CLUSTER_H_
 #define FOLIOT_CONTROLLER_CLUSTER_H_
 
@@ -39,8 +39,8 @@ struct Cluster {
     FOLIOT_CHECK(has_model(id));
     return *models[id.value()];
   }
-  // False for some time after a LOAD or an EXEC of the model failed there: a LOAD is turned
-  // down. Policies are told by on_device_changed() when that time is over.
+  // False for some time after a LOAD or an EXEC of the model failed there: a LOAD is
+  // turned down. on_device_changed() is called when that time is over.
   bool may_load(DeviceId device_id, ModelId model_id, TimePoint now) const {
     return load_back_off.may_load(device_id, model_id, now) && !device(device_id).set_aside(model_id);
   }

@@ -32,8 +32,8 @@ namespace foliot {
 
 struct ControllerOptions {
   // Requests waiting for an action, among which classes and tenants have their shares
-  // (core/queue_shares.h). Who has to wait beyond that is refused as kOverload: the
-  // request that comes, or one that waits.
+  // (core/queue_shares.h). Beyond that a request is refused as kOverload: the one that
+  // comes, or one that waits.
   uint32_t queued_max = 65536;
   // Actions of each kind that one device has outstanding.
   uint32_t infers_outstanding_max = 32;
@@ -43,7 +43,7 @@ struct ControllerOptions {
   uint32_t returns_max = 3;
   LoadBackOffOptions load_back_off;
   // None: devices are taken to be well. With it, turn() finds those that are not, and
-  // observers hear of it.
+  // notifies observers.
   std::optional<FailureDetectorOptions> health;
 };
 
@@ -69,15 +69,15 @@ class Controller : private Dispatcher {
   TimePoint may_join(DeviceId device) const {
     return failure_detector_ ? failure_detector_->may_join(device) : TimePoint();
   }
-  // Something was heard of the device, a heartbeat at least.
+  // A message of the device has come, a heartbeat at least.
   void on_heard(DeviceId device, TimePoint now);
   // It gets no more work; once idle() it may leave.
   void drain_device(DeviceId device, TimePoint now);
   bool idle(DeviceId device) const;
   void resume_device(DeviceId device, TimePoint now);  // it stays after all
-  // It is fenced: nothing that it says from now on may come here. What it had to do
-  // ends as kLost; requests of it that still have time are planned again, the others
-  // are refused (kWorkerLost).
+  // It is fenced: its messages may not come here any more. Its actions end as kLost;
+  // requests of them that still have time are planned again, the others are refused
+  // (kWorkerLost).
   void lose_device(DeviceId device, DeviceTrouble trouble, TimePoint now);
   // `model.id` is the next free one: the number of models added so far, or that
   // of one removed.

@@ -11,7 +11,7 @@
 namespace foliot {
 namespace {
 
-// A policy that proposes what the test tells it to.
+// A policy with the proposals of the test.
 class ScriptedPolicy : public Policy {
  public:
   using Script = std::function<void(Dispatcher&)>;
@@ -271,7 +271,7 @@ TEST_F(ControllerTest, AFailedLoadEndsTheRequestsThatNoDeviceCouldServe) {
   EXPECT_EQ(controller_->queued(), 1u) << "other models wait for theirs";
 
   controller_->on_request({.id = RequestId(4), .model = ModelId(0), .deadline = at(500)}, at(110));
-  EXPECT_EQ(controller_->queued(), 2u) << "it may be mended";
+  EXPECT_EQ(controller_->queued(), 2u) << "it may be repaired";
   ASSERT_EQ(load(0, 0, at(110)), Verdict::kAccepted);
   outcome(OutcomeStatus::kFailed, at(120));
   EXPECT_EQ(completion(4).refusal, Refusal::kWorkerLost);

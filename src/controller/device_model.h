@@ -1,11 +1,11 @@
-// DeviceModel: what the controller knows of one device without asking it: which
-// models its pages hold, what it has been told to do, and when each of its
-// executors will be free (Clockwork, section 5.3: "managing worker state").
+// DeviceModel: what the controller knows of one device without asking it: the models
+// that its pages hold, the actions that it was sent, and when each of its executors
+// will be free (Clockwork, section 5.3: "managing worker state").
 //
 // Every action is checked against it before it is sent, and changes it at once.
 //
-// A device that is not up has no pages and holds nothing, as far as whoever plans
-// can see: nothing is placed on it and nothing fits on it.
+// A device that is not up has no pages and holds nothing, as far as a policy can see:
+// nothing is placed on it and nothing fits on it.
 #ifndef FOLIOT_CONTROLLER_DEVICE_MODEL_H_
 #define FOLIOT_CONTROLLER_DEVICE_MODEL_H_
 

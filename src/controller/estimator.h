@@ -1,6 +1,6 @@
-// Estimator: how long a LOAD or an EXEC will take, from the last durations
-// measured for the same (device, model, bucket, batch size) (Clockwork, section
-// 5.3: "action profiles").
+// Estimator: the expected duration of a LOAD or an EXEC, from the last durations
+// measured for the same (device, model, bucket, batch size) (Clockwork, section 5.3:
+// "action profiles").
 //
 // The estimate is a high quantile of the last kWindow durations; before the
 // first one, the seed profile made at compile time.

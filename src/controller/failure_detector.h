@@ -1,18 +1,18 @@
-// FailureDetector: finds out which devices can no longer be relied on, from what is heard of
-// them and when.
+// FailureDetector: finds the devices that can no longer be relied on, by their messages
+// and the times at which they come.
 //
 // Five rules, each with its parameters below:
-//   owing   A device owes a word at all times (workers send heartbeats), and the
+//   silent  A device must send something at all times (workers send heartbeats), and the
 //           outcome of an action that has taken `overdue_factor` times as long as
-//           expected. One that owes something for `suspect_after` is suspected: it
-//           gets no work until it has been heard of. After `fence_after` it is lost.
+//           expected. One that is behind by `suspect_after` is suspected: it
+//           gets no work until a message comes. After `fence_after` it is lost.
 //   slow    An EXEC is slow if it takes `slow_factor` times as long as its seed
 //           profile and as the other devices do of late, and `slow_excess_min` longer.
 //           A device is fenced when its last `slow_outcomes` EXECs were all slow and
 //           lost `slow_excess` together, or the last few of them were and that has
 //           gone on for `slow_time`. One stall of the machine makes one EXEC slow, a
 //           wrong estimate makes none (seeds do not learn), and a cluster that is slow
-//           as a whole has nobody who is slower than the others. No more than half of
+//           as a whole has no device slower than the others. No more than half of
 //           the devices are ever fenced for this: slow is better than not at all.
 //   failing A device that reports errors is fenced when its last `failing_outcomes`
 //           LOADs, or its last so many EXECs, all failed and those of most others did
@@ -21,14 +21,14 @@
 //           is no reason to lose the others, and that it fails again and again proves
 //           nothing: LoadBackOff keeps it away. No more than half of the devices are
 //           fenced for being slow or failing.
-//   late    A report is late if it comes `late_min` after what it tells of. After
+//   late    A report is late if it comes `late_min` after its event. After
 //           `late_reports` in a row, the last of them `late_factor` times as late as the
 //           last one of most others, the device's link is a bad one: windows pass while
 //           actions are on their way. It is suspected for `late_pause`, and each time
 //           that the first report afterwards is late, too, for twice as long, up to
 //           `late_pause_max`. No more than half of the devices at a time.
 //   away    When the controller itself was away for longer than it sleeps, whatever
-//           was not heard meanwhile is nobody's fault.
+//           did not arrive meanwhile is ignored: all timeouts restart.
 // A device that was slow or failing may come back after `back_off`, doubled each time up
 // to `back_off_max`. It is then on probation: two slow EXECs in a row fence it again, or
 // two failures of different models, until `probation_outcomes` EXECs were well and, if

@@ -13,7 +13,7 @@ namespace {
 constexpr DeviceId kFirst(0);
 const Duration kSeed = ms(5);
 
-// Devices that are heard of every 50 ms, but for those that are mute.
+// Devices that send something every 50 ms, but for those that are mute.
 class FailureDetectorTest : public ::testing::Test {
  protected:
   FailureDetectorTest() { make(4); }
@@ -78,7 +78,7 @@ class FailureDetectorTest : public ::testing::Test {
   int64_t now_ = 0;
 };
 
-TEST_F(FailureDetectorTest, NothingIsWrongWithDevicesThatAreHeardOf) {
+TEST_F(FailureDetectorTest, NothingIsWrongWithDevicesThatSendHeartbeats) {
   run_until(5000);
   EXPECT_TRUE(findings_.empty());
 }
@@ -101,14 +101,14 @@ TEST_F(FailureDetectorTest, AShortSilenceIsForgiven) {
   EXPECT_EQ(findings_.size(), 2u);
 }
 
-TEST_F(FailureDetectorTest, NobodyIsToBlameWhileTheControllerWasAway) {
+TEST_F(FailureDetectorTest, TimeoutsRestartAfterTheControllerWasAway) {
   run_until(100);
   now_ = 3000;
   run_until(3050, kFirst);
   EXPECT_TRUE(findings_.empty());
 }
 
-TEST_F(FailureDetectorTest, AnActionThatNeverEndsIsFoundThoughTheWorkerIsHeardOf) {
+TEST_F(FailureDetectorTest, AnActionThatNeverEndsIsFoundDespiteHeartbeats) {
   const ModelId model(0);
   device(kFirst).sent_load(ActionId(1), model, 1, at(0), ms(5), at(0));
   device(kFirst).load_over(ActionId(1), model, 1, true, at(5));
@@ -165,10 +165,10 @@ TEST_F(FailureDetectorTest, NoMoreThanHalfAreFencedForBeingSlow) {
   make(1);
   for (int i = 0; i < 50; ++i) exec(kFirst, 40, 10 * i);
   run_until(5000);
-  EXPECT_EQ(state(), DeviceState::kUp) << "there is nobody else";
+  EXPECT_EQ(state(), DeviceState::kUp) << "there is no other device";
 }
 
-TEST_F(FailureDetectorTest, ProbationIsShortForWhoIsStillSlow) {
+TEST_F(FailureDetectorTest, ProbationIsShortForADeviceStillSlow) {
   for (int i = 0; i < 5; ++i) exec(kFirst, 10, 10 * i);
   run_until(100);
   ASSERT_EQ(state(), DeviceState::kLost);
@@ -291,7 +291,7 @@ TEST_F(FailureDetectorTest, ProbationIsShortForWhatStillFails) {
   EXPECT_EQ(state(), DeviceState::kUp) << "it is trusted again";
 }
 
-TEST_F(FailureDetectorTest, WhoReportsLateIsSuspectedForAWhile) {
+TEST_F(FailureDetectorTest, ADeviceThatReportsLateIsSuspectedForAWhile) {
   report(kFirst, 50, 2);
   EXPECT_EQ(state(), DeviceState::kUp) << "two may be chance";
   report(kFirst, 50, 1);
@@ -301,7 +301,7 @@ TEST_F(FailureDetectorTest, WhoReportsLateIsSuspectedForAWhile) {
   EXPECT_EQ(state(), DeviceState::kUp);
 }
 
-TEST_F(FailureDetectorTest, WhoIsStillLateIsSuspectedForTwiceAsLong) {
+TEST_F(FailureDetectorTest, ADeviceStillLateIsSuspectedForTwiceAsLong) {
   report(kFirst, 50);
   run_until(now_ + 250);
   report(kFirst, 50, 1);
@@ -315,14 +315,14 @@ TEST_F(FailureDetectorTest, WhoIsStillLateIsSuspectedForTwiceAsLong) {
   EXPECT_EQ(state(), DeviceState::kUp) << "it was in time between";
 }
 
-TEST_F(FailureDetectorTest, WhoReportsInTimeAgainIsUpAtOnce) {
+TEST_F(FailureDetectorTest, ADeviceInTimeAgainIsUpAtOnce) {
   report(kFirst, 50);
   ASSERT_EQ(state(), DeviceState::kSuspected);
   report(kFirst, 1, 1);
   EXPECT_EQ(state(), DeviceState::kUp);
 }
 
-TEST_F(FailureDetectorTest, WhereAllAreLateNobodyIs) {
+TEST_F(FailureDetectorTest, WhereAllAreLateNoneIsSuspected) {
   for (int i = 0; i < 5; ++i) {
     for (uint32_t d = 0; d < 4; ++d) failure_detector_->on_report(DeviceId(d), at(now_ - 50), at(now_));
   }

@@ -1,8 +1,9 @@
-// FairShare: under overload, nobody takes what is others'. Every tenant has a share of
-// the devices' time by its weight, and what it asks for within it is always let in.
-// What some leave of theirs goes to those who ask for more: that is let in as long as
-// what waits already leaves everybody time enough, and refused otherwise. A tenant that
-// is alone is never refused, so a policy has all to choose from.
+// FairShare: shares of the devices' time under overload, one for each tenant by its
+// weight. What a tenant asks for within its share is always admitted. What some leave
+// of theirs goes to those that ask for more: a request beyond its tenant's share is
+// admitted as long as what waits already leaves all others time enough, and refused
+// otherwise. A tenant that is alone is never refused, so a policy has all to choose
+// from.
 //
 // How much is within a share: the devices' time is divided by max-min fairness, with
 // weights, among what the tenants have lately asked for (water-filling: Bertsekas and
@@ -55,7 +56,7 @@ class FairShare {
   // refused, and this is when it could be answered if it were not.
   std::optional<TimePoint> turn_away(const Request& request, TimePoint now);
 
-  // A request waits from now on. Returns what on_taken() is to be told.
+  // A request waits from now on. Returns the argument of on_taken().
   Duration on_waiting(const Request& request);
   // It waits no longer. `work`: what on_waiting() returned.
   void on_taken(const Request& request, Duration work);
@@ -74,8 +75,8 @@ class FairShare {
   bool within_share(Tenant& tenant, Duration cost, TimePoint now) const;
   void look(TimePoint now);
   void forget_idle(TimePoint now);
-  // The rate of one unit of weight that gives away `devices` in all; infinite if
-  // nobody asks for more than there is.
+  // The rate of one unit of weight that gives away `devices` in all; infinite if no
+  // tenant asks for more than there is.
   double fair_level(double devices) const;
 
   const Cluster& cluster_;

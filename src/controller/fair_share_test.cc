@@ -54,7 +54,7 @@ class FairShareTest : public ::testing::Test {
   FairShare shares_{cluster_};
 };
 
-TEST_F(FairShareTest, WhoeverIsAloneIsLetIn) {
+TEST_F(FairShareTest, ATenantAloneIsAdmitted) {
   wait(1000);
   EXPECT_EQ(run(0, 2, 5000, 0).first, 10'000);
 }
@@ -81,7 +81,7 @@ TEST_F(FairShareTest, SharesFollowWeights) {
   EXPECT_NEAR(one, 2 * 225, 50);
 }
 
-TEST_F(FairShareTest, WhoWasNotThereMayComeAtOnce) {
+TEST_F(FairShareTest, ANewTenantIsAdmittedAtOnce) {
   run(0, 2, 5000, 0);
   wait(200);
   EXPECT_TRUE(let_in(2, 2));
@@ -90,7 +90,7 @@ TEST_F(FairShareTest, WhoWasNotThereMayComeAtOnce) {
   EXPECT_LT(greedy, 200);
 }
 
-TEST_F(FairShareTest, SaysWhenItCouldBeAnswered) {
+TEST_F(FairShareTest, ReportsWhenItCouldBeAnswered) {
   run(0, 2, 5000, 200);
   wait(200);
   std::optional<TimePoint> answer;

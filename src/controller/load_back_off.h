@@ -1,4 +1,4 @@
-// LoadBackOff: which models may not be loaded on which devices for now, because they
+// LoadBackOff: the models that may not be loaded on some devices for now, because they
 // failed there.
 //
 // A pair of device and model that fails backs off: for `first`, and for twice as long
@@ -25,7 +25,7 @@ struct LoadBackOffOptions {
   // Some ten LOADs: a device that fails at once has next to no share in the attempts,
   // and an error that passes, such as a file that is being replaced, costs little.
   Duration first = Duration::milliseconds(100);
-  // How long a package that was mended may have to wait for the next attempt.
+  // How long a package that was repaired may have to wait for the next attempt.
   Duration max = Duration::seconds(30);
 };
 

@@ -52,7 +52,7 @@ TEST_F(LoadBackOffTest, ASuccessfulExecEndsIt) {
   EXPECT_TRUE(may_load(300)) << "the first of a new row";
 }
 
-TEST_F(LoadBackOffTest, SaysOnceWhichHaveEnded) {
+TEST_F(LoadBackOffTest, ReportsOnceWhichHaveEnded) {
   EXPECT_TRUE(back_off_.next_end().is_infinite());
   fail(0);
   back_off_.on_failure(kDevice, ModelId(8), at(10));

@@ -1,16 +1,17 @@
-// Policy: a policy. It is told facts, and proposes; the controller disposes.
+// Policy: the interface of a scheduling policy. It receives facts and proposes actions;
+// the controller decides.
 //
-// A policy keeps its own queues of the requests it was told of. It decides in
-// plan(), by the Cluster that it was made with, and hands what it decides to the
-// Dispatcher, which checks each proposal against the controller's model of the
-// device, sends it, and updates the Cluster before it returns.
+// A policy keeps its own queues of the requests that it received. It decides in plan(),
+// by the Cluster that it was made with, and passes its decisions to the Dispatcher,
+// which checks each proposal against the controller's model of the device, sends it,
+// and updates the Cluster before it returns.
 //
 // A policy reads no clock, starts no thread, and iterates over nothing whose
 // order is not defined: same facts, same proposals.
 //
-// To add one: a folder src/sched/NAME with a class that implements this and a line
-// in policies/registry.cc; the suite that every policy passes (policies/policies_test.cc)
-// runs it from then on.
+// To add one: a folder src/policies/NAME with a class that implements this and a line
+// in policies/registry.cc; the suite that every policy passes
+// (policies/policies_test.cc) runs it from then on.
 #ifndef FOLIOT_CONTROLLER_POLICY_H_
 #define FOLIOT_CONTROLLER_POLICY_H_
 
@@ -27,8 +28,8 @@
 
 namespace foliot {
 
-// What became of a proposal; all but kAccepted leave everything as it was. A
-// policy that only proposes what the Cluster allows never sees another.
+// The result of a proposal; all but kAccepted leave everything as it was. A policy that
+// only proposes what the Cluster allows gets no other.
 enum class Verdict : uint8_t {
   kAccepted,
   kUnknown,        // device, model, bucket, batch size or request does not exist
@@ -71,8 +72,8 @@ class Policy {
   virtual void on_request(const Request& request, TimePoint now) = 0;
   // A queued request is gone: cancelled, or its model was removed.
   virtual void on_withdrawn(const Request& request, TimePoint now) = 0;
-  // What came of an action. Requests of an INFER that the worker refused come
-  // again by on_request() after this, as long as they can be tried again.
+  // The outcome of an action. Requests of an INFER that the worker refused come again
+  // by on_request() after this, as long as they can be tried again.
   virtual void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) = 0;
   // A device has come, is no longer up, or is up again: the Cluster says how many
   // pages it has now and what they hold. Of a lost one, the outcomes (kLost) of what

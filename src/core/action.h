@@ -1,8 +1,8 @@
-// Action and Outcome: the whole session between controller and worker
-// (Clockwork, sections 4.4 and 5.2).
+// Action and Outcome: all messages between controller and worker (Clockwork, sections
+// 4.4 and 5.2).
 //
-// The controller says what to do and in which window it may begin; the worker
-// does exactly that or refuses, and says what came of it.
+// The controller decides what is done and in which window it may begin; the worker does
+// exactly that or refuses, and reports the outcome.
 #ifndef FOLIOT_CORE_ACTION_H_
 #define FOLIOT_CORE_ACTION_H_
 
@@ -82,7 +82,7 @@ enum class OutcomeStatus : uint8_t {
   kUnknownModel,  // refused: the worker was never given this model
   kBusy,          // refused: UNLOAD of a model in use, LOAD of one loaded or loading
   kFailed,        // it began, and the device reported an error
-  kLost,          // its device was lost: the controller's own word, never a worker's
+  kLost,          // its device was lost: set by the controller, never by a worker
 };
 std::string_view to_string(OutcomeStatus status);
 

@@ -1,5 +1,5 @@
-// CallLabel: the id that a client gave its call, as logs keep it. Nothing is decided by
-// it, so it travels beside a Request and not in it: calls without one pay nothing.
+// CallLabel: the id that a client gave its call, as logs keep it. No decision depends
+// on it, so it travels beside a Request and not in it: calls without one pay nothing.
 #ifndef FOLIOT_CORE_CALL_LABEL_H_
 #define FOLIOT_CORE_CALL_LABEL_H_
 

@@ -1,5 +1,5 @@
-// The names of things, as small integers. The controller hands out all of them
-// except RequestId, which the front end that took the request hands out.
+// Ids: names of things, as small integers. The controller assigns all of them except
+// RequestId, which the front end that took the request assigns.
 #ifndef FOLIOT_CORE_IDS_H_
 #define FOLIOT_CORE_IDS_H_
 
@@ -15,8 +15,8 @@ using RequestId = Id<struct RequestTag, uint64_t>;
 // Position of a bucket (one declared combination of variable dimensions, e.g.
 // sequence = 128) in ModelInfo::buckets. A model without any has one, 0.
 using BucketId = Id<struct BucketTag, uint16_t>;
-// Whoever shows one API key, on whichever front end (tenant_named() in core/request.h);
-// 0: whoever shows none.
+// The owner of one API key, on every front end (tenant_named() in core/request.h); 0:
+// clients without a key.
 using TenantId = Id<struct TenantTag, uint32_t>;
 // Names the inputs and outputs of a request where they entered; the controller
 // passes it on unread (core/payload.h).

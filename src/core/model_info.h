@@ -1,5 +1,5 @@
-// ModelInfo: all that the controller and the front end know of a model. What it
-// computes is the device's business (program/program.h).
+// ModelInfo: the facts of a model that the controller and the front end know. Its
+// computation is the device's business (program/program.h).
 #ifndef FOLIOT_CORE_MODEL_INFO_H_
 #define FOLIOT_CORE_MODEL_INFO_H_
 
@@ -28,7 +28,7 @@ struct ModelInfo {
   std::string name;
   std::string version = "1";
   // A hash of its files and of how they are to be compiled, the same on machines of
-  // every kind: two models of one name and version may differ. Empty: nobody says.
+  // every kind: two models of one name and version may differ. Empty: unknown.
   std::string content{};
   // Ascending; at least {1}. An EXEC runs one of these.
   std::vector<uint32_t> batch_sizes{1};

@@ -1,5 +1,5 @@
-// Observer: sees everything that the controller does, and changes nothing.
-// Metrics, event logs, traces and the checkers of the simulator are observers.
+// Observer: an interface that sees everything that the controller does, and changes
+// nothing. Metrics, event logs, traces and the checkers of the simulator are observers.
 //
 // Threading: all calls come from the controller's loop; they must not block.
 #ifndef FOLIOT_CORE_OBSERVER_H_
@@ -21,7 +21,7 @@ class Observer {
   // `action` is the one that the outcome is of.
   virtual void on_outcome(const Action& /*action*/, const Outcome& /*outcome*/, TimePoint /*now*/) {}
   virtual void on_completion(const Completion& /*completion*/, TimePoint /*now*/) {}
-  // Before the outcomes (kLost) of what a lost device had to do.
+  // Before the outcomes (kLost) of the actions of a lost device.
   virtual void on_device(const DeviceChange& /*change*/, TimePoint /*now*/) {}
   virtual void on_pages(DeviceId /*device*/, uint32_t /*used*/, uint32_t /*total*/) {}
 };

@@ -1,6 +1,6 @@
-// PayloadStore: where the inputs and outputs of requests live. Whoever took the
-// request in (a front end, or the load generator of a test) owns the bytes; the
-// worker's INPUT and OUTPUT executors reach them by handle.
+// PayloadStore: the owner of the inputs and outputs of requests: the front end, or the
+// load generator of a test. The worker's INPUT and OUTPUT executors reach them by
+// handle.
 //
 // A payload stays valid until the request's one Completion has been delivered.
 //

@@ -1,5 +1,5 @@
-// The ports: how data flows out of one part into the next. Each is implemented
-// by the part that comes next, or by a link or a loop between the two.
+// The ports: the interfaces through which data flows from one part into the next. Each
+// is implemented by the part that comes next, or by a link or a loop between the two.
 //
 //   front end -> RequestSink -> controller -> ActionSink -> worker
 //             <- CompletionSink <-         <- OutcomeSink <-
@@ -19,7 +19,8 @@ class RequestSink {
   // Exactly one Completion follows for every submitted request.
   virtual void submit(const Request& request) = 0;
   // A queued request is refused for this reason: kCancelled (the client went away) or
-  // kOverload (others take its place). One that is already with a worker runs on.
+  // kOverload (another request takes its place). One that is already with a worker runs
+  // on.
   // Unknown or completed ids are ignored.
   virtual void cancel(RequestId request, Refusal reason) = 0;
 };

@@ -132,7 +132,7 @@ QueueShares::Tenant& QueueShares::heaviest(const Shortage& shortage, const Entry
   return *heaviest;
 }
 
-// ---- The laxest ----
+// ---- The least urgent ----
 
 const QueueShares::Entry* QueueShares::laxest(Waiting& waiting) {
   std::vector<Entry>& entries = waiting.entries;

@@ -1,14 +1,14 @@
-// QueueShares: who may wait in a bounded queue, and who is evicted from it to make room
-// for another.
+// QueueShares: the rule by which requests wait in a bounded queue, and by which one is
+// evicted to make room for another.
 //
 // Two classes share a queue, requests with a deadline and best effort, and so do tenants
 // (API keys; requests without one are one tenant). An eighth of the queue is best
 // effort's own; requests with a deadline may have all the rest, best effort what they
 // leave. Where a class is full, the tenant that has the most of it, by weight, gives up
-// its laxest request: best effort before the latest deadlines, of equals the last to
-// arrive. A request that would be the laxest of its own tenant's is turned down itself,
-// so no urgent request makes room for a lax one of the same tenant, and none of any for
-// best effort.
+// its least urgent request: best effort before the latest deadlines, of equals the last
+// to arrive. A request that would be the least urgent of its own tenant's is turned
+// down itself. So no urgent request is evicted for a less urgent one of the same
+// tenant, and none of any tenant for best effort.
 //
 // Amounts are rows, and bytes where the owner counts them. To add and to remove cost a
 // few additions and, amortized, two questions whether a request still waits; an eviction
@@ -38,7 +38,7 @@ class QueueShares {
     uint64_t rows = 0;
     uint64_t bytes = 0;
   };
-  // One request or call that waits or wants to.
+  // One request or call that waits or is to wait.
   struct Entry {
     // The owner's name for it, its place in the order of arrival, and how often it was
     // added before: together they are never added twice.
@@ -78,7 +78,7 @@ class QueueShares {
   // The entries of one tenant and class, and what has been removed since it was looked at.
   struct Waiting {
     Amounts amount{};
-    std::vector<Entry> entries;  // the first `heaped` are a heap, the laxest on top
+    std::vector<Entry> entries;  // the first `heaped` are a heap, the least urgent on top
     size_t heaped = 0;
   };
   struct Tenant {
@@ -86,7 +86,7 @@ class QueueShares {
     uint32_t weight = 1;
     std::array<Waiting, kClasses> waiting;
   };
-  // What there is too little of for an entry, and who has to give it up.
+  // What an entry finds too little of, and the class that has to give it up.
   struct Shortage {
     Class of = kDeadline;
     Resource resource = kRows;
@@ -97,9 +97,9 @@ class QueueShares {
   Tenant& tenant_of(const Entry& entry);
   void forget_idle_tenants();
   std::optional<Shortage> shortage(const Entry& entry) const;
-  // Who has the most of it by weight, were the entry let in.
+  // The tenant that has the most of it by weight, if the entry were admitted.
   Tenant& heaviest(const Shortage& shortage, const Entry& entry);
-  // The laxest that waits; nullptr if none does.
+  // The least urgent entry that waits; nullptr if none does.
   const Entry* laxest(Waiting& waiting);
   void count(Waiting& waiting, Class of, const Entry& entry);
   void discount(Waiting& waiting, Class of, const Entry& entry);

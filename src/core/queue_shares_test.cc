@@ -14,7 +14,8 @@ constexpr int64_t kNever = -1;
 
 class QueueSharesTest : public ::testing::Test {
  protected:
-  // The next one, due at `deadline` (ms). What it is worth: admitted, and whom it evicted.
+  // The next one, due at `deadline` (ms). The result: whether it was admitted, and what
+  // it evicted.
   bool admit(int64_t deadline, uint32_t tenant = 0, uint32_t weight = 1, QueueShares::Amount amount = {1, 0}) {
     const uint64_t id = next_++;
     const QueueShares::Entry entry{.id = id,
@@ -38,7 +39,7 @@ class QueueSharesTest : public ::testing::Test {
     waiting_.erase(id);
     shares_.remove(entry);
   }
-  // The id of the only one that had to go.
+  // The id of the only one that was evicted.
   uint64_t evicted() const { return evicted_.size() == 1 ? evicted_[0].id : 0; }
 
   uint64_t next_ = 1;

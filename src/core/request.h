@@ -1,5 +1,5 @@
-// Request: what the controller knows of one inference that somebody waits for.
-// Metadata only; inputs and outputs stay where they entered (core/payload.h).
+// Request: the controller's view of one inference that a client waits for. Metadata
+// only; inputs and outputs stay where they entered (core/payload.h).
 //
 // A request is one row of a batch. A client's call with several rows becomes
 // several requests, joined by the front end.
@@ -26,8 +26,8 @@ struct Request {
   TimePoint deadline = TimePoint::infinite_future();  // infinite: best effort
 
   // Position in the order in which the controller admitted requests; set by the
-  // controller. Requests with equal deadlines are served in this order. Ids say nothing
-  // of it: front ends choose them freely.
+  // controller. Requests with equal deadlines are served in this order. Ids do not give
+  // it: front ends choose them freely.
   uint64_t sequence = 0;
 
   TenantId tenant;
@@ -51,7 +51,7 @@ enum class Refusal : uint8_t {
   kUnloaded,      // its model was removed
   kCancelled,     // the client went away
   kDraining,      // the server is shutting down
-  kDisconnected,  // the connection to whoever decides was lost
+  kDisconnected,  // the connection to the controller was lost
   kOverShare,     // its tenant asks for more than its share, and others would have to wait for it
 };
 inline constexpr Refusal kRefusalLast = Refusal::kOverShare;

@@ -1,4 +1,4 @@
-// What a tensor is: its element type, shape and size. No data is held here.
+// TensorSpec: the element type, shape and name of a tensor. No data is held here.
 #ifndef FOLIOT_CORE_TENSOR_H_
 #define FOLIOT_CORE_TENSOR_H_
 

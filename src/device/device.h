@@ -1,5 +1,5 @@
-// Device: what can run a program. The contract that every kind of device keeps,
-// and that the conformance suite (device/conformance.h) checks.
+// Device: the interface of what can run a program, and the contract that every kind of
+// device keeps and the conformance suite (device/conformance.h) checks.
 //
 // A device has three kinds of memory, all taken once, by allocate():
 //   page cache   weights, in pages of equal size; the caller decides which pages
@@ -63,9 +63,9 @@ class Executable {
   // prepared, and others are as they were.
   virtual Status prepare(uint32_t plan) = 0;
 
-  // LOAD: puts the weights into these pages, in this order, and makes them what
-  // run() sees. Blocks for as long as copying takes. REQUIRES: not loaded; as
-  // many pages as the weights need; the pages belong to nobody else.
+  // LOAD: puts the weights into these pages, in this order, and makes them what run()
+  // sees. Blocks for as long as copying takes. REQUIRES: not loaded; as many pages as
+  // the weights need; the pages belong to no other program.
   virtual Status load(std::span<const PageIndex> pages) = 0;
   // Forgets the pages; they may belong to another from here on. REQUIRES:
   // loaded, and no run() in progress.
@@ -95,22 +95,22 @@ class Device {
 
   // Whether products of this type (kBfloat16; kUint8: by int8, summed up exactly) have
   // fast kernels, so that narrowing what is multiplied saves time. Otherwise
-  // kUnimplemented, saying what is missing; graphs with such products then run in float32.
+  // kUnimplemented with what is missing; graphs with such products then run in float32.
   virtual Status supports_products(DataType type) const = 0;
 
   // A fresh device with the options of this one.
   virtual std::unique_ptr<Device> another() const = 0;
 
-  // The layouts of activations worth trying for these graphs, at least one. Which
-  // is the fastest only measuring can tell.
+  // The layouts of activations worth trying for these graphs, at least one. Only
+  // measuring shows which is the fastest.
   virtual std::vector<std::string> layouts(std::span<const Graph> graphs) const = 0;
-  // Chooses kernels that suit one of layouts(), packs constants, inserts reorders
-  // and says which tensors alias. One packing of each constant serves all graphs.
+  // Chooses kernels that suit one of layouts(), packs constants, inserts reorders and
+  // determines which tensors alias. One packing of each constant serves all graphs.
   // Errors: kUnimplemented naming the node.
   virtual Result<LoweredProgram> lower(std::span<const Graph> graphs, const std::string& layout) = 0;
 
-  // Takes, locks and pre-faults all memory. Call once, before preload().
-  // Errors: kResourceExhausted, saying how much could not be had and what to do.
+  // Takes, locks and pre-faults all memory. Call once, before preload(). Errors:
+  // kResourceExhausted, with how much was not available and what to do.
   virtual Status allocate(const DeviceMemory& memory) = 0;
 
   // Takes a program in, with none of its plans prepared. `plans` stay where they are

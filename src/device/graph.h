@@ -1,5 +1,5 @@
-// Graph: what the compiler hands to a device's lowering: operators in order over
-// values with known types and shapes, for one batch size and one bucket.
+// Graph: the input of a device's lowering, made by the compiler: operators in order
+// over values with known types and shapes, for one batch size and one bucket.
 #ifndef FOLIOT_DEVICE_GRAPH_H_
 #define FOLIOT_DEVICE_GRAPH_H_
 

@@ -1,4 +1,4 @@
-// The models that emulated workers serve, as people write them.
+// Emulated models: the models that emulated workers serve, from their text form.
 #ifndef FOLIOT_EMULATION_EMULATED_MODELS_H_
 #define FOLIOT_EMULATION_EMULATED_MODELS_H_
 

@@ -1,5 +1,5 @@
-// EmulatedWorker: a worker whose device does nothing but take the time that a
-// profile says (Clockwork, section 6.6). Its queueing logic is worker/'s own, so
+// EmulatedWorker: a worker whose device only takes the time that a profile gives
+// (Clockwork, section 6.6). Its queueing logic is worker/'s own, so
 // windows, refusals and page counts are those of a real worker; only the threads
 // are missing, so that one process can be hundreds of workers.
 //

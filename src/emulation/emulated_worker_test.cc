@@ -94,7 +94,7 @@ TEST(EmulatedModelsTest, ReadsWhatPeopleWrite) {
   EXPECT_EQ(parse_emulated_models("v100", kPageBytes)->size(), 6u);
 }
 
-TEST(EmulatedModelsTest, SaysWhatIsWrong) {
+TEST(EmulatedModelsTest, ReportsWhatIsWrong) {
   const auto error = [](const std::string& text) { return parse_emulated_models(text, kPageBytes).status().message(); };
   EXPECT_THAT(error("resnet51"), HasSubstr("no profile 'resnet51'; there are:"));
   EXPECT_THAT(error("resnet50:x"), HasSubstr("write PROFILE:COPIES"));

@@ -1,4 +1,4 @@
-// EmulationClock: what emulated executors wait for, in order of time.
+// EmulationClock: the alarms of emulated executors, in order of time.
 //
 // Executors are punctual even where the process is not: whatever is due happens at
 // its own instant, however late the process gets to it. An EXEC of 10 ms ends 10 ms

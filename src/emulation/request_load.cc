@@ -116,7 +116,7 @@ RequestLoad::~RequestLoad() = default;
 
 Result<std::unique_ptr<Session>> RequestLoad::on_open(Connection& connection, Role peer, TimePoint now) {
   if (peer != Role::kController) {
-    return Status::invalid_argument(fmt::format("it is a {}, and no controller", to_string(peer)));
+    return Status::invalid_argument(fmt::format("it is a {}, not a controller", to_string(peer)));
   }
   auto session = std::make_unique<ControllerSession>(*this, connection);
   session_ = session.get();

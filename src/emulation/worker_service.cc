@@ -14,7 +14,7 @@ namespace foliot {
 
 namespace {
 
-// How often it is looked at which clocks need a ping, and who can register.
+// How often clocks are kept and unregistered workers looked for.
 constexpr Duration kKeepInterval = Duration::milliseconds(25);
 // Between attempts to find the controller again.
 constexpr Duration kConnectIntervalMin = Duration::milliseconds(50);
@@ -134,7 +134,7 @@ class WorkerService::ControllerSession : public Session {
     FOLIOT_RETURN_IF_ERROR(decode(frame, action));
     if (!welcomed_ || action.device != device_) return Status::invalid_argument("an ACTION for another device");
     const auto position = positions_.find(action.model);
-    if (position == positions_.end()) return Status::invalid_argument("an ACTION of a model that is not its own");
+    if (position == positions_.end()) return Status::invalid_argument("an ACTION of an unknown model");
     action.model = position->second;
     action.earliest = host_clock_.offset().to_own(action.earliest);
     action.latest = host_clock_.offset().to_own(action.latest);
@@ -161,7 +161,7 @@ WorkerService::~WorkerService() = default;
 
 Result<std::unique_ptr<Session>> WorkerService::on_open(Connection& connection, Role peer, TimePoint now) {
   if (peer != Role::kController) {
-    return Status::invalid_argument(fmt::format("it is a {}, and no controller", to_string(peer)));
+    return Status::invalid_argument(fmt::format("it is a {}, not a controller", to_string(peer)));
   }
   auto idle = std::ranges::find_if(emulated_, [](const auto& worker) { return !worker->taken; });
   if (idle == emulated_.end()) {
@@ -184,8 +184,8 @@ void WorkerService::on_welcomed() {
   if (++ready_ > ready_max_) watch_.on_ready(ready_max_ = ready_);
 }
 
-// Who was taken in once looks for the controller until it is found again. It may
-// have been restarted; or it has given the worker up, and takes it back later.
+// A worker that was registered once looks for the controller until it is found again.
+// It may have been restarted; or it has given the worker up, and takes it back later.
 void WorkerService::on_gone(bool welcomed, const Status& reason) {
   if (welcomed) --ready_;
   if (ready_max_ == 0 || !watch_.connect) return watch_.on_lost(reason);

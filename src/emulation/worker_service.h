@@ -1,7 +1,7 @@
-// WorkerService: emulated workers as guests of a controller, one connection each.
-// Each keeps the controller's clock known, registers, does what it is told, and
-// reports, in the controller's time. One that loses its controller ends what it was
-// given, finds it again, and registers with what its pages hold.
+// WorkerService: emulated workers as clients of a controller, one connection each. Each
+// keeps the controller's clock known, registers, obeys its actions, and reports, in the
+// controller's time. One that loses its controller ends its actions, finds it again,
+// and registers with what its pages hold.
 //
 // Threading: belongs to the loop that drives it.
 #ifndef FOLIOT_EMULATION_WORKER_SERVICE_H_
@@ -30,10 +30,10 @@ struct WorkerServiceOptions {
 
 class WorkerService : public LinkHandler {
  public:
-  // `on_ready` is called when more workers have been taken in than ever before, with
-  // how many; `on_lost` when none was ever, and one has lost its controller.
-  // `connect` makes another connection to the controller; without it every loss is
-  // told to `on_lost`, and final.
+  // `on_ready` is called when more workers have been registered than ever before, with
+  // how many; `on_lost` when none was ever, and one has lost its controller. `connect`
+  // makes another connection to the controller; without it every loss is passed to
+  // `on_lost`, and final.
   struct Watch {
     std::function<void(size_t workers)> on_ready;
     std::function<void(const Status& reason)> on_lost;

@@ -1,6 +1,6 @@
 // Experiments: policies compared in virtual time, in the settings of the Clockwork
-// paper and in some of our own. Each is a function that simulates every policy in
-// every cell of its setting, through an ExperimentRun, which keeps what was found.
+// paper and in some of our own. Each is a function that simulates every policy in every
+// cell of its setting, through an ExperimentRun, which keeps the results.
 //
 // What all experiments share: V100 profiles (Clockwork, Table 1); links of 50 us with
 // a jitter of 20 us; a deadline margin of 1 ms for every policy, which covers those
@@ -38,7 +38,7 @@ struct ExperimentOptions {
   std::function<void(const std::string& step, double share)> progress;
 };
 
-// One figure: as the paper has it, what we are after, and what was found.
+// One figure: the paper's, the goal, and the result.
 struct Finding {
   std::string what;
   std::string paper = "-";
@@ -65,7 +65,7 @@ class ExperimentRun {
 
   // How many simulations there will be; for the progress bar.
   void expect(size_t simulations) { expected_ = simulations; }
-  // The policy in one cell of the experiment, named by `cell`. `setting` says all but
+  // The policy in one cell of the experiment, named by `cell`. `setting` has all but
   // policy, controller and seed. Errors: those of foliot::simulate().
   Result<SimulationReport> simulate(const RegisteredPolicy& policy, SimulationOptions setting, const Workload& workload,
                                     const ResultTable::Row& cell);
@@ -116,7 +116,7 @@ Workload mixed_models(uint32_t copies, Duration slo, const Stream& stream);
 Workload scaled(Workload workload, double factor);
 // The fluid estimate of a workload's open loops with V100 profiles.
 FluidEstimate estimate_of(const Workload& workload, uint32_t devices);
-// What it says of the goodput of all requests.
+// Its estimate of the goodput of all requests.
 GoodputEstimates goodput_estimates(const Workload& workload, uint32_t devices);
 
 struct Experiment {

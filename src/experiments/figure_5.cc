@@ -16,7 +16,7 @@ Workload closed_loops(Duration slo) {
   return {.groups = {resnet50("resnet50", kFigure5Models, slo)}, .streams = {{.name = "users", .concurrency = kUsers}}};
 }
 
-// There is always somebody waiting: the best batch that the SLO has room for.
+// A request is always waiting: the best batch that the SLO has room for.
 double estimate(Duration slo) {
   const ModelProfile& profile = *ProfileTable::v100().find("resnet50");
   double best = 0;

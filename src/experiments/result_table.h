@@ -1,4 +1,4 @@
-// ResultTable: what an experiment found, row by row, for CSV and JSON.
+// ResultTable: the results of an experiment, row by row, for CSV and JSON.
 #ifndef FOLIOT_EXPERIMENTS_RESULT_TABLE_H_
 #define FOLIOT_EXPERIMENTS_RESULT_TABLE_H_
 

@@ -1,4 +1,4 @@
-// The SLOs that Clockwork's Figures 7 and 8 go through: from 2.9 ms, in which one
+// SLO steps: the SLOs of Clockwork's Figures 7 and 8: from 2.9 ms, in which one
 // ResNet-50 can just be executed, by half as much again to 74 ms.
 #ifndef FOLIOT_EXPERIMENTS_SLO_STEPS_H_
 #define FOLIOT_EXPERIMENTS_SLO_STEPS_H_

@@ -1,4 +1,4 @@
-// CallError: why a client's call was not answered with an inference, in the
+// CallError: the reason why a client's call was not answered with an inference, in the
 // terms of both protocols.
 #ifndef FOLIOT_FRONTEND_CALL_ERROR_H_
 #define FOLIOT_FRONTEND_CALL_ERROR_H_

@@ -31,7 +31,7 @@ TEST(CallErrorTest, EachRefusalHasItsStatus) {
   expect(Refusal::kLate, 504, GrpcCode::kDeadlineExceeded);
 }
 
-TEST(CallErrorTest, TellsTheEarliestCompletionPredicted) {
+TEST(CallErrorTest, HasTheEarliestCompletionPredicted) {
   const CallError error = refused(Refusal::kUnmeetable, kArrival + Duration::microseconds(12'345));
   EXPECT_EQ(error.earliest_completion, Duration::microseconds(12'345));
   EXPECT_THAT(error.message, HasSubstr("unmeetable: three ahead"));

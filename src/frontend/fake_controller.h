@@ -1,5 +1,5 @@
-// FakeController: for the front end's tests, a controller that computes on its
-// own thread, or refuses, or holds requests back until it is told to go on.
+// FakeController: for the front end's tests, a controller that computes on its own
+// thread, or refuses, or holds requests back until they are released.
 #ifndef FOLIOT_FRONTEND_FAKE_CONTROLLER_H_
 #define FOLIOT_FRONTEND_FAKE_CONTROLLER_H_
 

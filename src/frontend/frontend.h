@@ -2,10 +2,9 @@
 // metrics. Decodes, stamps arrival, keeps inputs and outputs while a request is
 // in flight (PayloadStore), and turns completions into responses.
 //
-// Who may call what: with a key ring, calls need a key of the scope (access/scope.h)
-// that they ask for, but for health. The metrics and, over HTTP, the repository API
-// may have addresses of their own; the latter is then nowhere else. TLS covers all
-// of them.
+// Authorization: with a key ring, every call but health needs a key of its scope
+// (access/scope.h). The metrics and, over HTTP, the repository API may have addresses
+// of their own; the latter is then nowhere else. TLS covers all of them.
 //
 // Threading: start() makes the threads; submit() of the RequestSink given to it
 // is called from them; complete() and the Observer's calls come from the
@@ -51,10 +50,11 @@ struct FrontendOptions {
   Duration request_timeout = Duration::seconds(60);  // for all of a request to come
   bool strict_readiness = false;                     // ready only while all models are served, not one at least
   std::optional<TlsIdentity> tls;
-  std::shared_ptr<const KeyRing> keys;  // null: whoever reaches a port may call
-  // Told of every call that was turned away, from any thread; must not block.
+  std::shared_ptr<const KeyRing> keys;  // null: no authentication
+  // Called for every call that was refused for its key, from any thread; must not
+  // block.
   std::function<void(const std::string&)> on_denial = [](const std::string&) {};
-  // Told once of each name in requests that is unknown and ignored, likewise.
+  // Called once for each unknown name in requests, which is ignored; likewise.
   std::function<void(const std::string&)> on_unknown_name = [](const std::string&) {};
 };
 

@@ -23,7 +23,7 @@ CallError denial(unsigned http_status, GrpcCode grpc_code, std::string message) 
           .retry_after = {}};
 }
 
-// Printable ASCII, so that nobody writes lines of his own into the log.
+// Printable ASCII, so that bytes of a client cannot begin a line of the log.
 std::string shown(std::string_view text) {
   std::string shown(text.substr(0, kShownMax));
   for (char& c : shown) {
@@ -81,12 +81,12 @@ std::vector<TenantStatistics> Gate::tenants() const {
 std::optional<CallError> Gate::turn_away(std::string_view authorization, Scope scope, std::string_view peer,
                                          std::string_view what) const {
   if (open()) return std::nullopt;
-  const auto log = [&](std::string_view who, std::string_view why) {
-    log_(fmt::format("turned away {} at {} for {}: {}", who, peer, shown(what), why));
+  const auto log = [&](std::string_view caller, std::string_view why) {
+    log_(fmt::format("refused {} of {} from {}: {}", shown(what), caller, peer, why));
   };
   const std::string_view key = key_in(authorization);
   if (key.empty()) {
-    log("somebody", "no key was shown");
+    log("a caller without a key", "a key is needed");
     return denial(401, GrpcCode::kUnauthenticated, "a key is needed: send the header 'Authorization: Bearer KEY'");
   }
   const std::shared_ptr<const Keys> current = keys();
@@ -94,12 +94,12 @@ std::optional<CallError> Gate::turn_away(std::string_view authorization, Scope s
   switch (decision.verdict) {
     case KeyRing::Verdict::kGranted: return std::nullopt;
     case KeyRing::Verdict::kUnknownKey:
-      log("somebody", "the key is not known");
+      log("a caller with an unknown key", "the key is not in the keys file");
       return denial(401, GrpcCode::kUnauthenticated, "the key is not known");
     case KeyRing::Verdict::kWrongScope: break;
   }
   const std::string why = fmt::format("the key has no scope '{}'", to_string(scope));
-  log(fmt::format("'{}'", decision.name), why);
+  log(fmt::format("key '{}'", decision.name), why);
   return denial(403, GrpcCode::kPermissionDenied, why);
 }
 

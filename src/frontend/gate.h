@@ -1,5 +1,5 @@
-// Gate: lets a call in or not, by the key that it shows, and knows whose limits count
-// for it (frontend/tenant.h). Without a key ring everybody is let in.
+// Gate: admits or refuses a call by its key, and finds the tenant whose limits apply to
+// it (frontend/tenant.h). Without a key ring every call is admitted.
 //
 // Threading: any thread.
 #ifndef FOLIOT_FRONTEND_GATE_H_
@@ -20,8 +20,8 @@
 
 namespace foliot {
 
-// One line for the log, of a call that was turned away: who, from where, what and
-// why, and never the key. Called from any thread; must not block.
+// One line for the log, of a refused call: caller, address, method and reason, and
+// never the key. Called from any thread; must not block.
 using DenialLog = std::function<void(const std::string&)>;
 
 class Gate {
@@ -34,10 +34,10 @@ class Gate {
   // limits. REQUIRES: !open().
   void use_keys(std::shared_ptr<const KeyRing> keys);
   // `authorization` is the header of that name, "Bearer KEY". Returns why the call is
-  // turned away, or nothing. `peer` and `what` are for the log.
+  // refused, or nothing. `peer` and `what` are for the log.
   std::optional<CallError> turn_away(std::string_view authorization, Scope scope, std::string_view peer,
                                      std::string_view what) const;
-  // Whose key this is; null: nobody's.
+  // The owner of this key; null: none.
   std::shared_ptr<Tenant> tenant_of(std::string_view authorization) const;
   // One for each key.
   std::vector<TenantStatistics> tenants() const;

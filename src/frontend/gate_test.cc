@@ -1,4 +1,4 @@
-// Who is let in: the real server on loopback ports, with keys and with TLS.
+// Authentication: the real server on loopback ports, with keys and with TLS.
 #include "frontend/gate.h"
 
 #include <fmt/format.h>
@@ -139,7 +139,7 @@ class KeysTest : public ::testing::Test {
   std::unique_ptr<inference::GRPCInferenceService::Stub> stub_ = inference::GRPCInferenceService::NewStub(channel_);
 };
 
-TEST_F(KeysTest, LetInWhomTheyNameOverHttp) {
+TEST_F(KeysTest, AdmitTheirOwnersOverHttp) {
   const std::string infer = "/v2/models/doubling/infer";
   EXPECT_EQ(http(http::verb::post, infer, "client", kDoublingBody), 200u);
   EXPECT_EQ(http(http::verb::post, infer, "", kDoublingBody), 401u);
@@ -153,7 +153,7 @@ TEST_F(KeysTest, LetInWhomTheyNameOverHttp) {
   EXPECT_EQ(http(http::verb::get, "/v2/health/ready", ""), 200u);
 }
 
-TEST_F(KeysTest, LetInWhomTheyNameOverGrpc) {
+TEST_F(KeysTest, AdmitTheirOwnersOverGrpc) {
   EXPECT_EQ(grpc_infer("client").error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "let in: it has no inputs";
   EXPECT_EQ(grpc_infer("").error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(grpc_infer("guessed").error_code(), grpc::StatusCode::UNAUTHENTICATED);
@@ -200,7 +200,7 @@ TEST_F(KeysTest, TurnAwayBeforeTheBodyIsSent) {
 TEST_F(KeysTest, AreNeverInTheLog) {
   http(http::verb::post, "/v2/models/doubling/infer", "guessed-secret", kDoublingBody);
   http(http::verb::post, "/v2/repository/models/a%0Ab/load", "client");
-  EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("127.0.0.1"), HasSubstr("the key is not known"))));
+  EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("127.0.0.1"), HasSubstr("unknown key"))));
   EXPECT_THAT(log_.lines(), Contains(AllOf(HasSubstr("'the client'"), HasSubstr("no scope 'admin'"))));
   for (const std::string& line : log_.lines()) EXPECT_THAT(line, AllOf(Not(HasSubstr("secret")), Not(HasSubstr("\n"))));
 }
@@ -290,12 +290,12 @@ class TlsTest : public ::testing::Test {
   TestServer server_{options()};
 };
 
-TEST_F(TlsTest, AnswersWhoShowsACertificate) {
+TEST_F(TlsTest, AnswersClientsWithACertificate) {
   EXPECT_EQ(ask_with(&client_identity_).result_int(), 200u);
   EXPECT_TRUE(grpc_health(client_identity_).ok());
 }
 
-TEST_F(TlsTest, AnswersNobodyElse) {
+TEST_F(TlsTest, AnswersNoOtherClients) {
   EXPECT_ANY_THROW(ask_with(nullptr));
   EXPECT_ANY_THROW(ask_with(&server_identity_));
   EXPECT_ANY_THROW(ask_with(&expired_identity_));

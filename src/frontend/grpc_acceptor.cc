@@ -120,8 +120,8 @@ void GrpcAcceptor::look() {
   }
 }
 
-// Who sends a large message is sent something meanwhile: leave to send more. Who sends a
-// byte now and then is not.
+// A client that sends a large message receives flow-control updates meanwhile. One that
+// sends a byte now and then does not.
 Duration GrpcAcceptor::idleness_of(int descriptor) const {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -131,9 +131,10 @@ Duration GrpcAcceptor::idleness_of(int descriptor) const {
   return sent >= options_.request_timeout ? sent : std::min(received, sent);
 }
 
-// Who is still as idle has begun and ended no call since the look. gRPC finds the
-// connection ended, and closes it. What this holds meanwhile stays the same connection,
-// whatever gRPC does: the number alone could be another's from one moment to the next.
+// A connection that is still as idle has begun and ended no call since the look. gRPC
+// finds the connection ended, and closes it. What this holds meanwhile stays the same
+// connection, whatever gRPC does: the number alone could be another's from one moment
+// to the next.
 bool GrpcAcceptor::end_if_idle(int descriptor) {
   const int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (held < 0) return false;

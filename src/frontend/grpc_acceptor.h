@@ -1,21 +1,22 @@
-// GrpcAcceptor: takes in connections for a gRPC server, which by itself takes in
-// all that come, and no more than there may be at a time.
+// GrpcAcceptor: accepts connections for a gRPC server, which by itself accepts without
+// limit, up to a limit.
 //
-// One more than that takes the place of one that has been idle longest, if that has
-// been for some seconds, and else is closed at once; clients of gRPC try again, later and
-// later. Idle is a connection without a call on which nothing came or went, or nothing
-// went for so long that what comes will not become a message in time; and a stream on
-// which no answer is owed, but only after as long as a connection may be silent anyway.
+// At the limit a new connection evicts the one that has been idle longest, if for some
+// seconds, and is closed at once otherwise; clients of gRPC try again, later and later.
+// A connection is idle if it has no call and nothing was received or sent on it, or
+// nothing was sent for so long that what it sends will not become a message in time. A
+// stream without an unanswered request is idle, too, but only after as long as a
+// connection may be silent anyway.
 //
-// gRPC owns a connection once it has it, and does not tell when it closes it. So the
-// acceptor remembers the kernel's name of each (SO_COOKIE) and, when there seem to be
-// too many, looks which descriptors still have theirs, every kLookInterval at most: what
-// is closed costs nothing until then, and a descriptor that is another's by now is told
-// apart. Just as often it looks who is idle.
+// gRPC owns a connection once it has it, and does not report when it closes it. So the
+// acceptor remembers the kernel's identifier of each (SO_COOKIE). When the limit seems
+// reached, at most once every kLookInterval, it checks which descriptors still have
+// theirs: a closed connection costs nothing until then, and a descriptor that was
+// reused is recognised. Idle connections are determined just as often.
 //
-// Between two connections there is a pause, so that a flood of them leaves the threads
-// that serve their turn; what comes meanwhile waits in the kernel. Without descriptors,
-// or memory for them, it does too.
+// Between two connections there is a pause, so that a flood of them leaves time to the
+// serving threads; new ones meanwhile wait in the kernel. They also wait there while
+// descriptors, or memory for them, are lacking.
 //
 // Threading: one thread, from start() to stop(), accepts.
 #ifndef FOLIOT_FRONTEND_GRPC_ACCEPTOR_H_
@@ -41,9 +42,10 @@ namespace foliot {
 
 struct GrpcAcceptorOptions {
   uint32_t connections_max = 0;
-  // What has been idle for less is somebody's who is about to ask again.
+  // A connection that has been idle for less probably belongs to a client between two
+  // calls.
   Duration idle_before_others = Duration::seconds(2);
-  Duration idle_timeout;     // what a stream may be idle before others
+  Duration idle_timeout;     // how long a stream may be idle before it can be evicted
   Duration request_timeout;  // for a message to come
   std::function<TimePoint()> now;
   // Ports of clients that have calls under way, whatever their addresses. Asked on the
@@ -60,11 +62,12 @@ class GrpcAcceptor {
   GrpcAcceptor(const GrpcAcceptor&) = delete;
   GrpcAcceptor& operator=(const GrpcAcceptor&) = delete;
 
-  // Connections can be made from now on, and wait. Returns the port. Errors: as listen_at().
+  // Connections can be made from now on, and wait. Returns the port. Errors: as
+  // listen_at().
   Result<uint16_t> listen(const std::string& address, uint16_t port);
-  // Gives them to `server`, which has been started. REQUIRES: it listens.
+  // Passes them to `server`, which has been started. REQUIRES: it listens.
   void start(std::unique_ptr<Server> server);
-  // Gives it no more from here on, and closes those that wait.
+  // Passes no more from here on, and closes those that wait.
   void stop();
 
  private:
@@ -81,7 +84,7 @@ class GrpcAcceptor {
   std::unique_ptr<Server> server_;
   // By descriptor: the kernel's name of what it was when it was given away. Of the thread.
   std::unordered_map<int, uint64_t> given_;
-  std::vector<int> idle_;  // when it last looked, who had been for longest last
+  std::vector<int> idle_;  // at the last look; the one idle longest is last
   TimePoint next_look_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -113,7 +113,7 @@ class GrpcAcceptorTest : public ::testing::Test {
   GrpcAcceptor acceptor_;
 };
 
-// Whoever has no call gives way.
+// Connections without a call are evicted.
 class GrpcAcceptorIdleTest : public GrpcAcceptorTest {
  protected:
   GrpcAcceptorIdleTest() : GrpcAcceptorTest(Duration()) {}
@@ -164,7 +164,7 @@ TEST_F(GrpcAcceptorTest, WhatTheServerClosesMakesRoom) {
   EXPECT_TRUE(is_closed(fourth));
 }
 
-TEST_F(GrpcAcceptorIdleTest, WhoHasBeenIdleForLongestGivesWay) {
+TEST_F(GrpcAcceptorIdleTest, TheOneIdleLongestIsEvicted) {
   start();
   tcp::socket first = connect();
   tcp::socket second = connect();
@@ -176,7 +176,7 @@ TEST_F(GrpcAcceptorIdleTest, WhoHasBeenIdleForLongestGivesWay) {
   EXPECT_TRUE(is_closed(first));
 }
 
-TEST_F(GrpcAcceptorIdleTest, WhoHasACallDoesNot) {
+TEST_F(GrpcAcceptorIdleTest, OneWithACallIsNot) {
   start();
   tcp::socket first = connect();
   tcp::socket second = connect();
@@ -190,7 +190,7 @@ TEST_F(GrpcAcceptorIdleTest, WhoHasACallDoesNot) {
   EXPECT_TRUE(is_closed(fourth));
 }
 
-TEST_F(GrpcAcceptorIdleTest, WhoHasAStreamThatWaitsDoesNot) {
+TEST_F(GrpcAcceptorIdleTest, OneWithAWaitingStreamIsNot) {
   start();
   const tcp::socket first = connect();
   tcp::socket second = connect();
@@ -200,13 +200,14 @@ TEST_F(GrpcAcceptorIdleTest, WhoHasAStreamThatWaitsDoesNot) {
   EXPECT_TRUE(is_closed(second));
 }
 
-// Streams that wait give way, too, as do those that are sent nothing, whatever they send.
+// Idle streams are evicted, too, as are those to which nothing is sent, whatever they
+// send.
 class GrpcAcceptorTimeoutTest : public GrpcAcceptorTest {
  protected:
   GrpcAcceptorTimeoutTest() : GrpcAcceptorTest(Duration(), Duration(), Duration()) {}
 };
 
-TEST_F(GrpcAcceptorTimeoutTest, AStreamGivesWayUnlessItIsOwedAnAnswer) {
+TEST_F(GrpcAcceptorTimeoutTest, AStreamIsEvictedUnlessARequestIsUnanswered) {
   start();
   tcp::socket first = connect();
   tcp::socket second = connect();
@@ -217,7 +218,7 @@ TEST_F(GrpcAcceptorTimeoutTest, AStreamGivesWayUnlessItIsOwedAnAnswer) {
   EXPECT_TRUE(is_closed(second));
 }
 
-TEST_F(GrpcAcceptorTimeoutTest, WhoSendsAndIsSentNothingGivesWay) {
+TEST_F(GrpcAcceptorTimeoutTest, OneThatSendsAndIsSentNothingIsEvicted) {
   start();
   tcp::socket first = connect();
   tcp::socket second = connect();

@@ -64,7 +64,7 @@ class GrpcCall {
 
  protected:
   explicit GrpcCall(GrpcCalls& calls) : calls_(calls) {}
-  // Why the client may not call `what`; nothing if it may. No scope: everybody may.
+  // Why the client may not call `what`; nothing if it may. No scope: no key is needed.
   std::optional<grpc::Status> turned_away(std::optional<Scope> scope, std::string_view what) const;
   std::shared_ptr<Tenant> tenant() const;
 
@@ -104,8 +104,8 @@ class GrpcCalls {
   const Gate& gate() const { return gate_; }
   grpc::ServerCompletionQueue* queue() { return queue_.get(); }
   const std::shared_ptr<Mailbox>& mailbox() { return mailbox_; }
-  // Of clients that have calls under way: whose turn it is, ours if in one of them. Any
-  // thread but the I/O thread, which answers.
+  // Of clients that have calls under way: which side has to act, the server if in one
+  // of them. Any thread but the I/O thread, which answers.
   std::unordered_map<uint16_t, Turn> calling_ports();
 
  private:

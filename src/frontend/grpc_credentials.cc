@@ -38,7 +38,7 @@ grpc_ssl_certificate_config_reload_status GrpcCredentials::fetch(void* credentia
   std::lock_guard lock(self.mutex_);
   if (self.taken_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair{self.identity_.private_key.c_str(), self.identity_.certificate.c_str()};
-  // gRPC wants some authority even where it asks nobody for a certificate.
+  // gRPC needs an authority even where no client certificate is requested.
   const std::string& authority = self.identity_.peer_authority;
   const std::string& given = authority.empty() ? self.identity_.certificate : authority;
   *config = grpc_ssl_server_certificate_config_create(given.c_str(), &pair, 1);

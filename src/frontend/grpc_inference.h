@@ -1,4 +1,4 @@
-// The inferences of a gRPC server, ModelInfer and ModelStreamInfer.
+// GrpcInference: the inferences of a gRPC server, ModelInfer and ModelStreamInfer.
 #ifndef FOLIOT_FRONTEND_GRPC_INFERENCE_H_
 #define FOLIOT_FRONTEND_GRPC_INFERENCE_H_
 

@@ -1,4 +1,4 @@
-// Between gRPC's messages and InferenceQuery.
+// GrpcRequest: conversion between gRPC's messages and InferenceQuery.
 #ifndef FOLIOT_FRONTEND_GRPC_REQUEST_H_
 #define FOLIOT_FRONTEND_GRPC_REQUEST_H_
 

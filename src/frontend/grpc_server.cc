@@ -78,8 +78,8 @@ struct GrpcServer::State {
   Status start();
   void stop();
 
-  // Serves a method whose answer is there at once, handle(request, response), to
-  // whose key has the scope; to everybody without one.
+  // Serves a method whose answer is there at once, handle(request, response), to keys
+  // with the scope; without a scope, to every caller.
   template <typename Request, typename Response, typename Accept, typename Handle>
   void serve(Accept accept, Handle handle, std::optional<Scope> scope = Scope::kInfer);
   // Serves a method whose answer comes later: handle(request, finish).

@@ -6,10 +6,10 @@
 // complete; one that has too many unanswered is not read from until it catches up.
 //
 // Limits: RESOURCE_EXHAUSTED for a message or metadata over its limit. A connection
-// that has not said hello in some seconds, or has no call for the idle timeout, is
-// closed; one more than there may be takes the place of an idle one, or is closed. Where
-// the bytes of all messages under way would take more than their memory, gRPC closes
-// connections, idle ones first.
+// without a completed handshake for some seconds, or without a call for the idle
+// timeout, is closed. At the limit of connections a new one evicts an idle one, or is
+// closed. Where the bytes of all messages under way would exceed their memory, gRPC
+// closes connections, idle ones first.
 #ifndef FOLIOT_FRONTEND_GRPC_SERVER_H_
 #define FOLIOT_FRONTEND_GRPC_SERVER_H_
 

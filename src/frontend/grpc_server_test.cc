@@ -529,7 +529,7 @@ TEST_F(GrpcConnectionsTest, AClientThatResetsMakesRoom) {
   EXPECT_TRUE(answers_another());
 }
 
-TEST_F(GrpcConnectionsTest, AClientThatSaysNoMoreMakesRoom) {
+TEST_F(GrpcConnectionsTest, ASilentClientMakesRoom) {
   start();
   Socket client = greet();
   client.shutdown(Socket::shutdown_send);

@@ -1,6 +1,5 @@
-// HttpApi: the Open Inference Protocol v2 over HTTP: which path does what, and
-// how it is said in JSON. Which key may call what (access/scope.h): health is open to
-// everybody, the repository needs `admin`, all else `infer`.
+// HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON. Scopes of
+// keys (access/scope.h): health needs no key, the repository `admin`, all else `infer`.
 #ifndef FOLIOT_FRONTEND_HTTP_API_H_
 #define FOLIOT_FRONTEND_HTTP_API_H_
 
@@ -18,7 +17,8 @@
 
 namespace foliot {
 
-// Which part of the protocol is served: the repository API may have a port of its own.
+// The part of the protocol that is served: the repository API may have a port of its
+// own.
 enum class HttpApiPart { kAll, kInference, kRepository };
 
 // Threading: the HTTP server's I/O thread.
@@ -30,7 +30,7 @@ class HttpApi : public HttpHandler {
           std::shared_ptr<Mailbox> mailbox);
 
   void handle(HttpExchange& exchange) override;
-  // Turns away calls without a key for them, and large bodies for models that cannot
+  // Refuses calls without a key for them, and large bodies for models that cannot
   // answer, before the body is read.
   std::optional<HttpResponse> on_header(const HttpExchange& exchange) override;
 

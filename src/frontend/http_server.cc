@@ -32,10 +32,11 @@ constexpr size_t kBodyPadding = 64;
 constexpr size_t kReadBytesMin = 16 << 10;
 constexpr size_t kReadBytesMax = 1 << 20;
 constexpr Duration kSweepPeriod = Duration::seconds(1);
-// What has been idle for less is somebody's who is about to ask again.
+// A connection that has been idle for less probably belongs to a client between two
+// requests.
 constexpr Duration kIdleBeforeOthers = Duration::seconds(2);
 constexpr Duration kConnectionsLookInterval = Duration::milliseconds(100);
-constexpr size_t kGivingWayPart = 16;  // one of so many may give way until the next look
+constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next look
 // After an answer that ends a connection, what still comes is read: so much of it, and
 // for so long.
 constexpr uint64_t kLingerBytesMax = 128 << 20;
@@ -99,14 +100,14 @@ struct HttpServer::State {
   Status bind();
   void accept();
   bool make_room();
-  void look_who_gives_way(TimePoint instant);
+  void find_evictable(TimePoint instant);
   void sweep();
   void run();
 
   const HttpServerOptions options;
   HttpHandler& handler;
   const std::function<TimePoint()> now;
-  std::vector<std::weak_ptr<Session>> giving_way;  // at the last look; who had been idle for longest last
+  std::vector<std::weak_ptr<Session>> evictable;  // at the last look; the one idle longest is last
   TimePoint next_look;
   uint64_t bodies_bytes = 0;  // outlives the context, and so every session
   net::io_context context{1};
@@ -119,8 +120,8 @@ struct HttpServer::State {
   std::thread thread;
 };
 
-// One connection. Held by the server until it is closed and nobody owes it a
-// response any more; held by its own handlers while an operation is under way.
+// One connection. Held by the server until it is closed and all responses are out or
+// dropped; held by its own handlers while an operation is under way.
 class HttpServer::Session final : public HttpExchange, public std::enable_shared_from_this<Session> {
  public:
   Session(State& server, tcp::socket socket) : server_(server), stream_(std::move(socket), server.tls.get()) {}
@@ -333,7 +334,7 @@ void HttpServer::Session::give_up_reading() {
   stream_.socket().cancel(ignored);
 }
 
-// The request could not be read: say why if there is somebody to say it to.
+// The request could not be read: answer with the reason if the client is still there.
 void HttpServer::Session::fail(error_code error) {
   const bool from_parser = error.category() == http::make_error_code(http::error::bad_target).category();
   if (!closed_ && gave_up_reading_) {
@@ -366,9 +367,9 @@ std::string HttpServer::Session::peer() const {
   return error ? "an address that is gone" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
 }
 
-// While a response is awaited nothing is read, so that a closed connection shows
-// as a socket that is readable and empty. (With TLS, the notice before its end is in
-// the way: who is gone is then noticed when the answer is written.)
+// While a response is awaited nothing is read, so that a closed connection shows as a
+// socket that is readable and empty. (With TLS, the alert before its end hides that: a
+// client that is gone is then noticed when the answer is written.)
 void HttpServer::Session::watch() {
   if (watching_) return;
   watching_ = true;
@@ -395,7 +396,7 @@ void HttpServer::Session::respond(HttpResponse response) {
   enter(Phase::kWriting);
   response_ = std::move(response);
   if (closed_) {
-    // Nobody is there to read it; this was what the server kept the session for.
+    // The client is gone; the server kept the session for this response.
     pending_.reset();
     server_.sessions.erase(shared_from_this());
     return;
@@ -423,9 +424,9 @@ void HttpServer::Session::on_written(error_code error) {
   linger();
 }
 
-// Closing while the client still sends would reset the connection, and could
-// take the response from it: read on, for at most kLingerMax, to nowhere. Who has sent
-// too much by then waits until the connection is closed.
+// Closing while the client still sends would reset the connection, and could take the
+// response from it: read on, for at most kLingerMax, and discard. A client that has
+// sent too much by then waits until the connection is closed.
 void HttpServer::Session::linger() {
   if (lingered_bytes_ > kLingerBytesMax) return;
   buffer_.clear();
@@ -477,15 +478,15 @@ void HttpServer::State::accept() {
   });
 }
 
-// The one that has been idle longest gives way. Who that is is not looked for at each
-// connection that comes, so that a flood of them costs no more than turning it away.
+// Evicts the connection that has been idle longest. It is not determined for each new
+// connection, so that a flood of them costs no more than refusing it.
 bool HttpServer::State::make_room() {
   if (sessions.size() < options.connections_max) return true;
   const TimePoint instant = now();
-  if (instant >= next_look) look_who_gives_way(instant);
-  while (!giving_way.empty()) {
-    const std::shared_ptr<Session> session = giving_way.back().lock();
-    giving_way.pop_back();
+  if (instant >= next_look) find_evictable(instant);
+  while (!evictable.empty()) {
+    const std::shared_ptr<Session> session = evictable.back().lock();
+    evictable.pop_back();
     if (session == nullptr || !sessions.contains(session)) continue;
     const std::optional<TimePoint> since = session->idle_since();
     if (!since || instant - *since <= kIdleBeforeOthers) continue;
@@ -495,17 +496,17 @@ bool HttpServer::State::make_room() {
   return false;
 }
 
-void HttpServer::State::look_who_gives_way(TimePoint instant) {
+void HttpServer::State::find_evictable(TimePoint instant) {
   next_look = instant + kConnectionsLookInterval;
   std::vector<std::pair<TimePoint, std::shared_ptr<Session>>> idle;
   for (const auto& session : sessions) {
     const std::optional<TimePoint> since = session->idle_since();
     if (since && instant - *since > kIdleBeforeOthers) idle.emplace_back(*since, session);
   }
-  const size_t most = std::min<size_t>(idle.size(), options.connections_max / kGivingWayPart + 1);
+  const size_t most = std::min<size_t>(idle.size(), options.connections_max / kEvictablePart + 1);
   std::ranges::partial_sort(idle, idle.begin() + static_cast<std::ptrdiff_t>(most));
-  giving_way.clear();
-  for (size_t i = most; i > 0; --i) giving_way.push_back(idle[i - 1].second);
+  evictable.clear();
+  for (size_t i = most; i > 0; --i) evictable.push_back(idle[i - 1].second);
 }
 
 void HttpServer::State::sweep() {

@@ -1,14 +1,14 @@
-// HttpServer: HTTP/1.1 for one handler, with TLS or without. Knows connections,
-// limits and compression, and nothing of what is served.
+// HttpServer: HTTP/1.1 for one handler, with TLS or without. Knows connections, limits
+// and compression, and nothing of the handler's protocol.
 //
 // One I/O thread runs everything: reading, the handler, writing. Each connection
 // has one request at a time; pipelined ones wait in the socket.
 //
 // Limits: 413 (body, inflated or not) and 431 (header); 408 for a request that is not
-// whole in time; 503 where the bodies of all requests would take more than their
-// memory. A connection between requests is closed after the idle timeout. One more
-// than there may be takes the place of one that has been idle longest, if that has
-// been for some seconds, and else is closed at once with a 503.
+// whole in time; 503 where the bodies of all requests would exceed their memory. A
+// connection between requests is closed after the idle timeout. At the limit of
+// connections a new one evicts the one that has been idle longest, if for some seconds,
+// and is closed at once with a 503 otherwise.
 #ifndef FOLIOT_FRONTEND_HTTP_SERVER_H_
 #define FOLIOT_FRONTEND_HTTP_SERVER_H_
 

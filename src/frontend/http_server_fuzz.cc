@@ -1,6 +1,7 @@
-// libFuzzer target: what a stranger may send to the HTTP port, from the first byte of
-// a connection to the last: Beast's parser, limits, paths, JSON, inference. The first
-// byte of the input says how much of the rest arrives on its own, ahead of the others.
+// libFuzzer target: anything that a client can send to the HTTP port, from the first
+// byte of a connection to the last: Beast's parser, limits, paths, JSON, inference. The
+// first byte of the input determines how much of the rest arrives on its own, ahead of
+// the others.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -24,8 +25,8 @@ FrontendOptions small_limits() {
   return options;
 }
 
-// The clock of the fuzzer's own patience interrupts system calls: a connection that was
-// cut short by it is tried again.
+// The timer of the fuzzer's own timeout interrupts system calls: an interrupted
+// connection attempt is repeated.
 int connect_to(uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -40,7 +41,7 @@ int connect_to(uint16_t port) {
   }
 }
 
-// The server may have closed before it heard all.
+// The server may have closed before it read all.
 void send_all(int client, std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -49,7 +50,7 @@ void send_all(int client, std::span<const uint8_t> bytes) {
   }
 }
 
-// Whatever was said, the connection comes to an end; if not, that patience does.
+// For any input the connection comes to an end; if not, the fuzzer's timeout does.
 void await_end(int client) {
   char answer[4096];
   ssize_t received = 1;

@@ -30,7 +30,7 @@ class HttpStream {
   bool is_tls() const { return tls_.has_value(); }
   Socket& socket() { return socket_.socket(); }
   const Socket& socket() const { return socket_.socket(); }
-  // How long ago came what was read last.
+  // The age of what was read last.
   Duration age() const { return socket_.age(); }
   executor_type get_executor() { return socket_.get_executor(); }
 

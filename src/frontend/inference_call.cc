@@ -11,7 +11,7 @@
 namespace foliot {
 namespace {
 
-// Longer timeouts are no deadline that a clock could tell from this one.
+// Longer timeouts cannot be distinguished from this one.
 constexpr int64_t kTimeoutMaxMicroseconds = int64_t{365} * 24 * 3600 * 1'000'000;
 
 std::string names_of(const std::vector<TensorSpec>& specs) {

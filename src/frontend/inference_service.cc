@@ -20,7 +20,7 @@ InferenceService::InferenceService(const Options& options, const Catalog& catalo
 
 Result<std::shared_ptr<const ModelInfo>> InferenceService::find(std::string_view name, std::string_view version) const {
   const Catalog::EntryPtr found = catalog_.find(name);
-  // A server that starts may not have learnt yet which models there are.
+  // A server that starts may not know its models yet.
   if (found == nullptr && !catalog_.ready() && catalog_.empty())
     return Status::unavailable(fmt::format("model '{}' is not known yet: the server is not ready; try again", name));
   if (found == nullptr) return Status::not_found(fmt::format("unknown model '{}'", name));

@@ -1,6 +1,6 @@
-// InferenceService: between the protocols and the controller. Finds the model,
-// hands a call's rows to the controller, and brings the call back to the I/O
-// thread it came from when the last row is completed.
+// InferenceService: the layer between the protocols and the controller. Finds the
+// model, passes a call's rows to the controller, and returns the call to its I/O thread
+// when the last row is completed.
 //
 // Threading: find(), start(), settle() and cancel() by I/O threads; complete() by the
 // controller's loop; drain() and the rest by any.
@@ -47,13 +47,14 @@ class InferenceService : public CompletionSink {
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
 
   using Started = std::variant<std::unique_ptr<PendingCall>, CallError>;
-  // Checks and submits, if `tenant` may; null: everybody may. The query's bytes stay where they are until the call is
-  // done; owner.on_call_done() then runs on the mailbox's thread.
+  // Checks and submits, if `tenant` may; null: without limits. The query's bytes stay
+  // where they are until the call is done; owner.on_call_done() then runs on the
+  // mailbox's thread.
   Started start(std::string_view model, std::string_view version, const InferenceQuery& query,
                 const std::shared_ptr<Tenant>& tenant, Mailbox& mailbox, CallOwner& owner);
   // When a call is done and its answer is about to leave; see PendingCall.
   void settle(PendingCall& pending) { pending.settle(now_()); }
-  // The client went away. The owner is still told when the call is done.
+  // The client went away. The owner is still called when the call is done.
   void cancel(const PendingCall& pending);
 
   void complete(const Completion& completion) override;

@@ -41,11 +41,13 @@ class Inflater {
 
 Result<std::string> inflate_bytes(std::string_view compressed, uint64_t bytes_max) {
   if (compressed.size() > std::numeric_limits<uInt>::max())
-    return Status::resource_exhausted(fmt::format("a compressed body of {} bytes is too large", compressed.size()));
+    return Status::resource_exhausted(fmt::format("a compressed body of {} bytes; at most {} are allowed",
+                                                  compressed.size(), std::numeric_limits<uInt>::max()));
   Inflater inflater(compressed);
   std::string inflated;
   while (true) {
-    // One byte beyond the limit tells a body that fills it from one that exceeds it.
+    // One byte beyond the limit distinguishes a body that fills it from one that
+    // exceeds it.
     const size_t room = std::min<uint64_t>(std::max(kFirstBytes, inflated.size() * 2), bytes_max + 1);
     inflated.resize(room);
     const int code = inflater.run(inflated.data() + inflater.produced(), room - inflater.produced());

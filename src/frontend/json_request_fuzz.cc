@@ -1,4 +1,4 @@
-// libFuzzer target: what a stranger may post to .../infer. The first two bytes
+// libFuzzer target: anything that a client can post to .../infer. The first two bytes
 // of the input choose where the JSON ends.
 #include <cstddef>
 #include <cstdint>

@@ -128,7 +128,7 @@ TEST_F(JsonRequestTest, BinaryBytesMustAddUp) {
   EXPECT_EQ(parse_json_bytes("11", 11).value(), 11u);
 }
 
-TEST_F(JsonRequestTest, SaysWhatIsWrong) {
+TEST_F(JsonRequestTest, ReportsWhatIsWrong) {
   EXPECT_THAT(error_of(""), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of("{\"inputs\":["), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of("[]"), HasSubstr("must be an object"));

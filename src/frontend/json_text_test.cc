@@ -49,7 +49,7 @@ TEST(JsonTextTest, IntegersAndBooleans) {
   EXPECT_EQ(*elements<float>(DataType::kFloat32, {}), "[]");
 }
 
-TEST(JsonTextTest, SaysWhatJsonCannot) {
+TEST(JsonTextTest, ReportsWhatJsonCannot) {
   const auto infinite = elements<float>(DataType::kFloat32, {1, std::numeric_limits<float>::infinity()});
   ASSERT_FALSE(infinite.ok());
   EXPECT_THAT(infinite.status().message(), ::testing::HasSubstr("element 1"));

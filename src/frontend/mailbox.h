@@ -1,5 +1,5 @@
-// Mailbox: what other threads leave for one I/O thread: calls that are done, and
-// now and then a task. Delivery happens on the I/O thread, so that no other
+// Mailbox: calls that are done, and now and then a task, on their way from other
+// threads to one I/O thread. Delivery happens on the I/O thread, so that no other
 // thread waits while responses are written.
 //
 // Threading: push() by one thread, the controller's loop; post() and close() by
@@ -17,7 +17,7 @@
 
 namespace foliot {
 
-// Who waits for a call.
+// The object that is called when a call is done.
 class CallOwner {
  public:
   virtual ~CallOwner() = default;

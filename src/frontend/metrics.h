@@ -1,5 +1,5 @@
-// Metrics: how requests end, as Prometheus series. What the controller does besides is
-// in metrics/controller_metrics.h.
+// Metrics: the results of requests as Prometheus series. The rest of the controller's
+// state is in metrics/controller_metrics.h.
 //
 // A model's series are made with its first request, so that thousands of idle models
 // cost a scrape nothing. All of its counters begin then, at zero: a rate over one that
@@ -39,7 +39,7 @@ class Metrics : public Observer {
   std::string text(const std::vector<TenantStatistics>& tenants = {}) const;
 
   void on_model(const ModelInfo& model) override;
-  // Counts executions. A front end of a cluster is not told of them.
+  // Counts executions. A front end of a cluster gets no outcomes.
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
 
  private:

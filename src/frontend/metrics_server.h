@@ -1,7 +1,7 @@
 // MetricsServer: GET /metrics over HTTP: one for every process that has metrics.
 //
-// It has a thread of its own: a scrape of thousands of series must not delay inferences.
-// Who shows no key with the scope `metrics` is refused, if there are keys.
+// It has a thread of its own: a scrape of thousands of series must not delay
+// inferences. With a key ring, a scrape needs a key with the scope `metrics`.
 #ifndef FOLIOT_FRONTEND_METRICS_SERVER_H_
 #define FOLIOT_FRONTEND_METRICS_SERVER_H_
 

@@ -56,7 +56,7 @@ TEST_F(MetricsTest, CountsRequestsByOutcome) {
   EXPECT_THAT(text, HasSubstr("foliot_exec_duration_seconds_count{model=\"doubling\"} 2\n"));
 }
 
-TEST_F(MetricsTest, SaysHowTenantsFare) {
+TEST_F(MetricsTest, ReportsHowTenantsFare) {
   const std::string text = metrics_.text({{.name = "app", .admitted = 9, .served = 4, .over_share = 3, .missed = 2}});
   EXPECT_THAT(text, HasSubstr("foliot_tenant_requests_total{tenant=\"app\",outcome=\"admitted\"} 9\n"));
   EXPECT_THAT(text, HasSubstr("foliot_tenant_answers_total{tenant=\"app\",outcome=\"served\"} 4\n"));

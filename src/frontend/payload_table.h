@@ -1,6 +1,6 @@
-// PayloadTable: the rows in flight, by handle. A fixed number of slots: a handle
-// is a slot's index and how often the slot was used before, so that one that has
-// been given back is never mistaken for its successor.
+// PayloadTable: the rows in flight, by handle. A fixed number of slots: a handle is a
+// slot's index and the number of its earlier uses, so that a released one is never
+// mistaken for its successor.
 //
 // Classes and tenants have their shares of the slots and of the memory for bodies
 // (core/queue_shares.h). A call for which others are evicted takes slots that are kept

@@ -10,7 +10,7 @@
 namespace foliot {
 namespace {
 
-// The protocol's statistics tell the time of day; nothing else here does.
+// The protocol's statistics contain the time of day; nothing else here does.
 uint64_t milliseconds_since_1970() {
   using std::chrono::milliseconds;
   const auto since = std::chrono::system_clock::now().time_since_epoch();

@@ -1,6 +1,6 @@
-// PendingCall: a call that the controller has, and who waits for it. Its rows
-// are in flight as long as it lives: keep it until its owner was told that it is
-// done and its answer is out.
+// PendingCall: a call that the controller has, with the owner that waits for it. Its
+// rows are in flight as long as it lives: keep it until its owner was called and its
+// answer is out.
 #ifndef FOLIOT_FRONTEND_PENDING_CALL_H_
 #define FOLIOT_FRONTEND_PENDING_CALL_H_
 
@@ -38,8 +38,9 @@ class PendingCall {
   // One row's answer, from the controller's loop. The last one sends the call's owner
   // to the mailbox.
   void complete(const Completion& completion);
-  // The last word, on the owner's thread, when the answer is about to leave: what is
-  // late by now is refused, and the call is counted. REQUIRES: it is done; once.
+  // The final verdict, on the owner's thread, when the answer is about to leave: rows
+  // that are late by now are refused, and the call is counted. REQUIRES: it is done;
+  // once.
   void settle(TimePoint now);
 
  private:

@@ -1,6 +1,7 @@
-// What a request says beside its tensors, the same over both protocols. Each parameter
-// is honoured, refused, or unknown; unknown ones are ignored, and are returned by name so
-// that they can be logged and counted (frontend/unknown_names.h).
+// Request parameters: the parameters of a request beside its tensors, the same over
+// both protocols. Each is honoured, refused, or unknown; unknown ones are ignored, and
+// are returned by name so that they can be logged and counted
+// (frontend/unknown_names.h).
 //
 //   timeout                      honoured: the deadline, in microseconds; 0 is none
 //   priority                     0, the default, honoured; refused else: order is by deadline

@@ -1,4 +1,4 @@
-// What the server says of itself and of its models, the same over both protocols.
+// Server and model metadata, the same over both protocols.
 #ifndef FOLIOT_FRONTEND_SERVER_INFO_H_
 #define FOLIOT_FRONTEND_SERVER_INFO_H_
 

@@ -1,6 +1,6 @@
-// StampedSocket: a client's TCP socket whose reads say when the kernel had received
-// what was read. A thread that was held up, or is busy with others, reads late; a
-// request's deadline counts from when it came.
+// StampedSocket: a client's TCP socket that knows when the kernel received the bytes
+// that it read. A thread that was delayed, or is busy with others, reads late; a
+// request's deadline counts from its arrival.
 //
 // The kernel stamps with the wall clock: a step of it while bytes wait to be read makes
 // them appear older by the step, or new. So no age is more than kAgeMax, and once bytes
@@ -36,7 +36,7 @@ class StampedSocket {
   // clients wait: what is older is refused all the same, unless its deadline is longer.
   static constexpr Duration kAgeMax = Duration::seconds(10);
 
-  // How long ago came what was read last; at most kAgeMax. Of a request that came together
+  // The age of what was read last; at most kAgeMax. For a request that came together
   // with an earlier one of its connection, that includes the time the earlier one took.
   Duration age() const { return age_at(since_boot()); }
   // Likewise, at an instant of the monotonic clock.

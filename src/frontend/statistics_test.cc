@@ -82,7 +82,7 @@ TEST(StatisticsTest, CountsForTheVersionThatServedAndKeepsTheOneBefore) {
   EXPECT_EQ(all[1].fail.count, 2u);
 
   statistics.of(version_of_doubling("3"));
-  first->count_failed(milliseconds(1));  // the last call of a version that nobody asks for any more
+  first->count_failed(milliseconds(1));  // the last call of a version that is no longer requested
   all = statistics.snapshot();
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].version, "3");

@@ -1,11 +1,11 @@
-// Tenant: whoever shows one key, and how much of the machine that key may ask for. A
-// request is a row, as everywhere behind the front end. Here are the limits that hold
-// at all times; what a tenant's share is under overload, the controller decides by the
-// weight that its requests bring (core/request.h).
+// Tenant: the owner of one key, with the limits of that key. A request is a row, as
+// everywhere behind the front end. These limits hold at all times; the controller
+// decides a tenant's share under overload by the weight of its requests
+// (core/request.h).
 //
 // What the rate leaves unused is kept for up to a second. A call of several rows is
-// let in while anything of it is left, and pays for all of them afterwards; so no call
-// is too large for a rate.
+// admitted while anything of it is left, and pays for all of them afterwards; so no
+// call is too large for a rate.
 //
 // Threading: any thread.
 #ifndef FOLIOT_FRONTEND_TENANT_H_
@@ -31,7 +31,7 @@ struct TenantStatistics {
   uint64_t admitted = 0;
   uint64_t over_rate = 0;
   uint64_t over_in_flight = 0;
-  // How those ended that the controller was asked for.
+  // The results of requests that reached the controller.
   uint64_t served = 0;
   uint64_t over_share = 0;
   uint64_t missed = 0;  // for other reasons
@@ -46,10 +46,11 @@ class Tenant {
   uint32_t weight() const;
 
   void set_limits(const KeyLimits& limits);
-  // Lets a call in, whose requests are in flight until leave(); or says why not: 429.
+  // Admits a call, whose requests are in flight until leave(); or returns the reason:
+  // 429.
   std::optional<CallError> enter(uint32_t requests, TimePoint now);
   void leave(uint32_t requests);
-  // How a request ended that the controller was asked for.
+  // The result of a request that reached the controller.
   void count(Refusal refusal);
   TenantStatistics statistics() const;
 
@@ -73,7 +74,7 @@ class TenantLease {
     if (tenant_) tenant_->leave(requests_);
   }
 
-  // nullptr: nobody's.
+  // nullptr: without a key.
   Tenant* tenant() const { return tenant_.get(); }
 
  private:

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 TimePoint after(double seconds) { return TimePoint() + Duration::seconds(100) + Duration::from_seconds(seconds); }
 
-TEST(TenantTest, WithoutLimitsEverybodyIsLetIn) {
+TEST(TenantTest, WithoutLimitsEveryCallIsAdmitted) {
   Tenant tenant("app");
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(tenant.enter(64, after(0)));
   EXPECT_EQ(tenant.statistics().admitted, 64'000u);

@@ -1,5 +1,5 @@
-// TensorLimits: how many tensors a call may bring, and how large they may be, whatever
-// its model: so that a call costs no more to be looked at than its operator allows.
+// TensorLimits: how many tensors a call may bring, and how large they may be, for any
+// model: so that a call costs at most what its operator permits.
 #ifndef FOLIOT_FRONTEND_TENSOR_LIMITS_H_
 #define FOLIOT_FRONTEND_TENSOR_LIMITS_H_
 

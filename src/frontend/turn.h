@@ -1,10 +1,10 @@
-// Turn: whose turn it is in a call under way.
+// Turn: the side that has to act in a call under way.
 #ifndef FOLIOT_FRONTEND_TURN_H_
 #define FOLIOT_FRONTEND_TURN_H_
 
 namespace foliot {
 
-// We wait for what the client will say next, or it waits for an answer.
+// The server waits for the client's next message, or the client for an answer.
 enum class Turn { kTheirs, kOurs };
 
 }  // namespace foliot

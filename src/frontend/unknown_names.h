@@ -2,9 +2,9 @@
 // logged once, and counted (foliot_unknown_names_total), so that a misspelt parameter
 // does not go unnoticed.
 //
-// Names come from clients: what is shown of them is ASCII without control characters and
-// at most kNameBytesMax long. Limit: the first kNamesMax names are told apart; all others
-// count as one, "(others)".
+// Names come from clients: they are shown as ASCII without control characters and at
+// most kNameBytesMax long. Limit: the first kNamesMax names are counted separately; all
+// others count as one, "(others)".
 //
 // Threading: any thread.
 #ifndef FOLIOT_FRONTEND_UNKNOWN_NAMES_H_

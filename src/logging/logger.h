@@ -1,13 +1,13 @@
-// Logger: what happens, for operators and for programs that read it: one line each, with
-// its time, level and part, as text or as JSON. What is said to a person who starts a
-// program (progress, "ready:") is not the log's.
+// Logger: writes lines for operators and for programs that read them: one line for each
+// event, with its time, level and part, as text or as JSON. Output for the person who
+// starts a program (progress, "ready:") does not go here.
 //
 //   2026-11-21T19:00:00.123Z warning controller: worker 'a' at ... is gone: ...
 //   {"time":"2026-11-21T19:00:00.123Z","level":"warning","part":"controller","message":"..."}
 //
 // Bytes from outside cannot begin a line of their own: control characters are escaped.
-// What strangers can cause is bounded: of more than `lines_per_second_max` the rest of
-// that second is left out, and then it is said how many lines that were.
+// Lines that clients can cause are bounded: beyond `lines_per_second_max` the rest of
+// that second is left out, and a line gives their number.
 //
 // No secret belongs into a message; none is ever passed here (frontend/gate.h).
 //
@@ -32,7 +32,7 @@ enum class LoggerFormat { kText, kJson };
 
 struct LoggerOptions {
   LoggerFormat format = LoggerFormat::kText;
-  Severity level = Severity::kInfo;  // what is less is left out
+  Severity level = Severity::kInfo;  // lines of a lower level are left out
   std::string part;                  // of Foliot: "controller"
   uint32_t lines_per_second_max = 200;
 };

@@ -48,7 +48,7 @@ TEST_F(LoggerTest, LeavesOutWhatIsLess) {
   EXPECT_EQ(lines_.size(), 1u);
 }
 
-TEST_F(LoggerTest, NobodyWritesLinesOfHisOwn) {
+TEST_F(LoggerTest, BytesFromOutsideBeginNoLine) {
   Logger log({.part = "frontend"}, sink());
   log.write(Severity::kInfo, "path /\r\n2026 error all is lost");
   ASSERT_EQ(lines_.size(), 1u);

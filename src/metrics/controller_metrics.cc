@@ -67,8 +67,8 @@ struct ControllerMetrics::Series {
                        "Measured minus predicted duration of each action done; above zero: it took longer");
   Family<Gauge>& pages = gauge_family(registry, "foliot_page_cache_pages", "Pages of the page cache by state");
   Family<Gauge>& device_up = gauge_family(registry, "foliot_device_up", "1 if it is given work");
-  Family<Counter>& device_changes = counter_family(registry, "foliot_device_changes_total",
-                                                   "How often a device came to be in a state, and by which trouble");
+  Family<Counter>& device_changes =
+      counter_family(registry, "foliot_device_changes_total", "How often a device entered a state, and by which cause");
   Family<Counter>& completed =
       counter_family(registry, "foliot_controller_requests_total", "Requests (rows) by how the controller ended them");
   Histogram& turns = histogram_family(registry, "foliot_turn_duration_seconds",

@@ -1,5 +1,5 @@
-// ControllerMetrics: what the controller knows, as Prometheus series: its devices,
-// actions, predictions, refusals, queue and turns.
+// ControllerMetrics: the controller's state as Prometheus series: its devices, actions,
+// predictions, refusals, queue and turns.
 //
 // A model's series are made when something first happens to it, so that thousands of
 // idle models cost a scrape nothing.

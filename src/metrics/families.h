@@ -1,5 +1,5 @@
-// What all Prometheus families of this server are made of: their builders, and the
-// boundaries of their histograms.
+// Builders for the Prometheus families of this server, and the boundaries of their
+// histograms.
 #ifndef FOLIOT_METRICS_FAMILIES_H_
 #define FOLIOT_METRICS_FAMILIES_H_
 

@@ -37,7 +37,8 @@ struct WorkerMetrics::Series {
   explicit Series(Links links) {
     if (links == Links::kNone) return;
     controller =
-        &gauge_family(registry, "foliot_worker_controller_connected", "1 if the controller has taken it in").Add({});
+        &gauge_family(registry, "foliot_worker_controller_connected", "1 if it is registered with its controller")
+             .Add({});
     frontends = &gauge_family(registry, "foliot_worker_frontends", "Front ends that are attached").Add({});
   }
   void count(ActionType type, OutcomeStatus status);

@@ -1,5 +1,5 @@
-// WorkerMetrics: what a worker measures of itself, as Prometheus series: its actions
-// and how long they took, its executors, its memory and its links.
+// WorkerMetrics: a worker's own measurements as Prometheus series: its actions and
+// their durations, its executors, its memory and its links.
 //
 // Beside a controller's series of the same actions these also exist while the
 // controller cannot be reached, and they count what it no longer waits for.
@@ -40,7 +40,7 @@ class WorkerMetrics : public Observer, public MetricsSource {
 
   // Any thread, before the first action. Series of the memory begin with this.
   void set_memory(WorkerMemory memory);
-  // The controller has taken the worker in, or was lost.
+  // The worker was registered with the controller, or the controller was lost.
   void on_controller(bool connected);
   // So many front ends are attached.
   void on_frontends(uint32_t count);

@@ -1,5 +1,5 @@
-// The real clock: the only place in Foliot that reads one. Everything else is
-// handed its time (base/time.h).
+// monotonic_now(): the real clock, and the only place in Foliot that reads one. All
+// other code receives its time (base/time.h).
 #ifndef FOLIOT_PLATFORM_CLOCK_H_
 #define FOLIOT_PLATFORM_CLOCK_H_
 

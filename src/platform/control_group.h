@@ -1,4 +1,4 @@
-// The control groups of this process, whose files say what it may have of the machine.
+// Control groups of this process, whose files limit what it may use of the machine.
 #ifndef FOLIOT_PLATFORM_CONTROL_GROUP_H_
 #define FOLIOT_PLATFORM_CONTROL_GROUP_H_
 

@@ -2,10 +2,10 @@
 // thread of its own, fed by an EventInbox and one timer. sim/ has its virtual
 // counterpart.
 //
-// The loop works in turns: it hands every event at hand to the handler, then ends
-// the turn, then sleeps until the next event or the instant that the handler
-// named. What a handler sends out is best gathered during the turn and sent off
-// at its end. The first turn comes right after start(), without waiting.
+// The loop works in turns: it passes every waiting event to the handler, then ends the
+// turn, then sleeps until the next event or the instant that the handler named. A
+// handler gathers what it sends during the turn and sends it at its end. The first turn
+// comes right after start(), without waiting.
 //
 // Threading: start(), stop() and the destructor belong to the owner; the handler may
 // post to its own loop's inbox.
@@ -24,8 +24,8 @@
 
 namespace foliot {
 
-// What runs in a loop. All calls come from the loop's thread; `now` is
-// monotonic_now() and never goes back.
+// The state machine that runs in a loop. All calls come from the loop's thread; `now`
+// is monotonic_now() and never goes back.
 template <typename Event>
 class EventHandler {
  public:

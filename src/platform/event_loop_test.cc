@@ -88,7 +88,7 @@ TEST(EventLoopTest, FirstTurnComesByItself) {
   EXPECT_EQ(recorder.turns_.front(), 0u);
 }
 
-TEST(EventLoopTest, StartSaysWhyItFails) {
+TEST(EventLoopTest, StartReportsWhyItFails) {
   Recorder recorder;
   EventLoopOptions impossible = options();
   impossible.thread.cpu = 1'000'000;

@@ -1,5 +1,4 @@
-// How much memory there is, as the machine and the control group of this process
-// have it.
+// Available memory, by the machine and by the control group of this process.
 #ifndef FOLIOT_PLATFORM_MEMORY_H_
 #define FOLIOT_PLATFORM_MEMORY_H_
 
@@ -11,7 +10,7 @@ namespace foliot {
 
 uint64_t total_memory_bytes();
 // What could be taken now without anything being swapped or killed. nullopt if the
-// system does not say.
+// system does not report it.
 std::optional<uint64_t> available_memory_bytes();
 
 // The same, read from `root` instead of "/" (proc and sys below it), for tests.

@@ -49,7 +49,7 @@ TEST_F(MemoryTest, ControlGroupsOfTheFirstVersionCount) {
   EXPECT_EQ(available_memory_bytes(root_), 0u);
 }
 
-TEST_F(MemoryTest, ASystemThatDoesNotSayIsNoError) {
+TEST_F(MemoryTest, AnUnknownAmountIsNoError) {
   std::filesystem::remove(root_ / "proc/meminfo");
   EXPECT_EQ(available_memory_bytes(root_), std::nullopt);
 }

@@ -3,9 +3,9 @@
 // that it is ready for. Items of one producer stay in order. All memory is taken,
 // and touched, at construction; no lock or system call afterwards.
 //
-// When full, push() returns false and the producer decides what that means.
-// After close(), push() returns false for good; what was pushed before can still
-// be consumed, and closed_and_empty() tells when nothing more can come.
+// When full, push() returns false and the producer decides what that means. After
+// close(), push() returns false for good; items pushed before can still be consumed,
+// and closed_and_empty() is true when no more can come.
 #ifndef FOLIOT_PLATFORM_MPSC_RING_H_
 #define FOLIOT_PLATFORM_MPSC_RING_H_
 

@@ -1,4 +1,4 @@
-// How many files and connections this process may have open.
+// The limit on files and connections that this process may have open.
 #ifndef FOLIOT_PLATFORM_OPEN_FILES_H_
 #define FOLIOT_PLATFORM_OPEN_FILES_H_
 
@@ -6,8 +6,8 @@
 
 namespace foliot {
 
-// As many as it may have without asking anybody; shells give less by themselves.
-// Returns how many.
+// Raises it as far as an unprivileged process may; shells set it lower by default.
+// Returns the new limit.
 uint64_t raise_open_files_limit();
 
 }  // namespace foliot

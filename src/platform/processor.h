@@ -1,4 +1,4 @@
-// How many processors this process may keep busy, and what they are.
+// Processors: how many this process may keep busy, and what they are.
 #ifndef FOLIOT_PLATFORM_PROCESSOR_H_
 #define FOLIOT_PLATFORM_PROCESSOR_H_
 

@@ -36,9 +36,9 @@ struct SchedulingAttributes {
   uint64_t period = 0;
 };
 
-// Whoever wakes up waits until the slice of the one that runs is over, some 3 ms,
-// whatever the priorities, unless its own slice is shorter. Much shorter ones let those
-// in too early that give way to everything. Kernels before 6.12 take no notice.
+// A thread that wakes up waits until the slice of the running one is over, some 3 ms,
+// whatever the priorities, unless its own slice is shorter. Much shorter slices let in
+// threads of the lowest priorities too early. Kernels before 6.12 ignore the setting.
 void ask_for_short_slices() {
   SchedulingAttributes attributes{.nice = getpriority(PRIO_PROCESS, 0), .runtime = kSliceNanoseconds};
   syscall(SYS_sched_setattr, 0, &attributes, 0);
@@ -50,8 +50,8 @@ void* run(void* argument) {
   // By default the kernel lets every timer of a thread slip by 50 us, to save
   // wake-ups. Background threads keep that.
   if (start->options.nice <= 0) prctl(PR_SET_TIMERSLACK, 1);
-  // On Linux priorities belong to threads, and 0 names the calling one. Giving
-  // way is always allowed.
+  // On Linux priorities belong to threads, and 0 names the calling one. Lowering the
+  // priority is always allowed.
   if (start->options.nice != 0) setpriority(PRIO_PROCESS, 0, start->options.nice);
   if (start->options.nice <= 0) ask_for_short_slices();
   start->body();

@@ -1,6 +1,6 @@
-// Thread: a named thread that is joined when its owner goes. Its timers are as
-// sharp, and its waking as prompt, as the kernel can make them, unless it is a
-// background thread (nice > 0).
+// Thread: a named thread that is joined when its owner goes. Its timers are as precise,
+// and its waking as prompt, as the kernel can make them, unless it is a background
+// thread (nice > 0).
 //
 // Real-time priorities are not offered on purpose: the kernel throttles such
 // threads for whole milliseconds when they use up their share of a core.
@@ -21,8 +21,8 @@ namespace foliot {
 struct ThreadOptions {
   std::string name{};             // 1 to 15 characters, as debuggers and top show it
   std::optional<uint32_t> cpu{};  // the only CPU it runs on; nullopt: any
-  // -20 (goes before everything else; without the right to it: as 0) to 19 (gives
-  // way to everything else).
+  // -20 (runs before everything else; without the right to it: as 0) to 19 (runs after
+  // everything else).
   int nice = 0;
 };
 

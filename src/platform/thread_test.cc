@@ -56,7 +56,7 @@ uint64_t slice() {
   return attributes.runtime;
 }
 
-TEST(ThreadTest, WhoServesHasShorterSlicesThanOthers) {
+TEST(ThreadTest, ServingThreadsHaveShorterSlicesThanOthers) {
   if (slice() == 0) GTEST_SKIP() << "this kernel has no slices of one's own";
   uint64_t serving = 0, background = 0;
   ASSERT_TRUE(Thread::start({.name = "serving"}, [&] { serving = slice(); }).ok());

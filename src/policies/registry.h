@@ -1,4 +1,4 @@
-// The policies, by the name that --scheduler takes.
+// Registry: the policies, by the name that --scheduler takes.
 #ifndef FOLIOT_POLICIES_REGISTRY_H_
 #define FOLIOT_POLICIES_REGISTRY_H_
 

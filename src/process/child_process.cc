@@ -143,22 +143,22 @@ bool ChildProcess::has_ended(bool wait) {
   return status_.has_value();
 }
 
-// Until there is something to hear.
-void ChildProcess::wait(Duration patience) const {
+// Until there is something to read, at most for `timeout`.
+void ChildProcess::wait(Duration timeout) const {
   std::array<pollfd, 3> sources{
       {{said_.number(), POLLIN, 0}, {complained_.number(), POLLIN, 0}, {end_.number(), POLLIN, 0}}};
-  const timespec timeout{.tv_sec = patience.nanoseconds() / 1'000'000'000,
-                         .tv_nsec = patience.nanoseconds() % 1'000'000'000};
+  const timespec limit{.tv_sec = timeout.nanoseconds() / 1'000'000'000,
+                       .tv_nsec = timeout.nanoseconds() % 1'000'000'000};
   sigset_t blocked;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   ::sigaddset(&blocked, kYieldSignal);
-  ::ppoll(sources.data(), sources.size(), &timeout, &blocked);
+  ::ppoll(sources.data(), sources.size(), &limit, &blocked);
 }
 
-// A child that has ended says nothing more, so its last words are read after its
-// end is known.
-bool ChildProcess::listen(Duration patience, std::string& said, std::string& complained) {
-  if (!status_) wait(patience);
+// A child that has ended writes nothing more, so the rest of its output is read after
+// its end is known.
+bool ChildProcess::listen(Duration timeout, std::string& said, std::string& complained) {
+  if (!status_) wait(timeout);
   const bool ended = has_ended();
   if (said_.is_open() && !read_some(said_, said)) said_.close();
   if (complained_.is_open() && !read_some(complained_, complained)) complained_.close();

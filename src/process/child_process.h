@@ -1,5 +1,5 @@
-// ChildProcess: a program run in a process of its own, whose words and end the
-// parent hears.
+// ChildProcess: a program in a process of its own, whose output and end the parent
+// reads.
 //
 // The child gets no descriptor but those named here, no blocked signal, a process
 // group of its own (an interrupt at the terminal is the parent's business), and
@@ -42,10 +42,10 @@ class ChildProcess {
   // Kills it if it still runs.
   ~ChildProcess();
 
-  // Waits, at most this long, until it says something or ends, and appends what
-  // it said to `said` (standard output) and `complained` (standard error), in
-  // pieces of at most 128 KiB. False when it has ended and all is read.
-  bool listen(Duration patience, std::string& said, std::string& complained);
+  // Waits, at most this long, until it writes something or ends, and appends what it
+  // wrote to `said` (standard output) and `complained` (standard error), in pieces of
+  // at most 128 KiB. False when it has ended and all is read.
+  bool listen(Duration timeout, std::string& said, std::string& complained);
   void kill();
   // Of all its threads so far; zero once it has ended.
   Duration cpu_time() const;
@@ -61,7 +61,7 @@ class ChildProcess {
   enum class Parent { kUs, kForkServer };
   // `end` can be read when it has ended: how it did, if its parent is a fork server.
   ChildProcess(pid_t process, Parent parent, ChildStreams streams, Descriptor end);
-  void wait(Duration patience) const;
+  void wait(Duration timeout) const;
   bool has_ended(bool wait = false);
 
   pid_t process_;

@@ -27,7 +27,7 @@ ChildOutput listen_to_the_end(ChildProcess& child) {
   return heard;
 }
 
-TEST(ChildProcessTest, HearsWhatItSays) {
+TEST(ChildProcessTest, ReadsWhatItWrites) {
   ChildOptions options = shell("read word; echo $word $COLOUR $HOME; echo oh >&2");
   options.input = "sky\n";
   Result<ChildProcess> child = ChildProcess::start(options);
@@ -38,13 +38,13 @@ TEST(ChildProcessTest, HearsWhatItSays) {
   EXPECT_TRUE(child->succeeded());
 }
 
-TEST(ChildProcessTest, HearsMoreThanAPipeHolds) {
+TEST(ChildProcessTest, ReadsMoreThanAPipeHolds) {
   Result<ChildProcess> child = ChildProcess::start(shell("head -c 1000000 /dev/zero"));
   ASSERT_TRUE(child.ok());
   EXPECT_EQ(listen_to_the_end(*child).said.size(), 1'000'000u);
 }
 
-TEST(ChildProcessTest, SaysHowItEnded) {
+TEST(ChildProcessTest, ReportsHowItEnded) {
   Result<ChildProcess> leaving = ChildProcess::start(shell("exit 3"));
   ASSERT_TRUE(leaving.ok());
   listen_to_the_end(*leaving);

@@ -1,5 +1,5 @@
-// ChildStreams: what connects a process with its child: what the child reads, and
-// pipes for what it says.
+// ChildStreams: the connections of a process with its child: what the child reads, and
+// pipes for what it writes.
 //
 // Threading: none.
 #ifndef FOLIOT_PROCESS_CHILD_STREAMS_H_

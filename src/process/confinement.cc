@@ -57,7 +57,8 @@ Status limit_resources(const Confinement& confinement) {
   return {};
 }
 
-// Gives way to everybody: CPU, disk, and memory when the machine has none left.
+// Lets all other processes go first: with CPU, disk, and memory when the machine has
+// none left.
 void step_back(bool background) {
   std::ofstream("/proc/self/oom_score_adj") << 1000;
   if (!background) return;

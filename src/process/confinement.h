@@ -1,8 +1,8 @@
-// Confinement: a process gives up, for good, all that it does not need before it
-// touches what it does not trust.
+// Confinement: the irrevocable limits that a process puts on itself before it touches
+// untrusted data.
 //
-// What the kernel cannot do is left out and said; resource limits and "no new
-// privileges" are everywhere.
+// What the kernel does not support is left out and reported; resource limits and "no
+// new privileges" are always available.
 #ifndef FOLIOT_PROCESS_CONFINEMENT_H_
 #define FOLIOT_PROCESS_CONFINEMENT_H_
 
@@ -23,15 +23,15 @@ struct Confinement {
   uint64_t memory_bytes = 0;  // of address space; 0: no limit
   uint64_t file_bytes = 0;    // of a file that is written; 0: no limit
   Duration cpu_time;          // of all threads together; zero: no limit
-  bool background = false;    // disk and CPU only where nobody else wants them
+  bool background = false;    // disk and CPU only where no other process wants them
 };
 
-// Confines the calling process, and says what could not be had ("no ...").
-// Afterwards: no network, no other program, no signal to another process, no
-// privilege, no core dump; first to go when the machine is out of memory; ends
-// with the thread that started it. Errors: kNotFound if one of `readable`
-// cannot be opened, kInternal if a limit that always works does not.
-// REQUIRES: the process has one thread.
+// Confines the calling process, and returns what was not available ("no ...").
+// Afterwards: no network, no other program, no signal to another process, no privilege,
+// no core dump; first to be killed when the machine is out of memory; ends with the
+// thread that started it. Errors: kNotFound if one of `readable` cannot be opened,
+// kInternal if a limit that always works does not. REQUIRES: the process has one
+// thread.
 Result<std::vector<std::string>> confine(const Confinement& confinement);
 
 }  // namespace foliot

@@ -20,7 +20,7 @@
 namespace foliot {
 namespace {
 
-// What runs confined says by its exit code whether it could.
+// A confined function reports success by its exit code.
 constexpr int kCould = 0, kCouldNot = 1, kNotConfined = 2, kUnconfined = 3;
 
 class ConfinementTest : public testing::Test {
@@ -133,7 +133,7 @@ TEST_F(ConfinementTest, AFileMayNotGrowOverItsLimit) {
   EXPECT_EQ(WTERMSIG(status), SIGXFSZ);
 }
 
-TEST_F(ConfinementTest, InTheBackgroundItGivesWay) {
+TEST_F(ConfinementTest, InTheBackgroundItRunsAtIdlePriority) {
   expect(kCould, [] { return ::sched_getscheduler(0) == SCHED_IDLE; }, {.background = true});
   expect(kCouldNot, [] { return ::sched_getscheduler(0) == SCHED_IDLE; });
 }

@@ -80,15 +80,16 @@ void take_over(std::vector<Descriptor> job) {
   for (Descriptor& closed : job) closed.release();
 }
 
-void tell(const Descriptor& end, int number) { ::send(end.number(), &number, sizeof(number), MSG_NOSIGNAL); }
+void send_status(const Descriptor& end, int number) { ::send(end.number(), &number, sizeof(number), MSG_NOSIGNAL); }
 
-// Tells how the child ended. It stays known by its number until nobody asks about it
-// any more: else somebody else could be killed in its place.
-void see_off(pid_t child, const Descriptor& end) {
+// Reports how the child ended. The child stays a zombie until the client has closed its
+// end: otherwise its number could name another process, which would be killed in its
+// place.
+void report_end(pid_t child, const Descriptor& end) {
   siginfo_t how{};
   while (::waitid(P_PID, static_cast<id_t>(child), &how, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
-  tell(end, how.si_code == CLD_EXITED ? W_EXITCODE(how.si_status, 0) : W_EXITCODE(0, how.si_status));
+  send_status(end, how.si_code == CLD_EXITED ? W_EXITCODE(how.si_status, 0) : W_EXITCODE(0, how.si_status));
   char nothing = 0;
   while (::recv(end.number(), &nothing, 1, 0) > 0) {
   }
@@ -106,12 +107,12 @@ void serve_forks() {
     if (child == 0) return take_over(std::move(job));
     const Descriptor end = std::move(job[kEnd]);
     job.clear();
-    tell(end, child < 0 ? -errno : child);
-    if (child > 0) see_off(child, end);
+    send_status(end, child < 0 ? -errno : child);
+    if (child > 0) report_end(child, end);
   }
 }
 
-// ---- The side that asks
+// ---- The client's side
 
 Result<ForkServer> ForkServer::start(const std::vector<std::string>& command,
                                      const std::vector<std::string>& environment) {

@@ -1,8 +1,8 @@
 // ForkServer: a process that has its program loaded and copies itself for each job.
 //
 // A program's start, which is the linker's and the kernel's work, can take longer than
-// its job, and gives way to nobody (process/periodic_yield.h). A copy starts in a fraction
-// of a millisecond, with none of the memory of who asked for it.
+// its job, and does not yield (process/periodic_yield.h). A copy starts in a fraction
+// of a millisecond, with none of the memory of the process that asked for it.
 #ifndef FOLIOT_PROCESS_FORK_SERVER_H_
 #define FOLIOT_PROCESS_FORK_SERVER_H_
 

@@ -57,7 +57,7 @@ TEST_F(ForkServerTest, EachJobHasItsOwnCopy) {
   }
 }
 
-TEST_F(ForkServerTest, TellsHowACopyEnded) {
+TEST_F(ForkServerTest, ReportsHowACopyEnded) {
   Result<ChildProcess> leaving = server_->fork("exit 3", -1);
   ASSERT_TRUE(leaving.ok());
   listen_to_the_end(*leaving);

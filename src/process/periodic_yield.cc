@@ -12,7 +12,7 @@ namespace {
 
 constexpr long kNanosecondsBetweenOffers = 500'000;
 
-// What the thread had used of its processor when it last offered it.
+// The processor time of the thread when it last yielded.
 thread_local int64_t used_at_offer_nanoseconds = 0;
 
 int64_t used_nanoseconds() {
@@ -21,8 +21,8 @@ int64_t used_nanoseconds() {
   return used.tv_sec * 1'000'000'000 + used.tv_nsec;
 }
 
-// Who has had to wait finds a signal that came meanwhile, and would never get anywhere if
-// that were a reason to wait again.
+// A thread that had to wait finds a signal that came meanwhile, and would never make
+// progress if it yielded again for that.
 void offer_processor(int /*signal*/) {
   const int interrupted = errno;
   const int64_t used = used_nanoseconds();

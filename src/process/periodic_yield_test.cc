@@ -49,8 +49,8 @@ TEST(PeriodicYieldTest, ItsSignalIsHandledAndSystemCallsGoOn) {
   EXPECT_NE(action.sa_flags & SA_RESTART, 0);
 }
 
-// Where somebody else always wants the processor, too.
-TEST(PeriodicYieldTest, WhoIsCourteousGetsSomewhere) {
+// Where another thread always wants the processor, too.
+TEST(PeriodicYieldTest, AYieldingThreadMakesProgress) {
   cpu_set_t allowed, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   CPU_ZERO(&one);
@@ -74,7 +74,7 @@ TEST(PeriodicYieldTest, WhoIsCourteousGetsSomewhere) {
   busy.join();
 }
 
-TEST(PeriodicYieldTest, WhoListensToAChildIsNotInterrupted) {
+TEST(PeriodicYieldTest, ReadingFromAChildIsNotInterrupted) {
   const PeriodicYield courtesy;
   Result<ChildProcess> child =
       ChildProcess::start({.command = {"/bin/sh", "-c", "sleep 0.05; echo word; sleep 1000"}, .environment = {}});

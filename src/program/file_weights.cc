@@ -52,7 +52,7 @@ class MemoryWeights final : public FileWeights {
     // the file system can, and mapped as such. Nothing else depends on it.
     ::madvise(resident_, range().bytes, MADV_HUGEPAGE);
     if (lock_into_memory(resident_, range().bytes)) return {};
-    // Not allowed to lock, or the file cannot be read, which mlock() does not tell apart.
+    // Not allowed to lock, or the file cannot be read: mlock() reports both alike.
     if (::madvise(resident_, range().bytes, MADV_POPULATE_READ) != 0) return failure(errno);
     return {};
   }

@@ -26,8 +26,8 @@ struct WeightsRange {
 Result<std::shared_ptr<WeightsSource>> weights_in_memory(File file, WeightsRange range);
 
 // Left on disk: every LOAD reads past the kernel's copy with direct I/O, so its
-// duration depends on the disk and not on who used the file last; through that
-// copy where the file system knows no direct I/O.
+// duration depends on the disk and not on earlier readers; through that copy where the
+// file system has no direct I/O.
 std::shared_ptr<WeightsSource> weights_on_disk(File file, WeightsRange range);
 
 }  // namespace foliot

@@ -1,9 +1,9 @@
-// A file's mark of having been found whole, so that its bytes need not be hashed
-// each time it is opened.
+// Intact mark: records that a file was found whole, so that its bytes need not be
+// hashed each time it is opened.
 //
 // The mark is an extended attribute that names the file's size and time of last
-// modification: whoever writes to the file, or copies it, makes the mark void.
-// What it cannot see is damage beneath the file system; `touch FILE` voids it.
+// modification: writing to the file, or copying it, invalidates it. It does not detect
+// damage beneath the file system; `touch FILE` invalidates it.
 #ifndef FOLIOT_PROGRAM_INTACT_MARK_H_
 #define FOLIOT_PROGRAM_INTACT_MARK_H_
 

@@ -1,5 +1,5 @@
-// Copying from a mapped file that somebody may cut short meanwhile. What is then
-// touched behind its end raises SIGBUS, which would end the process.
+// copy_from_mapped_file(): copies from a mapped file that another process may truncate
+// meanwhile. Reading behind its new end raises SIGBUS, which would end the process.
 #ifndef FOLIOT_PROGRAM_MAPPED_COPY_H_
 #define FOLIOT_PROGRAM_MAPPED_COPY_H_
 
@@ -8,9 +8,9 @@
 
 namespace foliot {
 
-// False, with `to` partly written, if bytes of `from` are not there any more, or
-// cannot be read from disk. The last page of a file that was cut within it reads as
-// zeros: whoever must know asks for the file's size afterwards.
+// False, with `to` partly written, if bytes of `from` are not there any more, or cannot
+// be read from disk. The last page of a file that was cut within it reads as zeros: a
+// caller for which that matters checks the file's size afterwards.
 //
 // The first call takes over the process's handler of SIGBUS; signals that have
 // nothing to do with a copy go to the one before. Threading: any thread.

@@ -37,14 +37,14 @@ TEST_F(MappedCopyTest, CopiesWhatIsThere) {
   EXPECT_EQ(to, std::vector<std::byte>(kFileBytes, std::byte{7}));
 }
 
-TEST_F(MappedCopyTest, SaysThatTheEndIsGone) {
+TEST_F(MappedCopyTest, ReportsThatTheEndIsGone) {
   cut_to(kFileBytes / 2);
   std::vector<std::byte> to(kFileBytes);
   for (int time = 0; time < 3; ++time) EXPECT_FALSE(copy_from_mapped_file(to, mapped()));
   EXPECT_TRUE(copy_from_mapped_file(std::span(to).first(kFileBytes / 2), mapped()));
 }
 
-TEST_F(MappedCopyTest, SaysSoToTheThreadThatCopies) {
+TEST_F(MappedCopyTest, ReportsToTheThreadThatCopies) {
   std::vector<std::byte> to(kFileBytes);
   EXPECT_TRUE(copy_from_mapped_file(to, mapped()));
   cut_to(0);

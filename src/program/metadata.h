@@ -1,5 +1,5 @@
-// Metadata: a Program as bytes and back. Bytes come from outside, so every
-// index, size, offset and enumerator in them is checked before it is believed.
+// Metadata: a Program as bytes and back. Bytes come from outside, so every index, size,
+// offset and enumerator in them is checked before it is used.
 #ifndef FOLIOT_PROGRAM_METADATA_H_
 #define FOLIOT_PROGRAM_METADATA_H_
 

@@ -31,19 +31,19 @@ enum class WeightsTier {
 // whole package or none. Errors: kResourceExhausted when the disk is full (and
 // nothing is left behind), kInternal otherwise; both name the path.
 Status write_package(const std::filesystem::path& path, const Program& program, std::span<const std::byte> weights);
-// The same into an empty file that somebody else has opened, will sync and name.
+// The same into an empty file that the caller has opened, will sync and name.
 Status write_package(const File& file, const Program& program, std::span<const std::byte> weights);
 
 struct Package {
   std::shared_ptr<const Program> program;
   std::shared_ptr<WeightsSource> weights;
-  std::string content{};  // ModelInfo::content; a file does not say
+  std::string content{};  // ModelInfo::content; not in the file
 };
 
 // Errors: kNotFound, kInvalidArgument (damaged, or written by another version of
 // Foliot), kResourceExhausted. Header and metadata are checked against their hashes
 // each time; the weights only if the file was written to since they were last found
-// whole (intact_mark.h). REQUIRES: nobody writes to the file while it is in use;
+// whole (intact_mark.h). REQUIRES: the file is not written to while it is in use;
 // replacing it, as write_package() does, is fine.
 Result<Package> open_package(const std::filesystem::path& path, WeightsTier tier);
 

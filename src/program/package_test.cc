@@ -198,7 +198,7 @@ TEST_F(PackageTest, RefusesEveryDamagedByte) {
   }
 }
 
-TEST_P(PackageTierTest, TellsOfAFileCutShortWhileInUse) {
+TEST_P(PackageTierTest, ReportsAFileTruncatedWhileInUse) {
   write();
   const auto package = open_package(path(), GetParam());
   ASSERT_TRUE(package.ok()) << package.status().message();

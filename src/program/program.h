@@ -30,8 +30,8 @@ struct Program {
   uint64_t page_bytes = 0;     // what `weights_bytes` was rounded up to
   uint64_t weights_bytes = 0;  // a multiple of 4096
   Duration seed_load;
-  // What is not as the model or its configuration asks for, and why: a sentence each.
-  // From the process that compiled, so shown as bytes from outside are.
+  // Differences from what the model or its configuration asks for, and why: a sentence
+  // each. From the process that compiled, so shown as bytes from outside are.
   std::vector<std::string> notes;
 
   uint32_t pages(uint64_t page_size) const {

@@ -1,7 +1,7 @@
-// What the server and a compiling process say to each other: one request, as the
-// process's standard input; then lines on its standard output.
+// Compile protocol: the messages between the server and a compiling process: one
+// request, as the process's standard input; then lines on its standard output.
 //
-// The server does not trust what it hears: anything can be in a line.
+// The server does not trust these lines: anything can be in one.
 #ifndef FOLIOT_REPOSITORY_COMPILE_DIALOGUE_H_
 #define FOLIOT_REPOSITORY_COMPILE_DIALOGUE_H_
 
@@ -19,9 +19,9 @@ namespace foliot {
 
 // What a compilation gets of the CPU.
 enum class CpuShare : uint8_t {
-  kWhole,     // as much as anybody: nobody is being served
-  kLeftover,  // what nobody else wants
-  kSmall,     // a little of what others want, too
+  kWhole,     // an equal share: no requests are being served
+  kLeftover,  // only what no other process wants
+  kSmall,     // a little even if other processes want it
 };
 
 struct CompileRequest {
@@ -41,7 +41,7 @@ struct CompileStep {
   std::string step;
   double share = 0;  // in [0, 1]
 };
-// A part of its confinement that could not be had.
+// A part of its confinement that is not available.
 struct CompileUnconfined {
   std::string what;
 };

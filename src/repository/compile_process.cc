@@ -28,11 +28,11 @@ constexpr int kPackageFile = 3;
 constexpr size_t kLineBytesMax = size_t{64} << 10;
 constexpr size_t kComplaintBytesMax = 1024;
 constexpr Duration kListen = Duration::milliseconds(50);
-// Who gets less than one of so many CPUs starves.
+// A process that gets less than one of so many CPUs starves.
 constexpr int64_t kStarvedPart = 10;
 
-// What libraries and sanitizers may be told; nothing else of the server's
-// environment, where secrets may be.
+// Settings of libraries and sanitizers; nothing else of the server's environment, which
+// may contain secrets.
 std::vector<std::string> environment(CpuShare share) {
   constexpr std::array<std::string_view, 8> kPassedOn{
       "LD_LIBRARY_PATH=", "ONEDNN_", "DNNL_", "OMP_", "GOMP_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
@@ -56,18 +56,18 @@ class Session {
 
   // nullopt: it starved.
   std::optional<Status> run(ChildProcess child, Duration starved_after) {
-    const Duration patience = request_.cpu_time * CompileLimits::kPatience;
+    const Duration wall_time_max = request_.cpu_time * CompileLimits::kWallTimeFactor;
     const TimePoint begin = monotonic_now();
-    const TimePoint give_up = begin + patience;
+    const TimePoint give_up = begin + wall_time_max;
     while (child.listen(kListen, said_, complained_)) {
       hear();
       const Duration elapsed = monotonic_now() - begin;
       const bool hungry = request_.share == CpuShare::kLeftover && elapsed > starved_after;
       if (hungry && child.cpu_time() < elapsed / kStarvedPart) return std::nullopt;
       if (watch_.cancelled && watch_.cancelled()) return Status::unavailable("compiling was cancelled");
-      if (patience > Duration() && monotonic_now() > give_up) {
+      if (wall_time_max > Duration() && monotonic_now() > give_up) {
         return Status::resource_exhausted(
-            fmt::format("compiling took more than {}; raise --compile-time", format_duration(patience)));
+            fmt::format("compiling took more than {}; raise --compile-time", format_duration(wall_time_max)));
       }
     }
     hear();
@@ -83,7 +83,7 @@ class Session {
     }
     said_.erase(0, begin);
     if (said_.size() > kLineBytesMax) said_.clear();
-    // The last words tell most.
+    // The end of the output is the most useful part.
     if (complained_.size() > kComplaintBytesMax) complained_.erase(0, complained_.size() - kComplaintBytesMax);
   }
 
@@ -107,7 +107,10 @@ class Session {
                       "--compile-time), or the machine ran out of memory",
                       format_duration(request_.cpu_time)));
     }
-    if (child.signal() == SIGXFSZ) return Status::resource_exhausted("the compiled model is too large");
+    if (child.signal() == SIGXFSZ) {
+      return Status::resource_exhausted(fmt::format("the compiled model is larger than {}; raise --compile-memory",
+                                                    format_bytes(request_.memory_bytes)));
+    }
     const auto last = complained_.find_last_not_of(" \n");
     const std::string words = last == std::string::npos ? "" : ": " + complained_.substr(0, last + 1);
     // A library that is refused memory may crash instead of saying so.
@@ -179,8 +182,8 @@ Result<ChildProcess> CompileProcess::start(const CompileRequest& request, int ou
         {.command = command_, .environment = environment(request.share), .input = input, .output_file = output});
   }
   Result<ChildProcess> child = start_copy(input, output);
-  const bool nobody_stood_by = child.status().code() == StatusCode::kUnavailable;  // somebody ended it
-  return nobody_stood_by ? start_copy(input, output) : std::move(child);
+  const bool standby_lost = child.status().code() == StatusCode::kUnavailable;  // it was killed
+  return standby_lost ? start_copy(input, output) : std::move(child);
 }
 
 Result<ChildProcess> CompileProcess::start_copy(const std::string& input, int output) {

@@ -1,13 +1,13 @@
 // CompileProcess: compiles models in a process of its own, since a model file can
-// be anything. The process is confined (process/confinement.h) before it opens the
-// file, and what it writes is checked when it is opened (program/package.h). Whatever it
-// does, the server goes on.
+// contain anything. The process is confined (process/confinement.h) before it opens the
+// file, and its output is checked when it is opened (program/package.h). No failure of
+// it affects the server.
 //
-// One that gets less than the whole CPU, since models are served meanwhile, is a copy of
-// a process that stands by (process/fork_server.h). One that gets what nobody else
-// wants, and so next to nothing for a while, is ended and begun again with a small share:
-// on a machine that is never idle it would take for ever. (To raise its priority instead
-// needs a right that few have.)
+// While models are served, a compilation gets less than the whole CPU and is a copy of
+// a standby process (process/fork_server.h). At idle priority it may get next to
+// nothing; after a while of that it is ended and begins again at nice 10, since on a
+// machine that is never idle it would take for ever. (Raising its priority instead
+// needs a right that few processes have.)
 #ifndef FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 #define FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 
@@ -29,16 +29,15 @@ namespace foliot {
 
 struct CompileLimits {
   uint64_t memory_bytes = 0;  // of address space; 0: no limit
-  // Of CPU, over all threads. By the clock it may take kPatience times as long,
+  // Of CPU, over all threads. By the clock it may take kWallTimeFactor times as long,
   // since a process in the background may have to wait for a CPU.
   Duration cpu_time = Duration::seconds(600);
-  static constexpr int64_t kPatience = 6;
+  static constexpr int64_t kWallTimeFactor = 6;
   // For how long a tenth of a CPU or less is enough for one that gets leftovers.
   Duration starved_after = Duration::seconds(10);
 };
 
-// What somebody who waits for a compilation wants to know and say. Either may be
-// empty.
+// Callbacks during a compilation. Either may be empty.
 struct CompileWatch {
   Progress progress;
   std::function<bool()> cancelled;  // asked several times a second

@@ -89,7 +89,7 @@ class CompileProcessTest : public testing::Test {
   std::set<std::string> unconfined_;
 };
 
-TEST_F(CompileProcessTest, TellsWhatItHears) {
+TEST_F(CompileProcessTest, PassesOnProgress) {
   std::vector<std::string> steps;
   const CompileWatch watch{.progress = [&](std::string_view step, double) { steps.emplace_back(step); },
                            .cancelled = {}};

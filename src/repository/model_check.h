@@ -1,6 +1,6 @@
-// ModelCheck: whether a model of a repository can be served, found out without serving it:
-// it was compiled before, or its smallest batch size can be compiled now. What that makes
-// is thrown away, so that looking at a repository changes nothing.
+// ModelCheck: finds out whether a model of a repository can be served, without serving
+// it: it was compiled before, or its smallest batch size can be compiled now. The
+// result is discarded, so that a check changes nothing in the repository.
 #ifndef FOLIOT_REPOSITORY_MODEL_CHECK_H_
 #define FOLIOT_REPOSITORY_MODEL_CHECK_H_
 
@@ -22,7 +22,7 @@ class ModelCheck {
   ModelCheck(PackageStore& packages, CompileProcess& compiler, uint32_t threads)
       : packages_(packages), compiler_(compiler), threads_(threads) {}
 
-  // Errors: why it cannot be served.
+  // Errors: the reason why it cannot be served.
   Result<Finding> check(const ModelFolder& model);
 
  private:

@@ -1,4 +1,4 @@
-// ModelConfig: what a model's folder says about how to serve it (model.toml).
+// ModelConfig: the settings of a model's folder (model.toml).
 #ifndef FOLIOT_REPOSITORY_MODEL_CONFIG_H_
 #define FOLIOT_REPOSITORY_MODEL_CONFIG_H_
 
@@ -19,8 +19,8 @@ struct ModelConfig {
   CompileOptions compile;               // batch_sizes, batch_dimension, precision, [buckets]
 };
 
-// `defaults`, changed as the file says; `defaults` as they are if there is no
-// such file. Errors: kInvalidArgument naming file, line and key.
+// `defaults`, changed by the file; `defaults` as they are if there is no such file.
+// Errors: kInvalidArgument naming file, line and key.
 Result<ModelConfig> read_model_config(const std::filesystem::path& file, const ModelConfig& defaults);
 
 }  // namespace foliot

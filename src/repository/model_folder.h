@@ -43,8 +43,8 @@ uint64_t model_files_bytes(const std::filesystem::path& model);
 // if there is no such file; kInvalidArgument if there are too many.
 Result<std::vector<std::filesystem::path>> list_model_files(const std::filesystem::path& model);
 
-// Differs whenever a file of the model or its model.toml was written, replaced,
-// added or removed, as far as sizes and times tell.
+// Differs whenever a file of the model or its model.toml was written, replaced, added
+// or removed, as far as sizes and times show.
 std::string signature_of(const ModelFolder& folder);
 
 }  // namespace foliot

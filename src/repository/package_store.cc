@@ -128,7 +128,8 @@ Status PackageStore::compile_to(const fs::path& package, const fs::path& model, 
     return cannot_write(error ? error.message() : error_text(errno));
   }
   const Status compiled = compile_(model, options, draft.file().number(), watch);
-  // Who compiles knows the file and not its name, which people need when a disk is full.
+  // The compiling process knows the file and not its name, which a message about a full
+  // disk needs.
   if (compiled.code() == StatusCode::kResourceExhausted) {
     return compiled.with_context(fmt::format("compiling into {}", folder_.string()));
   }

@@ -96,7 +96,7 @@ TEST_F(PackageStoreTest, AnythingThatMattersIsAnotherPackage) {
   EXPECT_NE(store_.key_of(model(), {}).value(), key);
 }
 
-TEST_F(PackageStoreTest, SaysWhatItsModelIsWhateverTheDevice) {
+TEST_F(PackageStoreTest, ReportsWhatItsModelIsWhateverTheDevice) {
   const std::string content = get()->content;
   EXPECT_NE(content, "");
   EXPECT_EQ(get()->content, content) << "as when it was compiled";

@@ -7,7 +7,7 @@ namespace foliot {
 RepositoryWatch::RepositoryWatch(const std::vector<ModelFolder>& served) {
   for (const ModelFolder& folder : served) {
     Known& known = known_[folder.name];
-    known.told = known.seen = signature_of(folder);
+    known.reported = known.seen = signature_of(folder);
   }
 }
 
@@ -22,19 +22,19 @@ RepositoryWatch::Changes RepositoryWatch::look(const std::vector<ModelFolder>& f
     Known& known = entry->second;
     const std::string seen = std::exchange(known.seen, std::move(present[entry->first]));
     if (known.seen != seen) continue;
-    if (known.seen != known.told) {
+    if (known.seen != known.reported) {
       std::vector<std::string>& list = known.seen.empty() ? changes.unload : changes.load;
       if (list.size() == kChangesMax) continue;
       list.push_back(entry->first);
-      known.told = known.seen;
+      known.reported = known.seen;
     }
     if (known.seen.empty()) known_.erase(entry);
   }
   return changes;
 }
 
-void RepositoryWatch::tell_again(const std::string& name) {
-  if (const auto found = known_.find(name); found != known_.end()) found->second.told = "?";
+void RepositoryWatch::report_again(const std::string& name) {
+  if (const auto found = known_.find(name); found != known_.end()) found->second.reported = "?";
 }
 
 }  // namespace foliot

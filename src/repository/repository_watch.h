@@ -1,6 +1,6 @@
-// RepositoryWatch: what has changed in a repository from one look at it to the
-// next. A change is told once, and only when two looks in a row saw the same
-// files: what is still being written, copied or unpacked waits until it is whole.
+// RepositoryWatch: the changes in a repository from one look at it to the next. A
+// change is reported once, and only when two looks in a row saw the same files: a file
+// that is still being written, copied or unpacked waits until it is whole.
 #ifndef FOLIOT_REPOSITORY_REPOSITORY_WATCH_H_
 #define FOLIOT_REPOSITORY_REPOSITORY_WATCH_H_
 
@@ -22,16 +22,16 @@ class RepositoryWatch {
     std::vector<std::string> load;    // new, or other than before
     std::vector<std::string> unload;  // gone
   };
-  // At most so many of each; the others are told at the next look.
+  // At most so many of each; the others are reported at the next look.
   static constexpr size_t kChangesMax = 64;
   Changes look(const std::vector<ModelFolder>& folders);
-  // Tells this model's change once more: nothing came of it.
-  void tell_again(const std::string& name);
+  // Reports this model's change once more, since it had no effect.
+  void report_again(const std::string& name);
 
  private:
   struct Known {
-    std::string told;  // signature_of() as last told; empty: never
-    std::string seen;  // at the last look; empty: it was not there
+    std::string reported;  // signature_of() as last reported; empty: never
+    std::string seen;      // at the last look; empty: it was not there
   };
   std::map<std::string, Known> known_;
 };

@@ -40,7 +40,7 @@ TEST_F(RepositoryWatchTest, WhatIsKnownIsNoChange) {
   expect({}, {});
 }
 
-TEST_F(RepositoryWatchTest, ANewModelIsToldOnceWhenItIsStill) {
+TEST_F(RepositoryWatchTest, ANewModelIsReportedOnceWhenItIsStill) {
   file("new/model.onnx", "half");
   expect({}, {});
   file("new/model.onnx", "half and more");
@@ -61,7 +61,7 @@ TEST_F(RepositoryWatchTest, VersionsSettingsAndDataAreChanges) {
   expect({"old"}, {});
 }
 
-TEST_F(RepositoryWatchTest, AModelThatIsGoneIsToldOnce) {
+TEST_F(RepositoryWatchTest, AModelThatIsGoneIsReportedOnce) {
   std::filesystem::remove_all(root_ / "old");
   expect({}, {});
   expect({}, {"old"});
@@ -76,8 +76,8 @@ TEST_F(RepositoryWatchTest, AModelThatComesAndGoesAtOnceIsNothing) {
   expect({}, {});
 }
 
-TEST_F(RepositoryWatchTest, TellsAgainWhatCameToNothing) {
-  watch_->tell_again("old");
+TEST_F(RepositoryWatchTest, ReportsAgainWhatHadNoEffect) {
+  watch_->report_again("old");
   expect({"old"}, {});
   expect({}, {});
 }

@@ -1,5 +1,5 @@
-// AccessFiles: the files that say who may call, TLS certificates and API keys, and how
-// they are read again when they change while a node runs.
+// AccessFiles: the files of authentication, TLS certificates and API keys, which are
+// read again when they change while a node runs.
 #ifndef FOLIOT_SERVING_ACCESS_FILES_H_
 #define FOLIOT_SERVING_ACCESS_FILES_H_
 

@@ -14,7 +14,7 @@ struct CompiledModel {
   ModelFolder folder;
   Package package;
 
-  // All that the controller and the front end need to know of it.
+  // Its ModelInfo, for the controller and the front end.
   ModelInfo info(ModelId id, uint64_t page_bytes) const;
 };
 

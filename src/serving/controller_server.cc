@@ -88,7 +88,7 @@ void ControllerServer::Parts::stop(Duration drain_timeout) {
   loop_.wake();
   const TimePoint give_up = monotonic_now() + drain_timeout;
   while (!service_.drained() && monotonic_now() < give_up) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  loop_.stop();  // says goodbye to all peers
+  loop_.stop();  // sends a Goodbye to all peers
   thread_.join();
 }
 

@@ -1,5 +1,5 @@
-// ExecutorThread: drives one executor in real time, on a thread of its own. Says on
-// standard error why a piece of work failed.
+// ExecutorThread: drives one executor in real time, on a thread of its own. Writes the
+// reason of a failed piece of work to standard error.
 #ifndef FOLIOT_SERVING_EXECUTOR_THREAD_H_
 #define FOLIOT_SERVING_EXECUTOR_THREAD_H_
 

@@ -1,6 +1,6 @@
-// FileWatch: looks every few seconds whether files have changed, and tells whoever
-// reads them. A change counts once the files have stayed the same from one look to
-// the next, so that a certificate and its key may be replaced one after the other.
+// FileWatch: looks every few seconds whether files have changed, and calls their
+// reader. A change counts once the files have stayed the same from one look to the
+// next, so that a certificate and its key may be replaced one after the other.
 //
 // Threading: the watch has a thread of its own, which calls on_change().
 #ifndef FOLIOT_SERVING_FILE_WATCH_H_
@@ -39,8 +39,8 @@ class FileWatch {
   void look();
 
  private:
-  // What tells one content of a file from another, without reading it; of one that
-  // cannot be seen: zeros.
+  // Distinguishes one content of a file from another, without reading it; of a file
+  // that cannot be seen: zeros.
   struct Mark {
     uint64_t file = 0;
     int64_t size = 0;

@@ -23,7 +23,7 @@ class FileWatchTest : public ::testing::Test {
   int changes_ = 0;
 };
 
-TEST_F(FileWatchTest, TellsOfAChangeOnceItIsOver) {
+TEST_F(FileWatchTest, ReportsAChangeOnceItIsOver) {
   FileWatch watch({{.files = {one_, two_}, .on_change = [this] { ++changes_; }}});
   watch.look();
   EXPECT_EQ(changes_, 0);

@@ -19,7 +19,7 @@
 namespace foliot {
 namespace {
 
-// Memory for so many of the largest frames that have come in part.
+// Memory for so many of the largest frames that are partly received.
 constexpr uint64_t kFrontendFramesAtOnce = 16;
 
 // Workers have the repositories.
@@ -30,7 +30,7 @@ class NoRepository : public ModelRepository {
 
  private:
   static Status refusal() {
-    return Status::unimplemented("a front end has no repository: models are those that the workers bring");
+    return Status::unimplemented("a front end has no repository: its models are those of the workers");
   }
 };
 

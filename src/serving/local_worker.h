@@ -1,5 +1,5 @@
-// LocalWorker: a worker on this machine's processors: device, executors and the
-// threads that drive them. Whoever has it brings payloads and takes outcomes.
+// LocalWorker: a worker on this machine's processors: device, executors and the threads
+// that drive them. Its owner provides payloads and receives outcomes.
 #ifndef FOLIOT_SERVING_LOCAL_WORKER_H_
 #define FOLIOT_SERVING_LOCAL_WORKER_H_
 
@@ -36,16 +36,17 @@ struct LocalWorkerOptions {
   Status check() const;
 };
 
-// What to say where LocalWorker::memory_locked() is false.
+// The note where LocalWorker::memory_locked() is false.
 inline constexpr std::string_view kMemoryNotLocked =
     "memory could not be locked: raise the limit (ulimit -l unlimited), or tail latency may suffer";
 
-// Threading: start() and stop() belong to the owner; worker() and engine() are as
-// their classes say.
+// Threading: start() and stop() belong to the owner; worker() and engine() as in their
+// classes.
 class LocalWorker {
  public:
-  // Where the options leave it open, memory() is what these models need, and a page cache
-  // that will hold the models that are `uncompiled`, as far as their files' sizes tell.
+  // Where the options leave it open, memory() is what these models need, and a page
+  // cache that will hold the models that are `uncompiled`, estimated by their files'
+  // sizes.
   LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
               const std::vector<uint64_t>& uncompiled = {});
   ~LocalWorker() { stop(); }

@@ -1,10 +1,9 @@
-// ModelHost: brings models into service and out of it: preloads on the worker,
-// tells the controller, and shows them in the catalog, in this order, and the
-// other way round.
+// ModelHost: brings models into service and out of it: preloads on the worker, adds to
+// the controller, and shows in the catalog, in this order, and the other way round.
 //
-// A model is served as soon as its smallest batch size is ready, if the controller takes
-// it in parts. The others are made meanwhile, in ascending order, and the controller
-// hears of each when it is ready, so it never plans one that is not.
+// A model is served as soon as its smallest batch size is ready, if the controller
+// takes it in parts. The others are made meanwhile, in ascending order, and the
+// controller is notified of each when it is ready, so it never plans one that is not.
 //
 // A model that leaves is first taken out of the catalog. Requests that came
 // before are still served; when the last of them is answered it leaves the
@@ -42,11 +41,11 @@ class ModelHost {
     // Makes the worker's memory large enough for a program, before it is added.
     std::function<Status(const Program&)> make_room{};
   };
-  // All references outlive the host.
+  // All references outlive this.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
 
   // Serves this model from now on; returns when all of its batch sizes are ready. An
-  // earlier one of that name then leaves, and serves until then: who takes its place
+  // earlier one of that name then leaves, and serves until then, so that the new one
   // can do all that it could. Does nothing if that is the very same. Errors, which name
   // the batch size if one could not be made ready, leave the earlier one in place, or
   // none.
@@ -59,7 +58,7 @@ class ModelHost {
   // Takes those that leave as far as they can go. True if any are left: call
   // again soon.
   bool sweep();
-  // Tells those that wait for a model to leave that they wait no longer.
+  // Ends the waits for models to leave.
   void abandon();
 
  private:

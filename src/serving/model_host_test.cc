@@ -49,7 +49,7 @@ class IdleDevice : public Device {
   void break_plan(uint32_t plan) { broken_ = plan; }
   // Runs that have begun do not end before they may.
   void hold_runs(bool hold) { hold_ = hold; }
-  // How often this plan was run, whoever's it was.
+  // How often this plan was run, of any model.
   int runs(uint32_t plan) const { return runs_[plan]; }
 
  private:
@@ -192,7 +192,7 @@ TEST_F(ModelHostTest, AThousandUpdatesGiveBackAllThatTheyTook) {
   EXPECT_LT(entry().info->id.value(), 2u);
 }
 
-TEST_F(ModelHostTest, WhoCameForTheOldVersionIsServedByIt) {
+TEST_F(ModelHostTest, RequestsForTheOldVersionAreServedByIt) {
   ASSERT_TRUE(add("1").ok());
   std::shared_ptr<const ModelInfo> old = entry().info;
   ASSERT_TRUE(add("2").ok());
@@ -308,7 +308,7 @@ TEST_F(ModelHostTest, RemovingEndsWhenTheLastAnswerIsGiven) {
   EXPECT_EQ(device_.alive(), 0);
 }
 
-TEST_F(ModelHostTest, WhoWaitsWhenItIsAbandonedIsTold) {
+TEST_F(ModelHostTest, WaitingCallsEndWhenItIsAbandoned) {
   ASSERT_TRUE(add("1").ok());
   const std::shared_ptr<const ModelInfo> lease = entry().info;
   Status told;

@@ -1,6 +1,6 @@
 // Observation: the metrics of a controller or a worker, over HTTP, and its log of requests
 // and actions on disk. Flags and errors are those of `foliot serve`; but there is no port
-// for metrics unless one is given, since several of these processes may run on one host.
+// for metrics unless one is given, since several of these processes may run on one machine.
 #ifndef FOLIOT_SERVING_OBSERVATION_H_
 #define FOLIOT_SERVING_OBSERVATION_H_
 
@@ -35,8 +35,8 @@ struct ObservationOptions {
 // Threading: belongs to one thread; recorder() to the loop that it observes.
 class Observation {
  public:
-  // `page` makes what /metrics serves. `listen`: HOST:PORT, whose host the metrics take
-  // unless they have one. `log` outlives this. Errors: kInvalidArgument, kAlreadyExists
+  // `page` makes what /metrics serves. `listen`: HOST:PORT, at whose address the metrics
+  // listen unless they have one. `log` outlives this. Errors: kInvalidArgument, kAlreadyExists
   // naming the flag.
   static Result<std::unique_ptr<Observation>> open(const ObservationOptions& options, const std::string& listen,
                                                    std::function<std::string()> page, Logger& log);

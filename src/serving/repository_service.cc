@@ -11,8 +11,8 @@
 namespace foliot {
 namespace {
 
-// A tenth of what whoever serves gets, where both want all of it; how soon those who serve
-// get theirs is a matter of courtesy, and not of this.
+// A tenth of a serving thread's share, where both want all of it; how soon serving
+// threads get theirs is the business of PeriodicYield.
 constexpr int kRepositoryNice = 10;
 // How often those that leave are looked after.
 constexpr std::chrono::milliseconds kSweepInterval(10);
@@ -77,7 +77,7 @@ void RepositoryService::enqueue(Job job) {
         Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
   }
   if (!refusal.ok()) {
-    lock.unlock();  // whoever asked may ask again at once
+    lock.unlock();  // the client may ask again at once
     return job.done(refusal);
   }
   jobs_.push_back(std::move(job));
@@ -144,7 +144,9 @@ Result<ModelFolder> RepositoryService::find_folder(const std::string& name) cons
 
 Status RepositoryService::load_now(const std::string& name) {
   constexpr size_t kNameBytesMax = 255;
-  if (name.size() > kNameBytesMax) return Status::invalid_argument("a model's name is too long");
+  if (name.size() > kNameBytesMax)
+    return Status::invalid_argument(
+        fmt::format("a model's name of {} bytes; at most {} are allowed", name.size(), kNameBytesMax));
   FOLIOT_ASSIGN_OR_RETURN(const ModelFolder folder, find_folder(name));
   const Catalog::EntryPtr found = catalog_->find(name);
   const bool served = found != nullptr && found->state == ModelState::kReady;
@@ -196,7 +198,7 @@ void RepositoryService::watch() {
     {
       std::unique_lock lock(mutex_);
       if (stopped_.wait_for(lock, interval, [this] { return !running_; })) return;
-      for (const std::string& name : std::exchange(failed_, {})) watch_->tell_again(name);
+      for (const std::string& name : std::exchange(failed_, {})) watch_->report_again(name);
     }
     // A repository that cannot be read now has lost no models.
     if (const auto folders = scan_repository(options_.folder, options_.defaults); folders.ok()) {

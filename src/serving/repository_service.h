@@ -1,6 +1,6 @@
-// RepositoryService: loads, updates and unloads models while serving: when a
-// client asks for it, and, if it is told to watch, when the repository changes.
-// It gives way to everything else.
+// RepositoryService: loads, updates and unloads models while serving: when a client
+// asks for it, and, if so configured, when the repository changes. It yields to
+// everything else.
 //
 // One model is loaded at a time, and changes of one model are carried out in
 // their order; an unload of another does not wait for a load.
@@ -30,7 +30,7 @@ struct RepositoryOptions {
   std::filesystem::path folder;
   ModelConfig defaults;
   std::optional<Duration> watch_interval;  // nullopt: only what clients ask for
-  // Told of changes that were seen and failed, from a thread of its own.
+  // Called for changes that were seen and failed, from a thread of its own.
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};
 };
 

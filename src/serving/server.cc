@@ -169,8 +169,8 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   return controller_->start();
 }
 
-// Against the flow of data: first nothing comes in, then nothing is under way,
-// then nobody is left.
+// Against the flow of data: first nothing comes in, then nothing is under way, then no
+// part is left.
 void Server::Parts::stop() {
   if (std::exchange(stopped_, true)) return;
   repository_.stop();

@@ -1,5 +1,5 @@
-// Server: `foliot serve`: front end, controller and worker in one process. The
-// place where all parts are wired together.
+// Server: front end, controller and worker in one process, as `foliot serve` runs them.
+// Connects all parts.
 #ifndef FOLIOT_SERVING_SERVER_H_
 #define FOLIOT_SERVING_SERVER_H_
 
@@ -19,10 +19,10 @@ class Server {
   explicit Server(const ServerOptions& options);
   ~Server();
 
-  // Opens the ports, takes memory, and serves the models, each as soon as it is compiled;
-  // returns when that is done. Models that cannot be served are reported and left out.
-  // Errors: what makes it impossible to serve at all. `cancelled` is asked several times
-  // a second, and stops a compilation at once.
+  // Opens the ports, takes memory, and serves the models, each as soon as it is
+  // compiled; returns when that is done. Models that cannot be served are reported and
+  // left out. Errors: what makes it impossible to serve at all. `cancelled` is called
+  // several times a second, and stops a compilation at once.
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   // Answers what is in flight, refuses what is new, and ends all threads.
   // Calling it again does nothing.

@@ -1,4 +1,4 @@
-// ServerOptions: all that `foliot serve` can be told.
+// ServerOptions: all options of `foliot serve`.
 #ifndef FOLIOT_SERVING_SERVER_OPTIONS_H_
 #define FOLIOT_SERVING_SERVER_OPTIONS_H_
 
@@ -36,7 +36,8 @@ struct ServerOptions {
   LocalWorkerOptions worker;  // its actions in flight follow from `controller`
   LogOptions log;             // no folder: none is kept; its origin is the start of the server
   Duration drain_timeout = Duration::seconds(30);
-  // Told of models that the watch saw and that cannot be served, from a thread of its own.
+  // Called for models that the watch saw and that cannot be served, from a thread of
+  // its own.
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};
 };
 

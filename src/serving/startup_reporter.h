@@ -1,4 +1,5 @@
-// StartupReporter: told what a server or a worker does while it starts.
+// StartupReporter: an interface that reports the progress of a server's or a worker's
+// start.
 #ifndef FOLIOT_SERVING_STARTUP_REPORTER_H_
 #define FOLIOT_SERVING_STARTUP_REPORTER_H_
 
@@ -21,11 +22,11 @@ struct StartupProgress {
 class StartupReporter {
  public:
   virtual ~StartupReporter() = default;
-  // Ports are open; `where` says which.
+  // Ports are open, at `where`.
   virtual void on_listening(std::string_view /*where*/) {}
   // `share`: in [0, 1].
   virtual void on_compiling(std::string_view model, std::string_view step, double share) = 0;
-  // It is served, or why not.
+  // It is served, or the reason why not.
   virtual void on_model(std::string_view model, const Status& status) = 0;
   // After each model.
   virtual void on_progress(const StartupProgress& progress) = 0;

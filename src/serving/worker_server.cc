@@ -25,7 +25,7 @@ namespace foliot {
 namespace {
 
 constexpr uint32_t kFrontendsMax = 256;
-// Memory for so many of the largest frames that have come in part.
+// Memory for so many of the largest frames that are partly received.
 constexpr uint64_t kWorkerFramesAtOnce = 16;
 // So many of the largest batches are fetched ahead, or sent back, at once.
 constexpr uint64_t kBatchesStaged = 8;

@@ -1,4 +1,4 @@
-// BatchRelaxation: what answering each request of a model is worth at most, at given
+// BatchRelaxation: the most that answering each request of a model is worth, at given
 // prices of EXEC, if its model is resident whenever it has to be.
 //
 // A batch of n requests is worth n less the price of its EXEC, at the cheapest instant

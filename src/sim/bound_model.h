@@ -1,4 +1,5 @@
-// BoundModel: what ClairvoyantBound knows of one kind of model, and of its requests.
+// BoundModel: the facts of one kind of model, and of its requests, for
+// ClairvoyantBound.
 #ifndef FOLIOT_SIM_BOUND_MODEL_H_
 #define FOLIOT_SIM_BOUND_MODEL_H_
 

@@ -1,7 +1,7 @@
-// The clairvoyant bound: how many requests of a simulation any policy could answer by
-// their deadline at most, even one that knows all arrivals beforehand. Unlike the fluid
-// estimate (fluid_estimate.h) it knows of LOADs, of memory, of bursts and of batches as
-// they can be, and no policy exceeds it.
+// The clairvoyant bound: the most requests of a simulation that any policy could answer
+// by their deadline, even one that knows all arrivals beforehand. Unlike the fluid
+// estimate (fluid_estimate.h) it accounts for LOADs, memory, bursts and possible
+// batches, and no policy exceeds it.
 //
 // Why it is a bound. Let EXEC, LOAD and memory have prices e(t), l(t) and m(t), none
 // negative: Lagrange multipliers of what D devices with P pages each can do at once.

@@ -1,4 +1,4 @@
-// Reads how fast a real device was, for NoiseOptions::exec_speeds.
+// Device speeds: the measured speed of a real device, for NoiseOptions::exec_speeds.
 #ifndef FOLIOT_SIM_DEVICE_SPEEDS_H_
 #define FOLIOT_SIM_DEVICE_SPEEDS_H_
 

@@ -15,7 +15,7 @@ namespace foliot {
 
 class ExecutorDriver : public Waker {
  public:
-  // `observer` sees each piece of work that is over. `clock`: of the worker.
+  // `observer` is called for each piece of work that is over. `clock`: of the worker.
   ExecutorDriver(VirtualLoop& loop, SimulatedDevice& device, WorkObserver& observer, ExecutorKind kind,
                  const NodeClock& clock = {})
       : loop_(loop), device_(device), observer_(observer), kind_(kind), clock_(clock) {}

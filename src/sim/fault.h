@@ -1,5 +1,5 @@
-// Fault: what goes wrong with one device of a simulated cluster, when and for how
-// long; and schedules of faults drawn at random.
+// Fault: a failure of one device of a simulated cluster, its time and its length; and
+// schedules of faults drawn at random.
 #ifndef FOLIOT_SIM_FAULT_H_
 #define FOLIOT_SIM_FAULT_H_
 
@@ -21,7 +21,7 @@ enum class FaultKind : uint8_t {
   kSlow,       // EXEC and LOAD take `factor` times as long
   kDelay,      // every message takes `delay` longer
   kPartition,  // no message gets through; those under way arrive when it is over
-  kDrain,      // it says that it leaves; at the end another one comes, with empty pages
+  kDrain,      // it announces that it leaves; at the end another one comes, with empty pages
   kFail,       // LOADs, EXECs or both fail as soon as they begin
   kAway,       // the controller gives it no work: the least that any fault costs
 };

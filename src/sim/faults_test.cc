@@ -90,7 +90,7 @@ TEST(FaultSchedulesTest, EqualSeedsGiveEqualRuns) {
   EXPECT_NE(hash(7), hash(8));
 }
 
-TEST(FaultSchedulesTest, SaysWhatIsWrongWithASchedule) {
+TEST(FaultSchedulesTest, ReportsWhatIsWrongWithASchedule) {
   const auto message = [](std::vector<Fault> faults) {
     return check_faults(faults, 4, Duration::seconds(5)).message();
   };

@@ -1,8 +1,9 @@
-// The fluid estimate: what devices could carry if requests came as a steady flow. No
-// bound: arrivals are not steady, so more requests can share a batch than it counts with,
-// and which are answered can be chosen; and LOADs, memory and links are free in it. The
-// clairvoyant bound (sim/clairvoyant_bound.h) knows of all these. A model m that is asked
-// rate_m times a second is run in batches of b*, as large as its deadlines allow:
+// The fluid estimate: the load that devices could carry if requests came as a steady
+// flow. No bound: arrivals are not steady, so more requests can share a batch than it
+// counts with, and which are answered can be chosen; and LOADs, memory and links are
+// free in it. The clairvoyant bound (sim/clairvoyant_bound.h) accounts for all these. A
+// model m that is asked rate_m times a second is run in batches of b*, as large as its
+// deadlines allow:
 //
 //   b = 1 + rate_m * (SLO_m - L_m(b))        (the first of a batch waits for the rest)
 //

@@ -1,5 +1,5 @@
-// What people and programs read of simulations: a table over policies, JSON, and
-// the series as CSV.
+// Report text: the output of simulations: a table over policies, JSON, and the series
+// as CSV.
 #ifndef FOLIOT_SIM_REPORT_TEXT_H_
 #define FOLIOT_SIM_REPORT_TEXT_H_
 

@@ -1,5 +1,5 @@
-// ResidencyRelaxation: when one model is loaded and evicted at best, at given prices of
-// LOAD and of memory, where each request that finds it resident is worth so much.
+// ResidencyRelaxation: the best times to load and evict one model, at given prices of
+// LOAD and of memory, where each request that finds it resident has a given worth.
 //
 // A stay on a device begins with a LOAD at x and ends at y, costs the price of LOAD and
 // pages times that of memory over [x, y), and serves a request if an EXEC of a batch of

@@ -1,7 +1,7 @@
-// SimulatedDevice: stands where a real device would, and says how long each piece
-// of work takes: the model's profile times measured noise, with rare outliers.
-// It also checks what a device would be hurt by: pages given twice, an EXEC of a
-// model that is not loaded, an UNLOAD under an EXEC.
+// SimulatedDevice: takes the place of a real device, and determines how long each piece
+// of work takes: the model's profile times measured noise, with rare outliers. It also
+// checks what would harm a device: pages given twice, an EXEC of a model that is not
+// loaded, an UNLOAD under an EXEC.
 #ifndef FOLIOT_SIM_SIMULATED_DEVICE_H_
 #define FOLIOT_SIM_SIMULATED_DEVICE_H_
 
@@ -18,8 +18,8 @@
 
 namespace foliot {
 
-// From `from`, counted from the start of virtual time, until the next: the share of the
-// speed that profiles tell at which a device executes.
+// From `from`, counted from the start of virtual time, until the next: the speed of a
+// device as a share of its profile's.
 struct DeviceSpeed {
   Duration from;
   double speed = 1;  // above 0

@@ -1,6 +1,6 @@
 // Simulation: one policy under one workload, in virtual time: the controller and
 // the worker logic that run in production, over simulated devices and links, with
-// checkers that stop the program at the first broken promise.
+// checkers that stop the program at the first violated invariant.
 //
 // The same options, workload and seed give the same report, but for how long it took.
 #ifndef FOLIOT_SIM_SIMULATION_H_

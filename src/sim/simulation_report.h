@@ -1,4 +1,4 @@
-// SimulationReport: what came of one policy under one workload. Refused counts as
+// SimulationReport: the results of one policy under one workload. Refused counts as
 // missed; latency counts from arrival. Warm-up is left out of everything but the
 // series.
 #ifndef FOLIOT_SIM_SIMULATION_REPORT_H_
@@ -110,7 +110,7 @@ struct SimulationReport {
   Duration warm_up;
   Duration measured;   // duration less warm_up: what rates are per second of
   Duration simulated;  // until the last answer
-  Duration real;       // that it took; set by the caller, who has a clock
+  Duration real;       // that it took; set by the caller, which has a clock
   Duration interval;
 
   RequestTally all;

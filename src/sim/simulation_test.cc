@@ -84,7 +84,7 @@ TEST(SimulationTest, ClosedLoopsKeepAsManyRequestsInFlightAsTheyHaveUsers) {
   workload.groups[0].slo.reset();
   workload.streams[0].concurrency = 16;
   const SimulationReport report = run(clockwork_options(), workload);
-  // Batches of 16 in 15.67 ms: nobody could do better, but for those that are
+  // Batches of 16 in 15.67 ms: no policy could do better, but for those that are
   // answered after the end.
   EXPECT_LE(report.goodput(), 1021 + 4.8);
   EXPECT_GT(report.goodput(), 900);
@@ -92,7 +92,7 @@ TEST(SimulationTest, ClosedLoopsKeepAsManyRequestsInFlightAsTheyHaveUsers) {
   EXPECT_EQ(report.all.good, report.all.offered);
 }
 
-TEST(SimulationTest, GroupsAreToldApart) {
+TEST(SimulationTest, GroupsAreCountedSeparately) {
   Workload workload = resnets(5, 100);
   workload.groups.push_back({.name = "heavy", .profile = "resnet152", .slo = Duration::milliseconds(5)});
   workload.streams[0].models = {"resnet50"};

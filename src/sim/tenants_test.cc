@@ -1,5 +1,5 @@
-// Under overload nobody takes what is others', and nothing is left unused: whichever
-// policy decides, whichever models the tenants ask for.
+// Under overload each tenant keeps its share, and nothing is left unused: under every
+// policy, for any models of the tenants.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -72,7 +72,7 @@ TEST_P(TenantsTest, AModestTenantKeepsItsShare) {
   EXPECT_GT(report.tenants[0].missed.at(Refusal::kOverShare), 0u);
 }
 
-TEST_P(TenantsTest, WhoIsAloneHasEverything) {
+TEST_P(TenantsTest, ATenantAloneHasEverything) {
   const std::vector<Stream> streams{stream("greedy", 5000)};
   const SimulationReport report = run(GetParam(), streams);
   EXPECT_FALSE(report.tenants[0].missed.contains(Refusal::kOverShare));
@@ -108,7 +108,7 @@ TEST(TenantsWeightTest, RowsCountAsInTheBatchesThatTheyCouldRunIn) {
   EXPECT_GE(report.tenants[1].attainment(), 0.999);
 }
 
-TEST(TenantsWeightTest, NobodyIsRefusedWithoutOverload) {
+TEST(TenantsWeightTest, NoTenantIsRefusedWithoutOverload) {
   const SimulationReport report = run(kFoliot, {stream("large", 450), stream("small", 50)});
   EXPECT_FALSE(report.all.missed.contains(Refusal::kOverShare));
 }

@@ -1,9 +1,9 @@
 // VirtualWorker: a worker process, its simulated device and its link with the
 // controller, under a VirtualLoop; and all that can go wrong with them (sim/fault.h).
 //
-// What it says and is told belongs to a session, which ends when either side hangs
-// up; of an ended session nothing counts. A worker that has lost its session ends
-// what it was given, and then registers for a new one, with what its pages hold.
+// Its messages belong to a session, which ends when either side hangs up; messages of
+// an ended session are ignored. A worker that has lost its session ends its actions,
+// and then registers for a new one, with what its pages hold.
 #ifndef FOLIOT_SIM_VIRTUAL_WORKER_H_
 #define FOLIOT_SIM_VIRTUAL_WORKER_H_
 

@@ -1,5 +1,5 @@
-// AppendFile: a file that only grows, by whole pieces: what could not be written
-// whole is taken back, so a full disk leaves no half of a line.
+// AppendFile: a file that only grows, by whole pieces: a piece that could not be
+// written whole is removed, so a full disk leaves no half of a line.
 //
 // Threading: not thread-safe; one owner.
 #ifndef FOLIOT_TRACE_APPEND_FILE_H_

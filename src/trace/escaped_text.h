@@ -1,5 +1,5 @@
-// What clients say, as a log and a terminal may show it: printable, on one line, in
-// valid UTF-8, and so that it can be read back.
+// Escaped text: bytes from clients in the form in which a log and a terminal may show
+// them: printable, on one line, valid UTF-8, and reversible.
 #ifndef FOLIOT_TRACE_ESCAPED_TEXT_H_
 #define FOLIOT_TRACE_ESCAPED_TEXT_H_
 

@@ -1,4 +1,4 @@
-// explain(): what happened to one request and why, in words.
+// explain(): a description of what happened to one request, and why.
 #ifndef FOLIOT_TRACE_EXPLANATION_H_
 #define FOLIOT_TRACE_EXPLANATION_H_
 

@@ -19,7 +19,7 @@ std::string explain_in(const History& history, uint64_t request) {
   return explain(log, *log.request(RequestId(request)));
 }
 
-TEST(Explanation, SaysWhatItsClientCallsIt) {
+TEST(Explanation, ReportsWhatItsClientCallsIt) {
   History history;
   history.load(1, kWarm, 0, 0, 5);
   history.request(1, kWarm, 10, 60, call_label("it's\n17"));

@@ -1,4 +1,4 @@
-// Log: a log read back, and looked things up in.
+// Log: a log that was read back, with look-ups.
 //
 // Threading: immutable once read.
 #ifndef FOLIOT_TRACE_LOG_H_

@@ -1,5 +1,5 @@
-// The form of a log on disk: two files of comma-separated values, one line per
-// record, the first line naming the fields.
+// Log format: the form of a log on disk: two files of comma-separated values, one line
+// per record, the first line naming the fields.
 //
 // Times are in microseconds with three decimals, so nothing is lost; instants
 // count from the log's origin. What there is none of is empty. A name with a comma

@@ -153,7 +153,7 @@ TEST_F(LogTest, ReadsLogsOfBeforeClientsIdsWereKept) {
   EXPECT_EQ(log->request(RequestId(1))->label, nullptr);
 }
 
-TEST_F(LogTest, SaysThatALogIsOfAnotherVersion) {
+TEST_F(LogTest, ReportsThatALogIsOfAnotherVersion) {
   write_two_requests();
   const std::string header = LogFormat<RequestRecord>::header();
   const std::vector<std::string> firsts{header + ",one_more", header.substr(0, header.size() - 1), "id,model"};
@@ -165,14 +165,14 @@ TEST_F(LogTest, SaysThatALogIsOfAnotherVersion) {
   }
 }
 
-TEST_F(LogTest, SaysWhatIsMissing) {
+TEST_F(LogTest, ReportsWhatIsMissing) {
   const auto log = Log::read(folder_ / "nowhere");
   ASSERT_FALSE(log.ok());
   EXPECT_EQ(log.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(log.status().message(), HasSubstr("nowhere/requests.csv"));
 }
 
-TEST_F(LogTest, SaysWhichLineIsWrongAndWhy) {
+TEST_F(LogTest, ReportsWhichLineIsWrongAndWhy) {
   write_two_requests();
   append("requests.csv", "3,warm,0,1.000\n4,");
   const auto log = Log::read(folder_);
@@ -180,7 +180,7 @@ TEST_F(LogTest, SaysWhichLineIsWrongAndWhy) {
   EXPECT_THAT(log.status().message(), HasSubstr("requests.csv:4: the line ends before its field 'deadline_us'"));
 }
 
-TEST_F(LogTest, SaysWhichFieldIsWrong) {
+TEST_F(LogTest, ReportsWhichFieldIsWrong) {
   write_two_requests();
   append("actions.csv", "3,JUMP,0\n");
   const auto log = Log::read(folder_);
@@ -188,7 +188,7 @@ TEST_F(LogTest, SaysWhichFieldIsWrong) {
   EXPECT_THAT(log.status().message(), HasSubstr("actions.csv:4: 'JUMP' is no type"));
 }
 
-TEST_F(LogTest, SaysThatAFileIsNoLog) {
+TEST_F(LogTest, ReportsThatAFileIsNoLog) {
   write_two_requests();
   std::ofstream(folder_ / "requests.csv") << "a,b,c\n1,2,3\n";
   const auto log = Log::read(folder_);
@@ -206,7 +206,7 @@ TEST_F(LogTest, LeavesOutALastLineThatIsCutOff) {
   EXPECT_THAT(log->gaps()[0], HasSubstr("requests.csv:4: the last line is cut off"));
 }
 
-TEST_F(LogTest, SaysHowManyRecordsWereDropped) {
+TEST_F(LogTest, ReportsHowManyRecordsWereDropped) {
   {
     auto writer = LogWriter::open(options_);
     ASSERT_TRUE(writer.ok());
@@ -247,7 +247,7 @@ TEST_F(LogTest, ANewLogReplacesTheOldOne) {
   EXPECT_TRUE(log->requests().empty());
 }
 
-TEST_F(LogTest, SaysWhatCannotBeWritten) {
+TEST_F(LogTest, ReportsWhatCannotBeWritten) {
   std::ofstream(folder_) << "a file";
   const auto writer = LogWriter::open(options_);
   ASSERT_FALSE(writer.ok());

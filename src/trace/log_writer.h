@@ -4,8 +4,8 @@
 // previous ones, in place of those before, and new ones begin; so the latest
 // records are kept, and at least half of the bound of them.
 //
-// When the disk does not take a record it is dropped, and the file says how many
-// are missing where.
+// A record that the disk does not take is dropped, and the file has the number of
+// dropped records at that place.
 //
 // Threading: not thread-safe; one owner. Blocks while the disk is slow: right for
 // virtual time; in real time use BackgroundWriter.

@@ -1,5 +1,5 @@
-// A log in the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
-// chrome://tracing show.
+// Perfetto export: a log in the Chrome trace event format, which Perfetto
+// (ui.perfetto.dev) and chrome://tracing show.
 //
 // One process per device with a track per executor (LOAD, INPUT, EXEC, OUTPUT) and
 // a counter of pages in use; one process for requests, on as many tracks as

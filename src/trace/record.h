@@ -1,6 +1,6 @@
-// RequestRecord and ActionRecord: what a log keeps of each request and of each
-// action (at least the fields of Clockwork's own logs), and the port through
-// which they are kept.
+// RequestRecord and ActionRecord: the records of a log, one for each request and each
+// action (at least the fields of Clockwork's own logs), and the port through which they
+// are kept.
 //
 // Instants are of the clock of the loop that was recorded; in a log they count
 // from its origin. An infinite instant means that there is none.
@@ -26,7 +26,7 @@ inline constexpr TimePoint kNoTime = TimePoint::infinite_future();
 // One request, when its Completion was given.
 struct RequestRecord {
   RequestId id;
-  std::string_view model;  // belongs to whoever made the record
+  std::string_view model;  // owned by the maker of the record
   BucketId bucket;
   TimePoint arrival = kNoTime;
   TimePoint deadline = kNoTime;  // none: best effort
@@ -61,10 +61,10 @@ struct ActionRecord {
   ActionId id;
   ActionType type = ActionType::kInfer;
   DeviceId device;
-  std::string_view model;  // belongs to whoever made the record
+  std::string_view model;  // owned by the maker of the record
   uint32_t pages = 0;      // of the model's weights
   TimePoint sent = kNoTime;
-  TimePoint outcome = kNoTime;  // when the controller learnt of it
+  TimePoint outcome = kNoTime;  // when the controller received it
   TimePoint earliest = kNoTime;
   TimePoint latest = kNoTime;
   // As they looked when it was sent; of LOAD and INFER.

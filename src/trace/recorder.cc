@@ -87,8 +87,8 @@ void Recorder::row_sent(const Action& action, RequestId row) {
   }
 }
 
-// What a lost device held is gone; what a new one brings was loaded before anybody
-// looked.
+// Models of a lost device are gone; those that a new device brings were loaded before
+// the log began.
 void Recorder::on_device(const DeviceChange& change, TimePoint /*now*/) {
   if (change.state == DeviceState::kLost) {
     std::erase_if(placements_, [&](const auto& entry) {

@@ -1,6 +1,6 @@
-// History: what a controller might have done, told in a few words, and the records
-// that a Recorder makes of it. For tests. Times are in milliseconds; every action
-// is expected to take kExpected.
+// History: events of a controller, written in a few words, and the records that a
+// Recorder makes of them. For tests. Times are in milliseconds; every action is
+// expected to take kExpected.
 #ifndef FOLIOT_TRACE_TEST_HISTORY_H_
 #define FOLIOT_TRACE_TEST_HISTORY_H_
 

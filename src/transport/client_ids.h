@@ -1,6 +1,6 @@
-// Request ids of many clients in one controller: the number that the controller
-// gave the client, above the id that the client gave the request. So ids of two
-// clients never meet, and everybody who sees one knows whose request it is.
+// Client ids: request ids of many clients in one controller: the number that the
+// controller gave the client, above the id that the client gave the request. So ids of
+// two clients never collide, and each id identifies its client.
 #ifndef FOLIOT_TRANSPORT_CLIENT_IDS_H_
 #define FOLIOT_TRANSPORT_CLIENT_IDS_H_
 

@@ -1,7 +1,7 @@
-// ClockOffset: how far another machine's clock is ahead of one's own, from pings
-// that it answers with its time. The host's answer was written somewhere between
-// the ping and its return; the middle is the best guess, and half of the round trip
-// bounds the error. Of the last few pings the fastest counts.
+// ClockOffset: the difference between a server's clock and one's own, from pings that
+// the server answers with its time. The answer was written somewhere between the ping
+// and its return; the middle is the best estimate, and half of the round trip bounds
+// the error. Of the last few pings the fastest counts.
 //
 // Threading: belongs to one thread.
 #ifndef FOLIOT_TRANSPORT_CLOCK_OFFSET_H_
@@ -18,12 +18,12 @@ class ClockOffset {
  public:
   static constexpr uint32_t kWindow = 8;
 
-  // A ping left at `sent` and came back at `received`, on one's own clock; the
-  // host answered it at `host_time` on its own. REQUIRES: received >= sent.
-  void add(TimePoint sent, TimePoint host_time, TimePoint received);
+  // A ping left at `sent` and came back at `received`, on one's own clock; the server
+  // answered it at `server_time` on its own. REQUIRES: received >= sent.
+  void add(TimePoint sent, TimePoint server_time, TimePoint received);
 
   uint32_t samples() const { return samples_; }
-  // Host's time minus one's own; zero before the first ping.
+  // The server's time minus one's own; zero before the first ping.
   Duration offset() const { return best_.offset; }
   // The true offset is within this of offset().
   Duration error() const { return best_.round_trip / 2; }

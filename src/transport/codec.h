@@ -1,8 +1,8 @@
 // Codec: messages as frames, and back.
 //
-// A frame is its length in four bytes (of what follows them), a byte that says
-// which message it is, and the message's fields, packed (transport/message_fields.h).
-// docs/ARCHITECTURE.md says why they are laid by hand.
+// A frame is its length in four bytes (of what follows them), a byte for the type of
+// the message, and the message's fields, packed (transport/message_fields.h).
+// docs/decisions/0060 has the reasons for encoding by hand.
 #ifndef FOLIOT_TRANSPORT_CODEC_H_
 #define FOLIOT_TRANSPORT_CODEC_H_
 

@@ -1,5 +1,5 @@
-// Whatever a peer sends, a connection hands on messages that say the same again, or
-// ends with a reason.
+// libFuzzer target: for any bytes of a peer, a connection passes on messages that
+// encode to the same bytes again, or ends with a reason.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   foliot::ConnectionOptions options;
   options.frame_bytes_max = 1 << 16;
   foliot::Connection connection(options, "fuzzer", open, open);
-  // The greeting is as it should be in all but the runs that begin otherwise.
+  // The greeting is valid in all runs but those that begin otherwise.
   if (size > 0 && data[0] != 'F') {
     foliot::WireBytes greeting{
         std::byte{'F'}, std::byte{'O'}, std::byte{'L'}, std::byte{'T'}, std::byte{foliot::kWireVersion},

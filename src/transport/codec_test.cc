@@ -68,8 +68,8 @@ Frame frame_of(const WireBytes& bytes) {
   return {static_cast<MessageType>(bytes[kFrameLengthBytes]), std::span(bytes).subspan(kFrameLengthBytes + 1)};
 }
 
-// A message is what it was once it says the same again, byte by byte. Cut short or
-// drawn out anywhere, it is nothing.
+// A decoded message is equal if it encodes to the same bytes. Truncated or extended
+// anywhere, it is refused.
 template <typename Message>
 void check_round_trip(const Message& message, MessageType type) {
   SCOPED_TRACE(to_string(type));
@@ -97,7 +97,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
   check_round_trip(Ping{at(1)}, MessageType::kPing);
   check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
-  check_round_trip(Registration{"one", "host:1", {3, 4}, {model(), model(8)}, {{0, 1}, {}}},
+  check_round_trip(Registration{"one", "peer:1", {3, 4}, {model(), model(8)}, {{0, 1}, {}}},
                    MessageType::kRegistration);
   check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
   check_round_trip(Welcome{{DeviceId(1)}, {kUnnamed, ModelId(3), kUnnamed}}, MessageType::kWelcome);
@@ -148,7 +148,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                    MessageType::kStatistics);
   check_round_trip(Leave{}, MessageType::kLeave);
   check_round_trip(Admission{7}, MessageType::kAdmission);
-  check_round_trip(Workers{{{"one", "host:1", {DeviceId(1), DeviceId(2)}}, {}}}, MessageType::kWorkers);
+  check_round_trip(Workers{{{"one", "peer:1", {DeviceId(1), DeviceId(2)}}, {}}}, MessageType::kWorkers);
   const std::vector<std::byte> bytes(5, std::byte{1});
   const TensorBytes tensors{bytes, {}, bytes};
   check_round_trip(Attach{7}, MessageType::kAttach);

@@ -40,7 +40,7 @@ Status read_greeting(std::span<const std::byte> bytes, Role& role) {
   uint8_t reserved;
   reader.get(magic);
   reader.get(version);
-  if (magic != kMagic) return Status::invalid_argument("what it says is not Foliot's protocol");
+  if (magic != kMagic) return Status::invalid_argument("its first bytes are not Foliot's protocol");
   if (version != kWireVersion) {
     return Status::invalid_argument(
         fmt::format("it speaks version {} of the protocol, this side version {}: run the same release on both sides",
@@ -134,9 +134,8 @@ void Connection::hang_up(Status reason) {
 Status Connection::check() const {
   if (!hung_up_.ok()) return hung_up_;
   if (unsent_bytes() <= options_.unsent_bytes_max) return Status();
-  return Status::resource_exhausted(
-      fmt::format("it does not take what it is sent: {} bytes are waiting, allowed are {}", unsent_bytes(),
-                  options_.unsent_bytes_max));
+  return Status::resource_exhausted(fmt::format("it does not read: {} bytes wait for it, the limit is {}",
+                                                unsent_bytes(), options_.unsent_bytes_max));
 }
 
 void Connection::close(const Status& reason, bool tell_peer, TimePoint now) {

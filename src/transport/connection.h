@@ -1,18 +1,18 @@
-// Connection: one end of a link as a state machine over bytes. It greets, cuts what
-// arrives into frames, and gathers what is sent until somebody takes it. It knows
-// no sockets: transport/link_loop.h drives it over TCP, and a test or a simulator
-// can carry the bytes itself.
+// Connection: one end of a link as a state machine over bytes. It sends a greeting,
+// cuts received bytes into frames, and gathers what is sent until the driver takes it.
+// It knows no sockets: transport/link_loop.h drives it over TCP, and a test or a
+// simulator can carry the bytes itself.
 //
 //   peer's bytes -> space(), received() -> Session::on_frame()
 //   send()       -> unsent(), sent()    -> peer's bytes
 //
-// Greeting: each side first sends eight bytes (magic, version, role), so that two
-// versions can at least say that they do not understand each other. Until the
-// peer's greeting has come nothing else is looked at.
+// Greeting: each side first sends eight bytes (magic, version, role), so that a
+// difference of versions is reported as such. Until the peer's greeting has come,
+// nothing else is read.
 //
-// Limits: a frame of more than `frame_bytes_max` and a peer that lets more than
-// `unsent_bytes_max` pile up end the connection. Memory for received bytes grows
-// with the frames, up to the limit.
+// Limits: a frame of more than `frame_bytes_max`, or more than `unsent_bytes_max` that
+// the peer does not read, ends the connection. Memory for received bytes grows with the
+// frames, up to the limit.
 //
 // Threading: belongs to one thread.
 #ifndef FOLIOT_TRANSPORT_CONNECTION_H_
@@ -36,28 +36,28 @@ namespace foliot {
 
 class Connection;
 
-// What one side says and hears on one connection, once both have greeted.
+// The handler of one connection's frames, once both greetings have come.
 class Session {
  public:
   virtual ~Session() = default;
-  // An error ends the connection; the peer is told its message.
+  // An error ends the connection; its message is sent to the peer.
   virtual Status on_frame(const Frame& frame, TimePoint now) = 0;
   // The connection is over; nothing can be sent any more, and the session is
   // destroyed after this. `reason` is ok if this side has stopped.
   virtual void on_close(const Status& reason, TimePoint now) = 0;
 };
 
-// Whoever has connections. None of the calls may block.
+// The owner of connections. None of the calls may block.
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
-  // The peer has greeted. Errors: it is not wanted here.
+  // The peer's greeting has come. Errors: the connection is refused.
   virtual Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) = 0;
   // A connection ended before on_open().
   virtual void on_no_greeting(const std::string& peer, const Status& reason) = 0;
 };
 
-// Told when there is something to take from unsent().
+// Called when there is something to take from unsent().
 class ConnectionDriver {
  public:
   virtual ~ConnectionDriver() = default;
@@ -73,10 +73,10 @@ struct ConnectionOptions {
   size_t unsent_bytes_max = size_t{64} << 20;
 };
 
-// Between whom a connection is.
+// The two ends of a connection.
 struct ConnectionEnds {
   std::string peer;      // names it in errors
-  std::string dialed;    // the address that this side connected to; empty: the peer came
+  std::string dialed;    // the address that this side connected to; empty: the peer connected
   std::string own_host;  // where this side is, as the peer sees it
 };
 
@@ -84,7 +84,7 @@ class Connection {
  public:
   // `host` and `driver` outlive the connection.
   Connection(const ConnectionOptions& options, ConnectionEnds ends, ConnectionHandler& host, ConnectionDriver& driver);
-  // With a peer that came.
+  // With a peer that connected to this side.
   Connection(const ConnectionOptions& options, std::string peer, ConnectionHandler& host, ConnectionDriver& driver)
       : Connection(options, ConnectionEnds{std::move(peer), {}, {}}, host, driver) {}
   Connection(const Connection&) = delete;
@@ -104,16 +104,15 @@ class Connection {
     if (first) driver_.on_unsent(*this);
   }
   size_t unsent_bytes() const { return unsent_.size() - sent_; }
-  // Ends the connection at the end of the turn, for this reason, which the peer is
-  // told. Nothing more is heard of it until on_close(). REQUIRES: !reason.ok().
+  // Ends the connection at the end of the turn, for this reason, which is sent to the
+  // peer. No frame is handled until on_close(). REQUIRES: !reason.ok().
   void hang_up(Status reason);
 
   // ---- For the driver ----
 
   // Where the next bytes from the peer belong; never empty. Valid until received().
   std::span<std::byte> space();
-  // So many of them have come. Errors: the connection must be closed, for this
-  // reason.
+  // So many of them have come. Errors: the connection must be closed, for this reason.
   Status received(size_t bytes, TimePoint now);
 
   std::span<const std::byte> unsent() const { return std::span(unsent_).subspan(sent_); }
@@ -121,11 +120,11 @@ class Connection {
   bool greeted() const { return session_ != nullptr; }
   // Memory for what has come.
   size_t received_bytes() const { return received_.size(); }
-  // Errors: it must be closed, for this reason: hang_up(), or kResourceExhausted if
-  // the peer does not take what it is sent.
+  // Errors: it must be closed, for this reason: hang_up(), or kResourceExhausted if the
+  // peer does not read.
   Status check() const;
 
-  // Ends the session. Unless the peer closed first, it is told why: unsent()
+  // Ends the session. Unless the peer closed first, the reason is sent to it: unsent()
   // then holds the rest.
   void close(const Status& reason, bool tell_peer, TimePoint now);
 
@@ -137,7 +136,7 @@ class Connection {
   const ConnectionEnds ends_;
   ConnectionHandler& host_;
   ConnectionDriver& driver_;
-  std::unique_ptr<Session> session_;  // once the peer has greeted
+  std::unique_ptr<Session> session_;  // once the peer's greeting has come
   Status hung_up_;                    // ok: it has not been
   bool closed_ = false;
 

@@ -9,7 +9,7 @@
 namespace foliot {
 namespace {
 
-// One side: remembers what it hears.
+// One side: remembers what it receives.
 class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
  public:
   explicit ConnectedSide(Role role, ConnectionOptions options = {}) : role_(role) {
@@ -25,7 +25,7 @@ class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
   void on_no_greeting(const std::string&, const Status& reason) override { closed = reason; }
   void on_unsent(Connection&) override { ++unsent_calls; }
 
-  // Everything that this side has said, in pieces of `piece` bytes, to the other.
+  // Carries all that this side has sent, in pieces of `piece` bytes, to the other.
   Status tell(ConnectedSide& other, size_t piece = SIZE_MAX) {
     while (connection->unsent_bytes() > 0) {
       const std::span<const std::byte> unsent = connection->unsent();
@@ -78,7 +78,7 @@ WireBytes greeting(uint32_t magic, uint16_t version, uint8_t role) {
 }
 constexpr uint32_t kMagic = 0x544c4f46;
 
-TEST(ConnectionTest, GreetsAndCarriesFramesHoweverTheyAreCut) {
+TEST(ConnectionTest, SendsAGreetingAndCarriesFramesHoweverTheyAreCut) {
   for (const size_t piece : {size_t{1}, size_t{3}, size_t{1000}, SIZE_MAX}) {
     ConnectedSide worker(Role::kWorker);
     ConnectedSide controller(Role::kController);
@@ -103,7 +103,7 @@ TEST(ConnectionTest, AFrameMayBeLargerThanAnyRead) {
   EXPECT_NE(status.message().find("malformed REGISTRATION"), std::string::npos) << status.message();
 }
 
-TEST(ConnectionTest, TellsTheDriverOnceThatThereIsSomethingToSend) {
+TEST(ConnectionTest, NotifiesTheDriverOnceOfSomethingToSend) {
   ConnectedSide worker(Role::kWorker);
   ConnectedSide controller(Role::kController);
   ASSERT_TRUE(worker.tell(controller).ok());
@@ -113,7 +113,7 @@ TEST(ConnectionTest, TellsTheDriverOnceThatThereIsSomethingToSend) {
   EXPECT_EQ(worker.unsent_calls, 1);
 }
 
-TEST(ConnectionTest, RefusesStrangersByName) {
+TEST(ConnectionTest, RefusesOtherProtocolsAndVersions) {
   const auto refusal = [](const WireBytes& bytes) { return ConnectedSide(Role::kController).hear(bytes).message(); };
   WireBytes http;
   WireWriter(http).put(uint64_t{0x5448202f20544547});  // "GET / HT"
@@ -150,7 +150,7 @@ TEST(ConnectionTest, APeerThatTakesNothingIsFound) {
   EXPECT_EQ(side.connection->check().code(), StatusCode::kResourceExhausted);
 }
 
-TEST(ConnectionTest, SaysWhyItCloses) {
+TEST(ConnectionTest, ReportsWhyItCloses) {
   ConnectedSide worker(Role::kWorker);
   ConnectedSide controller(Role::kController);
   ASSERT_TRUE(worker.tell(controller).ok());

@@ -1,4 +1,4 @@
-// What every session does with the frames that may come on any link.
+// Frame handlers: the handling of frames that may come on any link.
 #ifndef FOLIOT_TRANSPORT_FRAME_HANDLERS_H_
 #define FOLIOT_TRANSPORT_FRAME_HANDLERS_H_
 
@@ -16,7 +16,7 @@ Status unexpected(const Frame& frame);
 // Always an error, which ends the connection: kUnavailable with the peer's reason.
 Status on_goodbye(const Frame& frame);
 
-// Answers a guest's Ping with this host's time. Errors: kInvalidArgument.
+// Answers a client's Ping with this side's time. Errors: kInvalidArgument.
 Status on_ping(const Frame& frame, Connection& connection, TimePoint now);
 
 }  // namespace foliot

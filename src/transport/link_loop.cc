@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/units.h"
 #include "platform/clock.h"
 
 namespace foliot {
@@ -26,11 +27,11 @@ using boost::system::error_code;
 
 constexpr Duration kPauseMin = Duration::milliseconds(50);
 constexpr Duration kPauseMax = Duration::milliseconds(500);
-constexpr Duration kConnectPatience = Duration::seconds(2);
-// How often it is looked at who is silent.
+constexpr Duration kConnectTimeout = Duration::seconds(2);
+// How often silent peers are looked for.
 constexpr Duration kSweepInterval = Duration::seconds(1);
 constexpr Duration kLookInterval = Duration::milliseconds(100);
-constexpr size_t kGivingWayPart = 16;  // one of so many may give way until the next look
+constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next look
 // Of TLS: read from a socket, and made into records, at a time.
 constexpr size_t kTlsBytes = size_t{256} << 10;
 // A connection that held so long was a good one: the next pause is short again.
@@ -134,7 +135,7 @@ class LinkLoop::Loop : private ConnectionDriver {
     tcp::socket socket;
     Connection connection;
     std::optional<TlsSession> tls;
-    TimePoint heard;            // when it was made, until it has greeted
+    TimePoint heard;            // of its last message; until its greeting, when it was made
     size_t received_bytes = 0;  // taken of the loop's
     bool has_unsent = true;
     bool waits_to_write = false;
@@ -152,7 +153,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   void wait_for_wake();
   Status add(tcp::socket socket, std::string dialed);
   bool make_room();
-  void look_who_gives_way(TimePoint now);
+  void find_evictable(TimePoint now);
   void sweep(TimePoint now);
   void read(const LinkPointer& link);
   void read_plain(const LinkPointer& link);
@@ -166,7 +167,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   void sent(Link& link, size_t bytes);
   void close(const LinkPointer& link, const Status& reason, bool tell_peer);
   void close_all();
-  // True if the host wants its next turn at once.
+  // True if the handler wants its next turn at once.
   bool end_turn();
   void on_unsent(Connection& connection) override;
 
@@ -186,7 +187,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   std::vector<LinkPointer> unsent_;                     // links with has_unsent
   LinkTraffic traffic_;
   TimePoint swept_;
-  std::vector<std::weak_ptr<Link>> giving_way_;  // at the last look; who had been silent for longest last
+  std::vector<std::weak_ptr<Link>> evictable_;  // at the last look; the one silent longest is last
   TimePoint next_look_;
   uint64_t received_bytes_ = 0;  // room for them in all connections
   uint64_t closed_ = 0;
@@ -259,7 +260,7 @@ void LinkLoop::Loop::release(const std::string& address) {
   released->timer.cancel();
   for (const auto& [connection, link] : links_) {
     if (connection->ends().dialed == address) {
-      link->connection.hang_up(Status::unavailable("this side has no more use for it"));
+      link->connection.hang_up(Status::unavailable("the connection is no longer needed"));
     }
   }
 }
@@ -271,7 +272,7 @@ bool LinkLoop::Loop::kept(const DialPointer& dial) const {
 
 void LinkLoop::Loop::dial(const DialPointer& dial) {
   const Address address = parse_address(dial->address).value();
-  dial->timer.expires_after(to_chrono(kConnectPatience));
+  dial->timer.expires_after(to_chrono(kConnectTimeout));
   dial->timer.async_wait([dial](const error_code& cancelled) {
     if (cancelled) return;
     error_code ignored;
@@ -342,47 +343,51 @@ Status LinkLoop::Loop::add(tcp::socket socket, std::string dialed) {
   return Status();
 }
 
-// The one that has been silent longest gives way. Who that is is not looked for at each
-// connection that comes, so that a flood of them costs no more than turning it away.
+// Evicts the connection that has been silent longest. It is not determined for each new
+// connection, so that a flood of them costs no more than refusing it.
 bool LinkLoop::Loop::make_room() {
   if (links_.size() < options_.connections_max) return true;
   const TimePoint now = monotonic_now();
-  if (now >= next_look_) look_who_gives_way(now);
-  while (!giving_way_.empty()) {
-    const LinkPointer link = giving_way_.back().lock();
-    giving_way_.pop_back();
+  if (now >= next_look_) find_evictable(now);
+  while (!evictable_.empty()) {
+    const LinkPointer link = evictable_.back().lock();
+    evictable_.pop_back();
     if (link == nullptr || link->closed || link->connection.greeted()) continue;
-    close(link, Status::resource_exhausted("others came, and it had not greeted"), false);
+    close(link,
+          Status::resource_exhausted(fmt::format("evicted without a greeting: the limit of {} connections is reached",
+                                                 options_.connections_max)),
+          false);
     return true;
   }
   return false;
 }
 
-void LinkLoop::Loop::look_who_gives_way(TimePoint now) {
+void LinkLoop::Loop::find_evictable(TimePoint now) {
   next_look_ = now + kLookInterval;
   std::vector<std::pair<TimePoint, LinkPointer>> silent;
   for (const auto& [connection, link] : links_) {
     if (!connection->greeted()) silent.emplace_back(link->heard, link);
   }
-  const size_t most = std::min<size_t>(silent.size(), options_.connections_max / kGivingWayPart + 1);
+  const size_t most = std::min<size_t>(silent.size(), options_.connections_max / kEvictablePart + 1);
   std::ranges::partial_sort(silent, silent.begin() + static_cast<std::ptrdiff_t>(most));
-  giving_way_.clear();
-  for (size_t i = most; i > 0; --i) giving_way_.push_back(silent[i - 1].second);
+  evictable_.clear();
+  for (size_t i = most; i > 0; --i) evictable_.push_back(silent[i - 1].second);
 }
 
-// What was not heard while this process itself was stopped is nobody's fault.
+// If this process itself was stopped meanwhile, all timeouts restart.
 void LinkLoop::Loop::sweep(TimePoint now) {
   if (now - swept_ < kSweepInterval) return;
   const bool was_away = now - std::exchange(swept_, now) > kSweepInterval * 3;
   std::vector<LinkPointer> silent;
   for (const auto& [connection, link] : links_) {
     if (was_away) link->heard = now;
-    const Duration patience = connection->greeted() ? options_.silence_max : options_.greeting_timeout;
-    if (now - link->heard > patience) silent.push_back(link);
+    const Duration limit = connection->greeted() ? options_.silence_max : options_.greeting_timeout;
+    if (now - link->heard > limit) silent.push_back(link);
   }
   for (const LinkPointer& link : silent) {
     const bool greeted = link->connection.greeted();
-    close(link, Status::unavailable(greeted ? "it has gone silent" : "it has not greeted in time"), greeted);
+    const std::string limit = format_duration(greeted ? options_.silence_max : options_.greeting_timeout);
+    close(link, Status::unavailable(fmt::format("no {} within {}", greeted ? "message" : "greeting", limit)), greeted);
   }
 }
 
@@ -403,12 +408,12 @@ void LinkLoop::Loop::read_plain(const LinkPointer& link) {
                                });
 }
 
-// Who wants TLS says nothing to one who does not speak it.
+// A peer with TLS sends nothing to one without.
 Status LinkLoop::Loop::ended(const Link& link, const error_code& error) {
   if (error != asio::error::eof) return Status::unavailable(error.message());
   if (link.connection.greeted()) return Status::unavailable("the peer closed the connection");
-  return Status::unavailable(link.tls ? "the peer closed the connection before it greeted"
-                                      : "the peer closed the connection before it greeted; does it want TLS?");
+  return Status::unavailable(link.tls ? "the peer closed the connection before its greeting"
+                                      : "the peer closed the connection before its greeting; does it use TLS?");
 }
 
 void LinkLoop::Loop::read_tls(const LinkPointer& link) {
@@ -444,7 +449,7 @@ Status LinkLoop::Loop::received(const LinkPointer& link, size_t bytes) {
   link->received_bytes = link->connection.received_bytes();
   if (received_bytes_ <= options_.received_bytes_max) return Status();
   return Status::resource_exhausted(
-      fmt::format("frames that have come in part fill the {} bytes for them", options_.received_bytes_max));
+      fmt::format("partly received frames of all connections exceed {} bytes", options_.received_bytes_max));
 }
 
 void LinkLoop::Loop::on_unsent(Connection& connection) {
@@ -484,8 +489,8 @@ void LinkLoop::Loop::flush(const LinkPointer& link) {
   }
 }
 
-// What belongs into the socket next. TLS gets more only when what it made of the last
-// is sent, so that what a peer does not take waits in its connection, which has limits.
+// Bytes for the socket. TLS gets more only when its last records are sent, so that what
+// a peer does not read waits in its connection, which has limits.
 Result<std::span<const std::byte>> LinkLoop::Loop::to_send(Link& link) {
   if (!link.tls) return link.connection.unsent();
   if (link.tls->unsent().empty() && link.tls->established() && link.connection.unsent_bytes() > 0) {
@@ -501,7 +506,7 @@ void LinkLoop::Loop::sent(Link& link, size_t bytes) {
   link.tls ? link.tls->sent(bytes) : link.connection.sent(bytes);
 }
 
-// What can be said without waiting is still said.
+// What can be sent without waiting is still sent.
 void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool tell_peer) {
   link->connection.close(reason, tell_peer, monotonic_now());
   link->closed = true;
@@ -556,7 +561,7 @@ void LinkLoop::Loop::run() {
 bool LinkLoop::Loop::end_turn() {
   TimePoint wake;
   uint64_t closed = 0;
-  do {  // what ends with the turn may be more work for the host
+  do {  // what ends with the turn may be more work for the handler
     closed = closed_;
     const TimePoint now = monotonic_now();
     sweep(now);

@@ -8,18 +8,18 @@
 // is something to read or the instant that the turn's end named.
 //
 // With TLS, both ends show each other certificates (access/tls_session.h) before
-// anything else is said; who does not is refused.
+// anything else is sent; a peer without one is refused.
 //
-// Limits: a peer that has not greeted in time, or says nothing for long (all of
-// Foliot's ping), is closed. One more than there may be takes the place of one that
-// has not greeted for longest, and is else closed at once. Whose frame makes
-// all that is half received larger than its memory is closed.
+// Limits: a peer that sends no greeting in time, or nothing for long (all of Foliot's
+// send pings), is closed. At the limit of connections a new one evicts the one that has
+// been without a greeting longest, and is closed at once otherwise. A connection whose
+// frame makes all partly received frames larger than their memory is closed.
 //
 // A peer that is to be kept is connected to again whenever it is lost, after pauses
-// that grow from 50 ms to 500 ms: of a controller that restarts many wait.
+// that grow from 50 ms to 500 ms, since many peers wait for a controller that restarts.
 //
 // Threading: stop(), wake() and use_tls() from any thread; all else belongs to the thread that
-// calls run(), which is also the one that calls the host.
+// calls run(), which is also the one that calls the handler.
 #ifndef FOLIOT_TRANSPORT_LINK_LOOP_H_
 #define FOLIOT_TRANSPORT_LINK_LOOP_H_
 
@@ -58,8 +58,8 @@ class LinkLoop : public LinkControl {
   // Addresses are HOST:PORT. Returns the port, which the system chooses where it is
   // 0. Errors: kInvalidArgument, kAlreadyExists if the port is in use.
   Result<uint16_t> listen(const std::string& address);
-  // Blocks until there is a connection. Errors: kInvalidArgument, kUnavailable if
-  // nobody listens there.
+  // Blocks until there is a connection. Errors: kInvalidArgument, kUnavailable if no
+  // process listens there.
   Status connect(const std::string& address);
 
   Status keep(const std::string& address) override;

@@ -1,4 +1,4 @@
-// Loops over real sockets on loopback: who gets in, who is sent away, and TLS.
+// Loops over real sockets on loopback: accepting, refusing, and TLS.
 #include "transport/link_loop.h"
 
 #include <arpa/inet.h>
@@ -25,8 +25,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A loop on a thread of its own; remembers what it hears, and says what it is told
-// to whoever greets.
+// A loop on a thread of its own; keeps what it receives, and sends its text to every
+// peer whose greeting comes.
 class Side : public LinkHandler {
  public:
   explicit Side(LinkLoopOptions options, std::string speech = "") : speech_(std::move(speech)), loop_(options, *this) {}
@@ -47,7 +47,7 @@ class Side : public LinkHandler {
   }
   LinkLoop& loop() { return loop_; }
 
-  // The next thing that was heard, or the next reason why somebody is gone.
+  // The next message received, or the next reason why a connection ended.
   std::string next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return taken_ < heard_.size(); });
@@ -67,9 +67,9 @@ class Side : public LinkHandler {
     }
     return now + Duration::milliseconds(10);
   }
-  // Lets it go of whom it keeps there, and keep it again, in one turn.
+  // Releases the peers that it keeps there, and keeps them again, in one turn.
   void renew(uint16_t port) { renewed_.store(port); }
-  // So many things were heard so far.
+  // Messages received so far.
   size_t heard() {
     std::lock_guard lock(mutex_);
     return heard_.size();
@@ -113,16 +113,16 @@ class Side : public LinkHandler {
 };
 
 // A socket without a loop.
-class Stranger {
+class RawSocket {
  public:
-  explicit Stranger(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit RawSocket(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     FOLIOT_CHECK(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
-  ~Stranger() { close(socket_); }
+  ~RawSocket() { close(socket_); }
   void say(std::string_view text) {
     FOLIOT_CHECK(send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
   }
@@ -138,10 +138,10 @@ class Stranger {
 };
 
 struct Identities {
-  TestCertificate host = make_test_certificate({.name = "host"});
-  TestCertificate guest = make_test_certificate({.name = "guest"});
-  std::shared_ptr<const TlsContext> of_host() const { return of(host, guest); }
-  std::shared_ptr<const TlsContext> of_guest() const { return of(guest, host); }
+  TestCertificate server = make_test_certificate({.name = "server"});
+  TestCertificate client = make_test_certificate({.name = "client"});
+  std::shared_ptr<const TlsContext> of_server() const { return of(server, client); }
+  std::shared_ptr<const TlsContext> of_client() const { return of(client, server); }
   static std::shared_ptr<const TlsContext> of(const TestCertificate& own, const TestCertificate& peer) {
     return TlsContext::make({own.certificate, own.private_key, peer.certificate}).value();
   }
@@ -150,94 +150,94 @@ struct Identities {
 TEST(LinkLoopTest, CarriesFramesThroughTls) {
   const Identities identities;
   const std::string large(4000, 'x');  // as long as a text may be
-  Side host({.tls = identities.of_host()}, large);
-  Side guest({.connection = {.role = Role::kWorker}, .tls = identities.of_guest()}, "hello");
-  guest.keep(host.listen());
-  EXPECT_EQ(host.next(), "hello");
-  EXPECT_EQ(guest.next(), large);
-  guest.stop();
-  EXPECT_EQ(host.next(), "it has stopped");
+  Side server({.tls = identities.of_server()}, large);
+  Side client({.connection = {.role = Role::kWorker}, .tls = identities.of_client()}, "hello");
+  client.keep(server.listen());
+  EXPECT_EQ(server.next(), "hello");
+  EXPECT_EQ(client.next(), large);
+  client.stop();
+  EXPECT_EQ(server.next(), "it has stopped");
 }
 
-TEST(LinkLoopTest, SaysThatOneSideSpeaksNoTls) {
+TEST(LinkLoopTest, ReportsThatOneSideSpeaksNoTls) {
   const Identities identities;
-  Side host({.tls = identities.of_host()});
-  Side plain_host({});
-  Side guest({.connection = {.role = Role::kWorker}, .tls = identities.of_guest()});
-  Side plain_guest({.connection = {.role = Role::kWorker}});
-  plain_guest.keep(host.listen());
-  EXPECT_THAT(host.next(), HasSubstr("it does not speak TLS"));
-  EXPECT_THAT(plain_guest.next(), HasSubstr("before it greeted"));
-  guest.keep(plain_host.listen());
-  EXPECT_THAT(plain_host.next(), HasSubstr("it speaks TLS, and this side does not"));
+  Side server({.tls = identities.of_server()});
+  Side plain_server({});
+  Side client({.connection = {.role = Role::kWorker}, .tls = identities.of_client()});
+  Side plain_client({.connection = {.role = Role::kWorker}});
+  plain_client.keep(server.listen());
+  EXPECT_THAT(server.next(), HasSubstr("it does not speak TLS"));
+  EXPECT_THAT(plain_client.next(), HasSubstr("before its greeting"));
+  client.keep(plain_server.listen());
+  EXPECT_THAT(plain_server.next(), HasSubstr("it speaks TLS, and this side does not"));
 }
 
 TEST(LinkLoopTest, TakesNewCertificatesForNewConnections) {
   const Identities identities;
-  Side host({.tls = identities.of_host()});
-  const uint16_t port = host.listen();
-  const TestCertificate renewed = make_test_certificate({.name = "host"});
-  host.loop().use_tls(Identities::of(renewed, identities.guest));
-  Side guest({.connection = {.role = Role::kWorker}, .tls = Identities::of(identities.guest, renewed)}, "hello");
-  guest.keep(port);
-  EXPECT_EQ(host.next(), "hello");
+  Side server({.tls = identities.of_server()});
+  const uint16_t port = server.listen();
+  const TestCertificate renewed = make_test_certificate({.name = "server"});
+  server.loop().use_tls(Identities::of(renewed, identities.client));
+  Side client({.connection = {.role = Role::kWorker}, .tls = Identities::of(identities.client, renewed)}, "hello");
+  client.keep(port);
+  EXPECT_EQ(server.next(), "hello");
 }
 
-TEST(LinkLoopTest, ClosesWhoDoesNotGreet) {
-  Side host({.greeting_timeout = Duration::milliseconds(1)});
-  const uint16_t port = host.listen();
-  Stranger silent(port);
+TEST(LinkLoopTest, ClosesPeersWithoutAGreeting) {
+  Side server({.greeting_timeout = Duration::milliseconds(1)});
+  const uint16_t port = server.listen();
+  RawSocket silent(port);
   silent.await_end();
-  EXPECT_EQ(host.next(), "it has not greeted in time");
-  Stranger slow(port);
+  EXPECT_THAT(server.next(), HasSubstr("no greeting within"));
+  RawSocket slow(port);
   slow.say("FO");
   slow.await_end();
-  EXPECT_EQ(host.next(), "it has not greeted in time");
+  EXPECT_THAT(server.next(), HasSubstr("no greeting within"));
 }
 
-TEST(LinkLoopTest, ClosesWhoHasGoneSilent) {
-  Side host({.silence_max = Duration::milliseconds(1)});
-  Side guest({.connection = {.role = Role::kWorker}, .silence_max = Duration::seconds(100)}, "hello");
-  guest.keep(host.listen());
-  EXPECT_EQ(host.next(), "hello");
-  EXPECT_EQ(host.next(), "it has gone silent");
+TEST(LinkLoopTest, ClosesSilentPeers) {
+  Side server({.silence_max = Duration::milliseconds(1)});
+  Side client({.connection = {.role = Role::kWorker}, .silence_max = Duration::seconds(100)}, "hello");
+  client.keep(server.listen());
+  EXPECT_EQ(server.next(), "hello");
+  EXPECT_THAT(server.next(), HasSubstr("no message within"));
 }
 
-TEST(LinkLoopTest, KeepsOneConnectionToWhomItLetGoAndKeepsAgain) {
-  Side host({});
-  const uint16_t port = host.listen();
-  Side guest({.connection = {.role = Role::kWorker}}, "hello");
-  guest.keep(port);
-  EXPECT_EQ(host.next(), "hello");
-  guest.renew(port);
-  EXPECT_THAT(host.next(), HasSubstr("no more use for it"));
-  EXPECT_THAT(host.next(), HasSubstr("closed"));
-  EXPECT_EQ(host.next(), "hello");
+TEST(LinkLoopTest, KeepsOneConnectionToAPeerReleasedAndKeptAgain) {
+  Side server({});
+  const uint16_t port = server.listen();
+  Side client({.connection = {.role = Role::kWorker}}, "hello");
+  client.keep(port);
+  EXPECT_EQ(server.next(), "hello");
+  client.renew(port);
+  EXPECT_THAT(server.next(), HasSubstr("no longer needed"));
+  EXPECT_THAT(server.next(), HasSubstr("closed"));
+  EXPECT_EQ(server.next(), "hello");
   std::this_thread::sleep_for(std::chrono::milliseconds(150));  // as long as a third one would take
-  EXPECT_EQ(host.heard(), 4u);
+  EXPECT_EQ(server.heard(), 4u);
 }
 
-TEST(LinkLoopTest, MakesRoomForThoseWhoGreet) {
-  Side host({.connections_max = 2});
-  const uint16_t port = host.listen();
-  Side guest({.connection = {.role = Role::kWorker}}, "hello");
-  guest.keep(port);
-  EXPECT_EQ(host.next(), "hello");
-  Stranger first(port);
-  Stranger second(port);
+TEST(LinkLoopTest, EvictsPeersWithoutAGreeting) {
+  Side server({.connections_max = 2});
+  const uint16_t port = server.listen();
+  Side client({.connection = {.role = Role::kWorker}}, "hello");
+  client.keep(port);
+  EXPECT_EQ(server.next(), "hello");
+  RawSocket first(port);
+  RawSocket second(port);
   first.await_end();
-  EXPECT_THAT(host.next(), HasSubstr("others came"));
+  EXPECT_THAT(server.next(), HasSubstr("evicted without a greeting"));
 }
 
 TEST(LinkLoopTest, BoundsTheMemoryOfHalfReceivedFrames) {
-  Side host({.connection = {.role = Role::kController}, .received_bytes_max = 20'000});
-  Stranger stranger(host.listen());
+  Side server({.connection = {.role = Role::kController}, .received_bytes_max = 20'000});
+  RawSocket stranger(server.listen());
   std::string speech("FOLT?\0\1\0", 8);
   speech[4] = static_cast<char>(kWireVersion);
   speech += std::string("\0\0\x10\0\0", 5);  // the length of the frame, 1 MiB, and its type
   stranger.say(speech + std::string(50'000, 'x'));
   stranger.await_end();
-  EXPECT_THAT(host.next(), HasSubstr("frames that have come in part"));
+  EXPECT_THAT(server.next(), HasSubstr("partly received frames"));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// The messages of Foliot's links that core/ does not define.
+// Messages of Foliot's links that core/ does not define.
 //
-// Whoever connects is a guest, the controller is the host. There is one time
-// domain on the wire, the host's clock; guests convert (transport/clock_offset.h).
+// The side that connects is the client of a link, the side that listens the server.
+// There is one time domain on the wire, the server's clock; clients convert
+// (transport/clock_offset.h).
 //
 //   action link, a worker and the controller:
 //     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Unserved..., Leave
@@ -19,10 +20,10 @@
 //
 // A worker that is given an INFER fetches its rows' inputs from the clients whose
 // requests they are, and sends them the outputs before it reports the outcome. A
-// request's outputs count only once the controller has said which action answers
-// it: after a worker was given up, two of them may send some for one request.
+// request's outputs count only once the controller has named the action that answers
+// it: after a worker was fenced, two of them may send some for one request.
 //
-// Either side may say Goodbye, with the reason, before it closes.
+// Either side may send Goodbye, with the reason, before it closes.
 #ifndef FOLIOT_TRANSPORT_MESSAGE_H_
 #define FOLIOT_TRANSPORT_MESSAGE_H_
 
@@ -41,7 +42,7 @@
 
 namespace foliot {
 
-// Changes with every change of a message; two versions do not talk to each other.
+// Changes with every change of a message; two versions cannot communicate.
 inline constexpr uint16_t kWireVersion = 7;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
@@ -84,15 +85,15 @@ struct Goodbye {
 };
 
 struct Ping {
-  TimePoint sent;  // on the guest's clock
+  TimePoint sent;  // on the client's clock
 };
 
 struct Pong {
-  TimePoint ping_sent;  // as in the Ping
-  TimePoint host_time;  // when the host answered
+  TimePoint ping_sent;    // as in the Ping
+  TimePoint server_time;  // when the server answered
 };
 
-// What a worker brings.
+// What a worker reports when it registers.
 struct Registration {
   std::string worker;                 // its name, for people
   std::string data_address;           // HOST:PORT where clients reach it; empty: it needs no inputs
@@ -101,15 +102,15 @@ struct Registration {
   // the first is the one to serve, if none is served yet.
   std::vector<ModelInfo> models;
   // Of each of its devices: the positions in `models`, ascending, of those that its
-  // pages hold. Nothing that it was told before is under way any more.
+  // pages hold. No action that it was given before is under way any more.
   std::vector<std::vector<uint32_t>> residents;
 };
 
-// The name of a model that the controller does not speak of.
+// The id of a model that the controller does not use.
 inline constexpr ModelId kUnnamed = ModelId(UINT32_MAX);
 
-// The names by which the controller will speak of it, in the same order; kUnnamed for
-// models that not all workers have. The worker empties the pages of these by itself.
+// The ids that the controller will use, in the same order; kUnnamed for models that not
+// all workers have. The worker empties the pages of these by itself.
 struct Welcome {
   std::vector<DeviceId> devices;
   std::vector<ModelId> models;
@@ -125,19 +126,19 @@ struct Withdrawal {
   ModelId model;  // the worker's own
 };
 
-// All workers have it: by this name the controller speaks of it from now on.
+// All workers have it: the controller uses this id from now on.
 struct Naming {
   ModelId model;  // the worker's own
   ModelId name;
 };
 
-// The controller does not speak of it any more, and no page holds it: what was
-// withdrawn may be forgotten.
+// The controller does not use it any more, and no page holds it: what was withdrawn may
+// be forgotten.
 struct Release {
   ModelId model;  // the worker's own
 };
 
-// The worker finishes what it has been given; it is to be given no more.
+// The worker finishes its actions; it gets no more.
 struct Leave {};
 
 // The number by which workers know the client: the top bits of its requests' ids
@@ -146,7 +147,7 @@ struct Admission {
   uint16_t client = 0;
 };
 
-// What can be asked for; sent at the beginning, and whenever it changes.
+// The models that can be asked for; sent at the beginning, and at every change.
 struct Models {
   std::vector<ModelInfo> models;
 };
@@ -166,7 +167,7 @@ struct Unserved {
 inline constexpr size_t kReasonBytesMax = 512;
 inline constexpr size_t kUnservedMax = 8192;
 
-// Who answers requests; sent at the beginning, and whenever it changes.
+// The workers that answer requests; sent at the beginning, and at every change.
 struct Workers {
   struct Worker {
     std::string name;
@@ -181,7 +182,7 @@ struct Cancel {
   Refusal reason = Refusal::kCancelled;  // or kOverload
 };
 
-// What a front end's client calls the request that follows; sent of no others.
+// The client's own id of the request that follows; sent only if there is one.
 struct Label {
   RequestId request;
   CallLabel label;
@@ -215,7 +216,7 @@ struct Statistics {
   uint64_t bytes_sent = 0;
 };
 
-// The client with this number is at the other end, in place of whoever was before.
+// The client with this number is at the other end, in place of an earlier one.
 struct Attach {
   uint16_t client = 0;
 };
@@ -231,14 +232,14 @@ struct Fetch {
   PayloadHandle payload;
 };
 
-// No tensors: the request is over, nobody waits for its outputs.
+// No tensors: the request is over, its outputs are not needed any more.
 struct Inputs {
   ActionId action;
   RequestId request;
   TensorBytes tensors;
 };
 
-// What an action made of a row. No tensors: nothing, its inputs did not come.
+// The result of an action for a row. No tensors: none, its inputs did not come.
 struct Outputs {
   ActionId action;
   RequestId request;

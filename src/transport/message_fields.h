@@ -225,7 +225,7 @@ void fields(Wire& wire, Carried<Wire, Ping>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Pong>& message) {
-  wire(message.ping_sent, message.host_time);
+  wire(message.ping_sent, message.server_time);
 }
 
 // ---- Action link ----

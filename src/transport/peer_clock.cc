@@ -20,9 +20,9 @@ void PeerClock::ping(TimePoint now) {
 
 Status PeerClock::on_pong(const Pong& pong, TimePoint now) {
   if (ping_sent_.is_infinite() || pong.ping_sent != ping_sent_) {
-    return Status::invalid_argument("a PONG that answers no PING");
+    return Status::invalid_argument("a PONG without a PING");
   }
-  offset_.add(ping_sent_, pong.host_time, now);
+  offset_.add(ping_sent_, pong.server_time, now);
   ping_sent_ = TimePoint::infinite_future();
   next_ping_ = std::max(now, pong.ping_sent + kPingInterval);
   if (!ready()) ping(now);
@@ -32,7 +32,7 @@ Status PeerClock::on_pong(const Pong& pong, TimePoint now) {
 void PeerClock::keep(TimePoint now) {
   if (next_ping_ <= now) ping(now);
   if (now < ping_sent_ + kSilenceMax) return;
-  connection_.hang_up(Status::unavailable(fmt::format("it has not answered for {:.0f} s", kSilenceMax.to_seconds())));
+  connection_.hang_up(Status::unavailable(fmt::format("no PONG for {:.0f} s", kSilenceMax.to_seconds())));
 }
 
 }  // namespace foliot

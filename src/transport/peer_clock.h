@@ -1,6 +1,6 @@
-// PeerClock: keeps the host's clock known on a guest's connection: a few pings at
-// the beginning, then one every 50 ms, by which the host also knows that the guest
-// is there. A host that does not answer one for kSilenceMax is given up.
+// PeerClock: keeps the server's clock known on a client's connection: a few pings at
+// the beginning, then one every 50 ms, which are also the client's heartbeat. A server
+// that does not answer one for kSilenceMax is given up.
 //
 // Threading: belongs to its connection's thread.
 #ifndef FOLIOT_TRANSPORT_PEER_CLOCK_H_

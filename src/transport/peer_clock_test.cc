@@ -7,18 +7,18 @@
 namespace foliot {
 namespace {
 
-class Nobody : public ConnectionHandler, public ConnectionDriver {
+class NoSession : public ConnectionHandler, public ConnectionDriver {
  public:
   Result<std::unique_ptr<Session>> on_open(Connection&, Role, TimePoint) override {
-    return Status::unavailable("nobody");
+    return Status::unavailable("no session");
   }
   void on_no_greeting(const std::string&, const Status&) override {}
   void on_unsent(Connection&) override {}
 };
 
 TEST(PeerClockTest, PingsUntilItKnowsAndThenNowAndThen) {
-  Nobody nobody;
-  Connection connection({}, "peer", nobody, nobody);
+  NoSession none;
+  Connection connection({}, "peer", none, none);
   connection.sent(connection.unsent_bytes());
   PeerClock clock(connection);
   clock.start(at_us(0));
@@ -37,21 +37,21 @@ TEST(PeerClockTest, PingsUntilItKnowsAndThenNowAndThen) {
   EXPECT_GT(connection.unsent_bytes(), 0u);
 }
 
-TEST(PeerClockTest, HangsUpOnAHostThatHasGoneSilent) {
-  Nobody nobody;
-  Connection connection({}, "peer", nobody, nobody);
+TEST(PeerClockTest, HangsUpOnASilentServer) {
+  NoSession none;
+  Connection connection({}, "peer", none, none);
   PeerClock clock(connection);
   clock.start(at_us(0));
   EXPECT_EQ(clock.next_keep(), TimePoint() + PeerClock::kSilenceMax);
   clock.keep(clock.next_keep() - Duration::nanoseconds(1));
   EXPECT_TRUE(connection.check().ok());
   clock.keep(clock.next_keep());
-  EXPECT_NE(connection.check().message().find("has not answered for 2 s"), std::string::npos);
+  EXPECT_NE(connection.check().message().find("no PONG for 2 s"), std::string::npos);
 }
 
 TEST(PeerClockTest, RefusesAnAnswerToNothing) {
-  Nobody nobody;
-  Connection connection({}, "peer", nobody, nobody);
+  NoSession none;
+  Connection connection({}, "peer", none, none);
   PeerClock clock(connection);
   EXPECT_FALSE(clock.on_pong({at_us(0), at_us(0)}, at_us(1)).ok());
   clock.start(at_us(5));

@@ -136,8 +136,8 @@ class WireReader {
     tensor = bytes_.first(size);
     bytes_ = bytes_.subspan(size);
   }
-  // How many elements follow, of at least `bytes_each`; so that a number that was
-  // made up cannot make anybody reserve more memory than it sent.
+  // The number of elements that follow, of at least `bytes_each`; a false number cannot
+  // reserve more memory than the bytes that were sent.
   uint32_t get_count(size_t bytes_each) {
     uint32_t count;
     get(count);

@@ -60,8 +60,8 @@ const Plan& DeviceEngine::plan_of(const InferWork& work, uint32_t& index) const 
   return program.plans[index];
 }
 
-// Rows that a batch has room for and nobody asked for keep what was there before:
-// no row's result depends on its neighbours.
+// Unused rows of a batch keep what was there before: no row's result depends on its
+// neighbours.
 void DeviceEngine::input(const InferWork& work) {
   uint32_t index = 0;
   const Plan& plan = plan_of(work, index);

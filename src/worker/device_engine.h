@@ -1,4 +1,4 @@
-// DeviceEngine: the executors' work done on a real device.
+// DeviceEngine: the executors' work on a real device.
 #ifndef FOLIOT_WORKER_DEVICE_ENGINE_H_
 #define FOLIOT_WORKER_DEVICE_ENGINE_H_
 

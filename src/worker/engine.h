@@ -1,6 +1,6 @@
-// Engine: what the worker's executors do with a device once their queueing logic
-// has decided that they do it. The real one drives a Device (device_engine.h);
-// the simulator has one that only checks.
+// Engine: the operations that the worker's executors perform on a device once their
+// queueing logic has decided. The real one drives a Device (device_engine.h); the
+// simulator has one that only checks.
 //
 // Threading: load() and unload() are called by the LOAD executor, the others by
 // the INPUT, EXEC and OUTPUT executors; these may run at the same time.

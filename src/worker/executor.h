@@ -1,6 +1,6 @@
-// Executor: one thread's worth of one kind of work on one device (Clockwork,
-// section 5.2), as a state machine. Whoever drives it - a thread in real time
-// (executor_thread.h), the event loop of the simulator in virtual time - repeats:
+// Executor: one kind of work on one device (Clockwork, section 5.2), as a state
+// machine. Its driver, a thread in real time (executor_thread.h) or the simulator's
+// event loop in virtual time, repeats:
 //
 //   step = executor.poll(now)
 //   if step.run: perform() it, or let its simulated duration pass; finish(...)
@@ -34,12 +34,12 @@ class Executor {
   virtual ~Executor() = default;
   // "load", "input", "exec", "output".
   virtual const char* name() const = 0;
-  // Takes new work in, refuses what is too late, begins at most one piece.
+  // Accepts new work, refuses what is too late, begins at most one piece.
   // REQUIRES: no piece is under way.
   virtual Step poll(TimePoint now) = 0;
   // Does the piece that has begun, on the device; blocks for as long as it takes.
   virtual Status perform() = 0;
-  // Says what came of it.
+  // Reports the outcome of the piece.
   virtual void finish(TimePoint start, TimePoint end, const Status& status) = 0;
 };
 

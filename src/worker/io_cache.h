@@ -1,5 +1,5 @@
-// IoCache: where in the device's io cache the inputs and outputs of INFERs in
-// flight lie. First fit over a short list of free extents, which never allocates.
+// IoCache: the places of the inputs and outputs of INFERs in flight in the device's io
+// cache. First fit over a short list of free extents, which never allocates.
 //
 // Threading: belongs to the INPUT executor, but for bytes() and used_bytes().
 #ifndef FOLIOT_WORKER_IO_CACHE_H_

@@ -55,7 +55,7 @@ TEST(IoCacheTest, GrowsBehindWhatThereIs) {
   EXPECT_EQ(cache.free_bytes(), 1024u);
 }
 
-TEST(IoCacheTest, SaysWhenNothingFits) {
+TEST(IoCacheTest, ReportsWhenNothingFits) {
   IoCache cache(1024, 4);
   EXPECT_TRUE(cache.acquire(1000).has_value());
   EXPECT_FALSE(cache.acquire(1).has_value());

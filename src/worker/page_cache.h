@@ -1,5 +1,5 @@
-// PageCache: which pages of a device's memory are free. Pages are all alike, so
-// the number of free ones is its whole state (Clockwork, section 5.2).
+// PageCache: the free pages of a device's memory. Pages are all alike, so the number of
+// free ones is its whole state (Clockwork, section 5.2).
 //
 // Threading: belongs to the LOAD executor.
 #ifndef FOLIOT_WORKER_PAGE_CACHE_H_

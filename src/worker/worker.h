@@ -1,5 +1,5 @@
-// Worker: one device and its four executors. It does what actions say, in the
-// window they say, or refuses; it chooses nothing (Clockwork, section 4.4).
+// Worker: one device and its four executors. It does what actions demand, within their
+// windows, or refuses; it chooses nothing (Clockwork, section 4.4).
 //
 // Threading: send() belongs to one thread (the controller's loop or a link);
 // add_model(), remove_model() and grow_io_cache() to one control thread; each executor to its
@@ -27,7 +27,7 @@ struct WorkerOptions {
   uint32_t infers_in_flight_max = 64;
 };
 
-// How each executor's driver is told of new work.
+// The wakers of the executors' drivers.
 struct WorkerWakers {
   Waker& load;
   Waker& input;

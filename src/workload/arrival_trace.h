@@ -1,4 +1,4 @@
-// Reads the instants of a recorded workload, for ArrivalKind::kReplay.
+// Arrival trace: the instants of a recorded workload, for ArrivalKind::kReplay.
 #ifndef FOLIOT_WORKLOAD_ARRIVAL_TRACE_H_
 #define FOLIOT_WORKLOAD_ARRIVAL_TRACE_H_
 

@@ -1,4 +1,4 @@
-// Arrival processes: when requests come.
+// Arrival processes: the instants at which requests come.
 //
 // A process is pure and seeded: the same options and the same random numbers give
 // the same arrivals, in real and in virtual time. Closed loops have no process:

@@ -1,9 +1,9 @@
-// A workload made up to be like the traces of Azure Functions, for where those are
-// not at hand: a few functions bring almost all invocations, rates span many
-// decades, timers fire in step, people come and go with the day.
+// AzureLikeTrace: a synthetic workload with the properties of the traces of Azure
+// Functions, for use without them: a few functions bring almost all invocations, rates
+// span many decades, timers fire in step, and load follows the day.
 //
-// Each function has a mean rate, log-normal over functions, and a trigger that says
-// how it is invoked:
+// Each function has a mean rate, log-normal over functions, and a trigger that
+// determines how it is invoked:
 //   timer                      every 1, 5, 15 or 60 minutes on the minute, <= 1 s late
 //   HTTP                       Poisson, with a daily and a weekly wave
 //   queue, event               bursts: Gamma gaps with a variation of 2 to 8

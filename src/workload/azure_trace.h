@@ -1,5 +1,5 @@
-// Reads the traces of Azure Functions that Microsoft published, in their real
-// formats:
+// Azure traces: reader of the traces of Azure Functions that Microsoft published, in
+// their real formats:
 //
 //   2019: invocations per function and minute. CSV, one file per day, the columns
 //         HashOwner,HashApp,HashFunction,Trigger,1,...,1440.

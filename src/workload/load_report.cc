@@ -13,7 +13,7 @@
 namespace foliot {
 namespace {
 
-// Error texts come from outside; only so many different ones are told apart.
+// Error texts come from outside; only so many different ones are counted separately.
 constexpr size_t kReasonsMax = 32;
 constexpr size_t kReasonLengthMax = 160;
 // Of more models than this the text shows the worst ones only; JSON has all.

@@ -1,4 +1,4 @@
-// LoadReport: what a run of load came to. Counts, latency and goodput, in all, per
+// LoadReport: the result of a run of load. Counts, latency and goodput, in all, per
 // stream and per model, as text and as JSON.
 //
 // Latency is counted from the instant at which the request was *due* to be sent,
@@ -23,8 +23,8 @@ namespace foliot {
 
 enum class LoadOutcome : uint8_t {
   kAnswered,
-  kRefused,  // the server said no, and why
-  kFailed,   // an error, or no answer within the client's patience
+  kRefused,  // the server refused it, with a reason
+  kFailed,   // an error, or no answer within the client's timeout
   kUnsent,   // the generator itself could not send it: too many in flight
 };
 
@@ -55,10 +55,10 @@ struct LoadTally {
 
 struct LoadReportOptions {
   std::vector<std::string> models;  // at least one
-  // Of requests that are told apart; empty: none are.
+  // Names of the streams that are reported separately; empty: none are.
   std::vector<std::string> streams{};
   uint32_t rows_per_request = 1;
-  // What was run, for whoever reads the report: ("url", "127.0.0.1:8001"), ...
+  // The settings of the run, for readers of the report: ("url", "127.0.0.1:8001"), ...
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
@@ -77,14 +77,14 @@ class LoadReport {
   const std::map<std::string, uint64_t>& failures() const { return failures_; }
   // From due to refused: a good refusal comes early.
   const Histogram& refusal_latency() const { return refusal_latency_; }
-  // From due to sent: how far the generator lagged behind its own schedule.
+  // From due to sent: the generator's lag behind its own schedule.
   const Histogram& send_lag() const { return send_lag_; }
 
   // Good answers per second.
   double goodput() const { return per_second(total_.good); }
-  // True when the generator was late so often (p99 above a tenth of the tightest
-  // SLO, or above 1 ms) or left so much unsent that the run says more about the
-  // generator than about the server.
+  // True when the generator was late so often (p99 above a tenth of the tightest SLO,
+  // or above 1 ms) or left so much unsent that the run measures the generator rather
+  // than the server.
   bool generator_lagged() const;
 
   std::string to_text() const;

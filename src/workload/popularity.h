@@ -1,4 +1,4 @@
-// Popularity: which of several models a request is for, uniform or after Zipf.
+// Popularity: the distribution of requests over models, uniform or after Zipf.
 #ifndef FOLIOT_WORKLOAD_POPULARITY_H_
 #define FOLIOT_WORKLOAD_POPULARITY_H_
 

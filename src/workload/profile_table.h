@@ -1,6 +1,6 @@
-// ProfileTable: how long the models of a simulation or of an emulated worker take.
-// A profile is all that a scheduler can tell one model from another by: bytes in
-// and out, bytes of weights, the duration of LOAD and of EXEC per batch size.
+// ProfileTable: the durations of the models of a simulation or of an emulated worker. A
+// profile has all by which a policy can distinguish models: bytes in and out, bytes of
+// weights, the duration of LOAD and of EXEC per batch size.
 //
 // Threading: immutable once filled; any thread.
 #ifndef FOLIOT_WORKLOAD_PROFILE_TABLE_H_
@@ -28,8 +28,8 @@ struct ModelProfile {
   std::vector<Duration> exec;         // exec[i] is of batch_sizes[i]; never falls
 };
 
-// What the controller is told of a model with this profile, where a page of the
-// page cache has `page_bytes`.
+// The ModelInfo of a model with this profile, where a page of the page cache has
+// `page_bytes`.
 std::shared_ptr<ModelInfo> make_model_info(const ModelProfile& profile, ModelId id, std::string name,
                                            uint64_t page_bytes);
 

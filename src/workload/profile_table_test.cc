@@ -34,7 +34,7 @@ TEST(ProfileTableTest, ReadsCsv) {
   EXPECT_EQ(profile->exec[1], Duration::microseconds(2'500));
 }
 
-TEST(ProfileTableTest, SaysWhatIsWrongAndWhere) {
+TEST(ProfileTableTest, ReportsWhatIsWrongAndWhere) {
   EXPECT_THAT(table_error("a,1,1,1000,1,1\n"), HasSubstr("line 2: 6 fields where there are 7 columns"));
   EXPECT_THAT(table_error("a,1,1,1000,1,1,\n"), HasSubstr("line 2: b4_ms '' is no number of milliseconds"));
   EXPECT_THAT(table_error("a,1,1,1000,1,-1,2\n"), HasSubstr("line 2: b1_ms '-1'"));

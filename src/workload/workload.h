@@ -1,7 +1,6 @@
-// Workload: which models are asked for, by whom, how often and by when: groups of
-// models, and streams of requests to them. The same workload drives the simulator
-// and a load generator; workload_file.h reads one from TOML, workload_arrivals.h
-// plays it.
+// Workload: groups of models, and streams of requests to them with their rates and
+// deadlines. The same workload drives the simulator and a load generator;
+// workload_file.h reads one from TOML, workload_arrivals.h plays it.
 //
 // Models are numbered from 0 in the order of the groups.
 #ifndef FOLIOT_WORKLOAD_WORKLOAD_H_
@@ -30,8 +29,8 @@ struct ModelGroup {
 };
 
 // Requests to some of the groups. Exactly one of these brings them:
-//   concurrency > 0: a closed loop; so many users per model, who each wait for
-//                    their answer, then for `think_time`, and ask again;
+//   concurrency > 0: a closed loop; so many users per model, each of which waits for
+//                    its answer, then for `think_time`, and asks again;
 //   trace:           function f asks model f modulo the number of models;
 //   else:            an open loop; `arrivals`.
 struct Stream {
@@ -60,8 +59,8 @@ struct Stream {
   // Models become active one by one, the first at once (Clockwork, Figure 6); the
   // rate is that of all active ones together. Zero: all at once.
   Duration activate_every;
-  // Whose requests they are; empty: nobody's in particular. Streams of one tenant say the
-  // same weight.
+  // The tenant of the requests; empty: none. Streams of one tenant have the same
+  // weight.
   std::string tenant;
   uint32_t weight = 1;  // of the tenant's share (controller/fair_share.h)
 };

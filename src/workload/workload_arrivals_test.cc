@@ -93,7 +93,7 @@ TEST(WorkloadArrivalsTest, EachModelCanHaveAProcessOfItsOwn) {
   EXPECT_NE(instants[0].front(), instants[1].front());  // they do not march in step
 }
 
-TEST(WorkloadArrivalsTest, WhoIsPopularCanBeDrawn) {
+TEST(WorkloadArrivalsTest, PopularityCanBeDrawn) {
   Workload workload = two_groups();
   const std::vector<uint32_t> listed = workload.models_of(workload.streams[0]);
   workload.streams[0].popularity_seed = 1;

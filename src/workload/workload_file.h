@@ -1,6 +1,6 @@
-// The declarative form of workloads, in TOML: [[profiles]], [[models]], [[streams]]
-// and how long they are played (docs/SIMULATE.md). A file may hold more than that:
-// whoever reads it asks the same reader for the rest, and finishes it.
+// Workload file: the declarative form of workloads, in TOML: [[profiles]], [[models]],
+// [[streams]] and how long they are played (docs/SIMULATE.md). A file may hold more:
+// its other readers read the rest with the same TomlReader, and finish it.
 #ifndef FOLIOT_WORKLOAD_WORKLOAD_FILE_H_
 #define FOLIOT_WORKLOAD_WORKLOAD_FILE_H_
 
@@ -36,7 +36,7 @@ struct WorkloadRun {
   bool preload = false;                       // the models are asked for once before
 };
 
-// The keys seed, duration, warm_up and preload. What is wrong, `file` will say.
+// The keys seed, duration, warm_up and preload. Errors are kept in `file`.
 void read_run(TomlReader& file, WorkloadRun& run);
 
 }  // namespace foliot

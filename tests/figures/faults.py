@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures: what a worker's or the controller's sudden death costs those who wait for answers.
+"""Figures: what a worker's or the controller's sudden death costs clients.
 
 A controller, four workers and the load are processes on this machine, killed with
 SIGKILL and started again, 20 times each (--rounds). Workers are emulated: their
@@ -8,7 +8,7 @@ last part kills real ones, of a small network, under load through a front end.
 
 The window of a fault is the second after it: all requests that arrived in it, or waited
 for an answer when it began. A request of it was *meetable* unless it was in flight at
-the instant of the fault, with a deadline before the controller could have heard of it
+the instant of the fault, with a deadline before the controller could have noticed it
 and another worker could have run it alone: DETECTION + EXEC. (Whatever the dead worker
 had was computed again, then; three workers have time for all, as the load is half of
 what four can carry.) Attainment is the share that was answered within its deadline on
@@ -36,7 +36,7 @@ MODELS = "resnet152:8"
 PAGE_CACHE = "1GiB"  # four of the eight models
 RATE = 560  # half of the 1,120 requests/s that four such workers answer in time when asked for 1,200
 DEADLINE = 0.1
-DETECTION, EXEC = 0.010, 0.008  # a closed socket is heard of at once; ResNet-152 takes 7.71 ms alone
+DETECTION, EXEC = 0.010, 0.008  # a closed socket is noticed at once; ResNet-152 takes 7.71 ms alone
 WINDOW, BEFORE, AFTER = 1.0, 2.0, 2.0
 
 

@@ -47,12 +47,12 @@ ATTACKS = {
     "4 bodies of 1 GB, admin": ("large_body", "admin", 4),
     "4 messages of 1 GB, gRPC": ("large_grpc", "grpc", 4),
     "4 frames of 1 GB, controller": ("large_frame", "controller", 4),
-    "rubbish, 50/s, HTTP": ("rubbish", "http", 50),
-    "rubbish, 50/s, gRPC": ("rubbish", "grpc", 50),
-    "rubbish, 50/s, metrics": ("rubbish", "metrics", 50),
-    "rubbish, 50/s, admin": ("rubbish", "admin", 50),
-    "rubbish, 50/s, controller": ("rubbish", "controller", 50),
-    "rubbish, 50/s, worker": ("rubbish", "worker", 50),
+    "random bytes, 50/s, HTTP": ("random_bytes", "http", 50),
+    "random bytes, 50/s, gRPC": ("random_bytes", "grpc", 50),
+    "random bytes, 50/s, metrics": ("random_bytes", "metrics", 50),
+    "random bytes, 50/s, admin": ("random_bytes", "admin", 50),
+    "random bytes, 50/s, controller": ("random_bytes", "controller", 50),
+    "random bytes, 50/s, worker": ("random_bytes", "worker", 50),
 }
 
 

@@ -13,7 +13,7 @@ left out. What is refused counts as infinitely late.
 
 How sure is the ratio? Rounds are drawn again, with replacement, 1,000 times; between the
 2.5th and the 97.5th percentile of the ratios so found lies the interval that is printed:
-if that holds the limit, a longer measurement (--seconds) is needed to tell.
+if that holds the limit, a longer measurement (--seconds) is needed.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def write_guest(folder, name, version):
 
 
 def write_guests(folder, count):
-    """Beforehand and elsewhere: whoever makes a model does so on another machine."""
+    """Beforehand: models are made on another machine."""
     for name in (f"guest_{i}" for i in range(count)):
         for version in (1, 2):
             write_guest(folder, name, version)

@@ -11,7 +11,7 @@ good if it is late there. Every request must have one answer, the model's or a r
 A worker is fenced when the controller says so in its log. Slowed down is an emulated worker
 whose EXECs take ten times as long as those of the others, which must be fenced; and a real
 one that has a tenth of a processor from then on (a control group's quota). With so little
-to do that may only mean that it gets less: all that is asked of it is that nobody suffers.
+to do that may only mean that it gets less: the only condition is that no request suffers.
 """
 
 import argparse
@@ -161,7 +161,7 @@ def processor_seconds(part):
 
 
 def throttle_worker(cluster, seconds):
-    """The one that has most to do: who has nothing to do is slow for nobody."""
+    """The one that has most to do: an idle one delays no request."""
     before = [processor_seconds(worker) for worker in cluster.workers]
     time.sleep(1)
     worker = max(cluster.workers, key=lambda w: processor_seconds(w) - before[cluster.workers.index(w)])
@@ -225,7 +225,7 @@ def play(scenario, folder, seconds, seed=1):
         Figure(scenario.name, "one answer each, right or a refusal; no late one counts as good",
                f"{broken} without or twice, {len(late)} late as good, other ends: {', '.join(sorted(ends)) or 'none'}",
                broken == 0 and not late and not ends),
-        Figure(scenario.name, "fenced in < 2 s, who is not heard of",
+        Figure(scenario.name, "fenced in < 2 s when silent",
                f"{seen}; {good_share(during)} in time meanwhile, {good_share(after)} afterwards", right),
     ]
 

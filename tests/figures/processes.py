@@ -41,7 +41,7 @@ def write_models(folder):
 
 
 def socket_bytes(port):
-    """Sent and received so far by whoever listens on `port`, over the connections of now."""
+    """Sent and received so far by the process that listens on `port`, over the connections of now."""
     lines = subprocess.run(
         ["ss", "-tinH", "state", "established", f"( sport = :{port} )"], capture_output=True, text=True, check=True
     ).stdout

@@ -6,7 +6,7 @@ A controller, four workers and two front ends, each with open-loop load over HTT
 (SOAK_SEED) workers, a front end and the controller are killed, stopped with SIGTERM, and
 frozen for up to three seconds. Every request must have exactly one answer, right or a
 refusal; none that is late may count as good: the client's clock runs from when it has
-sent a request until its kernel has the answer, and excuses nobody, though it gives the
+sent a request until its kernel has the answer, without exception, though it gives the
 server 5 ms less than it has itself, for the way. Every process that lives long must stay
 as large as it was.
 
@@ -89,7 +89,7 @@ class Memory:
                 int(status.split("VmRSS:")[1].split()[0]) / 1024)
 
     def growths(self, seconds):
-        """{name: (MiB after its warm-up, growth)} of who lived for `seconds`."""
+        """{name: (MiB after its warm-up, growth)} of processes that lived for `seconds`."""
         found = {}
         for (name, _), mebibytes in self.samples.items():
             count = len(mebibytes)
@@ -172,8 +172,8 @@ class Trouble:
 
 
 def change_versions(folder, server, pixels, stop, count):
-    """A version after another; what each answers is known before it serves. The server is
-    told, the workers of the cluster watch."""
+    """A version after another; what each answers is known before it serves. The server gets a
+    load request, the workers of the cluster watch."""
     number = 1
     while not stop.wait(5):
         number = 3 - number  # 1 and 2 by turns

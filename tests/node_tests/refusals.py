@@ -1,4 +1,4 @@
-"""What Foliot refuses on purpose, told by what its compiler says: a program has
+"""What Foliot refuses on purpose, recognised by its compiler's messages: a program has
 static shapes, a fixed order of operators, and tensors of numbers."""
 
 import re

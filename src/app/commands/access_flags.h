@@ -1,4 +1,4 @@
-// Flags that say who may call: TLS, keys, and addresses of their own for some ports.
+// Access flags: TLS, keys, and addresses of their own for some ports.
 #ifndef FOLIOT_APP_COMMANDS_ACCESS_FLAGS_H_
 #define FOLIOT_APP_COMMANDS_ACCESS_FLAGS_H_
 

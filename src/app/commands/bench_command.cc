@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "app/commands/help_formatter.h"
 #include "app/commands/progress_bar.h"
 #include "client/bench.h"
 #include "config/toml_file.h"
@@ -23,7 +24,7 @@
 namespace foliot {
 namespace {
 
-constexpr const char* kBenchDescription = "Send load to a running server and say how well it was served";
+constexpr const char* kBenchDescription = "Send load to a running server and report latency and goodput";
 constexpr const char* kBenchFooter =
     R"(Open loop (the default): requests are due when --arrivals says, whatever the server does, and latency counts from the
 instant a request was due; so a server that falls behind cannot hide it. This is what users on the internet do, and
@@ -43,7 +44,7 @@ simulate' plays too, with the same arrivals (docs/SIMULATE.md):
 goodput = answers within their deadline per second; attainment = their share of what was offered, where a refused
 request counts as missed.)";
 
-// What was typed, before it is understood.
+// The flags as typed, not interpreted yet.
 struct BenchFlags {
   std::string url;
   std::string protocol = "grpc";
@@ -136,8 +137,8 @@ Result<ArrivalOptions> understand_arrivals(const BenchFlags& flags) {
   return arrivals;
 }
 
-// The workload of the file, and how long and from which seed it is played, unless a
-// flag says otherwise. What else the file holds is for whoever simulates it.
+// The workload of the file, with its duration and seed unless a flag overrides them.
+// The simulator's tables of the file are ignored.
 Status understand_workload(const BenchFlags& flags, BenchOptions& options) {
   FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(flags.workload));
   TomlReader reader(table, flags.workload);
@@ -269,6 +270,7 @@ Status run(const BenchFlags& flags) {
 }
 
 void add_target_flags(CLI::App& command, BenchFlags& flags) {
+  const FlagGroup group(command, "Server and requests");
   command.add_option("--url", flags.url, "Server, host:port [127.0.0.1:8001, with --protocol http :8000]");
   command.add_option("--protocol", flags.protocol, "grpc or http")
       ->check(CLI::IsMember({"grpc", "http"}))
@@ -278,8 +280,9 @@ void add_target_flags(CLI::App& command, BenchFlags& flags) {
       ->type_name("INPUT:EXTENTS");
 }
 
-// What a workload file says instead.
+// Flags that a workload file replaces.
 void add_stream_flags(CLI::App& command, BenchFlags& flags) {
+  const FlagGroup group(command, "One stream of requests (not with --workload)");
   command.add_option("-m,--model", flags.models, "Model to ask; may be repeated [all that are ready]")
       ->type_name("NAME");
   command.add_option("--zipf", flags.zipf, "Popularity of several models: exponent of Zipf's law, 0 is uniform")
@@ -311,8 +314,8 @@ void add_stream_flags(CLI::App& command, BenchFlags& flags) {
 // It excludes the flags that are there so far: those of a stream.
 void add_workload_flag(CLI::App& command, BenchFlags& flags) {
   const std::vector<CLI::Option*> others = command.get_options();
-  auto* const workload = command.add_option("-w,--workload", flags.workload,
-                                            "Send what this file says, as 'foliot simulate' would (docs/SIMULATE.md)");
+  auto* const workload = command.add_option(
+      "-w,--workload", flags.workload, "Send the requests of this file, as 'foliot simulate' does (docs/SIMULATE.md)");
   workload->type_name("FILE.toml");
   for (CLI::Option* other : others) {
     if (other != command.get_help_ptr()) workload->excludes(other);
@@ -320,6 +323,7 @@ void add_workload_flag(CLI::App& command, BenchFlags& flags) {
 }
 
 void add_run_flags(CLI::App& command, BenchFlags& flags) {
+  const FlagGroup group(command, "Run and report");
   command.add_option("-d,--duration", flags.duration,
                      "How long to measure [10s; of a workload, its own, and with its warm-up]");
   command.add_option("--warmup", flags.warmup, "Sent before, and not counted [1s; of a workload, its own]");
@@ -328,9 +332,9 @@ void add_run_flags(CLI::App& command, BenchFlags& flags) {
       ->type_name("FILE");
   command.add_option("--connections", flags.connections, "To the server [gRPC 4; HTTP as needed, up to 512]");
   command.add_option("--threads", flags.threads, "Receiving threads of the generator")->capture_default_str();
-  command.add_option("--in-flight-max", flags.in_flight_max, "Open loop: what would exceed it counts as unsent")
+  command.add_option("--in-flight-max", flags.in_flight_max, "Open loop: requests beyond it count as unsent")
       ->capture_default_str();
-  command.add_option("--spin", flags.spin, "Spin so long before each send: punctual, but takes a core")
+  command.add_option("--spin", flags.spin, "Spin before each send: more punctual, but takes a core")
       ->capture_default_str();
 }
 

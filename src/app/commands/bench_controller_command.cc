@@ -91,7 +91,7 @@ Status run(const BenchControllerFlags& flags) {
 }  // namespace
 
 void add_bench_controller_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("bench-controller", "Send load to a controller, past all front ends");
+  CLI::App* command = app.add_subcommand("bench-controller", "Send load directly to a controller, without front ends");
   command->footer(
       "Requests without inputs, due by a Poisson process whatever the controller does; latency counts from when a\n"
       "request was due. Shows what the controller can carry and how long its decisions take.\n\n"

@@ -51,7 +51,7 @@ void print_notes(const Program& program) {
   for (const std::string& note : program.notes) fmt::print(stderr, "warning: {}\n", note);
 }
 
-// Nodes that a device could only give a kernel made to be correct, not fast.
+// Nodes for which a device has only a reference kernel, which is correct but slow.
 void warn_of_reference_kernels(const Program& program) {
   for (const Plan& plan : program.plans)
     for (const Operator& step : plan.operators)
@@ -78,7 +78,7 @@ int run(const CompileCommandOptions& options) {
   };
   const auto config = read_model_config(options.model.parent_path() / "model.toml", ModelConfig());
   if (!config.ok()) {
-    // What is no model is to be told first, not what is wrong beside it.
+    // A file that is no model is reported as such, before errors of model.toml.
     const auto model = read_onnx(options.model);
     return fail(model.ok() ? config.status() : model.status());
   }
@@ -110,10 +110,10 @@ int run(const CompileCommandOptions& options) {
 }  // namespace
 
 void add_compile_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("compile", "Compile an ONNX model and show what became of it");
+  CLI::App* command = app.add_subcommand("compile", "Compile an ONNX model and report its operators and times");
   command->footer(
       "`foliot serve` compiles by itself; this is for looking at one model, or for compiling ahead. A\n"
-      "model.toml beside the model is heeded.\n\n"
+      "model.toml beside the model applies.\n\n"
       "  foliot compile models/resnet50/model.onnx --report");
   auto options = std::make_shared<CompileCommandOptions>();
   options->threads = std::max(1u, usable_processors() - 1);

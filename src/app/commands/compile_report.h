@@ -1,6 +1,6 @@
-// CompileReport: what became of a model, operator by operator: kernel, layout,
-// what was fused into it and how long it takes; and how much workspace a plan
-// has against the least that any could have.
+// CompileReport: the result of compiling a model, operator by operator: kernel, layout,
+// fused operators and duration; and the workspace of each plan against the least
+// possible.
 #ifndef FOLIOT_APP_COMMANDS_COMPILE_REPORT_H_
 #define FOLIOT_APP_COMMANDS_COMPILE_REPORT_H_
 
@@ -33,9 +33,9 @@ Result<CompileReport> measure_operators(const Program& program, std::span<const 
 
 // A table of operators for each plan, and what takes the time.
 std::string report_text(const Program& program, const CompileReport& report);
-// What of the convolutions and products of the first plan computes in less than
-// float32, which of them stay in float32, and how far that is from float32; empty if
-// none is narrowed.
+// The convolutions and products of the first plan in lower precision than float32,
+// those that stay in float32, and the difference from float32; empty if none is
+// narrowed.
 std::string narrowing_text(const CompiledProgram& compiled);
 std::string report_json(const CompiledProgram& compiled, const CompileReport& report);
 

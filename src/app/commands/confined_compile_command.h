@@ -8,10 +8,10 @@
 
 namespace foliot {
 
-// This program, told to be that process.
+// The command line that starts this program as that process.
 std::vector<std::string> confined_compile_command();
-// Whether it was. Asked before anything else is done, which would take as long as
-// compiling a small model does.
+// Whether this process is one. Checked before anything else is done, which would take
+// as long as compiling a small model does.
 bool is_confined_compile(int argc, char** argv);
 // Returns the exit code.
 int confined_compile(int argc, char** argv);

@@ -12,8 +12,7 @@
 
 namespace foliot {
 
-// Writes to the log, and shows people at a terminal how far it is. Progress is a line a
-// second at most.
+// Writes to the log, and shows progress at a terminal, at most a line a second.
 class ConsoleReporter : public StartupReporter {
  public:
   // `log` outlives this.

@@ -38,14 +38,14 @@ Status run(const ControllerFlags& flags) {
 }  // namespace
 
 void add_controller_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("controller", "Decide for workers that connect over TCP");
+  CLI::App* command = app.add_subcommand("controller", "Run a controller, to which workers and front ends connect");
   command->footer(
       "Workers bring their models; clients ask for them over the same port. Ctrl-C finishes what runs, refuses the\n"
       "rest, and stops.\n\n"
       "  foliot controller --listen 0.0.0.0:8100\n"
       "  foliot worker --emulate resnet50:15 --count 10 --controller localhost:8100\n"
       "  foliot bench-controller localhost:8100 --rate 5000 --deadline 100ms\n\n"
-      "Without --tls-link-... there is no authentication: listen where only friends can reach.");
+      "Without --tls-link-... there is no authentication: listen on a trusted network only.");
   auto flags = std::make_shared<ControllerFlags>();
   ControllerServerOptions& server = flags->server;
   command->add_option("--listen", server.listen, "HOST:PORT to listen on; port 0 for any that is free")
@@ -54,12 +54,12 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--queued-max", server.controller.queued_max,
-                   "requests waiting; where there are more, what can wait longest is refused as overload")
+                   "requests waiting; beyond that the least urgent one is refused as overload")
       ->capture_default_str();
   add_duration_flag(*command, "deadline-margin", server.controller.deadline_margin,
                     "plan each answer to be ready this long before its deadline");
   add_duration_flag(*command, "fence-after", server.controller.health->fence_after,
-                    "give up a worker that has not been heard of for so long");
+                    "fence a worker that has sent nothing for so long");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what runs when stopping");
   add_observation_flags(*command, server.observation, "--listen");
   add_link_tls_flags(*command, server.tls);

@@ -16,7 +16,7 @@
 namespace foliot {
 namespace {
 
-// What is left after lifting it as far as this process may, which is what serving does.
+// The limit after raising it as far as this process may, as serving does.
 std::string locked_memory_limit() {
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
   if (setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0) return "no limit";
@@ -57,7 +57,7 @@ Status print_gpus() {
 }  // namespace
 
 void add_devices_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("devices", "List what this machine has to run models on, and its limits");
+  CLI::App* command = app.add_subcommand("devices", "List the processors and GPUs of this machine, and its limits");
   command->footer(
       "Processors and memory are those that this process may use: what its control group (a container's\n"
       "limits) and its CPU affinity leave. CUDA_VISIBLE_DEVICES hides GPUs.");

@@ -1,4 +1,4 @@
-// foliot devices: what this machine has to run models on, and what limits it.
+// `foliot devices`: the processors and GPUs of this machine, and its limits.
 #ifndef FOLIOT_APP_COMMANDS_DEVICES_COMMAND_H_
 #define FOLIOT_APP_COMMANDS_DEVICES_COMMAND_H_
 

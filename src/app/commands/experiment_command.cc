@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kExperimentDescription =
     "Compare policies in virtual time, in the settings of the Clockwork paper and in others\n\n"
     "Writes DIR/NAME.json and a CSV file per table, and prints a line per figure: what the paper has,\n"
-    "what we are after, what was found. Equal seeds give equal results.";
+    "the goal, and the result. Equal seeds give equal results.";
 
 struct ExperimentFlags {
   std::string name;
@@ -89,9 +89,7 @@ void add_experiment_command(CLI::App& app, int& exit_code) {
       ->required()
       ->check(CLI::IsMember(names_of_experiments()))
       ->type_name("NAME");
-  command.add_option("--output", flags->output, "Where to write what was found")
-      ->type_name("DIR")
-      ->capture_default_str();
+  command.add_option("--output", flags->output, "Where to write the results")->type_name("DIR")->capture_default_str();
   command.add_option("--scheduler", flags->schedulers, "Only this policy; may be repeated [all]")
       ->type_name("NAME")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

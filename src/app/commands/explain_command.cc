@@ -34,7 +34,7 @@ std::string_view status_of(const RequestRecord& request) {
   return request.served() ? "served" : to_string(request.refusal);
 }
 
-// `id` is what the client sent, or what a list shows of it.
+// `id` is the client's id, or its escaped form in a list.
 bool is_called(const RequestRecord& request, const std::string& id) {
   return request.label != nullptr && (*request.label == call_label(id) || escaped(request.label->text) == id);
 }
@@ -111,7 +111,7 @@ Status run(const ExplainFlags& flags) {
 }  // namespace
 
 void add_explain_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("explain", "Say what happened to a request, and why");
+  CLI::App* command = app.add_subcommand("explain", "Explain what happened to a request, and why");
   command->footer(
       "Reads what `foliot serve --log FOLDER` or `foliot controller --log FOLDER` wrote, of one that still runs too.\n"
       "Answers and refusals carry the number: the HTTP header Foliot-Request, gRPC's trailing metadata "

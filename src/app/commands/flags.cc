@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "base/units.h"
 #include "config/toml_file.h"
@@ -26,6 +28,32 @@ CLI::Option* add_flag(CLI::App& app, const std::string& name, T& to, const std::
       ->default_str(shown);
 }
 
+// As it is typed: "50ms", "60s", "10m".
+std::string typed_duration(Duration duration) {
+  struct Unit {
+    std::string_view name;
+    int64_t nanoseconds;
+  };
+  static constexpr Unit kUnits[] = {{"h", 3'600'000'000'000}, {"m", 60'000'000'000}, {"s", 1'000'000'000},
+                                    {"ms", 1'000'000},        {"us", 1'000},         {"ns", 1}};
+  const int64_t nanoseconds = duration.nanoseconds();
+  for (const Unit& unit : kUnits) {
+    const int64_t count = nanoseconds / unit.nanoseconds;
+    if (nanoseconds % unit.nanoseconds == 0 && count > 1) return fmt::format("{}{}", count, unit.name);
+  }
+  return nanoseconds == 0 ? "0s" : format_duration(duration);
+}
+
+// As it is typed: "64MiB"; what is no whole number of a unit with three digits.
+std::string typed_bytes(uint64_t bytes) {
+  static constexpr std::pair<std::string_view, int> kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
+  for (const auto& [name, shift] : kUnits) {
+    if (bytes >= uint64_t{1} << shift && bytes % (uint64_t{1} << shift) == 0)
+      return fmt::format("{}{}", bytes >> shift, name);
+  }
+  return format_bytes(bytes);
+}
+
 std::string flag_value(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
@@ -46,7 +74,7 @@ const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>
 }  // namespace
 
 CLI::Option* add_duration_flag(CLI::App& app, const std::string& name, Duration& to, const std::string& help) {
-  return add_flag(app, name, to, help, "DURATION", format_duration(to), parse_duration);
+  return add_flag(app, name, to, help, "DURATION", typed_duration(to), parse_duration);
 }
 
 CLI::Option* add_duration_flag(CLI::App& app, const std::string& name, std::optional<Duration>& to,
@@ -55,7 +83,7 @@ CLI::Option* add_duration_flag(CLI::App& app, const std::string& name, std::opti
 }
 
 CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, uint64_t& to, const std::string& help) {
-  return add_flag(app, name, to, help, "SIZE", format_bytes(to), parse_bytes);
+  return add_flag(app, name, to, help, "SIZE", typed_bytes(to), parse_bytes);
 }
 
 CLI::Option* add_bytes_flag(CLI::App& app, const std::string& name, std::optional<uint64_t>& to,

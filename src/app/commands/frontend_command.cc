@@ -39,15 +39,15 @@ Status run(const FrontendFlags& flags) {
 }  // namespace
 
 void add_frontend_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("frontend", "Speak HTTP and gRPC for a controller and its workers");
+  CLI::App* command = app.add_subcommand("frontend", "Run a front end: HTTP and gRPC for a controller and its workers");
   command->footer(
-      "Takes requests in, keeps their inputs until a worker fetches them, and answers. The controller hears only\n"
-      "what is asked for and by when. There may be many front ends, in front of them any balancer that asks\n"
+      "Receives requests, keeps their inputs until a worker fetches them, and answers. The controller gets only\n"
+      "their model and deadline. There may be many front ends, in front of them any balancer that asks\n"
       "/v2/health/ready: a front end that has lost its controller is not ready, refuses at once with 503, and\n"
       "finds it again by itself.\n\n"
-      "  foliot controller --listen 0.0.0.0:8100                                            # host a\n"
-      "  foliot worker models --controller a:8100 --data-listen 0.0.0.0:8200                # hosts b, c, ...\n"
-      "  foliot frontend --controller a:8100 --address 0.0.0.0                              # hosts d, e, ...\n\n"
+      "  foliot controller --listen 0.0.0.0:8100                                            # machine a\n"
+      "  foliot worker models --controller a:8100 --data-listen 0.0.0.0:8200                # machines b, c, ...\n"
+      "  foliot frontend --controller a:8100 --address 0.0.0.0                              # machines d, e, ...\n\n"
       "Ctrl-C answers what is in flight and stops.");
   auto flags = std::make_shared<FrontendFlags>();
   FrontendServerOptions& server = flags->server;

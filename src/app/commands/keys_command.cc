@@ -52,7 +52,7 @@ void add_keys_command(CLI::App& app, int& exit_code) {
       "  foliot serve models --keys keys.toml\n"
       "  curl -H \"Authorization: Bearer $KEY\" localhost:8000/v2/models/digits");
   auto flags = std::make_shared<KeysFlags>();
-  make->add_option("name", flags->name, "what the log calls it")->required()->check(CLI::Validator(check_name, "NAME"));
+  make->add_option("name", flags->name, "its name in the log")->required()->check(CLI::Validator(check_name, "NAME"));
   make->add_option("--scope", flags->scopes, "infer: inferences and what is served; admin: the repository API; metrics")
       ->capture_default_str()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

@@ -6,14 +6,17 @@
 #include <cstdio>
 #include <map>
 
+#include "app/commands/help_formatter.h"
+
 namespace foliot {
 
 void add_logger_flags(CLI::App& app, LoggerOptions& options) {
-  app.add_option("--log-format", options.format, "of the lines on standard error: text or json")
+  const FlagGroup group(app, "Log lines");
+  app.add_option("--log-format", options.format, "form of the lines on standard error")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, LoggerFormat>{{"text", LoggerFormat::kText}, {"json", LoggerFormat::kJson}}))
       ->default_str("text");
-  app.add_option("--log-level", options.level, "the least that is said there: debug, info, warning or error")
+  app.add_option("--log-level", options.level, "the least level of these lines")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Severity>{{"debug", Severity::kDebug},
                                                                           {"info", Severity::kInfo},
                                                                           {"warning", Severity::kWarning},

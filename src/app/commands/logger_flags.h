@@ -1,4 +1,4 @@
-// Flags of the log, and where it goes: standard error.
+// Logger flags, and the sink of the log: standard error.
 #ifndef FOLIOT_APP_COMMANDS_LOGGER_FLAGS_H_
 #define FOLIOT_APP_COMMANDS_LOGGER_FLAGS_H_
 
@@ -10,14 +10,14 @@
 
 namespace foliot {
 
-// Told what happens in a part, from any of its threads.
+// Called for events of a part, from any of its threads.
 using JournalFunction = std::function<void(Severity, const std::string&)>;
 
 void add_logger_flags(CLI::App& app, LoggerOptions& options);
 LoggerSink standard_error();
 
-// What is said to a person who started a part: a line on standard output, or, where a
-// program reads what is said, the log's.
+// Output for the person who started a part: a line on standard output or, with JSON for
+// a program, of the log.
 void say(Logger& log, const std::string& line);
 
 }  // namespace foliot

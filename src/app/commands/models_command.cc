@@ -70,7 +70,7 @@ Result<int> list(const Flags& flags) {
   return all_ok ? 0 : 1;
 }
 
-// The client is only asked, never made to send.
+// The client only lists models and sends no inference.
 class NoResponses : public ResponseSink {
  public:
   void on_response(uint64_t, const Response&) override {}
@@ -97,8 +97,8 @@ Result<int> list_served(const std::string& url) {
 }  // namespace
 
 void add_models_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "models", "List the models of a repository or of a running server, and what is wrong with them");
+  CLI::App* command =
+      app.add_subcommand("models", "List the models of a repository or of a running server, with errors");
   command->footer(
       "A model of a repository is 'compiled', 'not compiled' (serving it will compile it first; that this can be done\n"
       "was tried with its smallest batch size), or it cannot be served, and why. Of a server, the states are those of\n"
@@ -113,7 +113,7 @@ void add_models_command(CLI::App& app, int& exit_code) {
   repository->excludes(url);
   command->callback([flags, &exit_code] {
     if (flags->repository.empty() && flags->url.empty()) {
-      throw CLI::ValidationError("foliot models", "say which: a repository's folder, or --url HOST:PORT of a server");
+      throw CLI::ValidationError("foliot models", "give a repository's folder, or --url HOST:PORT of a server");
     }
     const Result<int> result = flags->url.empty() ? list(*flags) : list_served(flags->url);
     if (!result.ok()) fmt::print(stderr, "foliot models: {}\n", result.status().message());

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include "app/commands/access_flags.h"
+#include "app/commands/help_formatter.h"
 #include "app/commands/part_flags.h"
 
 namespace foliot {
 
 void add_observation_flags(CLI::App& app, ObservationOptions& options, const std::string& address_of) {
+  const FlagGroup group(app, "Metrics");
   app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
       ->default_str("none: no metrics");
   app.add_option("--metrics-address", options.metrics_address, "address of the metrics")

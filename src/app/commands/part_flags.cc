@@ -5,17 +5,16 @@
 #include <string>
 
 #include "app/commands/flags.h"
+#include "app/commands/help_formatter.h"
 #include "platform/memory.h"
 #include "platform/processor.h"
 
 namespace foliot {
 
-void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
-  app.add_option("--address", options.address, "address to listen on; 0.0.0.0 for all")->capture_default_str();
-  app.add_option("--http-port", options.http_port, "HTTP; 0 for any free port")->capture_default_str();
-  app.add_option("--grpc-port", options.grpc_port, "gRPC; 0 for any free port")->capture_default_str();
-  app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
-      ->capture_default_str();
+namespace {
+
+void add_request_limits(CLI::App& app, FrontendOptions& options) {
+  const FlagGroup group(app, "Limits of connections and requests");
   add_bytes_flag(app, "body-max", options.body_bytes_max, "largest request body");
   add_bytes_flag(app, "bodies-max", options.bodies_bytes_max,
                  "memory for the bodies of all requests at a time, each for HTTP and gRPC");
@@ -28,28 +27,42 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
   add_bytes_flag(app, "tensor-max", options.tensors.tensor_bytes_max, "largest input, all rows of a call together");
   app.add_option("--connections-max", options.connections_max, "connections at a time, each for HTTP and gRPC")
       ->capture_default_str();
-  add_duration_flag(app, "idle-timeout", options.idle_timeout, "how long a connection may be without a request");
+  add_duration_flag(app, "idle-timeout", options.idle_timeout, "how long a connection may be idle");
   add_duration_flag(app, "request-timeout", options.request_timeout,
-                    "how long all of a request may take to come: HTTP refuses it then, gRPC if there are too many");
+                    "how long a whole request may take to arrive; gRPC enforces it only at --connections-max");
   app.add_option("--requests-in-flight-max", options.requests_in_flight_max,
-                 "requests (rows) at a time; where there are more, what can wait longest is refused as overload")
+                 "requests (rows) at a time; beyond that the least urgent one is refused as overload")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1u << 20));
+}
+
+}  // namespace
+
+void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
+  const FlagGroup group(app, "HTTP and gRPC");
+  app.add_option("--address", options.address, "address to listen on; 0.0.0.0 for all")->capture_default_str();
+  app.add_option("--http-port", options.http_port, "HTTP; 0 for any free port")->capture_default_str();
+  app.add_option("--grpc-port", options.grpc_port, "gRPC; 0 for any free port")->capture_default_str();
+  app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
+      ->capture_default_str();
   app.add_flag("--strict-readiness", options.strict_readiness,
-               "be ready only while all models can be served; without it one of them is enough");
+               "ready only while all models can be served, instead of at least one");
+  add_request_limits(app, options);
 }
 
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options) {
+  const FlagGroup group(app, "Models");
   app.add_option("--cache", options.cache, "folder for compiled models")->default_str("REPOSITORY/.foliot");
   app.add_option("--weights-tier", options.weights_tier, "where LOAD finds weights: memory or disk")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, WeightsTier>{{"memory", WeightsTier::kMemory}, {"disk", WeightsTier::kDisk}}))
       ->default_str("memory");
   add_duration_flag(app, "default-slo", options.model_defaults.default_slo,
-                    "deadline of requests that bring none, unless model.toml says another", "none: best effort");
+                    "deadline of requests that bring none, unless model.toml has one", "none: best effort");
 }
 
 void add_log_flags(CLI::App& app, LogOptions& options) {
+  const FlagGroup group(app, "Record of requests and actions");
   app.add_option("--log", options.folder,
                  "keep a record of every request and action in this folder, for `foliot explain`")
       ->type_name("FOLDER")
@@ -58,17 +71,18 @@ void add_log_flags(CLI::App& app, LogOptions& options) {
 }
 
 void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
+  const FlagGroup group(app, "Compiling and changing models");
   add_duration_flag(app, "watch", flags.watch_interval,
-                    "look for models that were added, changed or removed this often", "never");
+                    "how often to look for models that were added, changed or removed", "off");
   flags.limits.memory_bytes = total_memory_bytes();
-  add_bytes_flag(app, "compile-memory", flags.limits.memory_bytes, "addresses that compiling one model may take");
+  add_bytes_flag(app, "compile-memory", flags.limits.memory_bytes, "address space that compiling one model may take");
   add_duration_flag(app, "compile-time", flags.limits.cpu_time, "CPU time that compiling one model may take");
-  app.add_option("--compile-in-background", flags.in_background,
-                 "while models are served, compile others where nothing else wants the CPU, or with a small share")
+  app.add_option("--compile-in-background", flags.in_background, "compile new models at idle priority while serving")
       ->capture_default_str();
 }
 
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options) {
+  const FlagGroup group(app, "Threads and memory");
   options.threads = std::max(1u, usable_processors() - 1);
   app.add_option("--threads", options.threads, "threads of one EXEC")
       ->capture_default_str()

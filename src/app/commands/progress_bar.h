@@ -1,5 +1,5 @@
-// ProgressBar: what long work shows a person: a bar that redraws itself on a
-// terminal, and a line per step everywhere else.
+// ProgressBar: the progress of long work, shown to a person: a bar that redraws itself
+// on a terminal, and a line per step everywhere else.
 #ifndef FOLIOT_APP_COMMANDS_PROGRESS_BAR_H_
 #define FOLIOT_APP_COMMANDS_PROGRESS_BAR_H_
 

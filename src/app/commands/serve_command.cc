@@ -10,6 +10,7 @@
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/console_reporter.h"
 #include "app/commands/flags.h"
+#include "app/commands/help_formatter.h"
 #include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
@@ -53,6 +54,7 @@ int serve(const ServeFlags& flags) {
 }
 
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
+  const FlagGroup group(app, "Scheduling");
   app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
   add_duration_flag(app, "deadline-margin", options.controller.deadline_margin,

@@ -225,11 +225,13 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("NAME[,NAME...]");
   command.add_option("--seed", flags->seed, "Instead of the experiment's");
-  command.add_option("--seeds", flags->seeds, "Run with so many seeds, one after another, and say what came of faults")
+  command
+      .add_option("--seeds", flags->seeds,
+                  "Run with this many seeds, one after another, and report the effects of faults")
       ->check(CLI::PositiveNumber);
   add_duration_flag(command, "duration", flags->duration, "Instead of the experiment's", "the experiment's");
   command.add_flag("--bound", flags->bound,
-                   "Also print what any policy could reach at most, one that knows all arrivals (takes a while)");
+                   "Also print the clairvoyant bound, which no policy can exceed (takes a while)");
   command.add_option("--output", flags->output, "Write reports and series into this folder")->type_name("DIR");
   command.add_option("--log", flags->log, "Keep a record of every request and action, for explain: in FOLDER/POLICY")
       ->type_name("FOLDER");

@@ -34,7 +34,7 @@ Status export_log(const ExportFlags& flags) {
 }  // namespace
 
 void add_trace_command(CLI::App& app, int& exit_code) {
-  CLI::App* trace = app.add_subcommand("trace", "Turn a log into a picture of what ran when");
+  CLI::App* trace = app.add_subcommand("trace", "Export a log as a timeline");
   trace->require_subcommand(1);
   CLI::App* command = trace->add_subcommand("export", "Write a log in the Chrome trace event format, for Perfetto");
   const auto flags = std::make_shared<ExportFlags>();

@@ -12,6 +12,7 @@
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/console_reporter.h"
 #include "app/commands/flags.h"
+#include "app/commands/help_formatter.h"
 #include "app/commands/logger_flags.h"
 #include "app/commands/observation_flags.h"
 #include "app/commands/part_flags.h"
@@ -99,9 +100,9 @@ Status run(const WorkerFlags& flags) {
 }  // namespace
 
 void add_worker_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("worker", "Compute for a controller");
+  CLI::App* command = app.add_subcommand("worker", "Run a worker, which computes for a controller");
   command->footer(
-      "Compiles the models of REPOSITORY, registers with the controller, and does what it is told. Fetches inputs\n"
+      "Compiles the models of REPOSITORY, registers with the controller, and executes its actions. Fetches inputs\n"
       "from front ends, which connect to --data-listen, and sends them the outputs. All workers of a controller\n"
       "bring the same models; with --watch they change them while serving, and a change takes effect when all\n"
       "workers have made it. A controller that goes away is found again, with what the pages hold. Ctrl-C finishes\n"
@@ -112,7 +113,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
       "fifteen models and one more), v100 for the whole table, or the CSV file of a table. It shows what a\n"
       "controller can carry.\n\n"
       "  foliot worker --emulate resnet50:15 --count 150 --controller localhost:8100\n\n"
-      "Without --tls-link-... there is no authentication: listen where only friends can reach.");
+      "Without --tls-link-... there is no authentication: listen on a trusted network only.");
   auto flags = std::make_shared<WorkerFlags>();
   WorkerServerOptions& server = flags->server;
   command->add_option("repository", server.repository, "folder with a folder per model");
@@ -135,6 +136,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_observation_flags(*command, server.observation, "--data-listen");
   add_link_tls_flags(*command, server.link_tls);
   add_logger_flags(*command, flags->log);
+  const FlagGroup group(*command, "Emulation");
   command->add_option("--emulate", flags->emulate, "profiles of the models of an emulated worker")
       ->type_name("PROFILE");
   command->add_option("--count", flags->count, "emulated workers, each with a connection of its own")

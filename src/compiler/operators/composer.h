@@ -1,5 +1,5 @@
-// Composer: writes the graph of an ONNX operator that simpler ones make up, as
-// one writes its formula:
+// Composer: writes the graph of an ONNX operator that is made up of simpler ones, like
+// its formula:
 //
 //   Composer c(node.builder());
 //   const ValueIndex gate = c.unary("sigmoid", x);
@@ -7,8 +7,8 @@
 //
 // Operands may have any shape: what does not fit is an error, not a bug.
 //
-// The first call that fails is remembered and told by status(); it and all later
-// ones give kNoValue, which later calls take without complaint.
+// The first call that fails is kept for status(); it and all later ones return
+// kNoValue, which later calls accept.
 #ifndef FOLIOT_COMPILER_OPERATORS_COMPOSER_H_
 #define FOLIOT_COMPILER_OPERATORS_COMPOSER_H_
 

@@ -1,4 +1,4 @@
-// What operators that convolve have in common.
+// Attributes that convolving operators have in common.
 #ifndef FOLIOT_COMPILER_OPERATORS_CONVOLUTION_H_
 #define FOLIOT_COMPILER_OPERATORS_CONVOLUTION_H_
 

@@ -122,7 +122,7 @@ int64_t extent(const Shape& shape, size_t first, size_t count) {
 }
 
 // Names of both that are kept are the batch, those of one side the rows and the
-// columns, and those of both that nobody needs any more are what is added up.
+// columns, and those of both that are not needed any more are summed over.
 Named product(Composer& c, const Named& a, const Named& b, const std::string& needed) {
   std::string batch, rows, columns, inner;
   for (char name : a.names) (!has(b.names, name) ? rows : has(needed, name) ? batch : inner) += name;

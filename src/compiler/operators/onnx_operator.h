@@ -1,6 +1,6 @@
-// OnnxOperator: how one operator of ONNX becomes operators of a device. The
-// functions check what they are given, since models come from outside, and
-// speak of the node's own trouble only; the caller adds the node's name.
+// OnnxOperator: the translation of one operator of ONNX into operators of a device. The
+// functions check their operands, since models come from outside, and their errors
+// describe the node; the caller adds its name.
 #ifndef FOLIOT_COMPILER_OPERATORS_ONNX_OPERATOR_H_
 #define FOLIOT_COMPILER_OPERATORS_ONNX_OPERATOR_H_
 

@@ -114,7 +114,7 @@ Status quantize_whole(NodeTranslation& node, OperatorKind kind, DataType type, c
   return node.finish(node.builder().emit(kind, {node.input(0)}, std::move(attributes), ValueType{type, node.shape(0)}));
 }
 
-// Weights, which stay as they are until it is known who multiplies them.
+// Weights, which stay as they are until the operator that multiplies them is known.
 Status dequantize_weights(NodeTranslation& node, Parameters by) {
   int64_t axis = 0;
   if (by.scales.size() > 1) {

@@ -263,8 +263,8 @@ void check_unloaded(const DeviceFactory& make_device) {
   EXPECT_DEATH(session.run_range(0, 0, {}), "loaded");
 }
 
-// Plans are prepared one by one, each runs from then on, and one that cannot be prepared
-// says which it is and is in nobody's way.
+// Plans are prepared one by one, each runs from then on. One that cannot be prepared
+// gives an error that names it, and does not affect the others.
 void check_preparing(const DeviceFactory& make_device) {
   const std::unique_ptr<Device> device = make_device();
   PlannedProgram program = lower_or_fail(*device, networks({1, 2, 4}));

@@ -1,5 +1,5 @@
-// The conformance suite: what every device must pass. A device's own test
-// registers it once, for each way in which the device can be configured:
+// The conformance suite that every device must pass. A device's own test registers it
+// once, for each way in which the device can be configured:
 //
 //   const int registered = foliot::register_conformance("cpu", [] { return make_cpu_device(); });
 //

@@ -1,5 +1,5 @@
-// Reference: what a graph computes, by naive loops in double precision. The
-// truth that devices are held against; far too slow for anything else.
+// Reference: the results of a graph, by naive loops in double precision. The truth that
+// devices are held against; far too slow for anything else.
 #ifndef FOLIOT_DEVICE_CONFORMANCE_REFERENCE_H_
 #define FOLIOT_DEVICE_CONFORMANCE_REFERENCE_H_
 

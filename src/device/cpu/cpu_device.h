@@ -1,4 +1,4 @@
-// The CPU as a device, over oneDNN with user-managed memory and scratchpad.
+// CpuDevice: the CPU as a device, over oneDNN with user-managed memory and scratchpad.
 #ifndef FOLIOT_DEVICE_CPU_CPU_DEVICE_H_
 #define FOLIOT_DEVICE_CPU_CPU_DEVICE_H_
 

@@ -24,7 +24,7 @@ const int kRegistered =
 
 TEST(CpuDevice, RegistersTheConformanceSuite) { EXPECT_GT(kRegistered, 400); }
 
-TEST(CpuDevice, FingerprintTellsThreadsApart) {
+TEST(CpuDevice, FingerprintDistinguishesThreads) {
   EXPECT_NE(with_threads(1)()->fingerprint(), with_threads(2)()->fingerprint());
   EXPECT_EQ(with_threads(1)()->fingerprint().find("cpu oneDNN "), 0u);
   EXPECT_EQ(with_threads(1)()->kind(), "cpu");

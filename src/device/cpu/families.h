@@ -1,5 +1,6 @@
-// Families: how each kind of operator gets onto the CPU. To add one: write its
-// functions in a file of its own and enter them in families.cc.
+// Families: groups of operator kinds with the functions that lower and run them on the
+// CPU. To add one: write its functions in a file of its own and enter them in
+// families.cc.
 #ifndef FOLIOT_DEVICE_CPU_FAMILIES_H_
 #define FOLIOT_DEVICE_CPU_FAMILIES_H_
 

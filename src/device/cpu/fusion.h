@@ -1,4 +1,4 @@
-// Fusion: what a node's post-operations mean for the primitive that computes it.
+// Fusion: the form of a node's post-operations for the primitive that computes it.
 #ifndef FOLIOT_DEVICE_CPU_FUSION_H_
 #define FOLIOT_DEVICE_CPU_FUSION_H_
 

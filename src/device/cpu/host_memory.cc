@@ -117,7 +117,7 @@ Result<std::unique_ptr<PageMemory>> PageMemory::create(uint64_t page_bytes, uint
   return cache;
 }
 
-// The origin keeps its addresses, empty, so that nobody else is given them. The
+// The origin keeps its addresses, empty, so that no other mapping takes them. The
 // kernel counts locked memory twice when such a move takes it along.
 bool PageMemory::move(std::byte* from, std::byte* to) const {
   if (locked_) munlock(from, page_bytes_);

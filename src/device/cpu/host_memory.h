@@ -1,4 +1,4 @@
-// Host memory as the device holds it: taken, locked and pre-faulted once.
+// Host memory of the device: taken, locked and pre-faulted once.
 #ifndef FOLIOT_DEVICE_CPU_HOST_MEMORY_H_
 #define FOLIOT_DEVICE_CPU_HOST_MEMORY_H_
 

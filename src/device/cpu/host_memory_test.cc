@@ -94,7 +94,7 @@ TEST(PageTable, OfNothingNeedsNoPages) {
   EXPECT_EQ(table.bytes(), 0u);
 }
 
-TEST(TakeMemory, SaysHowMuchCouldNotBeHad) {
+TEST(TakeMemory, ReportsHowMuchCouldNotBeHad) {
   bool locked = true;
   const auto mapping = take_memory(uint64_t{1} << 46, "workspace", false, locked);
   ASSERT_FALSE(mapping.ok());
@@ -120,7 +120,7 @@ TEST(GrowingMemory, GrowsWhereItIs) {
   EXPECT_EQ(memory.bytes(), 3 * kHugePage);
 }
 
-TEST(GrowingMemory, SaysThatItCannotGrowFurther) {
+TEST(GrowingMemory, ReportsThatItCannotGrowFurther) {
   GrowingMemory fixed;
   bool locked = false;
   ASSERT_TRUE(fixed.take(1000, 0, "workspace", false, locked).ok());

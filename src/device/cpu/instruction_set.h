@@ -1,6 +1,6 @@
-// InstructionSet: what oneDNN uses of the processor, and what that means for products in
-// less than float32. The environment variable ONEDNN_MAX_CPU_ISA limits it, so that a
-// processor also shows what a lesser one would do.
+// InstructionSet: the instructions that oneDNN uses, and the products in lower
+// precision than float32 that they allow. The environment variable ONEDNN_MAX_CPU_ISA
+// limits them, so that a processor can be tested as a lesser one.
 //
 // oneDNN's constants are sets of bits, not degrees: avx2_vnni is a larger number than
 // avx512_core_bf16 and has no AVX-512. So they are compared by includes() alone.

@@ -32,7 +32,7 @@ TEST(InstructionSet, MultipliesWhatItHasKernelsFor) {
   }
 }
 
-TEST(InstructionSet, SaysWhatIsMissing) {
+TEST(InstructionSet, ReportsWhatIsMissing) {
   EXPECT_EQ(supports_products(cpu_isa::avx2, DataType::kUint8).message(),
             "products of int8 need a CPU with AVX512_VNNI, and this one has avx2");
   EXPECT_EQ(supports_products(cpu_isa::avx512_core_vnni, DataType::kBfloat16).message(),

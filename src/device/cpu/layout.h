@@ -1,5 +1,5 @@
-// Layout: how a tensor's elements lie in memory, as oneDNN describes it, and
-// how that is kept in Tensor::layout.
+// Layout: the order of a tensor's elements in memory, as oneDNN describes it, and its
+// form in Tensor::layout.
 //
 // Dense row-major layouts are kept as an empty string. Others are blocked ones,
 // kept as little-endian int64: rank, number of inner blocks, then for each

@@ -20,7 +20,7 @@ TEST(LayoutNameTest, NamesAsOneDnnDoes) {
   EXPECT_EQ(name_of(Tag::ABcd16b16a), "ABcd16b16a");
 }
 
-TEST(LayoutNameTest, SaysWhatIsDamaged) {
+TEST(LayoutNameTest, ReportsWhatIsDamaged) {
   EXPECT_EQ(layout_name("x"), "damaged");
   EXPECT_EQ(layout_name(std::string(16, '\x7f')), "damaged");
 }

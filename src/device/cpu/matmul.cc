@@ -28,7 +28,7 @@ bool same_batch(const Shape& a, const Shape& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
 }
 
-// `may_merge`: all post-operations can be told on merged dimensions.
+// `may_merge`: all post-operations can be expressed on merged dimensions.
 MatMulGeometry geometry_of(const Attributes& attributes, Shape left, Shape right, Shape result, bool may_merge) {
   const bool transpose_left = attributes.integer("transpose_a") != 0;
   const bool transpose_right = attributes.integer("transpose_b") != 0;
@@ -205,8 +205,8 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
     chosen = attempt([&] {
       return make_descriptor(geometry, bias, left, candidate, result, fusion->attributes.make(), lowering.engine());
     });
-    // An empty Tensor::layout means "as given", so a dense packing of what was
-    // given transposed could not be told from it.
+    // An empty Tensor::layout means "as given", so it cannot mark a dense packing of
+    // weights that were given transposed.
     if (chosen && acceptable(chosen->query_md(dnnl::query::weights_md), given)) break;
     chosen.reset();
   }

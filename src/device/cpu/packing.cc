@@ -3,7 +3,7 @@
 namespace foliot {
 namespace {
 
-// Unlike layout_bytes(), also tells dense tensors of different shapes apart.
+// Unlike layout_bytes(), also distinguishes dense tensors of different shapes.
 std::string exact_key(const Descriptor& descriptor) {
   std::string key = layout_bytes(descriptor);
   for (int64_t extent : shape_of(descriptor)) key += "," + std::to_string(extent);

@@ -1,4 +1,4 @@
-// Checks a plan that came from outside before any of it is believed.
+// Plan check: validates a plan from outside before it is used.
 #ifndef FOLIOT_DEVICE_CPU_PLAN_CHECK_H_
 #define FOLIOT_DEVICE_CPU_PLAN_CHECK_H_
 

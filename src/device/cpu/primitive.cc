@@ -178,7 +178,8 @@ std::optional<Shape> operand_shape(const Shape& operand, const Shape& shape, con
   if (operand.size() > shape.size()) return std::nullopt;
   if (result == shape) return padded_shape(operand, shape.size());
   if (element_count(operand) == element_count(shape)) return result;
-  // Dimensions were merged: only what varies along the last one can be told.
+  // Dimensions were merged: only operands that vary along the last one, or not at all,
+  // can be expressed.
   if (!operand.empty() && element_count(operand) != static_cast<uint64_t>(operand.back())) return std::nullopt;
   if (operand.empty() || operand.back() == 1) return Shape(result.size(), 1);
   if (result.empty() || operand.back() != result.back()) return std::nullopt;

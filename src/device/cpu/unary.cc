@@ -199,7 +199,8 @@ Result<bool> lower_unary(const Node& node, GraphLowering& lowering) {
   Operator operation = GraphLowering::begin(node, primitive ? "" : "foliot:unary");
   const TensorIndex from = primitive ? lowering.present(source) : lowering.dense(source);
   operation.inputs = {from};
-  // What a reorder made is nobody else's, but only the value's own tensor is counted.
+  // No other operator reads the result of a reorder, but only the value's own tensor is
+  // counted.
   if (from == lowering.present(source) && lowering.may_overwrite(node, source, destination))
     operation.outputs = {lowering.result_like(destination, from)};
   else

@@ -1,9 +1,9 @@
-// CudaDriver: what holding weights in pages needs of NVIDIA's driver (CUDA Driver
-// API, "Virtual Memory Management"): physical memory and addresses apart, and one
-// put behind the other. Nearly one method for each call of the driver's, so that a
+// CudaDriver: the part of NVIDIA's driver that holding weights in pages needs (CUDA
+// Driver API, "Virtual Memory Management"): physical memory and addresses apart, and
+// one put behind the other. Nearly one method for each call of the driver's, so that a
 // fake can stand in where there is no GPU.
 //
-// Errors name the call and the driver's own word for what is wrong.
+// Errors name the call and the driver's own description.
 // Threading: any thread.
 #ifndef FOLIOT_DEVICE_CUDA_DRIVER_H_
 #define FOLIOT_DEVICE_CUDA_DRIVER_H_

@@ -1,5 +1,5 @@
-// A driver without a GPU, for tests: keeps account of blocks and addresses, checks
-// what the real one requires, and runs out where it is told to.
+// FakeDriver: a driver without a GPU, for tests. It keeps account of blocks and
+// addresses, checks the real one's requirements, and fails after a set number of calls.
 #ifndef FOLIOT_DEVICE_CUDA_FAKE_DRIVER_H_
 #define FOLIOT_DEVICE_CUDA_FAKE_DRIVER_H_
 

@@ -1,7 +1,7 @@
-// A page cache in GPU memory: all blocks taken once, each as large as a page, and
-// put behind the addresses of whatever program LOAD gives them to. Addresses of a
-// program's weights stay the same however often its pages change, so what was
-// captured with them (a CUDA graph) stays valid over UNLOAD and LOAD.
+// GpuPageMemory: a page cache in GPU memory: all blocks taken once, each as large as a
+// page, and put behind the addresses of whatever program LOAD gives them to. Addresses
+// of a program's weights stay the same however often its pages change, so a CUDA graph
+// captured with them stays valid over UNLOAD and LOAD.
 //
 // The same as device/cpu/host_memory.h for the CPU.
 #ifndef FOLIOT_DEVICE_CUDA_PAGE_MEMORY_H_

@@ -25,7 +25,8 @@ class AdaptiveBatchingRule : public BatchingRule {
     const size_t first = lane.first_meetable(start);
     if (first == lane.queue.size()) return {};
     const Batch batch = densest_batch(lane, first, limit_of(lane));
-    // Who would be late in it is passed over, as long as anybody would not.
+    // Requests that would be late in it are passed over, as long as others would not
+    // be.
     const size_t in_time = lane.queue.first_due_from(start + lane.exec(batch.batch_index));
     return in_time < lane.queue.size() ? densest_batch(lane, in_time, limit_of(lane)) : batch;
   }

@@ -1,4 +1,5 @@
-// Adaptive batching (Clipper: Crankshaw et al., NSDI 2017, section 4.3).
+// AdaptiveBatchingPolicy: adaptive batching (Clipper: Crankshaw et al., NSDI 2017,
+// section 4.3).
 //
 // Each model on each device has a limit for its batches, found while it serves:
 // additive increase until a batch takes longer than the latency objective, then a
@@ -11,7 +12,7 @@
 // its own; a model without SLOs grows to its largest batch. Limits become compiled
 // sizes. A request that can no longer be met is refused, and one that would be
 // late in the batch at hand is passed over; Clipper answers it with a default at
-// its deadline, which is the same to whoever counts answers.
+// its deadline, which is counted alike.
 #ifndef FOLIOT_POLICIES_ADAPTIVE_BATCHING_ADAPTIVE_BATCHING_POLICY_H_
 #define FOLIOT_POLICIES_ADAPTIVE_BATCHING_ADAPTIVE_BATCHING_POLICY_H_
 

@@ -1,5 +1,5 @@
-// BatchLimit: how many rows the next batch of one model on one device may have,
-// learnt from how long the last ones took (Clipper, section 3.3).
+// BatchLimit: the most rows of the next batch of one model on one device, learned from
+// the durations of the last ones (Clipper, section 3.3).
 #ifndef FOLIOT_POLICIES_ADAPTIVE_BATCHING_BATCH_LIMIT_H_
 #define FOLIOT_POLICIES_ADAPTIVE_BATCHING_BATCH_LIMIT_H_
 

@@ -130,7 +130,8 @@ void ClockworkPolicy::update_lane(LaneKey key, TimePoint now) {
   }
 }
 
-// Who joins a lane at its end may fill a batch, and changes no strategy that stands.
+// A request that joins a lane at its end may fill a batch, and changes no strategy that
+// stands.
 void ClockworkPolicy::fill_slots(LaneKey key, TimePoint now) {
   LaneState& state = lane(key);
   for (const DeviceId device : state.placed_on) {

@@ -1,5 +1,5 @@
-// LoadPlanner: which model to LOAD next on a device, and what to evict for it
-// (Clockwork, section 5.3, "Scheduling LOAD").
+// LoadPlanner: the choice of the model to LOAD next on a device, and of what to evict
+// for it (Clockwork, section 5.3, "Scheduling LOAD").
 //
 // It keeps each model's demand, shares it out over the devices that hold the model
 // in inverse proportion to their load, and takes what they cannot serve within
@@ -25,7 +25,7 @@ namespace foliot::clockwork {
 
 class LoadPlanner {
  public:
-  // `residents` is told of outcomes before this.
+  // `residents` has processed an outcome before this.
   LoadPlanner(const Cluster& cluster, Residents& residents, Duration lookahead)
       : cluster_(cluster), residents_(residents), lookahead_(lookahead) {}
 

@@ -1,6 +1,6 @@
-// Agenda: which devices have to be looked at in this turn, so that a policy does
-// not look at all of them. A device is looked at when it has become free, when
-// something about it changed, or when there is work for it and it is not busy.
+// Agenda: the devices to look at in this turn, so that a policy does not look at all of
+// them. A device is looked at when it has become free, when something about it changed,
+// or when there is work for it and it is not busy.
 #ifndef FOLIOT_POLICIES_COMMON_AGENDA_H_
 #define FOLIOT_POLICIES_COMMON_AGENDA_H_
 

@@ -1,8 +1,8 @@
-// BatchingPolicy: what the policies that people know have in common: a queue
-// for each model and bucket; LOADs on demand (policies/common/on_demand_loading.h);
-// query drop, that is a request that can no longer be met is refused. What makes
-// each of them what it is, is its BatchingRule: when a queue is ready, which of
-// the ready ones comes first, and what goes in its next batch.
+// BatchingPolicy: the common part of well-known policies: a queue for each model and
+// bucket; LOADs on demand (policies/common/on_demand_loading.h); query drop, that is, a
+// request that can no longer be met is refused. A BatchingRule distinguishes them: when
+// a queue is ready, which of the ready ones comes first, and what goes in its next
+// batch.
 //
 // Each device is kept `lookahead` ahead with work, no more than hides the way to
 // the worker and back.

@@ -2,10 +2,11 @@
 // requests and the size of batches.
 //
 // A model that requests wait for and that no device holds is loaded onto the device
-// that can begin soonest: those first that a LOAD can still help some request of,
-// and of these the one whose first request comes first. Room is made by evicting the least recently used that nobody
-// waits for, or whose first request comes later. A model that keeps its devices busy for longer than a LOAD takes is
-// also loaded onto a device that has nothing to do.
+// that can begin soonest: those first that a LOAD can still help some request of, and
+// of these the one whose first request comes first. Room is made by evicting the least
+// recently used that no request waits for, or whose first request comes later. A model
+// that keeps its devices busy for longer than a LOAD takes is also loaded onto a device
+// that has nothing to do.
 #ifndef FOLIOT_POLICIES_COMMON_ON_DEMAND_LOADING_H_
 #define FOLIOT_POLICIES_COMMON_ON_DEMAND_LOADING_H_
 
@@ -24,7 +25,7 @@ namespace foliot {
 
 class OnDemandLoading {
  public:
-  // `residents` is told of outcomes before this.
+  // `residents` has processed an outcome before this.
   OnDemandLoading(const Cluster& cluster, Residents& residents) : cluster_(cluster), residents_(residents) {}
 
   struct Want {

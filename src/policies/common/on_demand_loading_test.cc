@@ -52,7 +52,7 @@ TEST_F(OnDemandLoadingTest, LoadsWhatIsWantedFirstAndSpreadsIt) {
   EXPECT_TRUE(plan(1).empty());
 }
 
-TEST_F(OnDemandLoadingTest, EvictsWhatNobodyWaitsForAndWhatIsWantedLater) {
+TEST_F(OnDemandLoadingTest, EvictsWhatNoRequestWaitsForAndWhatIsWantedLater) {
   load(0, 0, 0);
   load(0, 1, 1);
   load(1, 2, 2);

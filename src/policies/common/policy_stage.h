@@ -1,5 +1,5 @@
-// PolicyStage: for tests of one policy: it is told facts by hand and shows what it
-// proposes. The models of TestDispatcher: LOAD takes 8 ms; EXEC of 1, 2 and 4 rows
+// PolicyStage: for tests of one policy: passes it facts by hand and shows its
+// proposals. The models of TestDispatcher: LOAD takes 8 ms; EXEC of 1, 2 and 4 rows
 // takes 2, 3 and 5 ms.
 #ifndef FOLIOT_POLICIES_COMMON_POLICY_STAGE_H_
 #define FOLIOT_POLICIES_COMMON_POLICY_STAGE_H_

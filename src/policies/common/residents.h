@@ -1,5 +1,5 @@
-// Residents: which devices hold a model, and what a device could do without,
-// least recently used first; kept so that neither question takes a look at all
+// Residents: the devices that hold each model, and the models that a device could do
+// without, least recently used first; kept so that neither query goes through all
 // models or all devices.
 #ifndef FOLIOT_POLICIES_COMMON_RESIDENTS_H_
 #define FOLIOT_POLICIES_COMMON_RESIDENTS_H_
@@ -21,7 +21,7 @@ class Residents {
  public:
   explicit Residents(const Cluster& cluster) : cluster_(cluster) {}
 
-  // To be told of every outcome before anything is asked.
+  // To be called with every outcome before any query.
   void on_outcome(const Action& action);
   // Likewise of every device that has changed. Returns the models that it holds now
   // and those that it held, ascending.

@@ -29,7 +29,7 @@ class ResidentsTest : public ::testing::Test {
   Residents residents_;
 };
 
-TEST_F(ResidentsTest, KnowsWhoHoldsAModel) {
+TEST_F(ResidentsTest, KnowsTheHoldersOfAModel) {
   load(1, 0, 0);
   load(0, 0, 1);
   EXPECT_EQ(residents_.holders(ModelId(0)), (std::vector{DeviceId(0), DeviceId(1)}));

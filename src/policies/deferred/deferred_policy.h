@@ -1,4 +1,4 @@
-// Deferred batch scheduling (Symphony: Chen et al., 2023, section 3).
+// DeferredPolicy: deferred batch scheduling (Symphony: Chen et al., 2023, section 3).
 //
 // A model's batch waits until its frontrun point, the last instant at which it
 // could still start with one more request in it: deadline of its head - L(b + 1).

@@ -50,8 +50,8 @@ TEST(DeferredPolicyTest, BestEffortDoesNotWaitForever) {
   ASSERT_EQ(stage.plan(0).size(), 1u);
 }
 
-// One that is nearly due keeps four others from a batch of their own: under load it
-// gives way, otherwise they wait.
+// One that is nearly due keeps four others from a batch of their own: under load it is
+// dropped, otherwise they wait.
 TEST(DeferredPolicyTest, DropsTheHeadFromTheWindowOnlyUnderLoad) {
   for (const bool loaded : {false, true}) {
     PolicyStage stage = make_stage();

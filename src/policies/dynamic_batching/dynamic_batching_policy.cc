@@ -22,7 +22,7 @@ class DynamicBatchingRule : public BatchingRule {
     const size_t first = lane.first_meetable(start);
     if (first == lane.queue.size()) return {};
     const Batch batch = form(lane, first);
-    // The timeout of those who would be late in it.
+    // The timeout of requests that would be late in it.
     const size_t in_time = lane.queue.first_due_from(start + lane.exec(batch.batch_index));
     return in_time < lane.queue.size() ? form(lane, in_time) : batch;
   }

@@ -1,5 +1,6 @@
-// Triton Inference Server's dynamic batcher. Requests of a model wait in the order
-// of their arrival until they fill the largest preferred batch size or the first
+// DynamicBatchingPolicy: Triton Inference Server's dynamic batcher. Requests of a model
+// wait in the order of their arrival until they fill the largest preferred batch size
+// or the first
 // has waited for `queue_delay_max`; then as many go as the largest preferred size
 // that they fill, or, when the delay is over and they fill none, all of them.
 // Models take turns in the order in which their first requests came.

@@ -37,7 +37,7 @@ TEST(DynamicBatchingPolicyTest, APreferredSizeGoesAtOnce) {
   EXPECT_EQ(sent[0].rows.size(), 2u);
 }
 
-TEST(DynamicBatchingPolicyTest, PassesOverWhoWouldBeLateInTheBatch) {
+TEST(DynamicBatchingPolicyTest, PassesOverRequestsThatWouldBeLateInTheBatch) {
   PolicyStage stage = make_stage(4);
   const ModelId a = stage.add_model();
   const RequestId urgent = stage.request(a, 0, 4);  // alone it takes 2 ms, in a batch of 4 it would take 5

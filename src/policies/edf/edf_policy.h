@@ -1,5 +1,6 @@
-// Earliest deadline first, one request at a time, with query drop: the baseline of
-// Abacus (section 7.1). A device runs the request with the earliest deadline of
+// EdfPolicy: earliest deadline first, one request at a time, with query drop: the
+// baseline of Abacus (section 7.1). A device runs the request with the earliest
+// deadline of
 // those whose models it holds; one that can no longer be met is refused. Requests
 // are not batched, as there.
 #ifndef FOLIOT_POLICIES_EDF_EDF_POLICY_H_

@@ -1,5 +1,6 @@
-// First come, first served, one request at a time, with query drop: the baseline of
-// Abacus (section 7.1) and of Nexus before it. A device runs the request that came
+// FcfsPolicy: first come, first served, one request at a time, with query drop: the
+// baseline of Abacus (section 7.1) and of Nexus before it. A device runs the request
+// that came
 // first of those whose models it holds; one that can no longer be met is refused.
 // Requests are not batched, as there.
 #ifndef FOLIOT_POLICIES_FCFS_FCFS_POLICY_H_

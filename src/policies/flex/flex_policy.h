@@ -1,10 +1,11 @@
-// Flex of SHEPHERD (Zhang et al., NSDI 2023, section 5): of the batches that all
+// FlexPolicy: Flex of SHEPHERD (Zhang et al., NSDI 2023, section 5): of the batches
+// that all
 // models could run now, each the largest that still meets the deadline of the
 // request that is due first, the largest goes first.
 //
 // Flex also preempts: a batch that is 3.03 times larger than the one that runs takes its
 // place, and what had run is lost. A device here finishes every EXEC that it has begun
-// (docs/ARCHITECTURE.md), so that part is left out, and with it goes Flex's bound on what an online policy can
+// (docs/decisions/0025), so that part is left out, and with it goes Flex's bound on what an online policy can
 // lose. It matters where a small batch is so long that a large one, which could have
 // begun before, no longer can afterwards: with SLOs of little more than one EXEC, or
 // with long models beside short ones. A batch that could wait loses nothing but the rest

@@ -1,11 +1,11 @@
-// ArrivalRate: how many requests per second a model gets, from counters that
-// forget over 2, 15 and 120 s, each trusted by how well it has foretold the last
-// gaps between arrivals (their likelihood under a Poisson process of that rate).
+// ArrivalRate: the expected requests per second of a model, from counters that forget
+// over 2, 15 and 120 s, each trusted by how well it has predicted the last gaps between
+// arrivals (their likelihood under a Poisson process of that rate).
 //
 // Requests may also stop: after a silence that is long for the rate that was, the
 // model is more likely to be idle, and less is expected of it. The shorter counters
 // stand still while it is idle, so that it has the rate that it had once it is asked
-// again. So models in use are told from idle ones within a few of their mean gaps.
+// again. So models in use are distinguished from idle ones within a few of their mean gaps.
 #ifndef FOLIOT_POLICIES_FOLIOT_ARRIVAL_RATE_H_
 #define FOLIOT_POLICIES_FOLIOT_ARRIVAL_RATE_H_
 

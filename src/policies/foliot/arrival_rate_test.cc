@@ -33,7 +33,7 @@ TEST(ArrivalRateTest, FollowsAChangeWithinSeconds) {
   EXPECT_GT(rate.at(at_seconds(306)), 30);
 }
 
-TEST(ArrivalRateTest, FallsSilentWhenNobodyAsksAnyMore) {
+TEST(ArrivalRateTest, FallsWhenRequestsStop) {
   ArrivalRate rate;
   arrive(rate, 10, 0, 60);
   EXPECT_LT(rate.at(at_seconds(120)), 2);

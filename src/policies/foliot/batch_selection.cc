@@ -262,7 +262,7 @@ Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, Tim
   return time;
 }
 
-// Some turns go to whoever has waited longest, so that nobody waits forever.
+// Some turns go to the request that has waited longest, so that none waits for ever.
 bool BatchSelection::best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const {
   if (best_effort_batches_ % kOldestEvery == 0) return std::pair(other.head, density) > std::pair(head, other.density);
   return std::pair(density, other.head) > std::pair(other.density, head);

@@ -1,4 +1,4 @@
-// BatchSelection: which batch a device runs next.
+// BatchSelection: the choice of the batch that a device runs next.
 //
 // All that waits for models that the device holds is cut into batches that can
 // still be met. If they cannot all be met one after the other, those that give

@@ -1,5 +1,5 @@
-// BestEffortRoom: how long an EXEC of requests without a deadline may keep a device
-// busy, for what is yet to come.
+// BestEffortRoom: the longest time for which an EXEC of requests without a deadline may
+// keep a device busy, considering what is yet to come.
 //
 // What arrives meanwhile for the models that the device holds must still be met by one
 // batch: by this device, or, where others hold those models too and enough of them will

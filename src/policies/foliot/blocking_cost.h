@@ -1,4 +1,4 @@
-// BlockingCost: how many requests that are yet to come an EXEC would make late.
+// BlockingCost: the number of future requests that an EXEC would make late.
 //
 // A device runs one EXEC at a time and never interrupts it. A request whose deadline leaves
 // it a slack of s (SLO less its own EXEC and margin) is lost if it comes in the

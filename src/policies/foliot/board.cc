@@ -7,8 +7,8 @@ namespace {
 
 // Of more devices than these, the backlogs are much alike when it matters.
 constexpr uint32_t kBoardHoldersMax = 8;
-// After more changes than these, all that waits on a device is looked at again, when
-// it is next asked for: so a change costs little where nobody asks.
+// After more changes than these, all that waits on a device is evaluated again at the
+// next query: so a change costs little where there is none.
 constexpr size_t kChangesMax = 16;
 
 }  // namespace

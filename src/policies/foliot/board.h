@@ -1,6 +1,5 @@
-// Board: what the two planners of this policy share: for every model its queued
-// requests, where it is loaded and how often it is asked for; for every device
-// which models it holds.
+// Board: the shared state of this policy's two planners: for every model its queued
+// requests, the devices that hold it and its rate; for every device its models.
 #ifndef FOLIOT_POLICIES_FOLIOT_BOARD_H_
 #define FOLIOT_POLICIES_FOLIOT_BOARD_H_
 

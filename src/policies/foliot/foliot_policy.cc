@@ -10,8 +10,8 @@ namespace {
 constexpr uint32_t kDevicesLookedAtMax = 4;
 // After a request has waited in vain, others are refused on arrival for so long.
 constexpr Duration kOverloadMemory = Duration::seconds(1);
-// So much is done in one turn; the rest in the next one, at once, but after what has
-// come meanwhile was heard. So no decision waits long for others.
+// Limits of the work in one turn; the rest follows in the next one, at once, but after
+// the events that have come meanwhile. So no decision waits long for others.
 constexpr uint32_t kDeviceLooksPerTurn = 4;  // for a batch, on behalf of devices that have become free
 constexpr uint32_t kModelLooksPerTurn = 4;   // for a device or a reason to refuse, on behalf of models
 constexpr size_t kExpiredPerTurn = 32;

@@ -58,7 +58,7 @@ TEST(FoliotPolicyTest, ManyThatCanWaitDoNotHideOneThatCannot) {
   EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
 }
 
-TEST(FoliotPolicyTest, WeightDecidesWhatGivesWay) {
+TEST(FoliotPolicyTest, WeightDecidesWhatIsRefused) {
   TestDispatcher dispatcher(1, 8);
   // A heavier model of the same kind wins against four rows of the other.
   ModelInfo heavy = dispatcher.add_model(0, 1);
@@ -437,7 +437,7 @@ TEST(FoliotPolicyTest, LoadsASecondCopyWhenTheHolderIsBusy) {
 
 // ---- Turns ----
 
-// Whoever has a batch for many devices sends some at once, and the rest in turns that
+// With batches for many devices, some are sent at once and the rest in turns that
 // follow at once, so that no turn takes long.
 TEST(FoliotPolicyTest, LeavesToTheNextTurnWhatWouldMakeThisOneLong) {
   constexpr uint32_t kDevices = 16;

@@ -1,4 +1,5 @@
-// LoadPlanner: which model to LOAD where, and what to evict for it.
+// LoadPlanner: the choice of the model to LOAD, of its device, and of what to evict for
+// it.
 //
 // Wanted is what has requests and is loaded nowhere; it is worth the requests that
 // one batch could still serve once the LOAD is over, per time of the bus. A model

@@ -1,7 +1,7 @@
-// Pool: how many devices the present load needs. What they can do in time is left
-// to them; the others are spare, and stay idle until a request would otherwise be
-// late (Symphony's deferred batches, where there are devices to leave idle; eager
-// ones where there are not).
+// Pool: the devices that the present load needs. What they can do in time is left to
+// them; the others are spare, and stay idle until a request would otherwise be late
+// (Symphony's deferred batches, where there are devices to leave idle; eager ones where
+// there are not).
 //
 // A model that gets `rate` requests per second fills batches of
 // b = 1 + rate * (SLO - L(b)), and needs rate * L(b) / b of a device.

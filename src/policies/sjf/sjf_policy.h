@@ -1,4 +1,5 @@
-// Shortest job first, one request at a time, with query drop: the baseline of
+// SjfPolicy: shortest job first, one request at a time, with query drop: the baseline
+// of
 // Abacus (section 7.1). A device runs the request with the shortest expected EXEC
 // of those whose models it holds, and of equal ones the first that came; one that
 // can no longer be met is refused. Requests are not batched, as there.
