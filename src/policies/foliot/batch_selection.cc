@@ -169,9 +169,19 @@ std::optional<size_t> BatchSelection::first_to_run(DeviceId device, TimePoint no
     for (size_t i = 0; i < batches_.size(); ++i) {
       if (!dropped_[i] && (!first || sooner(batches_[i], batches_[*first]))) first = i;
     }
-    if (!first || !hold_back(device, batches_[*first], now, start, wanted)) return first;
+    if (!first) return first;
+    begin_with_first_equal(batches_[*first]);
+    if (!hold_back(device, batches_[*first], now, start, wanted)) return first;
     dropped_[*first] = true;
   }
+}
+
+// All its requests are then due no later than they were, and none before the first.
+void BatchSelection::begin_with_first_equal(Batch& batch) const {
+  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
+  const TimePoint deadline = lane[batch.first].deadline;
+  if (batch.first == 0 || lane[batch.first - 1].deadline < deadline) return;
+  batch.first = static_cast<uint32_t>(lane.first_due_from(deadline));
 }
 
 bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {

@@ -8,6 +8,9 @@
 // may be anywhere in the queue (Symphony's "window drop"), and without overload
 // the earliest deadline comes first.
 //
+// Of requests of one lane with the same deadline the first to arrive are served first, also
+// where the batches that they would have been in are left out.
+//
 // A batch that would make more late than it serves, or that would do so less for each of its
 // rows if more of them came, is held back as long as its deadline allows (blocking_cost.h).
 //
@@ -75,6 +78,9 @@ class BatchSelection {
   // Drops what cannot be met beside the rest; the first of batches_ that was not
   // dropped is then the one that has to start first. Returns the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);
+  // Moves the batch to the first of the requests with the deadline of its own first, which
+  // may be in a batch that is dropped.
+  void begin_with_first_equal(Batch& batch) const;
   // The first of what is neither dropped nor held back, as it should be run.
   std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is

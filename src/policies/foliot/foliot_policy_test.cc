@@ -97,6 +97,23 @@ TEST(FoliotPolicyTest, ALateHeadDoesNotKeepABatchSmall) {
   EXPECT_EQ(std::count(rows.begin(), rows.end(), head), 0);
 }
 
+// There is time for one batch of four, or of two where that is the denser.
+TEST(FoliotPolicyTest, OfEqualDeadlinesTheFirstToArriveAreServed) {
+  for (const int requests : {5, 6, 8, 20}) {
+    for (const bool denser_by_two : {false, true}) {
+      PolicyStage stage = make_stage();
+      const ModelId a = stage.add_model();
+      if (denser_by_two) stage.set_exec(a, Duration::from_milliseconds(2.2), 1);
+      std::vector<RequestId> waiting;
+      for (int i = 0; i < requests; ++i) waiting.push_back(stage.request(a, 0.01 * i, 6));
+      const auto sent = stage.plan(0.3);
+      ASSERT_EQ(sent.size(), 1u);
+      waiting.resize(sent[0].rows.size());
+      EXPECT_EQ(PolicyStage::rows(sent[0]), waiting) << requests << ' ' << denser_by_two;
+    }
+  }
+}
+
 TEST(FoliotPolicyTest, ABatchIsNotFilledWhereThatServesThemFaster) {
   PolicyStage stage = make_stage();
   const ModelId a = stage.add_model();
