@@ -11,8 +11,9 @@
 // Of requests of one lane with the same deadline the first to arrive are served first, also
 // where the batches that they would have been in are left out.
 //
-// A batch that would make more late than it serves, or that would do so less for each of its
-// rows if more of them came, is held back as long as its deadline allows (blocking_cost.h).
+// A batch whose EXEC would make requests of other models late (blocking_cost.h) is held back
+// until its rows have waited for a larger share of their time than that of them it makes
+// late, or a size is full that makes the fewest late for each row.
 //
 // Requests without a deadline fill batches that have room, and run by themselves
 // where nothing with a deadline has to wait for them longer than it can: it is met
@@ -86,9 +87,26 @@ class BatchSelection {
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
-  // Position of the batch size by which the device serves the most requests, less those that
-  // it makes late; nullopt if each makes more late than it serves.
-  std::optional<uint32_t> best_size(DeviceId device, const Batch& batch, TimePoint now);
+  // How long more rows are waited for, in mean gaps between arrivals, and how many there were
+  // when a batch was last held back for them; 0 if it was not.
+  struct Awaited {
+    double gaps;
+    uint32_t rows;
+  };
+  Awaited& awaited(ModelId model);
+  struct Choice {
+    bool run = false;
+    uint32_t batch_index = 0;
+    uint32_t rows = 0;
+    // Otherwise: when a size that its rows fill is worth what it makes late.
+    TimePoint worth_it = TimePoint::infinite_future();
+  };
+  // Of the sizes that what is queued from its first request on can fill.
+  Choice best_size(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
+  // When the batch has to start in this size.
+  TimePoint latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const;
+  // False if it has waited for as long as it should.
+  bool wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, TimePoint until);
   // The densest batch of requests without a deadline; of several rows only if it
   // takes no longer than this.
   std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
@@ -99,13 +117,7 @@ class BatchSelection {
   const Board& board_;
   const Duration lookahead_;
   BlockingCost blocking_;
-  // By model: how long more rows are waited for, in mean gaps between arrivals, and how many
-  // there were when a batch was last held back for them; 0 if it was not.
-  struct Awaited {
-    double gaps;
-    uint32_t rows;
-  };
-  std::vector<Awaited> awaited_;
+  std::vector<Awaited> awaited_;  // by model
   TimePoint held_until_ = TimePoint::infinite_future();
   std::vector<Batch> batches_;
   std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
