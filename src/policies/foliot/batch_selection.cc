@@ -136,10 +136,12 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
   const auto first = std::min_element(batches_.begin(), batches_.end(), sooner);
   if (first == batches_.end() || start + all <= first->latest) {
     // Mostly so: then nothing is dropped, and only the first of them matters.
+    overloaded_ = false;
     if (first != batches_.end()) std::iter_swap(batches_.begin(), first);
     return all;
   }
   std::sort(batches_.begin(), batches_.end(), sooner);
+  overloaded_ = true;
   kept_.clear();
   const auto denser = [&](uint32_t a, uint32_t b) {
     return std::pair(batches_[a].density, a) > std::pair(batches_[b].density, b);
@@ -168,10 +170,40 @@ std::optional<size_t> BatchSelection::first_to_run(DeviceId device, TimePoint no
       if (!dropped_[i] && (!first || sooner(batches_[i], batches_[*first]))) first = i;
     }
     if (!first) return first;
+    if (overloaded_) first = least_growing(device, now, start);
     begin_with_first_equal(batches_[*first]);
     if (!hold_back(device, batches_[*first], now, start, wanted)) return first;
     dropped_[*first] = true;
   }
+}
+
+// An EXEC serves more where its rows are many, and a full batch gains nothing by waiting.
+size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint start) const {
+  size_t chosen = batches_.size();
+  double least = std::numeric_limits<double>::infinity();
+  Duration slack = Duration::max();  // by which all those before could be put off
+  Duration before;
+  for (size_t i = 0; i < batches_.size() && slack > Duration() && least > 0; ++i) {
+    if (dropped_[i]) continue;
+    const Batch& batch = batches_[i];
+    const Duration exec = board_.cluster().estimator.exec(device, batch.model, batch.bucket, batch.batch_index);
+    const double growth = chosen == batches_.size() || exec <= slack ? growth_of(device, batch, now, start) : least;
+    if (growth < least) {
+      least = growth;
+      chosen = i;
+    }
+    slack = std::min(slack, batch.latest - start - before);
+    before += batch.cost;
+  }
+  return chosen;
+}
+
+double BatchSelection::growth_of(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) const {
+  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const uint32_t larger = batch.rows < sizes[batch.batch_index] ? batch.batch_index : batch.batch_index + 1;
+  if (larger >= sizes.size()) return 0;
+  const Duration time = latest_start(device, batch, larger) - start;
+  return time <= Duration() ? 0 : board_.model(batch.model).rate.at(now) * time.to_seconds();
 }
 
 // All its requests are then due no later than they were, and none before the first.

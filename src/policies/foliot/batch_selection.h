@@ -3,10 +3,11 @@
 // All that waits for models that the device holds is cut into batches that can
 // still be met. If they cannot all be met one after the other, those that give
 // the least for their time are left out (Moore and Hodgson's rule for the fewest
-// late jobs on one machine, with a weight); of what is left, the batch that has to
-// start first is run. So under overload time goes to large batches, whose requests
-// may be anywhere in the queue (Symphony's "window drop"), and without overload
-// the earliest deadline comes first.
+// late jobs on one machine, with a weight). So under overload time goes to large
+// batches, whose requests may be anywhere in the queue (Symphony's "window drop").
+// Of what is left, the batch that has to start first is run; under overload the one
+// that the fewest rows are expected to join while it can wait, if the rest can still
+// be met.
 //
 // Of requests of one lane with the same deadline the first to arrive are served first, also
 // where the batches that they would have been in are left out.
@@ -79,6 +80,10 @@ class BatchSelection {
   // Drops what cannot be met beside the rest; the first of batches_ that was not
   // dropped is then the one that has to start first. Returns the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);
+  // Under overload: of the batches that could be run first with no other late for it, the one
+  // that the fewest rows are expected to join as long as it can wait.
+  size_t least_growing(DeviceId device, TimePoint now, TimePoint start) const;
+  double growth_of(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) const;
   // Moves the batch to the first of the requests with the deadline of its own first, which
   // may be in a batch that is dropped.
   void begin_with_first_equal(Batch& batch) const;
@@ -123,6 +128,8 @@ class BatchSelection {
   std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
   uint64_t best_effort_batches_ = 0;
   std::vector<bool> dropped_;  // by position in batches_; or held back
+  // Not all batches fit one after the other, each at its cheapest: they are sorted then.
+  bool overloaded_ = false;
 };
 
 }  // namespace foliot::foliot_policy

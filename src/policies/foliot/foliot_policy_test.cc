@@ -84,6 +84,22 @@ TEST(FoliotPolicyTest, WeightDecidesWhatGivesWay) {
   EXPECT_EQ(dispatcher.actions[0].model, heavy.id);
 }
 
+// Twelve rows of as many models do not all fit before 20 ms. More of the busy model will come.
+TEST(FoliotPolicyTest, WhenNotAllCanBeMetWhatMayGrowWaits) {
+  PolicyStage stage = make_stage(1, 16);
+  const ModelId busy = stage.add_model();
+  double now = 0;
+  for (; now < 2000; now += 10) {
+    stage.request(busy, now, now + 20);
+    for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+  }
+  for (int i = 0; i < 2; ++i) stage.request(busy, now, now + 19);
+  for (int i = 0; i < 12; ++i) stage.request(stage.add_model(), now, now + 20);
+  const auto sent = of_type(stage.plan(now), ActionType::kInfer);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_NE(sent[0].model, busy);
+}
+
 // The head has no time for a batch of four; the four behind it have.
 TEST(FoliotPolicyTest, ALateHeadDoesNotKeepABatchSmall) {
   PolicyStage stage = make_stage();
