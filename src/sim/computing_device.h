@@ -1,6 +1,6 @@
 // ComputingDevice: a SimulatedDevice whose outputs say what made them: the content of the
-// model that its pages held, the inputs, and the action. So a front end can tell an answer
-// of another version, of another request or of another action from its own.
+// model that its pages held, the inputs, and the action. So a front end notices an answer
+// of another version, of another request or of another action.
 #ifndef FOLIOT_SIM_COMPUTING_DEVICE_H_
 #define FOLIOT_SIM_COMPUTING_DEVICE_H_
 

@@ -253,7 +253,7 @@ void VirtualLinkLoop::release(const std::string& address) {
   for (const OpenEnd& end : open_) {
     Connection& connection = *end.link->ends[end.side].connection;
     if (connection.ends().dialed == address)
-      connection.hang_up(Status::unavailable("this side has no more use for it"));
+      connection.hang_up(Status::unavailable("connection no longer needed"));
   }
 }
 
@@ -420,7 +420,7 @@ void VirtualLinkLoop::sweep() {
   }
   for (const OpenEnd& open : silent) {
     const bool greeted = open.link->ends[open.side].connection->greeted();
-    close(*open.link, open.side, Status::unavailable(greeted ? "it has gone silent" : "it has not greeted in time"),
+    close(*open.link, open.side, Status::unavailable(greeted ? "it has gone silent" : "it has not sent its greeting in time"),
           greeted);
   }
 }

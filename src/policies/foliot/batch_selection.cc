@@ -1,6 +1,7 @@
 #include "policies/foliot/batch_selection.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -31,13 +32,10 @@ constexpr double kGapsAwaitedMax = 6;
 constexpr double kGapsAwaitedMin = 0.5;
 constexpr double kAwaitedLonger = 1.1;
 constexpr double kAwaitedShorter = 0.5;
-// What is used of a device at most, when batch sizes are weighed.
 // A batch is held back for requests with so many times less time than its own.
 constexpr int64_t kTighter = 2;
 // A batch that makes others late is committed to no longer than this before it begins.
 constexpr Duration kLateCommitment = Duration::microseconds(250);
-constexpr double kUtilisationMax = 0.9;
-constexpr double kShareMin = 0.05;
 // Stands in for a rate of zero.
 constexpr double kGapRateMin = 1e-3;
 
@@ -138,10 +136,12 @@ Duration BatchSelection::drop_what_is_too_much(TimePoint start) {
   const auto first = std::min_element(batches_.begin(), batches_.end(), sooner);
   if (first == batches_.end() || start + all <= first->latest) {
     // Mostly so: then nothing is dropped, and only the first of them matters.
+    overloaded_ = false;
     if (first != batches_.end()) std::iter_swap(batches_.begin(), first);
     return all;
   }
   std::sort(batches_.begin(), batches_.end(), sooner);
+  overloaded_ = true;
   kept_.clear();
   const auto denser = [&](uint32_t a, uint32_t b) {
     return std::pair(batches_[a].density, a) > std::pair(batches_[b].density, b);
@@ -169,48 +169,137 @@ std::optional<size_t> BatchSelection::first_to_run(DeviceId device, TimePoint no
     for (size_t i = 0; i < batches_.size(); ++i) {
       if (!dropped_[i] && (!first || sooner(batches_[i], batches_[*first]))) first = i;
     }
-    if (!first || !hold_back(device, batches_[*first], now, start, wanted)) return first;
+    if (!first) return first;
+    if (overloaded_) first = least_growing(device, now, start);
+    begin_with_first_equal(batches_[*first]);
+    if (!hold_back(device, batches_[*first], now, start, wanted)) return first;
     dropped_[*first] = true;
   }
 }
 
+// An EXEC serves more where its rows are many, and a full batch gains nothing by waiting.
+size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint start) const {
+  size_t chosen = batches_.size();
+  double least = std::numeric_limits<double>::infinity();
+  Duration slack = Duration::max();  // by which all those before could be put off
+  Duration before;
+  for (size_t i = 0; i < batches_.size() && slack > Duration() && least > 0; ++i) {
+    if (dropped_[i]) continue;
+    const Batch& batch = batches_[i];
+    const Duration exec = board_.cluster().estimator.exec(device, batch.model, batch.bucket, batch.batch_index);
+    const double growth = chosen == batches_.size() || exec <= slack ? growth_of(device, batch, now, start) : least;
+    if (growth < least) {
+      least = growth;
+      chosen = i;
+    }
+    slack = std::min(slack, batch.latest - start - before);
+    before += batch.cost;
+  }
+  return chosen;
+}
+
+double BatchSelection::growth_of(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) const {
+  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const uint32_t larger = batch.rows < sizes[batch.batch_index] ? batch.batch_index : batch.batch_index + 1;
+  if (larger >= sizes.size()) return 0;
+  const Duration time = latest_start(device, batch, larger) - start;
+  return time <= Duration() ? 0 : board_.model(batch.model).rate.at(now) * time.to_seconds();
+}
+
+// All its requests are then due no later than they were, and none before the first.
+void BatchSelection::begin_with_first_equal(Batch& batch) const {
+  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
+  const TimePoint deadline = lane[batch.first].deadline;
+  if (batch.first == 0 || lane[batch.first - 1].deadline < deadline) return;
+  batch.first = static_cast<uint32_t>(lane.first_due_from(deadline));
+}
+
 bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {
-  const Cluster& cluster = board_.cluster();
-  const Duration* execs = cluster.estimator.execs(device, batch.model, batch.bucket);
   const ModelState& state = board_.model(batch.model);
+  const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
   const double lost = blocking_.lost(device, start + execs[batch.batch_index] - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
-  const std::optional<uint32_t> best = best_size(device, batch, now);
-  if (!best) return true;
   if (const TimePoint late = start - kLateCommitment; now < late) {
     held_until_ = std::min(held_until_, late);
     return true;
   }
-  const std::vector<uint32_t>& sizes = cluster.model(batch.model).batch_sizes;
+  const Choice choice = best_size(device, batch, now, start);
+  if (!choice.run) {
+    const TimePoint until = std::min(choice.worth_it, batch.latest - wanted);
+    return wait_for_rows(device, batch, now, start, until) || lost > state.weight * batch.rows;
+  }
+  awaited(batch.model).rows = 0;
+  batch.batch_index = choice.batch_index;
+  batch.rows = choice.rows;
+  batch.latest = latest_start(device, batch, choice.batch_index);
+  batch.cost = execs[choice.batch_index] / std::max<int64_t>(state.holders.size(), 1);
+  return false;
+}
+
+TimePoint BatchSelection::latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const {
+  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
+  return lane[batch.first].deadline - board_.answer_time(device, batch.model, batch.bucket, batch_index);
+}
+
+// The price of a row rises from nothing to its weight while it waits. So a batch runs early
+// where it makes few late, and late where it makes many; and a device that cannot keep up
+// comes to run the sizes that serve the most for their time. What a larger size would serve
+// with fewer late for each row, as soon as more have come, waits for that. A full batch of the
+// size that makes the fewest late for each row has nothing to wait for.
+BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) {
+  const ModelState& state = board_.model(batch.model);
   const Lane& lane = state.lanes[batch.bucket.value()];
+  const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
+  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
   const auto queued = static_cast<uint32_t>(lane.with_deadline() - batch.first);
-  if (batch.model.value() >= awaited_.size()) awaited_.resize(batch.model.value() + 1, {kGapsAwaitedMax, 0});
-  Awaited& awaited = awaited_[batch.model.value()];
+  const TimePoint arrival = lane[batch.first].place.arrival;
+  const auto largest = static_cast<uint32_t>(sizes.size()) - 1;
+  const Duration longest_wait =
+      std::max(latest_start(device, batch, largest) - arrival, (lane[batch.first].deadline - arrival) / 2);
+  const double price = state.weight * std::min(1.0, (start - arrival).to_seconds() / longest_wait.to_seconds());
+  const double gap = state.holders.size() / std::max(state.rate.at(now), kRateMin);
+  Choice best;
+  double most = 0;
+  double least_lost = std::numeric_limits<double>::infinity();  // for each row
+  for (uint32_t i = largest + 1; i-- > 0;) {
+    const TimePoint latest = latest_start(device, batch, i);
+    if (latest < start) continue;
+    const uint32_t rows = std::min(queued, sizes[i]);
+    const double lost = blocking_.lost(device, start - now + execs[i], state.slo / kTighter, now);
+    const bool will_be_full = start + Duration::from_seconds(gap * (sizes[i] - rows)) <= latest;
+    const double least_before = least_lost;
+    if (will_be_full) least_lost = std::min(least_lost, lost / sizes[i]);
+    const double worth = state.weight * rows;
+    if ((i > 0 && rows <= sizes[i - 1]) || lost >= worth || lost > least_lost * rows) continue;
+    best.worth_it = std::min(best.worth_it, arrival + longest_wait.scaled(lost / worth));
+    const double value = (price * rows - lost) / execs[i].to_seconds();
+    const bool full_and_least = rows == sizes[i] && lost < least_before * rows;
+    if (value <= most && !(most == 0 && full_and_least)) continue;
+    most = std::max(value, 0.0);
+    best.run = true;
+    best.batch_index = i;
+    best.rows = rows;
+  }
+  return best;
+}
+
+// Until more may have come, or there is just time for one more row or, at `until`, for all that
+// is wanted.
+bool BatchSelection::wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start,
+                                   TimePoint until) {
+  const ModelState& state = board_.model(batch.model);
+  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const auto queued = static_cast<uint32_t>(state.lanes[batch.bucket.value()].with_deadline() - batch.first);
+  Awaited& awaited = this->awaited(batch.model);
   if (awaited.rows > 0 && queued > awaited.rows) {
     awaited.gaps = std::min(kGapsAwaitedMax, awaited.gaps * kAwaitedLonger);
   }
   const uint32_t rows_before = std::exchange(awaited.rows, 0);
-  if (queued >= sizes[*best]) {
-    const TimePoint latest = lane[batch.first].deadline - execs[*best] - cluster.deadline_margin;
-    if (latest < start) return lost > state.weight * batch.rows;  // its first row has no time for that
-    batch.latest = latest;
-    batch.batch_index = *best;
-    batch.rows = sizes[*best];
-    batch.cost = execs[*best] / std::max<int64_t>(state.holders.size(), 1);
-    return false;
-  }
-  // With one more row, or when there is just time for all that is wanted.
   uint32_t next = batch.batch_index;
   while (next + 1 < sizes.size() && sizes[next] <= batch.rows) ++next;
   const TimePoint last_row =
       state.rate.last() + Duration::from_seconds(awaited.gaps / std::max(state.rate.at(now), kGapRateMin));
-  const TimePoint until = std::min({lane[batch.first].deadline - execs[next] - cluster.deadline_margin - lookahead_,
-                                    batch.latest - wanted, last_row});
+  until = std::min({until, latest_start(device, batch, next) - lookahead_, last_row});
   if (start < until) {
     awaited.rows = queued;
     held_until_ = std::min(held_until_, until);
@@ -219,26 +308,12 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   if (rows_before == queued && until == last_row) {
     awaited.gaps = std::max(kGapsAwaitedMin, awaited.gaps * kAwaitedShorter);
   }
-  return lost > state.weight * batch.rows;
+  return false;
 }
 
-std::optional<uint32_t> BatchSelection::best_size(DeviceId device, const Batch& batch, TimePoint now) {
-  const ModelState& state = board_.model(batch.model);
-  const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
-  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
-  const double asked = state.rate.at(now) / std::max<uint32_t>(state.holders.size(), 1);
-  std::optional<uint32_t> best;
-  double most = 0;
-  for (uint32_t i = 0; i < sizes.size(); ++i) {
-    const double lost = blocking_.lost(device, execs[i], state.slo / kTighter, now) / sizes[i];
-    const double time = std::max(kUtilisationMax - blocking_.share(device), kShareMin);
-    const double served = std::min(asked, time * sizes[i] / execs[i].to_seconds());
-    const double value = served * (state.weight - lost);
-    if (value <= most) continue;
-    best = i;
-    most = value;
-  }
-  return best;
+BatchSelection::Awaited& BatchSelection::awaited(ModelId model) {
+  if (model.value() >= awaited_.size()) awaited_.resize(model.value() + 1, {kGapsAwaitedMax, 0});
+  return awaited_[model.value()];
 }
 
 // What is kept can be met after an EXEC of `cost` here, or while it runs elsewhere.

@@ -3,13 +3,18 @@
 // All that waits for models that the device holds is cut into batches that can
 // still be met. If they cannot all be met one after the other, those that give
 // the least for their time are left out (Moore and Hodgson's rule for the fewest
-// late jobs on one machine, with a weight); of what is left, the batch that has to
-// start first is run. So under overload time goes to large batches, whose requests
-// may be anywhere in the queue (Symphony's "window drop"), and without overload
-// the earliest deadline comes first.
+// late jobs on one machine, with a weight). So under overload time goes to large
+// batches, whose requests may be anywhere in the queue (Symphony's "window drop").
+// Of what is left, the batch that has to start first is run; under overload the one
+// that the fewest rows are expected to join while it can wait, if the rest can still
+// be met.
 //
-// A batch that would make more late than it serves, or that would do so less for each of its
-// rows if more of them came, is held back as long as its deadline allows (blocking_cost.h).
+// Of requests of one lane with the same deadline the first to arrive are served first, also
+// where the batches that they would have been in are left out.
+//
+// A batch whose EXEC would make requests of other models late (blocking_cost.h) is held back
+// until its rows have waited for a larger share of their time than that of them it makes
+// late, or a size is full that makes the fewest late for each row.
 //
 // Requests without a deadline fill batches that have room, and run by themselves
 // where nothing with a deadline has to wait for them longer than it can: it is met
@@ -75,14 +80,38 @@ class BatchSelection {
   // Drops what cannot be met beside the rest; the first of batches_ that was not
   // dropped is then the one that has to start first. Returns the time that the rest takes.
   Duration drop_what_is_too_much(TimePoint start);
+  // Under overload: of the batches that could be run first with no other late for it, the one
+  // that the fewest rows are expected to join as long as it can wait.
+  size_t least_growing(DeviceId device, TimePoint now, TimePoint start) const;
+  double growth_of(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) const;
+  // Moves the batch to the first of the requests with the deadline of its own first, which
+  // may be in a batch that is dropped.
+  void begin_with_first_equal(Batch& batch) const;
   // The first of what is neither dropped nor held back, as it should be run.
   std::optional<size_t> first_to_run(DeviceId device, TimePoint now, TimePoint start, Duration wanted);
   // Whether the batch should wait for more rows, or never run; makes it smaller if that is
   // better.
   bool hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted);
-  // Position of the batch size by which the device serves the most requests, less those that
-  // it makes late; nullopt if each makes more late than it serves.
-  std::optional<uint32_t> best_size(DeviceId device, const Batch& batch, TimePoint now);
+  // How long more rows are waited for, in mean gaps between arrivals, and how many there were
+  // when a batch was last held back for them; 0 if it was not.
+  struct Awaited {
+    double gaps;
+    uint32_t rows;
+  };
+  Awaited& awaited(ModelId model);
+  struct Choice {
+    bool run = false;
+    uint32_t batch_index = 0;
+    uint32_t rows = 0;
+    // Otherwise: when a size that its rows fill is worth what it makes late.
+    TimePoint worth_it = TimePoint::infinite_future();
+  };
+  // Of the sizes that what is queued from its first request on can fill.
+  Choice best_size(DeviceId device, const Batch& batch, TimePoint now, TimePoint start);
+  // When the batch has to start in this size.
+  TimePoint latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const;
+  // False if it has waited for as long as it should.
+  bool wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start, TimePoint until);
   // The densest batch of requests without a deadline; of several rows only if it
   // takes no longer than this.
   std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
@@ -93,18 +122,14 @@ class BatchSelection {
   const Board& board_;
   const Duration lookahead_;
   BlockingCost blocking_;
-  // By model: how long more rows are waited for, in mean gaps between arrivals, and how many
-  // there were when a batch was last held back for them; 0 if it was not.
-  struct Awaited {
-    double gaps;
-    uint32_t rows;
-  };
-  std::vector<Awaited> awaited_;
+  std::vector<Awaited> awaited_;  // by model
   TimePoint held_until_ = TimePoint::infinite_future();
   std::vector<Batch> batches_;
   std::vector<uint32_t> kept_;  // heap of positions in batches_: the least dense first
   uint64_t best_effort_batches_ = 0;
   std::vector<bool> dropped_;  // by position in batches_; or held back
+  // Not all batches fit one after the other, each at its cheapest: they are sorted then.
+  bool overloaded_ = false;
 };
 
 }  // namespace foliot::foliot_policy

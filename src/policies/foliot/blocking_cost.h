@@ -29,8 +29,6 @@ class BlockingCost {
   // Only of models with a slack below `slack_max`: what has as little time as the EXEC's own
   // requests is not rather served than they.
   double lost(DeviceId device, Duration busy, Duration slack_max, TimePoint now);
-  // Share of the device's time that its models with short deadlines take.
-  double share(DeviceId device) const { return curves_[device.value()].share; }
 
  private:
   // Where a request of one of the models begins to be lost, and what is lost from there on.
