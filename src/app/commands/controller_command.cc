@@ -115,8 +115,8 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       ->add_option("--queued-max", flags->controller.queued_max,
                    "requests waiting; where there are more, what can wait longest is refused as overload")
       ->capture_default_str();
-  add_duration_flag(*command, "deadline-margin", flags->controller.deadline_margin,
-                    "plan each answer to be ready this long before its deadline");
+  add_duration_flag(*command, "deadline-margin", flags->controller.timing.margin_min,
+                    "plan each answer to be ready at least this long before its deadline; more where more is measured");
   add_duration_flag(*command, "fence-after", flags->controller.health->fence_after,
                     "give up a worker that has not been heard of for so long");
   add_duration_flag(*command, "drain-timeout", flags->drain_timeout, "how long to finish what runs when stopping");

@@ -41,8 +41,7 @@ struct Batch {
 
 class BatchSelection {
  public:
-  // `lookahead`: how far ahead a device is committed.
-  BatchSelection(const Board& board, Duration lookahead) : board_(board), lookahead_(lookahead), blocking_(board) {}
+  explicit BatchSelection(const Board& board) : board_(board), blocking_(board) {}
 
   // What to start on the device at `start`, as decided at `now`; nullopt if nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
@@ -64,6 +63,7 @@ class BatchSelection {
     const Lane& lane;
     const std::vector<uint32_t>& sizes;
     const Duration* execs;  // by size
+    Duration margin;
   };
   void cut(const Queue& queue, TimePoint start, Duration caution);
   void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max);
@@ -91,7 +91,6 @@ class BatchSelection {
   void fill_up(Batch& batch) const;
 
   const Board& board_;
-  const Duration lookahead_;
   BlockingCost blocking_;
   // By model: how long more rows are waited for, in mean gaps between arrivals, and how many
   // there were when a batch was last held back for them; 0 if it was not.
