@@ -263,6 +263,7 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
                                          .payload = PayloadHandle(slot),
                                          .arrival = clock.to_host(request.arrival),
                                          .deadline = clock.to_host(request.deadline),
+                                         .answer_path = request.answer_path,
                                          .tenant = request.tenant,
                                          .tenant_weight = request.tenant_weight});
 }
@@ -280,7 +281,7 @@ void FrontendLink::refuse(const Request& request, Refusal refusal, std::string d
                               .refusal = refusal,
                               .detail = std::move(detail),
                               .arrival = request.arrival,
-                              .deadline = request.deadline,
+                              .deadline = request.answer_by(),
                               .finished = now};
   frontend_->complete(completion);
 }
@@ -298,7 +299,7 @@ void FrontendLink::finish(Slot slot, Completion completion) {
   completion.model = entry.request.model;
   completion.payload = entry.request.payload;
   completion.arrival = entry.request.arrival;
-  completion.deadline = entry.request.deadline;
+  completion.deadline = entry.request.answer_by();
   if (entry.completion) --unjoined_;
   slots_.erase(entry.request.id);
   entry = {};
@@ -321,7 +322,7 @@ void FrontendLink::on_completion(Completion completion, TimePoint now) {
   if (entry == nullptr || entry->completion) return;
   const auto slot = static_cast<Slot>(completion.payload.value());
   if (!completion.served()) return finish(slot, std::move(completion));
-  entry->give_up = std::min(entry->request.deadline, now + kPatience);
+  entry->give_up = std::min(entry->request.answer_by(), now + kPatience);
   entry->completion = std::move(completion);
   ++unjoined_;
   answer(slot, now);
@@ -341,9 +342,8 @@ void FrontendLink::answer(Slot slot, TimePoint now) {
     }
     put(entry, TensorBytes(kept->tensors.begin(), kept->tensors.end()));
   }
-  if (now > entry.request.deadline) return fail(slot, Refusal::kLate, {}, now);
+  if (now > entry.request.answer_by()) return fail(slot, Refusal::kLate, {}, now);
   Completion completion = *std::move(entry.completion);
-  completion.finished = now;
   finish(slot, std::move(completion));
 }
 
@@ -401,7 +401,7 @@ void FrontendLink::look_for_the_lost(TimePoint now) {
   for (Slot slot = 0; slot < in_flight_.size(); ++slot) {
     const InFlight& entry = in_flight_[slot];
     if (!entry.completion || now <= entry.give_up) continue;
-    if (now > entry.request.deadline) {
+    if (now > entry.request.answer_by()) {
       fail(slot, Refusal::kLate, {}, now);
     } else {
       fail(slot, Refusal::kWorkerLost, "its outputs did not come; try again", now);

@@ -516,6 +516,7 @@ void WorkerLink::tell(Outcome outcome, const Given& given, TimePoint now) {
   outcome.start = offset.to_host(outcome.start);
   outcome.end = offset.to_host(outcome.end);
   outcome.output_end = offset.to_host(outcome.output_end);
+  if (outcome.ready > TimePoint()) outcome.ready = offset.to_host(outcome.ready);
   controller_->connection().send(outcome);
 }
 

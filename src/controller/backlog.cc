@@ -58,7 +58,7 @@ Duration Backlog::exec(const Request& request) const {
   const BucketWork& bucket = models_[request.model.value()].buckets[request.bucket.value()];
   const std::vector<uint32_t>& sizes = cluster_.model(request.model).batch_sizes;
   const Duration wait =
-      request.best_effort() ? kBestEffortWait : request.deadline - request.arrival - cluster_.deadline_margin;
+      request.best_effort() ? kBestEffortWait : request.deadline - request.arrival - cluster_.least_margin();
   Duration least = bucket.exec.front();
   for (size_t i = 1; i < bucket.exec.size(); ++i) {
     const Duration slack = wait - bucket.exec[i];

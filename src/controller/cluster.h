@@ -2,6 +2,7 @@
 #ifndef FOLIOT_CONTROLLER_CLUSTER_H_
 #define FOLIOT_CONTROLLER_CLUSTER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/check.h"
 #include "base/time.h"
 #include "controller/device_model.h"
+#include "controller/device_timing.h"
 #include "controller/estimator.h"
 #include "controller/load_back_off.h"
 #include "core/model_info.h"
@@ -23,9 +25,8 @@ struct Cluster {
   std::vector<uint32_t> copies;  // by ModelId: devices that hold it, loaded
   Estimator estimator;
   LoadBackOff load_back_off;
-  // Time from the end of EXEC to the answer at the client, and safety: a request
-  // is planned to be over this long before its deadline.
-  Duration deadline_margin;
+  std::vector<DeviceTiming> timings;  // by DeviceId
+  Duration margin_least;              // of all devices that are not lost
   // Actions of each kind that one device takes at a time; one more is turned down.
   uint32_t infers_outstanding_max = 0;
   uint32_t loads_outstanding_max = 0;
@@ -33,6 +34,19 @@ struct Cluster {
   const DeviceModel& device(DeviceId id) const {
     FOLIOT_CHECK(id.value() < devices.size());
     return devices[id.value()];
+  }
+  // An EXEC is planned to end this long before the deadlines of its requests.
+  Duration margin(DeviceId id) const { return id.value() < timings.size() ? timings[id.value()].margin() : Duration(); }
+  // How much later than planned its EXEC may begin and be in time all the same, mostly.
+  Duration slack(DeviceId id) const {
+    if (id.value() >= timings.size()) return Duration();
+    return std::max(margin(id) / 4, margin(id) - timings[id.value()].report());
+  }
+  // For a request for which no device is chosen yet.
+  Duration least_margin() const { return margin_least; }
+  // A device that has less than this left to do may run out of work before more is there.
+  Duration lookahead(DeviceId id) const {
+    return id.value() < timings.size() ? timings[id.value()].lookahead() : Duration();
   }
   bool has_model(ModelId id) const { return id.value() < models.size() && models[id.value()] != nullptr; }
   const ModelInfo& model(ModelId id) const {

@@ -16,7 +16,7 @@ Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest
           .refusal = reason,
           .detail = {},
           .arrival = request.arrival,
-          .deadline = request.deadline,
+          .deadline = request.answer_by(),
           .finished = now,
           .earliest_completion = earliest_completion};
 }
@@ -50,7 +50,6 @@ Controller::Controller(const ControllerOptions& options, const PolicyFactory& ma
                       return found != nullptr && found->queued && found->request.sequence == entry.sequence &&
                              found->returns == entry.attempt;
                     }) {
-  cluster_.deadline_margin = options.deadline_margin;
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
   cluster_.load_back_off = LoadBackOff(options.load_back_off);
@@ -73,12 +72,15 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   if (id.value() == cluster_.devices.size()) {
     cluster_.devices.emplace_back(id, 0).lose();
     cluster_.estimator.add_device();
+    cluster_.timings.emplace_back();
   }
   turn_now_ = now;
   DeviceModel& device = cluster_.devices[id.value()];
   uint32_t pages = 0;
   for (const ModelId model : residents) pages += cluster_.model(model).pages;
   device.join(page_count, residents, pages, now);
+  cluster_.timings[id.value()] = DeviceTiming(options_.timing);
+  timing_changed(id, now);
   cluster_.load_back_off.forget_device(id);
   if (failure_detector_) failure_detector_->on_join(id, now);
   count_copies(device, true);
@@ -373,7 +375,9 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
     action.rows.add({id, row.request.payload});
   }
   fair_share_.on_sent(action);
-  cluster_.devices[device.value()].sent_infer(action.id, model, window.earliest, action.expected, turn_now_);
+  DeviceModel& own = cluster_.devices[device.value()];
+  own.sent_infer(action.id, model, window.earliest, action.expected, turn_now_);
+  cluster_.timings[device.value()].on_sent(action.id, own.exec_available(turn_now_), turn_now_);
   send(action);
   return Verdict::kAccepted;
 }
@@ -390,10 +394,24 @@ Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest
 // ever kept back by its estimate.
 void Controller::doubt_if_idle(const Request& request) {
   if (cluster_.copies[request.model.value()] == 0) return;
-  const bool idle = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    return device.residency(request.model) == Residency::kLoaded && device.infers_outstanding() == 0;
-  });
+  bool idle = false;
+  for (const DeviceModel& device : cluster_.devices) {
+    if (device.residency(request.model) != Residency::kLoaded || device.infers_outstanding() > 0) continue;
+    idle = true;
+    if (cluster_.timings[device.id().value()].doubt(turn_now_)) timing_changed(device.id(), turn_now_);
+  }
   if (idle) cluster_.estimator.doubt_exec(request.model, request.bucket, turn_now_);
+}
+
+void Controller::timing_changed(DeviceId id, TimePoint now) {
+  const DeviceTiming& own = cluster_.timings[id.value()];
+  cluster_.devices[id.value()].set_link({.delivery = own.delivery(), .report = own.report()});
+  cluster_.margin_least = Duration::max();
+  for (const DeviceModel& device : cluster_.devices) {
+    if (device.state() == DeviceState::kLost) continue;
+    cluster_.margin_least = std::min(cluster_.margin_least, cluster_.margin(device.id()));
+  }
+  for (Observer* observer : observers_) observer->on_timing(id, own.margin(), own.lookahead(), now);
 }
 
 void Controller::send(const Action& action) {
@@ -417,6 +435,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   }
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 
+  if (cluster_.timings[action.device.value()].on_outcome(action, outcome, now)) timing_changed(action.device, now);
   // A lost device has forgotten it all already.
   if (outcome.status != OutcomeStatus::kLost) {
     switch (action.type) {
@@ -517,10 +536,10 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
   Tracked& row = tracked(id);
   if (!outcome.done()) return give_back(row, outcome.status, now);
   const Request& request = row.request;
-  Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), outcome.output_end);
-  if (outcome.output_end > request.deadline) {
+  Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), now);
+  if (now > request.answer_by()) {
     completion.refusal = Refusal::kLate;
-    completion.earliest_completion = outcome.output_end;
+    completion.earliest_completion = now;
   }
   completion.batch_size = action.batch_size;
   completion.cold_start = row.cold_start;
@@ -558,7 +577,7 @@ bool Controller::still_meetable(const Request& request, TimePoint now) const {
   return std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
     if (!device.up()) return false;
     const Duration exec = cluster_.estimator.exec(device.id(), request.model, request.bucket, 0);
-    return now + exec + cluster_.deadline_margin <= request.deadline;
+    return now + device.delivery() + exec + cluster_.margin(device.id()) <= request.deadline;
   });
 }
 

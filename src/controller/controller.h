@@ -38,7 +38,7 @@ struct ControllerOptions {
   // Actions of each kind that one device has outstanding.
   uint32_t infers_outstanding_max = 32;
   uint32_t loads_outstanding_max = 64;
-  Duration deadline_margin = Duration::milliseconds(3);
+  DeviceTimingOptions timing;
   // How often a request may come back from a worker that refused its action.
   uint32_t returns_max = 3;
   LoadBackOffOptions load_back_off;
@@ -167,6 +167,8 @@ class Controller : private Dispatcher {
   void refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now);
   void withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now);
   void observe_pages(DeviceId device);
+  // What was measured of it, or whether it counts, has changed.
+  void timing_changed(DeviceId device, TimePoint now);
   uint32_t batch_index(ModelId model, uint32_t batch_size) const;
 
   ControllerOptions options_;

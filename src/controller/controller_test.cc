@@ -44,7 +44,7 @@ class Sink : public ActionSink, public CompletionSink {
 
 class ControllerTest : public ::testing::Test {
  protected:
-  ControllerTest() { make({}); }
+  ControllerTest() { make({.timing = {.margin_min = {}, .margin_fixed = ms(3)}}); }
 
   void make(const ControllerOptions& options) {
     sink_ = {};

@@ -7,22 +7,24 @@
 
 namespace foliot {
 
-TimePoint Timeline::available(TimePoint now) const {
-  TimePoint at = now;
+TimePoint Timeline::available(TimePoint now, const Link& link) const {
+  // What ended later than this need not be known yet.
+  const TimePoint known_until = now - link.report;
+  TimePoint at = known_until;
   for (const Pending& pending : pending_) {
-    const TimePoint start = &pending == &pending_.front() ? first_start_ : std::max(at, pending.earliest);
-    // What should be over by now and is not will be over any moment.
-    at = std::max(now, start + pending.expected);
+    const TimePoint start = &pending == &pending_.front() ? first_start_ : std::max(at, pending.begin_min);
+    // What should be known to be over and is not will be over any moment.
+    at = std::max(known_until, start + pending.expected);
   }
-  return at;
+  return std::max(now + link.delivery, at);
 }
 
-void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint now) {
-  const Pending added{earliest, id, expected};
+void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link) {
+  const Pending added{earliest, id, expected, std::max(now + link.delivery, earliest)};
   const auto behind = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
     return std::pair(added.earliest, added.id) < std::pair(pending.earliest, pending.id);
   });
-  if (behind == pending_.begin()) first_start_ = std::max(now, earliest);
+  if (behind == pending_.begin()) first_start_ = added.begin_min;
   pending_.insert(behind, added);
 }
 
@@ -34,7 +36,7 @@ void Timeline::remove(ActionId id, TimePoint end) {
   pending_.erase(found);
   // What comes next began when this one ended; if this one was refused from
   // behind the one that runs, that one's start stands.
-  if (first && !pending_.empty()) first_start_ = std::max(end, pending_.front().earliest);
+  if (first && !pending_.empty()) first_start_ = std::max(end, pending_.front().begin_min);
 }
 
 TimePoint Timeline::first_end(int64_t times) const {
@@ -80,9 +82,9 @@ void DeviceModel::sent_load(ActionId id, ModelId model, uint32_t pages, TimePoin
   State& s = state(model);
   FOLIOT_CHECK(s.residency == Residency::kAbsent && pages <= free_pages());
   free_pages_ -= pages;
-  load_.add(id, earliest, expected, now);
+  load_.add(id, earliest, expected, now, link_);
   s.residency = Residency::kLoading;
-  s.loaded_at = load_.available(now);
+  s.loaded_at = load_.available(now, link_);
   s.last_used = s.loaded_at;
 }
 
@@ -99,7 +101,7 @@ void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Dur
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
   ++s.infers;
   s.last_used = now;
-  exec_.add(id, earliest, expected, now);
+  exec_.add(id, earliest, expected, now, link_);
 }
 
 void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {

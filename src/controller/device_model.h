@@ -28,10 +28,15 @@ enum class Residency : uint8_t { kAbsent, kLoading, kLoaded };
 // in which it takes them.
 class Timeline {
  public:
-  // When work sent at `now` and allowed to begin at once could begin: after all
-  // that was sent before it.
-  TimePoint available(TimePoint now) const;
-  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now);
+  // How long an action takes to get there, and an outcome to get here.
+  struct Link {
+    Duration delivery;
+    Duration report;
+  };
+  // When work sent at `now` and allowed to begin at once could begin: when it is there,
+  // and after all that was sent before it.
+  TimePoint available(TimePoint now, const Link& link) const;
+  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link);
   // The action is over; the executor was free again at `end`.
   void remove(ActionId id, TimePoint end);
   uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
@@ -45,6 +50,7 @@ class Timeline {
     TimePoint earliest;
     ActionId id;
     Duration expected;
+    TimePoint begin_min;  // when it is there and may begin
   };
   std::vector<Pending> pending_;  // by (earliest, id), as the executor's queue
   TimePoint first_start_;         // when the first of them is expected to have begun
@@ -66,8 +72,10 @@ class DeviceModel {
   uint32_t infers_outstanding(ModelId model) const { return state(model).infers; }
   uint32_t infers_outstanding() const { return exec_.size(); }
   uint32_t loads_outstanding() const { return load_.size(); }
-  TimePoint exec_available(TimePoint now) const { return exec_.available(now); }
-  TimePoint load_available(TimePoint now) const { return load_.available(now); }
+  TimePoint exec_available(TimePoint now) const { return exec_.available(now, link_); }
+  TimePoint load_available(TimePoint now) const { return load_.available(now, link_); }
+  // From sending an action until it could begin, if there is nothing else to do.
+  Duration delivery() const { return link_.delivery; }
   // When a model that is there was last loaded or given work to do; for LRU.
   TimePoint last_used(ModelId model) const { return state(model).last_used; }
 
@@ -82,6 +90,8 @@ class DeviceModel {
   // expected; infinite if there is none.
   TimePoint first_end(int64_t times) const { return std::min(exec_.first_end(times), load_.first_end(times)); }
 
+  // As measured.
+  void set_link(const Timeline::Link& link) { link_ = link; }
   // kUp, kSuspected or kDraining; what it has goes on.
   void set_state(DeviceState state) { state_ = state; }
   // Forgets all that it had and held.
@@ -129,6 +139,7 @@ class DeviceModel {
   // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.
   int64_t free_pages_;
   FlatMap<State> models_;  // those that are there or have INFERs outstanding
+  Timeline::Link link_;
   Timeline exec_;
   Timeline load_;
 };

@@ -7,39 +7,62 @@
 namespace foliot {
 namespace {
 
+const Timeline::Link kHere{};
+const Timeline::Link kFar{.delivery = ms(2), .report = ms(3)};
+
 TEST(TimelineTest, WorkQueuesUp) {
   Timeline timeline;
-  EXPECT_EQ(timeline.available(at(3)), at(3));
-  timeline.add(ActionId(1), at(3), ms(10), at(3));
-  timeline.add(ActionId(2), at(3), ms(5), at(4));
-  EXPECT_EQ(timeline.available(at(4)), at(18));
+  EXPECT_EQ(timeline.available(at(3), kHere), at(3));
+  timeline.add(ActionId(1), at(3), ms(10), at(3), kHere);
+  timeline.add(ActionId(2), at(3), ms(5), at(4), kHere);
+  EXPECT_EQ(timeline.available(at(4), kHere), at(18));
 }
 
 TEST(TimelineTest, AnEarlyOrLateEndMovesWhatIsBehind) {
   Timeline timeline;
-  timeline.add(ActionId(1), at(0), ms(10), at(0));
-  timeline.add(ActionId(2), at(0), ms(5), at(0));
+  timeline.add(ActionId(1), at(0), ms(10), at(0), kHere);
+  timeline.add(ActionId(2), at(0), ms(5), at(0), kHere);
   timeline.remove(ActionId(1), at(7));
-  EXPECT_EQ(timeline.available(at(8)), at(12));
+  EXPECT_EQ(timeline.available(at(8), kHere), at(12));
   // Overdue: over any moment now, not in the past.
-  EXPECT_EQ(timeline.available(at(20)), at(20));
+  EXPECT_EQ(timeline.available(at(20), kHere), at(20));
 }
 
 TEST(TimelineTest, WhatIsRefusedFromBehindLeavesTheFirstAlone) {
   Timeline timeline;
-  timeline.add(ActionId(1), at(0), ms(10), at(0));
-  timeline.add(ActionId(2), at(0), ms(5), at(0));
+  timeline.add(ActionId(1), at(0), ms(10), at(0), kHere);
+  timeline.add(ActionId(2), at(0), ms(5), at(0), kHere);
   timeline.remove(ActionId(2), at(3));
-  EXPECT_EQ(timeline.available(at(3)), at(10));
+  EXPECT_EQ(timeline.available(at(3), kHere), at(10));
 }
 
 TEST(TimelineTest, TakesWorkByItsWindowLikeTheExecutor) {
   Timeline timeline;
-  timeline.add(ActionId(1), at(50), ms(10), at(0));
-  EXPECT_EQ(timeline.available(at(0)), at(60));
-  timeline.add(ActionId(2), at(0), ms(5), at(0));
+  timeline.add(ActionId(1), at(50), ms(10), at(0), kHere);
+  EXPECT_EQ(timeline.available(at(0), kHere), at(60));
+  timeline.add(ActionId(2), at(0), ms(5), at(0), kHere);
   timeline.remove(ActionId(2), at(5));
-  EXPECT_EQ(timeline.available(at(5)), at(60));
+  EXPECT_EQ(timeline.available(at(5), kHere), at(60));
+}
+
+TEST(TimelineTest, WorkBeginsWhenItIsThere) {
+  Timeline timeline;
+  EXPECT_EQ(timeline.available(at(3), kFar), at(5));
+  timeline.add(ActionId(1), at(3), ms(10), at(3), kFar);
+  EXPECT_EQ(timeline.available(at(3), kFar), at(15));
+  // Sent early enough, it is there when the other one ends.
+  timeline.add(ActionId(2), at(12), ms(10), at(12), kFar);
+  EXPECT_EQ(timeline.available(at(12), kFar), at(25));
+  timeline.remove(ActionId(1), at(13));
+  EXPECT_EQ(timeline.available(at(16), kFar), at(24));
+}
+
+TEST(TimelineTest, WhatHasEndedNeedNotBeKnownYet) {
+  Timeline timeline;
+  timeline.add(ActionId(1), at(0), ms(10), at(0), kFar);
+  timeline.add(ActionId(2), at(0), ms(10), at(0), kFar);
+  EXPECT_EQ(timeline.available(at(15), kFar), at(22)) << "the first ended at 12, and is known to have at 15";
+  EXPECT_EQ(timeline.available(at(17), kFar), at(24)) << "it ends later than was thought";
 }
 
 TEST(DeviceModelTest, PagesBalance) {

@@ -34,9 +34,9 @@ std::optional<TimePoint> FairShare::turn_away(const Request& request, TimePoint 
   if (tenants_.size() == 1 || within_share(tenant, cost, now)) return std::nullopt;
   const Duration before = backlog_.before(request.model, devices_);
   const Duration patience =
-      request.best_effort() ? kBestEffortPatience : request.deadline - now - cluster_.deadline_margin;
+      request.best_effort() ? kBestEffortPatience : request.deadline - now - cluster_.least_margin();
   if (before <= patience.scaled(kRoom)) return std::nullopt;
-  return now + before + cluster_.deadline_margin;
+  return now + before + cluster_.least_margin();
 }
 
 FairShare::Tenant& FairShare::tenant_of(const Request& request) {

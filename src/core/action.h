@@ -101,6 +101,9 @@ struct Outcome {
   Duration input_duration;
   Duration output_duration;
   TimePoint output_end;  // outputs are in the payloads from here on
+  // Its inputs were on the device from here on, and EXEC could have begun; zero if they
+  // never were.
+  TimePoint ready{};
 
   bool done() const { return status == OutcomeStatus::kDone; }
 };

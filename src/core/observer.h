@@ -23,6 +23,9 @@ class Observer {
   virtual void on_completion(const Completion& /*completion*/, TimePoint /*now*/) {}
   // Before the outcomes (kLost) of the actions of a lost device.
   virtual void on_device(const DeviceChange& /*change*/, TimePoint /*now*/) {}
+  // How long before a deadline an EXEC of the device has to end, and how far ahead the
+  // device is given work, as measured by now.
+  virtual void on_timing(DeviceId /*device*/, Duration /*margin*/, Duration /*lookahead*/, TimePoint /*now*/) {}
   virtual void on_pages(DeviceId /*device*/, uint32_t /*used*/, uint32_t /*total*/) {}
 };
 

@@ -22,8 +22,11 @@ struct Request {
   ModelId model;
   BucketId bucket;
   PayloadHandle payload;
-  TimePoint arrival;                                  // stamped by the front end
-  TimePoint deadline = TimePoint::infinite_future();  // infinite: best effort
+  TimePoint arrival;  // stamped by the front end
+  // When the controller has to know that it is done; infinite: best effort.
+  TimePoint deadline = TimePoint::infinite_future();
+  // What an answer then needs until it leaves for the client, as the front end measured it.
+  Duration answer_path{};
 
   // Position in the order in which the controller admitted requests; set by the
   // controller. Requests with equal deadlines are served in this order. Ids do not give
@@ -34,6 +37,8 @@ struct Request {
   uint32_t tenant_weight = 1;  // of its share beside those of others, from 1 to kTenantWeightMax
 
   bool best_effort() const { return deadline.is_infinite(); }
+  // The client's deadline.
+  TimePoint answer_by() const { return deadline + answer_path; }
 };
 
 // The id of the tenant with this name, the same everywhere. Of two that happen to have

@@ -38,6 +38,7 @@ struct WorkerService::Emulated : public OutcomeSink {
     told.start = offset->to_host(outcome.start);
     told.end = offset->to_host(outcome.end);
     told.output_end = offset->to_host(outcome.output_end);
+    if (outcome.ready > TimePoint()) told.ready = offset->to_host(outcome.ready);
     connection->send(told);
   }
   std::vector<uint32_t> residents() const {

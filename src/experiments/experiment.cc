@@ -61,7 +61,6 @@ Result<SimulationReport> ExperimentRun::simulate(const RegisteredPolicy& policy,
                                                  const Workload& workload, const Row& cell) {
   setting.policy = policy.name;
   setting.make_policy = policy.make;
-  setting.controller.deadline_margin = Duration::milliseconds(1);
   setting.seed = options_.seed;
   shorten(setting);
   const TimePoint begin = monotonic_now();

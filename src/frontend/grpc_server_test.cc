@@ -285,7 +285,7 @@ TEST_F(GrpcServerTest, TheTightestDeadlineCounts) {
 
   const std::vector<Request> requests = controller_.submitted();
   ASSERT_EQ(requests.size(), 3u);
-  EXPECT_EQ(requests[0].deadline - requests[0].arrival, Duration::seconds(3));
+  EXPECT_EQ(requests[0].answer_by() - requests[0].arrival, Duration::seconds(3));
   EXPECT_TRUE(requests[1].best_effort());
   // gRPC rounds what it sends.
   EXPECT_LE(requests[2].deadline - requests[2].arrival, Duration::seconds(61));

@@ -79,12 +79,14 @@ void InferenceService::submit(const PendingCall& pending) {
   const InferenceCall& call = pending.call();
   // After its last row is submitted the call may be done, so what the rows share
   // is read before.
+  const Duration answer_path = call.deadline().is_infinite() ? Duration() : answer_path_.length();
   Request request{.id = {},
                   .model = call.model().id,
                   .bucket = call.bucket(),
                   .payload = {},
                   .arrival = call.arrival(),
-                  .deadline = call.deadline()};
+                  .deadline = call.deadline() - answer_path,
+                  .answer_path = answer_path};
   if (const Tenant* tenant = pending.tenant()) {
     request.tenant = tenant->id();
     request.tenant_weight = tenant->weight();
@@ -96,6 +98,13 @@ void InferenceService::submit(const PendingCall& pending) {
     request.payload = payload;
     requests_.submit_labelled(request, label);
   }
+}
+
+void InferenceService::settle(PendingCall& pending) {
+  const TimePoint now = now_();
+  const InferenceCall& call = pending.call();
+  answer_path_.record(now - call.completions().back().finished, call.served(), now);
+  pending.settle(now);
 }
 
 void InferenceService::cancel(const PendingCall& pending) {

@@ -17,6 +17,7 @@
 #include "core/call_label.h"
 #include "core/catalog.h"
 #include "core/ports.h"
+#include "frontend/answer_path.h"
 #include "frontend/call_error.h"
 #include "frontend/inference_call.h"
 #include "frontend/mailbox.h"
@@ -53,7 +54,7 @@ class InferenceService : public CompletionSink {
   Started start(std::string_view model, std::string_view version, const InferenceQuery& query,
                 const std::shared_ptr<Tenant>& tenant, Mailbox& mailbox, CallOwner& owner);
   // When a call is done and its answer is about to leave; see PendingCall.
-  void settle(PendingCall& pending) { pending.settle(now_()); }
+  void settle(PendingCall& pending);
   // The client went away. The owner is still called when the call is done.
   void cancel(const PendingCall& pending);
 
@@ -85,6 +86,7 @@ class InferenceService : public CompletionSink {
   const bool strict_readiness_;
   UnknownNames unknown_names_;
   PayloadTable table_;
+  AnswerPath answer_path_;
   std::atomic<bool> draining_{false};
 };
 

@@ -32,6 +32,8 @@ struct ControllerMetrics::Series {
   };
   struct Device {
     Gauge* up = nullptr;
+    Gauge* margin = nullptr;
+    Gauge* lookahead = nullptr;
     Gauge* pages_used = nullptr;
     Gauge* pages_free = nullptr;
     std::array<std::array<Counter*, kStatuses>, kTypes> actions{};
@@ -67,6 +69,11 @@ struct ControllerMetrics::Series {
                        "Measured minus predicted duration of each action done; above zero: it took longer");
   Family<Gauge>& pages = gauge_family(registry, "foliot_page_cache_pages", "Pages of the page cache by state");
   Family<Gauge>& device_up = gauge_family(registry, "foliot_device_up", "1 if it is given work");
+  Family<Gauge>& margin =
+      gauge_family(registry, "foliot_deadline_margin_seconds",
+                   "How long before the deadlines of its requests an EXEC is planned to end, as measured");
+  Family<Gauge>& lookahead =
+      gauge_family(registry, "foliot_lookahead_seconds", "How far ahead a device has to be given work, as measured");
   Family<Counter>& device_changes =
       counter_family(registry, "foliot_device_changes_total", "How often a device entered a state, and by which cause");
   Family<Counter>& completed =
@@ -149,6 +156,17 @@ void ControllerMetrics::on_device(const DeviceChange& change, TimePoint /*now*/)
   up->Set(change.state == DeviceState::kUp);
   const std::string state(to_string(change.state));
   series_->device_changes.Add({{"state", state}, {"trouble", std::string(to_string(change.trouble))}}).Increment();
+}
+
+void ControllerMetrics::on_timing(DeviceId device, Duration margin, Duration lookahead, TimePoint /*now*/) {
+  Series::Device& known = series_->device(device);
+  if (known.margin == nullptr) {
+    const std::string name = std::to_string(device.value());
+    known.margin = &series_->margin.Add({{"device", name}});
+    known.lookahead = &series_->lookahead.Add({{"device", name}});
+  }
+  known.margin->Set(margin.to_seconds());
+  known.lookahead->Set(lookahead.to_seconds());
 }
 
 void ControllerMetrics::on_pages(DeviceId device, uint32_t used, uint32_t total) {

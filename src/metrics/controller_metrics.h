@@ -34,6 +34,7 @@ class ControllerMetrics : public Observer, public MetricsSource {
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
   void on_device(const DeviceChange& change, TimePoint now) override;
+  void on_timing(DeviceId device, Duration margin, Duration lookahead, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
 
  private:

@@ -284,7 +284,6 @@ TEST(ClairvoyantBoundTest, NoPolicyIsBetter) {
     options.warm_up = Duration::milliseconds(500);
     options.preload = round % 2 == 0;
     options.seed = random.next();
-    options.controller.deadline_margin = Duration::microseconds(200);
     const auto bound = clairvoyant_bound(options, workload, ProfileTable::v100(), {.steps = 60});
     ASSERT_TRUE(bound.ok());
     const FluidEstimate fluid = fluid_estimate(fluid_flows(workload, ProfileTable::v100()), devices);

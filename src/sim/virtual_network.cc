@@ -252,8 +252,7 @@ void VirtualLinkLoop::release(const std::string& address) {
   if (dials_.erase(address) == 0) return;
   for (const OpenEnd& end : open_) {
     Connection& connection = *end.link->ends[end.side].connection;
-    if (connection.ends().dialed == address)
-      connection.hang_up(Status::unavailable("connection no longer needed"));
+    if (connection.ends().dialed == address) connection.hang_up(Status::unavailable("connection no longer needed"));
   }
 }
 
@@ -420,8 +419,8 @@ void VirtualLinkLoop::sweep() {
   }
   for (const OpenEnd& open : silent) {
     const bool greeted = open.link->ends[open.side].connection->greeted();
-    close(*open.link, open.side, Status::unavailable(greeted ? "it has gone silent" : "it has not sent its greeting in time"),
-          greeted);
+    close(*open.link, open.side,
+          Status::unavailable(greeted ? "it has gone silent" : "it has not sent its greeting in time"), greeted);
   }
 }
 

@@ -22,10 +22,10 @@ void Recorder::on_request(const Request& request, TimePoint /*now*/) {
                        .model = its_model.name,
                        .bucket = request.bucket,
                        .arrival = request.arrival,
-                       .deadline = request.deadline,
+                       .deadline = request.answer_by(),
                        .queue_length = queued_,
                        .cold_start = its_model.copies == 0};
-  if (!request.best_effort()) record.slo = request.deadline - request.arrival;
+  if (!request.best_effort()) record.slo = request.answer_by() - request.arrival;
   if (label_ != nullptr && labelled_ == request.id) record.label = std::move(label_);
   requests_.insert_or_assign(request.id, OpenRequest{std::move(record)});
   ++queued_;

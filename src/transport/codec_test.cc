@@ -117,7 +117,8 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .duration = ns(6),
                            .input_duration = ns(7),
                            .output_duration = ns(8),
-                           .output_end = at(9)},
+                           .output_end = at(9),
+                           .ready = at(4)},
                    MessageType::kOutcome);
   check_round_trip(Models{{model()}}, MessageType::kModels);
   check_round_trip(Request{.id = RequestId(1),

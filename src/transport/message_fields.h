@@ -290,7 +290,7 @@ void fields(Wire& wire, Carried<Wire, Action>& message) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Outcome>& message) {
   wire(message.action, message.type, message.device, message.model, message.status, message.start, message.end,
-       message.duration, message.input_duration, message.output_duration, message.output_end);
+       message.duration, message.input_duration, message.output_duration, message.output_end, message.ready);
 }
 
 template <typename Wire>
@@ -338,8 +338,8 @@ void fields(Wire& wire, Carried<Wire, Workers>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Request>& message) {
-  wire(message.id, message.model, message.bucket, message.payload, message.arrival, message.deadline, message.tenant,
-       message.tenant_weight);
+  wire(message.id, message.model, message.bucket, message.payload, message.arrival, message.deadline,
+       message.answer_path, message.tenant, message.tenant_weight);
 }
 
 inline bool sound(const Request& message) {

@@ -68,6 +68,7 @@ Status InputExecutor::perform() {
 
 void InputExecutor::finish(TimePoint start, TimePoint end, const Status& /*always ok*/) {
   slots_[current_].input_duration = end - start;
+  slots_[current_].ready = end;
   next_.submit(current_);
   next_waker_.wake();
 }
@@ -153,6 +154,7 @@ void OutputExecutor::report(uint32_t index, Duration output_duration, TimePoint 
   outcome.input_duration = slot.input_duration;
   outcome.output_duration = output_duration;
   outcome.output_end = output_end;
+  outcome.ready = slot.ready;
   first_->give_back(index);
   outcomes_.report(outcome);
 }

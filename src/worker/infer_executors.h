@@ -26,6 +26,7 @@ struct InferSlot {
   IoCache::Block block;
   OutcomeStatus status = OutcomeStatus::kDone;
   Duration input_duration;
+  TimePoint ready;
   TimePoint exec_start;
   TimePoint exec_end;
 };

@@ -56,8 +56,8 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       ->add_option("--queued-max", server.controller.queued_max,
                    "requests waiting; beyond that the least urgent one is refused as overload")
       ->capture_default_str();
-  add_duration_flag(*command, "deadline-margin", server.controller.deadline_margin,
-                    "plan each answer to be ready this long before its deadline");
+  add_duration_flag(*command, "deadline-margin", server.controller.timing.margin_min,
+                    "plan each answer to be ready at least this long before its deadline; more where more is measured");
   add_duration_flag(*command, "fence-after", server.controller.health->fence_after,
                     "fence a worker that has sent nothing for so long");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what runs when stopping");

@@ -57,8 +57,8 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
   const FlagGroup group(app, "Scheduling");
   app.add_option("--scheduler", options.scheduler, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
-  add_duration_flag(app, "deadline-margin", options.controller.deadline_margin,
-                    "plan each answer to be ready this long before its deadline");
+  add_duration_flag(app, "deadline-margin", options.controller.timing.margin_min,
+                    "plan each answer to be ready at least this long before its deadline; more where more is measured");
   add_duration_flag(app, "drain-timeout", options.drain_timeout, "how long to answer what is in flight when stopping");
 }
 

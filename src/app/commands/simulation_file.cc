@@ -49,7 +49,8 @@ Status read_cluster(TomlReader& reader, SimulationFile& file) {
   reader.bytes("page_cache", options.page_cache_bytes);
   reader.duration("link", options.link);
   reader.duration("link_jitter", options.link_jitter);
-  reader.duration("deadline_margin", options.controller.deadline_margin);
+  reader.duration("deadline_margin", options.controller.timing.margin_min);
+  reader.duration("margin_fixed", options.controller.timing.margin_fixed);
   reader.whole("queued_max", options.controller.queued_max, 1);
   reader.whole("infers_outstanding_max", options.controller.infers_outstanding_max, 1, 4096);
   reader.whole("loads_outstanding_max", options.controller.loads_outstanding_max, 1, 4096);

@@ -27,19 +27,23 @@ std::set<ClockworkPolicy::Strategy>& ClockworkPolicy::strategies(DeviceId device
 }
 
 Duration ClockworkPolicy::exec(DeviceId device, LaneKey key, uint32_t batch_index) const {
-  return cluster_.estimator.exec(device, key.model, key.bucket, batch_index) + cluster_.deadline_margin;
+  return cluster_.estimator.exec(device, key.model, key.bucket, batch_index);
+}
+
+Duration ClockworkPolicy::lookahead(DeviceId device) const {
+  return std::max(options_.lookahead, cluster_.lookahead(device));
 }
 
 Duration ClockworkPolicy::fastest(LaneKey key) {
   std::optional<Fastest>& known = lane(key).fastest;
   const uint64_t revision = cluster_.estimator.revision();
-  if (known && known->revision == revision) return known->duration;
+  if (known && known->revision == revision) return known->duration + cluster_.least_margin();
   known = {Duration::max(), {}, revision};
   for (const DeviceModel& device : cluster_.devices) {
     const Duration duration = exec(device.id(), key, 0);
     if (duration < known->duration) known = {duration, device.id(), revision};
   }
-  return known->duration;
+  return known->duration + cluster_.least_margin();
 }
 
 void ClockworkPolicy::note_measured(DeviceId device, LaneKey key) {
@@ -156,7 +160,7 @@ void ClockworkPolicy::update_strategy(DeviceId device, LaneKey key, uint32_t bat
   std::optional<Strategy> next;
   if (state.queue.size() >= sizes[batch_index]) {
     const Duration duration = exec(device, key, batch_index);
-    const size_t first = state.queue.first_due_from(start + duration);
+    const size_t first = state.queue.first_due_from(start + duration + cluster_.margin(device));
     if (state.queue.size() - first >= sizes[batch_index]) {
       const Lane::Entry& head = state.queue[first];
       next = Strategy{head.deadline - duration, head.place, key, batch_index};
@@ -190,10 +194,10 @@ void ClockworkPolicy::update_demand(ModelId model, TimePoint now) {
     if (queue.empty()) continue;
     const DeviceId any_device = cluster_.devices.front().id();
     const Duration one_row = exec(any_device, {model, BucketId(bucket)}, 0);
-    const Duration cold = cluster_.estimator.load(any_device, model) + one_row;
+    const Duration cold = cluster_.estimator.load(any_device, model) + one_row + cluster_.least_margin();
     const size_t first = queue.first_due_from(now + cold);
     if (first == queue.size()) continue;
-    work += (one_row - cluster_.deadline_margin) * static_cast<int64_t>(queue.size() - first);
+    work += one_row * static_cast<int64_t>(queue.size() - first);
     const TimePoint helped_until = queue[first].deadline - cold;
     if (!helped_until.is_infinite()) crossing = std::min(crossing.value_or(helped_until), helped_until);
   }
@@ -228,24 +232,25 @@ void ClockworkPolicy::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
 
 void ClockworkPolicy::serve(DeviceId id, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& device = cluster_.device(id);
-  while (device.exec_available(now) < now + options_.lookahead) {
+  while (device.exec_available(now) < now + lookahead(id)) {
     // As many as it takes: an outcome will list it again.
     if (device.infers_outstanding() >= cluster_.infers_outstanding_max) {
       return agenda_.busy(id, TimePoint::infinite_future());
     }
     if (!plan_infer(id, now, dispatcher)) return;
   }
-  agenda_.busy(id, device.exec_available(now) - options_.lookahead);
+  agenda_.busy(id, device.exec_available(now) - lookahead(id));
 }
 
 bool ClockworkPolicy::plan_infer(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   const TimePoint start = cluster_.device(device).exec_available(now);
+  const Duration margin = cluster_.margin(device);
   std::set<Strategy>& queue = strategies(device);
   while (!queue.empty()) {
     const Strategy strategy = *queue.begin();
     if (cluster_.device(device).residency(strategy.lane.model) != Residency::kLoaded) {
       update_lane(strategy.lane, now);  // it was evicted
-    } else if (strategy.latest < start) {
+    } else if (strategy.latest - margin < start) {
       // The head can no longer be met in a batch of this size; the next one might.
       update_strategy(device, strategy.lane, strategy.batch_index, start);
     } else {
@@ -261,19 +266,20 @@ bool ClockworkPolicy::send_batch(DeviceId device, const Strategy& strategy, Time
   const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
   LaneState& state = lane(key);
   uint32_t batch_index = strategy.batch_index;
+  const Duration margin = cluster_.margin(device);
   const TimePoint deadline = strategy.latest + exec(device, key, batch_index);
   const size_t first = state.queue.first_due_from(deadline);
   const size_t available = state.queue.size() - first;
   FOLIOT_CHECK(available >= sizes[batch_index]);
   while (batch_index + 1 < sizes.size() && available >= sizes[batch_index + 1] &&
-         start + exec(device, key, batch_index + 1) <= deadline) {
+         start + exec(device, key, batch_index + 1) + margin <= deadline) {
     ++batch_index;
   }
 
   const uint32_t batch_size = sizes[batch_index];
   std::array<RequestId, kBatchSizeMax> requests;
   for (uint32_t i = 0; i < batch_size; ++i) requests[i] = state.queue[first + i].id;
-  const Window window{now, deadline - exec(device, key, batch_index)};
+  const Window window{now, deadline - exec(device, key, batch_index) - margin};
   const Verdict verdict =
       dispatcher.infer(device, key.model, key.bucket, batch_size, std::span(requests.data(), batch_size), window);
   if (verdict != Verdict::kAccepted) return false;

@@ -29,6 +29,7 @@
 namespace foliot::clockwork {
 
 struct ClockworkOptions {
+  // At least; where the way there takes longer, as much as is measured.
   Duration lookahead = Duration::milliseconds(5);
 };
 
@@ -48,7 +49,7 @@ class ClockworkPolicy : public Policy {
   // A batch that could be run: the first to have to start comes first, and of
   // those that may wait forever (best effort) the one that waits longest.
   struct Strategy {
-    TimePoint latest;
+    TimePoint latest;  // but for the margin
     Lane::Place head;
     LaneKey lane;
     uint32_t batch_index = 0;
@@ -58,7 +59,7 @@ class ClockworkPolicy : public Policy {
   using Slots = std::vector<std::optional<Strategy>>;
   // The device that would run one row first.
   struct Fastest {
-    Duration duration;  // EXEC, with the margin
+    Duration duration;  // of EXEC
     DeviceId device;
     uint64_t revision;  // of the estimates
   };
@@ -78,7 +79,8 @@ class ClockworkPolicy : public Policy {
   LaneState& lane(LaneKey key) { return models_[key.model.value()].lanes[key.bucket.value()]; }
   std::set<Strategy>& strategies(DeviceId device);
   Duration exec(DeviceId device, LaneKey key, uint32_t batch_index) const;
-  // EXEC of one row on the fastest device, with the margin.
+  Duration lookahead(DeviceId device) const;
+  // EXEC of one row on the fastest device, with the least margin.
   Duration fastest(LaneKey key);
   // What is expected of one device's EXECs of the lane may have changed.
   void note_measured(DeviceId device, LaneKey key);

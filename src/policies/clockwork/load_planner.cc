@@ -79,11 +79,12 @@ TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
   if (now < retry_) return retry_;
   for (const DeviceId id : free_devices(now)) {
     const DeviceModel& device = cluster_.device(id);
-    while (device.load_available(now) < now + lookahead_ && load_one(device, now, dispatcher)) {
+    const Duration lookahead = std::max(lookahead_, cluster_.lookahead(id));
+    while (device.load_available(now) < now + lookahead && load_one(device, now, dispatcher)) {
     }
-    if (device.load_available(now) < now + lookahead_) continue;
+    if (device.load_available(now) < now + lookahead) continue;
     free_.erase(id);
-    agenda_.busy(id, device.load_available(now) - lookahead_);
+    agenda_.busy(id, device.load_available(now) - lookahead);
   }
   if (priorities_.empty()) return TimePoint::infinite_future();
   return std::min(agenda_.wake(), retry_ > now ? retry_ : TimePoint::infinite_future());

@@ -121,9 +121,10 @@ void BatchingPolicy::update(LaneKey key, TimePoint now) {
 void BatchingPolicy::update_fastest(LaneKey key) {
   Duration best = Duration::max();
   for (const DeviceModel& device : cluster_.devices) {
-    best = std::min(best, cluster_.estimator.exec(device.id(), key.model, key.bucket, 0));
+    const Duration exec = cluster_.estimator.exec(device.id(), key.model, key.bucket, 0);
+    best = std::min(best, device.delivery() + exec + cluster_.margin(device.id()));
   }
-  lane(key).fastest = best + cluster_.deadline_margin;
+  lane(key).fastest = best;
 }
 
 void BatchingPolicy::update_place(LaneState& state, const std::optional<Place>& place, ModelId model) {
@@ -197,16 +198,18 @@ void BatchingPolicy::ring_timers(TimePoint now) {
   while (!timers_.empty() && timers_.begin()->first <= now) update(timers_.begin()->second, now);
 }
 
+Duration BatchingPolicy::lookahead(DeviceId device) const { return std::max(lookahead_, cluster_.lookahead(device)); }
+
 void BatchingPolicy::serve(DeviceId id, TimePoint now, Dispatcher& dispatcher) {
   const DeviceModel& device = cluster_.device(id);
-  while (device.exec_available(now) < now + lookahead_) {
+  while (device.exec_available(now) < now + lookahead(id)) {
     // As many as it takes: an outcome will list it again.
     if (device.infers_outstanding() >= cluster_.infers_outstanding_max) {
       return agenda_.busy(id, TimePoint::infinite_future());
     }
     if (!serve_one(id, now, dispatcher)) return;
   }
-  agenda_.busy(id, device.exec_available(now) - lookahead_);
+  agenda_.busy(id, device.exec_available(now) - lookahead(id));
 }
 
 bool BatchingPolicy::serve_one(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
@@ -242,7 +245,7 @@ bool BatchingPolicy::send(const LaneView& lane_here, const BatchingRule::Batch& 
     requests[i] = state.queue[batch.first + i].id;
     deadline = std::min(deadline, state.queue[batch.first + i].deadline);
   }
-  const Window window{now, std::max(deadline - lane_here.exec(batch.batch_index), start + lookahead_)};
+  const Window window{now, std::max(deadline - lane_here.exec(batch.batch_index), start + lookahead(lane_here.device))};
   const Verdict verdict =
       dispatcher.infer(lane_here.device, key.model, key.bucket, lane_here.model.batch_sizes[batch.batch_index],
                        std::span(requests.data(), batch.rows), window);

@@ -4,8 +4,8 @@
 // a queue is ready, which of the ready ones comes first, and what goes in its next
 // batch.
 //
-// Each device is kept `lookahead` ahead with work, no more than hides the way to
-// the worker and back.
+// Each device is kept `lookahead` ahead with work, or as much more as hides the way to
+// the worker.
 #ifndef FOLIOT_POLICIES_COMMON_BATCHING_POLICY_H_
 #define FOLIOT_POLICIES_COMMON_BATCHING_POLICY_H_
 
@@ -36,7 +36,7 @@ struct LaneView {
 
   // EXEC of a compiled batch size, with the margin.
   Duration exec(uint32_t batch_index) const {
-    return cluster.estimator.exec(device, key.model, key.bucket, batch_index) + cluster.deadline_margin;
+    return cluster.estimator.exec(device, key.model, key.bucket, batch_index) + cluster.margin(device);
   }
   // The first request that can still be met alone; queue.size() if none.
   size_t first_meetable(TimePoint start) const { return queue.first_due_from(start + exec(0)); }
@@ -125,6 +125,8 @@ class BatchingPolicy : public Policy {
   void update_want(ModelId model);
   static void update_alarm(Alarms& alarms, std::optional<TimePoint>& slot, std::optional<TimePoint> next, LaneKey key);
 
+  // How far ahead the device is kept with work.
+  Duration lookahead(DeviceId device) const;
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
   void ring_timers(TimePoint now);
   void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher);

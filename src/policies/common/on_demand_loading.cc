@@ -12,7 +12,7 @@ constexpr uint32_t kLoadsOutstandingMax = 2;
 constexpr Duration kLoadSlack = Duration::milliseconds(100);
 constexpr Duration kRetryInterval = Duration::milliseconds(1);
 // A copy more is made of a model whose devices are busy for this many LOADs.
-constexpr int64_t kLoadsWorthACopy = 2;
+constexpr int64_t kLoadsWorthACopy = 1;
 
 }  // namespace
 

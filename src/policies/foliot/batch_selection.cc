@@ -49,6 +49,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
                                             Duration caution) {
   batches_.clear();
   held_until_ = TimePoint::infinite_future();
+  const Duration margin = board_.cluster().margin(device);
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelId model(id);
     const ModelState& state = board_.model(model);
@@ -56,7 +57,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
     for (uint16_t b = 0; b < state.lanes.size(); ++b) {
       const BucketId bucket(b);
       const Duration* execs = board_.cluster().estimator.execs(device, model, bucket);
-      cut({model, bucket, state, state.lanes[b], sizes, execs}, start, caution);
+      cut({model, bucket, state, state.lanes[b], sizes, execs, margin}, start, caution);
     }
   });
   const Duration wanted = drop_what_is_too_much(start);
@@ -79,7 +80,7 @@ void BatchSelection::cut(const Queue& queue, TimePoint start, Duration caution) 
   for (size_t i = queue.sizes.size(); i-- > 0 && end > 0;) {
     if (i > 0 && queue.sizes[i - 1] >= end) continue;  // one of the smaller ones will do
     const auto index = static_cast<uint32_t>(i);
-    const TimePoint answer = start + queue.execs[i] + board_.cluster().deadline_margin;
+    const TimePoint answer = start + queue.execs[i] + queue.margin;
     size_t begin = queue.lane.first_due_from(answer + caution);
     if (end < begin + queue.sizes[i]) begin = queue.lane.first_due_from(answer);
     if (begin >= end || !worth_running(queue, index, end - begin)) continue;
@@ -113,7 +114,7 @@ bool BatchSelection::worth_running(const Queue& queue, uint32_t batch_index, siz
 void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows) {
   const Duration exec = queue.execs[batch_index];
   batches_.push_back(
-      {.latest = queue.lane[first].deadline - exec - board_.cluster().deadline_margin,
+      {.latest = queue.lane[first].deadline - exec - queue.margin,
        .cost = exec / std::max<int64_t>(queue.state.holders.size(), 1),
        .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
        .model = queue.model,
@@ -219,7 +220,7 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
   const double lost = blocking_.lost(device, start + execs[batch.batch_index] - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
-  if (const TimePoint late = start - kLateCommitment; now < late) {
+  if (const TimePoint late = start - std::max(kLateCommitment, board_.lookahead(device)); now < late) {
     held_until_ = std::min(held_until_, late);
     return true;
   }
@@ -257,7 +258,7 @@ BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& b
   const Duration longest_wait =
       std::max(latest_start(device, batch, largest) - arrival, (lane[batch.first].deadline - arrival) / 2);
   const double price = state.weight * std::min(1.0, (start - arrival).to_seconds() / longest_wait.to_seconds());
-  const double gap = state.holders.size() / std::max(state.rate.at(now), kRateMin);
+  const double gap = state.holders.size() / std::max(state.rate.at(now), kGapRateMin);
   Choice best;
   double most = 0;
   double least_lost = std::numeric_limits<double>::infinity();  // for each row
@@ -299,7 +300,7 @@ bool BatchSelection::wait_for_rows(DeviceId device, const Batch& batch, TimePoin
   while (next + 1 < sizes.size() && sizes[next] <= batch.rows) ++next;
   const TimePoint last_row =
       state.rate.last() + Duration::from_seconds(awaited.gaps / std::max(state.rate.at(now), kGapRateMin));
-  until = std::min({until, latest_start(device, batch, next) - lookahead_, last_row});
+  until = std::min({until, latest_start(device, batch, next) - board_.lookahead(device), last_row});
   if (start < until) {
     awaited.rows = queued;
     held_until_ = std::min(held_until_, until);
@@ -326,7 +327,7 @@ bool BatchSelection::can_wait(DeviceId device, Duration cost, TimePoint start, D
 }
 
 Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, TimePoint start) const {
-  const TimePoint latest = batch.latest - board_.cluster().deadline_margin;
+  const TimePoint latest = batch.latest - board_.cluster().margin(device);
   Duration time;
   uint32_t looked = 0;
   const BitSet& holders = board_.model(batch.model).holders;

@@ -46,8 +46,7 @@ struct Batch {
 
 class BatchSelection {
  public:
-  // `lookahead`: how far ahead a device is committed.
-  BatchSelection(const Board& board, Duration lookahead) : board_(board), lookahead_(lookahead), blocking_(board) {}
+  explicit BatchSelection(const Board& board) : board_(board), blocking_(board) {}
 
   // What to start on the device at `start`, as decided at `now`; nullopt if nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
@@ -69,6 +68,7 @@ class BatchSelection {
     const Lane& lane;
     const std::vector<uint32_t>& sizes;
     const Duration* execs;  // by size
+    Duration margin;
   };
   void cut(const Queue& queue, TimePoint start, Duration caution);
   void cut_range(const Queue& queue, size_t begin, size_t end, uint32_t batch_index_max);
@@ -120,7 +120,6 @@ class BatchSelection {
   void fill_up(Batch& batch) const;
 
   const Board& board_;
-  const Duration lookahead_;
   BlockingCost blocking_;
   std::vector<Awaited> awaited_;  // by model
   TimePoint held_until_ = TimePoint::infinite_future();

@@ -38,7 +38,7 @@ void BestEffortRoom::look_at(DeviceId device, ModelId id, TimePoint now, Limit& 
   Duration longest;
   double need = 0;
   for (uint32_t i = 0; i < sizes.size(); ++i) {
-    const Duration slack = state.slo - board_.answer_time(device, id, BucketId(0), i) - lookahead_;
+    const Duration slack = state.slo - board_.answer_time(device, id, BucketId(0), i) - board_.lookahead(device);
     longest = std::max(longest, std::min(slack, Duration::from_seconds(sizes[i] / rate)));
     if (i > 0 && sizes[i] > 1 + all * slack.to_seconds()) continue;
     need = rate * board_.cluster().estimator.exec(device, id, BucketId(0), i).to_seconds() / sizes[i];

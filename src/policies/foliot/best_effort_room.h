@@ -19,8 +19,7 @@ namespace foliot::foliot_policy {
 
 class BestEffortRoom {
  public:
-  // `lookahead`: how far ahead a device is committed.
-  BestEffortRoom(const Board& board, Duration lookahead) : board_(board), lookahead_(lookahead) {}
+  explicit BestEffortRoom(const Board& board) : board_(board) {}
 
   // The longest EXEC of several rows without a deadline; max() where nothing limits it.
   Duration longest(DeviceId device, TimePoint now);
@@ -40,7 +39,6 @@ class BestEffortRoom {
   bool others_stay_quick(DeviceId device, const Limit& limit, TimePoint now) const;
 
   const Board& board_;
-  const Duration lookahead_;
   std::vector<Limit> limits_;  // by device
 };
 

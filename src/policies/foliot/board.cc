@@ -99,7 +99,7 @@ void Board::note_arrival(const Request& request, TimePoint now) {
 
 void Board::note_slo(ModelId id, Duration slo) {
   model(id).slo = slo;
-  if (slo < longest_exec_ * 2 + cluster_.deadline_margin) {
+  if (slo < longest_exec_ * 2 + cluster_.least_margin()) {
     tight_.insert(id.value());
   } else {
     tight_.erase(id.value());

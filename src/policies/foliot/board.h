@@ -3,6 +3,7 @@
 #ifndef FOLIOT_POLICIES_FOLIOT_BOARD_H_
 #define FOLIOT_POLICIES_FOLIOT_BOARD_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -35,9 +36,12 @@ static_assert(sizeof(ModelState) <= 192);
 
 class Board {
  public:
-  explicit Board(const Cluster& cluster) : cluster_(cluster) {}
+  // `lookahead_min`: how far ahead devices are committed, or as much more as is measured.
+  explicit Board(const Cluster& cluster, Duration lookahead_min = Duration())
+      : cluster_(cluster), lookahead_min_(lookahead_min) {}
 
   const Cluster& cluster() const { return cluster_; }
+  Duration lookahead(DeviceId device) const { return std::max(lookahead_min_, cluster_.lookahead(device)); }
   ModelState& model(ModelId id) { return models_[id.value()]; }
   const ModelState& model(ModelId id) const { return models_[id.value()]; }
   // When the next request of the model is expected, where its requests are periodic.
@@ -77,7 +81,7 @@ class Board {
 
   // EXEC of a batch and the way of the answer to the client.
   Duration answer_time(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-    return cluster_.estimator.exec(device, model, bucket, batch_index) + cluster_.deadline_margin;
+    return cluster_.estimator.exec(device, model, bucket, batch_index) + cluster_.margin(device);
   }
   // EXEC of what is queued for the model and due until `deadline`, in full batches.
   Duration work(DeviceId device, ModelId model, TimePoint deadline) const;
@@ -126,6 +130,7 @@ class Board {
   void placement_changed(ModelId model);
 
   const Cluster& cluster_;
+  const Duration lookahead_min_;
   std::vector<ModelState> models_;
   std::vector<ArrivalPeriod> periods_;  // by model
   std::vector<BitSet> loaded_;          // by device

@@ -23,9 +23,9 @@ constexpr size_t kFullBatchesKept = 2;
 FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
     : cluster_(cluster),
       options_(options),
-      board_(cluster),
-      selection_(board_, options.lookahead),
-      best_effort_room_(board_, options.lookahead),
+      board_(cluster, options.lookahead),
+      selection_(board_),
+      best_effort_room_(board_),
       pool_(board_, options.consolidate),
       loads_(board_, pool_) {}
 
@@ -54,7 +54,7 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
   loads_.on_measured(action.model);
   switch (action.type) {
     case ActionType::kInfer:
-      busy_.emplace(cluster_.device(action.device).exec_available(now) - options_.lookahead, device);
+      busy_.emplace(cluster_.device(action.device).exec_available(now) - board_.lookahead(action.device), device);
       board_.exec_over(action.device, action.model);
       break;
     case ActionType::kLoad:
@@ -117,7 +117,7 @@ void FoliotPolicy::free_devices(TimePoint now) {
   while (!busy_.empty() && busy_.top().first <= now) {
     const uint32_t device = busy_.top().second;
     busy_.pop();
-    if (cluster_.devices[device].exec_available(now) - options_.lookahead > now) continue;
+    if (cluster_.devices[device].exec_available(now) - board_.lookahead(DeviceId(device)) > now) continue;
     free_.insert(device);
     due_.push_back(DeviceId(device));
   }
@@ -188,8 +188,8 @@ TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {
     uint32_t index = 0;
     while (index + 1 < sizes.size() && sizes[index] < rows + 1) ++index;
     if (rows >= sizes.back()) return TimePoint();  // a full batch need not wait
-    first = std::min(first,
-                     lane[0].deadline - board_.answer_time(device, id, BucketId(bucket), index) - options_.lookahead);
+    first = std::min(
+        first, lane[0].deadline - board_.answer_time(device, id, BucketId(bucket), index) - board_.lookahead(device));
   }
   return first;
 }
@@ -197,9 +197,11 @@ TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {
 bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   --looks_left_;
   const DeviceModel& facts = cluster_.device(device);
+  // As many as it takes: an outcome will list it again.
+  if (facts.infers_outstanding() >= cluster_.infers_outstanding_max) return false;
   const TimePoint start = facts.exec_available(now);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
-  const Duration caution = now < overloaded_until_ ? cluster_.deadline_margin : Duration();
+  const Duration caution = now < overloaded_until_ ? cluster_.margin(device) : Duration();
   const std::optional<Batch> batch = selection_.choose(device, now, start, best_effort_max, caution);
   if (!batch) {
     look_again(device, selection_.held_until());
@@ -209,13 +211,13 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
   std::array<RequestId, kBatchSizeMax> requests;
   for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = lane[batch->first + i].id;
   const uint32_t batch_size = cluster_.model(batch->model).batch_sizes[batch->batch_index];
-  const Window window{now, batch->latest + cluster_.deadline_margin / 2};
+  const Window window{now, batch->latest + cluster_.slack(device)};
   if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, std::span(requests.data(), batch->rows),
                        window) != Verdict::kAccepted) {
     return false;
   }
   board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
-  const TimePoint next = facts.exec_available(now) - options_.lookahead;
+  const TimePoint next = facts.exec_available(now) - board_.lookahead(device);
   if (next > now) {
     free_.erase(device.value());
     busy_.emplace(next, device.value());
@@ -248,14 +250,16 @@ Duration FoliotPolicy::shortest_answer(ModelId model, BucketId bucket) const {
   uint32_t looked = 0;
   for (auto device = holders.next(0); device && looked < kDevicesLookedAtMax;
        device = holders.next(*device + 1), ++looked) {
-    shortest = std::min(shortest, board_.answer_time(DeviceId(*device), model, bucket, 0));
+    shortest = std::min(shortest, cluster_.device(DeviceId(*device)).delivery() +
+                                      board_.answer_time(DeviceId(*device), model, bucket, 0));
   }
   if (looked > 0) return shortest;
   const bool absent = board_.absent().contains(model.value());
   const auto devices = std::min<uint32_t>(kDevicesLookedAtMax, static_cast<uint32_t>(cluster_.devices.size()));
   for (uint32_t i = 0; i < devices; ++i) {
     const Duration load = absent ? cluster_.estimator.load(DeviceId(i), model) : Duration();
-    shortest = std::min(shortest, board_.answer_time(DeviceId(i), model, bucket, 0) + load);
+    const Duration delivery = cluster_.device(DeviceId(i)).delivery();
+    shortest = std::min(shortest, delivery + board_.answer_time(DeviceId(i), model, bucket, 0) + load);
   }
   return shortest;
 }
@@ -331,12 +335,12 @@ FoliotPolicy::Outlook FoliotPolicy::outlook(ModelId id, BucketId bucket, TimePoi
   const ModelState& state = board_.model(id);
   const Lane& lane = state.lanes[bucket.value()];
   const TimePoint deadline = lane[lane.with_deadline() - 1].deadline;
-  const Duration time = deadline - now - cluster_.deadline_margin;
   Outlook out;
   const DeviceId holder(*state.holders.next(0));
+  const Duration time = deadline - now - cluster_.margin(holder);
   const Duration all = board_.least_backlog(id, deadline, now);
   const Duration own = board_.work(holder, id, deadline) / state.holders.size();
-  out.answer = now + all + cluster_.deadline_margin;
+  out.answer = now + all + cluster_.margin(holder);
   const bool fills_batches = lane.with_deadline() <= kFullBatchesKept * largest_batch_within(holder, id, bucket, time);
   out.hopeless =
       own > time.scaled(options_.overcommit_own) || (!fills_batches && all > time.scaled(options_.overcommit_all));

@@ -9,6 +9,7 @@ namespace foliot::foliot_policy {
 namespace {
 
 // A device is given its next LOAD when it has less than this left to do.
+// At least.
 constexpr Duration kLookahead = Duration::milliseconds(2);
 // How late a LOAD may begin; nothing breaks when it is late, it only helps less.
 constexpr Duration kLoadSlack = Duration::milliseconds(100);
@@ -68,8 +69,12 @@ void LoadPlanner::on_device_changed(DeviceId device, TimePoint now) {
   note_room(device);
 }
 
+Duration LoadPlanner::lookahead(DeviceId device) const {
+  return std::max(kLookahead, board_.cluster().lookahead(device));
+}
+
 void LoadPlanner::on_load_over(DeviceId device, TimePoint now) {
-  busy_.emplace(board_.cluster().device(device).load_available(now) - kLookahead, device.value());
+  busy_.emplace(board_.cluster().device(device).load_available(now) - lookahead(device), device.value());
   changed_ = true;
 }
 
@@ -106,7 +111,7 @@ void LoadPlanner::free_devices(TimePoint now) {
     const uint32_t device = busy_.top().second;
     busy_.pop();
     const DeviceModel& facts = board_.cluster().devices[device];
-    if (!facts.up() || facts.load_available(now) - kLookahead > now) continue;
+    if (!facts.up() || facts.load_available(now) - lookahead(DeviceId(device)) > now) continue;
     free_.insert(device);
     changed_ = true;
   }
@@ -220,7 +225,7 @@ bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max,
   board_.load_sent(model);
   note_room(device);
   never_loaded_.erase(model.value());
-  const TimePoint next = facts.load_available(now) - kLookahead;
+  const TimePoint next = facts.load_available(now) - lookahead(device);
   if (next > now) {
     free_.erase(device.value());
     busy_.emplace(next, device.value());

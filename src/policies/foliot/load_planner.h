@@ -54,6 +54,8 @@ class LoadPlanner {
   TimePoint plan(TimePoint now, Dispatcher& dispatcher);
 
  private:
+  // How far ahead a device is kept with LOADs.
+  Duration lookahead(DeviceId device) const;
   // A model that a LOAD would help now.
   struct Wanted {
     ModelId model;

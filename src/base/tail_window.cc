@@ -1,0 +1,120 @@
+#include "base/tail_window.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+// All of it is looked at again after so many values, or an eighth of what there are, or
+// a second after the first of them.
+constexpr uint32_t kRefreshInterval = 128;
+constexpr uint32_t kRefreshPart = 8;
+constexpr Duration kRefreshAge = Duration::seconds(1);
+constexpr Duration kAgeMax = Duration::seconds(20);
+constexpr uint32_t kKeptMin = 32;
+// Of the values, one of these parts, the largest ones, make the tail: the one that says
+// the least. So of two kinds of values, of which the smaller ones are many, only the larger
+// ones count. Of those that are a hundredth of all, only that they are no smaller than the
+// next is believed.
+constexpr std::array<uint32_t, 3> kTailParts{10, 20, 40};
+constexpr uint32_t kTailMin = 3;
+constexpr uint32_t kStallPart = 100;
+constexpr double kFarOut = 1e-3;
+constexpr uint32_t kDoubted = 16;
+
+}  // namespace
+
+TailWindow::TailWindow(Duration prior_mean) : prior_mean_(prior_mean) {
+  last_.fill(-Duration::max());
+  samples_.reserve(kSize);
+  sorted_.reserve(kSize);
+  // In an order in which those that are not yet replaced are always of all sizes.
+  for (uint32_t i = 0; i < kPriorSize; ++i) {
+    const uint32_t rank = i * 37 % kPriorSize;
+    const double excess = std::log(kPriorSize / (rank + 0.5));
+    samples_.push_back({prior_mean.scaled(excess), TimePoint::infinite_future()});
+  }
+  refresh(TimePoint());
+}
+
+bool TailWindow::record(Duration value, TimePoint now) {
+  if (next_ == samples_.size()) {
+    samples_.push_back({value, now});
+  } else {
+    samples_[next_] = {value, now};
+  }
+  next_ = (next_ + 1) % kSize;
+  doubted_ = Duration::max();
+  const bool changed = note_recent(value);
+  const auto count = static_cast<uint32_t>(samples_.size());
+  const TimePoint first_new = samples_[(next_ + count - ++since_refresh_) % count].at;
+  const bool enough = since_refresh_ >= std::min(kRefreshInterval, count / kRefreshPart);
+  if (!enough && now - first_new < kRefreshAge) return changed;
+  refresh(now);
+  return true;
+}
+
+bool TailWindow::note_recent(Duration value) {
+  const Duration forgotten = std::exchange(last_[next_last_], value);
+  next_last_ = (next_last_ + 1) % kRecent;
+  if (value <= recent_ && forgotten < recent_) return false;
+  std::array<Duration, kRecent> last = last_;
+  std::nth_element(last.begin(), last.begin() + 2, last.end(), std::greater<>());
+  return std::exchange(recent_, last[2]) != last[2];
+}
+
+void TailWindow::doubt(TimePoint now) {
+  sorted_.clear();
+  for (const Sample& sample : samples_) sorted_.push_back(sample.value);
+  const auto median = sorted_.begin() + static_cast<std::ptrdiff_t>(sorted_.size() / 2);
+  std::nth_element(sorted_.begin(), median, sorted_.end());
+  const Duration believed = std::min(doubted_, *median);
+  const Duration less = std::min(believed, std::max(believed / 2, prior_mean_));
+  for (uint32_t i = 0; i < kDoubted; ++i) record(less, now);
+  doubted_ = less;
+  refresh(now);
+}
+
+Duration TailWindow::tail(double share) const {
+  return threshold_ + mean_excess_.scaled(std::log(share_above_ / share));
+}
+
+void TailWindow::refresh(TimePoint now) {
+  since_refresh_ = 0;
+  sorted_.clear();
+  // From the newest on.
+  const auto size = static_cast<uint32_t>(samples_.size());
+  for (uint32_t i = 1; i <= size; ++i) {
+    const Sample& sample = samples_[(next_ + size - i) % size];
+    if (sorted_.size() >= kKeptMin && !sample.at.is_infinite() && now - sample.at > kAgeMax) break;
+    sorted_.push_back(sample.value);
+  }
+  const auto count = static_cast<uint32_t>(sorted_.size());
+  const uint32_t most = std::max(count / kTailParts.front(), kTailMin);
+  std::nth_element(sorted_.begin(), sorted_.begin() + most, sorted_.end(), std::greater<>());
+  std::sort(sorted_.begin(), sorted_.begin() + most, std::greater<>());
+  const uint32_t stalls = count / kStallPart;
+  Duration least = Duration::max();
+  for (const uint32_t part : kTailParts) {
+    const uint32_t above = std::max(count / part, kTailMin);
+    if (above <= stalls) break;
+    const Duration threshold = sorted_[above];
+    Duration excess = (sorted_[stalls] - threshold) * stalls;
+    for (uint32_t i = stalls; i < above; ++i) excess += sorted_[i] - threshold;
+    const double counted = above - stalls;
+    // As much more as the mean of so few is likely to be off.
+    const Duration mean = excess.scaled((1 + 1 / std::sqrt(counted)) / counted);
+    const double share = static_cast<double>(above) / count;
+    const Duration far_out = threshold + mean.scaled(std::log(share / kFarOut));
+    if (far_out >= least) continue;
+    least = far_out;
+    threshold_ = threshold;
+    share_above_ = share;
+    mean_excess_ = mean;
+  }
+}
+
+}  // namespace foliot

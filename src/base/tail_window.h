@@ -1,0 +1,73 @@
+// TailWindow: a stream's last values, and how large its next ones may be.
+//
+// A quantile far out, such as one in 100,000, is beyond what a window of some hundred
+// values has seen. It is extrapolated: what exceeds the largest tenth, or a smaller part of
+// them, is taken to be exponentially distributed, with the mean of those excesses. The largest hundredth
+// counts as no larger than the next: a stall that comes once does not stay in the
+// estimate for as long as it is in the window. What does stay, is seen at once: the
+// third largest of the last 16 values is never exceeded by the estimate's readers
+// (recent()).
+//
+// A window begins with values of a prior, which the first ones replace one by one, and
+// forgets what is older than 20 s as long as it keeps 32.
+//
+// Constant cost for each value on average, and no allocation after the constructor.
+//
+// Threading: not thread-safe; one owner.
+#ifndef FOLIOT_BASE_TAIL_WINDOW_H_
+#define FOLIOT_BASE_TAIL_WINDOW_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+
+namespace foliot {
+
+class TailWindow {
+ public:
+  static constexpr uint32_t kSize = 1024;
+  static constexpr uint32_t kPriorSize = 64;
+  static constexpr uint32_t kRecent = 16;
+
+  // The prior is exponential with this mean.
+  explicit TailWindow(Duration prior_mean);
+
+  // True when tail() or recent() may have changed.
+  bool record(Duration value, TimePoint now);
+  // What was measured may hold no more: as if some values of half the median had come,
+  // and then of half of those; not less than the prior's mean.
+  void doubt(TimePoint now);
+
+  // Exceeded by this share of the values; `share` is below a tenth.
+  Duration tail(double share) const;
+  // Exceeded by two of the last values.
+  Duration recent() const { return recent_; }
+
+ private:
+  struct Sample {
+    Duration value;
+    TimePoint at;
+  };
+  bool note_recent(Duration value);
+  void refresh(TimePoint now);
+
+  std::vector<Sample> samples_;  // a ring
+  std::vector<Duration> sorted_;
+  uint32_t next_ = 0;
+  uint32_t since_refresh_ = 0;
+  std::array<Duration, kRecent> last_{};
+  uint32_t next_last_ = 0;
+  Duration recent_ = -Duration::max();
+  // What exceeds `threshold_`, this share of all, has this mean excess.
+  Duration threshold_;
+  double share_above_ = 1;
+  Duration mean_excess_;
+  Duration prior_mean_;
+  Duration doubted_ = Duration::max();  // what was last recorded in doubt
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_BASE_TAIL_WINDOW_H_

@@ -1,0 +1,68 @@
+#include "base/tail_window.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+
+namespace foliot {
+namespace {
+
+Duration us(int64_t n) { return Duration::microseconds(n); }
+TimePoint at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
+
+TEST(TailWindowTest, StartsFromItsPrior) {
+  const TailWindow window(us(100));
+  EXPECT_GT(window.tail(1e-5), us(900));
+  EXPECT_LT(window.tail(1e-5), us(2500));
+}
+
+// The exponential's quantile of 1e-4 is 9.2 means; a window has seen a tenth of as many values.
+TEST(TailWindowTest, KnowsAQuantileThatItHasNotSeen) {
+  Random random(7);
+  TailWindow window(us(1000));
+  uint64_t exceeded = 0;
+  for (int64_t i = 0; i < 1'000'000; ++i) {
+    const Duration value = us(50) + us(20).scaled(random.exponential());
+    if (i > 2000 && value > window.tail(1e-4)) ++exceeded;
+    window.record(value, at(i));
+  }
+  EXPECT_LE(exceeded, 300u);
+  EXPECT_GE(exceeded, 30u);
+  EXPECT_LT(window.tail(1e-4), us(50 + 20 * 13));
+}
+
+TEST(TailWindowTest, OneStallLeavesTheTailAlone) {
+  TailWindow window(us(100));
+  for (int64_t i = 0; i < 1000; ++i) window.record(us(i % 10), at(i));
+  const Duration before = window.tail(1e-5);
+  for (int64_t i = 0; i < 2; ++i) window.record(Duration::milliseconds(100), at(1000 + i));
+  for (int64_t i = 0; i < 100; ++i) window.record(us(i % 10), at(1010 + i));
+  EXPECT_LT(window.tail(1e-5), before + us(5));
+}
+
+TEST(TailWindowTest, WhatStaysIsSeenAtOnce) {
+  TailWindow window(us(100));
+  for (int64_t i = 0; i < 1000; ++i) window.record(us(i % 10), at(i));
+  for (int64_t i = 0; i < 3; ++i) window.record(Duration::milliseconds(5), at(1000 + i));
+  EXPECT_EQ(window.recent(), Duration::milliseconds(5));
+}
+
+TEST(TailWindowTest, ForgetsWhatIsOld) {
+  TailWindow window(us(100));
+  for (int64_t i = 0; i < 1000; ++i) window.record(Duration::milliseconds(30), at(i));
+  EXPECT_GE(window.tail(0.01), Duration::milliseconds(30));
+  for (int64_t i = 0; i < 200; ++i) window.record(us(i % 10), at(40'000 + i));
+  EXPECT_LT(window.tail(0.01), us(100));
+  EXPECT_LT(window.recent(), us(100));
+}
+
+TEST(TailWindowTest, ADoubtTakesItDown) {
+  TailWindow window(us(100));
+  for (int64_t i = 0; i < 1000; ++i) window.record(Duration::milliseconds(30), at(i));
+  for (int64_t i = 0; i < 60; ++i) window.doubt(at(1000 + 500 * i));
+  EXPECT_LT(window.tail(1e-5), Duration::milliseconds(1));
+  EXPECT_LT(window.recent(), Duration::milliseconds(1));
+}
+
+}  // namespace
+}  // namespace foliot

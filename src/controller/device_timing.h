@@ -1,0 +1,78 @@
+// DeviceTiming: what was measured of how far a device is away and how well its EXECs
+// keep to the plan, and what follows from it for the next one:
+//
+//   delivery   from sending an INFER until its EXEC could begin: the link and INPUT
+//   report     from the end of an EXEC until the controller knows of it: OUTPUT and the link
+//   lateness   from the instant at which the plan expected an EXEC to end until its
+//              outcome was here: the error of predictions, what the worker adds, and the
+//              way back
+//
+// margin() is so long that a request whose EXEC is planned to end just that much before its
+// deadline is late once in 1,000 times; lookahead() is how far ahead a device
+// has to be given work so that it is never idle for want of it. Both begin with a
+// prior, and follow what changes within some outcomes.
+//
+// Constant cost for each action. Same events, same answers.
+//
+// Threading: not thread-safe; one owner.
+#ifndef FOLIOT_CONTROLLER_DEVICE_TIMING_H_
+#define FOLIOT_CONTROLLER_DEVICE_TIMING_H_
+
+#include <optional>
+#include <vector>
+
+#include "base/tail_window.h"
+#include "base/time.h"
+#include "core/action.h"
+
+namespace foliot {
+
+struct DeviceTimingOptions {
+  Duration margin_min;
+  // Instead of what is measured: to compare with, and for tests of something else.
+  std::optional<Duration> margin_fixed{};
+};
+
+class DeviceTiming {
+ public:
+  explicit DeviceTiming(const DeviceTimingOptions& options = {});
+
+  // An INFER was sent, and its EXEC is planned to end then.
+  void on_sent(ActionId action, TimePoint planned_end, TimePoint now);
+  // It is over. True if what follows from it all may have changed.
+  bool on_outcome(const Action& action, const Outcome& outcome, TimePoint now);
+  // A request was refused although the device had nothing to do: if what was measured
+  // no longer holds, this is how it is found out. Counts once in half a second, and only
+  // where nothing was measured for a second.
+  bool doubt(TimePoint now);
+
+  Duration margin() const { return margin_; }
+  Duration lookahead() const { return lookahead_; }
+  // What an action that is sent takes to get there, and an outcome to get here, at most,
+  // but for one in a hundred.
+  Duration delivery() const { return delivery_; }
+  Duration report() const { return report_; }
+
+ private:
+  struct Sent {
+    ActionId action;
+    TimePoint at;
+    TimePoint planned_end;
+  };
+  void update();
+
+  DeviceTimingOptions options_;
+  std::vector<Sent> sent_;  // without an outcome, oldest first
+  TailWindow deliveries_;
+  TailWindow reports_;
+  TailWindow lateness_;
+  TimePoint next_doubt_;  // not before
+  Duration margin_;
+  Duration lookahead_;
+  Duration delivery_;
+  Duration report_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_DEVICE_TIMING_H_

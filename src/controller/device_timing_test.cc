@@ -1,0 +1,90 @@
+#include "controller/device_timing.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+
+namespace foliot {
+namespace {
+
+Duration us(int64_t n) { return Duration::microseconds(n); }
+Duration ms(int64_t n) { return Duration::milliseconds(n); }
+
+// A device whose INFERs take 2 ms each, one every 10 ms.
+class DeviceTimingTest : public ::testing::Test {
+ protected:
+  // Of the next INFER: how long it was on its way, and how long its outcome was.
+  void infer(Duration delivery, Duration report, OutcomeStatus status = OutcomeStatus::kDone) {
+    now_ += ms(10);
+    const Action action{.id = ActionId(++actions_), .expected = ms(2)};
+    timing_.on_sent(action.id, now_ + us(200) + ms(2), now_);
+    const TimePoint begun = now_ + std::max(delivery, us(200));
+    const TimePoint end = begun + (status == OutcomeStatus::kDone ? ms(2) : Duration());
+    const Outcome outcome{
+        .action = action.id, .status = status, .start = begun, .end = end, .output_end = end, .ready = now_ + delivery};
+    last_lateness_ = end + report - (now_ + us(200) + ms(2));
+    timing_.on_outcome(action, outcome, end + report);
+  }
+
+  DeviceTiming timing_;
+  TimePoint now_;
+  uint64_t actions_ = 0;
+  Duration last_lateness_;
+};
+
+TEST_F(DeviceTimingTest, BeginsWithAPrior) {
+  EXPECT_GT(timing_.margin(), us(300));
+  EXPECT_LT(timing_.margin(), ms(3));
+  EXPECT_GT(timing_.lookahead(), timing_.delivery());
+}
+
+TEST_F(DeviceTimingTest, FollowsTheLinks) {
+  for (int i = 0; i < 300; ++i) infer(us(100), us(40));
+  EXPECT_LT(timing_.margin(), us(60));
+  EXPECT_NEAR(timing_.delivery().to_microseconds(), 100, 10);
+  EXPECT_NEAR(timing_.report().to_microseconds(), 40, 10);
+  // A few outcomes show that the device is farther away now.
+  for (int i = 0; i < 3; ++i) infer(ms(5), ms(5));
+  EXPECT_GE(timing_.margin(), ms(9));
+  EXPECT_GE(timing_.lookahead(), ms(5));
+  EXPECT_GE(timing_.report(), ms(5));
+}
+
+TEST_F(DeviceTimingTest, AnAnswerPlannedForTheMarginIsLateOnceInAThousandTimes) {
+  Random random(3);
+  uint64_t late = 0;
+  for (int i = 0; i < 300'000; ++i) {
+    const Duration margin = timing_.margin();
+    infer(us(50), us(40) + us(30).scaled(random.exponential()));
+    if (i > 2000 && last_lateness_ > margin) ++late;
+  }
+  EXPECT_LE(late, 450u);
+  EXPECT_LT(timing_.margin(), us(40 + 30 * 10));
+}
+
+TEST_F(DeviceTimingTest, WhatWasRefusedAsTooLateCountsAsIfItHadRun) {
+  for (int i = 0; i < 300; ++i) infer(us(100), us(40));
+  for (int i = 0; i < 3; ++i) infer(ms(4), us(40), OutcomeStatus::kTooLate);
+  EXPECT_GE(timing_.margin(), us(3800));
+}
+
+TEST_F(DeviceTimingTest, ADoubtCountsOnceNothingWasMeasuredForAWhile) {
+  for (int i = 0; i < 300; ++i) infer(ms(20), ms(20));
+  const Duration before = timing_.margin();
+  EXPECT_FALSE(timing_.doubt(now_ + ms(100)));
+  for (int i = 0; i < 80; ++i) timing_.doubt(now_ + ms(2000 + 500 * i));
+  EXPECT_LT(timing_.margin(), before / 4);
+}
+
+TEST_F(DeviceTimingTest, HasAFloorAndCanBeFixed) {
+  timing_ = DeviceTiming({.margin_min = ms(4)});
+  EXPECT_EQ(timing_.margin(), ms(4));
+  for (int i = 0; i < 3; ++i) infer(ms(9), ms(9));
+  EXPECT_GT(timing_.margin(), ms(4));
+  timing_ = DeviceTiming({.margin_min = {}, .margin_fixed = us(150)});
+  for (int i = 0; i < 100; ++i) infer(ms(9), ms(9));
+  EXPECT_EQ(timing_.margin(), us(150));
+}
+
+}  // namespace
+}  // namespace foliot
