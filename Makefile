@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON := .venv/bin/python
 FOLIOT := build/release/bin/foliot
+# What tests said, as JUnit's XML.
+REPORTS := $(CURDIR)/build/release/reports
 
 say = @printf '\n== %s\n' "$(1)"
 
@@ -17,10 +19,11 @@ say = @printf '\n== %s\n' "$(1)"
 help: ## Say what can be made
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z%-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build python ## Watch real predictions being served within their deadlines (2 minutes)
+demo: dependencies ## Watch real predictions being served within their deadlines (6 minutes at first, then 1)
+	@$(MAKE) --jobs=2 build-server python
 	$(call say,Demo: handwritten digits beside a ResNet-50 under a 50 ms deadline)
 	@$(PYTHON) examples/demo/demo.py --foliot $(FOLIOT) --output out
 
@@ -28,11 +31,13 @@ demo: build python ## Watch real predictions being served within their deadlines
 test: build python ## Run every test: checks, unit tests, end-to-end tests (15 minutes at most)
 	@$(MAKE) check-built
 	$(call say,Unit tests)
-	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress
+	@ctest --test-dir build/release --parallel 2 --output-on-failure --progress --output-junit $(REPORTS)/unit.xml
 	$(call say,End-to-end tests against a real server)
-	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests --junitxml=$(REPORTS)/end_to_end.xml
 	$(call say,Kernels as lesser processors have them)
 	@$(PYTHON) tools/test-instruction-sets --only AVX2 --only AVX512_CORE
+	$(call say,Skipped tests)
+	@$(PYTHON) tools/check_skips.py $(REPORTS)/unit.xml $(REPORTS)/end_to_end.xml
 
 ##@ Building
 
@@ -47,13 +52,20 @@ python: dependencies ## Make the Python environment .venv of the tools, tests an
 .PHONY: build
 build: build-release ## Build the optimised server, build/release/bin/foliot
 
+.PHONY: build-server
+build-server: configure-release ## Build only the server, without its tests
+	$(call say,Building the server in build/release)
+	@cmake --build build/release --target foliot
+
 # build-release, build-debug, build-clang, build-asan, build-tsan: CMakePresets.json.
-build-%: dependencies
+build-%: configure-%
 	$(call say,Building $* in build/$*)
+	@cmake --build build/$*
+
+configure-%: dependencies
 	@if [[ ! -f build/$*/build.ninja ]]; then \
 	  cmake --preset $* -DCMAKE_CXX_COMPILER_LAUNCHER=$$(command -v ccache || true); \
 	fi
-	@cmake --build build/$*
 
 .PHONY: clean
 clean: ## Remove what was built; the Python environment stays
@@ -71,9 +83,14 @@ check-built:
 	@tools/check build/release
 
 .PHONY: lint
-lint: build-clang ## clang-tidy over all of src/ (slow)
+lint: dependencies ## clang-tidy over all of src/ (slow)
 	$(call say,clang-tidy)
 	@tools/lint
+
+.PHONY: lint-changed
+lint-changed: dependencies ## clang-tidy over what differs from origin/main, or from 20 commits before
+	$(call say,clang-tidy over what changed)
+	@tools/lint --changed
 
 .PHONY: format
 format: dependencies ## Format src/ in place
@@ -83,27 +100,47 @@ format: dependencies ## Format src/ in place
 test-clang: build-clang ## The unit tests, built by clang
 	@ctest --test-dir build/clang --parallel 2 --output-on-failure --progress
 
+# Rooms of code that reads bytes from outside, shares memory or counts references, without
+# those that bring servers up; and rooms that have threads.
+ASAN_ROOMS := base logging core platform process trace config access program compiler worker controller \
+  policies_common policies_clockwork policies_foliot policies workload sim transport emulation metrics cluster
+TSAN_ROOMS := base platform process worker trace transport frontend cluster serving
+empty :=
+tests_of = $(addsuffix _test,$(1))
+pattern_of = ^($(subst $(empty) ,|,$(strip $(1))))/
+
 .PHONY: test-asan
 test-asan: build-asan ## The unit tests under the address and undefined-behaviour sanitizers
 	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress
 
+.PHONY: test-asan-below
+test-asan-below: configure-asan ## The same of the rooms below the servers, and of cluster/
+	$(call say,Address and undefined-behaviour sanitizers below the servers)
+	@cmake --build build/asan --target $(call tests_of,$(ASAN_ROOMS))
+	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress \
+	  --tests-regex '$(call pattern_of,$(ASAN_ROOMS))'
+
 .PHONY: test-tsan
-test-tsan: build-tsan ## The threaded rooms under the thread sanitizer
+test-tsan: configure-tsan ## The threaded rooms under the thread sanitizer
+	$(call say,Thread sanitizer)
+	@cmake --build build/tsan --target $(call tests_of,$(TSAN_ROOMS))
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppressions second_deadlock_stack=1" \
 	  ctest --test-dir build/tsan --parallel 2 --output-on-failure --progress \
-	  --tests-regex '^(base|platform|process|worker|trace|transport|frontend|cluster|serving)/'
+	  --tests-regex '$(call pattern_of,$(TSAN_ROOMS))'
 
 .PHONY: test-isas
 test-isas: build python ## Every test under ONEDNN_MAX_CPU_ISA = AVX2, AVX512_CORE, AVX512_CORE_VNNI and unset (an hour)
 	@$(PYTHON) tools/test-instruction-sets --all
 
 .PHONY: determinism
-determinism: build build-clang ## The same seeds give the same events, built by g++ and by clang
-	@diff <(build/release/bin/sim_test | grep -o 'event hash.*') <(build/clang/bin/sim_test | grep -o 'event hash.*')
-	@echo "g++ and clang: identical event hashes"
+determinism: configure-release configure-clang ## The same seeds give the same events, built by g++ and by clang
+	$(call say,Event hashes of g++ and clang)
+	@cmake --build build/release --target sim_test
+	@cmake --build build/clang --target sim_test
+	@tools/compare_events build/release/bin/sim_test build/clang/bin/sim_test
 
 .PHONY: node-tests
-node-tests: build python ## The node tests of ONNX; writes docs/OPERATORS.md (they are part of `make test`, too)
+node-tests: build python ## The node tests of ONNX (part of `make test`, too); writes docs/OPERATORS.md
 	@$(PYTHON) tests/node_tests/node_tests.py --runner build/release/bin/node_test_runner --verbose --write docs/OPERATORS.md
 
 ##@ Longer

@@ -42,6 +42,17 @@ RESNET_RESOLUTION = 64
 ACCURACY_WANTED = 0.95
 ATTAINMENT_WANTED = 0.99
 
+NEXT = """
+Try next:
+  {foliot} explain --log {log} --slowest
+      what the slowest request waited for
+  {foliot} trace export {log} -o out/demo-trace.json
+      the whole run for https://ui.perfetto.dev
+  {foliot} simulate examples/simulate/resnets.toml
+      the same server in virtual time
+Models of your own: README.md, "Five minutes with a model of your own".
+"""
+
 
 @dataclasses.dataclass
 class Answer:
@@ -154,6 +165,20 @@ def reason(refusal):
     return refusal[:60]
 
 
+def print_shares(answers, requests, copies):
+    """Where the median latency goes: the server's own part, from its log, beside what the client saw."""
+    served = [request for request in requests if request.status == "served"]
+    print(f"{'median':24}{'client':>11}{'server':>11}{'of it INFER':>14}{'server p99':>13}")
+    for name, is_of in (("digits, 20 copies", copies.__contains__), ("ResNet-50", RESNET.__eq__)):
+        seen = [answer.latency * 1e3 for answer in answers if is_of(answer.model) and not answer.refusal]
+        own = [request for request in served if is_of(request.model)]
+        spent = [(request.departure_us - request.arrival_us) / 1e3 for request in own]
+        computed = [(request.input_us + request.exec_us + request.output_us) / 1e3 for request in own]
+        print(f"{name:24}{quantile(seen, 0.5):8.2f} ms{quantile(spent, 0.5):8.2f} ms{quantile(computed, 0.5):11.2f} ms"
+              f"{quantile(spent, 0.99):10.2f} ms")
+    print("The rest is this client's: Python, its event loop and the wait for a core.\n")
+
+
 def print_table(answers, actions, copies):
     """The figures of the run; returns (accuracy, attainment)."""
     digits = [answer for answer in answers if answer.model in copies]
@@ -218,11 +243,14 @@ def main():
             answers = asyncio.run(send(server, [*copies, RESNET], traffic, arguments.seconds))
             if server.stop() != 0:
                 raise SystemExit(f"the server did not stop cleanly:\n{server.output()}")
-        actions = read_log(log).done()
+        record = read_log(log)
+        actions = record.done()
 
     accuracy, attainment = print_table(answers, actions, copies)
+    print_shares(answers, record.requests, copies)
     picture = draw(answers, actions, copies, DEADLINE, arguments.output / "demo.png")
     say(f"picture: {picture}")
+    print(NEXT.format(foliot=arguments.foliot, log=log))
 
     if accuracy <= ACCURACY_WANTED:
         print(f"FAILED: accuracy {accuracy:.2%}, wanted more than {ACCURACY_WANTED:.0%}", file=sys.stderr)
