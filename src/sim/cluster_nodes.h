@@ -170,7 +170,7 @@ struct FrontendNodeOptions {
 };
 
 // How the requests of a run ended.
-struct RequestTally {
+struct ClusterTally {
   static constexpr size_t kRefusals = static_cast<size_t>(kRefusalLast) + 1;
   uint64_t submitted = 0;
   uint64_t served = 0;
@@ -185,7 +185,7 @@ class FrontendNode : public ClusterNode {
   using OnEnd = std::function<void(uint64_t tag, const std::string& refusal)>;
 
   FrontendNode(ClusterWorld& world, const std::string& name, const NodeClock& clock, const FrontendNodeOptions& options,
-               uint64_t seed, RequestTally& tally);
+               uint64_t seed, ClusterTally& tally);
   ~FrontendNode() override;
 
   // A client asks for the model that is served by this name. `slo` max(): best effort.
@@ -213,7 +213,7 @@ class FrontendNode : public ClusterNode {
   const FrontendNodeOptions options_;
   double cancelled_;
   Random random_;
-  RequestTally& tally_;
+  ClusterTally& tally_;
   std::vector<std::unique_ptr<Process>> processes_;
 };
 

@@ -341,7 +341,7 @@ class ClusterSimulation {
   VirtualNetwork network_;
   ClusterWorld world_{loop_, network_, checker_, hash_};
   WorkloadArrivals arrivals_;
-  RequestTally tally_;
+  ClusterTally tally_;
   std::unique_ptr<ControllerNode> controller_;
   std::vector<std::unique_ptr<WorkerNode>> workers_;
   std::vector<std::unique_ptr<FrontendNode>> frontends_;

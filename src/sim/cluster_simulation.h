@@ -52,7 +52,7 @@ struct ClusterSimulationOptions {
 
 struct ClusterSimulationReport {
   uint64_t seed = 0;
-  RequestTally requests;
+  ClusterTally requests;
   std::map<ClusterFaultKind, uint64_t> faults;
   uint64_t links = 0;  // that were made
   Duration settled;    // after the last fault

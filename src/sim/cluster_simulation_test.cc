@@ -42,7 +42,7 @@ ClusterSimulationReport run(const ClusterSimulationOptions& options, double rate
 TEST(ClusterSimulationTest, ServesAlmostAllWhenNothingGoesWrong) {
   ClusterSimulationOptions quiet = options(1, 0);
   quiet.frontend.cancelled = 0;
-  const RequestTally requests = run(quiet, 200).requests;
+  const ClusterTally requests = run(quiet, 200).requests;
   EXPECT_GT(requests.submitted, 1000u);
   EXPECT_GT(requests.served, requests.submitted * 99 / 100);
 }

@@ -74,7 +74,7 @@ struct FrontendNode::Process : private RequestOrigin {
     Payload& payload = payloads[place];
     checker.require(completion.arrival == payload.request.arrival, "a request ends as another");
     if (completion.served()) check_answer(payload, completion);
-    RequestTally& tally = node.tally_;
+    ClusterTally& tally = node.tally_;
     completion.served() ? ++tally.served : ++tally.refused[static_cast<size_t>(completion.refusal)];
     node.world_.hash.on_completion(completion, node.now());
     const OnEnd on_end = std::move(payload.on_end);
@@ -118,7 +118,7 @@ struct FrontendNode::Process : private RequestOrigin {
 };
 
 FrontendNode::FrontendNode(ClusterWorld& world, const std::string& name, const NodeClock& clock,
-                           const FrontendNodeOptions& options, uint64_t seed, RequestTally& tally)
+                           const FrontendNodeOptions& options, uint64_t seed, ClusterTally& tally)
     : ClusterNode(world, name, clock), options_(options), cancelled_(options.cancelled), random_(seed), tally_(tally) {}
 FrontendNode::~FrontendNode() = default;
 

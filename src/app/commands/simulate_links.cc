@@ -36,7 +36,7 @@ class SeedOnAbort {
 
 struct Sum {
   uint64_t runs = 0;
-  RequestTally requests;
+  ClusterTally requests;
   std::map<ClusterFaultKind, uint64_t> faults;
   uint64_t links = 0;
   uint64_t events = 0;
@@ -61,7 +61,7 @@ struct Sum {
 };
 
 std::string text(const std::string& policy, const Sum& sum, Duration real) {
-  const RequestTally& requests = sum.requests;
+  const ClusterTally& requests = sum.requests;
   const double all = std::max<double>(1, static_cast<double>(requests.submitted));
   const double seconds = std::max(1e-9, real.to_seconds());
   std::string text = fmt::format(
