@@ -178,21 +178,28 @@ std::optional<size_t> BatchSelection::first_to_run(DeviceId device, TimePoint no
   }
 }
 
-// An EXEC serves more where its rows are many, and a full batch gains nothing by waiting.
+// An EXEC serves more where its rows are many, and a full batch gains nothing by waiting. None
+// is put off for one that had more time from the beginning: requests of its kind that are yet
+// to come would be late for that.
 size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint start) const {
   size_t chosen = batches_.size();
   double least = std::numeric_limits<double>::infinity();
-  Duration slack = Duration::max();  // by which all those before could be put off
+  Duration slack = Duration::max();     // by which all those before could be put off
+  Duration shortest = Duration::max();  // SLO of those before
   Duration before;
   for (size_t i = 0; i < batches_.size() && slack > Duration() && least > 0; ++i) {
     if (dropped_[i]) continue;
     const Batch& batch = batches_[i];
     const Duration exec = board_.cluster().estimator.exec(device, batch.model, batch.bucket, batch.batch_index);
-    const double growth = chosen == batches_.size() || exec <= slack ? growth_of(device, batch, now, start) : least;
+    const Lane::Entry& head = board_.model(batch.model).lanes[batch.bucket.value()][batch.first];
+    const Duration slo = head.deadline - head.place.arrival;
+    const bool may_go_first = chosen == batches_.size() || (exec <= slack && slo <= shortest);
+    const double growth = may_go_first ? growth_of(device, batch, now, start) : least;
     if (growth < least) {
       least = growth;
       chosen = i;
     }
+    shortest = std::min(shortest, slo);
     slack = std::min(slack, batch.latest - start - before);
     before += batch.cost;
   }

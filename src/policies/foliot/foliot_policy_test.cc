@@ -93,7 +93,7 @@ TEST(FoliotPolicyTest, WhenNotAllCanBeMetWhatMayGrowWaits) {
     stage.request(busy, now, now + 20);
     for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
   }
-  for (int i = 0; i < 2; ++i) stage.request(busy, now, now + 19);
+  for (int i = 0; i < 2; ++i) stage.request(busy, now - 1, now + 19);
   for (int i = 0; i < 12; ++i) stage.request(stage.add_model(), now, now + 20);
   const auto sent = of_type(stage.plan(now), ActionType::kInfer);
   ASSERT_EQ(sent.size(), 1u);
