@@ -44,12 +44,13 @@ std::string typed_duration(Duration duration) {
   return nanoseconds == 0 ? "0s" : format_duration(duration);
 }
 
-// As it is typed: "64MiB"; what is no whole number of a unit with three digits.
+// As it is typed: "64MiB"; three digits of what is no small whole number of a unit.
 std::string typed_bytes(uint64_t bytes) {
+  constexpr uint64_t kCountMax = 9999;
   static constexpr std::pair<std::string_view, int> kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
   for (const auto& [name, shift] : kUnits) {
-    if (bytes >= uint64_t{1} << shift && bytes % (uint64_t{1} << shift) == 0)
-      return fmt::format("{}{}", bytes >> shift, name);
+    const uint64_t count = bytes >> shift;
+    if (count > 0 && count <= kCountMax && count << shift == bytes) return fmt::format("{}{}", count, name);
   }
   return format_bytes(bytes);
 }
