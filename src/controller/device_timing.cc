@@ -18,7 +18,7 @@ constexpr double kUnusualShare = 0.01;
 constexpr double kIdleShare = 1e-3;  // of actions that come later than was looked ahead
 // How much sooner than planned an EXEC may end, and later than asked a loop wake up.
 constexpr Duration kLookaheadSlack = Duration::microseconds(100);
-constexpr Duration kDoubtInterval = Duration::milliseconds(500);
+constexpr Duration kTimingDoubtInterval = Duration::milliseconds(500);
 constexpr Duration kDoubtAfter = Duration::seconds(1);
 
 }  // namespace
@@ -54,7 +54,7 @@ bool DeviceTiming::on_outcome(const Action& action, const Outcome& outcome, Time
 
 bool DeviceTiming::doubt(TimePoint now) {
   if (now < next_doubt_) return false;
-  next_doubt_ = now + kDoubtInterval;
+  next_doubt_ = now + kTimingDoubtInterval;
   deliveries_.doubt(now);
   reports_.doubt(now);
   lateness_.doubt(now);

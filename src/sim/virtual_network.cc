@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kPauseMin = Duration::milliseconds(50);
 constexpr Duration kPauseMax = Duration::milliseconds(500);
 constexpr Duration kConnectTimeout = Duration::seconds(2);
-constexpr Duration kSweepInterval = Duration::seconds(1);
+constexpr Duration kNetworkSweepInterval = Duration::seconds(1);
 constexpr Duration kGood = Duration::seconds(1);
 constexpr Duration kGreetingTimeout = Duration::seconds(5);
 constexpr Duration kSilenceMax = Duration::seconds(30);
@@ -395,7 +395,7 @@ void VirtualLinkLoop::turn() {
     sweep();
     wake = handler_.on_turn_end(now());
     if (dead_) return;
-    if (!open_.empty()) wake = std::min(wake, swept_ + kSweepInterval);
+    if (!open_.empty()) wake = std::min(wake, swept_ + kNetworkSweepInterval);
     flush_all();
   } while (closed != closed_);
   if (network_.tap_ != nullptr) network_.tap_->on_turn(process_);
@@ -409,8 +409,8 @@ void VirtualLinkLoop::turn() {
 
 void VirtualLinkLoop::sweep() {
   const TimePoint time = now();
-  if (time - swept_ < kSweepInterval) return;
-  const bool was_away = time - std::exchange(swept_, time) > kSweepInterval * 3;
+  if (time - swept_ < kNetworkSweepInterval) return;
+  const bool was_away = time - std::exchange(swept_, time) > kNetworkSweepInterval * 3;
   std::vector<OpenEnd> silent;
   for (const OpenEnd& open : open_) {
     VirtualNetwork::End& end = open.link->ends[open.side];
