@@ -172,7 +172,7 @@ TEST_F(FrontendLinkTest, ShowsWhatWorkersCannotServe) {
   EXPECT_THAT(states(), ElementsAre("broken UNAVAILABLE: no model", "doubling READY: no such file"));
   EXPECT_TRUE(catalog_.can_serve(false));
   EXPECT_FALSE(catalog_.can_serve(true));
-  ASSERT_TRUE(controller_->say(Models{{model()}}).ok());
+  ASSERT_TRUE(controller_->say(Models{{served_model()}}).ok());
   EXPECT_EQ(states().size(), 2u);
   ASSERT_TRUE(controller_->say(Unserved{}).ok());
   EXPECT_THAT(states(), ElementsAre("doubling READY"));

@@ -21,7 +21,7 @@ constexpr Duration kPreloadMax = Duration::seconds(600);
 // The same of the requests that are left when no more come.
 constexpr Duration kDrainMax = Duration::seconds(3600) * 24;
 
-using Models = std::vector<std::shared_ptr<ModelInfo>>;
+using SharedModels = std::vector<std::shared_ptr<ModelInfo>>;
 
 uint32_t pages_per_device(const SimulationOptions& options) {
   return static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes);
@@ -41,8 +41,9 @@ Status check(const SimulationOptions& options) {
   return Status();
 }
 
-Result<Models> make_models(const SimulationOptions& options, const Workload& workload, const ProfileTable& profiles) {
-  Models models;
+Result<SharedModels> make_models(const SimulationOptions& options, const Workload& workload,
+                                 const ProfileTable& profiles) {
+  SharedModels models;
   const std::vector<std::string> names = workload.model_names();
   for (const ModelGroup& group : workload.groups) {
     const ModelProfile* profile = profiles.find(group.profile);
@@ -66,7 +67,7 @@ Result<Models> make_models(const SimulationOptions& options, const Workload& wor
 
 class Simulation {
  public:
-  Simulation(const SimulationOptions& options, const Workload& workload, WorkloadArrivals arrivals, Models models,
+  Simulation(const SimulationOptions& options, const Workload& workload, WorkloadArrivals arrivals, SharedModels models,
              const SimulationProgress& progress)
       : options_(options),
         streams_(workload.streams),
@@ -205,7 +206,7 @@ class Simulation {
 Result<SimulationReport> run(const SimulationOptions& options, const Workload& workload, const ProfileTable& profiles,
                              const SimulationProgress& progress) {
   FOLIOT_ASSIGN_OR_RETURN(WorkloadArrivals arrivals, WorkloadArrivals::make(workload, options.seed));
-  FOLIOT_ASSIGN_OR_RETURN(Models models, make_models(options, workload, profiles));
+  FOLIOT_ASSIGN_OR_RETURN(SharedModels models, make_models(options, workload, profiles));
   return Simulation(options, workload, std::move(arrivals), std::move(models), progress).run();
 }
 

@@ -13,6 +13,8 @@ constexpr Duration kConnectInterval = Duration::milliseconds(100);
 // How often one that has lost its session looks whether it has ended what it had.
 constexpr Duration kQuiesceInterval = Duration::milliseconds(10);
 
+}  // namespace
+
 WorkerModel worker_model(const ModelInfo& model) {
   WorkerModel result{.id = model.id, .pages = model.pages, .batch_sizes = model.batch_sizes};
   for (const Bucket& bucket : model.buckets) {
@@ -20,8 +22,6 @@ WorkerModel worker_model(const ModelInfo& model) {
   }
   return result;
 }
-
-}  // namespace
 
 struct VirtualWorker::Process {
   Process(VirtualLoop& loop, Checker& checker, const Options& options, OutcomeSink& outcomes)

@@ -30,7 +30,8 @@ std::shared_ptr<ModelInfo> resnet50(uint32_t id) {
   model->pages = 7;
   model->seed_load = Duration::microseconds(8330);
   Bucket bucket;
-  for (const double ms : {2.61, 3.78, 5.61, 9.13, 15.67}) bucket.seed_exec.push_back(Duration::from_milliseconds(ms));
+  for (const double exec : {2.61, 3.78, 5.61, 9.13, 15.67})
+    bucket.seed_exec.push_back(Duration::from_milliseconds(exec));
   model->buckets = {bucket};
   return model;
 }

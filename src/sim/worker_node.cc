@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "sim/cluster_nodes.h"
+#include "sim/virtual_worker.h"
 
 namespace foliot {
 namespace {
@@ -22,14 +23,6 @@ constexpr uint64_t kOwnActions = uint64_t{1} << 63;
 constexpr Duration kLeaseMax = Duration::milliseconds(50);
 // How often it is looked for models that are gone.
 constexpr Duration kSweepInterval = Duration::milliseconds(20);
-
-WorkerModel worker_model(const ModelInfo& model) {
-  WorkerModel result{.id = model.id, .pages = model.pages, .batch_sizes = model.batch_sizes};
-  for (const Bucket& bucket : model.buckets) {
-    result.io_bytes.insert(result.io_bytes.end(), bucket.seed_exec.size(), IoBytes{4096, 4096});
-  }
-  return result;
-}
 
 }  // namespace
 
