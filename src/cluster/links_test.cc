@@ -339,7 +339,7 @@ TEST_F(ControllerServiceTest, AWorkerThatLeavesEndsWhatItHas) {
                                .end = at_ms(3)})
                   .ok());
   service_.on_turn_end(at_ms(3));
-  EXPECT_THAT(worker_.check().message(), HasSubstr("may leave"));
+  EXPECT_THAT(worker_.check().message(), HasSubstr("actions are finished"));
 }
 
 TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
