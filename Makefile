@@ -153,6 +153,7 @@ fuzz: build-fuzz ## Fuzz whatever reads bytes from outside, each for FUZZ_SECOND
 .PHONY: faults
 faults: build ## Thousands of fault schedules in virtual time (SEEDS=10000) under three policies; checkers must be silent
 	@$(FOLIOT) simulate examples/simulate/faults.toml --seeds $(or $(SEEDS),10000)
+	@$(FOLIOT) simulate examples/simulate/links.toml --seeds $(or $(SEEDS),10000)
 
 .PHONY: soak
 soak: build python ## Mixed traffic with trouble for SOAK_SECONDS=600; nothing may leak or die

@@ -64,6 +64,7 @@ class VirtualNetworkTest : public ::testing::Test {
   void pass(Duration time) { loop_.run_until(loop_.now() + time); }
   void send(int64_t count) {
     for (int64_t i = 0; i < count; ++i) client_.current->send(Ping{TimePoint::from_nanoseconds(next_++)});
+    client_links_.wake();
   }
 
   VirtualLoop loop_;
@@ -133,7 +134,6 @@ TEST_F(VirtualNetworkTest, ACrashIsSeenBySilence) {
   EXPECT_TRUE(client_.closed.empty());
   network_.set_up(b_, true);  // another process does not know of the link
   send(1);
-  client_links_.wake();
   pass(ms(100));
   EXPECT_EQ(client_.closed, "connection reset by peer");
 }
