@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -51,10 +52,12 @@ class CountingSink : public CompletionSink {
     std::lock_guard lock(mutex_);
     EXPECT_TRUE(completed_.insert(completion.id).second) << "answered twice";
     served_ += completion.served() ? 1 : 0;
+    changed_.notify_all();
   }
-  size_t completed() {
-    std::lock_guard lock(mutex_);
-    return completed_.size();
+  // Blocks until so many are completed.
+  void await(size_t completions) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return completed_.size() >= completions; });
   }
   size_t served() {
     std::lock_guard lock(mutex_);
@@ -63,6 +66,7 @@ class CountingSink : public CompletionSink {
 
  private:
   std::mutex mutex_;
+  std::condition_variable changed_;
   std::set<RequestId> completed_;
   size_t served_ = 0;
 };
@@ -105,10 +109,15 @@ class ControllerLoopTest : public ::testing::Test {
                    .deadline = id % 7 == 0 ? TimePoint::infinite_future() : now + Duration::milliseconds(200)});
   }
 
-  void wait_for(size_t completions) {
-    while (sink_.completed() < completions) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Submits as a client with at most so many requests in flight does.
+  static constexpr size_t kInFlight = 300;
+  void submit_in_turn(uint64_t id, uint32_t model) {
+    const size_t submitted = ++submitted_;
+    if (submitted > kInFlight) sink_.await(submitted - kInFlight);
+    submit(id, model);
   }
 
+  std::atomic<size_t> submitted_{0};
   ControllerInbox inbox_{1 << 16};
   CountingSink sink_;
   BusyEngine engine_;
@@ -124,14 +133,13 @@ TEST_F(ControllerLoopTest, AnswersEveryRequestOfSeveralThreadsOnce) {
     clients.emplace_back([this, client] {
       for (uint64_t i = 0; i < kEach; ++i) {
         const uint64_t id = client * kEach + i;
-        submit(id, static_cast<uint32_t>(id % kModels));
+        submit_in_turn(id, static_cast<uint32_t>(id % kModels));
         if (i % 50 == 0) inbox_.cancel(RequestId(id), Refusal::kCancelled);
-        if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
   }
   for (std::thread& client : clients) client.join();
-  wait_for(3 * kEach);
+  sink_.await(3 * kEach);
   EXPECT_GT(sink_.served(), 0u);
 }
 
@@ -172,7 +180,7 @@ TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
     });
   }
   for (std::thread& client : clients) client.join();
-  while (sink.completed() < 3 * kEach) std::this_thread::yield();  // there is no device: all are refused
+  sink.await(3 * kEach);  // there is no device: all are refused
   loop.stop();
   EXPECT_EQ(labels.told.load(), static_cast<int>(3 * kEach / 2));
   EXPECT_GT(turns.load(), 0);
@@ -182,8 +190,7 @@ TEST_F(ControllerLoopTest, TakesModelsAwayAndBringsThemBackUnderTraffic) {
   constexpr uint64_t kRequests = 3000;
   std::thread client([this] {
     for (uint64_t id = 0; id < kRequests; ++id) {
-      submit(id, static_cast<uint32_t>(id % kModels));
-      if (id % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      submit_in_turn(id, static_cast<uint32_t>(id % kModels));
     }
   });
   for (int round = 0; round < 20; ++round) {
@@ -194,13 +201,13 @@ TEST_F(ControllerLoopTest, TakesModelsAwayAndBringsThemBackUnderTraffic) {
     add_model(3);
   }
   client.join();
-  wait_for(kRequests);
+  sink_.await(kRequests);
 }
 
 TEST_F(ControllerLoopTest, DrainingAnswersAllThatWaits) {
   for (uint64_t id = 0; id < 1000; ++id) submit(id, static_cast<uint32_t>(id % kModels));
   inbox_.drain();
-  wait_for(1000);
+  sink_.await(1000);
 }
 
 }  // namespace
