@@ -12,7 +12,7 @@
 
 namespace foliot {
 
-// What one controller has decided and said so far.
+// What one controller has decided and sent so far.
 class ClusterChecker::Controller : public Observer {
  public:
   Controller(ClusterChecker& checker, uint64_t process) : checker_(checker), process_(process) {}
@@ -138,7 +138,7 @@ class ClusterChecker::Controller : public Observer {
   ClusterChecker& checker_;
   const uint64_t process_;
   std::map<ModelId, Model> models_;
-  std::map<ModelId, std::string> shown_;  // content, as clients were told last
+  std::map<ModelId, std::string> shown_;  // content, as clients were shown last
   std::map<ModelId, std::string> shown_before_;
   std::unordered_set<uint64_t> requests_;
   std::map<uint16_t, Client> clients_;
@@ -169,7 +169,7 @@ Message ClusterChecker::read(const Frame& frame) {
   return message;
 }
 
-// ---- What a controller hears ----
+// ---- What a controller receives ----
 
 void ClusterChecker::on_received(const LinkEnd& to, const Frame& frame) {
   if (!controllers_.contains(to.process)) return;
@@ -202,7 +202,7 @@ void ClusterChecker::on_registration(const LinkEnd& to, const Registration& regi
   }
 }
 
-// ---- What it says ----
+// ---- What it sends ----
 
 void ClusterChecker::on_sent(const LinkEnd& from, const Frame& frame) {
   const auto found = controllers_.find(from.process);

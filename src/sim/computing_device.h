@@ -1,4 +1,4 @@
-// ComputingDevice: a SimulatedDevice whose outputs say what made them: the content of the
+// ComputingDevice: a SimulatedDevice whose outputs show what made them: the content of the
 // model that its pages held, the inputs, and the action. So a front end can tell an answer
 // of another version, of another request or of another action from its own.
 #ifndef FOLIOT_SIM_COMPUTING_DEVICE_H_
