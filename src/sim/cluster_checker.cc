@@ -12,7 +12,7 @@
 
 namespace foliot {
 
-// What one controller has decided and said so far.
+// What one controller has decided and sent so far.
 class ClusterChecker::Controller : public Observer {
  public:
   Controller(ClusterChecker& checker, uint64_t process) : checker_(checker), process_(process) {}
@@ -202,7 +202,7 @@ void ClusterChecker::on_registration(const LinkEnd& to, const Registration& regi
   }
 }
 
-// ---- What it says ----
+// ---- What it sends ----
 
 void ClusterChecker::on_sent(const LinkEnd& from, const Frame& frame) {
   const auto found = controllers_.find(from.process);

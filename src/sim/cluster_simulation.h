@@ -6,7 +6,7 @@
 // wrong any more, and within `settle_max` all workers must be taken in and all front ends
 // must show the models as they are. At last each front end asks for each model, which must
 // be served, and everything must come to rest, with nothing in flight and nothing leaked.
-// What is watched meanwhile says sim/cluster_checker.h.
+// sim/cluster_checker.h lists what is watched meanwhile.
 #ifndef FOLIOT_SIM_CLUSTER_SIMULATION_H_
 #define FOLIOT_SIM_CLUSTER_SIMULATION_H_
 

@@ -1,6 +1,6 @@
 // The whole cluster in virtual time: production sessions, registration, model changes and
 // links over simulated bytes, and all that can go wrong with them. ClusterChecker and the
-// nodes say what must hold in each run.
+// nodes check what must hold in each run.
 #include "sim/cluster_simulation.h"
 
 #include <gtest/gtest.h>

@@ -295,7 +295,7 @@ void VirtualLinkLoop::open(Link& link, int side) {
       driver);
   end.open = true;
   end.has_unsent = true;
-  end.heard = now();
+  end.received_at = now();
   open_.push_back({&link, side});
   unsent_.push_back({&link, side});
   schedule_turn();
@@ -323,7 +323,7 @@ void VirtualLinkLoop::receive(Link& link, int side, const VirtualNetwork::Segmen
       return close(link, side, status, true);
     }
   }
-  if (end.connection->greeted()) end.heard = now();
+  if (end.connection->greeted()) end.received_at = now();
 }
 
 void VirtualLinkLoop::on_unsent(Connection& connection) {
@@ -414,8 +414,8 @@ void VirtualLinkLoop::sweep() {
   std::vector<OpenEnd> silent;
   for (const OpenEnd& open : open_) {
     VirtualNetwork::End& end = open.link->ends[open.side];
-    if (was_away) end.heard = time;
-    if (time - end.heard > (end.connection->greeted() ? kSilenceMax : kGreetingTimeout)) silent.push_back(open);
+    if (was_away) end.received_at = time;
+    if (time - end.received_at > (end.connection->greeted() ? kSilenceMax : kGreetingTimeout)) silent.push_back(open);
   }
   for (const OpenEnd& open : silent) {
     const bool greeted = open.link->ends[open.side].connection->greeted();

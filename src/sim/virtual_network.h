@@ -115,7 +115,7 @@ class VirtualNetwork {
     std::unique_ptr<Connection> connection;  // null: not yet open, or over
     bool open = false;
     bool has_unsent = false;
-    TimePoint heard;  // on its own clock; when it was opened, until the peer's greeting came
+    TimePoint received_at;  // on its own clock; when it was opened, until the peer's greeting came
   };
   struct Link {
     LinkNumber number = 0;
