@@ -75,9 +75,9 @@ TEST_F(OnDemandLoadingTest, EvictsWhatNobodyWaitsForAndWhatIsWantedLater) {
 
 TEST_F(OnDemandLoadingTest, CopiesWhatKeepsItsDeviceBusyForLong) {
   load(0, 0, 0);
-  want(0, 5, ms(15));
+  want(0, 5, ms(7));
   EXPECT_TRUE(plan(1).empty());
-  want(0, 5, ms(17));
+  want(0, 5, ms(9));
   EXPECT_EQ(plan(2), std::vector<uint32_t>{0});
   EXPECT_TRUE(placed(1, 0));
   want(0, 5, ms(50));
