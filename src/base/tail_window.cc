@@ -23,11 +23,10 @@ constexpr std::array<uint32_t, 3> kTailParts{10, 20, 40};
 constexpr uint32_t kTailMin = 3;
 constexpr uint32_t kStallPart = 100;
 constexpr double kFarOut = 1e-3;
-constexpr uint32_t kDoubted = 16;
 
 }  // namespace
 
-TailWindow::TailWindow(Duration prior_mean) : prior_mean_(prior_mean) {
+TailWindow::TailWindow(Duration prior_mean) {
   last_.fill(-Duration::max());
   samples_.reserve(kSize);
   sorted_.reserve(kSize);
@@ -47,7 +46,6 @@ bool TailWindow::record(Duration value, TimePoint now) {
     samples_[next_] = {value, now};
   }
   next_ = (next_ + 1) % kSize;
-  doubted_ = Duration::max();
   const bool changed = note_recent(value);
   const auto count = static_cast<uint32_t>(samples_.size());
   const TimePoint first_new = samples_[(next_ + count - ++since_refresh_) % count].at;
@@ -64,18 +62,6 @@ bool TailWindow::note_recent(Duration value) {
   std::array<Duration, kRecent> last = last_;
   std::nth_element(last.begin(), last.begin() + 2, last.end(), std::greater<>());
   return std::exchange(recent_, last[2]) != last[2];
-}
-
-void TailWindow::doubt(TimePoint now) {
-  sorted_.clear();
-  for (const Sample& sample : samples_) sorted_.push_back(sample.value);
-  const auto median = sorted_.begin() + static_cast<std::ptrdiff_t>(sorted_.size() / 2);
-  std::nth_element(sorted_.begin(), median, sorted_.end());
-  const Duration believed = std::min(doubted_, *median);
-  const Duration less = std::min(believed, std::max(believed / 2, prior_mean_));
-  for (uint32_t i = 0; i < kDoubted; ++i) record(less, now);
-  doubted_ = less;
-  refresh(now);
 }
 
 Duration TailWindow::tail(double share) const {
@@ -96,7 +82,7 @@ void TailWindow::refresh(TimePoint now) {
   const uint32_t most = std::max(count / kTailParts.front(), kTailMin);
   std::nth_element(sorted_.begin(), sorted_.begin() + most, sorted_.end(), std::greater<>());
   std::sort(sorted_.begin(), sorted_.begin() + most, std::greater<>());
-  const uint32_t stalls = count / kStallPart;
+  const uint32_t stalls = 1 + count / kStallPart;
   Duration least = Duration::max();
   for (const uint32_t part : kTailParts) {
     const uint32_t above = std::max(count / part, kTailMin);
@@ -115,6 +101,9 @@ void TailWindow::refresh(TimePoint now) {
     share_above_ = share;
     mean_excess_ = mean;
   }
+  const auto median = sorted_.begin() + count / 2;
+  std::nth_element(sorted_.begin() + most, median, sorted_.end(), std::greater<>());
+  median_ = *median;
 }
 
 }  // namespace foliot

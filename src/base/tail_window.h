@@ -1,12 +1,11 @@
 // TailWindow: a stream's last values, and how large its next ones may be.
 //
-// A quantile far out, such as one in 100,000, is beyond what a window of some hundred
-// values has seen. It is extrapolated: what exceeds the largest tenth, or a smaller part of
-// them, is taken to be exponentially distributed, with the mean of those excesses. The largest hundredth
-// counts as no larger than the next: a stall that comes once does not stay in the
-// estimate for as long as it is in the window. What does stay, is seen at once: the
-// third largest of the last 16 values is never exceeded by the estimate's readers
-// (recent()).
+// A quantile far out, such as one in 10,000, is beyond what a window of some hundred
+// values has seen. It is extrapolated: what exceeds the largest tenth, or a smaller part
+// of them, is taken to be exponentially distributed, with the mean of those excesses. Of
+// the largest hundredth, only that they are no smaller than the next is believed: a stall
+// that comes once does not stay in the estimate for as long as it is in the window. What
+// does stay is in recent() at once.
 //
 // A window begins with values of a prior, which the first ones replace one by one, and
 // forgets what is older than 20 s as long as it keeps 32.
@@ -36,12 +35,10 @@ class TailWindow {
 
   // True when tail() or recent() may have changed.
   bool record(Duration value, TimePoint now);
-  // What was measured may hold no more: as if some values of half the median had come,
-  // and then of half of those; not less than the prior's mean.
-  void doubt(TimePoint now);
-
   // Exceeded by this share of the values; `share` is below a tenth.
   Duration tail(double share) const;
+  // Exceeded by half of the values.
+  Duration median() const { return median_; }
   // Exceeded by two of the last values.
   Duration recent() const { return recent_; }
 
@@ -64,8 +61,7 @@ class TailWindow {
   Duration threshold_;
   double share_above_ = 1;
   Duration mean_excess_;
-  Duration prior_mean_;
-  Duration doubted_ = Duration::max();  // what was last recorded in doubt
+  Duration median_;
 };
 
 }  // namespace foliot

@@ -394,11 +394,15 @@ Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest
 // ever kept back by its estimate.
 void Controller::doubt_if_idle(const Request& request) {
   if (cluster_.copies[request.model.value()] == 0) return;
+  const Duration time = request.deadline - turn_now_;
   bool idle = false;
   for (const DeviceModel& device : cluster_.devices) {
     if (device.residency(request.model) != Residency::kLoaded || device.infers_outstanding() > 0) continue;
     idle = true;
-    if (cluster_.timings[device.id().value()].doubt(turn_now_)) timing_changed(device.id(), turn_now_);
+    const Duration exec = cluster_.estimator.exec(device.id(), request.model, request.bucket, 0);
+    if (cluster_.timings[device.id().value()].on_refusal(request.arrival, time, exec, turn_now_)) {
+      timing_changed(device.id(), turn_now_);
+    }
   }
   if (idle) cluster_.estimator.doubt_exec(request.model, request.bucket, turn_now_);
 }

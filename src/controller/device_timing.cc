@@ -18,8 +18,10 @@ constexpr double kUnusualShare = 0.01;
 constexpr double kIdleShare = 1e-3;  // of actions that come later than was looked ahead
 // How much sooner than planned an EXEC may end, and later than asked a loop wake up.
 constexpr Duration kLookaheadSlack = Duration::microseconds(100);
-constexpr Duration kTimingDoubtInterval = Duration::milliseconds(500);
-constexpr Duration kDoubtAfter = Duration::seconds(1);
+constexpr Duration kTimingDoubtInterval = Duration::milliseconds(5);
+constexpr double kDoubt = 0.75;
+constexpr double kTrustRegained = 0.01;
+constexpr double kTrustRegainedLate = 0.25;
 
 }  // namespace
 
@@ -39,36 +41,40 @@ bool DeviceTiming::on_outcome(const Action& action, const Outcome& outcome, Time
   sent_.erase(found);
   const bool too_late = outcome.status == OutcomeStatus::kTooLate;
   if (!outcome.done() && !too_late) return false;
-  next_doubt_ = now + kDoubtAfter;
-  bool changed = false;
+  last_outcome_ = now;
+  bool changed = trust_ < 1;
   // Clocks of different machines agree only so well.
   const auto since = [&](TimePoint from, TimePoint to) { return std::clamp(to - from, Duration(), now - sent.at); };
   if (outcome.ready > TimePoint()) changed |= deliveries_.record(since(sent.at, outcome.ready), now);
   if (!too_late) changed |= reports_.record(since(outcome.end, now), now);
   // What was refused would have begun then at the earliest.
   const Duration unspent = too_late ? action.expected : Duration();
-  changed |= lateness_.record(now + unspent - sent.planned_end, now);
+  const Duration lateness = now + unspent - sent.planned_end;
+  changed |= lateness_.record(lateness, now);
+  trust_ = std::min(1.0, trust_ + (lateness > margin_ ? kTrustRegainedLate : kTrustRegained));
   if (changed) update();
   return changed;
 }
 
-bool DeviceTiming::doubt(TimePoint now) {
-  if (now < next_doubt_) return false;
+bool DeviceTiming::on_refusal(TimePoint arrival, Duration time, Duration exec, TimePoint now) {
+  if (!sent_.empty() || arrival <= last_outcome_ || now < next_doubt_) return false;
+  const Duration least = std::max(Duration(), deliveries_.median()) + std::max(Duration(), lateness_.median());
+  if (time < exec + least) return false;
   next_doubt_ = now + kTimingDoubtInterval;
-  deliveries_.doubt(now);
-  reports_.doubt(now);
-  lateness_.doubt(now);
+  trust_ *= kDoubt;
   update();
   return true;
 }
 
 void DeviceTiming::update() {
-  const auto usual = [](const TailWindow& window) { return std::max(window.tail(kUnusualShare), window.recent()); };
-  delivery_ = std::max(Duration(), usual(deliveries_));
-  report_ = std::max(Duration(), usual(reports_));
-  lookahead_ = std::max(delivery_, deliveries_.tail(kIdleShare)) + kLookaheadSlack;
-  margin_ = options_.margin_fixed.value_or(
-      std::max({options_.margin_min, lateness_.tail(kLateShare), lateness_.recent(), Duration()}));
+  const auto trusted = [&](const TailWindow& window, double share) {
+    const Duration measured = std::max(window.tail(share), window.recent());
+    return std::max(Duration(), window.median() + (measured - window.median()).scaled(trust_));
+  };
+  delivery_ = trusted(deliveries_, kUnusualShare);
+  report_ = trusted(reports_, kUnusualShare);
+  lookahead_ = std::max(delivery_, trusted(deliveries_, kIdleShare)) + kLookaheadSlack;
+  margin_ = options_.margin_fixed.value_or(std::max(options_.margin_min, trusted(lateness_, kLateShare)));
 }
 
 }  // namespace foliot

@@ -12,6 +12,11 @@
 // has to be given work so that it is never idle for want of it. Both begin with a
 // prior, and follow what changes within some outcomes.
 //
+// Where the quantiles are so large that requests are refused although the device is idle,
+// nothing would be measured any more, and a promise that is kept by refusing everything
+// is none: trust in them shrinks with each such refusal, and grows back with each outcome,
+// faster where one came later than was allowed for.
+//
 // Constant cost for each action. Same events, same answers.
 //
 // Threading: not thread-safe; one owner.
@@ -41,10 +46,11 @@ class DeviceTiming {
   void on_sent(ActionId action, TimePoint planned_end, TimePoint now);
   // It is over. True if what follows from it all may have changed.
   bool on_outcome(const Action& action, const Outcome& outcome, TimePoint now);
-  // A request was refused although the device had nothing to do: if what was measured
-  // no longer holds, this is how it is found out. Counts once in half a second, and only
-  // where nothing was measured for a second.
-  bool doubt(TimePoint now);
+  // A request that came at `arrival` was refused `time` before its deadline, with an EXEC
+  // that takes so long. If the device had nothing to do all the while, it was refused for
+  // what is measured alone, and where it might well have been met, that is trusted less.
+  // True if what follows from it all may have changed.
+  bool on_refusal(TimePoint arrival, Duration time, Duration exec, TimePoint now);
 
   Duration margin() const { return margin_; }
   Duration lookahead() const { return lookahead_; }
@@ -66,6 +72,9 @@ class DeviceTiming {
   TailWindow deliveries_;
   TailWindow reports_;
   TailWindow lateness_;
+  // Of what the measured quantiles exceed the medians by, this part counts.
+  double trust_ = 1;
+  TimePoint last_outcome_;
   TimePoint next_doubt_;  // not before
   Duration margin_;
   Duration lookahead_;

@@ -68,12 +68,24 @@ TEST_F(DeviceTimingTest, WhatWasRefusedAsTooLateCountsAsIfItHadRun) {
   EXPECT_GE(timing_.margin(), us(3800));
 }
 
-TEST_F(DeviceTimingTest, ADoubtCountsOnceNothingWasMeasuredForAWhile) {
-  for (int i = 0; i < 300; ++i) infer(ms(20), ms(20));
+TEST_F(DeviceTimingTest, RefusalsWhileItIsIdleTakeTrustAndOutcomesGiveItBack) {
+  for (int i = 0; i < 300; ++i) infer(us(100), us(40) + ms(i % 50 == 0 ? 20 : 0));
+  for (int i = 0; i < 3; ++i) infer(us(100), ms(20));
   const Duration before = timing_.margin();
-  EXPECT_FALSE(timing_.doubt(now_ + ms(100)));
-  for (int i = 0; i < 80; ++i) timing_.doubt(now_ + ms(2000 + 500 * i));
-  EXPECT_LT(timing_.margin(), before / 4);
+  EXPECT_GE(before, ms(19));
+  now_ += ms(100);
+  EXPECT_FALSE(timing_.on_refusal(now_ - ms(200), ms(5), ms(2), now_)) << "it waited for an EXEC";
+  EXPECT_FALSE(timing_.on_refusal(now_, ms(2), ms(2), now_)) << "its time was too short";
+  for (int i = 0; i < 15; ++i) {
+    now_ += ms(6);
+    EXPECT_TRUE(timing_.on_refusal(now_, ms(5), ms(2), now_));
+    EXPECT_FALSE(timing_.on_refusal(now_, ms(5), ms(2), now_)) << "refused together";
+  }
+  EXPECT_LT(timing_.margin(), ms(1));
+  infer(us(100), ms(20));
+  EXPECT_GT(timing_.margin(), ms(3));
+  for (int i = 0; i < 100; ++i) infer(us(100), us(40) + ms(i % 10 == 0 ? 20 : 0));
+  EXPECT_GT(timing_.margin(), before / 2);
 }
 
 TEST_F(DeviceTimingTest, HasAFloorAndCanBeFixed) {

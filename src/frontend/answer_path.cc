@@ -8,7 +8,7 @@ namespace {
 // Mean of what is assumed before anything is measured.
 constexpr Duration kPrior = Duration::microseconds(50);
 // Of the answers, so many take longer.
-constexpr double kLongerShare = 1e-4;
+constexpr double kLongerShare = 1e-3;
 constexpr Duration kRefusalsAfter = Duration::seconds(1);
 
 }  // namespace

@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace foliot {
+namespace {
+
+constexpr int64_t kPathPartMax = 4;
+
+}  // namespace
 
 InferenceService::InferenceService(const Options& options, const Catalog& catalog, LabelledRequestSink& requests,
                                    Statistics& statistics, Metrics& metrics, std::function<TimePoint()> now)
@@ -79,7 +85,10 @@ void InferenceService::submit(const PendingCall& pending) {
   const InferenceCall& call = pending.call();
   // After its last row is submitted the call may be done, so what the rows share
   // is read before.
-  const Duration answer_path = call.deadline().is_infinite() ? Duration() : answer_path_.length();
+  // Not so much that no time is left: then the answer may be late, but others need not be.
+  const Duration answer_path = call.deadline().is_infinite()
+                                   ? Duration()
+                                   : std::min(answer_path_.length(), (call.deadline() - call.arrival()) / kPathPartMax);
   Request request{.id = {},
                   .model = call.model().id,
                   .bucket = call.bucket(),
