@@ -399,7 +399,9 @@ void Controller::doubt_if_idle(const Request& request) {
   for (const DeviceModel& device : cluster_.devices) {
     if (device.residency(request.model) != Residency::kLoaded || device.infers_outstanding() > 0) continue;
     idle = true;
-    const Duration exec = cluster_.estimator.exec(device.id(), request.model, request.bucket, 0);
+    // Not what a doubt has made of it.
+    const Duration seed = cluster_.model(request.model).buckets[request.bucket.value()].seed_exec[0];
+    const Duration exec = std::max(seed, cluster_.estimator.exec(device.id(), request.model, request.bucket, 0));
     if (cluster_.timings[device.id().value()].on_refusal(request.arrival, time, exec, turn_now_)) {
       timing_changed(device.id(), turn_now_);
     }
