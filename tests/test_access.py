@@ -86,7 +86,7 @@ def test_the_metrics_of_a_cluster_need_a_key(small_models, tmp_path, keys):
             assert get(metrics)[0] == 401 and get(metrics, other)[0] == 403
             status, page = get(metrics, reader)
             assert status == 200 and known in page
-            part.await_line("'app' at .* for /metrics: the key has no scope 'metrics'")
+            part.await_line("refused /metrics of key 'app' from .*: the key has no scope 'metrics'")
         keys.write_text("")
         new_key(keys, "another", "metrics")
         cluster.controller.await_line("the file of keys was replaced")
