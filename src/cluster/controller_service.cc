@@ -345,7 +345,7 @@ Unserved ControllerService::unserved() const {
   for (const auto& [number, worker] : workers_) {
     for (const Unserved::Model& model : worker->unserved().models) {
       const std::string reason = fmt::format("worker '{}': {}", worker->about().name, model.reason);
-      by_name.try_emplace(model.name, model.name, model.version, reason.substr(0, kReasonBytesMax));
+      by_name.try_emplace(model.name, Unserved::Model{model.name, model.version, reason.substr(0, kReasonBytesMax)});
     }
   }
   Unserved all;
