@@ -135,6 +135,8 @@ void ModelRegistry::leave(WorkerId worker) {
 
 void ModelRegistry::lose(WorkerId worker) {
   workers_.erase(worker);
+  // What it withdrew in this turn.
+  std::erase_if(pending_.releases, [&](const auto& release) { return release.first == worker; });
   changed_ = true;
 }
 

@@ -150,6 +150,15 @@ TEST_F(ModelRegistryTest, NoWorkerRegistersWhileAModelRetires) {
   EXPECT_TRUE(registry_.check({model(0, "x")}).ok());
 }
 
+// Both within one turn of the controller, which knows it no more when it sends.
+TEST_F(ModelRegistryTest, AWorkerThatIsLostIsSentNoReleases) {
+  join(kOne, {model(0, "x")});
+  join(kTwo, {model(0, "x"), model(1, "y")});
+  ASSERT_TRUE(registry_.withdraw(kTwo, ModelId(1)).ok());
+  registry_.lose(kTwo);
+  EXPECT_THAT(registry_.decide(now_).releases, IsEmpty());
+}
+
 TEST_F(ModelRegistryTest, AfterAllWereLostTheFirstWorkerDeterminesItAnew) {
   join(kOne, {model(0, "x"), model(1, "y"), model(2, "z")});
   lose(kOne);

@@ -8,7 +8,7 @@
 
 namespace foliot {
 
-void ClusterNode::start() {
+void SimulatedNode::start() {
   if (runs_) return;
   runs_ = true;
   awake_since_ = world_.loop.now();
@@ -16,21 +16,21 @@ void ClusterNode::start() {
   make_process();
 }
 
-void ClusterNode::kill(bool machine_crashes) {
+void SimulatedNode::kill(bool machine_crashes) {
   if (!runs_) return;
   links().kill(machine_crashes);
   end_process();
   ended();
 }
 
-void ClusterNode::freeze() {
+void SimulatedNode::freeze() {
   if (!runs_ || frozen_) return;
   frozen_ = true;
   links().freeze();
   pause_process(true);
 }
 
-void ClusterNode::resume() {
+void SimulatedNode::resume() {
   if (!runs_ || !frozen_) return;
   frozen_ = false;
   awake_since_ = world_.loop.now();
@@ -42,8 +42,8 @@ void ClusterNode::resume() {
 
 // A front end that has stood still sends what came meanwhile as a burst of equals. Which of
 // them waits is the policy's choice where not all can be met, so their order is not checked.
-struct ControllerNode::Process {
-  Process(ControllerNode& node, VirtualLoop& loop)
+struct SimulatedController::Process {
+  Process(SimulatedController& node, VirtualLoop& loop)
       : checker({.returns_max = node.options_.returns_max,
                  .load_back_off = node.options_.load_back_off.first,
                  .overtaken_max = std::numeric_limits<uint32_t>::max(),
@@ -58,15 +58,15 @@ struct ControllerNode::Process {
   VirtualLinkLoop links;
 };
 
-ControllerNode::ControllerNode(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
-                               const Controller::PolicyFactory& make_policy, Duration clock_error)
-    : ClusterNode(world, "controller", clock),
+SimulatedController::SimulatedController(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
+                                         const Controller::PolicyFactory& make_policy, Duration clock_error)
+    : SimulatedNode(world, "controller", clock),
       options_(options),
       make_policy_(make_policy),
       clock_error_(clock_error) {}
-ControllerNode::~ControllerNode() = default;
+SimulatedController::~SimulatedController() = default;
 
-void ControllerNode::make_process() {
+void SimulatedController::make_process() {
   Process& process = *processes_.emplace_back(std::make_unique<Process>(*this, world_.loop));
   Controller& controller = process.service.controller();
   controller.add_observer(process.checker);
@@ -75,9 +75,9 @@ void ControllerNode::make_process() {
   process.links.listen(kPort);
 }
 
-void ControllerNode::end_process() {}
-VirtualLinkLoop& ControllerNode::links() { return processes_.back()->links; }
-ControllerService& ControllerNode::service() { return processes_.back()->service; }
-size_t ControllerNode::workers() const { return world_.checker.workers_of(processes_.back()->links.process()); }
+void SimulatedController::end_process() {}
+VirtualLinkLoop& SimulatedController::links() { return processes_.back()->links; }
+ControllerService& SimulatedController::service() { return processes_.back()->service; }
+size_t SimulatedController::workers() const { return world_.checker.workers_of(processes_.back()->links.process()); }
 
 }  // namespace foliot

@@ -43,13 +43,13 @@ struct ClusterWorld {
 };
 
 // A process's host and clock, and whether it runs.
-class ClusterNode {
+class SimulatedNode {
  public:
-  ClusterNode(ClusterWorld& world, const std::string& name, const NodeClock& clock)
+  SimulatedNode(ClusterWorld& world, const std::string& name, const NodeClock& clock)
       : world_(world), name_(name), host_(world.network.add_host(name)), clock_(clock) {}
-  virtual ~ClusterNode() = default;
-  ClusterNode(const ClusterNode&) = delete;
-  ClusterNode& operator=(const ClusterNode&) = delete;
+  virtual ~SimulatedNode() = default;
+  SimulatedNode(const SimulatedNode&) = delete;
+  SimulatedNode& operator=(const SimulatedNode&) = delete;
 
   // All of these do nothing where there is nothing to do.
   void start();
@@ -85,12 +85,12 @@ class ClusterNode {
 
 // ---- The controller ----
 
-class ControllerNode : public ClusterNode {
+class SimulatedController : public SimulatedNode {
  public:
   static constexpr uint16_t kPort = 8100;
-  ControllerNode(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
-                 const Controller::PolicyFactory& make_policy, Duration clock_error);
-  ~ControllerNode() override;
+  SimulatedController(ClusterWorld& world, const NodeClock& clock, const ControllerOptions& options,
+                      const Controller::PolicyFactory& make_policy, Duration clock_error);
+  ~SimulatedController() override;
 
   // REQUIRES of the rest: it runs.
   ControllerService& service();
@@ -114,7 +114,7 @@ class ControllerNode : public ClusterNode {
 // A model's version by name; what a folder of models holds.
 using ModelVersions = std::map<std::string, uint64_t>;
 
-struct WorkerNodeOptions {
+struct SimulatedWorkerOptions {
   uint32_t page_count = 0;
   uint32_t models_max = 64;
   NoiseOptions noise;
@@ -124,12 +124,12 @@ struct WorkerNodeOptions {
   std::string controller;  // HOST:PORT
 };
 
-class WorkerNode : public ClusterNode {
+class SimulatedWorker : public SimulatedNode {
  public:
   static constexpr uint16_t kPort = 8200;
-  WorkerNode(ClusterWorld& world, const std::string& name, const NodeClock& clock, const WorkerNodeOptions& options,
-             uint64_t seed);
-  ~WorkerNode() override;
+  SimulatedWorker(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                  const SimulatedWorkerOptions& options, uint64_t seed);
+  ~SimulatedWorker() override;
 
   // Its folder holds this version of the model from now on; 0: none.
   void set_model(const std::string& name, uint64_t version);
@@ -154,7 +154,7 @@ class WorkerNode : public ClusterNode {
 
  private:
   struct Process;
-  const WorkerNodeOptions options_;
+  const SimulatedWorkerOptions options_;
   Random random_;
   ModelVersions folder_;
   std::vector<std::unique_ptr<Process>> processes_;
@@ -162,7 +162,7 @@ class WorkerNode : public ClusterNode {
 
 // ---- A front end ----
 
-struct FrontendNodeOptions {
+struct SimulatedFrontendOptions {
   uint32_t requests_max = 64;  // in flight
   double labelled = 0.1;       // shares of the requests
   double cancelled = 0.05;
@@ -179,14 +179,14 @@ struct ClusterTally {
   uint64_t lost = 0;                          // with the front end
 };
 
-class FrontendNode : public ClusterNode {
+class SimulatedFrontend : public SimulatedNode {
  public:
   // Called for every request that ends: why it was not served, or nothing.
   using OnEnd = std::function<void(uint64_t tag, const std::string& refusal)>;
 
-  FrontendNode(ClusterWorld& world, const std::string& name, const NodeClock& clock, const FrontendNodeOptions& options,
-               uint64_t seed, ClusterTally& tally);
-  ~FrontendNode() override;
+  SimulatedFrontend(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                    const SimulatedFrontendOptions& options, uint64_t seed, ClusterTally& tally);
+  ~SimulatedFrontend() override;
 
   // A client asks for the model that is served by this name. `slo` max(): best effort.
   // `tag` comes back in OnEnd.
@@ -210,7 +210,7 @@ class FrontendNode : public ClusterNode {
 
  private:
   struct Process;
-  const FrontendNodeOptions options_;
+  const SimulatedFrontendOptions options_;
   double cancelled_;
   Random random_;
   ClusterTally& tally_;

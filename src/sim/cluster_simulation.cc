@@ -64,22 +64,23 @@ class ClusterSimulation {
         random_(options.seed),
         network_(loop_, options.network, random_.next(), &checker_),
         arrivals_(std::move(arrivals)) {
-    const std::string controller = address("controller", ControllerNode::kPort);
-    controller_ = std::make_unique<ControllerNode>(world_, draw_clock(), options.controller, options.make_policy,
-                                                   Duration::seconds(2));
-    const WorkerNodeOptions worker{.page_count = static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes),
-                                   .noise = options.noise,
-                                   .models = std::move(models),
-                                   .controller = controller};
+    const std::string controller = address("controller", SimulatedController::kPort);
+    controller_ = std::make_unique<SimulatedController>(world_, draw_clock(), options.controller, options.make_policy,
+                                                        Duration::seconds(2));
+    const SimulatedWorkerOptions worker{
+        .page_count = static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes),
+        .noise = options.noise,
+        .models = std::move(models),
+        .controller = controller};
     for (uint32_t i = 0; i < options.workers; ++i) {
       workers_.push_back(
-          std::make_unique<WorkerNode>(world_, fmt::format("worker-{}", i), draw_clock(), worker, random_.next()));
+          std::make_unique<SimulatedWorker>(world_, fmt::format("worker-{}", i), draw_clock(), worker, random_.next()));
     }
-    FrontendNodeOptions frontend = options.frontend;
+    SimulatedFrontendOptions frontend = options.frontend;
     frontend.controller = controller;
     for (uint32_t i = 0; i < options.frontends; ++i) {
-      frontends_.push_back(std::make_unique<FrontendNode>(world_, fmt::format("frontend-{}", i), draw_clock(), frontend,
-                                                          random_.next(), tally_));
+      frontends_.push_back(std::make_unique<SimulatedFrontend>(world_, fmt::format("frontend-{}", i), draw_clock(),
+                                                               frontend, random_.next(), tally_));
     }
     nodes_.push_back(controller_.get());
     for (const auto& node : workers_) nodes_.push_back(node.get());
@@ -88,7 +89,7 @@ class ClusterSimulation {
 
   Result<ClusterSimulationReport> run() {
     for (const std::string& name : names_) set_model(name, 1, Duration());
-    for (ClusterNode* node : nodes_) node->start();
+    for (SimulatedNode* node : nodes_) node->start();
     schedule_faults();
     take_next();
     look();
@@ -133,7 +134,7 @@ class ClusterSimulation {
     });
   }
   void arrive(const Arrival& arrival) {
-    FrontendNode& frontend = *frontends_[random_.below(frontends_.size())];
+    SimulatedFrontend& frontend = *frontends_[random_.below(frontends_.size())];
     const uint64_t tag = open_.size();
     open_.push_back(arrival);
     frontend.ask(names_[arrival.model], arrival.slo, tag,
@@ -178,9 +179,9 @@ class ClusterSimulation {
       loop_.at(TimePoint() + fault.at + fault.length, [this, &fault] { end(fault); });
     }
   }
-  WorkerNode& worker(const ClusterFault& fault) { return *workers_[fault.node - 1]; }
+  SimulatedWorker& worker(const ClusterFault& fault) { return *workers_[fault.node - 1]; }
   void begin(const ClusterFault& fault) {
-    ClusterNode& node = *nodes_[fault.node];
+    SimulatedNode& node = *nodes_[fault.node];
     const HostId other = nodes_[fault.other]->host();
     switch (fault.kind) {
       case ClusterFaultKind::kReset: network_.reset_some_link(); return;
@@ -197,7 +198,7 @@ class ClusterSimulation {
     }
   }
   void end(const ClusterFault& fault) {
-    ClusterNode& node = *nodes_[fault.node];
+    SimulatedNode& node = *nodes_[fault.node];
     const HostId other = nodes_[fault.other]->host();
     switch (fault.kind) {
       case ClusterFaultKind::kPartition: network_.unblock(other, node.host()); [[fallthrough]];
@@ -217,7 +218,7 @@ class ClusterSimulation {
   }
   // All that ends by itself has ended; what has not, ends now, and all models come back.
   void heal() {
-    for (ClusterNode* node : nodes_) {
+    for (SimulatedNode* node : nodes_) {
       node->resume();
       node->start();
     }
@@ -342,10 +343,10 @@ class ClusterSimulation {
   ClusterWorld world_{loop_, network_, checker_, hash_};
   WorkloadArrivals arrivals_;
   ClusterTally tally_;
-  std::unique_ptr<ControllerNode> controller_;
-  std::vector<std::unique_ptr<WorkerNode>> workers_;
-  std::vector<std::unique_ptr<FrontendNode>> frontends_;
-  std::vector<ClusterNode*> nodes_;
+  std::unique_ptr<SimulatedController> controller_;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers_;
+  std::vector<std::unique_ptr<SimulatedFrontend>> frontends_;
+  std::vector<SimulatedNode*> nodes_;
   ModelVersions versions_;       // what the folders are to hold; 0: not there
   ModelVersions last_versions_;  // the largest so far
   std::vector<ClusterFault> faults_;

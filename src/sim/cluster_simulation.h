@@ -47,7 +47,7 @@ struct ClusterSimulationOptions {
   Duration duration = Duration::seconds(8);
   RandomClusterFaults faults;
   Duration settle_max = Duration::seconds(45);
-  FrontendNodeOptions frontend;
+  SimulatedFrontendOptions frontend;
 };
 
 struct ClusterSimulationReport {

@@ -1,4 +1,4 @@
-// FrontendNode: its process, with FrontendLink where the controller of a whole server
+// SimulatedFrontend: its process, with FrontendLink where the controller of a whole server
 // stands, and payloads of a few bytes.
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ constexpr Duration kOverdueMax = PeerClock::kSilenceMax * 2;
 
 }  // namespace
 
-struct FrontendNode::Process : private RequestOrigin {
-  explicit Process(FrontendNode& of)
+struct SimulatedFrontend::Process : private RequestOrigin {
+  explicit Process(SimulatedFrontend& of)
       : node(of),
         link(catalog, of.options_.requests_max,
              {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}}),
@@ -108,7 +108,7 @@ struct FrontendNode::Process : private RequestOrigin {
     }
   }
 
-  FrontendNode& node;
+  SimulatedFrontend& node;
   Catalog catalog;
   FrontendLink link;
   VirtualLinkLoop links;
@@ -117,28 +117,32 @@ struct FrontendNode::Process : private RequestOrigin {
   uint64_t next_request = 1;
 };
 
-FrontendNode::FrontendNode(ClusterWorld& world, const std::string& name, const NodeClock& clock,
-                           const FrontendNodeOptions& options, uint64_t seed, ClusterTally& tally)
-    : ClusterNode(world, name, clock), options_(options), cancelled_(options.cancelled), random_(seed), tally_(tally) {}
-FrontendNode::~FrontendNode() = default;
+SimulatedFrontend::SimulatedFrontend(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                                     const SimulatedFrontendOptions& options, uint64_t seed, ClusterTally& tally)
+    : SimulatedNode(world, name, clock),
+      options_(options),
+      cancelled_(options.cancelled),
+      random_(seed),
+      tally_(tally) {}
+SimulatedFrontend::~SimulatedFrontend() = default;
 
-void FrontendNode::make_process() {
+void SimulatedFrontend::make_process() {
   Process& process = *processes_.emplace_back(std::make_unique<Process>(*this));
   FOLIOT_CHECK(process.links.keep(options_.controller).ok());
 }
 
-void FrontendNode::end_process() {
+void SimulatedFrontend::end_process() {
   tally_.lost += in_flight();
   for (Process::Payload& payload : processes_.back()->payloads) {
     if (payload.used && payload.on_end) payload.on_end(payload.tag, "lost");
   }
 }
 
-VirtualLinkLoop& FrontendNode::links() { return processes_.back()->links; }
+VirtualLinkLoop& SimulatedFrontend::links() { return processes_.back()->links; }
 
 // Clients cannot reach a front end that is gone. One that stands still takes what they send
 // when it goes on.
-void FrontendNode::ask(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end) {
+void SimulatedFrontend::ask(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end) {
   const auto turn_away = [this, tag, on_end] {
     ++tally_.submitted;
     ++tally_.turned_away;
@@ -151,16 +155,16 @@ void FrontendNode::ask(const std::string& model, Duration slo, uint64_t tag, con
   });
 }
 
-void FrontendNode::check() {
+void SimulatedFrontend::check() {
   if (runs() && awake_for() > kOverdueMax) processes_.back()->check_overdue();
 }
 
-uint64_t FrontendNode::in_flight() const {
+uint64_t SimulatedFrontend::in_flight() const {
   const Process& process = *processes_.back();
   return process.payloads.size() - process.free.size();
 }
 
-ModelVersions FrontendNode::shown() const {
+ModelVersions SimulatedFrontend::shown() const {
   ModelVersions shown;
   for (const auto& [name, entry] : processes_.back()->catalog.snapshot()) {
     if (entry->state == ModelState::kReady) shown[name] = version_of(*entry->info);
@@ -168,6 +172,6 @@ ModelVersions FrontendNode::shown() const {
   return shown;
 }
 
-size_t FrontendNode::connections() { return processes_.back()->links.connections(); }
+size_t SimulatedFrontend::connections() { return processes_.back()->links.connections(); }
 
 }  // namespace foliot

@@ -1,4 +1,4 @@
-// WorkerNode: its process, with WorkerLink before the executors, and a ModelHost's part:
+// SimulatedWorker: its process, with WorkerLink before the executors, and a ModelHost's part:
 // it adds models and removes them as its folder changes.
 #include <fmt/format.h>
 
@@ -26,8 +26,8 @@ constexpr Duration kSweepInterval = Duration::milliseconds(20);
 
 }  // namespace
 
-struct WorkerNode::Process : private OutcomeSink, private Observer, private WorkObserver {
-  Process(WorkerNode& of, uint64_t seed)
+struct SimulatedWorker::Process : private OutcomeSink, private Observer, private WorkObserver {
+  Process(SimulatedWorker& of, uint64_t seed)
       : node(of),
         link({.name = of.name_,
               .models_max = of.options_.models_max,
@@ -138,7 +138,7 @@ struct WorkerNode::Process : private OutcomeSink, private Observer, private Work
     });
   }
 
-  WorkerNode& node;
+  SimulatedWorker& node;
   WorkerLink link;
   ComputingDevice device;
   ExecutorDriver load;
@@ -162,51 +162,51 @@ struct WorkerNode::Process : private OutcomeSink, private Observer, private Work
   bool drained = false;
 };
 
-WorkerNode::WorkerNode(ClusterWorld& world, const std::string& name, const NodeClock& clock,
-                       const WorkerNodeOptions& options, uint64_t seed)
-    : ClusterNode(world, name, clock), options_(options), random_(seed) {}
-WorkerNode::~WorkerNode() = default;
+SimulatedWorker::SimulatedWorker(ClusterWorld& world, const std::string& name, const NodeClock& clock,
+                                 const SimulatedWorkerOptions& options, uint64_t seed)
+    : SimulatedNode(world, name, clock), options_(options), random_(seed) {}
+SimulatedWorker::~SimulatedWorker() = default;
 
-void WorkerNode::make_process() {
+void SimulatedWorker::make_process() {
   Process& process = *processes_.emplace_back(std::make_unique<Process>(*this, random_.next()));
   for (const auto& [name, version] : folder_) process.set_model(name, version);
   FOLIOT_CHECK(process.links.keep(options_.controller).ok());
 }
 
-void WorkerNode::end_process() { pause_process(true); }
+void SimulatedWorker::end_process() { pause_process(true); }
 
-void WorkerNode::pause_process(bool paused) {
+void SimulatedWorker::pause_process(bool paused) {
   for (ExecutorDriver* driver : processes_.back()->drivers()) paused ? driver->pause() : driver->resume();
 }
 
-VirtualLinkLoop& WorkerNode::links() { return processes_.back()->links; }
+VirtualLinkLoop& SimulatedWorker::links() { return processes_.back()->links; }
 
-void WorkerNode::set_model(const std::string& name, uint64_t version) {
+void SimulatedWorker::set_model(const std::string& name, uint64_t version) {
   folder_[name] = version;
   if (!runs()) return;
   Process* process = processes_.back().get();
   process->links.post([process, name, version] { process->set_model(name, version); });
 }
 
-void WorkerNode::leave() {
+void SimulatedWorker::leave() {
   if (!runs()) return;
   Process* process = processes_.back().get();
   process->links.post([process] { process->link.drain(); });
 }
 
-void WorkerNode::set_failing(bool loads, bool execs) {
+void SimulatedWorker::set_failing(bool loads, bool execs) {
   if (runs()) processes_.back()->device.set_failing(loads, execs);
 }
 
-void WorkerNode::set_slowdown(double factor) {
+void SimulatedWorker::set_slowdown(double factor) {
   if (runs()) processes_.back()->device.set_slowdown(factor);
 }
 
-std::multiset<uint64_t> WorkerNode::held() const { return processes_.back()->device.held(); }
+std::multiset<uint64_t> SimulatedWorker::held() const { return processes_.back()->device.held(); }
 
-bool WorkerNode::idle() const { return processes_.back()->running.empty(); }
+bool SimulatedWorker::idle() const { return processes_.back()->running.empty(); }
 
-std::string WorkerNode::unsettled() const {
+std::string SimulatedWorker::unsettled() const {
   const Process& process = *processes_.back();
   for (const auto& [name, version] : folder_) {
     const auto found = process.served.find(name);
