@@ -29,8 +29,9 @@ def flags_by_room(build, src):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["file"])
         # Sources that are compiled together are included by a file of the build's src/.
+        # Generated code (.pb) is compiled with flags of its own.
         root = src if file.is_relative_to(src) else build / "src"
-        if not file.is_relative_to(root) or re.search(r"_(test(_\d+)?|fuzz|bench|link)$", file.stem):
+        if not file.is_relative_to(root) or re.search(r"_(test(_\d+)?|fuzz|bench|link)$|\.pb$", file.stem):
             continue
         words = iter(shlex.split(entry["command"]))
         kept = []
