@@ -73,7 +73,7 @@ def test_quantized_model(name, activations, per_channel, tmp_path):
     package, report = compiled(model)
     dimensions = model_check.buckets(network)[0]
     inputs = network.examples(2, np.random.default_rng(7), **dimensions)
-    session = open_session(model)
+    session = open_session(model, optimized=processor.multiplies("UINT8"))
     names = [output.name for output in session.get_outputs()]
     expected = dict(zip(names, session.run(names, inputs)))
     step = quantized.last_scale(model)
