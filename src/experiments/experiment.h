@@ -3,8 +3,8 @@
 // cell of its setting, through an ExperimentRun, which keeps the results.
 //
 // What all experiments share: V100 profiles (Clockwork, Table 1); links of 50 us with
-// a jitter of 20 us; a deadline margin of 1 ms for every policy, which covers those
-// links; latency from a request's arrival to its answer; refused counts as missed.
+// a jitter of 20 us; for every policy the margin and the lookahead that are measured of
+// each device; latency from a request's arrival to its answer; refused counts as missed.
 #ifndef FOLIOT_EXPERIMENTS_EXPERIMENT_H_
 #define FOLIOT_EXPERIMENTS_EXPERIMENT_H_
 
