@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 7, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 8, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
             "disconnected", "over_share")
@@ -48,12 +48,15 @@ def read_model(reader):
 
     def bucket():
         reader.list(lambda: (reader.text(), reader.get("q")))
-        reader.list(lambda: reader.get("q"))
+
+    def runnable():
+        reader.text(), reader.list(lambda: reader.get("I")), reader.get("I"), reader.get("q")
+        reader.list(lambda: reader.list(lambda: reader.get("q")))
 
     model = reader.get("I"), reader.text()
-    reader.text(), reader.text(), reader.list(lambda: reader.get("I")), reader.get("B")
+    reader.text(), reader.text(), reader.get("B")
     reader.list(tensor), reader.list(tensor), reader.list(bucket)
-    reader.get("I"), reader.get("q"), reader.get("q"), reader.get("d")
+    reader.list(runnable), reader.get("q"), reader.get("d")
     return model
 
 

@@ -272,11 +272,14 @@ Statistics ControllerService::take_statistics(TimePoint now) {
 
 // ---- Workers ----
 
-std::vector<DeviceId> ControllerService::devices_for(const std::string& worker, size_t count, TimePoint now) const {
+std::vector<DeviceId> ControllerService::devices_for(const std::string& worker, const std::string& kind, size_t count,
+                                                     TimePoint now) const {
   std::vector<DeviceId> own;
   std::vector<DeviceId> free;
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     if (devices_[i].worker != nullptr) continue;
+    const Cluster& cluster = controller_.cluster();
+    if (cluster.kind_name(cluster.device(DeviceId(i)).kind()) != kind) continue;
     if (devices_[i].owner == worker) own.emplace_back(i);
     if (controller_.may_join(DeviceId(i)) <= now) free.emplace_back(i);
   }
@@ -292,24 +295,28 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
   if (count == 0 || count > kDevicesPerWorkerMax) {
     return Status::resource_exhausted(fmt::format("a worker has 1 to {} devices, not {}", kDevicesPerWorkerMax, count));
   }
-  const std::vector<DeviceId> devices = devices_for(registration.worker, count, now);
+  const std::vector<DeviceId> devices = devices_for(registration.worker, registration.kind, count, now);
   if (devices.back().value() >= kDevicesMax) {
     return Status::resource_exhausted(fmt::format("the limit of {} devices of all workers is reached", kDevicesMax));
   }
-  FOLIOT_RETURN_IF_ERROR(registry_.check(registration.models));
+  if (!controller_.may_add_kind(registration.kind)) {
+    return Status::resource_exhausted(
+        fmt::format("the limit of {} kinds of device is reached: there cannot be '{}'", kKindsMax, registration.kind));
+  }
+  FOLIOT_RETURN_IF_ERROR(registry_.check(registration.kind, registration.models));
   for (size_t i = 0; i < count; ++i) {
     if (const Duration wait = controller_.may_join(devices[i]) - now; wait > Duration()) {
       return Status::unavailable(
           fmt::format("fenced as slow or failing; it can register again in {:.1f} s", wait.to_seconds()));
     }
     uint64_t pages = 0;
-    for (const uint32_t position : registration.residents[i]) pages += registration.models[position].pages;
+    for (const uint32_t position : registration.residents[i]) pages += registration.models[position].only().pages;
     if (pages > registration.page_counts[i]) {
       return Status::invalid_argument(
           fmt::format("its device {} holds {} pages, and has {}", i, pages, registration.page_counts[i]));
     }
   }
-  const ModelRegistry::Joined joined = registry_.join(worker.number(), registration.models, now);
+  const ModelRegistry::Joined joined = registry_.join(worker.number(), registration.kind, registration.models, now);
   workers_.emplace(worker.number(), &worker);
   change_models(joined.decisions, now);
   for (size_t i = 0; i < count; ++i) {
@@ -320,7 +327,7 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
       if (joined.names[position] != kUnnamed) residents.push_back(joined.names[position]);
     }
     std::ranges::sort(residents);
-    controller_.join_device(devices[i], registration.page_counts[i], residents, now);
+    controller_.join_device(devices[i], registration.page_counts[i], residents, now, registration.kind);
   }
   return Welcome{devices, joined.names};
 }
@@ -364,6 +371,10 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
     controller_.add_model(model, now);
     log_(Severity::kInfo, fmt::format("model '{}' version {} is served{}", model->name, model->version,
                                       replaced.empty() ? "" : fmt::format(" in place of version {}", replaced)));
+  }
+  for (const auto& model : decisions.extended) {
+    controller_.extend_model(model);
+    log_(Severity::kInfo, fmt::format("model '{}' version {} runs on {}", model->name, model->version, model->kinds()));
   }
   models_changed_ = models_changed_ || decisions.news;
   forget_models(now);

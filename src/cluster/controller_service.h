@@ -98,7 +98,8 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   void change_models(const ModelRegistry::Decisions& decisions, TimePoint now);
   void forget_models(TimePoint now);
   // Those that the worker had before, or else any that are lost, or new ones.
-  std::vector<DeviceId> devices_for(const std::string& worker, size_t count, TimePoint now) const;
+  std::vector<DeviceId> devices_for(const std::string& worker, const std::string& kind, size_t count,
+                                    TimePoint now) const;
   Status on_report(WorkerSession& worker, const Outcome& outcome, TimePoint now);
   void on_worker_lost(WorkerSession& worker, TimePoint now);
   void on_leave(WorkerSession& worker, TimePoint now);

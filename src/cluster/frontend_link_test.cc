@@ -36,7 +36,8 @@ ModelInfo served_model() {
   model.name = "doubling";
   model.inputs = {{"x", DataType::kFloat32, {1}, {""}}};
   model.outputs = {{"y", DataType::kFloat32, {1}, {""}}};
-  model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(1)}}};
+  model.buckets.resize(1);
+  model.only().seed_exec = {{Duration::milliseconds(1)}};
   return model;
 }
 

@@ -180,7 +180,7 @@ using Peer = TestPeer;
 class ControllerServiceTest : public ::testing::Test {
  protected:
   ControllerServiceTest() {
-    EXPECT_TRUE(worker_.say(Registration{"w", "peer:1", {10}, models_, {{}}}).ok());
+    EXPECT_TRUE(worker_.say(Registration{"w", "cpu", "peer:1", {10}, models_, {{}}}).ok());
     EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   }
   Request request(uint64_t id) {
@@ -269,15 +269,15 @@ TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
 TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheSession) {
   EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("unexpected OUTCOME message"));
   EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("unexpected REQUEST message"));
-  EXPECT_THAT(worker_.say(Registration{"w", "", {10}, {}, {{}}}).message(), HasSubstr("registers once"));
+  EXPECT_THAT(worker_.say(Registration{"w", "cpu", "", {10}, {}, {{}}}).message(), HasSubstr("registers once"));
   Peer empty(service_, Role::kWorker);
-  EXPECT_THAT(empty.say(Registration{"w", "", {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
-  EXPECT_THAT(empty.say(Registration{"w", "", {1}, {}, {{}}}).message(), HasSubstr("1 to 16384 models"));
+  EXPECT_THAT(empty.say(Registration{"w", "cpu", "", {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
+  EXPECT_THAT(empty.say(Registration{"w", "cpu", "", {1}, {}, {{}}}).message(), HasSubstr("1 to 16384 models"));
 }
 
 TEST_F(ControllerServiceTest, WhatALostWorkerHadIsGivenToAnother) {
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"v", {}, {10}, models_, {{}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"v", "cpu", {}, {10}, models_, {{}}}).ok());
   EXPECT_THAT(other.last<Welcome>().devices, ElementsAre(DeviceId(1)));
   ASSERT_TRUE(client_.say(request(1)).ok());
   const Action load = next_action();
@@ -293,7 +293,7 @@ TEST_F(ControllerServiceTest, AWorkerComesBackWithWhatItHolds) {
   ASSERT_TRUE(client_.say(request(1)).ok());
   EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is no worker";
   Peer again(service_, Role::kWorker);
-  ASSERT_TRUE(again.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
+  ASSERT_TRUE(again.say(Registration{"w", "cpu", {}, {10}, models_, {{0}}}).ok());
   EXPECT_THAT(again.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   ASSERT_TRUE(client_.say(request(2)).ok());
   service_.on_turn_end(at_ms(2));
@@ -304,7 +304,7 @@ TEST_F(ControllerServiceTest, IdsOfTheLostAreUsedAgain) {
   worker_.close();
   for (int i = 0; i < 5; ++i) {
     Peer next(service_, Role::kWorker);
-    ASSERT_TRUE(next.say(Registration{"n" + std::to_string(i), {}, {10}, models_, {{}}}).ok());
+    ASSERT_TRUE(next.say(Registration{"n" + std::to_string(i), "cpu", {}, {10}, models_, {{}}}).ok());
     EXPECT_THAT(next.last<Welcome>().devices, ElementsAre(DeviceId(0)));
     next.close();
   }
@@ -315,7 +315,7 @@ TEST_F(ControllerServiceTest, AFencedWorkerIsNotListenedToAnyMore) {
       {.health = FailureDetectorOptions()}, find_policy("clockwork")->make, [] { return at_ms(1); },
       [](Severity, const std::string&) {});
   Peer mute(service, Role::kWorker);
-  ASSERT_TRUE(mute.say(Registration{"w", {}, {10}, models_, {{}}}).ok());
+  ASSERT_TRUE(mute.say(Registration{"w", "cpu", {}, {10}, models_, {{}}}).ok());
   Peer client(service, Role::kClient);
   ASSERT_TRUE(client.say(request(1)).ok());
   for (int64_t ms = 1; ms < 700; ms += 50) service.on_turn_end(at_ms(ms));
@@ -346,7 +346,7 @@ TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
   ControllerService service(
       {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
   Peer worker(service, Role::kWorker);
-  ASSERT_TRUE(worker.say(Registration{"w", {}, {10}, models_, {{0}}}).ok());
+  ASSERT_TRUE(worker.say(Registration{"w", "cpu", {}, {10}, models_, {{0}}}).ok());
   Peer client(service, Role::kClient);
   ASSERT_TRUE(client.say(request(1)).ok());
   service.on_turn_end(at_ms(1));
@@ -376,16 +376,18 @@ TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {
   ControllerService service(
       {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
   Peer both(service, Role::kWorker);
-  ASSERT_TRUE(both.say(Registration{"x", {}, {10}, more, {{}}}).ok());
+  ASSERT_TRUE(both.say(Registration{"x", "cpu", {}, {10}, more, {{}}}).ok());
   std::swap(more[0], more[1]);
   Peer swapped(service, Role::kWorker);
-  ASSERT_TRUE(swapped.say(Registration{"y", {}, {10}, more, {{0}}}).ok());
+  ASSERT_TRUE(swapped.say(Registration{"y", "cpu", {}, {10}, more, {{0}}}).ok());
   EXPECT_THAT(swapped.last<Welcome>().models, ElementsAre(ModelId(1), ModelId(0)));
   EXPECT_EQ(service.controller().cluster().device(DeviceId(1)).held(ModelId(1)), Residency::kLoaded);
   Peer less(service, Role::kWorker);
-  EXPECT_THAT(less.say(Registration{"z", {}, {10}, models_, {{}}}).message(), HasSubstr("'resnet50' is missing"));
+  EXPECT_THAT(less.say(Registration{"z", "cpu", {}, {10}, models_, {{}}}).message(),
+              HasSubstr("'resnet50' is missing"));
   Peer full(service, Role::kWorker);
-  EXPECT_THAT(full.say(Registration{"z", {}, {3}, more, {{0, 1}}}).message(), HasSubstr("device 0 holds 10 pages"));
+  EXPECT_THAT(full.say(Registration{"z", "cpu", {}, {3}, more, {{0, 1}}}).message(),
+              HasSubstr("device 0 holds 10 pages"));
 }
 
 // ---- Models that change ----
@@ -393,11 +395,11 @@ TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {
 TEST_F(ControllerServiceTest, WhatOneWorkerBringsBeyondTheOthersHasNoNameAndNoPages) {
   const std::vector<ModelInfo> more = *parse_emulated_models("resnet50,resnet18", kPageBytes);
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"x", {}, {20}, more, {{0, 1}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {20}, more, {{0, 1}}}).ok());
   EXPECT_THAT(other.last<Welcome>().models, ElementsAre(kUnnamed, ModelId(0)));
   const DeviceModel& device = service_.controller().cluster().device(DeviceId(1));
   EXPECT_EQ(device.held(ModelId(0)), Residency::kLoaded);
-  EXPECT_EQ(device.pages_used(), models_[0].pages);
+  EXPECT_EQ(device.pages_used(), models_[0].only().pages);
 }
 
 TEST(LinksTest, AnEmulatedWorkerTakesAllOrNothing) {
@@ -484,7 +486,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   ASSERT_EQ(unloads.size(), 1u);
   EXPECT_EQ(unloads[0].type, ActionType::kUnload);
   Peer other(service_, Role::kWorker);
-  EXPECT_EQ(other.say(Registration{"x", {}, {10}, {next_}, {{}}}).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(other.say(Registration{"x", "cpu", {}, {10}, {next_}, {{}}}).code(), StatusCode::kUnavailable);
   end(unloads[0], 2501);
   service_.on_turn_end(at_ms(2501));
   const auto releases = worker_.heard<Release>(MessageType::kRelease);
@@ -492,7 +494,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   EXPECT_EQ(releases[0].model, ModelId(0));
   EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 1 is removed"));
   Peer another(service_, Role::kWorker);
-  ASSERT_TRUE(another.say(Registration{"x", {}, {10}, {next_}, {{0}}}).ok());
+  ASSERT_TRUE(another.say(Registration{"x", "cpu", {}, {10}, {next_}, {{0}}}).ok());
   EXPECT_THAT(another.last<Welcome>().models, ElementsAre(ModelId(1)));
 }
 
@@ -506,7 +508,7 @@ TEST_F(ModelChangeTest, ATurnComesWhenClientsAreNotified) {
 
 TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"x", {}, {10}, models_, {{}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {10}, models_, {{}}}).ok());
   next_.name = "another";
   ASSERT_TRUE(worker_.say(Offer{next_}).ok());
   service_.on_turn_end(at_ms(2));
@@ -519,7 +521,7 @@ TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
 
 TEST_F(ModelChangeTest, AWorkerThatLeavesHoldsNothingUp) {
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"x", {}, {10}, models_, {{}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {10}, models_, {{}}}).ok());
   ASSERT_TRUE(worker_.say(Offer{next_}).ok());
   ASSERT_TRUE(other.say(Leave{}).ok());
   service_.on_turn_end(at_ms(2));
@@ -532,7 +534,7 @@ TEST_F(ModelChangeTest, TheOnlyWorkerMayComeBackWithOtherModels) {
   service_.on_turn_end(at_ms(2));
   worker_.close();
   Peer again(service_, Role::kWorker);
-  ASSERT_TRUE(again.say(Registration{"w", {}, {10}, {next_}, {{0}}}).ok());
+  ASSERT_TRUE(again.say(Registration{"w", "cpu", {}, {10}, {next_}, {{0}}}).ok());
   EXPECT_THAT(again.last<Welcome>().models, ElementsAre(ModelId(1)));
   service_.on_turn_end(at_ms(3));
   EXPECT_EQ(client_.heard<Completion>(MessageType::kCompletion).at(0).refusal, Refusal::kUnloaded);
@@ -559,7 +561,8 @@ TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndTheWorkers) {
   const auto workers = [&](Peer& client) { return client.last<Workers>().workers; };
   Peer next(service_, Role::kWorker);
   ASSERT_TRUE(
-      next.say(Registration{"x", "peer:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}}).ok());
+      next.say(Registration{"x", "cpu", "peer:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}})
+          .ok());
   const auto told = workers(client_);
   ASSERT_EQ(told.size(), 2u);
   EXPECT_EQ(told[0].data_address, "peer:1");

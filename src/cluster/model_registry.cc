@@ -9,18 +9,30 @@
 namespace foliot {
 namespace {
 
+Status check_kind(const std::string& kind, const ModelInfo& model) {
+  if (model.runnables.size() == 1 && model.runnables.front().kind == kind) return Status();
+  return Status::invalid_argument(fmt::format("model '{}' is for devices of kind {}; the worker's are of kind {}",
+                                              model.name, model.kinds(), kind));
+}
+
 constexpr uint32_t kIdsMax = 2 * ModelRegistry::kModelsMax;
 
+// Of kinds that only one of them has nothing can differ.
 bool same_model(const ModelInfo& a, const ModelInfo& b) {
-  return a.name == b.name && a.version == b.version && a.content == b.content && a.batch_sizes == b.batch_sizes &&
-         a.pages == b.pages && a.buckets.size() == b.buckets.size();
+  if (a.name != b.name || a.version != b.version || a.content != b.content || a.buckets.size() != b.buckets.size()) {
+    return false;
+  }
+  return std::ranges::all_of(a.runnables, [&](const Runnable& own) {
+    const Runnable* const other = b.find(own.kind);
+    return other == nullptr || (own.batch_sizes == other->batch_sizes && own.pages == other->pages);
+  });
 }
 
 }  // namespace
 
 // ---- What happens ----
 
-Status ModelRegistry::check(const std::vector<ModelInfo>& models) const {
+Status ModelRegistry::check(const std::string& kind, const std::vector<ModelInfo>& models) const {
   if (models.empty() || models.size() > kModelsMax) {
     return Status::invalid_argument(
         fmt::format("a worker registers 1 to {} models, not {}", kModelsMax, models.size()));
@@ -28,6 +40,7 @@ Status ModelRegistry::check(const std::vector<ModelInfo>& models) const {
   if (!retiring_.empty()) return Status::unavailable("models are changing; register again");
   std::multimap<std::string_view, const ModelInfo*> brought;
   for (const ModelInfo& model : models) {
+    FOLIOT_RETURN_IF_ERROR(check_kind(kind, model));
     const auto [begin, end] = brought.equal_range(model.name);
     if (std::any_of(begin, end, [&](const auto& other) { return same_model(*other.second, model); })) {
       return Status::invalid_argument(fmt::format("model '{}' is listed twice", model.name));
@@ -37,22 +50,25 @@ Status ModelRegistry::check(const std::vector<ModelInfo>& models) const {
   if (workers_.empty()) return Status();
   for (const auto& [name, id] : served_) {
     const ModelInfo& served = *entries_[id.value()].model;
+    if (served.find(kind) == nullptr) continue;
     const auto [begin, end] = brought.equal_range(name);
     if (std::any_of(begin, end, [&](const auto& other) { return same_model(*other.second, served); })) continue;
     return Status::invalid_argument(
-        begin == end ? fmt::format("all workers must bring the same models: '{}' is missing", name)
-                     : fmt::format("all workers must bring the same models: '{}' is not what is served, version {}; "
-                                   "copy the same files to all",
-                                   name, served.version));
+        begin == end ? fmt::format("all workers of kind {} must bring the same models: '{}' is missing", kind, name)
+                     : fmt::format("all workers of kind {} must bring the same models: '{}' is not what is served, "
+                                   "version {}; copy the same files to all",
+                                   kind, name, served.version));
   }
   return Status();
 }
 
-ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::vector<ModelInfo>& models, TimePoint now) {
+ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::string& kind, const std::vector<ModelInfo>& models,
+                                          TimePoint now) {
   const bool first = workers_.empty();
   const auto [place, is_new] = workers_.try_emplace(id);
   FOLIOT_CHECK(is_new);
   Worker& worker = place->second;
+  worker.kind = kind;
   for (const ModelInfo& model : models) add_offer(worker, std::make_shared<const ModelInfo>(model));
   for (auto& [own, offered] : worker.offers) offered.preference = models.size() + 1 - offered.preference;
   if (first) serve_first(worker, models, now);
@@ -61,7 +77,8 @@ ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::vector<ModelIn
   Joined joined;
   for (const ModelInfo& model : models) {
     const auto known = served_.find(model.name);
-    const bool is_served = known != served_.end() && same_model(model, *entry(known->second).model);
+    const bool is_served = known != served_.end() && same_model(model, *entry(known->second).model) &&
+                           entry(known->second).model->find(kind) != nullptr;
     if (is_served) name(worker, model.id, known->second);
     joined.names.push_back(is_served ? known->second : kUnnamed);
   }
@@ -86,6 +103,7 @@ void ModelRegistry::serve_first(const Worker& worker, const std::vector<ModelInf
 
 Status ModelRegistry::offer(WorkerId id, ModelInfo model) {
   Worker& worker = workers_.at(id);
+  FOLIOT_RETURN_IF_ERROR(check_kind(worker.kind, model));
   const auto known = worker.offers.find(model.id);
   if (known != worker.offers.end()) {
     if (!known->second.released) {
@@ -204,39 +222,94 @@ bool ModelRegistry::serves(ModelId id) const {
   return id.value() < entries_.size() && entries_[id.value()].state == State::kServed;
 }
 
-// All must offer a candidate, so those of one worker are all that there can be.
+// All workers of a kind must offer a candidate, so those of the first worker of each kind
+// are all that there can be.
 void ModelRegistry::promote_candidates(TimePoint now) {
-  const Worker* const first = first_staying();
-  if (first == nullptr) return;
-  std::vector<const Offered*> candidates;
-  for (const auto& [name, own] : first->unnamed) candidates.push_back(&first->offers.at(own));
-  std::ranges::sort(candidates, std::greater(), &Offered::preference);
-  for (const Offered* candidate : candidates) {
-    const std::shared_ptr<const ModelInfo> model = candidate->model;
-    if (!all_staying([&](const Worker& worker) { return prefers(worker, *model); })) continue;
+  std::vector<Candidate> candidates;
+  for (const Worker* const first : first_of_kinds()) {
+    const auto begin = static_cast<std::ptrdiff_t>(candidates.size());
+    for (const auto& [name, own] : first->unnamed) candidates.push_back({first, &first->offers.at(own)});
+    std::ranges::sort(candidates.begin() + begin, candidates.end(), std::greater(),
+                      [](const Candidate& candidate) { return candidate.offered->preference; });
+  }
+  for (const auto& [worker, offered] : candidates) {
+    if (offered->name != kUnnamed) continue;  // with that of another kind
+    const std::shared_ptr<const ModelInfo> model = offered->model;
+    const auto served = served_.find(model->name);
+    if (served != served_.end() && entry(served->second).model->find(worker->kind) == nullptr &&
+        same_model(*model, *entry(served->second).model)) {
+      extend(served->second, *worker, *model);
+      continue;
+    }
+    if (!all_staying([&](const Worker& other) { return agrees(other, *model); })) continue;
     if (!has_id(now)) {
       changed_ = true;
       return;
     }
-    const ModelId id = serve(*model, now);
-    for (auto& [number, worker] : workers_) {
-      const Offered* const offered = find_unnamed(worker, *model);
-      if (offered == nullptr) continue;
-      const ModelId own = offered->model->id;
-      name(worker, own, id);
-      pending_.namings.push_back({number, Naming{own, id}});
-    }
+    const ModelId id = serve(of_all_kinds(*model), now);
+    for (auto& [number, other] : workers_) name_unnamed(number, other, *model, id);
   }
 }
 
-void ModelRegistry::retire_withdrawn(TimePoint now) {
-  const Worker* const first = first_staying();
-  if (first == nullptr) return;
-  for (const ModelId id : first->withdrawn) {
-    if (serves(id) && all_staying([&](const Worker& worker) { return worker.withdrawn.contains(id); })) {
-      retire(id, now);
-    }
+// A kind of device whose workers all have what others serve runs it, too.
+void ModelRegistry::extend(ModelId id, const Worker& first, const ModelInfo& model) {
+  const std::string kind = first.kind;
+  const bool all = all_staying([&](const Worker& other) {
+    return other.kind != kind || find_unnamed(other, model) != nullptr || other.named.contains(id);
+  });
+  if (!all) return;
+  if (entry(id).model->find(kind) == nullptr) {
+    auto extended = std::make_shared<ModelInfo>(*entry(id).model);
+    extended->runnables.push_back(model.only());
+    entry(id).model = extended;
+    pending_.extended.push_back(extended);
+    pending_.news = true;
   }
+  for (auto& [number, other] : workers_) {
+    if (other.kind == kind) name_unnamed(number, other, model, id);
+  }
+}
+
+void ModelRegistry::name_unnamed(WorkerId number, Worker& worker, const ModelInfo& model, ModelId id) {
+  const Offered* const offered = find_unnamed(worker, model);
+  if (offered == nullptr) return;
+  const ModelId own = offered->model->id;
+  name(worker, own, id);
+  pending_.namings.push_back({number, Naming{own, id}});
+}
+
+// The model as the first worker of each kind that offers it runs it.
+ModelInfo ModelRegistry::of_all_kinds(const ModelInfo& model) const {
+  ModelInfo all = model;
+  all.runnables.clear();
+  for (const Worker* const first : first_of_kinds()) {
+    const Offered* const offered = find_unnamed(*first, model);
+    if (offered != nullptr) all.runnables.push_back(offered->model->only());
+  }
+  return all;
+}
+
+void ModelRegistry::retire_withdrawn(TimePoint now) {
+  std::set<ModelId> withdrawn;
+  for (const Worker* const first : first_of_kinds()) withdrawn.insert(first->withdrawn.begin(), first->withdrawn.end());
+  for (const ModelId id : withdrawn) {
+    const auto gives_up = [&](const Worker& worker) {
+      return !worker.named.contains(id) || worker.withdrawn.contains(id);
+    };
+    if (serves(id) && all_staying(gives_up)) retire(id, now);
+  }
+}
+
+// Whether the model may be served as far as this worker is concerned: it prefers it, or its
+// kind has neither that model nor another version.
+bool ModelRegistry::agrees(const Worker& worker, const ModelInfo& model) const {
+  if (find_unnamed(worker, model) != nullptr) return prefers(worker, model);
+  const bool of_its_kind = std::ranges::any_of(workers_, [&](const auto& other) {
+    return !other.second.leaving && other.second.kind == worker.kind && find_unnamed(other.second, model) != nullptr;
+  });
+  if (of_its_kind) return false;
+  const auto served = served_.find(model.name);
+  return served == served_.end() || !worker.named.contains(served->second) || worker.withdrawn.contains(served->second);
 }
 
 bool ModelRegistry::prefers(const Worker& worker, const ModelInfo& model) const {
@@ -244,7 +317,9 @@ bool ModelRegistry::prefers(const Worker& worker, const ModelInfo& model) const 
   if (offered == nullptr) return false;
   const auto served = served_.find(model.name);
   if (served == served_.end()) return true;
-  const Offered& other = worker.offers.at(worker.named.at(served->second));
+  const auto named = worker.named.find(served->second);
+  if (named == worker.named.end()) return true;
+  const Offered& other = worker.offers.at(named->second);
   return other.withdrawn || other.preference < offered->preference;
 }
 
@@ -284,9 +359,12 @@ void ModelRegistry::remove(ModelId id) {
 
 // ---- Offers ----
 
-const ModelRegistry::Worker* ModelRegistry::first_staying() const {
-  const auto found = std::ranges::find_if(workers_, [](const auto& worker) { return !worker.second.leaving; });
-  return found == workers_.end() ? nullptr : &found->second;
+std::vector<const ModelRegistry::Worker*> ModelRegistry::first_of_kinds() const {
+  std::vector<const Worker*> first;
+  for (const auto& [number, worker] : workers_) {
+    if (!worker.leaving && !std::ranges::count(first, worker.kind, &Worker::kind)) first.push_back(&worker);
+  }
+  return first;
 }
 
 template <typename Condition>

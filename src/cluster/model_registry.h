@@ -1,11 +1,13 @@
 // ModelRegistry: the models that a cluster serves, while its workers come, go and
 // change what they can run, each in its own time.
 //
-// Workers offer models under ids of their own and withdraw them. What all workers offer
-// is served, under a ModelId, which is its name; another version of it then retires, and
-// so does what all have withdrawn. Offers of leaving workers do not count, and with no
-// worker left nothing changes. A worker that comes must bring all that is served; what
-// else it brings is an offer. The first one, or the first after all were lost,
+// Workers offer models under ids of their own and withdraw them. The kinds of a model are
+// those of the devices whose workers offer it. What all workers of its kinds offer is
+// served, under a ModelId, which is its name; another version of it then retires, and so
+// does what all that had it have withdrawn. A further kind is added to what is served once
+// all workers of that kind offer it. Offers of leaving workers do not count, and with no
+// worker left nothing changes. A worker that comes must bring all that is served on its
+// kind; what else it brings is an offer. The first one, or the first after all were lost,
 // determines what is served: what it does not bring is dropped at once.
 //
 // A worker prefers what it offers later; of what it registers, what it lists first. A
@@ -66,18 +68,20 @@ class ModelRegistry {
     Releases releases;
     std::vector<ModelId> removed;  // from the controller; call gone() when they are
     std::vector<Addition> added;   // to the controller
-    bool news = false;             // for clients, within this turn: serves() has changed
+    // In the controller: more kinds of device can run them.
+    std::vector<std::shared_ptr<const ModelInfo>> extended;
+    bool news = false;  // for clients, within this turn: serves() has changed
   };
 
   // Whether a worker with these may come. Errors: kInvalidArgument; kUnavailable while
   // something retires. REQUIRES: their ids are distinct.
-  Status check(const std::vector<ModelInfo>& models) const;
+  Status check(const std::string& kind, const std::vector<ModelInfo>& models) const;
   struct Joined {
     std::vector<ModelId> names;  // of its models; kUnnamed where not all have it
     Decisions decisions;         // namings are none
   };
   // REQUIRES: check(models).ok(), and the worker is new.
-  Joined join(WorkerId worker, const std::vector<ModelInfo>& models, TimePoint now);
+  Joined join(WorkerId worker, const std::string& kind, const std::vector<ModelInfo>& models, TimePoint now);
   // REQUIRES of all: the worker has joined and is not lost.
   // Errors: kInvalidArgument if it has such a model or such an id; kResourceExhausted.
   Status offer(WorkerId worker, ModelInfo model);
@@ -114,6 +118,7 @@ class ModelRegistry {
     bool released = false;
   };
   struct Worker {
+    std::string kind;  // of its devices
     bool leaving = false;
     uint64_t preferences = 0;                          // given so far
     std::map<ModelId, Offered> offers;                 // by the worker's ids
@@ -139,7 +144,16 @@ class ModelRegistry {
   static TimePoint end_of(const Entry& retiring);
   void remove(ModelId id);
 
-  const Worker* first_staying() const;
+  struct Candidate {
+    const Worker* worker;
+    const Offered* offered;
+  };
+  // The first staying worker of each kind.
+  std::vector<const Worker*> first_of_kinds() const;
+  bool agrees(const Worker& worker, const ModelInfo& model) const;
+  void extend(ModelId id, const Worker& first, const ModelInfo& model);
+  void name_unnamed(WorkerId number, Worker& worker, const ModelInfo& model, ModelId id);
+  ModelInfo of_all_kinds(const ModelInfo& model) const;
   template <typename Condition>
   bool all_staying(Condition condition) const;
   static void add_offer(Worker& worker, std::shared_ptr<const ModelInfo> model);

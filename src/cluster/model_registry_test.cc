@@ -26,12 +26,18 @@ ModelInfo model(uint32_t own, std::string name, std::string version = "1") {
   return {.id = ModelId(own), .name = std::move(name), .version = std::move(version), .buckets = {Bucket()}};
 }
 
+ModelInfo gpu_model(uint32_t own, std::string name, std::string version = "1") {
+  ModelInfo result = model(own, std::move(name), std::move(version));
+  result.only() = {.kind = "gpu", .batch_sizes = {1, 8}, .pages = 3};
+  return result;
+}
+
 class ModelRegistryTest : public ::testing::Test {
  protected:
-  std::vector<ModelId> join(WorkerId worker, const std::vector<ModelInfo>& models) {
-    const Status status = registry_.check(models);
+  std::vector<ModelId> join(WorkerId worker, const std::vector<ModelInfo>& models, const std::string& kind = "cpu") {
+    const Status status = registry_.check(kind, models);
     EXPECT_TRUE(status.ok()) << status.message();
-    ModelRegistry::Joined joined = registry_.join(worker, models, now_);
+    ModelRegistry::Joined joined = registry_.join(worker, kind, models, now_);
     EXPECT_THAT(joined.decisions.namings, IsEmpty());
     take(joined.decisions);
     return joined.names;
@@ -110,12 +116,70 @@ class ModelRegistryTest : public ::testing::Test {
       added_[addition.model->id] = addition.model;
       replaced_.push_back(addition.replaced);
     }
+    for (const auto& extended : decisions.extended) added_[extended->id] = extended;
     news_ += decisions.news ? 1 : 0;
   }
 
   std::vector<std::pair<WorkerId, Naming>> namings_;
   ModelRegistry::Releases releases_;
 };
+
+// ---- Kinds of device ----
+
+TEST_F(ModelRegistryTest, AWorkerOfAnotherKindNeedNotBringWhatIsServed) {
+  join(kOne, {model(0, "x"), model(1, "y")});
+  EXPECT_THAT(join(kTwo, {gpu_model(7, "z")}, "gpu"), ElementsAre(kUnnamed));
+  decide();
+  EXPECT_EQ(served(), "x 1, y 1, z 1");
+  EXPECT_EQ(added_[ModelId(2)]->kinds(), "gpu");
+  EXPECT_THAT(named(kTwo), ElementsAre(std::pair(7u, ModelId(2))));
+}
+
+TEST_F(ModelRegistryTest, AKindIsAddedOnceAllItsWorkersOfferTheModel) {
+  join(kOne, {model(0, "x")});
+  join(kTwo, {gpu_model(7, "z")}, "gpu");
+  join(kThree, {gpu_model(8, "z")}, "gpu");
+  decide();
+  EXPECT_EQ(served(), "x 1, z 1");
+  offer(kTwo, gpu_model(9, "x"));
+  EXPECT_EQ(added_[ModelId(0)]->kinds(), "cpu");
+  named(kTwo);
+  offer(kThree, gpu_model(4, "x"));
+  EXPECT_EQ(added_[ModelId(0)]->kinds(), "cpu, gpu");
+  EXPECT_EQ(added_[ModelId(0)]->find("gpu")->pages, 3u);
+  EXPECT_THAT(named(kTwo), ElementsAre(std::pair(9u, ModelId(0))));
+  EXPECT_EQ(registry_.check("gpu", {gpu_model(1, "z")}).message(),
+            "all workers of kind gpu must bring the same models: 'x' is missing");
+  EXPECT_TRUE(registry_.check("cpu", {model(1, "x")}).ok());
+}
+
+TEST_F(ModelRegistryTest, AVersionWaitsForAllKindsThatHaveTheOther) {
+  join(kOne, {model(0, "x")});
+  join(kTwo, {gpu_model(0, "x")}, "gpu");
+  decide();
+  EXPECT_EQ(added_[ModelId(0)]->kinds(), "cpu, gpu");
+  offer(kOne, model(1, "x", "2"));
+  EXPECT_EQ(served(), "x 1");
+  offer(kTwo, gpu_model(1, "x", "2"));
+  EXPECT_EQ(served(), "x 2");
+  EXPECT_EQ(added_[ModelId(1)]->kinds(), "cpu, gpu");
+  EXPECT_THAT(named(kOne), ElementsAre(std::pair(1u, ModelId(1))));
+}
+
+TEST_F(ModelRegistryTest, RetiresWhatAllThatHadItHaveWithdrawn) {
+  join(kOne, {model(0, "x"), model(1, "y")});
+  join(kTwo, {gpu_model(0, "z")}, "gpu");
+  decide();
+  withdraw(kOne, 1);
+  EXPECT_EQ(served(), "x 1, z 1");
+  withdraw(kTwo, 0);
+  EXPECT_EQ(served(), "x 1");
+}
+
+TEST_F(ModelRegistryTest, RefusesAModelForAnotherKindThanTheWorkers) {
+  EXPECT_THAT(registry_.check("cpu", {gpu_model(0, "x")}).message(),
+              HasSubstr("model 'x' is for devices of kind gpu; the worker's are of kind cpu"));
+}
 
 // ---- Workers that come ----
 
@@ -131,23 +195,23 @@ TEST_F(ModelRegistryTest, TheFirstWorkerDeterminesWhatIsServed) {
 TEST_F(ModelRegistryTest, OthersBringWhatIsServedInTheirOrderAndMore) {
   join(kOne, {model(0, "x"), model(1, "y")});
   EXPECT_THAT(join(kTwo, {model(7, "y"), model(8, "z"), model(9, "x")}), ElementsAre(ModelId(1), kUnnamed, ModelId(0)));
-  EXPECT_THAT(registry_.check({model(0, "x")}).message(), HasSubstr("'y' is missing"));
-  EXPECT_THAT(registry_.check({model(0, "x"), model(1, "y", "2")}).message(),
+  EXPECT_THAT(registry_.check("cpu", {model(0, "x")}).message(), HasSubstr("'y' is missing"));
+  EXPECT_THAT(registry_.check("cpu", {model(0, "x"), model(1, "y", "2")}).message(),
               HasSubstr("'y' is not what is served, version 1"));
-  EXPECT_THAT(registry_.check({model(0, "x"), model(1, "y"), model(2, "x")}).message(),
+  EXPECT_THAT(registry_.check("cpu", {model(0, "x"), model(1, "y"), model(2, "x")}).message(),
               HasSubstr("'x' is listed twice"));
-  EXPECT_THAT(registry_.check({}).message(), HasSubstr("1 to 16384 models"));
-  EXPECT_TRUE(registry_.check({model(0, "x", "2"), model(1, "y"), model(2, "x")}).ok());
+  EXPECT_THAT(registry_.check("cpu", {}).message(), HasSubstr("1 to 16384 models"));
+  EXPECT_TRUE(registry_.check("cpu", {model(0, "x", "2"), model(1, "y"), model(2, "x")}).ok());
 }
 
 TEST_F(ModelRegistryTest, NoWorkerRegistersWhileAModelRetires) {
   join(kOne, {model(0, "x"), model(1, "y")});
   withdraw(kOne, 1);
-  EXPECT_EQ(registry_.check({model(0, "x")}).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(registry_.check("cpu", {model(0, "x")}).code(), StatusCode::kUnavailable);
   pass(ModelRegistry::kHearingTime);
-  EXPECT_EQ(registry_.check({model(0, "x")}).code(), StatusCode::kUnavailable) << "pages may hold it";
+  EXPECT_EQ(registry_.check("cpu", {model(0, "x")}).code(), StatusCode::kUnavailable) << "pages may hold it";
   end_removals();
-  EXPECT_TRUE(registry_.check({model(0, "x")}).ok());
+  EXPECT_TRUE(registry_.check("cpu", {model(0, "x")}).ok());
 }
 
 // Both within one turn of the controller, which knows it no more when it sends.
@@ -190,7 +254,7 @@ TEST_F(ModelRegistryTest, AllMustMeanTheSame) {
   offer(kOne, model(1, "y", "1"));
   offer(kTwo, model(1, "y", "2"));
   ModelInfo larger = model(2, "y", "1");
-  larger.pages = 2;
+  larger.only().pages = 2;
   offer(kTwo, larger);
   EXPECT_EQ(served(), "x 1");
   offer(kOne, model(2, "y", "2"));
@@ -290,7 +354,7 @@ TEST_F(ModelRegistryTest, OneNameAndVersionMayHaveAnotherContent) {
   ModelInfo changed = model(1, "x");
   changed.content = "b";
   join(kOne, {model(0, "x")});
-  EXPECT_THAT(registry_.check({changed}).message(), HasSubstr("'x' is not what is served"));
+  EXPECT_THAT(registry_.check("cpu", {changed}).message(), HasSubstr("'x' is not what is served"));
   offer(kOne, changed);
   EXPECT_TRUE(registry_.serves(ModelId(1)));
   EXPECT_FALSE(registry_.serves(ModelId(0)));
@@ -534,7 +598,7 @@ TEST_F(ModelRegistryTest, WorkersAndControllerAgreeWhateverHappens) {
         if (registry_.serves(id)) (models.emplace_back(*info)).id = ModelId(worker.next++);
       }
       models.push_back(some_model(worker));
-      if (registry_.check(models).ok()) {
+      if (registry_.check("cpu", models).ok()) {
         const WorkerId id(next_worker++);
         const std::vector<ModelId> names = join(id, models);
         for (size_t i = 0; i < models.size(); ++i) {

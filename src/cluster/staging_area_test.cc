@@ -15,8 +15,8 @@ ModelInfo two_by_one() {
   ModelInfo model;
   model.inputs = {{"tokens", DataType::kFloat32, {-1, 2}, {"sequence", ""}}, {"mask", DataType::kUint8, {3}, {""}}};
   model.outputs = {{"sum", DataType::kFloat32, {1}, {""}}};
-  model.buckets = {{.dimensions = {{"sequence", 4}}, .seed_exec = {}},
-                   {.dimensions = {{"sequence", 8}}, .seed_exec = {}}};
+  model.buckets = {{{{"sequence", 4}}}, {{{"sequence", 8}}}};
+  model.only().seed_exec.resize(2);
   return model;
 }
 

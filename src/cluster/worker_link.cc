@@ -281,6 +281,7 @@ void WorkerLink::register_if_idle(TimePoint now) {
   if (controller_ == nullptr || !controller_->can_register() || !given_.empty() || draining_) return;
   if (!pages_are_clear(now)) return;
   Registration registration{.worker = options_.name,
+                            .kind = options_.kind,
                             .data_address = reachable(data_address_, controller_->connection().ends().own_host),
                             .page_counts = {options_.page_count},
                             .models = {},

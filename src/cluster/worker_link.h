@@ -56,6 +56,7 @@ namespace foliot {
 
 struct WorkerLinkOptions {
   std::string name = "worker";
+  std::string kind{kDefaultKind};  // of its device
   uint32_t models_max = 16384;
   uint32_t page_count = 0;
   uint32_t actions_max = 512;  // given and not over

@@ -29,10 +29,11 @@ ModelInfo hosted_model(uint32_t id = 0, const std::string& version = "1") {
   model.id = ModelId(id);
   model.name = "doubling";
   model.version = version;
-  model.batch_sizes = {1, 2, 4};
+  model.only().batch_sizes = {1, 2, 4};
   model.inputs = {{"x", DataType::kFloat32, {1}, {""}}};
   model.outputs = {{"y", DataType::kFloat32, {1}, {""}}};
-  model.buckets = {{.dimensions = {}, .seed_exec = std::vector<Duration>(3, Duration::milliseconds(1))}};
+  model.buckets.resize(1);
+  model.only().seed_exec = {std::vector<Duration>(3, Duration::milliseconds(1))};
   return model;
 }
 

@@ -106,7 +106,7 @@ TEST_F(CompilerTest, MakesTheSameProgramEveryTime) {
   // All but what was measured.
   const auto unmeasured = [](Program program) {
     program.seed_load = {};
-    for (Bucket& bucket : program.buckets) std::ranges::fill(bucket.seed_exec, Duration());
+    for (ProgramBucket& bucket : program.buckets) std::ranges::fill(bucket.seed_exec, Duration());
     return encode_metadata(program);
   };
   EXPECT_EQ(unmeasured(one->program), unmeasured(two->program));

@@ -22,28 +22,33 @@ constexpr Duration kBestEffortWait = Duration::seconds(1);
 void Backlog::on_model_added(const ModelInfo& model) {
   if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
   ModelWork& work = models_[model.id.value()] = {};
-  for (const Bucket& bucket : model.buckets) work.buckets.push_back({.exec = bucket.seed_exec});
+  for (const auto& seeds : model.runnables.front().seed_exec) work.buckets.push_back({.exec = seeds});
+}
+
+bool Backlog::is_measure(const Action& action) const {
+  return cluster_.runnable(action.device, action.model) == &cluster_.model(action.model).runnables.front();
 }
 
 // Larger batch sizes may have become ready since the model was added.
 Duration& Backlog::exec_of_size(const Action& action) {
-  const ModelInfo& model = cluster_.model(action.model);
-  const std::vector<Duration>& seeds = model.buckets[action.bucket.value()].seed_exec;
+  const Runnable& runnable = cluster_.model(action.model).runnables.front();
+  const std::vector<Duration>& seeds = runnable.seed_exec[action.bucket.value()];
   std::vector<Duration>& known = models_[action.model.value()].buckets[action.bucket.value()].exec;
   known.insert(known.end(), seeds.begin() + static_cast<std::ptrdiff_t>(known.size()), seeds.end());
-  const auto size = std::ranges::find(model.batch_sizes, action.batch_size) - model.batch_sizes.begin();
+  const auto size = std::ranges::find(runnable.batch_sizes, action.batch_size) - runnable.batch_sizes.begin();
   FOLIOT_CHECK(static_cast<size_t>(size) < known.size());
   return known[static_cast<size_t>(size)];
 }
 
 void Backlog::on_sent(const Action& action) {
   BucketWork& bucket = models_[action.model.value()].buckets[action.bucket.value()];
-  if (bucket.requests == 0) return;
+  if (bucket.requests == 0 || !is_measure(action)) return;
   bucket.crowded_exec += exec_of_size(action) - bucket.crowded_exec / kForgotten;
   bucket.crowded_rows += action.rows.size() - bucket.crowded_rows / kForgotten;
 }
 
 void Backlog::on_exec(const Action& action, Duration exec) {
+  if (!is_measure(action)) return;
   Duration& known = exec_of_size(action);
   known += (exec - known) / kForgotten;
 }
@@ -56,7 +61,7 @@ void Backlog::on_arrival(const Request& request, TimePoint now) {
 
 Duration Backlog::exec(const Request& request) const {
   const BucketWork& bucket = models_[request.model.value()].buckets[request.bucket.value()];
-  const std::vector<uint32_t>& sizes = cluster_.model(request.model).batch_sizes;
+  const std::vector<uint32_t>& sizes = cluster_.model(request.model).runnables.front().batch_sizes;
   const Duration wait =
       request.best_effort() ? kBestEffortWait : request.deadline - request.arrival - cluster_.least_margin();
   Duration least = bucket.exec.front();
@@ -72,12 +77,13 @@ Duration Backlog::exec(const Request& request) const {
 
 Duration Backlog::cost(const Request& request) const {
   const bool load = needs_load(request.model) && models_[request.model.value()].requests == 0;
-  return exec(request) + (load ? cluster_.model(request.model).seed_load : Duration());
+  return exec(request) + (load ? cluster_.model(request.model).runnables.front().seed_load : Duration());
 }
 
 Duration Backlog::add(const Request& request) {
   ModelWork& model = models_[request.model.value()];
-  if (model.requests == 0 && needs_load(request.model)) load_ += model.load = cluster_.model(request.model).seed_load;
+  if (model.requests == 0 && needs_load(request.model))
+    load_ += model.load = cluster_.model(request.model).runnables.front().seed_load;
   const Duration added = exec(request);
   model.waiting += added;
   exec_ += added;

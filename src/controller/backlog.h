@@ -6,7 +6,8 @@
 // batch sizes that its deadline has time for, filled by what waits or comes while it could
 // wait, the one that takes least time for a row; or what rows took in batches that left
 // others waiting, since not every policy fills its batches. Other batches say nothing: a
-// device that has nothing better to do runs single rows, at several times the cost.
+// device that has nothing better to do runs single rows, at several times the cost. Of a
+// model that devices of several kinds run, the first kind is the measure.
 //
 // Threading: not thread-safe; one owner.
 #ifndef FOLIOT_CONTROLLER_BACKLOG_H_
@@ -70,6 +71,8 @@ class Backlog {
   BucketWork& bucket_of(const Request& request) {
     return models_[request.model.value()].buckets[request.bucket.value()];
   }
+  // It runs on a device of the first of the model's kinds.
+  bool is_measure(const Action& action) const;
   // Of a batch of this compiled size.
   Duration& exec_of_size(const Action& action);
   bool needs_load(ModelId model) const { return cluster_.copies[model.value()] == 0; }

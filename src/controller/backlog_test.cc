@@ -13,16 +13,18 @@ namespace {
 class BacklogTest : public ::testing::Test {
  protected:
   BacklogTest() {
-    cluster_.copies = {1, 0};
+    cluster_.add_device(KindId(), 10);
     for (uint32_t id = 0; id < 2; ++id) {
       auto model = std::make_shared<ModelInfo>();
       model->id = ModelId(id);
-      model->batch_sizes = {1, 4};
-      model->seed_load = ms(20);
-      model->buckets = {{.dimensions = {}, .seed_exec = {ms(2), ms(4)}}};
-      cluster_.models.push_back(model);
+      model->only().batch_sizes = {1, 4};
+      model->only().seed_load = ms(20);
+      model->buckets.resize(1);
+      model->only().seed_exec = {{ms(2), ms(4)}};
+      cluster_.add_model(model);
       backlog_.on_model_added(*model);
     }
+    cluster_.copies = {1, 0};
   }
   // `wait`: until its deadline.
   static Request request(uint32_t model, Duration wait = Duration::seconds(1)) {

@@ -1,9 +1,90 @@
 #include "controller/cluster.h"
 
+#include <utility>
+
 #include "controller/rolling_duration_model.h"
 
 namespace foliot {
 
 Cluster::Cluster() : Cluster(std::make_unique<RollingDurationModel>()) {}
+
+Cluster::Cluster(std::unique_ptr<DurationModel> durations) : durations_(std::move(durations)) {
+  intern_kind(kDefaultKind);
+}
+
+// ---- Kinds ----
+
+bool Cluster::knows_kind(std::string_view name) const {
+  return std::ranges::find(kinds_, name, &Kind::name) != kinds_.end();
+}
+
+KindId Cluster::intern_kind(std::string_view name) {
+  const auto found = std::ranges::find(kinds_, name, &Kind::name);
+  const auto id = static_cast<uint16_t>(found - kinds_.begin());
+  if (found == kinds_.end()) {
+    FOLIOT_CHECK(kinds_.size() < kKindsMax);
+    kinds_.push_back({.name = std::string(name), .runnables = {}, .devices = 0, .first_device = {}});
+    kinds_.back().runnables.resize(models.size());
+  }
+  return KindId(id);
+}
+
+std::vector<KindId> Cluster::intern_kinds_of(const ModelInfo& model) {
+  std::vector<KindId> kinds;
+  for (const Runnable& runnable : model.runnables) kinds.push_back(intern_kind(runnable.kind));
+  return kinds;
+}
+
+std::optional<DeviceId> Cluster::first_able(ModelId model) const {
+  std::optional<DeviceId> first;
+  for (const Kind& kind : kinds_) {
+    if (!kind.first_device || model.value() >= kind.runnables.size() || kind.runnables[model.value()] == nullptr) {
+      continue;
+    }
+    first = std::min(first.value_or(*kind.first_device), *kind.first_device);
+  }
+  return first;
+}
+
+// ---- Devices and models ----
+
+DeviceModel& Cluster::add_device(KindId kind, uint32_t page_count) {
+  const DeviceId id(static_cast<uint32_t>(devices.size()));
+  devices.emplace_back(id, page_count, kind);
+  ++kinds_[kind.value()].devices;
+  if (!kinds_[kind.value()].first_device) kinds_[kind.value()].first_device = id;
+  durations_->add_device(kind);
+  return devices.back();
+}
+
+void Cluster::add_model(std::shared_ptr<const ModelInfo> model) {
+  const std::vector<KindId> kinds = intern_kinds_of(*model);
+  durations_->add_model(*model, kinds);
+  put_model(std::move(model), kinds);
+}
+
+void Cluster::extend_model(std::shared_ptr<const ModelInfo> model) {
+  const std::vector<KindId> kinds = intern_kinds_of(*model);
+  durations_->extend_model(*model, kinds);
+  put_model(std::move(model), kinds);
+}
+
+void Cluster::put_model(std::shared_ptr<const ModelInfo> model, std::span<const KindId> kinds) {
+  const uint32_t id = model->id.value();
+  FOLIOT_CHECK(id <= models.size());
+  if (id == models.size()) {
+    models.emplace_back();
+    copies.push_back(0);
+    for (Kind& kind : kinds_) kind.runnables.push_back(nullptr);
+  }
+  for (Kind& kind : kinds_) kind.runnables[id] = nullptr;
+  for (size_t i = 0; i < kinds.size(); ++i) kinds_[kinds[i].value()].runnables[id] = &model->runnables[i];
+  models[id] = std::move(model);
+}
+
+void Cluster::remove_model(ModelId model) {
+  for (Kind& kind : kinds_) kind.runnables[model.value()] = nullptr;
+  models[model.value()] = nullptr;
+}
 
 }  // namespace foliot

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -27,6 +30,7 @@ std::string_view to_string(Verdict verdict) {
   switch (verdict) {
     case Verdict::kAccepted: return "accepted";
     case Verdict::kUnknown: return "unknown";
+    case Verdict::kNotRunnable: return "not runnable";
     case Verdict::kNotPlaced: return "not placed";
     case Verdict::kAlreadyPlaced: return "already placed";
     case Verdict::kNoPages: return "no pages";
@@ -62,30 +66,34 @@ Controller::~Controller() = default;
 
 // ---- Devices ----
 
-DeviceId Controller::add_device(uint32_t page_count, TimePoint now) {
+DeviceId Controller::add_device(uint32_t page_count, TimePoint now, std::string_view kind) {
   const DeviceId id(static_cast<uint32_t>(cluster_.devices.size()));
-  join_device(id, page_count, {}, now);
+  join_device(id, page_count, {}, now, kind);
   return id;
 }
 
-void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const ModelId> residents, TimePoint now) {
+void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const ModelId> residents, TimePoint now,
+                             std::string_view kind) {
   FOLIOT_CHECK(id.value() <= cluster_.devices.size());
   if (id.value() == cluster_.devices.size()) {
-    cluster_.devices.emplace_back(id, 0).lose();
-    cluster_.durations().add_device();
+    cluster_.add_device(cluster_.intern_kind(kind), 0).lose();
     cluster_.timings.emplace_back();
   }
   turn_now_ = now;
   DeviceModel& device = cluster_.devices[id.value()];
+  FOLIOT_CHECK(cluster_.kind_name(device.kind()) == kind);
   uint32_t pages = 0;
-  for (const ModelId model : residents) pages += cluster_.model(model).pages;
+  for (const ModelId model : residents) {
+    FOLIOT_CHECK(cluster_.runnable(id, model) != nullptr);
+    pages += cluster_.pages(id, model);
+  }
   device.join(page_count, residents, pages, now);
   cluster_.timings[id.value()] = DeviceTiming(options_.timing);
   timing_changed(id, now);
   cluster_.load_back_off.forget_device(id);
   if (failure_detector_) failure_detector_->on_join(id, now);
   count_copies(device, true);
-  device_changed({.device = id, .joined = true, .residents = residents}, now);
+  device_changed({.device = id, .joined = true, .residents = residents, .kind = kind}, now);
   for (const ModelId model : residents) continue_removal(model);
 }
 
@@ -181,26 +189,25 @@ void Controller::count_copies(const DeviceModel& device, bool there) {
 void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now) {
   const uint32_t id = model->id.value();
   FOLIOT_CHECK(id <= cluster_.models.size() && !cluster_.has_model(model->id));
-  if (id == cluster_.models.size()) {
-    cluster_.models.emplace_back();
-    cluster_.copies.push_back(0);
-    removing_.push_back(false);
-  }
-  cluster_.durations().add_model(*model);
+  if (id == cluster_.models.size()) removing_.push_back(false);
   cluster_.load_back_off.forget_model(model->id);
   fair_share_.on_model_added(*model);
   removing_[id] = false;
-  cluster_.models[id] = std::move(model);
+  cluster_.add_model(std::move(model));
   for (Observer* observer : observers_) observer->on_model(*cluster_.models[id]);
   policy_->on_model_added(*cluster_.models[id], now);
 }
 
 void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
   const uint32_t id = model->id.value();
-  const std::vector<uint32_t>& before = cluster_.model(model->id).batch_sizes;
-  FOLIOT_CHECK(!removing_[id] && std::ranges::mismatch(before, model->batch_sizes).in1 == before.end());
-  cluster_.durations().extend_model(*model);
-  cluster_.models[id] = std::move(model);
+  FOLIOT_CHECK(!removing_[id]);
+  for (const Runnable& before : cluster_.model(model->id).runnables) {
+    const Runnable* after = model->find(before.kind);
+    FOLIOT_CHECK(after != nullptr);
+    FOLIOT_CHECK(std::ranges::mismatch(before.batch_sizes, after->batch_sizes).in1 == before.batch_sizes.end());
+  }
+  cluster_.extend_model(std::move(model));
+  for (Observer* observer : observers_) observer->on_model_extended(*cluster_.models[id]);
 }
 
 void Controller::remove_model(ModelId model, TimePoint now) {
@@ -226,7 +233,7 @@ void Controller::continue_removal(ModelId model) {
   actions_outstanding_.for_each([&](const Action& action) { outstanding = outstanding || action.model == model; });
   const bool placed = std::any_of(cluster_.devices.begin(), cluster_.devices.end(),
                                   [&](const DeviceModel& device) { return device.held(model) != Residency::kAbsent; });
-  if (!outstanding && !placed) cluster_.models[model.value()] = nullptr;
+  if (!outstanding && !placed) cluster_.remove_model(model);
 }
 
 void Controller::on_request(const Request& asked, TimePoint now) {
@@ -238,9 +245,11 @@ void Controller::on_request(const Request& asked, TimePoint now) {
       request.bucket.value() >= cluster_.model(request.model).buckets.size()) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
   }
-  const bool nobody = std::all_of(cluster_.devices.begin(), cluster_.devices.end(),
-                                  [](const DeviceModel& device) { return device.state() == DeviceState::kLost; });
-  if (nobody || !could_serve(request.model, now)) return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
+  if (!cluster_.devices.empty() && !cluster_.first_able(request.model)) {
+    return refuse_new(request, Refusal::kUnloaded, TimePoint(), now, unable_detail(request.model));
+  }
+  if (!has_able_device(request.model) || !could_serve(request.model, now))
+    return refuse_new(request, Refusal::kWorkerLost, TimePoint(), now);
   if (const auto earliest = fair_share_.turn_away(request, now)) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
@@ -282,9 +291,10 @@ Verdict Controller::check_load(DeviceId device, ModelId model, Window window) co
   if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model) || removing_[model.value()]) {
     return Verdict::kUnknown;
   }
+  if (cluster_.runnable(device, model) == nullptr) return Verdict::kNotRunnable;
   const DeviceModel& d = cluster_.device(device);
   if (d.residency(model) != Residency::kAbsent) return Verdict::kAlreadyPlaced;
-  if (cluster_.model(model).pages > d.free_pages()) return Verdict::kNoPages;
+  if (cluster_.pages(device, model) > d.free_pages()) return Verdict::kNoPages;
   if (!cluster_.may_load(device, model, turn_now_)) return Verdict::kBackingOff;
   if (d.loads_outstanding() >= options_.loads_outstanding_max) return Verdict::kBusy;
   if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
@@ -300,7 +310,7 @@ Verdict Controller::load(DeviceId device, ModelId model, Window window) {
                       .earliest = window.earliest,
                       .latest = window.latest,
                       .expected = cluster_.durations().load(device, model)};
-  cluster_.devices[device.value()].sent_load(action.id, model, cluster_.model(model).pages, window.earliest,
+  cluster_.devices[device.value()].sent_load(action.id, model, cluster_.pages(device, model), window.earliest,
                                              action.expected, turn_now_);
   send(action);
   observe_pages(device);
@@ -328,7 +338,7 @@ Verdict Controller::unload(DeviceId device, ModelId model) {
                       .expected = Duration()};
   DeviceModel& d = cluster_.devices[device.value()];
   if (d.residency(model) == Residency::kLoaded) --cluster_.copies[model.value()];
-  d.sent_unload(model, cluster_.model(model).pages);
+  d.sent_unload(model, cluster_.pages(device, model));
   send(action);
   observe_pages(device);
   return Verdict::kAccepted;
@@ -337,10 +347,10 @@ Verdict Controller::unload(DeviceId device, ModelId model) {
 Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
                                 std::span<const RequestId> requests, Window window) const {
   if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
-  const ModelInfo& info = cluster_.model(model);
-  if (bucket.value() >= info.buckets.size() ||
-      !std::count(info.batch_sizes.begin(), info.batch_sizes.end(), batch_size) || requests.empty() ||
-      requests.size() > batch_size) {
+  const Runnable* runnable = cluster_.runnable(device, model);
+  if (runnable == nullptr) return Verdict::kNotRunnable;
+  if (bucket.value() >= cluster_.model(model).buckets.size() ||
+      !std::ranges::count(runnable->batch_sizes, batch_size) || requests.empty() || requests.size() > batch_size) {
     return Verdict::kUnknown;
   }
   for (const RequestId id : requests) {
@@ -366,7 +376,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
                 .model = model,
                 .earliest = window.earliest,
                 .latest = window.latest,
-                .expected = cluster_.durations().exec({device, model, bucket, batch_index(model, batch_size)}),
+                .expected = cluster_.durations().exec({device, model, bucket, batch_index(device, model, batch_size)}),
                 .bucket = bucket,
                 .batch_size = batch_size,
                 .rows = {}};
@@ -401,7 +411,7 @@ void Controller::doubt_if_idle(const Request& request) {
     if (device.residency(request.model) != Residency::kLoaded || device.infers_outstanding() > 0) continue;
     idle = true;
     // Not what a doubt has made of it.
-    const Duration seed = cluster_.model(request.model).buckets[request.bucket.value()].seed_exec[0];
+    const Duration seed = cluster_.runnable(device.id(), request.model)->seed_exec[request.bucket.value()][0];
     const Duration exec = std::max(seed, cluster_.durations().exec({device.id(), request.model, request.bucket, 0}));
     if (cluster_.timings[device.id().value()].on_refusal(request.arrival, time, exec, turn_now_)) {
       timing_changed(device.id(), turn_now_);
@@ -462,8 +472,8 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
 }
 
 void Controller::load_over(const Action& action, const Outcome& outcome) {
-  cluster_.devices[action.device.value()].load_over(action.id, action.model, cluster_.model(action.model).pages,
-                                                    outcome.done(), outcome.end);
+  cluster_.devices[action.device.value()].load_over(
+      action.id, action.model, cluster_.pages(action.device, action.model), outcome.done(), outcome.end);
   if (!outcome.done()) return;
   if (cluster_.device(action.device).up()) ++cluster_.copies[action.model.value()];
   cluster_.durations().record_load(action.device, action.model, outcome.duration);
@@ -477,9 +487,9 @@ bool Controller::could_serve(ModelId model, TimePoint now) const {
 
 // A device that is suspected or draining may be up again; a lost one has no pages.
 bool Controller::could_serve(const DeviceModel& device, ModelId model, TimePoint now) const {
-  if (device.set_aside(model)) return false;
+  if (device.set_aside(model) || cluster_.runnable(device.id(), model) == nullptr) return false;
   if (device.held(model) != Residency::kAbsent) return true;
-  return device.pages_total() >= cluster_.model(model).pages && cluster_.may_load(device.id(), model, now);
+  return device.pages_total() >= cluster_.pages(device.id(), model) && cluster_.may_load(device.id(), model, now);
 }
 
 // What no device holds and none may load (its package is damaged everywhere, say) will
@@ -517,7 +527,7 @@ void Controller::end_back_offs(TimePoint now) {
 void Controller::unload_over(const Action& action, const Outcome& outcome) {
   if (outcome.done()) return;
   DeviceModel& device = cluster_.devices[action.device.value()];
-  device.unload_refused(action.model, cluster_.model(action.model).pages);
+  device.unload_refused(action.model, cluster_.pages(action.device, action.model));
   if (device.up()) ++cluster_.copies[action.model.value()];
 }
 
@@ -527,11 +537,11 @@ void Controller::exec_over(const Action& action, const Outcome& outcome) {
   if (!cluster_.device(action.device).set_aside(action.model)) {
     cluster_.load_back_off.on_success(action.device, action.model);
   }
-  const uint32_t size = batch_index(action.model, action.batch_size);
+  const uint32_t size = batch_index(action.device, action.model, action.batch_size);
   cluster_.durations().record_exec({action.device, action.model, action.bucket, size}, outcome.duration);
   fair_share_.on_exec(action, outcome.duration);
   if (!failure_detector_) return;
-  const Duration seed = cluster_.model(action.model).buckets[action.bucket.value()].seed_exec[size];
+  const Duration seed = cluster_.runnable(action.device, action.model)->seed_exec[action.bucket.value()][size];
   failure_detector_->on_exec(action.device, seed, outcome.duration, outcome.end);
 }
 
@@ -582,7 +592,7 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
 
 bool Controller::still_meetable(const Request& request, TimePoint now) const {
   return std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    if (!device.up()) return false;
+    if (!device.up() || cluster_.runnable(device.id(), request.model) == nullptr) return false;
     const Duration exec = cluster_.durations().exec({device.id(), request.model, request.bucket, 0});
     return now + device.delivery() + exec + cluster_.margin(device.id()) <= request.deadline;
   });
@@ -647,8 +657,11 @@ void Controller::complete(const Completion& completion, TimePoint now) {
   completions_.complete(completion);
 }
 
-void Controller::refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now) {
-  complete(refusal_of(request, reason, earliest_completion, now), now);
+void Controller::refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now,
+                            const std::string& detail) {
+  Completion refusal = refusal_of(request, reason, earliest_completion, now);
+  refusal.detail = detail;
+  complete(refusal, now);
 }
 
 // In the order of admission, so that the same events give the same completions.
@@ -671,8 +684,26 @@ void Controller::observe_pages(DeviceId id) {
   }
 }
 
-uint32_t Controller::batch_index(ModelId model, uint32_t batch_size) const {
-  const auto& sizes = cluster_.model(model).batch_sizes;
+bool Controller::has_able_device(ModelId model) const {
+  const std::optional<DeviceId> first = cluster_.first_able(model);
+  if (!first) return false;
+  return std::any_of(cluster_.devices.begin() + first->value(), cluster_.devices.end(), [&](const DeviceModel& device) {
+    return device.state() != DeviceState::kLost && cluster_.runnable(device.id(), model) != nullptr;
+  });
+}
+
+std::string Controller::unable_detail(ModelId id) const {
+  const ModelInfo& model = cluster_.model(id);
+  std::set<std::string> kinds;
+  for (const DeviceModel& device : cluster_.devices) kinds.insert(cluster_.kind_name(device.kind()));
+  std::string has;
+  for (const std::string& kind : kinds) has += (has.empty() ? "" : ", ") + kind;
+  return "model '" + model.name + "' is not served: it runs on devices of kind " + model.kinds() +
+         ", and the cluster has " + has;
+}
+
+uint32_t Controller::batch_index(DeviceId device, ModelId model, uint32_t batch_size) const {
+  const auto& sizes = cluster_.batch_sizes(device, model);
   const auto found = std::find(sizes.begin(), sizes.end(), batch_size);
   FOLIOT_CHECK(found != sizes.end());
   return static_cast<uint32_t>(found - sizes.begin());

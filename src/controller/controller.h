@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -63,9 +64,17 @@ class Controller : private Dispatcher {
   // Events.
   // A device joins, as the next id or as one that was lost. Its pages hold
   // `residents` and nothing else, and it has nothing to do. REQUIRES: they are models
-  // that exist, each once, and fit.
-  void join_device(DeviceId device, uint32_t page_count, std::span<const ModelId> residents, TimePoint now);
-  DeviceId add_device(uint32_t page_count, TimePoint now);  // the next id, empty
+  // that exist, each once, that devices of its kind can run, and fit; one that was lost
+  // is of the kind that it was of; may_add_kind(kind).
+  void join_device(DeviceId device, uint32_t page_count, std::span<const ModelId> residents, TimePoint now,
+                   std::string_view kind = kDefaultKind);
+  // The next id, empty.
+  DeviceId add_device(uint32_t page_count, TimePoint now, std::string_view kind = kDefaultKind);
+  // Whether there may be devices of this kind, and models that run on them: one that is
+  // there, or one of kKindsMax.
+  bool may_add_kind(std::string_view kind) const {
+    return cluster_.knows_kind(kind) || cluster_.kind_count() < kKindsMax;
+  }
   // A lost device may not join before this.
   TimePoint may_join(DeviceId device) const {
     return failure_detector_ ? failure_detector_->may_join(device) : TimePoint();
@@ -83,8 +92,9 @@ class Controller : private Dispatcher {
   // `model.id` is the next free one: the number of models added so far, or that
   // of one removed.
   void add_model(std::shared_ptr<const ModelInfo> model, TimePoint now);
-  // The model can be run in more batch sizes. REQUIRES: it is not being removed;
-  // `model` is what it was, but for larger batch sizes behind those that it had.
+  // The model can be run in more batch sizes, or by more kinds of device. REQUIRES: it is
+  // not being removed; `model` is what it was, but for larger batch sizes behind those
+  // that it had, and more runnables.
   void extend_model(std::shared_ptr<const ModelInfo> model);
   // Refuses the model's queued requests (kUnloaded) and unloads it; model_gone()
   // is true once nothing of it is left.
@@ -165,12 +175,17 @@ class Controller : private Dispatcher {
   // Completes a queued request that the policy knows nothing of (any more).
   void complete_refused(RequestId request, Refusal reason, TimePoint earliest_completion, TimePoint now);
   void complete(const Completion& completion, TimePoint now);
-  void refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now);
+  void refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now,
+                  const std::string& detail = {});
   void withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now);
   void observe_pages(DeviceId device);
   // What was measured of it, or whether it counts, has changed.
   void timing_changed(DeviceId device, TimePoint now);
-  uint32_t batch_index(ModelId model, uint32_t batch_size) const;
+  uint32_t batch_index(DeviceId device, ModelId model, uint32_t batch_size) const;
+  // Whether some device that is not lost can run the model.
+  bool has_able_device(ModelId model) const;
+  // For people: why no device can run it, and what could.
+  std::string unable_detail(ModelId model) const;
 
   ControllerOptions options_;
   ActionSink& actions_;

@@ -61,10 +61,11 @@ class ControllerTest : public ::testing::Test {
     for (uint32_t id = 0; id < 2; ++id) {
       auto model = std::make_shared<ModelInfo>();
       model->id = ModelId(id);
-      model->batch_sizes = {1, 2};
-      model->pages = 3;
-      model->seed_load = ms(5);
-      model->buckets = {{.dimensions = {}, .seed_exec = {ms(2), ms(3)}}};
+      model->only().batch_sizes = {1, 2};
+      model->only().pages = 3;
+      model->only().seed_load = ms(5);
+      model->buckets.resize(1);
+      model->only().seed_exec = {{ms(2), ms(3)}};
       controller_->add_model(model, at(0));
     }
   }
@@ -171,8 +172,8 @@ TEST_F(ControllerTest, PlansABatchSizeFromWhenItIsThere) {
   const std::vector<RequestId> rows{RequestId(1), RequestId(2), RequestId(3)};
   EXPECT_EQ(infer(rows, 0, 4), Verdict::kUnknown);
   auto model = std::make_shared<ModelInfo>(controller_->cluster().model(ModelId(0)));
-  model->batch_sizes.push_back(4);
-  model->buckets[0].seed_exec.push_back(ms(4));
+  model->only().batch_sizes.push_back(4);
+  model->only().seed_exec[0].push_back(ms(4));
   controller_->extend_model(model);
   ASSERT_EQ(infer(rows, 0, 4), Verdict::kAccepted);
   EXPECT_EQ(sink_.actions.back().expected, ms(4));
@@ -502,6 +503,48 @@ TEST_F(ControllerTest, AModelThatIsRemovedIsGoneWithTheDeviceThatHeldIt) {
   EXPECT_FALSE(controller_->model_gone(ModelId(0)));
   lose();
   EXPECT_TRUE(controller_->model_gone(ModelId(0)));
+}
+
+TEST_F(ControllerTest, TurnsDownWhatADeviceOfThatKindCannotRun) {
+  const DeviceId gpu = controller_->add_device(10, at(0), "gpu");
+  EXPECT_EQ(load(0, gpu.value()), Verdict::kNotRunnable);
+  request(1);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, gpu.value()), Verdict::kNotRunnable);
+  EXPECT_EQ(controller_->proposals_rejected(), 2u);
+  EXPECT_EQ(load(0), Verdict::kAccepted);
+}
+
+TEST_F(ControllerTest, RunsAModelOnEachKindInItsOwnBatchSizes) {
+  const DeviceId gpu = controller_->add_device(10, at(0), "gpu");
+  ModelInfo both = controller_->cluster().model(ModelId(0));
+  both.runnables.push_back(
+      {.kind = "gpu", .batch_sizes = {1, 4}, .pages = 5, .seed_load = ms(9), .seed_exec = {{ms(1), ms(4)}}});
+  controller_->extend_model(std::make_shared<const ModelInfo>(both));
+  load_model(0, gpu.value());
+  EXPECT_EQ(controller_->cluster().device(gpu).free_pages(), 5u);
+  for (uint64_t id = 1; id <= 4; ++id) request(id);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 2, gpu.value()), Verdict::kUnknown);
+  EXPECT_EQ(infer({RequestId(1), RequestId(2), RequestId(3)}, 0, 4, gpu.value()), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(4));
+}
+
+TEST_F(ControllerTest, RefusesWhatNoDeviceCanRunAndSaysWhichCould) {
+  auto model = std::make_shared<ModelInfo>();
+  model->id = ModelId(2);
+  model->name = "large";
+  model->buckets.resize(1);
+  model->runnables = {{.kind = "cuda", .seed_exec = {{ms(1)}}}, {.kind = "cpu:4", .seed_exec = {{ms(2)}}}};
+  controller_->add_model(model, at(0));
+  request(1, 2);
+  EXPECT_EQ(completion(1).refusal, Refusal::kUnloaded);
+  EXPECT_EQ(completion(1).detail,
+            "model 'large' is not served: it runs on devices of kind cuda, cpu:4, and the cluster has cpu");
+  const DeviceId cuda = controller_->add_device(10, at(0), "cuda");
+  request(2, 2);
+  EXPECT_EQ(controller_->queued(), 1u);
+  controller_->lose_device(cuda, DeviceTrouble::kLink, at(5));
+  request(3, 2);
+  EXPECT_EQ(completion(3).refusal, Refusal::kWorkerLost);
 }
 
 TEST_F(ControllerTest, ExpectsWhatTheDurationModelThatItWasGivenExpects) {

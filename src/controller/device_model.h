@@ -58,9 +58,11 @@ class Timeline {
 
 class DeviceModel {
  public:
-  DeviceModel(DeviceId id, uint32_t page_count) : id_(id), page_count_(page_count), free_pages_(page_count) {}
+  DeviceModel(DeviceId id, uint32_t page_count, KindId kind = KindId())
+      : id_(id), kind_(kind), page_count_(page_count), free_pages_(page_count) {}
 
   DeviceId id() const { return id_; }
+  KindId kind() const { return kind_; }  // never changes
   DeviceState state() const { return state_; }
   bool up() const { return state_ == DeviceState::kUp; }
   uint32_t page_count() const { return up() ? page_count_ : 0; }
@@ -134,6 +136,7 @@ class DeviceModel {
   uint32_t pages_free() const { return static_cast<uint32_t>(std::max<int64_t>(free_pages_, 0)); }
 
   DeviceId id_;
+  KindId kind_;
   DeviceState state_ = DeviceState::kUp;
   uint32_t page_count_;
   // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.

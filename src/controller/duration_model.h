@@ -32,7 +32,7 @@ struct ExecShape {
   DeviceId device;
   ModelId model;
   BucketId bucket;
-  uint32_t batch_index = 0;  // position among the model's batch sizes
+  uint32_t batch_index = 0;  // position among the batch sizes of the device's Runnable
 };
 
 class DurationModel {
@@ -40,17 +40,19 @@ class DurationModel {
   virtual ~DurationModel() = default;
 
   // Facts. A device is the next id.
-  virtual void add_device() = 0;
+  virtual void add_device(KindId kind) = 0;
   // Nothing has been measured on it: it is another one now, or may be.
   virtual void forget_device(DeviceId device) = 0;
   // REQUIRES: ids are dense and in order; or were those of a model before, of which
   // nothing is kept.
-  virtual void add_model(const ModelInfo& model) = 0;
-  // It has more batch sizes now; what was measured of the others holds.
-  // REQUIRES: the sizes that it had are the first of those that it has.
-  virtual void extend_model(const ModelInfo& model) = 0;
+  // `kinds`: of its runnables, in their order.
+  virtual void add_model(const ModelInfo& model, std::span<const KindId> kinds) = 0;
+  // It has more batch sizes or runnables now; what was measured of the others holds.
+  // REQUIRES: it has all runnables that it had, and the sizes that each had are the first
+  // of those that it has.
+  virtual void extend_model(const ModelInfo& model, std::span<const KindId> kinds) = 0;
 
-  // Expectations. REQUIRES: device, model, bucket and batch size exist.
+  // Expectations. REQUIRES: the device can run the model; bucket and batch size exist.
   virtual Duration load(DeviceId device, ModelId model) const = 0;
   virtual Duration exec(const ExecShape& shape) const = 0;
   // exec() of every batch size, smallest first; holds until the next call of execs() or

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,20 +27,18 @@ struct DurationModelCase {
 class DurationModelConformance : public testing::TestWithParam<DurationModelCase> {
  protected:
   DurationModelConformance() : durations_(GetParam().make()) {
-    durations_->add_device();
-    durations_->add_model(model(0));
-    durations_->add_device();
-    durations_->add_model(model(1));
+    durations_->add_device(kKind);
+    durations_->add_model(model(0), kKinds);
+    durations_->add_device(kKind);
+    durations_->add_model(model(1), kKinds);
   }
 
   static Duration ms(int64_t n) { return Duration::milliseconds(n); }
   static ModelInfo model(uint32_t id) {
     ModelInfo model;
     model.id = ModelId(id);
-    model.batch_sizes = {1, 2};
-    model.seed_load = ms(9);
-    model.buckets = {{.dimensions = {}, .seed_exec = {ms(10), ms(18)}},
-                     {.dimensions = {}, .seed_exec = {ms(20), ms(38)}}};
+    model.buckets.resize(2);
+    model.runnables = {{.batch_sizes = {1, 2}, .seed_load = ms(9), .seed_exec = {{ms(10), ms(18)}, {ms(20), ms(38)}}}};
     return model;
   }
   static ExecShape shape(uint32_t device, uint32_t model, uint16_t bucket, uint32_t batch_index) {
@@ -62,6 +61,8 @@ class DurationModelConformance : public testing::TestWithParam<DurationModelCase
     return all;
   }
 
+  static constexpr KindId kKind = KindId(1);
+  static constexpr std::array<KindId, 1> kKinds{kKind};
   std::unique_ptr<DurationModel> durations_;
 };
 
@@ -123,7 +124,7 @@ TEST_P(DurationModelConformance, ForgetsADeviceThatIsAnother) {
 TEST_P(DurationModelConformance, ForgetsAModelWhoseIdIsUsedAgain) {
   durations_->record_exec(shape(1, 0, 0, 0), ms(30));
   durations_->record_load(DeviceId(1), ModelId(0), ms(40));
-  durations_->add_model(model(0));
+  durations_->add_model(model(0), kKinds);
   EXPECT_EQ(exec(1, 0, 0, 0), ms(10));
   EXPECT_EQ(durations_->load(DeviceId(1), ModelId(0)), ms(9));
 }
@@ -132,10 +133,10 @@ TEST_P(DurationModelConformance, KeepsWhatWasRecordedWhenAModelHasMoreBatchSizes
   durations_->record_exec(shape(1, 0, 1, 1), ms(25));
   const uint64_t revision = durations_->revision();
   ModelInfo larger = model(0);
-  larger.batch_sizes.push_back(4);
-  larger.buckets[0].seed_exec.push_back(ms(30));
-  larger.buckets[1].seed_exec.push_back(ms(50));
-  durations_->extend_model(larger);
+  larger.only().batch_sizes.push_back(4);
+  larger.only().seed_exec[0].push_back(ms(30));
+  larger.only().seed_exec[1].push_back(ms(50));
+  durations_->extend_model(larger, kKinds);
   EXPECT_NE(durations_->revision(), revision);
   EXPECT_EQ(exec(1, 0, 1, 1), ms(25));
   EXPECT_EQ(exec(0, 0, 1, 2), ms(50));
@@ -156,6 +157,32 @@ TEST_P(DurationModelConformance, ADoubtRaisesNothingAndManyLowerWhatNothingMeasu
     EXPECT_EQ(exec(device, 1, 0, 0), ms(10));
     EXPECT_EQ(exec(device, 0, 1, 0), ms(20));
   }
+}
+
+TEST_P(DurationModelConformance, KeepsKindsApart) {
+  ModelInfo both = model(1);
+  both.runnables.push_back(
+      {.kind = "other", .batch_sizes = {1, 4}, .seed_load = ms(90), .seed_exec = {{ms(2), ms(5)}, {ms(3), ms(7)}}});
+  const std::array<KindId, 2> kinds{kKind, KindId(3)};
+  durations_->add_device(KindId(3));
+  durations_->add_model(both, kinds);
+  EXPECT_EQ(exec(2, 1, 0, 1), ms(5));
+  EXPECT_EQ(exec(2, 1, 1, 0), ms(3));
+  EXPECT_EQ(durations_->load(DeviceId(2), ModelId(1)), ms(90));
+  EXPECT_EQ(exec(0, 1, 0, 1), ms(18));
+  for (int i = 0; i < 20; ++i) durations_->record_exec(shape(2, 1, 0, 0), ms(1));
+  EXPECT_EQ(exec(0, 1, 0, 0), ms(10));
+}
+
+TEST_P(DurationModelConformance, AModelCanBeExtendedByAKind) {
+  durations_->record_exec(shape(0, 1, 0, 0), ms(12));
+  ModelInfo both = model(1);
+  both.runnables.push_back({.kind = "other", .batch_sizes = {1}, .seed_load = ms(90), .seed_exec = {{ms(2)}, {ms(3)}}});
+  const std::array<KindId, 2> kinds{kKind, KindId(3)};
+  durations_->add_device(KindId(3));
+  durations_->extend_model(both, kinds);
+  EXPECT_EQ(exec(2, 1, 1, 0), ms(3));
+  EXPECT_GE(exec(0, 1, 0, 0), ms(12));
 }
 
 }  // namespace foliot

@@ -22,7 +22,7 @@ class FailureDetectorTest : public ::testing::Test {
     cluster_.devices.clear();
     failure_detector_.emplace(FailureDetectorOptions(), cluster_);
     for (uint32_t i = 0; i < devices; ++i) {
-      cluster_.devices.emplace_back(DeviceId(i), 10);
+      cluster_.add_device(KindId(), 10);
       failure_detector_->on_join(DeviceId(i), at(0));
     }
   }

@@ -15,11 +15,12 @@ class FairShareTest : public ::testing::Test {
  protected:
   FairShareTest() {
     auto model = std::make_shared<ModelInfo>();
-    model->batch_sizes = {1};
-    model->buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(1)}}};
-    cluster_.devices.emplace_back(DeviceId(0), 4);
+    model->only().batch_sizes = {1};
+    model->buckets.resize(1);
+    model->only().seed_exec = {{Duration::milliseconds(1)}};
+    cluster_.add_device(KindId(), 4);
+    cluster_.add_model(model);
     cluster_.copies = {1};
-    cluster_.models = {model};
     shares_.on_model_added(*model);
   }
 

@@ -16,38 +16,41 @@ namespace foliot {
 
 class FakeDurationModel : public DurationModel {
  public:
-  void add_device() override {
-    devices_.emplace_back();
+  void add_device(KindId kind) override {
+    devices_.emplace_back().kind = kind;
     ++revision_;
   }
   void forget_device(DeviceId device) override {
-    devices_[device.value()] = {};
+    devices_[device.value()] = {.kind = devices_[device.value()].kind};
     ++revision_;
   }
-  void add_model(const ModelInfo& model) override {
+  void add_model(const ModelInfo& model, std::span<const KindId> kinds) override {
     for (Recorded& device : devices_) {
       std::erase_if(device.execs, [&](const auto& entry) { return std::get<0>(entry.first) == model.id; });
       device.loads.erase(model.id);
     }
     std::erase_if(doubts_, [&](const auto& entry) { return entry.first.first == model.id; });
-    extend_model(model);
+    std::erase_if(runnables_, [&](const auto& entry) { return entry.first.second == model.id; });
+    extend_model(model, kinds);
   }
-  void extend_model(const ModelInfo& model) override {
-    models_.insert_or_assign(model.id, model);
+  void extend_model(const ModelInfo& model, std::span<const KindId> kinds) override {
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      runnables_.insert_or_assign(std::pair(kinds[i], model.id), model.runnables[i]);
+    }
     ++revision_;
   }
 
   Duration load(DeviceId device, ModelId model) const override {
     const auto& loads = devices_[device.value()].loads;
     const auto found = loads.find(model);
-    return found != loads.end() ? found->second : models_.at(model).seed_load;
+    return found != loads.end() ? found->second : runnable(device, model).seed_load;
   }
   Duration exec(const ExecShape& shape) const override {
     const auto& execs = devices_[shape.device.value()].execs;
     const auto found = execs.find({shape.model, shape.bucket, shape.batch_index});
-    const ModelInfo& model = models_.at(shape.model);
-    Duration exec =
-        found != execs.end() ? found->second : model.buckets.at(shape.bucket.value()).seed_exec.at(shape.batch_index);
+    Duration exec = found != execs.end()
+                        ? found->second
+                        : runnable(shape.device, shape.model).seed_exec.at(shape.bucket.value()).at(shape.batch_index);
     const auto doubts = doubts_.find({shape.model, shape.bucket});
     for (uint32_t i = 0; shape.batch_index == 0 && doubts != doubts_.end() && i < doubts->second; ++i) {
       exec = exec - exec / 4;
@@ -56,7 +59,7 @@ class FakeDurationModel : public DurationModel {
   }
   std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
     execs_.clear();
-    for (uint32_t i = 0; i < models_.at(model).batch_sizes.size(); ++i) {
+    for (uint32_t i = 0; i < runnable(device, model).batch_sizes.size(); ++i) {
       execs_.push_back(exec({device, model, bucket, i}));
     }
     return execs_;
@@ -76,11 +79,16 @@ class FakeDurationModel : public DurationModel {
 
  private:
   struct Recorded {
+    KindId kind;
     std::map<ModelId, Duration> loads;
     std::map<std::tuple<ModelId, BucketId, uint32_t>, Duration> execs;
   };
+  const Runnable& runnable(DeviceId device, ModelId model) const {
+    return runnables_.at({devices_[device.value()].kind, model});
+  }
+
   std::vector<Recorded> devices_;
-  std::map<ModelId, ModelInfo> models_;
+  std::map<std::pair<KindId, ModelId>, Runnable> runnables_;
   std::map<std::pair<ModelId, BucketId>, uint32_t> doubts_;
   mutable std::vector<Duration> execs_;
   uint64_t revision_ = 0;

@@ -33,6 +33,7 @@ namespace foliot {
 enum class Verdict : uint8_t {
   kAccepted,
   kUnknown,        // device, model, bucket, batch size or request does not exist
+  kNotRunnable,    // the device is of a kind that cannot run the model
   kNotPlaced,      // INFER or UNLOAD of a model that is not there
   kAlreadyPlaced,  // LOAD of a model that is there
   kNoPages,        // LOAD of more pages than are free

@@ -29,7 +29,9 @@ void RollingProfile::doubt(Duration floor) {
   estimate_ = std::max(estimate_ * 3 / 4, floor);
 }
 
-void RollingDurationModel::add_device() {
+void RollingDurationModel::add_device(KindId kind) {
+  kinds_.push_back(kind);
+  if (kind.value() >= seeds_.size()) seeds_.resize(kind.value() + 1);
   places_.emplace_back();
   ++revision_;
 }
@@ -45,13 +47,14 @@ void RollingDurationModel::forget_device(DeviceId device) {
   ++revision_;
 }
 
-void RollingDurationModel::add_model(const ModelInfo& model) {
+void RollingDurationModel::add_model(const ModelInfo& model, std::span<const KindId> kinds) {
   const uint32_t id = model.id.value();
-  FOLIOT_CHECK(id <= seeds_.size());
-  seeds_.resize(std::max<size_t>(seeds_.size(), id + 1));
-  seeds_[id] = seed(model);
-  beliefs_.resize(seeds_.size());
-  beliefs_[id].assign(model.buckets.size(), Belief());
+  FOLIOT_CHECK(id <= models_ && kinds.size() == model.runnables.size());
+  models_ = std::max(models_, id + 1);
+  for (std::vector<Seeds>& of_kind : seeds_) {
+    if (id < of_kind.size()) of_kind[id] = Seeds();
+  }
+  for (size_t i = 0; i < kinds.size(); ++i) seed_slot(kinds[i], model.id) = seeds_of(model.runnables[i]);
   for (uint32_t device = 0; device < places_.size(); ++device) {
     Place* own = find_own(DeviceId(device), model.id);
     if (own == nullptr) continue;
@@ -61,16 +64,31 @@ void RollingDurationModel::add_model(const ModelInfo& model) {
   ++revision_;
 }
 
-void RollingDurationModel::extend_model(const ModelInfo& model) {
-  const ModelProfiles larger = seed(model);
-  seeds_[model.id.value()].extend(larger);
-  for (uint32_t device = 0; device < places_.size(); ++device) {
-    Place* own = find_own(DeviceId(device), model.id);
-    if (own == nullptr) continue;
-    ModelProfiles& profiles = measured_[own->profiles];
-    profiles.extend(larger);
-    own->estimates = profiles.estimates.data();
-    own->exec = profiles.exec.data();
+RollingDurationModel::Seeds& RollingDurationModel::seed_slot(KindId kind, ModelId model) {
+  if (kind.value() >= seeds_.size()) seeds_.resize(kind.value() + 1);
+  std::vector<Seeds>& of_kind = seeds_[kind.value()];
+  if (model.value() >= of_kind.size()) of_kind.resize(model.value() + 1);
+  return of_kind[model.value()];
+}
+
+void RollingDurationModel::extend_model(const ModelInfo& model, std::span<const KindId> kinds) {
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const ModelProfiles larger = seed(model.runnables[i]);
+    Seeds& seeds = seed_slot(kinds[i], model.id);
+    if (seeds.profiles.sizes.empty()) {
+      seeds = seeds_of(model.runnables[i]);
+    } else {
+      seeds.profiles.extend(larger);
+    }
+    for (uint32_t device = 0; device < places_.size(); ++device) {
+      if (kinds_[device] != kinds[i]) continue;
+      Place* own = find_own(DeviceId(device), model.id);
+      if (own == nullptr) continue;
+      ModelProfiles& profiles = measured_[own->profiles];
+      profiles.extend(larger);
+      own->estimates = profiles.estimates.data();
+      own->exec = profiles.exec.data();
+    }
   }
   ++revision_;
 }
@@ -83,7 +101,7 @@ RollingDurationModel::Place* RollingDurationModel::find_own(DeviceId device, Mod
 const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, ModelId model) {
   auto& blocks = places_[device.value()];
   const uint32_t number = model.value() / kPlacesPerBlock;
-  if (number >= blocks.size()) blocks.resize(seeds_.size() / kPlacesPerBlock + 1);
+  if (number >= blocks.size()) blocks.resize(models_ / kPlacesPerBlock + 1);
   if (blocks[number] == nullptr) blocks[number] = std::make_unique<PlaceBlock>();
   Place& place = (*blocks[number])[model.value() % kPlacesPerBlock];
   if (place.estimates != nullptr) return place;
@@ -94,7 +112,7 @@ const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, Mo
   place.profiles = unused_.back();
   unused_.pop_back();
   ModelProfiles& profiles = measured_[place.profiles];
-  profiles = seeds_[model.value()];
+  profiles = seeds(device, model);
   place.estimates = profiles.estimates.data();
   place.exec = profiles.exec.data();
   return place;
@@ -109,11 +127,11 @@ void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration 
 void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured) {
   const auto [device, model, bucket, batch_index] = shape;
   const Place& own_place = own(device, model);
-  const size_t at = position(model, bucket, batch_index);
+  const size_t at = position(device, model, bucket, batch_index);
   if (batch_index == 0) {
-    Duration& floor = beliefs_[model.value()][bucket.value()].floor;
+    Duration& floor = seed_slot(kinds_[device.value()], model).beliefs[bucket.value()].floor;
     const Duration raised =
-        floor == Duration() ? seeds_[model.value()].exec[at].estimate() : floor + floor / kFloorShare;
+        floor == Duration() ? seeds(device, model).exec[at].estimate() : floor + floor / kFloorShare;
     floor = std::min(measured, raised);
   }
   if (own_place.exec[at].record(measured)) measured_[own_place.profiles].update_estimates(bucket);
@@ -121,7 +139,15 @@ void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured
 
 // Of all devices: which of them a policy judged the request by is not known.
 void RollingDurationModel::doubt(ModelId model, BucketId bucket, TimePoint now) {
-  Belief& belief = beliefs_[model.value()][bucket.value()];
+  for (uint16_t kind = 0; kind < seeds_.size(); ++kind) {
+    if (model.value() >= seeds_[kind].size() || seeds_[kind][model.value()].profiles.sizes.empty()) continue;
+    doubt(KindId(kind), model, bucket, now);
+  }
+}
+
+void RollingDurationModel::doubt(KindId kind, ModelId model, BucketId bucket, TimePoint now) {
+  Seeds& seeds = seed_slot(kind, model);
+  Belief& belief = seeds.beliefs[bucket.value()];
   if (now < belief.next_doubt) return;
   belief.next_doubt = now + kDoubtInterval;
   belief.floor -= belief.floor / kFloorShare;
@@ -129,10 +155,10 @@ void RollingDurationModel::doubt(ModelId model, BucketId bucket, TimePoint now) 
     profiles.exec[bucket.value() * profiles.sizes.size()].doubt(belief.floor);
     profiles.update_estimates(bucket);
   };
-  doubt_one(seeds_[model.value()]);
+  doubt_one(seeds.profiles);
   for (uint32_t device = 0; device < places_.size(); ++device) {
     const Place& found = place(DeviceId(device), model);
-    if (found.estimates != nullptr) doubt_one(measured_[found.profiles]);
+    if (kinds_[device] == kind && found.estimates != nullptr) doubt_one(measured_[found.profiles]);
   }
   ++revision_;
 }
@@ -165,15 +191,20 @@ void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger) {
   *this = std::move(extended);
 }
 
-RollingDurationModel::ModelProfiles RollingDurationModel::seed(const ModelInfo& model) {
-  ModelProfiles profiles{.load = RollingProfile(model.seed_load), .sizes = model.batch_sizes};
-  for (const Bucket& bucket : model.buckets) {
-    FOLIOT_CHECK(bucket.seed_exec.size() == model.batch_sizes.size());
-    for (const Duration duration : bucket.seed_exec) profiles.exec.emplace_back(duration);
+RollingDurationModel::Seeds RollingDurationModel::seeds_of(const Runnable& runnable) {
+  return {.profiles = seed(runnable), .beliefs = std::vector<Belief>(runnable.seed_exec.size())};
+}
+
+RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& runnable) {
+  ModelProfiles profiles{.load = RollingProfile(runnable.seed_load), .sizes = runnable.batch_sizes};
+  for (const std::vector<Duration>& seeds : runnable.seed_exec) {
+    FOLIOT_CHECK(seeds.size() == runnable.batch_sizes.size());
+    for (const Duration duration : seeds) profiles.exec.emplace_back(duration);
   }
   profiles.estimates.resize(1 + profiles.exec.size());
-  profiles.estimates[0] = model.seed_load;
-  for (uint16_t bucket = 0; bucket < model.buckets.size(); ++bucket) profiles.update_estimates(BucketId(bucket));
+  profiles.estimates[0] = runnable.seed_load;
+  const auto buckets = static_cast<uint16_t>(runnable.seed_exec.size());
+  for (uint16_t bucket = 0; bucket < buckets; ++bucket) profiles.update_estimates(BucketId(bucket));
   return profiles;
 }
 

@@ -53,16 +53,17 @@ class RollingDurationModel final : public DurationModel {
   RollingDurationModel(const RollingDurationModel&) = delete;
   RollingDurationModel& operator=(const RollingDurationModel&) = delete;
 
-  void add_device() override;
+  void add_device(KindId kind) override;
   void forget_device(DeviceId device) override;
-  void add_model(const ModelInfo& model) override;
-  void extend_model(const ModelInfo& model) override;
+  void add_model(const ModelInfo& model, std::span<const KindId> kinds) override;
+  void extend_model(const ModelInfo& model, std::span<const KindId> kinds) override;
   Duration load(DeviceId device, ModelId model) const override { return estimates(device, model)[0]; }
   Duration exec(const ExecShape& shape) const override {
-    return estimates(shape.device, shape.model)[1 + position(shape.model, shape.bucket, shape.batch_index)];
+    return estimates(shape.device,
+                     shape.model)[1 + position(shape.device, shape.model, shape.bucket, shape.batch_index)];
   }
   std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
-    return {estimates(device, model) + 1 + position(model, bucket, 0), seeds_[model.value()].sizes.size()};
+    return {estimates(device, model) + 1 + position(device, model, bucket, 0), seeds(device, model).sizes.size()};
   }
   uint64_t revision() const override { return revision_; }
   void record_load(DeviceId device, ModelId model, Duration measured) override;
@@ -91,14 +92,21 @@ class RollingDurationModel final : public DurationModel {
   // there if one of them was run.
   static constexpr uint32_t kPlacesPerBlock = 16;
   using PlaceBlock = std::array<Place, kPlacesPerBlock>;
-  // What is known of EXEC of one row of a model and bucket, whatever the device.
+  // What is known of EXEC of one row of a model and bucket, of all devices of one kind.
   struct Belief {
     // Follows the shortest measurements; each doubt takes a little off. Zero where
     // nothing was measured.
     Duration floor;
     TimePoint next_doubt;
   };
-  static ModelProfiles seed(const ModelInfo& model);
+  // Of one kind of device.
+  struct Seeds {
+    ModelProfiles profiles;       // without sizes: it cannot run the model
+    std::vector<Belief> beliefs;  // by bucket
+  };
+  static ModelProfiles seed(const Runnable& runnable);
+  static Seeds seeds_of(const Runnable& runnable);
+  void doubt(KindId kind, ModelId model, BucketId bucket, TimePoint now);
   const Place& place(DeviceId device, ModelId model) const {
     static constexpr Place kNone;
     const std::vector<std::unique_ptr<PlaceBlock>>& blocks = places_[device.value()];
@@ -111,18 +119,24 @@ class RollingDurationModel final : public DurationModel {
   // As ModelProfiles::estimates: the device's own, or the seeds.
   const Duration* estimates(DeviceId device, ModelId model) const {
     const Duration* own = place(device, model).estimates;
-    return own != nullptr ? own : seeds_[model.value()].estimates.data();
+    return own != nullptr ? own : seeds(device, model).estimates.data();
   }
   // In ModelProfiles::exec.
-  size_t position(ModelId model, BucketId bucket, uint32_t batch_index) const {
+  size_t position(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
     if (bucket.value() == 0) return batch_index;
-    return bucket.value() * seeds_[model.value()].sizes.size() + batch_index;
+    return bucket.value() * seeds(device, model).sizes.size() + batch_index;
   }
+  // Of the device's kind.
+  const ModelProfiles& seeds(DeviceId device, ModelId model) const {
+    return seeds_[kinds_[device.value()].value()][model.value()].profiles;
+  }
+  Seeds& seed_slot(KindId kind, ModelId model);
   // For writing: a device has profiles of its own from its first measurement on.
   const Place& own(DeviceId device, ModelId model);
 
-  std::vector<ModelProfiles> seeds_;                              // by model
-  std::vector<std::vector<Belief>> beliefs_;                      // by model and bucket
+  std::vector<KindId> kinds_;                                     // by device
+  std::vector<std::vector<Seeds>> seeds_;                         // by kind and model
+  uint32_t models_ = 0;                                           // ids are below
   std::vector<std::vector<std::unique_ptr<PlaceBlock>>> places_;  // by device and model
   uint64_t revision_ = 0;
   std::vector<ModelProfiles> measured_;

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace foliot {
 namespace {
+
+constexpr std::array<KindId, 1> kOneKind{};
 
 TEST(RollingDurationModelTest, BeginsWithTheSeedAndFollowsTheLastTen) {
   RollingProfile profile(Duration::milliseconds(9));
@@ -23,11 +27,12 @@ class DoubtTest : public testing::Test {
  protected:
   DoubtTest() {
     ModelInfo model;
-    model.batch_sizes = {1};
-    model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(400)}}};
-    durations_.add_device();
-    durations_.add_device();
-    durations_.add_model(model);
+    model.only().batch_sizes = {1};
+    model.buckets.resize(1);
+    model.only().seed_exec = {{Duration::milliseconds(400)}};
+    durations_.add_device(KindId());
+    durations_.add_device(KindId());
+    durations_.add_model(model, kOneKind);
   }
   void measure(uint32_t device, int64_t ms) {
     durations_.record_exec({DeviceId(device), ModelId(0), BucketId(0), 0}, Duration::milliseconds(ms));
@@ -75,24 +80,26 @@ TEST_F(DoubtTest, InTheEndDoubtsEvenWhatWasAlwaysMeasured) {
 
 TEST(RollingDurationModelTest, ALargeBatchIsNeverExpectedToTakeMuchLongerThanItsRowsInSmallerOnes) {
   ModelInfo model;
-  model.batch_sizes = {1, 4};
-  model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(2), Duration::milliseconds(6)}}};
+  model.only().batch_sizes = {1, 4};
+  model.buckets.resize(1);
+  model.only().seed_exec = {{Duration::milliseconds(2), Duration::milliseconds(6)}};
   RollingDurationModel durations;
-  durations.add_device();
-  durations.add_model(model);
+  durations.add_device(KindId());
+  durations.add_model(model, kOneKind);
   durations.record_exec({DeviceId(0), ModelId(0), BucketId(0), 1}, Duration::milliseconds(300));
   EXPECT_EQ(durations.exec({DeviceId(0), ModelId(0), BucketId(0), 1}), Duration::milliseconds(10));
 }
 
 TEST(RollingDurationModelTest, KeepsDevicesModelsBucketsAndBatchSizesApart) {
   ModelInfo model;
-  model.batch_sizes = {1, 2};
-  model.buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(1), Duration::milliseconds(2)}},
-                   {.dimensions = {}, .seed_exec = {Duration::milliseconds(3), Duration::milliseconds(4)}}};
+  model.only().batch_sizes = {1, 2};
+  model.buckets.resize(2);
+  model.only().seed_exec = {{Duration::milliseconds(1), Duration::milliseconds(2)},
+                            {Duration::milliseconds(3), Duration::milliseconds(4)}};
   RollingDurationModel durations;
-  durations.add_device();
-  durations.add_model(model);
-  durations.add_device();  // joins later, and is seeded all the same
+  durations.add_device(KindId());
+  durations.add_model(model, kOneKind);
+  durations.add_device(KindId());  // joins later, and is seeded all the same
   durations.record_exec({DeviceId(1), ModelId(0), BucketId(1), 0}, Duration::milliseconds(7));
   EXPECT_EQ(durations.exec({DeviceId(1), ModelId(0), BucketId(1), 0}), Duration::milliseconds(7));
   EXPECT_EQ(durations.exec({DeviceId(0), ModelId(0), BucketId(1), 0}), Duration::milliseconds(3));
@@ -103,22 +110,22 @@ TEST(RollingDurationModelTest, KeepsDevicesModelsBucketsAndBatchSizesApart) {
 TEST(RollingDurationModelTest, KeepsWhatWasMeasuredWhenAModelComesToHaveMoreBatchSizes) {
   const auto milliseconds = [](int64_t n) { return Duration::milliseconds(n); };
   ModelInfo model;
-  model.batch_sizes = {1, 2};
-  model.seed_load = milliseconds(9);
-  model.buckets = {{.dimensions = {}, .seed_exec = {milliseconds(10), milliseconds(20)}},
-                   {.dimensions = {}, .seed_exec = {milliseconds(30), milliseconds(60)}}};
+  model.only().batch_sizes = {1, 2};
+  model.only().seed_load = milliseconds(9);
+  model.buckets.resize(2);
+  model.only().seed_exec = {{milliseconds(10), milliseconds(20)}, {milliseconds(30), milliseconds(60)}};
   RollingDurationModel durations;
-  durations.add_device();
-  durations.add_device();
-  durations.add_model(model);
+  durations.add_device(KindId());
+  durations.add_device(KindId());
+  durations.add_model(model, kOneKind);
   durations.record_load(DeviceId(1), ModelId(0), milliseconds(5));
   durations.record_exec({DeviceId(1), ModelId(0), BucketId(0), 1}, milliseconds(13));
   durations.record_exec({DeviceId(1), ModelId(0), BucketId(1), 0}, milliseconds(25));
 
-  model.batch_sizes = {1, 2, 4};
-  model.buckets[0].seed_exec = {milliseconds(11), milliseconds(21), milliseconds(39)};
-  model.buckets[1].seed_exec = {milliseconds(31), milliseconds(61), milliseconds(70)};
-  durations.extend_model(model);
+  model.only().batch_sizes = {1, 2, 4};
+  model.only().seed_exec[0] = {milliseconds(11), milliseconds(21), milliseconds(39)};
+  model.only().seed_exec[1] = {milliseconds(31), milliseconds(61), milliseconds(70)};
+  durations.extend_model(model, kOneKind);
   const auto exec = [&](uint32_t device, uint16_t bucket, uint32_t batch_index) {
     return durations.exec({DeviceId(device), ModelId(0), BucketId(bucket), batch_index});
   };
@@ -134,8 +141,8 @@ TEST(RollingDurationModelTest, KeepsWhatWasMeasuredWhenAModelComesToHaveMoreBatc
   durations.record_exec({DeviceId(1), ModelId(0), BucketId(0), 1}, milliseconds(12));
   EXPECT_EQ(exec(1, 1, 2), milliseconds(80));
   EXPECT_EQ(exec(1, 0, 1), milliseconds(13));  // the longest of the last, of before and of now
-  model.batch_sizes = {1, 3, 4};
-  EXPECT_DEATH(durations.extend_model(model), "sizes");
+  model.only().batch_sizes = {1, 3, 4};
+  EXPECT_DEATH(durations.extend_model(model, kOneKind), "sizes");
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ struct DeviceChange {
   // What a device that has joined holds; it is empty but for these.
   bool joined = false;
   std::span<const ModelId> residents;
+  std::string_view kind{};  // of one that has joined
 };
 
 }  // namespace foliot

@@ -10,6 +10,8 @@ namespace foliot {
 using ModelId = Id<struct ModelTag, uint32_t>;
 // One device of one worker: the controller schedules devices, not machines.
 using DeviceId = Id<struct DeviceTag, uint32_t>;
+// A kind of device, by the order in which the controller met its name.
+using KindId = Id<struct KindTag, uint16_t>;
 using ActionId = Id<struct ActionTag, uint64_t>;
 using RequestId = Id<struct RequestTag, uint64_t>;
 // Position of a bucket (one declared combination of variable dimensions, e.g.

@@ -1,5 +1,6 @@
-// ModelInfo: the facts of a model that the controller and the front end know. Its
-// computation is the device's business (program/program.h).
+// ModelInfo: the facts of a model that the controller and the front end know: what a
+// client sees, and a Runnable for each kind of device that can run it. Its computation is
+// the device's business (program/program.h).
 #ifndef FOLIOT_CORE_MODEL_INFO_H_
 #define FOLIOT_CORE_MODEL_INFO_H_
 
@@ -7,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -15,12 +17,33 @@
 
 namespace foliot {
 
+// The kind of a device about which nothing else is said. Kinds distinguish devices that
+// run one model in different times or batch sizes, or not at all: "cpu", "cpu:4",
+// "container:NAME", "cuda".
+inline constexpr std::string_view kDefaultKind = "cpu";
+inline constexpr size_t kKindBytesMax = 64;
+// Of all devices and models of a controller.
+inline constexpr size_t kKindsMax = 64;
+// Whether it is 1 to kKindBytesMax letters, digits and ".:_-".
+bool is_kind_name(std::string_view name);
+
 // One declared combination of variable dimensions, smallest first. Requests are
 // padded up to the first bucket they fit in.
 struct Bucket {
   std::map<std::string, int64_t> dimensions;  // {"sequence": 128}
-  // Expected duration of EXEC for ModelInfo::batch_sizes[i], from the seed profile.
-  std::vector<Duration> seed_exec;
+};
+
+// A model as devices of one kind run it.
+struct Runnable {
+  std::string kind{kDefaultKind};
+  // Ascending; at least {1}. An EXEC runs one of these.
+  std::vector<uint32_t> batch_sizes{1};
+  uint32_t pages = 1;    // of the page cache, when loaded
+  Duration seed_load{};  // expected duration of LOAD
+  // Expected durations of EXEC, from the seed profile: [bucket][position of the batch size].
+  std::vector<std::vector<Duration>> seed_exec{};
+
+  bool operator==(const Runnable&) const = default;
 };
 
 struct ModelInfo {
@@ -30,31 +53,36 @@ struct ModelInfo {
   // A hash of its files and of how they are to be compiled, the same on machines of
   // every kind: two models of one name and version may differ. Empty: unknown.
   std::string content{};
-  // Ascending; at least {1}. An EXEC runs one of these.
-  std::vector<uint32_t> batch_sizes{1};
-  // False: the model has no batch dimension, batch_sizes is {1}, and TensorSpec
+  // False: the model has no batch dimension, all batch sizes are {1}, and TensorSpec
   // shapes are whole.
   bool batching = true;
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   std::vector<Bucket> buckets;  // at least one
-  uint32_t pages = 1;           // of the page cache, when loaded
-  Duration seed_load;           // expected duration of LOAD
+  // The kinds of device that can run it, each once; at least one.
+  std::vector<Runnable> runnables{Runnable()};
   // Deadline of requests that bring none; nullopt: they are best effort.
   std::optional<Duration> default_slo;
   // Where not all can be served: what one answer of this model is worth against
   // one of another. Above 0.
   double weight = 1;
 
-  uint32_t batch_size_max() const { return batch_sizes.back(); }
+  // nullptr: devices of this kind cannot run it.
+  const Runnable* find(std::string_view kind) const;
+  // Of a model that was made for one kind of device. REQUIRES: it has one Runnable.
+  const Runnable& only() const;
+  Runnable& only();
+  // Those that a device of some kind runs, ascending.
+  std::vector<uint32_t> batch_sizes() const;
+  uint32_t batch_size_max() const;
+  std::string kinds() const;  // "cpu, cuda", for people
 };
 
 // The same model while only the `count` smallest of its batch sizes can be run.
-inline ModelInfo with_batch_sizes(ModelInfo model, size_t count) {
-  model.batch_sizes.resize(count);
-  for (Bucket& bucket : model.buckets) bucket.seed_exec.resize(count);
-  return model;
-}
+ModelInfo with_batch_sizes(ModelInfo model, size_t count);
+
+// The same model as devices of one kind run it. REQUIRES: they can.
+ModelInfo only_for(std::string_view kind, const ModelInfo& model);
 
 }  // namespace foliot
 

@@ -16,6 +16,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_model(const ModelInfo& /*model*/) {}
+  // It can be run in more batch sizes or by more kinds of device.
+  virtual void on_model_extended(const ModelInfo& /*model*/) {}
   virtual void on_request(const Request& /*request*/, TimePoint /*now*/) {}
   virtual void on_action(const Action& /*action*/, TimePoint /*now*/) {}
   // `action` is the one that the outcome is of.

@@ -26,9 +26,9 @@ IoBytes io_bytes(const ModelInfo& model, uint32_t batch_size) {
 }
 
 WorkerModel worker_model(const ModelInfo& model) {
-  WorkerModel result{.id = model.id, .pages = model.pages, .batch_sizes = model.batch_sizes};
+  WorkerModel result{.id = model.id, .pages = model.only().pages, .batch_sizes = model.only().batch_sizes};
   for (size_t bucket = 0; bucket < model.buckets.size(); ++bucket) {
-    for (const uint32_t size : model.batch_sizes) result.io_bytes.push_back(io_bytes(model, size));
+    for (const uint32_t size : model.only().batch_sizes) result.io_bytes.push_back(io_bytes(model, size));
   }
   return result;
 }

@@ -92,6 +92,7 @@ class WorkerService::ControllerSession : public Session {
     if (registered_ || !host_clock_.ready() || emulated_.in_flight > 0) return;
     registered_ = true;
     connection_.send(Registration{.worker = fmt::format("{}-{}", service_.options_.name, emulated_.number),
+                                  .kind = service_.options_.kind,
                                   .data_address = {},
                                   .page_counts = {service_.options_.page_count},
                                   .models = service_.options_.models,

@@ -22,7 +22,8 @@ namespace foliot {
 
 struct WorkerServiceOptions {
   std::string name = "worker";  // with a number, if there are several
-  uint32_t page_count = 0;      // of each worker
+  std::string kind{kDefaultKind};
+  uint32_t page_count = 0;  // of each worker
   std::vector<ModelInfo> models;
   NoiseOptions noise;
   uint64_t seed = 1;

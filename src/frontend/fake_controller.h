@@ -192,7 +192,7 @@ inline ModelInfo doubling_model(ModelId id) {
   ModelInfo info;
   info.id = id;
   info.name = "doubling";
-  info.batch_sizes = {1, 2, 4};
+  info.only().batch_sizes = {1, 2, 4};
   info.inputs = {{"x", DataType::kFloat32, {2}, {""}}};
   info.outputs = {{"y", DataType::kFloat32, {2}, {""}}};
   info.buckets = {Bucket{}};
@@ -211,11 +211,11 @@ inline ModelInfo sequence_model(ModelId id) {
   ModelInfo info;
   info.id = id;
   info.name = "sequence";
-  info.batch_sizes = {1, 2};
+  info.only().batch_sizes = {1, 2};
   info.inputs = {{"tokens", DataType::kInt64, {-1}, {"length"}}};
   info.outputs = {{"pairs", DataType::kInt64, {-1, 2}, {"length", ""}}, {"sum", DataType::kInt64, {1}, {""}}};
-  info.buckets = {Bucket{.dimensions = {{"length", 4}}, .seed_exec = {}},
-                  Bucket{.dimensions = {{"length", 8}}, .seed_exec = {}}};
+  info.buckets = {{{{"length", 4}}}, {{{"length", 8}}}};
+  info.only().seed_exec.resize(2);
   return info;
 }
 

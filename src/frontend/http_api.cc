@@ -160,7 +160,7 @@ Json config_json(const ModelInfo& model) {
                  {"max_batch_size", max_batch_size(model)},
                  {"input", config_tensors_json(model.inputs)},
                  {"output", config_tensors_json(model.outputs)}};
-  if (model.batching) config["dynamic_batching"] = {{"preferred_batch_size", model.batch_sizes}};
+  if (model.batching) config["dynamic_batching"] = {{"preferred_batch_size", model.batch_sizes()}};
   return config;
 }
 

@@ -13,7 +13,7 @@ namespace {
 std::shared_ptr<const foliot::ModelInfo> model() {
   auto info = std::make_shared<foliot::ModelInfo>();
   info->name = "model";
-  info->batch_sizes = {1, 2, 4};
+  info->only().batch_sizes = {1, 2, 4};
   info->inputs = {{"x", foliot::DataType::kFloat32, {2}, {""}},
                   {"tokens", foliot::DataType::kInt64, {-1}, {"sequence"}}};
   info->outputs = {{"y", foliot::DataType::kFloat32, {-1, 2}, {"sequence", ""}}};

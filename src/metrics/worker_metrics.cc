@@ -100,7 +100,7 @@ std::string WorkerMetrics::text() const {
   return prometheus::TextSerializer().Serialize(families);
 }
 
-void WorkerMetrics::on_model(const ModelInfo& model) { series_->model_pages[model.id] = model.pages; }
+void WorkerMetrics::on_model(const ModelInfo& model) { series_->model_pages[model.id] = model.only().pages; }
 
 void WorkerMetrics::on_action(const Action& /*action*/, TimePoint /*now*/) { series_->outstanding.Increment(); }
 

@@ -42,13 +42,13 @@ std::shared_ptr<ModelInfo> make_model(uint32_t id, const Profile& profile, uint1
   auto model = std::make_shared<ModelInfo>();
   model->id = ModelId(id);
   model->name = std::string(profile.name) + "_" + std::to_string(id);
-  model->batch_sizes = {1, 2, 4, 8, 16};
-  model->pages = profile.pages;
-  model->seed_load = Duration::from_milliseconds(profile.load);
+  model->only().batch_sizes = {1, 2, 4, 8, 16};
+  model->only().pages = profile.pages;
+  model->only().seed_load = Duration::from_milliseconds(profile.load);
   for (int b = 1; b <= buckets; ++b) {
-    Bucket bucket;
-    for (const double ms : profile.exec) bucket.seed_exec.push_back(Duration::from_milliseconds(ms * b));
-    model->buckets.push_back(bucket);
+    model->buckets.emplace_back();
+    std::vector<Duration>& seeds = model->only().seed_exec.emplace_back();
+    for (const double ms : profile.exec) seeds.push_back(Duration::from_milliseconds(ms * b));
   }
   return model;
 }
@@ -76,6 +76,11 @@ struct Workload {
   uint64_t warm_up = 0;
   NoiseOptions noise;
   uint64_t seed = 1;
+  // In place of `devices` and `pages`; model i then runs on the kinds of which the bits of
+  // model_kinds[i modulo their number] are set, half as long on the second in batches of 1
+  // and 4 only.
+  std::vector<VirtualDevices> kinds{};
+  std::vector<uint32_t> model_kinds{};
 };
 
 // When a device was first fenced for failing.
@@ -97,6 +102,7 @@ class Simulation {
                  {.seed = workload.seed + 1,
                   .devices = workload.devices,
                   .pages_per_device = workload.pages,
+                  .kinds = workload.kinds,
                   .noise = workload.noise,
                   .controller = controller_options(workload)},
                  policy.make, [this](const Completion& completion) { on_completion(completion); }) {
@@ -145,7 +151,20 @@ class Simulation {
 
  private:
   std::shared_ptr<const ModelInfo> model(uint32_t id) const {
-    return make_model(id, workload_.profiles[id % workload_.profiles.size()], workload_.buckets);
+    std::shared_ptr<ModelInfo> model =
+        make_model(id, workload_.profiles[id % workload_.profiles.size()], workload_.buckets);
+    if (!workload_.kinds.empty()) set_kinds(*model, workload_.model_kinds[id % workload_.model_kinds.size()]);
+    return model;
+  }
+
+  void set_kinds(ModelInfo& model, uint32_t kinds) const {
+    const Runnable first = model.only();
+    Runnable second{
+        .kind = workload_.kinds[1].kind, .batch_sizes = {1, 4}, .pages = 2 * first.pages, .seed_load = first.seed_load};
+    for (const auto& seeds : first.seed_exec) second.seed_exec.push_back({seeds[0] / 2, seeds[2] / 2});
+    model.runnables.clear();
+    if ((kinds & 1) != 0) model.runnables.push_back(first);
+    if ((kinds & 2) != 0) model.runnables.push_back(second);
   }
 
   void add(uint32_t id) {
@@ -156,9 +175,9 @@ class Simulation {
 
   void extend_later(uint32_t id) {
     loop_.at(loop_.now() + workload_.next_size_after, [this, id] {
-      const size_t ready = cluster_.controller().cluster().model(ModelId(id)).batch_sizes.size() + 1;
+      const size_t ready = cluster_.controller().cluster().model(ModelId(id)).only().batch_sizes.size() + 1;
       cluster_.extend_model(std::make_shared<const ModelInfo>(with_batch_sizes(*model(id), ready)));
-      if (ready < model(id)->batch_sizes.size()) extend_later(id);
+      if (ready < model(id)->only().batch_sizes.size()) extend_later(id);
     });
   }
 
@@ -220,6 +239,41 @@ TEST_P(PoliciesTest, ServesAlmostAllAtLowLoad) { EXPECT_GT(attainment_of({.rate 
 TEST_P(PoliciesTest, SpreadsOverDevices) {
   // More than one device can do, one request at a time; less than four.
   EXPECT_GT(attainment_of({.devices = 4, .pages = 7 * 6, .rate = 600, .skew = 0.5, .warm_up = 2000}), 0.97);
+}
+
+// The checker and finish() see to it that nothing is placed where it cannot run.
+TEST_P(PoliciesTest, PlacesModelsOnlyOnDevicesOfTheirKinds) {
+  const std::vector<VirtualDevices> kinds{{"cpu", 2, 7 * 3}, {"gpu", 1, 14 * 3}, {"cpu:4", 1, 7 * 8}};
+  const Workload workload{
+      .models = 9, .rate = 250, .skew = 0.3, .warm_up = 2000, .kinds = kinds, .model_kinds = {1, 2, 3}};
+  Simulation run(GetParam(), workload);
+  run.finish();
+  for (uint32_t model = 0; model < workload.models; ++model) EXPECT_GT(run.served(model), 0u) << "model " << model;
+  std::printf("attainment %.4f\n", run.attainment());
+  EXPECT_GT(run.attainment(), 0.9);
+  const std::vector<DeviceModel>& devices = run.cluster().controller().cluster().devices;
+  EXPECT_EQ(devices.back().pages_used(), 0u) << "no model runs on its kind";
+}
+
+// Neither kind of device waits for what the other lacks.
+TEST_P(PoliciesTest, TwoKindsServeTogetherWhatTheyServeApart) {
+  const VirtualDevices cpus{"cpu", 2, 7 * 3};
+  const VirtualDevices gpus{"gpu", 1, 14 * 3};
+  const auto served = [](const VirtualDevices& first, const VirtualDevices& second, double rate, uint64_t requests,
+                         const std::vector<uint32_t>& model_kinds) {
+    Simulation run(GetParam(), {.models = 10,
+                                .rate = rate,
+                                .skew = 0,
+                                .requests = requests,
+                                .kinds = {first, second},
+                                .model_kinds = model_kinds});
+    run.finish();
+    return static_cast<double>(run.cluster().checker().served());
+  };
+  const double together = served(cpus, gpus, 600, 12'000, {1, 2});
+  const double apart = served(cpus, {"gpu", 0, 1}, 300, 6'000, {1}) + served({"cpu", 0, 1}, gpus, 300, 6'000, {2});
+  std::printf("together %.0f apart %.0f\n", together, apart);
+  EXPECT_GT(together, apart * 0.95);
 }
 
 TEST_P(PoliciesTest, KeepsWorkingAtThreeTimesItsCapacity) {

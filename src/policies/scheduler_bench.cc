@@ -34,12 +34,12 @@ std::shared_ptr<ModelInfo> resnet50(uint32_t id) {
   auto model = std::make_shared<ModelInfo>();
   model->id = ModelId(id);
   model->name = "resnet50_" + std::to_string(id);
-  model->batch_sizes = {1, 2, 4, 8, 16};
-  model->pages = kPagesPerModel;
-  model->seed_load = Duration::microseconds(8330);
-  Bucket bucket;
-  for (const double ms : {2.61, 3.78, 5.61, 9.13, 15.67}) bucket.seed_exec.push_back(Duration::from_milliseconds(ms));
-  model->buckets = {bucket};
+  model->only().batch_sizes = {1, 2, 4, 8, 16};
+  model->only().pages = kPagesPerModel;
+  model->only().seed_load = Duration::microseconds(8330);
+  model->buckets.resize(1);
+  std::vector<Duration>& seeds = model->only().seed_exec.emplace_back();
+  for (const double ms : {2.61, 3.78, 5.61, 9.13, 15.67}) seeds.push_back(Duration::from_milliseconds(ms));
   return model;
 }
 

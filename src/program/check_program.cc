@@ -166,7 +166,7 @@ Status check_sizes(const Program& program) {
   if (program.buckets.empty() || program.buckets.size() > std::numeric_limits<uint16_t>::max()) {
     return wrong("{} buckets are not possible", program.buckets.size());
   }
-  for (const Bucket& bucket : program.buckets) {
+  for (const ProgramBucket& bucket : program.buckets) {
     if (bucket.seed_exec.size() != program.batch_sizes.size()) return wrong("a bucket lacks seed durations");
     for (Duration duration : bucket.seed_exec) {
       if (duration < Duration()) return wrong("a seed duration is negative");

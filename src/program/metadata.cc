@@ -46,7 +46,7 @@ Result<TensorSpec> decode(const package::TensorSpec& from) {
   return to;
 }
 
-void encode(const Bucket& from, package::Bucket* to) {
+void encode(const ProgramBucket& from, package::Bucket* to) {
   for (const auto& [name, value] : from.dimensions) {
     package::Bucket::Dimension* dimension = to->add_dimensions();
     dimension->set_name(name);
@@ -55,8 +55,8 @@ void encode(const Bucket& from, package::Bucket* to) {
   for (Duration duration : from.seed_exec) to->add_seed_exec_nanoseconds(duration.nanoseconds());
 }
 
-Bucket decode(const package::Bucket& from) {
-  Bucket to;
+ProgramBucket decode(const package::Bucket& from) {
+  ProgramBucket to;
   for (const auto& dimension : from.dimensions()) to.dimensions[dimension.name()] = dimension.value();
   for (int64_t nanoseconds : from.seed_exec_nanoseconds()) to.seed_exec.push_back(Duration::nanoseconds(nanoseconds));
   return to;
@@ -226,7 +226,7 @@ std::string encode_metadata(const Program& program) {
   encode_list(program.batch_sizes, message.mutable_batch_sizes());
   for (const TensorSpec& spec : program.inputs) encode(spec, message.add_inputs());
   for (const TensorSpec& spec : program.outputs) encode(spec, message.add_outputs());
-  for (const Bucket& bucket : program.buckets) encode(bucket, message.add_buckets());
+  for (const ProgramBucket& bucket : program.buckets) encode(bucket, message.add_buckets());
   for (const Plan& plan : program.plans) encode(plan, message.add_plans());
   message.set_page_bytes(program.page_bytes);
   message.set_weights_bytes(program.weights_bytes);

@@ -5,6 +5,7 @@
 #define FOLIOT_PROGRAM_PROGRAM_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,12 @@
 #include "device/plan.h"
 
 namespace foliot {
+
+// Of Program::buckets.
+struct ProgramBucket {
+  std::map<std::string, int64_t> dimensions;  // as Bucket
+  std::vector<Duration> seed_exec;            // measured, by position of the batch size
+};
 
 struct Program {
   std::string content_hash;        // of all that it was compiled from: model bytes, options, fingerprint
@@ -25,7 +32,7 @@ struct Program {
   std::vector<TensorSpec> outputs;
   // With the measured duration of each plan: buckets[i].seed_exec[j] is the
   // duration of plans[i * batch_sizes.size() + j].
-  std::vector<Bucket> buckets;
+  std::vector<ProgramBucket> buckets;
   std::vector<Plan> plans;     // bucket-major, batch sizes ascending within
   uint64_t page_bytes = 0;     // what `weights_bytes` was rounded up to
   uint64_t weights_bytes = 0;  // a multiple of 4096

@@ -1,6 +1,7 @@
 #include "repository/model_folder.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -159,7 +160,8 @@ Status check_repository(const fs::path& repository) {
                   repository.string(), repository.string()));
 }
 
-Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, const ModelConfig& defaults) {
+Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, const ModelConfig& defaults,
+                                                 const std::vector<std::string>& patterns) {
   FOLIOT_RETURN_IF_ERROR(check_repository(repository));
   std::error_code error;
   std::vector<ModelFolder> models;
@@ -172,6 +174,12 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
     return std::pair(a.name, a.model) < std::pair(b.name, b.model);
   });
   mark_duplicates(models);
+  const auto matches = [&](const ModelFolder& model) {
+    return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
+             return fnmatch(pattern.c_str(), model.name.c_str(), 0) == 0;
+           });
+  };
+  std::erase_if(models, [&](const ModelFolder& model) { return !matches(model); });
   return models;
 }
 

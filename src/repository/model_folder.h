@@ -32,8 +32,10 @@ Status check_repository(const std::filesystem::path& repository);
 
 // All models, by name; broken ones with their status. Two of one name are both
 // broken. Errors: kNotFound if there is no such repository, kInternal if it cannot
-// be read.
-Result<std::vector<ModelFolder>> scan_repository(const std::filesystem::path& repository, const ModelConfig& defaults);
+// be read. `patterns`: only models with a name that one of these matches, as file names
+// in a shell ("resnet*"); none: all.
+Result<std::vector<ModelFolder>> scan_repository(const std::filesystem::path& repository, const ModelConfig& defaults,
+                                                 const std::vector<std::string>& patterns = {});
 
 // The bytes of list_model_files(); 0 if they cannot be listed.
 uint64_t model_files_bytes(const std::filesystem::path& model);

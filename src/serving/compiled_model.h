@@ -15,7 +15,8 @@ struct CompiledModel {
   Package package;
 
   // Its ModelInfo, for the controller and the front end.
-  ModelInfo info(ModelId id, uint64_t page_bytes) const;
+  // On a device of this kind.
+  ModelInfo info(ModelId id, uint64_t page_bytes, const std::string& kind) const;
 };
 
 // Errors: kResourceExhausted if the model's weights need more than the page cache.

@@ -95,9 +95,10 @@ class ControllerLoopTest : public ::testing::Test {
     worker_.add_model({.id = ModelId(id), .pages = 1, .batch_sizes = {1, 4}, .io_bytes = {{64, 64}, {256, 256}}});
     auto model = std::make_shared<ModelInfo>();
     model->id = ModelId(id);
-    model->batch_sizes = {1, 4};
-    model->seed_load = Duration::microseconds(200);
-    model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100), Duration::microseconds(100)}}};
+    model->only().batch_sizes = {1, 4};
+    model->only().seed_load = Duration::microseconds(200);
+    model->buckets.resize(1);
+    model->only().seed_exec = {{Duration::microseconds(100), Duration::microseconds(100)}};
     inbox_.add_model(model);
   }
 
@@ -168,7 +169,8 @@ TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
   loop.set_turn_watch([&](Duration decision) { turns += decision >= Duration() ? 1 : 0; });
   ASSERT_TRUE(loop.start().ok());
   auto model = std::make_shared<ModelInfo>();
-  model->buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(100)}}};
+  model->buckets.resize(1);
+  model->only().seed_exec = {{Duration::microseconds(100)}};
   inbox.add_model(model);
   std::vector<std::thread> clients;
   for (uint64_t client = 0; client < 3; ++client) {

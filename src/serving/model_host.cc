@@ -49,8 +49,8 @@ bool ModelHost::has(const std::string& name) {
 }
 
 Status ModelHost::start(const CompiledModel& model, ModelId id) {
-  const auto info = std::make_shared<const ModelInfo>(model.info(id, page_bytes_));
-  const size_t all = info->batch_sizes.size();
+  const auto info = std::make_shared<const ModelInfo>(model.info(id, page_bytes_, parts_.kind));
+  const size_t all = info->only().batch_sizes.size();
   const size_t needed = has(info->name) || !parts_.planner.takes_parts() ? all : 1;
   if (Status status = prepare(*info, model.package, needed); !status.ok()) {
     parts_.engine.remove_model(id);

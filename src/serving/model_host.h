@@ -40,6 +40,7 @@ class ModelHost {
     ModelSink& planner;
     // Makes the worker's memory large enough for a program, before it is added.
     std::function<Status(const Program&)> make_room{};
+    std::string kind{kDefaultKind};  // of the device
   };
   // All references outlive this.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);

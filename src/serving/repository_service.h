@@ -29,6 +29,7 @@ namespace foliot {
 struct RepositoryOptions {
   std::filesystem::path folder;
   ModelConfig defaults;
+  std::vector<std::string> models{};       // as in scan_repository()
   std::optional<Duration> watch_interval;  // nullopt: only what clients ask for
   // Called for changes that were seen and failed, from a thread of its own.
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};

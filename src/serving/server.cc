@@ -49,7 +49,7 @@ class Server::Parts {
                                                                                      : CpuShare::kWhole},
                         output, watch);
                   }),
-        repository_({options.repository, options.model_defaults, options.watch_interval, options.on_failure}),
+        repository_({options.repository, options.model_defaults, {}, options.watch_interval, options.on_failure}),
         inbox_(options.frontend.requests_in_flight_max) {}
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);

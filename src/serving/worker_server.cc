@@ -106,6 +106,7 @@ WorkerServer::Parts::Parts(const WorkerServerOptions& options, Logger& log)
       packages_(make_packages()),
       repository_({.folder = options.repository,
                    .defaults = options.model_defaults,
+                   .models = options.models,
                    .watch_interval = options.watch_interval,
                    .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); }}) {}
 
@@ -140,7 +141,7 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
                               options_.observation, options_.data_listen, [this] { return metrics_.text(); }, log_));
   FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
   FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
-  FOLIOT_ASSIGN_OR_RETURN(folders_, scan_repository(options_.repository, options_.model_defaults));
+  FOLIOT_ASSIGN_OR_RETURN(folders_, scan_repository(options_.repository, options_.model_defaults, options_.models));
   ModelStartup models({catalog_, packages_, reporter, cancelled});
   models.find(folders_);
   models.compile_others();
@@ -155,6 +156,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
   worker_ = std::make_unique<LocalWorker>(options_.worker, models.compiled());
   const DeviceMemory& memory = worker_->memory();
   link_ = std::make_unique<WorkerLink>(WorkerLinkOptions{.name = options_.name,
+                                                         .kind = options_.kind,
                                                          .models_max = options_.worker.models_max,
                                                          .page_count = memory.page_count,
                                                          .staging_bytes = staging_bytes(options_, models.compiled()),
@@ -177,7 +179,7 @@ Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool
   const DeviceMemory& memory = worker_->memory();
   host_ = std::make_unique<ModelHost>(
       ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *link_,
-                       [this](const Program& program) { return worker_->make_room(program); }},
+                       [this](const Program& program) { return worker_->make_room(program); }, options_.kind},
       memory.page_bytes, memory.page_count, options_.worker.models_max);
   models.serve_compiled(*host_);
   if (cancelled()) return stopped_while_starting();

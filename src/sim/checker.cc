@@ -12,9 +12,23 @@ Checker::Device& Checker::device(DeviceId id) {
 }
 
 void Checker::on_model(const ModelInfo& model) {
-  if (model.id.value() >= pages_of_.size()) pages_of_.resize(model.id.value() + 1);
-  pages_of_[model.id.value()] = model.pages;
+  if (model.id.value() >= runnables_.size()) runnables_.resize(model.id.value() + 1);
+  runnables_[model.id.value()] = model.runnables;
   for (Device& device : devices_) device.failed_loads.erase(model.id);
+}
+
+void Checker::on_model_extended(const ModelInfo& model) { runnables_.at(model.id.value()) = model.runnables; }
+
+const Runnable* Checker::runnable(const Device& device, ModelId model) const {
+  const std::vector<Runnable>& runnables = runnables_.at(model.value());
+  const auto found = std::ranges::find(runnables, device.kind, &Runnable::kind);
+  return found == runnables.end() ? nullptr : &*found;
+}
+
+void Checker::check_runnable(const Action& action) {
+  const Runnable* own = runnable(device(action.device), action.model);
+  FOLIOT_CHECK(own != nullptr);
+  FOLIOT_CHECK(action.type != ActionType::kInfer || std::ranges::count(own->batch_sizes, action.batch_size) == 1);
 }
 
 void Checker::on_request(const Request& request, TimePoint /*now*/) {
@@ -31,6 +45,7 @@ void Checker::on_action(const Action& action, TimePoint now) {
   FOLIOT_CHECK(state == DeviceState::kUp || (state != DeviceState::kLost && action.type == ActionType::kUnload));
   for (const BatchRows::Row& row : action.rows)
     FOLIOT_CHECK(++infers_[row.request.value()] <= options_.returns_max + 1);
+  check_runnable(action);
   check_order(action);
   if (action.type != ActionType::kLoad) return;
   const auto& failed = device(action.device).failed_loads;
@@ -86,7 +101,9 @@ void Checker::set_loaded(Device& device, ModelId model, bool loaded) {
   if (model.value() >= device.loaded.size()) device.loaded.resize(model.value() + 1);
   FOLIOT_CHECK(device.loaded[model.value()] != loaded);
   device.loaded[model.value()] = loaded;
-  const uint32_t pages = pages_of_.at(model.value());
+  const Runnable* own = runnable(device, model);
+  FOLIOT_CHECK(own != nullptr);
+  const uint32_t pages = own->pages;
   FOLIOT_CHECK(loaded || device.pages >= pages);
   device.pages = loaded ? device.pages + pages : device.pages - pages;
   FOLIOT_CHECK(device.pages <= device.pages_total);
@@ -108,6 +125,7 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
 
 void Checker::on_device(const DeviceChange& change, TimePoint /*now*/) {
   Device& d = device(change.device);
+  if (change.joined) d.kind = change.kind;
   d.state = change.state;
   if (change.state != DeviceState::kLost && !change.joined) return;
   d.loaded.clear();

@@ -1,7 +1,8 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
 // every request is answered exactly once; no answer after its deadline counts as
 // good; executors do one thing at a time, inside its window; pages balance; a
-// device that is not up gets no work, and a lost one has no say; no request is sent more
+// device that is not up gets no work, and a lost one has no say; no model is loaded or run
+// on a device of a kind that cannot run it; no request is sent more
 // often than it may return; no LOAD comes again sooner than a back-off after it failed; of requests that are
 // equals, of one model, bucket and deadline, none waits while more than one batch of
 // later ones is sent. Later is what arrived later, or, where that is the same, was
@@ -16,6 +17,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -39,6 +41,7 @@ class Checker : public Observer, public WorkObserver {
   explicit Checker(const CheckerOptions& options = {}) : options_(options) {}
 
   void on_model(const ModelInfo& model) override;
+  void on_model_extended(const ModelInfo& model) override;
   void on_request(const Request& request, TimePoint now) override;
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
@@ -66,6 +69,7 @@ class Checker : public Observer, public WorkObserver {
     uint64_t pages = 0;        // of the loaded models
     uint32_t pages_total = 0;
     DeviceState state = DeviceState::kUp;
+    std::string kind{kDefaultKind};
     std::map<ModelId, TimePoint> failed_loads;  // since it joined: the last of each model
   };
   // Equals stand together, in the order in which they are to be served.
@@ -82,6 +86,9 @@ class Checker : public Observer, public WorkObserver {
   };
   Device& device(DeviceId id);
   void set_loaded(Device& device, ModelId model, bool loaded);
+  // nullptr: devices of its kind cannot run the model.
+  const Runnable* runnable(const Device& device, ModelId model) const;
+  void check_runnable(const Action& action);
   void check_order(const Action& infer);
 
   const CheckerOptions options_;
@@ -91,7 +98,7 @@ class Checker : public Observer, public WorkObserver {
   std::map<Turn, uint32_t> waiting_;
   FlatMap<uint8_t> actions_;  // ActionId, of those without an outcome
   std::vector<Device> devices_;
-  std::vector<uint32_t> pages_of_;  // by ModelId
+  std::vector<std::vector<Runnable>> runnables_;  // by ModelId
   std::array<uint64_t, kRefusals> refused_{};
   uint64_t requests_ = 0;
   uint64_t served_ = 0;

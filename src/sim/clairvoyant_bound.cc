@@ -65,7 +65,7 @@ BoundKind make_kind(const ModelProfile& profile, const SimulationOptions& option
     return ActionLength{mean, deviation, fastest(mean, deviation)};
   };
   // The jitter of LOADs only makes them longer.
-  BoundKind kind{.pages = make_model_info(profile, ModelId(0), "", options.page_bytes)->pages,
+  BoundKind kind{.pages = make_model_info(profile, ModelId(0), "", options.page_bytes)->only().pages,
                  .load = length(profile.load, noise.load_deviation, Duration()),
                  .sizes = profile.batch_sizes,
                  .copy = noise.copy.to_seconds()};

@@ -45,9 +45,9 @@ Result<std::map<std::string, ModelInfo>> make_models(const ClusterSimulationOpti
       ModelInfo model = *make_model_info(*profile, ModelId(next), names[next], options.page_bytes);
       model.default_slo = group.slo;
       model.weight = group.weight;
-      if (model.pages * options.page_bytes > options.page_cache_bytes) {
+      if (model.only().pages * options.page_bytes > options.page_cache_bytes) {
         return Status::invalid_argument(fmt::format("models '{}' take {} pages; page_cache holds {}", group.name,
-                                                    model.pages, options.page_cache_bytes / options.page_bytes));
+                                                    model.only().pages, options.page_cache_bytes / options.page_bytes));
       }
       models.emplace(model.name, model);
     }

@@ -163,6 +163,7 @@ std::string report_json(const SimulationReport& report, const FluidEstimate* est
             {"requests_per_real_second", report.requests_per_real_second()},
             {"offered_per_second", report.offered_rate()},
             {"goodput_per_second", report.goodput()}};
+  if (report.dollars_per_hour) json["dollars_per_hour"] = *report.dollars_per_hour;
   json["all"] = tally_json(report.all);
   json["groups"] = Json::array();
   for (const RequestTally& group : report.groups) json["groups"].push_back(tally_json(group));

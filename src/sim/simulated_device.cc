@@ -57,12 +57,12 @@ Duration SimulatedDevice::measured(const Action& action, TimePoint now) {
   const ModelInfo& model = *models_[action.model.value()];
   if (action.type == ActionType::kLoad) {
     const Duration jitter = jittery(noise_.load_jitter, [&] { return random_.exponential(); });
-    return noisy(model.seed_load, noise_.load_deviation, jitter);
+    return noisy(model.only().seed_load, noise_.load_deviation, jitter);
   }
-  const auto& sizes = model.batch_sizes;
+  const auto& sizes = model.only().batch_sizes;
   const auto index = std::find(sizes.begin(), sizes.end(), action.batch_size) - sizes.begin();
   drift_ = std::min(drift_ * (1 + noise_.exec_drift), noise_.exec_drift_max);
-  const Duration seed = model.buckets[action.bucket.value()].seed_exec[static_cast<size_t>(index)];
+  const Duration seed = model.only().seed_exec[action.bucket.value()][static_cast<size_t>(index)];
   if (!noise_.exec_speeds.empty()) return at_measured_speed(seed.scaled(drift_), now);
   const Duration jitter = jittery(noise_.exec_jitter, [&] { return random_.normal(); });
   return noisy(seed.scaled(drift_), noise_.exec_deviation, jitter);
@@ -97,7 +97,7 @@ Status SimulatedDevice::load(ModelId model, std::span<const PageIndex> pages) {
   if (load_fails(model)) return Status::internal("the simulated device fails");
   if (model.value() >= loaded_.size()) loaded_.resize(model.value() + 1);
   std::vector<PageIndex>& held = loaded_[model.value()];
-  FOLIOT_CHECK(held.empty() && !pages.empty() && pages.size() == models_[model.value()]->pages);
+  FOLIOT_CHECK(held.empty() && !pages.empty() && pages.size() == models_[model.value()]->only().pages);
   for (const PageIndex page : pages) use_page(page, true);
   held.assign(pages.begin(), pages.end());
   return Status();

@@ -13,7 +13,8 @@ namespace {
 Duration exec_at(std::vector<DeviceSpeed> speeds, int64_t start) {
   SimulatedDevice device({.exec_deviation = 0, .exec_speeds = std::move(speeds)}, 1);
   auto model = std::make_shared<ModelInfo>();
-  model->buckets = {{.dimensions = {}, .seed_exec = {Duration::milliseconds(10)}}};
+  model->buckets.resize(1);
+  model->only().seed_exec = {{Duration::milliseconds(10)}};
   device.add_model(model);
   return device.duration("exec", Action{.type = ActionType::kInfer, .batch_size = 1},
                          TimePoint() + Duration::milliseconds(start));

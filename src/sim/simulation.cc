@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,15 +26,30 @@ constexpr Duration kDrainMax = Duration::seconds(3600) * 24;
 
 using SharedModels = std::vector<std::shared_ptr<ModelInfo>>;
 
-uint32_t pages_per_device(const SimulationOptions& options) {
-  return static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes);
+std::vector<VirtualDevices> devices_of(const SimulationOptions& options) {
+  const auto pages = [&](uint64_t bytes) { return static_cast<uint32_t>(bytes / options.page_bytes); };
+  if (options.kinds.empty()) return {{.count = options.devices, .pages = pages(options.page_cache_bytes)}};
+  std::vector<VirtualDevices> devices;
+  for (const SimulatedKind& kind : options.kinds) {
+    devices.push_back({kind.name, kind.devices, pages(kind.page_cache_bytes)});
+  }
+  return devices;
 }
 
 Status check(const SimulationOptions& options) {
-  const auto wrong = [](std::string_view what) { return Status::invalid_argument(std::string(what)); };
+  const auto wrong = [](const std::string& what) { return Status::invalid_argument(what); };
   if (options.devices == 0) return wrong("devices must be above 0");
   if (options.page_bytes == 0) return wrong("page_size must be above 0");
-  if (options.page_cache_bytes / options.page_bytes == 0) return wrong("page_cache must hold a page");
+  uint32_t devices = 0;
+  std::set<std::string> kinds;
+  for (const VirtualDevices& kind : devices_of(options)) {
+    if (kind.pages == 0) return wrong("page_cache must hold a page");
+    if (!is_kind_name(kind.kind)) return wrong("a kind needs a name of letters, digits and .:_-");
+    if (!kinds.insert(kind.kind).second) return wrong("kind '" + kind.kind + "' is given twice");
+    devices += kind.count;
+  }
+  if (kinds.size() >= kKindsMax) return wrong("there are too many kinds");
+  if (devices != options.devices) return wrong("devices must be those of all kinds");
   if (options.duration <= Duration()) return wrong("duration must be above 0");
   if (options.warm_up < Duration() || options.warm_up >= options.duration) {
     return wrong("warm_up must not be negative, and shorter than duration");
@@ -41,28 +59,75 @@ Status check(const SimulationOptions& options) {
   return Status();
 }
 
+Result<const ModelProfile*> find_profile(const ModelGroup& group, const std::string& name,
+                                         const ProfileTable& profiles) {
+  const ModelProfile* profile = profiles.find(name);
+  if (profile != nullptr) return profile;
+  return Status::invalid_argument(
+      fmt::format("models '{}': there is no profile '{}'; there are {}", group.name, name, profiles.names()));
+}
+
+std::string kind_names(const SimulationOptions& options) {
+  std::string names;
+  for (const VirtualDevices& kind : devices_of(options)) names += (names.empty() ? "" : ", ") + kind.kind;
+  return names;
+}
+
+// As the kinds of the cluster run the group's models.
+Result<std::vector<Runnable>> make_runnables(const SimulationOptions& options, const ModelGroup& group,
+                                             const ProfileTable& profiles) {
+  std::vector<Runnable> runnables;
+  std::string its_kinds;
+  for (const ModelGroup::RunsOn& runs_on : group.runs_on) its_kinds += (its_kinds.empty() ? "" : ", ") + runs_on.kind;
+  for (const VirtualDevices& kind : devices_of(options)) {
+    const auto runs_on = std::ranges::find(group.runs_on, kind.kind, &ModelGroup::RunsOn::kind);
+    if (runs_on == group.runs_on.end() && !group.runs_on.empty()) continue;
+    const bool own = runs_on != group.runs_on.end() && !runs_on->profile.empty();
+    FOLIOT_ASSIGN_OR_RETURN(const ModelProfile* profile,
+                            find_profile(group, own ? runs_on->profile : group.profile, profiles));
+    runnables.push_back(make_runnable(*profile, kind.kind, options.page_bytes));
+    if (runnables.back().pages > kind.pages) {
+      return Status::invalid_argument(
+          fmt::format("models '{}' take {} pages; a device has {}", group.name, runnables.back().pages, kind.pages));
+    }
+  }
+  if (!runnables.empty()) return runnables;
+  return Status::invalid_argument(
+      fmt::format("models '{}' are not served: they run on devices of kind {}, and the "
+                  "cluster has {}",
+                  group.name, its_kinds, kind_names(options)));
+}
+
 Result<SharedModels> make_models(const SimulationOptions& options, const Workload& workload,
                                  const ProfileTable& profiles) {
   SharedModels models;
   const std::vector<std::string> names = workload.model_names();
   for (const ModelGroup& group : workload.groups) {
-    const ModelProfile* profile = profiles.find(group.profile);
-    if (profile == nullptr) {
-      return Status::invalid_argument(fmt::format("models '{}': there is no profile '{}'; there are {}", group.name,
-                                                  group.profile, profiles.names()));
-    }
+    FOLIOT_ASSIGN_OR_RETURN(const std::vector<Runnable> runnables, make_runnables(options, group, profiles));
     for (uint32_t i = 0; i < group.count; ++i) {
       const ModelId id(static_cast<uint32_t>(models.size()));
-      models.push_back(make_model_info(*profile, id, names[id.value()], options.page_bytes));
-      models.back()->default_slo = group.slo;
-      models.back()->weight = group.weight;
-    }
-    if (models.back()->pages > pages_per_device(options)) {
-      return Status::invalid_argument(fmt::format("models '{}' take {} pages; a device has {}", group.name,
-                                                  models.back()->pages, pages_per_device(options)));
+      auto model = std::make_shared<ModelInfo>();
+      model->id = id;
+      model->name = names[id.value()];
+      model->buckets.resize(1);
+      model->runnables = runnables;
+      model->default_slo = group.slo;
+      model->weight = group.weight;
+      models.push_back(std::move(model));
     }
   }
   return models;
+}
+
+// nullopt unless every kind has a price.
+std::optional<double> dollars_per_hour(const SimulationOptions& options) {
+  if (options.kinds.empty()) return std::nullopt;
+  double dollars = 0;
+  for (const SimulatedKind& kind : options.kinds) {
+    if (!kind.dollars_per_hour) return std::nullopt;
+    dollars += *kind.dollars_per_hour * kind.devices;
+  }
+  return dollars;
 }
 
 class Simulation {
@@ -75,8 +140,7 @@ class Simulation {
         progress_(progress),
         cluster_(loop_,
                  {.seed = options.seed,
-                  .devices = options.devices,
-                  .pages_per_device = pages_per_device(options),
+                  .kinds = devices_of(options),
                   .models_max = static_cast<uint32_t>(models.size()),
                   .noise = options.noise,
                   .link = options.link,
@@ -116,10 +180,15 @@ class Simulation {
 
   Status preload() {
     const Cluster& cluster = cluster_.controller().cluster();
-    uint64_t pages_left = uint64_t{pages_per_device(options_)} * options_.devices;
+    std::map<std::string, uint64_t> pages_left;
+    for (const VirtualDevices& kind : devices_of(options_)) pages_left[kind.kind] = uint64_t{kind.pages} * kind.count;
     for (const auto& model : cluster.models) {
-      if (model->pages > pages_left) break;
-      pages_left -= model->pages;
+      const Runnable& first = model->runnables.front();
+      if (first.pages > pages_left[first.kind]) {
+        if (options_.kinds.empty()) break;
+        continue;
+      }
+      pages_left[first.kind] -= first.pages;
       submit(model->id, kPreload, TimePoint::infinite_future());
     }
     const TimePoint give_up = loop_.now() + kPreloadMax;
@@ -181,6 +250,7 @@ class Simulation {
     SimulationReport report = meter_.finish();
     if (!options_.faults.empty()) report.faults = FaultReport{.faults = options_.faults, .met = meter_.faults()};
     report.policy = options_.policy;
+    report.dollars_per_hour = dollars_per_hour(options_);
     report.seed = options_.seed;
     report.simulated = loop_.now() - begin_;
     report.events = events_;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,25 @@
 
 namespace foliot {
 
+// Devices of one kind.
+struct SimulatedKind {
+  std::string name;
+  uint32_t devices = 1;
+  uint64_t page_cache_bytes = 0;             // of each
+  std::optional<double> dollars_per_hour{};  // of each
+};
+
 struct SimulationOptions {
   std::string policy;  // what the report calls it
   Controller::PolicyFactory make_policy;
   ControllerOptions controller;
 
-  uint32_t devices = 1;
+  uint32_t devices = 1;  // of all kinds
   uint64_t page_bytes = uint64_t{16} << 20;
   uint64_t page_cache_bytes = 21'500'000'000;  // of each device
+  // None: all devices are of kDefaultKind. Else each has its own number and page cache,
+  // and `devices` is their sum.
+  std::vector<SimulatedKind> kinds{};
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

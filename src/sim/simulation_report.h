@@ -107,6 +107,7 @@ struct SimulationReport {
   std::string policy;
   uint64_t seed = 0;
   uint32_t devices = 0;
+  std::optional<double> dollars_per_hour;  // of all devices, where their prices are known
   Duration warm_up;
   Duration measured;   // duration less warm_up: what rates are per second of
   Duration simulated;  // until the last answer

@@ -1,6 +1,8 @@
 #include "sim/virtual_cluster.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace foliot {
 
@@ -16,8 +18,8 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
   controller_.add_observer(checker_);
   controller_.add_observer(hash_);
   controller_.add_observer(*this);
-  const VirtualWorker::Options worker_options{
-      .worker = {.page_count = options.pages_per_device,
+  VirtualWorker::Options worker_options{
+      .worker = {.page_count = 0,
                  .io_cache_bytes = uint64_t{64} << 20,
                  .models_max = options.models_max,
                  .infers_in_flight_max = 2 * options.controller.infers_outstanding_max},
@@ -26,23 +28,40 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       .link_delay = [this] { return link_delay(); },
       .seed = [this] { return random_.next(); }};
   VirtualWorker::ControllerEnd& own_end = *this;
-  for (uint32_t i = 0; i < options.devices; ++i) {
-    const DeviceId id = controller_.add_device(options.pages_per_device, loop_.now());
-    workers_.push_back(std::make_unique<VirtualWorker>(loop_, checker_, id, worker_options, own_end));
-    sessions_.push_back(VirtualWorker::kFirstSession);
+  std::vector<VirtualDevices> kinds = options.kinds;
+  if (kinds.empty()) kinds = {{.count = options.devices, .pages = options.pages_per_device}};
+  for (const VirtualDevices& kind : kinds) {
+    worker_options.worker.page_count = kind.pages;
+    for (uint32_t i = 0; i < kind.count; ++i) {
+      const DeviceId id = controller_.add_device(kind.pages, loop_.now(), kind.kind);
+      places_.push_back({kind.kind, kind.pages});
+      workers_.push_back(std::make_unique<VirtualWorker>(loop_, checker_, id, worker_options, own_end));
+      sessions_.push_back(VirtualWorker::kFirstSession);
+    }
   }
 }
 
 VirtualCluster::~VirtualCluster() = default;
 
 void VirtualCluster::add_model(std::shared_ptr<const ModelInfo> model) {
-  for (auto& worker : workers_) worker->add_model(model);
+  give_workers(model);
   controller_.add_model(std::move(model), loop_.now());
   schedule_turn();
 }
 
+void VirtualCluster::give_workers(const std::shared_ptr<const ModelInfo>& model) {
+  std::map<std::string, std::shared_ptr<const ModelInfo>> by_kind;
+  for (const Runnable& runnable : model->runnables) {
+    const bool whole = model->runnables.size() == 1;
+    by_kind[runnable.kind] = whole ? model : std::make_shared<const ModelInfo>(only_for(runnable.kind, *model));
+  }
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (const auto own = by_kind.find(places_[i].kind); own != by_kind.end()) workers_[i]->add_model(own->second);
+  }
+}
+
 void VirtualCluster::add_unready_model(const std::shared_ptr<const ModelInfo>& model) {
-  for (auto& worker : workers_) worker->add_model(model);
+  give_workers(model);
   controller_.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*model, 1)), loop_.now());
   schedule_turn();
 }
@@ -113,7 +132,8 @@ void VirtualCluster::on_registration(DeviceId device, uint64_t session, const st
   controller_.lose_device(device, DeviceTrouble::kLink, loop_.now());
   if (controller_.may_join(device) > loop_.now()) return workers_[device.value()]->hang_up(session);
   sessions_[device.value()] = session;
-  controller_.join_device(device, options_.pages_per_device, residents, loop_.now());
+  const Place& place = places_[device.value()];
+  controller_.join_device(device, place.pages, residents, loop_.now(), place.kind);
   schedule_turn();
 }
 

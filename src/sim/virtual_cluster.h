@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -19,11 +20,19 @@
 
 namespace foliot {
 
+// Devices of one kind.
+struct VirtualDevices {
+  std::string kind{kDefaultKind};
+  uint32_t count = 1;
+  uint32_t pages = 64;  // of each
+};
+
 struct VirtualClusterOptions {
   uint64_t seed = 1;
   uint32_t devices = 1;
   uint32_t pages_per_device = 64;
-  uint32_t models_max = 16384;  // ids are below
+  std::vector<VirtualDevices> kinds{};  // in place of these two, if there are any
+  uint32_t models_max = 16384;          // ids are below
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.
@@ -89,6 +98,14 @@ class VirtualCluster : private CompletionSink,
   Checker checker_;
   EventHash hash_;
   Controller controller_;
+  struct Place {
+    std::string kind;
+    uint32_t pages;
+  };
+  // For workers of the model's kinds.
+  void give_workers(const std::shared_ptr<const ModelInfo>& model);
+
+  std::vector<Place> places_;                            // by DeviceId
   std::vector<std::unique_ptr<VirtualWorker>> workers_;  // by DeviceId
   std::vector<uint64_t> sessions_;                       // by DeviceId; 0: none
   std::vector<DeviceId> leaving_;                        // to be let go once they are idle

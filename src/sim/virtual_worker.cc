@@ -16,9 +16,9 @@ constexpr Duration kQuiesceInterval = Duration::milliseconds(10);
 }  // namespace
 
 WorkerModel worker_model(const ModelInfo& model) {
-  WorkerModel result{.id = model.id, .pages = model.pages, .batch_sizes = model.batch_sizes};
-  for (const Bucket& bucket : model.buckets) {
-    result.io_bytes.insert(result.io_bytes.end(), bucket.seed_exec.size(), IoBytes{4096, 4096});
+  WorkerModel result{.id = model.id, .pages = model.only().pages, .batch_sizes = model.only().batch_sizes};
+  for (const std::vector<Duration>& seeds : model.only().seed_exec) {
+    result.io_bytes.insert(result.io_bytes.end(), seeds.size(), IoBytes{4096, 4096});
   }
   return result;
 }

@@ -9,7 +9,17 @@ Recorder::Model& Recorder::model(ModelId id) {
   return models_[id.value()];
 }
 
-void Recorder::on_model(const ModelInfo& info) { model(info.id) = {names_.keep(info.name), info.pages, 0}; }
+void Recorder::on_model(const ModelInfo& info) { model(info.id) = {names_.keep(info.name), info.runnables, 0}; }
+
+void Recorder::on_model_extended(const ModelInfo& info) { model(info.id).runnables = info.runnables; }
+
+uint32_t Recorder::pages_of(const Action& action) {
+  const std::vector<Runnable>& runnables = model(action.model).runnables;
+  const uint32_t device = action.device.value();
+  const std::string_view kind = device < kinds_.size() ? std::string_view(kinds_[device]) : kDefaultKind;
+  const auto found = std::ranges::find(runnables, kind, &Runnable::kind);
+  return found == runnables.end() ? 0 : found->pages;
+}
 
 void Recorder::on_label(RequestId request, std::shared_ptr<const CallLabel> label) {
   labelled_ = request;
@@ -90,6 +100,10 @@ void Recorder::row_sent(const Action& action, RequestId row) {
 // Models of a lost device are gone; those that a new device brings were loaded before
 // the log began.
 void Recorder::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  if (change.joined) {
+    if (change.device.value() >= kinds_.size()) kinds_.resize(change.device.value() + 1, std::string(kDefaultKind));
+    kinds_[change.device.value()] = change.kind;
+  }
   if (change.state == DeviceState::kLost) {
     std::erase_if(placements_, [&](const auto& entry) {
       if (entry.first.second != change.device) return false;
@@ -137,7 +151,7 @@ void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoin
                       .type = action.type,
                       .device = action.device,
                       .model = model(action.model).name,
-                      .pages = model(action.model).pages,
+                      .pages = pages_of(action),
                       .sent = open.sent,
                       .outcome = now,
                       .earliest = action.earliest,

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +33,7 @@ class Recorder : public Observer, public CallLabelSink {
 
   void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override;
   void on_model(const ModelInfo& model) override;
+  void on_model_extended(const ModelInfo& model) override;
   void on_request(const Request& request, TimePoint now) override;
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
@@ -41,7 +43,7 @@ class Recorder : public Observer, public CallLabelSink {
  private:
   struct Model {
     std::string_view name;
-    uint32_t pages = 0;
+    std::vector<Runnable> runnables;
     uint32_t copies = 0;  // devices that hold it, as far as the controller believes
   };
   struct OpenRequest {
@@ -67,6 +69,7 @@ class Recorder : public Observer, public CallLabelSink {
   };
 
   Model& model(ModelId id);
+  uint32_t pages_of(const Action& action);
   Timeline& timeline(const Action& action);
   TimePoint expect_start(const Action& action, TimePoint now);
   void row_sent(const Action& action, RequestId row);
@@ -78,6 +81,7 @@ class Recorder : public Observer, public CallLabelSink {
   NameTable names_;
   std::unique_ptr<RecordSink> sink_;                // what it was given holds views of names_
   std::vector<Model> models_;                       // by ModelId
+  std::vector<std::string> kinds_;                  // by DeviceId
   std::vector<std::array<Timeline, 2>> timelines_;  // by DeviceId: LOAD, EXEC
   std::map<std::pair<ModelId, DeviceId>, Placement> placements_;
   std::unordered_map<RequestId, OpenRequest> requests_;

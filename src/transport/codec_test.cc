@@ -15,14 +15,16 @@ ModelInfo model(uint32_t id = 7) {
           .name = "bert",
           .version = "3",
           .content = "0123abcd",
-          .batch_sizes = {1, 2, 8},
           .batching = true,
           .inputs = {{.name = "ids", .type = DataType::kInt64, .shape = {-1}, .dimension_names = {"sequence"}}},
           .outputs = {{.name = "logits", .shape = {2}}},
-          .buckets = {{.dimensions = {{"sequence", 64}}, .seed_exec = {ns(1), ns(2), ns(3)}},
-                      {.dimensions = {{"sequence", 128}}, .seed_exec = {ns(4), ns(5), ns(6)}}},
-          .pages = 9,
-          .seed_load = ns(77),
+          .buckets = {{.dimensions = {{"sequence", 64}}}, {.dimensions = {{"sequence", 128}}}},
+          .runnables = {{.kind = "cpu:4",
+                         .batch_sizes = {1, 2, 8},
+                         .pages = 9,
+                         .seed_load = ns(77),
+                         .seed_exec = {{ns(1), ns(2), ns(3)}, {ns(4), ns(5), ns(6)}}},
+                        {.kind = "cuda", .seed_exec = {{ns(7)}, {ns(8)}}}},
           .default_slo = ns(100),
           .weight = 2.5};
 }
@@ -97,7 +99,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
   check_round_trip(Ping{at(1)}, MessageType::kPing);
   check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
-  check_round_trip(Registration{"one", "peer:1", {3, 4}, {model(), model(8)}, {{0, 1}, {}}},
+  check_round_trip(Registration{"one", "cpu:4", "peer:1", {3, 4}, {model(), model(8)}, {{0, 1}, {}}},
                    MessageType::kRegistration);
   check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
   check_round_trip(Welcome{{DeviceId(1)}, {kUnnamed, ModelId(3), kUnnamed}}, MessageType::kWelcome);
@@ -211,7 +213,7 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
 
 TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
   const auto accepted_with = [](std::vector<ModelInfo> models) {
-    return accepted(Registration{"one", "", {3}, std::move(models), {{}}});
+    return accepted(Registration{"one", "cpu:4", "", {3}, std::move(models), {{}}});
   };
   EXPECT_TRUE(accepted_with({model(2), model(9), model(1)})) << "of one name";
   EXPECT_FALSE(accepted_with({model(2), model(9), model(2)}));
@@ -219,7 +221,7 @@ TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
 
 TEST(CodecTest, RefusesResidentsThatCannotBe) {
   const auto accepted_with = [](std::vector<std::vector<uint32_t>> residents) {
-    return accepted(Registration{"one", "", {3}, {model(), model(8)}, std::move(residents)});
+    return accepted(Registration{"one", "cpu:4", "", {3}, {model(), model(8)}, std::move(residents)});
   };
   EXPECT_TRUE(accepted_with({{}}));
   EXPECT_TRUE(accepted_with({{0, 1}}));
@@ -251,14 +253,24 @@ TEST(CodecTest, RefusesAModelThatCannotBe) {
   };
   EXPECT_TRUE(accepted_with([](ModelInfo&) {}));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.name.clear(); }));
-  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_sizes = {1, 8, 2}; }));
-  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.batch_sizes = {1, 2, 65}; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].batch_sizes = {1, 8, 2}; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].batch_sizes = {1, 2, 65}; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets.clear(); }));
-  EXPECT_TRUE(accepted_with([](ModelInfo& m) { m.buckets.resize(65535, m.buckets[0]); }));
-  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets.resize(65536, m.buckets[0]); }));
-  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets[1].seed_exec.pop_back(); }));
-  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.pages = 0; }));
+  const auto with_buckets = [&](size_t count) {
+    return accepted_with([&](ModelInfo& m) {
+      m.buckets.resize(count);
+      for (Runnable& runnable : m.runnables) runnable.seed_exec.resize(count, runnable.seed_exec[0]);
+    });
+  };
+  EXPECT_TRUE(with_buckets(65535));
+  EXPECT_FALSE(with_buckets(65536));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].seed_exec[1].pop_back(); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[1].pages = 0; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.weight = 0; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables.clear(); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].kind = "two words"; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].kind = "cuda"; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[1].seed_exec.pop_back(); }));
 }
 
 // Four billion models in nine bytes.

@@ -43,7 +43,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 7;
+inline constexpr uint16_t kWireVersion = 8;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -96,10 +96,11 @@ struct Pong {
 // What a worker reports when it registers.
 struct Registration {
   std::string worker;                 // its name, for people
+  std::string kind{kDefaultKind};     // of all its devices
   std::string data_address;           // HOST:PORT where clients reach it; empty: it needs no inputs
   std::vector<uint32_t> page_counts;  // of each of its devices
-  // Every device can run all of them. Ids are the worker's own. Of several of one name
-  // the first is the one to serve, if none is served yet.
+  // Every device can run all of them; each has one Runnable, of this kind. Ids are the worker's own. Of several of one
+  // name the first is the one to serve, if none is served yet.
   std::vector<ModelInfo> models;
   // Of each of its devices: the positions in `models`, ascending, of those that its
   // pages hold. No action that it was given before is under way any more.

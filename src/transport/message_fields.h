@@ -54,7 +54,11 @@ inline constexpr size_t kBytesMin<std::span<const std::byte>> = sizeof(uint64_t)
 template <>
 inline constexpr size_t kBytesMin<TensorSpec> = 3 * sizeof(uint32_t) + 1;
 template <>
-inline constexpr size_t kBytesMin<Bucket> = 2 * sizeof(uint32_t);
+inline constexpr size_t kBytesMin<Bucket> = sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<Runnable> = 4 * sizeof(uint32_t) + sizeof(int64_t);
+template <>
+inline constexpr size_t kBytesMin<std::vector<Duration>> = sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<ModelInfo> = 64;
 template <>
@@ -187,28 +191,41 @@ inline bool sound(const TensorSpec& tensor) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Bucket>& bucket) {
-  wire(bucket.dimensions, bucket.seed_exec);
+  wire(bucket.dimensions);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Runnable>& runnable) {
+  wire(runnable.kind, runnable.batch_sizes, runnable.pages, runnable.seed_load, runnable.seed_exec);
 }
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, ModelInfo>& model) {
-  wire(model.id, model.name, model.version, model.content, model.batch_sizes, model.batching, model.inputs,
-       model.outputs, model.buckets, model.pages, model.seed_load, model.default_slo, model.weight);
+  wire(model.id, model.name, model.version, model.content, model.batching, model.inputs, model.outputs, model.buckets,
+       model.runnables, model.default_slo, model.weight);
 }
 
 // What the rest of the program takes for granted.
-inline bool sound(const ModelInfo& model) {
+inline bool sound(const Runnable& runnable) {
   constexpr size_t kBatchSizesMax = 256;
-  constexpr size_t kBucketsMax = std::numeric_limits<uint16_t>::max();  // a BucketId counts them
-  const auto& sizes = model.batch_sizes;
-  if (model.name.empty() || sizes.empty() || sizes.size() > kBatchSizesMax) return false;
-  if (model.buckets.empty() || model.buckets.size() > kBucketsMax) return false;
-  if (sizes.front() == 0 || sizes.back() > kBatchSizeMax || model.pages == 0 || !(model.weight > 0)) return false;
+  const auto& sizes = runnable.batch_sizes;
+  if (!is_kind_name(runnable.kind) || sizes.empty() || sizes.size() > kBatchSizesMax) return false;
+  if (sizes.front() == 0 || sizes.back() > kBatchSizeMax || runnable.pages == 0) return false;
   if (std::ranges::adjacent_find(sizes, std::greater_equal<>()) != sizes.end()) return false;
-  return model.seed_load >= Duration() && std::ranges::all_of(model.buckets, [&](const Bucket& bucket) {
-           return bucket.seed_exec.size() == sizes.size() &&
-                  std::ranges::all_of(bucket.seed_exec, [](Duration exec) { return exec >= Duration(); });
+  return runnable.seed_load >= Duration() && std::ranges::all_of(runnable.seed_exec, [&](const auto& seeds) {
+           return seeds.size() == sizes.size() &&
+                  std::ranges::all_of(seeds, [](Duration exec) { return exec >= Duration(); });
          });
+}
+
+inline bool sound(const ModelInfo& model) {
+  constexpr size_t kBucketsMax = std::numeric_limits<uint16_t>::max();  // a BucketId counts them
+  if (model.name.empty() || !(model.weight > 0)) return false;
+  if (model.buckets.empty() || model.buckets.size() > kBucketsMax) return false;
+  if (model.runnables.empty() || model.runnables.size() > kKindsMax) return false;
+  return std::ranges::all_of(model.runnables, [&](const Runnable& runnable) {
+    return runnable.seed_exec.size() == model.buckets.size() && model.find(runnable.kind) == &runnable;
+  });
 }
 
 // ---- All links ----
@@ -232,7 +249,7 @@ void fields(Wire& wire, Carried<Wire, Pong>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Registration>& message) {
-  wire(message.worker, message.data_address, message.page_counts, message.models, message.residents);
+  wire(message.worker, message.kind, message.data_address, message.page_counts, message.models, message.residents);
 }
 
 // Models have names of their own, and each device's residents are positions in the list of
@@ -242,7 +259,8 @@ inline bool sound(const Registration& message) {
   ids.reserve(message.models.size());
   for (const ModelInfo& model : message.models) ids.push_back(model.id);
   std::ranges::sort(ids);
-  return std::ranges::adjacent_find(ids) == ids.end() && message.residents.size() == message.page_counts.size() &&
+  return std::ranges::adjacent_find(ids) == ids.end() && is_kind_name(message.kind) &&
+         message.residents.size() == message.page_counts.size() &&
          std::ranges::all_of(message.residents, [&](const std::vector<uint32_t>& models) {
            return std::ranges::adjacent_find(models, std::greater_equal<>()) == models.end() &&
                   (models.empty() || models.back() < message.models.size());

@@ -152,16 +152,22 @@ Status check(const ModelProfile& profile) {
 
 }  // namespace
 
+Runnable make_runnable(const ModelProfile& profile, std::string kind, uint64_t page_bytes) {
+  FOLIOT_CHECK(page_bytes > 0);
+  return {.kind = std::move(kind),
+          .batch_sizes = profile.batch_sizes,
+          .pages = static_cast<uint32_t>((profile.weights_bytes + page_bytes - 1) / page_bytes),
+          .seed_load = profile.load,
+          .seed_exec = {profile.exec}};
+}
+
 std::shared_ptr<ModelInfo> make_model_info(const ModelProfile& profile, ModelId id, std::string name,
                                            uint64_t page_bytes) {
-  FOLIOT_CHECK(page_bytes > 0);
   auto model = std::make_shared<ModelInfo>();
   model->id = id;
   model->name = std::move(name);
-  model->batch_sizes = profile.batch_sizes;
-  model->pages = static_cast<uint32_t>((profile.weights_bytes + page_bytes - 1) / page_bytes);
-  model->seed_load = profile.load;
-  model->buckets = {Bucket{.dimensions = {}, .seed_exec = profile.exec}};
+  model->buckets.resize(1);
+  model->runnables = {make_runnable(profile, std::string(kDefaultKind), page_bytes)};
   return model;
 }
 

@@ -28,7 +28,11 @@ struct ModelProfile {
   std::vector<Duration> exec;         // exec[i] is of batch_sizes[i]; never falls
 };
 
-// The ModelInfo of a model with this profile, where a page of the page cache has
+// A model with this profile as devices of one kind run it, where a page of the page cache
+// has `page_bytes`.
+Runnable make_runnable(const ModelProfile& profile, std::string kind, uint64_t page_bytes);
+
+// The ModelInfo of a model with this profile on devices of kDefaultKind, where a page of the page cache has
 // `page_bytes`.
 std::shared_ptr<ModelInfo> make_model_info(const ModelProfile& profile, ModelId id, std::string name,
                                            uint64_t page_bytes);

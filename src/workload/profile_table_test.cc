@@ -21,8 +21,8 @@ TEST(ProfileTableTest, HoldsClockworksModels) {
   EXPECT_EQ(ProfileTable::v100().profiles().size(), 6u);
   EXPECT_EQ(ProfileTable::v100().find("resnet51"), nullptr);
   const auto model = make_model_info(*profile, ModelId(3), "a", uint64_t{16} << 20);
-  EXPECT_EQ(model->pages, 7u);
-  EXPECT_EQ(model->buckets.at(0).seed_exec, profile->exec);
+  EXPECT_EQ(model->only().pages, 7u);
+  EXPECT_EQ(model->only().seed_exec.at(0), profile->exec);
 }
 
 TEST(ProfileTableTest, ReadsCsv) {

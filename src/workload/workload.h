@@ -21,11 +21,17 @@ namespace foliot {
 
 // Copies of one model that share everything but their weights.
 struct ModelGroup {
+  // One kind of device that can run them.
+  struct RunsOn {
+    std::string kind;
+    std::string profile;  // in place of the group's; empty: the same
+  };
   std::string name;
-  std::string profile;          // name in a ProfileTable
-  uint32_t count = 1;           // of copies: NAME if 1, else NAME_0, NAME_1, ...
-  std::optional<Duration> slo;  // of requests whose stream says nothing; nullopt: best effort
-  double weight = 1;            // ModelInfo::weight
+  std::string profile;            // name in a ProfileTable
+  uint32_t count = 1;             // of copies: NAME if 1, else NAME_0, NAME_1, ...
+  std::optional<Duration> slo;    // of requests whose stream says nothing; nullopt: best effort
+  double weight = 1;              // ModelInfo::weight
+  std::vector<RunsOn> runs_on{};  // empty: devices of every kind
 };
 
 // Requests to some of the groups. Exactly one of these brings them:

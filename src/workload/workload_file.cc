@@ -81,6 +81,17 @@ Result<ModelGroup> read_group(TomlReader& reader, const ProfileTable* profiles) 
   reader.whole("count", group.count, 1, 1'000'000);
   reader.positive("slo", group.slo);
   reader.positive("weight", group.weight);
+  for (TomlReader& each : reader.tables("runs_on")) {
+    ModelGroup::RunsOn runs_on;
+    each.text("kind", runs_on.kind);
+    each.text("profile", runs_on.profile);
+    if (!is_kind_name(runs_on.kind)) each.fail("needs a 'kind' of letters, digits and .:_-");
+    if (profiles != nullptr && !runs_on.profile.empty() && profiles->find(runs_on.profile) == nullptr) {
+      each.fail("profile", fmt::format("is none of {}", profiles->names()));
+    }
+    FOLIOT_RETURN_IF_ERROR(each.finish());
+    group.runs_on.push_back(std::move(runs_on));
+  }
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   return group;
 }

@@ -38,7 +38,7 @@ struct CompileCommandOptions {
 void print_summary(const Program& program, const std::filesystem::path& output) {
   fmt::print("{}: {} of weights, workspace {}, LOAD {}\n", output.string(), format_bytes(program.weights_bytes),
              format_bytes(program.workspace_bytes()), format_duration(program.seed_load));
-  for (const Bucket& bucket : program.buckets) {
+  for (const ProgramBucket& bucket : program.buckets) {
     std::string name;
     for (const auto& [dimension, size] : bucket.dimensions) name += fmt::format(" {}={}", dimension, size);
     for (size_t i = 0; i < program.batch_sizes.size(); ++i) {

@@ -45,7 +45,7 @@ bool multiplies(const Operator& step) {
 
 DataType operand_type(const Plan& plan, const Operator& step) { return plan.tensors[step.inputs.front()].type; }
 
-std::string bucket_name(const Bucket& bucket) {
+std::string bucket_name(const ProgramBucket& bucket) {
   std::string name;
   for (const auto& [dimension, size] : bucket.dimensions) name += fmt::format(", {} {}", dimension, size);
   return name;

@@ -186,7 +186,7 @@ Result<size_t> RunCommand::find_bucket() const {
   std::string wanted;
   for (const TensorSpec& spec : program().inputs) wanted += fmt::format(" {} {}", spec.name, to_string(spec.shape));
   std::string buckets;
-  for (const Bucket& bucket : program().buckets) {
+  for (const ProgramBucket& bucket : program().buckets) {
     for (const auto& [name, size] : bucket.dimensions) buckets += fmt::format(" {}={}", name, size);
   }
   return Status::invalid_argument(fmt::format("no compiled shape fits the inputs; a row is{}{}{}", wanted,

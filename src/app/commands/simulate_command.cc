@@ -19,6 +19,7 @@
 #include "app/commands/simulation_file.h"
 #include "platform/clock.h"
 #include "policies/registry.h"
+#include "sim/kind_parts.h"
 #include "sim/report_text.h"
 #include "sim/simulation.h"
 #include "trace/log_writer.h"
@@ -119,9 +120,12 @@ struct Sweep {
   std::map<FaultKind, Duration> recovery_max;
   double attainment_min = 1;
   uint64_t worst_seed = 0;
+  uint64_t good = 0;
+  uint64_t good_apart = 0;  // where each kind of device serves its models alone
 
   void add(const SimulationReport& report) {
     requests += report.requests;
+    good += report.all.good_within;
     if (!report.faults) return;
     const FaultReport& around = *report.faults;
     offered += around.met.offered;
@@ -154,6 +158,26 @@ std::string sweep_text(const std::string& policy, const Sweep& sweep) {
   return text + "\n";
 }
 
+// What came of devices of several kinds, where nothing fails.
+std::string kinds_text(const std::string& policy, const Sweep& sweep) {
+  std::string text = fmt::format("{}: {} requests; {} answered in time", policy, sweep.requests, sweep.good);
+  if (sweep.good_apart > 0) {
+    text += fmt::format(", {} by each kind of device alone: {:.2f} %", sweep.good_apart,
+                        100.0 * static_cast<double>(sweep.good) / static_cast<double>(sweep.good_apart));
+  }
+  return text + "\n";
+}
+
+Status run_apart(const SimulationOptions& options, const SimulationFile& file, Sweep& sweep) {
+  const auto parts = split_by_kind(options, file.workload);
+  if (!parts.ok()) return Status();  // some model or stream is of several
+  for (const KindPart& part : *parts) {
+    FOLIOT_ASSIGN_OR_RETURN(const SimulationReport report, simulate(part.options, part.workload, file.profiles));
+    sweep.good_apart += report.all.good_within;
+  }
+  return Status();
+}
+
 // The checkers of every run end the program at the first broken promise.
 Status run_seeds(SimulationFile file, uint64_t seeds) {
   ProgressBar bar("simulating");
@@ -167,10 +191,12 @@ Status run_seeds(SimulationFile file, uint64_t seeds) {
       options.make_policy = find_policy(name)->make;
       FOLIOT_ASSIGN_OR_RETURN(const SimulationReport report, simulate(options, file.workload, file.profiles));
       sweep.add(report);
+      if (options.kinds.size() > 1 && !report.faults) FOLIOT_RETURN_IF_ERROR(run_apart(options, file, sweep));
       bar.show(name, fmt::format("seed {}", options.seed), static_cast<double>(i) / static_cast<double>(seeds));
     }
     bar.clear();
-    fmt::print("{}", sweep_text(name, sweep));
+    const bool kinds = file.options.kinds.size() > 1 && sweep.faults == 0;
+    fmt::print("{}", kinds ? kinds_text(name, sweep) : sweep_text(name, sweep));
     std::fflush(stdout);
   }
   return Status();
@@ -194,6 +220,9 @@ Status run(const SimulateFlags& flags) {
     return simulate_links(file, flags.seeds);
   }
   if (flags.seeds > 1) return run_seeds(std::move(file), flags.seeds);
+  if (flags.bound && !file.options.kinds.empty()) {
+    return Status::invalid_argument("--bound needs devices of one kind: leave [[cluster.kinds]] out");
+  }
   std::optional<FluidEstimate> estimate;
   std::optional<ClairvoyantBound> bound;
   if (flags.bound) {
@@ -206,10 +235,13 @@ Status run(const SimulateFlags& flags) {
     reports.push_back(std::move(report));
   }
   const std::vector<FluidFlow> flows = fluid_flows(file.workload, file.profiles);
-  if (!flows.empty()) estimate = fluid_estimate(flows, file.options.devices);
+  if (!flows.empty() && file.options.kinds.empty()) estimate = fluid_estimate(flows, file.options.devices);
   const FluidEstimate* shown = estimate ? &*estimate : nullptr;
   const ClairvoyantBound* most = bound ? &*bound : nullptr;
   fmt::print("{}", report_table(reports, shown, most));
+  if (!reports.empty() && reports.front().dollars_per_hour) {
+    fmt::print("devices: {:.2f} dollars per hour\n", *reports.front().dollars_per_hour);
+  }
   return flags.output.empty() ? Status() : write_reports(flags.output, reports, shown, most);
 }
 
@@ -227,7 +259,8 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   command.add_option("--seed", flags->seed, "Instead of the experiment's");
   command
       .add_option("--seeds", flags->seeds,
-                  "Run with this many seeds, one after another, and report the effects of faults")
+                  "Run with this many seeds, one after another, and report the effects of faults or, with several "
+                  "kinds of device, what each kind answers alone")
       ->check(CLI::PositiveNumber);
   add_duration_flag(command, "duration", flags->duration, "Instead of the experiment's", "the experiment's");
   command.add_flag("--bound", flags->bound,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/price_file.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 #include "policies/registry.h"
@@ -41,6 +42,33 @@ void read_links(TomlReader& reader, std::optional<ClusterSimulationOptions>& lin
   reader.duration("settle_max", links->settle_max);
 }
 
+Status read_kind(TomlReader& reader, SimulationOptions& options) {
+  SimulatedKind kind{.name = {}, .page_cache_bytes = options.page_cache_bytes};
+  reader.text("name", kind.name);
+  if (!is_kind_name(kind.name)) reader.fail("needs a 'name' of letters, digits and .:_-");
+  reader.whole("devices", kind.devices, 1, 100'000);
+  reader.bytes("page_cache", kind.page_cache_bytes);
+  options.kinds.push_back(kind);
+  return reader.finish();
+}
+
+Status read_prices(TomlReader& reader, std::vector<SimulatedKind>& kinds) {
+  std::string file;
+  reader.text("prices", file);
+  if (file.empty()) return Status();
+  const auto prices = read_price_file(std::filesystem::path(reader.file()).parent_path() / file);
+  if (!prices.ok()) {
+    reader.fail("prices", "are wrong: " + prices.status().message());
+    return reader.finish();
+  }
+  for (SimulatedKind& kind : kinds) {
+    const auto price = prices->find(kind.name);
+    if (price == prices->end()) reader.fail("prices", fmt::format("lack kind '{}'", kind.name));
+    if (price != prices->end()) kind.dollars_per_hour = price->second;
+  }
+  return Status();
+}
+
 Status read_cluster(TomlReader& reader, SimulationFile& file) {
   SimulationOptions& options = file.options;
   read_links(reader, file.links);
@@ -55,6 +83,14 @@ Status read_cluster(TomlReader& reader, SimulationFile& file) {
   reader.whole("infers_outstanding_max", options.controller.infers_outstanding_max, 1, 4096);
   reader.whole("loads_outstanding_max", options.controller.loads_outstanding_max, 1, 4096);
   if (options.page_bytes == 0) reader.fail("page_size", "must be above 0");
+  if (reader.has("kinds") && reader.has("devices")) reader.fail("devices", "stands with each of the 'kinds'");
+  for (TomlReader& each : reader.tables("kinds")) FOLIOT_RETURN_IF_ERROR(read_kind(each, options));
+  FOLIOT_RETURN_IF_ERROR(read_prices(reader, options.kinds));
+  if (!options.kinds.empty()) {
+    options.devices = 0;
+    for (const SimulatedKind& kind : options.kinds) options.devices += kind.devices;
+    if (file.links) reader.fail("protocol", "\"links\" has devices of one kind");
+  }
   return reader.finish();
 }
 

@@ -45,7 +45,9 @@ Status run_emulated(const WorkerFlags& flags) {
                                .models = {},
                                .noise = {},
                                .seed = flags.seed};
+  options.kind = flags.server.kind;
   FOLIOT_ASSIGN_OR_RETURN(options.models, parse_emulated_models(flags.emulate, flags.server.worker.page_bytes));
+  for (ModelInfo& model : options.models) model.only().kind = options.kind;
   Status lost;
   std::function<void()> stop;
   WorkerService::Watch watch;
@@ -94,6 +96,9 @@ Status run(const WorkerFlags& flags) {
   if (!flags.emulate.empty() && flags.server.observation.any()) {
     return Status::invalid_argument("an emulated worker has no metrics and keeps no record; the controller has both");
   }
+  if (!flags.emulate.empty() && !flags.server.models.empty()) {
+    return Status::invalid_argument("--models chooses among those of a REPOSITORY; --emulate names its models");
+  }
   return flags.emulate.empty() ? run_real(flags) : run_emulated(flags);
 }
 
@@ -103,7 +108,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("worker", "Run a worker, which computes for a controller");
   command->footer(
       "Compiles the models of REPOSITORY, registers with the controller, and executes its actions. Fetches inputs\n"
-      "from front ends, which connect to --data-listen, and sends them the outputs. All workers of a controller\n"
+      "from front ends, which connect to --data-listen, and sends them the outputs. All workers of one --kind\n"
       "bring the same models; with --watch they change them while serving, and a change takes effect when all\n"
       "workers have made it. A controller that goes away is found again, with what the pages hold. Ctrl-C finishes\n"
       "what was given and stops.\n\n"
@@ -119,6 +124,17 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   command->add_option("repository", server.repository, "folder with a folder per model");
   command->add_option("--controller", server.controller, "HOST:PORT of the controller")->capture_default_str();
   command->add_option("--name", server.name, "what the controller's log calls it")->capture_default_str();
+  command
+      ->add_option("--kind", server.kind,
+                   "kind of its device: workers of one kind run the same models in the same time")
+      ->capture_default_str()
+      ->check([](const std::string& name) {
+        return is_kind_name(name)
+                   ? std::string()
+                   : fmt::format("'{}' is no kind: it takes 1 to {} letters, digits and .:_-", name, kKindBytesMax);
+      });
+  command->add_option("--models", server.models,
+                      "only models of the repository that match, e.g. 'resnet*'; may be repeated");
   command
       ->add_option("--data-listen", server.data_listen,
                    "HOST:PORT where front ends connect; port 0 for any that is free")

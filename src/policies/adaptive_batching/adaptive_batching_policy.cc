@@ -17,7 +17,7 @@ class AdaptiveBatchingRule : public BatchingRule {
   Lane::Order order() const override { return Lane::Order::kArrival; }
 
   Offer offer(const LaneView& lane, TimePoint now) const override {
-    const uint32_t limit = lane.model.batch_sizes[limit_of(lane)];
+    const uint32_t limit = lane.batch_sizes()[limit_of(lane)];
     return {lane.queue.size() >= limit ? now : std::max(now, lane.queue[0].place.order + options_.batch_delay)};
   }
 
@@ -49,7 +49,7 @@ class AdaptiveBatchingRule : public BatchingRule {
     Learnt& its = learnt(key);
     its.limits.try_emplace(action.device, options_.method)
         .first->second.record(action.batch_size, outcome.duration, its.objective,
-                              cluster_.model(action.model).batch_sizes);
+                              cluster_.batch_sizes(action.device, action.model));
   }
 
  private:
@@ -62,7 +62,7 @@ class AdaptiveBatchingRule : public BatchingRule {
   uint32_t limit_of(const LaneView& lane) const {
     const Learnt& its = learnt_[lane.key.model.value()][lane.key.bucket.value()];
     const auto found = its.limits.find(lane.device);
-    return found == its.limits.end() ? 0 : found->second.batch_index(lane.model.batch_sizes);
+    return found == its.limits.end() ? 0 : found->second.batch_index(lane.batch_sizes());
   }
 
   const Cluster& cluster_;

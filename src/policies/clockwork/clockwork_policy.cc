@@ -40,6 +40,7 @@ Duration ClockworkPolicy::fastest(LaneKey key) {
   if (known && known->revision == revision) return known->duration + cluster_.least_margin();
   known = {Duration::max(), {}, revision};
   for (const DeviceModel& device : cluster_.devices) {
+    if (cluster_.runnable(device.id(), key.model) == nullptr) continue;
     const Duration duration = exec(device.id(), key, 0);
     if (duration < known->duration) known = {duration, device.id(), revision};
   }
@@ -128,7 +129,7 @@ void ClockworkPolicy::update_lane(LaneKey key, TimePoint now) {
   update_expiry(key);
   if (state.queue.empty() && state.slots_filled == 0) return;
   for (const DeviceId device : holders) {
-    const auto batch_sizes = static_cast<uint32_t>(cluster_.model(key.model).batch_sizes.size());
+    const auto batch_sizes = static_cast<uint32_t>(cluster_.batch_sizes(device, key.model).size());
     for (uint32_t b = 0; b < batch_sizes; ++b) update_strategy(device, key, b, now);
     if (!state.queue.empty()) agenda_.work_for(device);
   }
@@ -152,7 +153,7 @@ void ClockworkPolicy::fill_slots(LaneKey key, TimePoint now) {
 void ClockworkPolicy::update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start) {
   LaneState& state = lane(key);
   if (device.value() >= state.slots.size()) state.slots.resize(device.value() + 1);
-  const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
+  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, key.model);
   Slots& slots = state.slots[device.value()];
   slots.resize(sizes.size());
   std::optional<Strategy>& slot = slots[batch_index];
@@ -192,9 +193,10 @@ void ClockworkPolicy::update_demand(ModelId model, TimePoint now) {
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& queue = state.lanes[bucket].queue;
     if (queue.empty()) continue;
-    const DeviceId any_device = cluster_.devices.front().id();
-    const Duration one_row = exec(any_device, {model, BucketId(bucket)}, 0);
-    const Duration cold = cluster_.durations().load(any_device, model) + one_row + cluster_.least_margin();
+    const std::optional<DeviceId> any_device = cluster_.first_able(model);
+    if (!any_device) continue;
+    const Duration one_row = exec(*any_device, {model, BucketId(bucket)}, 0);
+    const Duration cold = cluster_.durations().load(*any_device, model) + one_row + cluster_.least_margin();
     const size_t first = queue.first_due_from(now + cold);
     if (first == queue.size()) continue;
     work += one_row * static_cast<int64_t>(queue.size() - first);
@@ -263,7 +265,7 @@ bool ClockworkPolicy::plan_infer(DeviceId device, TimePoint now, Dispatcher& dis
 bool ClockworkPolicy::send_batch(DeviceId device, const Strategy& strategy, TimePoint start, TimePoint now,
                                  Dispatcher& dispatcher) {
   const LaneKey key = strategy.lane;
-  const std::vector<uint32_t>& sizes = cluster_.model(key.model).batch_sizes;
+  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, key.model);
   LaneState& state = lane(key);
   uint32_t batch_index = strategy.batch_index;
   const Duration margin = cluster_.margin(device);

@@ -38,13 +38,13 @@ void LoadPlanner::set_demand(ModelId model, Duration demand) {
 void LoadPlanner::on_outcome(const Action& action) {
   if (action.type == ActionType::kInfer) return;
   agenda_.changed(action.device);
-  retry_ = TimePoint();
+  retry_.clear();
   if (action.type == ActionType::kLoad) std::erase(state(action.model).loading, action.device);
 }
 
 void LoadPlanner::on_device_changed(DeviceId device) {
   agenda_.changed(device);
-  retry_ = TimePoint();
+  retry_.clear();
 }
 
 void LoadPlanner::allocate(ModelId model) {
@@ -76,9 +76,12 @@ void LoadPlanner::allocate(ModelId model) {
 
 TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
   if (priorities_.empty()) return TimePoint::infinite_future();
-  if (now < retry_) return retry_;
+  retry_.resize(cluster_.kind_count());
+  const std::vector<TimePoint> not_before = retry_;
+  if (all_wait(now)) return next_retry(now);
   for (const DeviceId id : free_devices(now)) {
     const DeviceModel& device = cluster_.device(id);
+    if (not_before[device.kind().value()] > now) continue;
     const Duration lookahead = std::max(lookahead_, cluster_.lookahead(id));
     while (device.load_available(now) < now + lookahead && load_one(device, now, dispatcher)) {
     }
@@ -87,7 +90,22 @@ TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
     agenda_.busy(id, device.load_available(now) - lookahead);
   }
   if (priorities_.empty()) return TimePoint::infinite_future();
-  return std::min(agenda_.wake(), retry_ > now ? retry_ : TimePoint::infinite_future());
+  return std::min(agenda_.wake(), next_retry(now));
+}
+
+bool LoadPlanner::all_wait(TimePoint now) const {
+  for (uint16_t kind = 0; kind < retry_.size(); ++kind) {
+    if (cluster_.device_count(KindId(kind)) > 0 && retry_[kind] <= now) return false;
+  }
+  return true;
+}
+
+TimePoint LoadPlanner::next_retry(TimePoint now) const {
+  TimePoint next = TimePoint::infinite_future();
+  for (const TimePoint retry : retry_) {
+    if (retry > now) next = std::min(next, retry);
+  }
+  return next;
 }
 
 std::vector<DeviceId> LoadPlanner::free_devices(TimePoint now) {
@@ -100,8 +118,8 @@ std::vector<DeviceId> LoadPlanner::free_devices(TimePoint now) {
 
 std::optional<ModelId> LoadPlanner::choose(const DeviceModel& device, TimePoint now) const {
   for (const auto& [negated, model] : priorities_) {
-    if (!cluster_.placed(device.id(), model) && cluster_.model(model).pages <= device.page_count() &&
-        cluster_.may_load(device.id(), model, now)) {
+    if (!cluster_.placed(device.id(), model) && cluster_.may_load(device.id(), model, now) &&
+        cluster_.pages(device.id(), model) <= device.page_count()) {
       return model;
     }
   }
@@ -113,8 +131,8 @@ bool LoadPlanner::load_one(const DeviceModel& device, TimePoint now, Dispatcher&
   const std::optional<ModelId> model = choose(device, now);
   if (!model) return false;
   const auto any = [](ModelId) { return true; };
-  if (!residents_.make_room(device.id(), cluster_.model(*model).pages, any, dispatcher)) {
-    retry_ = now + kRetryInterval;
+  if (!residents_.make_room(device.id(), cluster_.pages(device.id(), *model), any, dispatcher)) {
+    retry_[device.kind().value()] = now + kRetryInterval;
     return false;
   }
   const Window window{now, device.load_available(now) + kLoadSlack};

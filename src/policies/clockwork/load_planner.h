@@ -61,6 +61,10 @@ class LoadPlanner {
   // The free LOAD executors, those on the least loaded devices first.
   std::vector<DeviceId> free_devices(TimePoint now);
   std::optional<ModelId> choose(const DeviceModel& device, TimePoint now) const;
+  // No kind of device may try again yet.
+  bool all_wait(TimePoint now) const;
+  // When the first that waits may; infinite if none does.
+  TimePoint next_retry(TimePoint now) const;
   // False if there is nothing to be loaded on the device now.
   bool load_one(const DeviceModel& device, TimePoint now, Dispatcher& dispatcher);
 
@@ -73,7 +77,8 @@ class LoadPlanner {
   Agenda agenda_;
   uint32_t devices_known_ = 0;
   std::set<DeviceId> free_;  // devices whose LOAD executor has less than `lookahead` of work
-  TimePoint retry_;          // where no room could be made, not before this
+  // By kind of device: where no room could be made, not before this.
+  std::vector<TimePoint> retry_;
 };
 
 }  // namespace foliot::clockwork

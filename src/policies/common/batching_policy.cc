@@ -6,7 +6,7 @@
 namespace foliot {
 
 BatchingRule::Batch densest_batch(const LaneView& lane, size_t first, uint32_t batch_index_max) {
-  const std::vector<uint32_t>& sizes = lane.model.batch_sizes;
+  const std::vector<uint32_t>& sizes = lane.batch_sizes();
   const auto available = static_cast<uint32_t>(std::min<size_t>(lane.queue.size() - first, kBatchSizeMax));
   uint32_t full = 0;
   while (full < batch_index_max && sizes[full + 1] <= available) ++full;
@@ -17,7 +17,7 @@ BatchingRule::Batch densest_batch(const LaneView& lane, size_t first, uint32_t b
 }
 
 uint32_t largest_in_time(const LaneView& lane, size_t first, TimePoint start) {
-  const auto sizes = static_cast<uint32_t>(lane.model.batch_sizes.size());
+  const auto sizes = static_cast<uint32_t>(lane.batch_sizes().size());
   uint32_t batch_index = 0;
   while (batch_index + 1 < sizes && start + lane.exec(batch_index + 1) <= lane.queue[first].deadline) ++batch_index;
   return batch_index;
@@ -36,7 +36,7 @@ LaneView BatchingPolicy::view(LaneKey key, DeviceId device) {
 
 DeviceId BatchingPolicy::any_holder(ModelId model) const {
   const std::vector<DeviceId>& holders = residents_.holders(model);
-  return holders.empty() ? cluster_.devices.front().id() : holders.front();
+  return holders.empty() ? cluster_.first_able(model).value() : holders.front();
 }
 
 std::set<BatchingPolicy::Place>& BatchingPolicy::ready(DeviceId device) {
@@ -121,6 +121,7 @@ void BatchingPolicy::update(LaneKey key, TimePoint now) {
 void BatchingPolicy::update_fastest(LaneKey key) {
   Duration best = Duration::max();
   for (const DeviceModel& device : cluster_.devices) {
+    if (cluster_.runnable(device.id(), key.model) == nullptr) continue;
     const Duration exec = cluster_.durations().exec({device.id(), key.model, key.bucket, 0});
     best = std::min(best, device.delivery() + exec + cluster_.margin(device.id()));
   }
@@ -150,7 +151,7 @@ void BatchingPolicy::update_want(ModelId model) {
     const LaneState& state = lanes_[model.value()][bucket];
     if (state.queue.empty()) continue;
     const Lane::Entry& last = state.queue[state.queue.size() - 1];
-    const Duration cold = cluster_.durations().load(cluster_.devices.front().id(), model) + state.fastest;
+    const Duration cold = cluster_.durations().load(cluster_.first_able(model).value(), model) + state.fastest;
     if (!want) want = {TimePoint::infinite_future(), Duration(), TimePoint()};
     want->order = std::min(want->order, state.queue[0].place.order);
     want->work += state.fastest * static_cast<int64_t>(state.queue.size());
@@ -247,7 +248,7 @@ bool BatchingPolicy::send(const LaneView& lane_here, const BatchingRule::Batch& 
   }
   const Window window{now, std::max(deadline - lane_here.exec(batch.batch_index), start + lookahead(lane_here.device))};
   const Verdict verdict =
-      dispatcher.infer(lane_here.device, key.model, key.bucket, lane_here.model.batch_sizes[batch.batch_index],
+      dispatcher.infer(lane_here.device, key.model, key.bucket, lane_here.batch_sizes()[batch.batch_index],
                        std::span(requests.data(), batch.rows), window);
   if (verdict != Verdict::kAccepted) return false;
   state.queue.erase(batch.first, batch.rows);

@@ -34,6 +34,8 @@ struct LaneView {
   const Lane& queue;
   DeviceId device;
 
+  // That the device can run.
+  const std::vector<uint32_t>& batch_sizes() const { return cluster.batch_sizes(device, key.model); }
   // EXEC of a compiled batch size, with the margin.
   Duration exec(uint32_t batch_index) const {
     return cluster.durations().exec({device, key.model, key.bucket, batch_index}) + cluster.margin(device);
@@ -115,6 +117,7 @@ class BatchingPolicy : public Policy {
 
   LaneState& lane(LaneKey key) { return lanes_[key.model.value()][key.bucket.value()]; }
   LaneView view(LaneKey key, DeviceId device);
+  // A device that holds the model or, if none does, could.
   DeviceId any_holder(ModelId model) const;
   std::set<Place>& ready(DeviceId device);
 

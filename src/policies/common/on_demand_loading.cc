@@ -31,7 +31,7 @@ void OnDemandLoading::set_want(ModelId model, std::optional<Want> want) {
 void OnDemandLoading::on_outcome(const Action& action) {
   if (action.type == ActionType::kInfer) return;
   if (action.type == ActionType::kLoad) --state(action.model).loading;
-  retry_ = TimePoint();
+  retry_.clear();
   update(action.model);
 }
 
@@ -55,10 +55,30 @@ void OnDemandLoading::update(ModelId model) {
 }
 
 TimePoint OnDemandLoading::plan(TimePoint now, Dispatcher& dispatcher) {
-  if (now >= retry_) load_absent(true, now, dispatcher);
-  if (now >= retry_) load_absent(false, now, dispatcher);
+  retry_.resize(cluster_.kind_count());
+  if (!all_wait(now)) load_absent(true, now, dispatcher);
+  if (!all_wait(now)) load_absent(false, now, dispatcher);
   if (now >= next_copy_) replicate(now, dispatcher);
-  return retry_ > now ? retry_ : TimePoint::infinite_future();
+  TimePoint next = TimePoint::infinite_future();
+  for (const TimePoint retry : retry_) {
+    if (retry > now) next = std::min(next, retry);
+  }
+  return next;
+}
+
+bool OnDemandLoading::all_wait(TimePoint now) const {
+  for (uint16_t kind = 0; kind < retry_.size(); ++kind) {
+    if (cluster_.device_count(KindId(kind)) > 0 && retry_[kind] <= now) return false;
+  }
+  return true;
+}
+
+bool OnDemandLoading::waits(ModelId model, TimePoint now) const {
+  for (uint16_t kind = 0; kind < retry_.size(); ++kind) {
+    const bool able = cluster_.device_count(KindId(kind)) > 0 && cluster_.runnable_of(KindId(kind), model) != nullptr;
+    if (able && retry_[kind] <= now) return false;
+  }
+  return true;
 }
 
 void OnDemandLoading::load_absent(bool helped, TimePoint now, Dispatcher& dispatcher) {
@@ -66,6 +86,7 @@ void OnDemandLoading::load_absent(bool helped, TimePoint now, Dispatcher& dispat
     const TimePoint earliest = earliest_load(now);
     if (earliest.is_infinite()) return;
     const auto [order, model] = *next++;
+    if (waits(model, now)) continue;
     if (helped != (state(model).want->helped_until >= earliest)) continue;
     const std::vector<DeviceId> devices = targets(model, now);
     if (devices.empty()) continue;  // larger than those that are free
@@ -77,8 +98,8 @@ void OnDemandLoading::load_absent(bool helped, TimePoint now, Dispatcher& dispat
       return load(device, m, comes_later, now, dispatcher);
     });
     if (sent) continue;
-    retry_ = now + kRetryInterval;
-    return;
+    for (const DeviceId device : devices) retry_[cluster_.device(device).kind().value()] = now + kRetryInterval;
+    if (all_wait(now)) return;
   }
 }
 
@@ -91,35 +112,46 @@ TimePoint OnDemandLoading::earliest_load(TimePoint now) const {
   return earliest;
 }
 
+// Of each kind of device the model with the most work is looked at.
 void OnDemandLoading::replicate(TimePoint now, Dispatcher& dispatcher) {
+  std::vector<bool> tried(cluster_.kind_count());
+  bool failed = false;
   for (auto entry = backlogs_.rbegin(); entry != backlogs_.rend(); ++entry) {
     const auto [work, model] = *entry;
-    if (state(model).loading > 0) continue;
+    if (state(model).loading > 0 || !try_kinds(model, tried)) continue;
     const DeviceId holder = residents_.holders(model).front();
-    if (work < cluster_.durations().load(holder, model) * kLoadsWorthACopy) return;
+    if (work < cluster_.durations().load(holder, model) * kLoadsWorthACopy) continue;
     const auto unwanted = [this](ModelId other) { return !state(other).want; };
     for (const DeviceId device : targets(model, now)) {
       if (cluster_.device(device).infers_outstanding() > 0 || cluster_.device(device).loads_outstanding() > 0) continue;
       if (load(device, model, unwanted, now, dispatcher)) return;
     }
-    next_copy_ = now + kRetryInterval;
-    return;
+    failed = true;
   }
+  if (failed) next_copy_ = now + kRetryInterval;
+}
+
+bool OnDemandLoading::try_kinds(ModelId model, std::vector<bool>& tried) const {
+  bool untried = false;
+  for (uint16_t kind = 0; kind < tried.size(); ++kind) {
+    if (tried[kind] || cluster_.runnable_of(KindId(kind), model) == nullptr) continue;
+    tried[kind] = untried = true;
+  }
+  return untried;
 }
 
 std::vector<DeviceId> OnDemandLoading::targets(ModelId model, TimePoint now) const {
-  const uint32_t pages = cluster_.model(model).pages;
   std::vector<DeviceId> found;
   for (const DeviceModel& device : cluster_.devices) {
-    if (device.loads_outstanding() < kLoadsOutstandingMax && device.page_count() >= pages &&
-        device.residency(model) == Residency::kAbsent && cluster_.may_load(device.id(), model, now)) {
+    if (device.loads_outstanding() < kLoadsOutstandingMax && cluster_.may_load(device.id(), model, now) &&
+        device.page_count() >= cluster_.pages(device.id(), model) && device.residency(model) == Residency::kAbsent) {
       found.push_back(device.id());
     }
   }
   const auto key = [&](DeviceId id) {
     const DeviceModel& device = cluster_.device(id);
-    return std::tuple(device.load_available(now), device.free_pages() < pages, -int64_t{device.free_pages()},
-                      device.exec_available(now), id);
+    return std::tuple(device.load_available(now), device.free_pages() < cluster_.pages(id, model),
+                      -int64_t{device.free_pages()}, device.exec_available(now), id);
   };
   std::sort(found.begin(), found.end(), [&](DeviceId a, DeviceId b) { return key(a) < key(b); });
   return found;
@@ -127,7 +159,7 @@ std::vector<DeviceId> OnDemandLoading::targets(ModelId model, TimePoint now) con
 
 bool OnDemandLoading::load(DeviceId device, ModelId model, const Residents::MayGo& may_go, TimePoint now,
                            Dispatcher& dispatcher) {
-  if (!residents_.make_room(device, cluster_.model(model).pages, may_go, dispatcher)) return false;
+  if (!residents_.make_room(device, cluster_.pages(device, model), may_go, dispatcher)) return false;
   const Window window{now, cluster_.device(device).load_available(now) + kLoadSlack};
   if (dispatcher.load(device, model, window) != Verdict::kAccepted) return false;
   ++state(model).loading;

@@ -40,7 +40,10 @@ class OnDemandLoading {
   void on_outcome(const Action& action);
   // A device has changed: there may be room now. on_holders_changed() follows for
   // each model that it holds or held.
-  void on_device_changed() { retry_ = next_copy_ = TimePoint(); }
+  void on_device_changed() {
+    retry_.clear();
+    next_copy_ = TimePoint();
+  }
   void on_holders_changed(ModelId model) { update(model); }
 
   // Sends LOADs, and the UNLOADs that they need. Returns when to be called again
@@ -60,6 +63,11 @@ class OnDemandLoading {
   // Those that a LOAD can help, or those that it cannot.
   void load_absent(bool helped, TimePoint now, Dispatcher& dispatcher);
   void replicate(TimePoint now, Dispatcher& dispatcher);
+  // Marks the kinds of device that can run the model; false if all were marked.
+  bool try_kinds(ModelId model, std::vector<bool>& tried) const;
+  // No kind of device, or none that can run the model, may try again yet.
+  bool all_wait(TimePoint now) const;
+  bool waits(ModelId model, TimePoint now) const;
   // When a LOAD could begin at the earliest; infinite where none can be sent.
   TimePoint earliest_load(TimePoint now) const;
   // The devices that could load the model now, best first.
@@ -71,7 +79,7 @@ class OnDemandLoading {
   std::vector<State> states_;                        // by model
   std::set<std::pair<TimePoint, ModelId>> absent_;   // wanted, and neither loaded nor loading anywhere
   std::set<std::pair<Duration, ModelId>> backlogs_;  // wanted and loaded: work for each copy
-  TimePoint retry_;                                  // where no room could be made, not before this
+  std::vector<TimePoint> retry_;                     // by kind of device: where no room could be made, not before this
   TimePoint next_copy_;                              // where no device was free for a copy, not before this
 };
 

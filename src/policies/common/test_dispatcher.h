@@ -20,8 +20,7 @@ class TestDispatcher : public Dispatcher {
     cluster_.infers_outstanding_max = 32;
     cluster_.loads_outstanding_max = 64;
     for (uint32_t i = 0; i < devices; ++i) {
-      cluster_.devices.emplace_back(DeviceId(i), pages_per_device);
-      cluster_.durations().add_device();
+      cluster_.add_device(KindId(), pages_per_device);
     }
   }
 
@@ -31,13 +30,13 @@ class TestDispatcher : public Dispatcher {
   const ModelInfo& add_model(uint32_t id, uint32_t pages) {
     auto model = std::make_shared<ModelInfo>();
     model->id = ModelId(id);
-    model->batch_sizes = {1, 2, 4};
-    model->pages = pages;
-    model->seed_load = Duration::milliseconds(8);
-    model->buckets = {{.dimensions = {},
-                       .seed_exec = {Duration::milliseconds(2), Duration::milliseconds(3), Duration::milliseconds(5)}}};
-    cluster_.models.push_back(model);
-    cluster_.durations().add_model(*model);
+    model->buckets.resize(1);
+    model->runnables = {
+        {.batch_sizes = {1, 2, 4},
+         .pages = pages,
+         .seed_load = Duration::milliseconds(8),
+         .seed_exec = {{Duration::milliseconds(2), Duration::milliseconds(3), Duration::milliseconds(5)}}}};
+    cluster_.add_model(model);
     return *model;
   }
 
@@ -50,7 +49,7 @@ class TestDispatcher : public Dispatcher {
 
   Verdict load(DeviceId device, ModelId model, Window window) override {
     if (cluster_.placed(device, model)) return Verdict::kAlreadyPlaced;
-    const uint32_t pages = cluster_.model(model).pages;
+    const uint32_t pages = cluster_.pages(device, model);
     if (pages > cluster_.device(device).free_pages()) return Verdict::kNoPages;
     if (!cluster_.may_load(device, model, now)) {
       ++backing_off;
@@ -64,7 +63,7 @@ class TestDispatcher : public Dispatcher {
     if (cluster_.device(device).residency(model) != Residency::kLoaded) return Verdict::kNotPlaced;
     if (cluster_.device(device).infers_outstanding(model) > 0) return Verdict::kInUse;
     begin({.type = ActionType::kUnload, .device = device, .model = model});
-    at(device).sent_unload(model, cluster_.model(model).pages);
+    at(device).sent_unload(model, cluster_.pages(device, model));
     return Verdict::kAccepted;
   }
   Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
@@ -79,7 +78,7 @@ class TestDispatcher : public Dispatcher {
                   .batch_size = batch_size};
     for (const RequestId request : requests) action.rows.add({request, {}});
     begin(action);
-    const std::vector<uint32_t>& sizes = cluster_.model(model).batch_sizes;
+    const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, model);
     const auto index = static_cast<uint32_t>(std::find(sizes.begin(), sizes.end(), batch_size) - sizes.begin());
     at(device).sent_infer(actions.back().id, model, now, cluster_.durations().exec({device, model, bucket, index}),
                           now);
@@ -92,7 +91,7 @@ class TestDispatcher : public Dispatcher {
 
   void finish(const Action& action) {
     if (action.type == ActionType::kLoad) {
-      at(action.device).load_over(action.id, action.model, cluster_.model(action.model).pages, true, now);
+      at(action.device).load_over(action.id, action.model, cluster_.pages(action.device, action.model), true, now);
     } else if (action.type == ActionType::kInfer) {
       at(action.device).infer_over(action.id, action.model, now);
     }
@@ -104,14 +103,14 @@ class TestDispatcher : public Dispatcher {
   }
   // The action, a LOAD, failed.
   void fail_load(const Action& action) {
-    at(action.device).load_over(action.id, action.model, cluster_.model(action.model).pages, false, now);
+    at(action.device).load_over(action.id, action.model, cluster_.pages(action.device, action.model), false, now);
     cluster_.load_back_off.on_failure(action.device, action.model, now);
   }
   std::vector<DeviceId> take_ended_back_offs() { return cluster_.load_back_off.take_ended(now); }
   // The worker refused the last action, an UNLOAD; returns it.
   const Action& refuse_unload() {
     const Action& action = actions.back();
-    at(action.device).unload_refused(action.model, cluster_.model(action.model).pages);
+    at(action.device).unload_refused(action.model, cluster_.pages(action.device, action.model));
     return action;
   }
 

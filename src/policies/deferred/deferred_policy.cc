@@ -10,11 +10,11 @@ namespace {
 
 // Seconds of EXEC per row in batches of this size.
 double seconds_per_row(const LaneView& lane, uint32_t batch_index) {
-  return lane.exec(batch_index).to_seconds() / lane.model.batch_sizes[batch_index];
+  return lane.exec(batch_index).to_seconds() / lane.batch_sizes()[batch_index];
 }
 
 // The EXEC time that the requests of about the last second ask for, in the largest
-// batches, as a share of what the devices have.
+// batches, as a share of what the devices of one kind have.
 class Load {
  public:
   void add(double seconds, TimePoint now) {
@@ -40,7 +40,7 @@ class DeferredRule : public BatchingRule {
   Lane::Order order() const override { return Lane::Order::kDeadline; }
 
   void on_request(const LaneView& lane, const Request& /*request*/, TimePoint now) override {
-    load_.add(seconds_per_row(lane, largest(lane)), now);
+    load(lane).add(seconds_per_row(lane, largest(lane)), now);
   }
 
   Offer offer(const LaneView& lane, TimePoint now) const override {
@@ -49,8 +49,8 @@ class DeferredRule : public BatchingRule {
     const TimePoint deadline = lane.queue[batch.first].deadline;
     const TimePoint invalid_after = deadline - lane.exec(batch.batch_index);
     const Offer at_once{now, invalid_after.nanoseconds()};
-    if (deadline.is_infinite() || batch.rows == lane.model.batch_size_max()) return at_once;
-    const bool padded = batch.rows < lane.model.batch_sizes[batch.batch_index];
+    if (deadline.is_infinite() || batch.rows == lane.batch_sizes().back()) return at_once;
+    const bool padded = batch.rows < lane.batch_sizes()[batch.batch_index];
     const uint32_t with_one_more = padded ? batch.batch_index : batch.batch_index + 1;
     const Duration slack = lane.exec(batch.batch_index).scaled(options_.slack);
     const TimePoint frontrun = std::min(deadline - lane.exec(with_one_more), invalid_after - slack);
@@ -64,7 +64,7 @@ class DeferredRule : public BatchingRule {
     const Batch with_head = densest_batch(lane, first, in_time);
     if (in_time >= asked_for(lane) || lane.queue.size() - first == with_head.rows) return with_head;
     for (uint32_t index = largest(lane); index > in_time; --index) {
-      const uint32_t rows = lane.model.batch_sizes[index];
+      const uint32_t rows = lane.batch_sizes()[index];
       const size_t without_head = lane.queue.first_due_from(start + lane.exec(index));
       if (lane.queue.size() - without_head >= rows) return {without_head, rows, index};
     }
@@ -72,19 +72,29 @@ class DeferredRule : public BatchingRule {
   }
 
  private:
-  static uint32_t largest(const LaneView& lane) { return static_cast<uint32_t>(lane.model.batch_sizes.size()) - 1; }
+  static uint32_t largest(const LaneView& lane) { return static_cast<uint32_t>(lane.batch_sizes().size()) - 1; }
 
   // The smallest batch size whose rows take no more time than the devices have.
   uint32_t asked_for(const LaneView& lane) const {
-    const double share = std::min(1.0, load_.share(static_cast<uint32_t>(lane.cluster.devices.size())));
+    const double share = std::min(1.0, load_share(lane));
     const double affordable = seconds_per_row(lane, largest(lane)) / share;
     uint32_t index = 0;
     while (index < largest(lane) && seconds_per_row(lane, index) > affordable) ++index;
     return index;
   }
 
+  static uint16_t kind(const LaneView& lane) { return lane.cluster.device(lane.device).kind().value(); }
+  Load& load(const LaneView& lane) {
+    if (kind(lane) >= loads_.size()) loads_.resize(kind(lane) + size_t{1});
+    return loads_[kind(lane)];
+  }
+  double load_share(const LaneView& lane) const {
+    if (kind(lane) >= loads_.size()) return 0;
+    return loads_[kind(lane)].share(lane.cluster.device_count(KindId(kind(lane))));
+  }
+
   DeferredOptions options_;
-  Load load_;
+  std::vector<Load> loads_;  // by kind of device
 };
 
 }  // namespace

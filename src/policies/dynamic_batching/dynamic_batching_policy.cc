@@ -14,7 +14,7 @@ class DynamicBatchingRule : public BatchingRule {
   Lane::Order order() const override { return Lane::Order::kArrival; }
 
   Offer offer(const LaneView& lane, TimePoint now) const override {
-    const bool preferred = lane.queue.size() >= smallest_preferred(lane.model);
+    const bool preferred = lane.queue.size() >= smallest_preferred(lane);
     return {preferred ? now : std::max(now, lane.queue[0].place.order + options_.queue_delay_max)};
   }
 
@@ -30,19 +30,20 @@ class DynamicBatchingRule : public BatchingRule {
  private:
   // The largest preferred size that is filled; if none is, all there are.
   Batch form(const LaneView& lane, size_t first) const {
-    const std::vector<uint32_t>& sizes = lane.model.batch_sizes;
+    const std::vector<uint32_t>& sizes = lane.batch_sizes();
     const size_t available = lane.queue.size() - first;
     for (auto index = static_cast<uint32_t>(sizes.size()); index-- > 0;) {
-      if (sizes[index] < smallest_preferred(lane.model)) break;
+      if (sizes[index] < smallest_preferred(lane)) break;
       if (sizes[index] <= available) return {first, sizes[index], index};
     }
     const auto fits = std::lower_bound(sizes.begin(), sizes.end(), available);
     return {first, static_cast<uint32_t>(available), static_cast<uint32_t>(fits - sizes.begin())};
   }
 
-  uint32_t smallest_preferred(const ModelInfo& model) const {
-    const auto found = std::lower_bound(model.batch_sizes.begin(), model.batch_sizes.end(), options_.preferred_from);
-    return found == model.batch_sizes.end() ? model.batch_size_max() : *found;
+  uint32_t smallest_preferred(const LaneView& lane) const {
+    const std::vector<uint32_t>& sizes = lane.batch_sizes();
+    const auto found = std::lower_bound(sizes.begin(), sizes.end(), options_.preferred_from);
+    return found == sizes.end() ? sizes.back() : *found;
   }
 
   DynamicBatchingOptions options_;

@@ -54,7 +54,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelId model(id);
     const ModelState& state = board_.model(model);
-    const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+    const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, model);
     for (uint16_t b = 0; b < state.lanes.size(); ++b) {
       const BucketId bucket(b);
       const std::span<const Duration> execs = board_.cluster().durations().execs(device, model, bucket);
@@ -65,7 +65,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
   if (const auto first = first_to_run(device, now, start, wanted)) {
     const std::optional<Batch> filler = best_effort(device, best_effort_max);
     if (filler && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
-    fill_up(batches_[*first]);
+    fill_up(device, batches_[*first]);
     return batches_[*first];
   }
   const std::optional<Batch> rest = best_effort(device, best_effort_max);
@@ -208,7 +208,7 @@ size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint s
 }
 
 double BatchSelection::growth_of(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) const {
-  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, batch.model);
   const uint32_t larger = batch.rows < sizes[batch.batch_index] ? batch.batch_index : batch.batch_index + 1;
   if (larger >= sizes.size()) return 0;
   const Duration time = latest_start(device, batch, larger) - start;
@@ -260,7 +260,7 @@ BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& b
   const ModelState& state = board_.model(batch.model);
   const Lane& lane = state.lanes[batch.bucket.value()];
   const std::span<const Duration> execs = board_.cluster().durations().execs(device, batch.model, batch.bucket);
-  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, batch.model);
   const auto queued = static_cast<uint32_t>(lane.with_deadline() - batch.first);
   const TimePoint arrival = lane[batch.first].place.arrival;
   const auto largest = static_cast<uint32_t>(sizes.size()) - 1;
@@ -298,7 +298,7 @@ BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& b
 bool BatchSelection::wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start,
                                    TimePoint until) {
   const ModelState& state = board_.model(batch.model);
-  const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
+  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, batch.model);
   const auto queued = static_cast<uint32_t>(state.lanes[batch.bucket.value()].with_deadline() - batch.first);
   Awaited& awaited = this->awaited(batch.model);
   if (awaited.rows > 0 && queued > awaited.rows) {
@@ -358,7 +358,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
   if (!board_.best_effort_waits()) return best;
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
-    const std::vector<uint32_t>& sizes = board_.cluster().model(ModelId(id)).batch_sizes;
+    const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, ModelId(id));
     for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
       const Lane& lane = state.lanes[bucket];
       const size_t first = lane.with_deadline();
@@ -391,9 +391,9 @@ const Batch& BatchSelection::taken(const Batch& best_effort) {
 }
 
 // Rows that would be padding anyway go to the requests that follow.
-void BatchSelection::fill_up(Batch& batch) const {
+void BatchSelection::fill_up(DeviceId device, Batch& batch) const {
   const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
-  const uint32_t size = board_.cluster().model(batch.model).batch_sizes[batch.batch_index];
+  const uint32_t size = board_.cluster().batch_sizes(device, batch.model)[batch.batch_index];
   batch.rows = std::min<uint32_t>(size, static_cast<uint32_t>(lane.size()) - batch.first);
 }
 

@@ -118,7 +118,7 @@ class BatchSelection {
   std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
   const Batch& taken(const Batch& best_effort);
   bool best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const;
-  void fill_up(Batch& batch) const;
+  void fill_up(DeviceId device, Batch& batch) const;
 
   const Board& board_;
   BlockingCost blocking_;

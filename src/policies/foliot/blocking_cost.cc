@@ -63,7 +63,7 @@ void BlockingCost::look(DeviceId device, TimePoint now, Curves& curves) const {
     const double all = state.rate.at(now);
     const double rate = all / state.holders.size();
     if (rate < kBlockedRateMin) return;
-    const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+    const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, model);
     // What has come meanwhile is served in one batch.
     double need = 0;
     Duration slack;

@@ -20,8 +20,10 @@ void Board::on_model_added(const ModelInfo& model) {
     periods_.resize(model.id.value() + 1);
   }
   periods_[model.id.value()] = ArrivalPeriod();
-  for (const Bucket& bucket : model.buckets) {
-    for (const Duration exec : bucket.seed_exec) longest_exec_ = std::max(longest_exec_, exec);
+  for (const Runnable& runnable : model.runnables) {
+    for (const std::vector<Duration>& seeds : runnable.seed_exec) {
+      for (const Duration exec : seeds) longest_exec_ = std::max(longest_exec_, exec);
+    }
   }
   models_[model.id.value()] = ModelState{.lanes = std::vector<Lane>(model.buckets.size()), .weight = model.weight};
   absent_.insert(model.id.value());
@@ -63,7 +65,7 @@ std::vector<ModelId> Board::on_device_changed(DeviceId device) {
 
 void Board::exec_over(DeviceId device, ModelId id) {
   if (cluster_.has_model(id)) {  // it may have larger batch sizes than when it was added
-    const auto largest = static_cast<uint32_t>(cluster_.model(id).batch_sizes.size()) - 1;
+    const auto largest = static_cast<uint32_t>(cluster_.batch_sizes(device, id).size()) - 1;
     longest_exec_ = std::max(longest_exec_, cluster_.durations().exec({device, id, BucketId(0), largest}));
   }
   if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
@@ -141,7 +143,7 @@ void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t
 }
 
 Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
-  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, id);
   Duration total;
   const ModelState& state = model(id);
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {

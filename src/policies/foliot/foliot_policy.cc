@@ -179,7 +179,7 @@ std::optional<DeviceId> FoliotPolicy::device_for(ModelId id, TimePoint now) {
 
 TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {
   const ModelState& state = board_.model(id);
-  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, id);
   TimePoint first = TimePoint::infinite_future();
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
@@ -201,7 +201,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
   if (facts.infers_outstanding() >= cluster_.infers_outstanding_max) return false;
   const TimePoint start = facts.exec_available(now);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
-  const Duration caution = now < overloaded_until_ ? cluster_.margin(device) : Duration();
+  const Duration caution = overloaded(device, now) ? cluster_.margin(device) : Duration();
   const std::optional<Batch> batch = selection_.choose(device, now, start, best_effort_max, caution);
   if (!batch) {
     look_again(device, selection_.held_until());
@@ -210,7 +210,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
   const Lane& lane = board_.model(batch->model).lanes[batch->bucket.value()];
   std::array<RequestId, kBatchSizeMax> requests;
   for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = lane[batch->first + i].id;
-  const uint32_t batch_size = cluster_.model(batch->model).batch_sizes[batch->batch_index];
+  const uint32_t batch_size = cluster_.batch_sizes(device, batch->model)[batch->batch_index];
   const Window window{now, batch->latest + cluster_.slack(device)};
   if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, std::span(requests.data(), batch->rows),
                        window) != Verdict::kAccepted) {
@@ -255,8 +255,10 @@ Duration FoliotPolicy::shortest_answer(ModelId model, BucketId bucket) const {
   }
   if (looked > 0) return shortest;
   const bool absent = board_.absent().contains(model.value());
-  const auto devices = std::min<uint32_t>(kDevicesLookedAtMax, static_cast<uint32_t>(cluster_.devices.size()));
-  for (uint32_t i = 0; i < devices; ++i) {
+  const std::optional<DeviceId> first = cluster_.first_able(model);
+  for (uint32_t i = first ? first->value() : ~0u; i < cluster_.devices.size() && looked < kDevicesLookedAtMax; ++i) {
+    if (cluster_.runnable(DeviceId(i), model) == nullptr) continue;
+    ++looked;
     const Duration load = absent ? cluster_.durations().load(DeviceId(i), model) : Duration();
     const Duration delivery = cluster_.device(DeviceId(i)).delivery();
     shortest = std::min(shortest, delivery + board_.answer_time(DeviceId(i), model, bucket, 0) + load);
@@ -306,15 +308,28 @@ size_t FoliotPolicy::refuse_expired(ModelId id, size_t count_max, TimePoint now,
     for (size_t i = 0; i < expired; ++i) dispatcher.refuse(lane[i].id, Refusal::kExpired, now + duration);
     if (expired == 0) continue;
     board_.erase(id, BucketId(bucket), 0, expired);
-    overloaded_until_ = now + kOverloadMemory;
+    note_overload(id, now);
     refused += expired;
   }
   return refused;
 }
 
+bool FoliotPolicy::overloaded(DeviceId device, TimePoint now) const {
+  const uint16_t kind = cluster_.device(device).kind().value();
+  return kind < overloaded_until_.size() && now < overloaded_until_[kind];
+}
+
+void FoliotPolicy::note_overload(ModelId model, TimePoint now) {
+  overloaded_until_.resize(cluster_.kind_count());
+  for (uint16_t kind = 0; kind < overloaded_until_.size(); ++kind) {
+    if (cluster_.runnable_of(KindId(kind), model) != nullptr) overloaded_until_[kind] = now + kOverloadMemory;
+  }
+}
+
 // Refuses at once what would wait in vain.
 void FoliotPolicy::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dispatcher) {
-  if (now >= overloaded_until_ || board_.model(id).holders.empty()) return;
+  const BitSet& holders = board_.model(id).holders;
+  if (holders.empty() || !overloaded(DeviceId(*holders.next(0)), now)) return;
   const auto buckets = static_cast<uint16_t>(board_.model(id).lanes.size());
   for (uint16_t b = 0; b < buckets; ++b) {
     const BucketId bucket(b);
@@ -348,7 +363,7 @@ FoliotPolicy::Outlook FoliotPolicy::outlook(ModelId id, BucketId bucket, TimePoi
 }
 
 uint32_t FoliotPolicy::largest_batch_within(DeviceId device, ModelId id, BucketId bucket, Duration time) const {
-  const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
+  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, id);
   uint32_t largest = sizes.front();
   for (uint32_t i = 1; i < sizes.size(); ++i) {
     if (cluster_.durations().exec({device, id, bucket, i}) <= time) largest = sizes[i];

@@ -68,6 +68,8 @@ class FoliotPolicy : public Policy {
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
   // No more than `count_max`; returns how many.
   size_t refuse_expired(ModelId model, size_t count_max, TimePoint now, Dispatcher& dispatcher);
+  bool overloaded(DeviceId device, TimePoint now) const;
+  void note_overload(ModelId model, TimePoint now);
   void refuse_hopeless(ModelId model, TimePoint now, Dispatcher& dispatcher);
   // Whether the last request of the lane has too much before it on every device;
   // when it could be answered, were it served last.
@@ -108,7 +110,8 @@ class FoliotPolicy : public Policy {
 
   uint32_t devices_ = 0;
   uint32_t looks_left_ = 0;  // in this turn
-  TimePoint overloaded_until_;
+  // By kind of device: a request has waited in vain a short while before.
+  std::vector<TimePoint> overloaded_until_;
   BitSet free_;                        // devices with less than `lookahead` to do
   std::vector<Request> unmeetable_;    // on arrival; to be refused
   std::vector<DeviceId> due_;          // of those, the ones for which something has changed

@@ -171,7 +171,6 @@ bool LoadPlanner::load_on_best_device(const Wanted& wanted, TimePoint now, Dispa
 std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, Need need, TimePoint now) {
   std::optional<DeviceId> best;
   Duration least;
-  const uint32_t pages = board_.cluster().model(wanted.model).pages;
   uint32_t compared = 0;
   uint32_t passed = 0;
   for (uint32_t id = device_cursor_; compared < kDevicesComparedMax && passed < devices_; ++passed, ++id) {
@@ -179,7 +178,8 @@ std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, Need need,
     const DeviceId device(id);
     if (!free_.contains(id) || (need.room && !roomy_.contains(id)) || (need.pool && !pool_.contains(device))) continue;
     const DeviceModel& facts = board_.cluster().device(device);
-    if (need.room && facts.free_pages() < pages) continue;
+    const Runnable* runnable = board_.cluster().runnable(device, wanted.model);
+    if (runnable == nullptr || (need.room && facts.free_pages() < runnable->pages)) continue;
     if (!may_load(device, wanted.model, now)) continue;
     ++compared;
     const Duration backlog = board_.backlog(device, now) + (facts.load_available(now) - now);
@@ -198,7 +198,7 @@ uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now)
   const TimePoint start =
       std::max(facts.load_available(now) + cluster.durations().load(device, id), facts.exec_available(now));
   const ModelState& state = board_.model(id);
-  const std::vector<uint32_t>& sizes = cluster.model(id).batch_sizes;
+  const std::vector<uint32_t>& sizes = cluster.batch_sizes(device, id);
   size_t most = 0;
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
@@ -219,7 +219,7 @@ bool LoadPlanner::may_load(DeviceId device, ModelId model, TimePoint now) const 
 bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max, TimePoint now,
                        Dispatcher& dispatcher) {
   const DeviceModel& facts = board_.cluster().device(device);
-  if (!make_room(device, board_.cluster().model(model).pages, victims_value_max, now, dispatcher)) return false;
+  if (!make_room(device, board_.cluster().pages(device, model), victims_value_max, now, dispatcher)) return false;
   const Window window{now, facts.load_available(now) + kLoadSlack};
   if (dispatcher.load(device, model, window) != Verdict::kAccepted) return false;
   board_.load_sent(model);
@@ -250,7 +250,7 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
   while (room < pages) {
     const std::optional<Evictable> victim = take_least_missed(device, now);
     if (!victim) return false;
-    const uint32_t freed = board_.cluster().model(ModelId(victim->model)).pages;
+    const uint32_t freed = board_.cluster().pages(device, ModelId(victim->model));
     room += freed;
     value += victim->value * freed;
     if (value > value_max) return false;
@@ -303,7 +303,7 @@ double LoadPlanner::keep_value(DeviceId device, ModelId id, TimePoint now) const
   const ModelState& state = board_.model(id);
   const double load_seconds = board_.cluster().durations().load(device, id).to_seconds();
   const double cost = miss_probability(device, id) + kLoadCost * load_seconds;
-  const double value = demand(id, now) * state.weight * cost / board_.cluster().model(id).pages;
+  const double value = demand(id, now) * state.weight * cost / board_.cluster().pages(device, id);
   return spare_copy(device, id, now) ? value * kSpareCopyFactor : value;
 }
 
@@ -311,7 +311,7 @@ double LoadPlanner::keep_value_at_least(DeviceId device, ModelId id, TimePoint n
   const ModelState& state = board_.model(id);
   const double load_seconds = board_.cluster().durations().load(device, id).to_seconds();
   const double cost = kLoadCost * load_seconds;
-  const double value = demand_at_least(id, now) * state.weight * cost / board_.cluster().model(id).pages;
+  const double value = demand_at_least(id, now) * state.weight * cost / board_.cluster().pages(device, id);
   return state.holders.size() < 2 ? value : value * kSpareCopyFactor;
 }
 
@@ -375,7 +375,6 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
   changed_ = true;
   rates_changed_ = false;
   if (board_.cluster().devices.empty()) return;
-  const DeviceId any = board_.cluster().devices.front().id();
   if (const uint64_t revision = board_.cluster().durations().revision(); revision != slacks_revision_) {
     std::fill(slacks_.begin(), slacks_.end(), kUnknown);
     slacks_revision_ = revision;
@@ -387,10 +386,11 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
     std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
     const auto next = board_.next_arrival(model, now);
     if (next) next_expected_ = std::min(next_expected_, next->at);
-    const bool worth =
-        next || (board_.model(model).rate.seen() && miss_probability(known_slack(any, model)) >= kMissProbabilityMin);
+    const std::optional<DeviceId> any = board_.cluster().first_able(model);
+    const bool worth = any && (next || (board_.model(model).rate.seen() &&
+                                        miss_probability(known_slack(*any, model)) >= kMissProbabilityMin));
     if (worth) {
-      prefetches_.push_back({keep_value(any, model, now) * board_.cluster().model(model).pages, model});
+      prefetches_.push_back({keep_value(*any, model, now) * board_.cluster().pages(*any, model), model});
     }
     prefetch_cursor_ = *id + 1;
     id = board_.absent().next(prefetch_cursor_);
@@ -456,7 +456,7 @@ void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& di
       most = state.queued;
     });
   }
-  if (!filler || board_.cluster().model(ModelId(*filler)).pages > room) return;
+  if (!filler || board_.cluster().pages(device, ModelId(*filler)) > room) return;
   load(device, ModelId(*filler), 0, now, dispatcher);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -39,8 +40,10 @@ uint32_t Pool::size() const { return down_ + std::max(1u, static_cast<uint32_t>(
 void Pool::update(ModelId model, TimePoint now) {
   shares_[model.value()].next = now + kShareInterval;
   const ModelState& state = board_.model(model);
-  const DeviceId any = board_.cluster().devices.front().id();
-  const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
+  const std::optional<DeviceId> able = board_.cluster().first_able(model);
+  if (!able) return set_need(model, 0);
+  const DeviceId any = *able;
+  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(any, model);
   const double rate = state.rate.at(now);
   double need = 0;
   for (uint32_t i = 0; i < sizes.size(); ++i) {

@@ -1,0 +1,26 @@
+// The parts of a simulation that devices of different kinds serve, each as a simulation of
+// its own: what all together are measured against.
+#ifndef FOLIOT_SIM_KIND_PARTS_H_
+#define FOLIOT_SIM_KIND_PARTS_H_
+
+#include <vector>
+
+#include "base/status.h"
+#include "sim/simulation.h"
+#include "workload/workload.h"
+
+namespace foliot {
+
+struct KindPart {
+  SimulationOptions options;
+  Workload workload;
+};
+
+// One for each kind of device that some model runs on, in the order of the kinds.
+// Errors: kInvalidArgument naming models that run on several kinds, or a stream that asks
+// models of several.
+Result<std::vector<KindPart>> split_by_kind(const SimulationOptions& options, const Workload& workload);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_KIND_PARTS_H_
