@@ -9,6 +9,10 @@
 namespace foliot {
 namespace {
 
+// On behalf of a request that was refused, so many devices are asked whether it was for
+// nothing; the next request asks the next ones.
+constexpr uint32_t kDevicesDoubtedMax = 16;
+
 Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now) {
   return {.id = request.id,
           .model = request.model,
@@ -244,7 +248,7 @@ void Controller::on_request(const Request& asked, TimePoint now) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
   const bool cold = cluster_.copies[request.model.value()] == 0;
-  const Tracked tracked{.request = request, .cold_start = cold};
+  const Tracked tracked{.request = request, .admitted = now, .cold_start = cold};
   if (!make_room(tracked, now)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
   FOLIOT_CHECK(requests_.insert(request.id.value(), tracked));
   enqueue(this->tracked(request.id), now);
@@ -385,18 +389,23 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
   const Tracked* found = requests_.find(request.value());
   if (found == nullptr || !found->queued) return reject(Verdict::kUnknown);
-  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(found->request);
+  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(*found);
   complete_refused(request, reason, earliest_completion, turn_now_);
   return Verdict::kAccepted;
 }
 
 // What expires while a device that holds its model has nothing to do was only
 // ever kept back by its estimate.
-void Controller::doubt_if_idle(const Request& request) {
+void Controller::doubt_if_idle(const Tracked& tracked) {
+  const Request& request = tracked.request;
   if (cluster_.copies[request.model.value()] == 0) return;
-  const Duration time = request.deadline - turn_now_;
+  // What it had to be met in: when a policy refuses it is the policy's affair.
+  const Duration time = request.deadline - tracked.admitted;
   bool idle = false;
-  for (const DeviceModel& device : cluster_.devices) {
+  const auto devices = static_cast<uint32_t>(cluster_.devices.size());
+  for (uint32_t i = 0; i < std::min(devices, kDevicesDoubtedMax); ++i) {
+    next_doubted_ = next_doubted_ + 1 < devices ? next_doubted_ + 1 : 0;
+    const DeviceModel& device = cluster_.devices[next_doubted_];
     if (device.residency(request.model) != Residency::kLoaded || device.infers_outstanding() > 0) continue;
     idle = true;
     // Not what a doubt has made of it.
