@@ -25,7 +25,7 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
-#include "worker/device_engine.h"
+#include "worker/engine.h"
 #include "worker/worker.h"
 
 namespace foliot {
@@ -35,7 +35,7 @@ class ModelHost {
  public:
   struct Parts {
     Catalog& catalog;
-    DeviceEngine& engine;
+    Engine& engine;
     Worker& worker;
     ModelSink& planner;
     // Makes the worker's memory large enough for a program, before it is added.
@@ -81,9 +81,9 @@ class ModelHost {
   void give_back(ModelId id);
   bool has(const std::string& name);
   Status start(const CompiledModel& model, ModelId id);
-  // Makes the `ready` smallest batch sizes ready.
-  Status prepare(const ModelInfo& info, const Package& package, size_t ready);
-  void serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready);
+  // Adds the model to the engine and makes the `ready` smallest batch sizes ready.
+  Result<WorkerModel> prepare(const EngineModel& model, size_t ready);
+  void serve(const EngineModel& model, WorkerModel added, size_t ready);
   void leave(Served served, Gone gone);
   bool left(Leaving& leaving);
 
