@@ -41,10 +41,10 @@ std::optional<TimePoint> FairShare::turn_away(const Request& request, TimePoint 
 
 FairShare::Tenant& FairShare::tenant_of(const Request& request) {
   const TenantId none;
-  const bool crowded = tenants_.size() >= kTenantsMax && places_.find(request.tenant.value()) == nullptr;
+  const bool crowded = tenants_.size() >= kTenantsMax && places_.find(request.tenant) == nullptr;
   const TenantId id = crowded ? none : request.tenant;
-  if (places_.insert(id.value(), static_cast<uint32_t>(tenants_.size()))) tenants_.push_back({.id = id});
-  return tenants_[*places_.find(id.value())];
+  if (places_.insert(id, static_cast<uint32_t>(tenants_.size()))) tenants_.push_back({.id = id});
+  return tenants_[*places_.find(id)];
 }
 
 bool FairShare::within_share(Tenant& tenant, Duration cost, TimePoint now) const {
@@ -71,7 +71,7 @@ void FairShare::look(TimePoint now) {
 void FairShare::forget_idle(TimePoint now) {
   if (std::erase_if(tenants_, [&](const Tenant& tenant) { return now - tenant.seen > kIdleMax; }) == 0) return;
   places_.clear();
-  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id.value(), i);
+  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id, i);
 }
 
 double FairShare::fair_level(double devices) const {
