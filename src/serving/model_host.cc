@@ -84,7 +84,8 @@ void ModelHost::serve(const EngineModel& model, WorkerModel added, size_t ready)
   const std::shared_ptr<const ModelInfo>& info = model.info;
   parts_.worker.add_model(std::move(added));
   parts_.planner.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
-  const std::shared_ptr<const ModelInfo> lease(info.get(), [info](const ModelInfo*) {});
+  const std::shared_ptr<const ModelInfo> lease(info.get(),
+                                               [info, progress = progress_](const ModelInfo*) { progress->made(); });
   parts_.catalog.put({info->name, info->version, ModelState::kReady, {}, lease});
   const Served served{info->id, lease, model.package.program};
   std::lock_guard lock(mutex_);
@@ -116,7 +117,10 @@ void ModelHost::leave(Served served, Gone gone) {
 bool ModelHost::left(Leaving& leaving) {
   if (!leaving.served.lease.expired()) return false;
   if (!std::exchange(leaving.asked, true)) {
-    parts_.planner.remove_model(leaving.served.id, [&leaving] { leaving.forgotten = true; });
+    parts_.planner.remove_model(leaving.served.id, [&leaving, progress = progress_] {
+      leaving.forgotten = true;
+      progress->made();
+    });
   }
   return leaving.forgotten;
 }
@@ -140,6 +144,16 @@ bool ModelHost::sweep() {
   std::lock_guard lock(mutex_);
   for (const Leaving& leaving : gone) free_ids_.push_back(leaving.served.id);
   return more;
+}
+
+void ModelHost::set_on_progress(std::function<void()> on_progress) {
+  std::lock_guard lock(progress_->mutex);
+  progress_->notify = std::move(on_progress);
+}
+
+void ModelHost::Progress::made() {
+  std::lock_guard lock(mutex);
+  if (notify) notify();
 }
 
 void ModelHost::abandon() {

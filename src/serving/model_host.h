@@ -43,6 +43,7 @@ class ModelHost {
   };
   // All references outlive this.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
+  ~ModelHost() { set_on_progress({}); }
 
   // Serves this model from now on; returns when all of its batch sizes are ready. An
   // earlier one of that name then leaves, and serves until then, so that the new one
@@ -55,9 +56,13 @@ class ModelHost {
   // Errors: kNotFound, and `gone` is dropped.
   Status remove(const std::string& name, Gone gone);
 
-  // Takes those that leave as far as they can go. True if any are left: call
-  // again soon.
+  // Takes those that leave as far as they can go. True if any are left: call again after
+  // on_progress.
   bool sweep();
+  // Called, from any thread, when one of those that leave may be able to go further: it has
+  // lost its last lease, or the controller has forgotten it. Not after this was destroyed.
+  // Must not call back.
+  void set_on_progress(std::function<void()> on_progress);
   // Ends the waits for models to leave.
   void abandon();
 
@@ -68,6 +73,12 @@ class ModelHost {
     ModelId id;
     std::weak_ptr<const ModelInfo> lease;
     std::weak_ptr<const Program> program;
+  };
+  // Outlives this: leases notify it.
+  struct Progress {
+    std::mutex mutex;
+    std::function<void()> notify;  // guarded by it
+    void made();
   };
   struct Leaving {
     Served served;
@@ -88,6 +99,7 @@ class ModelHost {
   bool left(Leaving& leaving);
 
   Parts parts_;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   uint64_t page_bytes_;
   uint32_t page_count_;
   uint32_t models_max_;
