@@ -63,10 +63,10 @@ constexpr Duration kForever = Duration::seconds(3600);
 
 class GrpcAcceptorTest : public ::testing::Test {
  protected:
-  explicit GrpcAcceptorTest(Duration idle_before_others = kForever, Duration idle_timeout = kForever,
+  explicit GrpcAcceptorTest(Duration idle_before_eviction = kForever, Duration idle_timeout = kForever,
                             Duration request_timeout = kForever)
       : acceptor_({.connections_max = 2,
-                   .idle_before_others = idle_before_others,
+                   .idle_before_eviction = idle_before_eviction,
                    .idle_timeout = idle_timeout,
                    .request_timeout = request_timeout,
                    .now = [this] { return TimePoint::from_nanoseconds(now_ns_); },

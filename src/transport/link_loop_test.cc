@@ -184,7 +184,7 @@ TEST(LinkLoopTest, TakesNewCertificatesForNewConnections) {
 }
 
 TEST(LinkLoopTest, ClosesPeersWithoutAGreeting) {
-  Side server({.greeting_timeout = Duration::milliseconds(1)});
+  Side server({.timeouts = {.greeting = Duration::milliseconds(1)}});
   const uint16_t port = server.listen();
   RawSocket silent(port);
   silent.await_end();
@@ -196,8 +196,8 @@ TEST(LinkLoopTest, ClosesPeersWithoutAGreeting) {
 }
 
 TEST(LinkLoopTest, ClosesSilentPeers) {
-  Side server({.silence_max = Duration::milliseconds(1)});
-  Side client({.connection = {.role = Role::kWorker}, .silence_max = Duration::seconds(100)}, "hello");
+  Side server({.timeouts = {.silence = Duration::milliseconds(1)}});
+  Side client({.connection = {.role = Role::kWorker}, .timeouts = {.silence = Duration::seconds(100)}}, "hello");
   client.keep(server.listen());
   EXPECT_EQ(server.next(), "hello");
   EXPECT_THAT(server.next(), HasSubstr("no message within"));
