@@ -69,6 +69,7 @@ void GrpcAcceptor::run() {
     const int descriptor = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor >= 0) take(descriptor);
     if (stopping_) return;
+    if (descriptor < 0) ++failures_;
     std::this_thread::sleep_for(descriptor >= 0 ? kPause : kPauseWithoutDescriptors);
   }
 }

@@ -70,6 +70,8 @@ class GrpcAcceptor {
   void start(std::unique_ptr<Server> server);
   // Passes no more from here on, and closes those that wait.
   void stop();
+  // How often it could not accept a connection, for want of descriptors or memory. Any thread.
+  uint64_t failures() const { return failures_.load(); }
 
  private:
   void run();
@@ -87,6 +89,7 @@ class GrpcAcceptor {
   std::unordered_map<int, uint64_t> given_;
   IdleEvictions<int> evictions_;  // by descriptor
   std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> failures_{0};
   std::thread thread_;
 };
 
