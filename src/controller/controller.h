@@ -183,7 +183,7 @@ class Controller : private Dispatcher {
   QueueShares queue_shares_;
   std::vector<QueueShares::Entry> evicted_;  // in make_room()
 
-  FlatMap<Tracked> requests_;  // by RequestId: those that have no completion
+  FlatMap<RequestId, Tracked> requests_;  // those that have no completion
   ActionTable actions_outstanding_;
   std::vector<bool> removing_;  // by ModelId
   uint64_t next_action_ = 1;

@@ -100,9 +100,9 @@ std::optional<QueueShares::Shortage> QueueShares::shortage(const Entry& entry) c
 // ---- Tenants ----
 
 QueueShares::Tenant& QueueShares::tenant_of(const Entry& entry) {
-  if (const uint32_t* place = places_.find(entry.tenant.value())) return tenants_[*place];
+  if (const uint32_t* place = places_.find(entry.tenant)) return tenants_[*place];
   if (tenants_.size() >= kTenantsKept) forget_idle_tenants();
-  places_.insert(entry.tenant.value(), static_cast<uint32_t>(tenants_.size()));
+  places_.insert(entry.tenant, static_cast<uint32_t>(tenants_.size()));
   tenants_.push_back({.id = entry.tenant, .waiting = {}});
   return tenants_.back();
 }
@@ -113,7 +113,7 @@ void QueueShares::forget_idle_tenants() {
   };
   if (std::erase_if(tenants_, idle) == 0) return;
   places_.clear();
-  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id.value(), i);
+  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id, i);
 }
 
 QueueShares::Tenant& QueueShares::heaviest(const Shortage& shortage, const Entry& entry) {

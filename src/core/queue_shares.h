@@ -108,7 +108,7 @@ class QueueShares {
   const Amounts limit_;
   const Waits waits_;
   std::vector<Tenant> tenants_;
-  FlatMap<uint32_t> places_;  // by TenantId, in tenants_
+  FlatMap<TenantId, uint32_t> places_;  // in tenants_
   std::array<Amounts, kClasses> total_{};
 };
 

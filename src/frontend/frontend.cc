@@ -130,6 +130,7 @@ class FrontendServer : public Frontend {
     return Status();
   }
   uint64_t in_flight() const override { return service_.rows_in_flight(); }
+  bool wait_until_answered(Duration timeout) override { return service_.wait_until_answered(timeout); }
   void stop() override {
     http_.stop();
     grpc_.stop();

@@ -71,6 +71,9 @@ class Frontend : public RequestOrigin {
   virtual void drain() = 0;
   // Rows in flight.
   virtual uint64_t in_flight() const = 0;
+  // After drain(): waits until no rows are in flight, for at most so long; false if some
+  // are.
+  virtual bool wait_until_answered(Duration timeout) = 0;
   // Instead of those that it began with. Any thread. REQUIRES: it has keys.
   virtual void use_keys(std::shared_ptr<const KeyRing> keys) = 0;
   // For connections from now on. Any thread. REQUIRES: it speaks TLS, and asks clients

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "frontend/frontend_timeouts.h"
 #include "frontend/grpc_acceptor.h"
 #include "frontend/grpc_calls.h"
 #include "frontend/grpc_credentials.h"
@@ -26,11 +27,6 @@ namespace {
 
 using InferenceProtocol = inference::GRPCInferenceService::AsyncService;
 using HealthProtocol = grpc::health::v1::Health::AsyncService;
-
-// To say hello, TLS included.
-constexpr Duration kHandshakeTimeout = Duration::seconds(10);
-// How long stop() lets calls end by themselves.
-constexpr std::chrono::milliseconds kStopGrace{200};
 
 int milliseconds(Duration duration) { return static_cast<int>(duration.to_milliseconds()); }
 
@@ -303,7 +299,7 @@ Status GrpcServer::State::start() {
       Experimental::ExternalConnectionType::FROM_FD, tls ? tls : grpc::InsecureServerCredentials());
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.requests_in_flight_max));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(options.header_bytes_max));
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kHandshakeTimeout));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kFrontendTimeouts.handshake));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, milliseconds(options.idle_timeout));
   grpc::ResourceQuota memory("messages");
   memory.Resize(options.bodies_bytes_max);
@@ -332,7 +328,8 @@ Status GrpcServer::State::start() {
 void GrpcServer::State::stop() {
   acceptor.stop();
   if (!thread.joinable()) return;
-  server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+  server->Shutdown(std::chrono::system_clock::now() +
+                   std::chrono::nanoseconds(kFrontendTimeouts.stop_grace.nanoseconds()));
   calls.shut_down();
   thread.join();
 }

@@ -68,6 +68,8 @@ class InferenceService : public CompletionSink {
   // Whether requests should be sent here: Catalog::can_serve().
   bool ready() const { return !draining_.load(std::memory_order_relaxed) && catalog_.can_serve(strict_readiness_); }
   uint32_t rows_in_flight() const { return table_.in_use(); }
+  // As Frontend's.
+  bool wait_until_answered(Duration timeout) { return table_.wait_until_unused(timeout); }
   TimePoint now() const { return now_(); }
   const Catalog& catalog() const { return catalog_; }
   Statistics& statistics() const { return statistics_; }

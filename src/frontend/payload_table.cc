@@ -1,5 +1,6 @@
 #include "frontend/payload_table.h"
 
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -85,7 +86,8 @@ void PayloadTable::release(std::span<const PayloadHandle> handles) {
     slot.generation.fetch_add(1, std::memory_order_release);
     free_.push_back(slot_of(payload));
   }
-  in_use_.fetch_sub(static_cast<uint32_t>(handles.size()), std::memory_order_relaxed);
+  const auto count = static_cast<uint32_t>(handles.size());
+  if (in_use_.fetch_sub(count, std::memory_order_relaxed) == count) unused_.notify_all();
 }
 
 PayloadTable::Row PayloadTable::find(PayloadHandle payload) const {
@@ -104,6 +106,11 @@ std::span<const std::byte> PayloadTable::input(PayloadHandle payload, uint32_t i
 std::span<std::byte> PayloadTable::output(PayloadHandle payload, uint32_t index) {
   const Row row = find(payload);
   return row.call->call().output(row.index, index);
+}
+
+bool PayloadTable::wait_until_unused(Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return unused_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return in_use() == 0; });
 }
 
 }  // namespace foliot

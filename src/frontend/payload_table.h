@@ -13,6 +13,7 @@
 #define FOLIOT_FRONTEND_PAYLOAD_TABLE_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -48,6 +49,8 @@ class PayloadTable : public PayloadStore {
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override;
 
   uint32_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  // Waits until no handle is in use, for at most so long; false if some are.
+  bool wait_until_unused(Duration timeout);
 
  private:
   struct Slot {
@@ -66,6 +69,7 @@ class PayloadTable : public PayloadStore {
   std::vector<Slot> slots_;
   std::atomic<uint32_t> in_use_{0};
   std::mutex mutex_;
+  std::condition_variable unused_;  // no handle is in use
   // Guarded by mutex_:
   std::vector<uint32_t> free_;
   std::vector<Claim> claims_;

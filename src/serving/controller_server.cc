@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <iterator>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,6 +34,7 @@ class ControllerServer::Parts {
         loop_({.connection = {.role = Role::kController}, .tls = std::move(link_tls)}, service_) {
     service_.set_processor_time(thread_processor_time);
     service_.set_traffic(loop_.traffic());
+    service_.set_drain_watch([this] { drained_.set_value(); });
   }
 
   Status start(const ControllerServerOptions& options, Logger& log);
@@ -47,6 +48,7 @@ class ControllerServer::Parts {
   // In the order in which they are made; each uses those before it.
   ControllerMetrics metrics_;
   std::unique_ptr<Observation> observation_;
+  std::promise<void> drained_;
   ControllerService service_;
   LinkLoop loop_;
   std::unique_ptr<FileWatch> watch_;
@@ -86,8 +88,7 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, Lo
 void ControllerServer::Parts::stop(Duration drain_timeout) {
   service_.drain();
   loop_.wake();
-  const TimePoint give_up = monotonic_now() + drain_timeout;
-  while (!service_.drained() && monotonic_now() < give_up) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  drained_.get_future().wait_for(std::chrono::nanoseconds(drain_timeout.nanoseconds()));
   loop_.stop();  // sends a Goodbye to all peers
   thread_.join();
 }

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <iterator>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -59,8 +57,6 @@ class FrontendServer::Parts {
   Frontend& frontend() { return *frontend_; }
 
  private:
-  void wait_until_answered(Duration timeout) const;
-
   // In the order in which they are made; each uses those before it.
   Catalog catalog_;
   NoRepository repository_;
@@ -83,16 +79,9 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   return Status();
 }
 
-void FrontendServer::Parts::wait_until_answered(Duration timeout) const {
-  const TimePoint give_up = monotonic_now() + timeout;
-  while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
 void FrontendServer::Parts::stop(Duration drain_timeout) {
   frontend_->drain();
-  wait_until_answered(drain_timeout);
+  frontend_->wait_until_answered(drain_timeout);
   loop_.stop();  // what is still in flight is refused
   thread_.join();
   frontend_->stop();

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +26,9 @@
 
 namespace foliot {
 namespace {
+
+// After what waits was refused: until the answers to what runs are given.
+constexpr Duration kDrainedAnswersTimeout = Duration::seconds(5);
 
 Status stopped() { return Status::unavailable("stopped while starting"); }
 
@@ -184,14 +185,9 @@ void Server::Parts::stop() {
 
 void Server::Parts::wait_until_answered() {
   if (host_ == nullptr) return;  // nothing was ever served
-  const TimePoint give_up = monotonic_now() + options_.drain_timeout;
-  while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  inbox_.drain();
-  while (frontend_->in_flight() > 0 && monotonic_now() < give_up + Duration::seconds(5)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  frontend_->wait_until_answered(options_.drain_timeout);
+  inbox_.drain();  // refuses what waits; what runs ends soon
+  frontend_->wait_until_answered(kDrainedAnswersTimeout);
 }
 
 std::string Server::Parts::where() const {

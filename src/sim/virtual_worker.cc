@@ -15,14 +15,6 @@ constexpr Duration kQuiesceInterval = Duration::milliseconds(10);
 
 }  // namespace
 
-WorkerModel worker_model(const ModelInfo& model) {
-  WorkerModel result{.id = model.id, .pages = model.pages, .batch_sizes = model.batch_sizes};
-  for (const Bucket& bucket : model.buckets) {
-    result.io_bytes.insert(result.io_bytes.end(), bucket.seed_exec.size(), IoBytes{4096, 4096});
-  }
-  return result;
-}
-
 struct VirtualWorker::Process {
   Process(VirtualLoop& loop, Checker& checker, const Options& options, OutcomeSink& outcomes)
       : device(options.noise, options.seed()),
@@ -39,8 +31,7 @@ struct VirtualWorker::Process {
   }
 
   void add_model(const std::shared_ptr<const ModelInfo>& model) {
-    device.add_model(model);
-    worker.add_model(worker_model(*model));
+    worker.add_model(device.add({model}).value());
   }
   std::array<ExecutorDriver*, kExecutorKinds> drivers() { return {&load, &input, &exec, &output}; }
 

@@ -1,4 +1,4 @@
-#include "device/cpu/plan_check.h"
+#include "device/plan_check.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,6 @@
 #include <span>
 #include <string_view>
 #include <vector>
-
-#include "device/cpu/families.h"
-#include "device/cpu/layout.h"
 
 namespace foliot {
 namespace {
@@ -103,17 +100,17 @@ bool is_small_enough(const Shape& shape) {
     if (extent < 0) return false;
     elements *= static_cast<double>(std::max<int64_t>(extent, 1));
   }
-  return shape.size() <= DNNL_MAX_NDIMS && elements < kElementsMax;
+  return shape.size() <= kPlanRankMax && elements < kElementsMax;
 }
 
-Status check_tensor(const Plan& plan, const Tensor& tensor, uint64_t weights_bytes) {
+Status check_tensor(const Plan& plan, const Tensor& tensor, uint64_t weights_bytes, const ReadLayout& read_layout) {
   if (tensor.type > DataType::kFloat64 || tensor.place > Place::kOutput) return damaged("unknown type or place");
   if (!is_small_enough(tensor.shape)) return damaged("impossible shape");
   uint64_t needed = byte_size(tensor.type, tensor.shape);
   if (!tensor.layout.empty()) {
-    FOLIOT_ASSIGN_OR_RETURN(const Descriptor layout, read_layout(tensor.type, tensor.layout));
-    if (element_count(shape_of(layout)) != element_count(tensor.shape)) return damaged("layout of another shape");
-    needed = layout.get_size();
+    FOLIOT_ASSIGN_OR_RETURN(const LayoutSize layout, read_layout(tensor.type, tensor.layout));
+    if (layout.elements != element_count(tensor.shape)) return damaged("layout of another shape");
+    needed = layout.bytes;
   }
   if (tensor.bytes < needed) return damaged("tensor smaller than its layout");
   const uint64_t limit = place_bytes(plan, tensor.place, weights_bytes);
@@ -211,9 +208,8 @@ bool is_recurrent(const Operator& operation, const Plan& plan) {
          fits(2, {directions, hidden}) && fits(3, state) && fits(4, state);
 }
 
-// Foliot's own kernels trust the shapes that they are made for; oneDNN checks
-// its own. Whether the output's shape follows from the inputs', so that no
-// kernel reads or writes beyond a tensor.
+// Kernels trust the shapes that they are made for, unless a library checks them. Whether the output's shape follows
+// from the inputs', so that no kernel reads or writes beyond a tensor.
 bool shapes_agree(const Operator& operation, const Plan& plan) {
   const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
   const auto type = [&](size_t i) { return plan.tensors[operation.inputs[i]].type; };
@@ -330,10 +326,10 @@ Status check_ends(const Plan& plan, const std::vector<TensorIndex>& ends, Place 
 
 }  // namespace
 
-Status check_plan(const Plan& plan, uint64_t weights_bytes) {
+Status check_plan(const Plan& plan, uint64_t weights_bytes, const ReadLayout& read_layout) {
   for (const Tensor& tensor : plan.tensors)
     FOLIOT_RETURN_IF_ERROR(
-        check_tensor(plan, tensor, weights_bytes).with_context(fmt::format("tensor '{}'", tensor.name)));
+        check_tensor(plan, tensor, weights_bytes, read_layout).with_context(fmt::format("tensor '{}'", tensor.name)));
   for (const Operator& operation : plan.operators)
     FOLIOT_RETURN_IF_ERROR(check_operator(operation, plan).with_context(fmt::format("operator '{}'", operation.name)));
   FOLIOT_RETURN_IF_ERROR(check_ends(plan, plan.inputs, Place::kInput));
