@@ -12,10 +12,10 @@
 #include <unordered_set>
 
 #include "base/check.h"
-#include "frontend/call_error.h"
 #include "frontend/http_stream.h"
 #include "frontend/inflate.h"
 #include "frontend/listener.h"
+#include "inference/call_error.h"
 
 namespace foliot {
 namespace {
