@@ -13,11 +13,11 @@
 
 #include "base/check.h"
 #include "base/idle_evictions.h"
-#include "frontend/call_error.h"
 #include "frontend/frontend_timeouts.h"
 #include "frontend/http_stream.h"
 #include "frontend/inflate.h"
 #include "frontend/listener.h"
+#include "inference/call_error.h"
 
 namespace foliot {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "frontend/inference_call.h"
+#include "calls/inference_call.h"
 #include "frontend/json_request.h"
 
 namespace {
