@@ -30,9 +30,7 @@ struct VirtualWorker::Process {
     output.set_executor(*executors[3]);
   }
 
-  void add_model(const std::shared_ptr<const ModelInfo>& model) {
-    worker.add_model(device.add({model}).value());
-  }
+  void add_model(const std::shared_ptr<const ModelInfo>& model) { worker.add_model(device.add({model}).value()); }
   std::array<ExecutorDriver*, kExecutorKinds> drivers() { return {&load, &input, &exec, &output}; }
 
   SimulatedDevice device;
