@@ -57,6 +57,7 @@ void copy_rows(std::span<const std::byte> from, const Shape& from_shape, std::st
 }  // namespace
 
 TimePoint deadline_of(const Query& query, const ModelInfo& model) {
+  if (query.request_class != RequestClass::kDeadline) return TimePoint::infinite_future();
   return model.default_slo ? std::min(query.deadline, query.arrival + *model.default_slo) : query.deadline;
 }
 
@@ -65,6 +66,7 @@ InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query
       id_(query.id),
       arrival_(query.arrival),
       deadline_(deadline_of(query, *model_)),
+      offline_(query.request_class == RequestClass::kOffline),
       body_bytes_(query.body_bytes) {}
 
 Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const ModelInfo> model, const Query& query) {

@@ -22,7 +22,7 @@
 namespace foliot {
 
 // The query's deadline or the model's default, whichever comes first; infinite if there is
-// neither.
+// neither, and in classes without one.
 TimePoint deadline_of(const Query& query, const ModelInfo& model);
 
 // Threading: made, settled and read by one I/O thread; in between, inputs and outputs
@@ -41,6 +41,7 @@ class InferenceCall {
   BucketId bucket() const { return bucket_; }
   TimePoint arrival() const { return arrival_; }
   TimePoint deadline() const { return deadline_; }
+  bool offline() const { return offline_; }
   uint64_t body_bytes() const { return body_bytes_; }
 
   // One row of an input, and where one row of an output belongs.
@@ -100,6 +101,7 @@ class InferenceCall {
   std::string id_;
   TimePoint arrival_;
   TimePoint deadline_;
+  bool offline_;
   uint64_t body_bytes_;
   uint32_t rows_ = 0;  // 0 until the first input is read
   BucketId bucket_;

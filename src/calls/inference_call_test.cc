@@ -203,6 +203,10 @@ TEST(DeadlineTest, TheTighterCounts) {
   EXPECT_EQ(deadline_of(query, model), arrival + Duration::milliseconds(20));
   query.deadline = arrival + Duration::milliseconds(40);
   EXPECT_EQ(deadline_of(query, model), arrival + Duration::milliseconds(30));
+  for (const RequestClass without : {RequestClass::kBestEffort, RequestClass::kOffline}) {
+    query.request_class = without;
+    EXPECT_TRUE(deadline_of(query, model).is_infinite());
+  }
 }
 
 }  // namespace

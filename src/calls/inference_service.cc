@@ -64,16 +64,17 @@ CallError InferenceService::refuse(const InferenceCall& call, Refusal refusal, s
 void InferenceService::submit(const PendingCall& pending) {
   const InferenceCall& call = pending.call();
   // Not so much that no time is left: then the answer may be late, but others need not be.
-  const Duration answer_path = call.deadline().is_infinite()
-                                   ? Duration()
-                                   : std::min(answer_path_.length(), (call.deadline() - call.arrival()) / kPathPartMax);
+  const Duration reserve = call.deadline().is_infinite()
+                               ? Duration()
+                               : std::min(answer_path_.length(), (call.deadline() - call.arrival()) / kPathPartMax);
   Request request{.id = {},
                   .model = call.model().id,
                   .bucket = call.bucket(),
                   .payload = {},
                   .arrival = call.arrival(),
-                  .deadline = call.deadline() - answer_path,
-                  .answer_path = answer_path};
+                  .deadline = call.deadline() - reserve,
+                  .reserve = reserve,
+                  .offline = call.offline()};
   if (const Tenant* tenant = pending.tenant()) {
     request.tenant = tenant->id();
     request.tenant_weight = tenant->weight();

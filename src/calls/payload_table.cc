@@ -21,8 +21,10 @@ uint64_t without_kept(uint64_t all, uint64_t call_max) {
 
 QueueShares::Entry entry_of(const PendingCall& pending) {
   const InferenceCall& call = pending.call();
-  QueueShares::Entry entry{
-      .amount = {call.rows(), call.body_bytes()}, .arrival = call.arrival(), .deadline = call.deadline()};
+  QueueShares::Entry entry{.amount = {call.rows(), call.body_bytes()},
+                           .arrival = call.arrival(),
+                           .deadline = call.deadline(),
+                           .offline = call.offline()};
   if (const Tenant* tenant = pending.tenant()) {
     entry.tenant = tenant->id();
     entry.weight = tenant->weight();

@@ -260,9 +260,10 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
                                          .payload = PayloadHandle(slot),
                                          .arrival = clock.to_host(request.arrival),
                                          .deadline = clock.to_host(request.deadline),
-                                         .answer_path = request.answer_path,
+                                         .reserve = request.reserve,
                                          .tenant = request.tenant,
-                                         .tenant_weight = request.tenant_weight});
+                                         .tenant_weight = request.tenant_weight,
+                                         .offline = request.offline});
 }
 
 void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {

@@ -76,6 +76,7 @@ Duration Backlog::cost(const Request& request) const {
 }
 
 Duration Backlog::add(const Request& request) {
+  if (request.offline) return Duration();
   ModelWork& model = models_[request.model.value()];
   if (model.requests == 0 && needs_load(request.model)) load_ += model.load = cluster_.model(request.model).seed_load;
   const Duration added = exec(request);
@@ -87,6 +88,7 @@ Duration Backlog::add(const Request& request) {
 }
 
 void Backlog::remove(const Request& request, Duration exec) {
+  if (request.offline) return;
   ModelWork& model = models_[request.model.value()];
   model.waiting -= exec;
   exec_ -= exec;

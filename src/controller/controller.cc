@@ -627,7 +627,8 @@ QueueShares::Entry Controller::entry_of(const Tracked& tracked) {
           .arrival = request.arrival,
           .deadline = request.deadline,
           .tenant = request.tenant,
-          .weight = request.tenant_weight};
+          .weight = request.tenant_weight,
+          .offline = request.offline};
 }
 
 bool Controller::make_room(const Tracked& newcomer, TimePoint now) {

@@ -103,7 +103,7 @@ Status read_parameters(const inference::ModelInferRequest& message, GrpcRequest&
       FOLIOT_RETURN_IF_ERROR(read_request_parameter(name, value_of(parameter), request.parameters));
     }
   }
-  return Status::ok_status();
+  return request.parameters.check();
 }
 
 Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& request) {

@@ -213,6 +213,7 @@ class HttpInference : public HttpPending, public AnswerSink {
     query.version = version;
     query.arrival = exchange_.arrival();
     query.deadline = request_.parameters.deadline(query.arrival);
+    query.request_class = request_.parameters.request_class;
     Inference::Started started = inference_.start(query, {std::move(tenant), mailbox, *this});
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
     call_ = std::get<CallId>(started);

@@ -163,7 +163,7 @@ Status JsonRequestDecoder::Parser::read_parameters(element value) {
       FOLIOT_RETURN_IF_ERROR(read_request_parameter(key, value_of(parameter), request.parameters));
     }
   }
-  return Status::ok_status();
+  return request.parameters.check();
 }
 
 Status JsonRequestDecoder::Parser::read_input(element value) {

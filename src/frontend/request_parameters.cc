@@ -49,6 +49,16 @@ Status read_timeout(std::string_view name, const ParameterValue& value, RequestP
   return Status();
 }
 
+Status read_class(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
+  const auto* text = std::get_if<std::string_view>(&value);
+  for (const RequestClass known : {RequestClass::kDeadline, RequestClass::kBestEffort, RequestClass::kOffline}) {
+    if (text == nullptr || *text != to_string(known)) continue;
+    parameters.request_class = known;
+    return Status();
+  }
+  return wrong_type(name, value, "'deadline' (the default), 'best_effort' or 'offline'");
+}
+
 Status check_priority(std::string_view name, const ParameterValue& value) {
   const std::optional<int64_t> priority = whole_number(value);
   if (!priority || *priority < 0) return wrong_type(name, value, "a whole number, 0 for the default");
@@ -108,8 +118,16 @@ Result<std::optional<Duration>> parse_timeout(int64_t microseconds) {
   return std::optional<Duration>(Duration::microseconds(std::min(microseconds, kTimeoutMaxMicroseconds)));
 }
 
+Status RequestParameters::check() const {
+  if (!timeout || request_class == RequestClass::kDeadline) return Status();
+  return Status::invalid_argument(
+      fmt::format("parameter 'class' is '{}', which has no deadline, and 'timeout' is {} us; leave one of them out",
+                  to_string(request_class), timeout->nanoseconds() / 1000));
+}
+
 Status read_request_parameter(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
   if (name == "timeout") return read_timeout(name, value, parameters);
+  if (name == "class") return read_class(name, value, parameters);
   if (name == "priority") return check_priority(name, value);
   if (name == "sequence_id") return check_sequence_id(name, value);
   if (name == "sequence_start" || name == "sequence_end") return check_sequence_mark(name, value);

@@ -4,6 +4,7 @@
 // (frontend/unknown_names.h).
 //
 //   timeout                      honoured: the deadline, in microseconds; 0 is none
+//   class                        honoured: "deadline" (the default), "best_effort" or "offline"
 //   priority                     0, the default, honoured; refused else: order is by deadline
 //   sequence_id, _start, _end    0, "" and false honoured, since they say "no sequence"; refused else
 //   shared_memory_*              refused, of inputs and outputs
@@ -22,6 +23,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "core/request.h"
 
 namespace foliot {
 
@@ -54,7 +56,11 @@ class UnknownNamesOfRequest {
 // What the parameters of one request ask for.
 struct RequestParameters {
   std::optional<Duration> timeout;
+  RequestClass request_class = RequestClass::kDeadline;
   UnknownNamesOfRequest unknown;
+
+  // Errors: kInvalidArgument for parameters that exclude each other.
+  Status check() const;
 
   // Infinite without a timeout.
   TimePoint deadline(TimePoint arrival) const { return timeout ? arrival + *timeout : TimePoint::infinite_future(); }

@@ -50,6 +50,21 @@ TEST(RequestParametersTest, SequencesAreRefusedUnlessThereIsNone) {
   EXPECT_EQ(read("sequence_start", int64_t{1}).code(), StatusCode::kInvalidArgument);
 }
 
+TEST(RequestParametersTest, AClassIsOneOfThree) {
+  for (const RequestClass known : {RequestClass::kDeadline, RequestClass::kBestEffort, RequestClass::kOffline}) {
+    RequestParameters parameters;
+    EXPECT_TRUE(read_request_parameter("class", to_string(known), parameters).ok());
+    EXPECT_EQ(parameters.request_class, known);
+    EXPECT_TRUE(parameters.check().ok());
+    parameters.timeout = Duration::milliseconds(5);
+    EXPECT_EQ(parameters.check().ok(), known == RequestClass::kDeadline);
+  }
+  const Status wrong = read("class", std::string_view("urgent"));
+  EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(wrong.message(), HasSubstr("'deadline' (the default), 'best_effort' or 'offline', got 'urgent'"));
+  EXPECT_EQ(read("class", int64_t{1}).code(), StatusCode::kInvalidArgument);
+}
+
 TEST(RequestParametersTest, OnlyTheDefaultPriorityIsHonoured) {
   EXPECT_TRUE(read("priority", uint64_t{0}).ok());
   EXPECT_TRUE(read("priority", int64_t{0}).ok());

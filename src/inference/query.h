@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/request.h"
 #include "core/tensor.h"
 
 namespace foliot {
@@ -30,8 +31,10 @@ struct Query {
   std::string_view version{};  // empty: the one that is served
   std::string_view id{};       // the client's own; empty: none
   TimePoint arrival{};
-  // The client's; what it calls may have a tighter one.
+  // The client's; what it calls may have a tighter one. It counts in kDeadline only.
   TimePoint deadline = TimePoint::infinite_future();
+  // kDeadline without a deadline is best effort.
+  RequestClass request_class = RequestClass::kDeadline;
   std::vector<TensorView> inputs{};
   std::vector<std::string_view> outputs{};  // empty: all
   uint64_t body_bytes = 0;                  // of the message that it came in
