@@ -5,25 +5,29 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/time.h"
 #include "controller/device_model.h"
 #include "controller/device_timing.h"
-#include "controller/estimator.h"
+#include "controller/duration_model.h"
 #include "controller/load_back_off.h"
 #include "core/model_info.h"
 
 namespace foliot {
 
 struct Cluster {
+  // Durations follow the last measured ones (controller/rolling_duration_model.h).
+  Cluster();
+  explicit Cluster(std::unique_ptr<DurationModel> durations) : durations_(std::move(durations)) {}
+
   std::vector<DeviceModel> devices;  // by DeviceId
   // By ModelId; null where removed. A model has the batch sizes that can be run now:
   // larger ones may come.
   std::vector<std::shared_ptr<const ModelInfo>> models;
   std::vector<uint32_t> copies;  // by ModelId: devices that hold it, loaded
-  Estimator estimator;
   LoadBackOff load_back_off;
   std::vector<DeviceTiming> timings;  // by DeviceId
   Duration margin_least;              // of all devices that are not lost
@@ -31,6 +35,8 @@ struct Cluster {
   uint32_t infers_outstanding_max = 0;
   uint32_t loads_outstanding_max = 0;
 
+  const DurationModel& durations() const { return *durations_; }
+  DurationModel& durations() { return *durations_; }
   const DeviceModel& device(DeviceId id) const {
     FOLIOT_CHECK(id.value() < devices.size());
     return devices[id.value()];
@@ -62,6 +68,9 @@ struct Cluster {
   bool placed(DeviceId device_id, ModelId model_id) const {
     return device(device_id).residency(model_id) != Residency::kAbsent;
   }
+
+ private:
+  std::unique_ptr<DurationModel> durations_;
 };
 
 }  // namespace foliot

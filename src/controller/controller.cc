@@ -43,10 +43,11 @@ std::string_view to_string(Verdict verdict) {
 }
 
 Controller::Controller(const ControllerOptions& options, const PolicyFactory& make_policy, ActionSink& actions,
-                       CompletionSink& completions)
+                       CompletionSink& completions, std::unique_ptr<DurationModel> durations)
     : options_(options),
       actions_(actions),
       completions_(completions),
+      cluster_(durations != nullptr ? Cluster(std::move(durations)) : Cluster()),
       fair_share_(cluster_),
       queue_shares_({options.queued_max, std::numeric_limits<uint64_t>::max()},
                     [this](const QueueShares::Entry& entry) {
@@ -75,7 +76,7 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   FOLIOT_CHECK(id.value() <= cluster_.devices.size());
   if (id.value() == cluster_.devices.size()) {
     cluster_.devices.emplace_back(id, 0).lose();
-    cluster_.estimator.add_device();
+    cluster_.durations().add_device();
     cluster_.timings.emplace_back();
   }
   turn_now_ = now;
@@ -125,7 +126,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   const std::vector<ModelId> held = device.loaded();
   device.lose();
   if (failure_detector_) failure_detector_->on_lost(id, trouble, now);
-  cluster_.estimator.forget_device(id);
+  cluster_.durations().forget_device(id);
   device_changed({.device = id, .state = DeviceState::kLost, .trouble = trouble}, now);
 
   // In the order of ids, so that the same events give the same completions.
@@ -189,7 +190,7 @@ void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now
     cluster_.copies.push_back(0);
     removing_.push_back(false);
   }
-  cluster_.estimator.add_model(*model);
+  cluster_.durations().add_model(*model);
   cluster_.load_back_off.forget_model(model->id);
   fair_share_.on_model_added(*model);
   removing_[id] = false;
@@ -202,7 +203,7 @@ void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
   const uint32_t id = model->id.value();
   const std::vector<uint32_t>& before = cluster_.model(model->id).batch_sizes;
   FOLIOT_CHECK(!removing_[id] && std::ranges::mismatch(before, model->batch_sizes).in1 == before.end());
-  cluster_.estimator.extend_model(*model);
+  cluster_.durations().extend_model(*model);
   cluster_.models[id] = std::move(model);
 }
 
@@ -302,7 +303,7 @@ Verdict Controller::load(DeviceId device, ModelId model, Window window) {
                       .model = model,
                       .earliest = window.earliest,
                       .latest = window.latest,
-                      .expected = cluster_.estimator.load(device, model)};
+                      .expected = cluster_.durations().load(device, model)};
   cluster_.devices[device.value()].sent_load(action.id, model, cluster_.model(model).pages, window.earliest,
                                              action.expected, turn_now_);
   send(action);
@@ -369,7 +370,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
                 .model = model,
                 .earliest = window.earliest,
                 .latest = window.latest,
-                .expected = cluster_.estimator.exec(device, model, bucket, batch_index(model, batch_size)),
+                .expected = cluster_.durations().exec({device, model, bucket, batch_index(model, batch_size)}),
                 .bucket = bucket,
                 .batch_size = batch_size,
                 .rows = {}};
@@ -410,12 +411,12 @@ void Controller::doubt_if_idle(const Tracked& tracked) {
     idle = true;
     // Not what a doubt has made of it.
     const Duration seed = cluster_.model(request.model).buckets[request.bucket.value()].seed_exec[0];
-    const Duration exec = std::max(seed, cluster_.estimator.exec(device.id(), request.model, request.bucket, 0));
+    const Duration exec = std::max(seed, cluster_.durations().exec({device.id(), request.model, request.bucket, 0}));
     if (cluster_.timings[device.id().value()].on_refusal(request.arrival, time, exec, turn_now_)) {
       timing_changed(device.id(), turn_now_);
     }
   }
-  if (idle) cluster_.estimator.doubt_exec(request.model, request.bucket, turn_now_);
+  if (idle) cluster_.durations().doubt(request.model, request.bucket, turn_now_);
 }
 
 void Controller::timing_changed(DeviceId id, TimePoint now) {
@@ -474,7 +475,7 @@ void Controller::load_over(const Action& action, const Outcome& outcome) {
                                                     outcome.done(), outcome.end);
   if (!outcome.done()) return;
   if (cluster_.device(action.device).up()) ++cluster_.copies[action.model.value()];
-  cluster_.estimator.record_load(action.device, action.model, outcome.duration);
+  cluster_.durations().record_load(action.device, action.model, outcome.duration);
 }
 
 bool Controller::could_serve(ModelId model, TimePoint now) const {
@@ -536,7 +537,7 @@ void Controller::exec_over(const Action& action, const Outcome& outcome) {
     cluster_.load_back_off.on_success(action.device, action.model);
   }
   const uint32_t size = batch_index(action.model, action.batch_size);
-  cluster_.estimator.record_exec(action.device, action.model, action.bucket, size, outcome.duration);
+  cluster_.durations().record_exec({action.device, action.model, action.bucket, size}, outcome.duration);
   fair_share_.on_exec(action, outcome.duration);
   if (!failure_detector_) return;
   const Duration seed = cluster_.model(action.model).buckets[action.bucket.value()].seed_exec[size];
@@ -591,7 +592,7 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
 bool Controller::still_meetable(const Request& request, TimePoint now) const {
   return std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
     if (!device.up()) return false;
-    const Duration exec = cluster_.estimator.exec(device.id(), request.model, request.bucket, 0);
+    const Duration exec = cluster_.durations().exec({device.id(), request.model, request.bucket, 0});
     return now + device.delivery() + exec + cluster_.margin(device.id()) <= request.deadline;
   });
 }

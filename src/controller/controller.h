@@ -51,9 +51,10 @@ class Controller : private Dispatcher {
  public:
   using PolicyFactory = std::function<std::unique_ptr<Policy>(const Cluster&)>;
 
-  // All references outlive the controller.
+  // All references outlive the controller. `durations`: by default a
+  // RollingDurationModel.
   Controller(const ControllerOptions& options, const PolicyFactory& make_policy, ActionSink& actions,
-             CompletionSink& completions);
+             CompletionSink& completions, std::unique_ptr<DurationModel> durations = nullptr);
   ~Controller() override;
 
   // Before the first event. Observers are called in this order.

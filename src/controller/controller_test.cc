@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/test_time.h"
+#include "controller/fake_duration_model.h"
 
 namespace foliot {
 namespace {
@@ -46,7 +47,7 @@ class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest() { make({.timing = {.margin_min = {}, .margin_fixed = ms(3)}}); }
 
-  void make(const ControllerOptions& options) {
+  void make(const ControllerOptions& options, std::unique_ptr<DurationModel> durations = nullptr) {
     sink_ = {};
     controller_ = std::make_unique<Controller>(
         options,
@@ -55,7 +56,7 @@ class ControllerTest : public ::testing::Test {
           policy_ = policy.get();
           return policy;
         },
-        sink_, sink_);
+        sink_, sink_, std::move(durations));
     controller_->add_device(4, at(0));
     for (uint32_t id = 0; id < 2; ++id) {
       auto model = std::make_shared<ModelInfo>();
@@ -475,9 +476,9 @@ TEST_F(ControllerTest, ADeviceJoinsWithWhatItsPagesHold) {
 TEST_F(ControllerTest, ALostDeviceForgetsItsMeasurements) {
   request(1);
   load_model();
-  EXPECT_EQ(controller_->cluster().estimator.load(DeviceId(0), ModelId(0)), ms(2));
+  EXPECT_EQ(controller_->cluster().durations().load(DeviceId(0), ModelId(0)), ms(2));
   lose();
-  EXPECT_EQ(controller_->cluster().estimator.load(DeviceId(0), ModelId(0)), ms(5));
+  EXPECT_EQ(controller_->cluster().durations().load(DeviceId(0), ModelId(0)), ms(5));
 }
 
 TEST_F(ControllerTest, ADrainingDeviceEndsWhatItHas) {
@@ -501,6 +502,27 @@ TEST_F(ControllerTest, AModelThatIsRemovedIsGoneWithTheDeviceThatHeldIt) {
   EXPECT_FALSE(controller_->model_gone(ModelId(0)));
   lose();
   EXPECT_TRUE(controller_->model_gone(ModelId(0)));
+}
+
+TEST_F(ControllerTest, ExpectsWhatTheDurationModelThatItWasGivenExpects) {
+  make({}, std::make_unique<FakeDurationModel>());
+  load_model();
+  request(1);
+  request(2);
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(2));
+  const Action action = sink_.actions.back();
+  controller_->on_outcome({.action = action.id,
+                           .type = action.type,
+                           .device = action.device,
+                           .model = action.model,
+                           .start = at(10),
+                           .end = at(17),
+                           .duration = ms(7),
+                           .output_end = at(17)},
+                          at(17));
+  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(7));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::set<ClockworkPolicy::Strategy>& ClockworkPolicy::strategies(DeviceId device
 }
 
 Duration ClockworkPolicy::exec(DeviceId device, LaneKey key, uint32_t batch_index) const {
-  return cluster_.estimator.exec(device, key.model, key.bucket, batch_index);
+  return cluster_.durations().exec({device, key.model, key.bucket, batch_index});
 }
 
 Duration ClockworkPolicy::lookahead(DeviceId device) const {
@@ -36,7 +36,7 @@ Duration ClockworkPolicy::lookahead(DeviceId device) const {
 
 Duration ClockworkPolicy::fastest(LaneKey key) {
   std::optional<Fastest>& known = lane(key).fastest;
-  const uint64_t revision = cluster_.estimator.revision();
+  const uint64_t revision = cluster_.durations().revision();
   if (known && known->revision == revision) return known->duration + cluster_.least_margin();
   known = {Duration::max(), {}, revision};
   for (const DeviceModel& device : cluster_.devices) {
@@ -194,7 +194,7 @@ void ClockworkPolicy::update_demand(ModelId model, TimePoint now) {
     if (queue.empty()) continue;
     const DeviceId any_device = cluster_.devices.front().id();
     const Duration one_row = exec(any_device, {model, BucketId(bucket)}, 0);
-    const Duration cold = cluster_.estimator.load(any_device, model) + one_row + cluster_.least_margin();
+    const Duration cold = cluster_.durations().load(any_device, model) + one_row + cluster_.least_margin();
     const size_t first = queue.first_due_from(now + cold);
     if (first == queue.size()) continue;
     work += one_row * static_cast<int64_t>(queue.size() - first);

@@ -121,7 +121,7 @@ void BatchingPolicy::update(LaneKey key, TimePoint now) {
 void BatchingPolicy::update_fastest(LaneKey key) {
   Duration best = Duration::max();
   for (const DeviceModel& device : cluster_.devices) {
-    const Duration exec = cluster_.estimator.exec(device.id(), key.model, key.bucket, 0);
+    const Duration exec = cluster_.durations().exec({device.id(), key.model, key.bucket, 0});
     best = std::min(best, device.delivery() + exec + cluster_.margin(device.id()));
   }
   lane(key).fastest = best;
@@ -150,7 +150,7 @@ void BatchingPolicy::update_want(ModelId model) {
     const LaneState& state = lanes_[model.value()][bucket];
     if (state.queue.empty()) continue;
     const Lane::Entry& last = state.queue[state.queue.size() - 1];
-    const Duration cold = cluster_.estimator.load(cluster_.devices.front().id(), model) + state.fastest;
+    const Duration cold = cluster_.durations().load(cluster_.devices.front().id(), model) + state.fastest;
     if (!want) want = {TimePoint::infinite_future(), Duration(), TimePoint()};
     if (!state.queue[0].place.offline) want->order = std::min(want->order, state.queue[0].place.order);
     want->work += state.fastest * static_cast<int64_t>(state.queue.size());

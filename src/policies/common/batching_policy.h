@@ -36,7 +36,7 @@ struct LaneView {
 
   // EXEC of a compiled batch size, with the margin.
   Duration exec(uint32_t batch_index) const {
-    return cluster.estimator.exec(device, key.model, key.bucket, batch_index) + cluster.margin(device);
+    return cluster.durations().exec({device, key.model, key.bucket, batch_index}) + cluster.margin(device);
   }
   // The first request that can still be met alone; queue.size() if none.
   size_t first_meetable(TimePoint start) const { return queue.first_due_from(start + exec(0)); }

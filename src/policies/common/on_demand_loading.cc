@@ -96,7 +96,7 @@ void OnDemandLoading::replicate(TimePoint now, Dispatcher& dispatcher) {
     const auto [work, model] = *entry;
     if (state(model).loading > 0) continue;
     const DeviceId holder = residents_.holders(model).front();
-    if (work < cluster_.estimator.load(holder, model) * kLoadsWorthACopy) return;
+    if (work < cluster_.durations().load(holder, model) * kLoadsWorthACopy) return;
     const auto unwanted = [this](ModelId other) { return !state(other).want; };
     for (const DeviceId device : targets(model, now)) {
       if (cluster_.device(device).infers_outstanding() > 0 || cluster_.device(device).loads_outstanding() > 0) continue;

@@ -21,7 +21,7 @@ class TestDispatcher : public Dispatcher {
     cluster_.loads_outstanding_max = 64;
     for (uint32_t i = 0; i < devices; ++i) {
       cluster_.devices.emplace_back(DeviceId(i), pages_per_device);
-      cluster_.estimator.add_device();
+      cluster_.durations().add_device();
     }
   }
 
@@ -40,14 +40,14 @@ class TestDispatcher : public Dispatcher {
     model->buckets = {{.dimensions = {},
                        .seed_exec = {Duration::milliseconds(2), Duration::milliseconds(3), Duration::milliseconds(5)}}};
     cluster_.models.push_back(model);
-    cluster_.estimator.add_model(*model);
+    cluster_.durations().add_model(*model);
     return *model;
   }
 
   // EXEC of this batch size (by default of one row) takes so long on every device.
   void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0) {
     for (const DeviceModel& device : cluster_.devices) {
-      cluster_.estimator.record_exec(device.id(), model, BucketId(0), batch_index, exec);
+      cluster_.durations().record_exec({device.id(), model, BucketId(0), batch_index}, exec);
     }
   }
 
@@ -60,7 +60,7 @@ class TestDispatcher : public Dispatcher {
       return Verdict::kBackingOff;
     }
     begin({.type = ActionType::kLoad, .device = device, .model = model, .earliest = window.earliest});
-    at(device).sent_load(actions.back().id, model, pages, now, cluster_.estimator.load(device, model), now);
+    at(device).sent_load(actions.back().id, model, pages, now, cluster_.durations().load(device, model), now);
     return Verdict::kAccepted;
   }
   Verdict unload(DeviceId device, ModelId model) override {
@@ -84,7 +84,8 @@ class TestDispatcher : public Dispatcher {
     begin(action);
     const std::vector<uint32_t>& sizes = cluster_.model(model).batch_sizes;
     const auto index = static_cast<uint32_t>(std::find(sizes.begin(), sizes.end(), batch_size) - sizes.begin());
-    at(device).sent_infer(actions.back().id, model, now, cluster_.estimator.exec(device, model, bucket, index), now);
+    at(device).sent_infer(actions.back().id, model, now, cluster_.durations().exec({device, model, bucket, index}),
+                          now);
     return Verdict::kAccepted;
   }
   Verdict refuse(RequestId request, Refusal /*reason*/, TimePoint /*earliest_completion*/) override {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -56,7 +57,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
     const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
     for (uint16_t b = 0; b < state.lanes.size(); ++b) {
       const BucketId bucket(b);
-      const Duration* execs = board_.cluster().estimator.execs(device, model, bucket);
+      const std::span<const Duration> execs = board_.cluster().durations().execs(device, model, bucket);
       cut({model, bucket, state, state.lanes[b], sizes, execs, margin}, start, caution);
     }
   });
@@ -190,7 +191,7 @@ size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint s
   for (size_t i = 0; i < batches_.size() && slack > Duration() && least > 0; ++i) {
     if (dropped_[i]) continue;
     const Batch& batch = batches_[i];
-    const Duration exec = board_.cluster().estimator.exec(device, batch.model, batch.bucket, batch.batch_index);
+    const Duration exec = board_.cluster().durations().exec({device, batch.model, batch.bucket, batch.batch_index});
     const Lane::Entry& head = board_.model(batch.model).lanes[batch.bucket.value()][batch.first];
     const Duration slo = head.deadline - head.place.arrival;
     const bool may_go_first = chosen == batches_.size() || (exec <= slack && slo <= shortest);
@@ -224,8 +225,8 @@ void BatchSelection::begin_with_first_equal(Batch& batch) const {
 
 bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {
   const ModelState& state = board_.model(batch.model);
-  const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
-  const double lost = blocking_.lost(device, start + execs[batch.batch_index] - now, state.slo / kTighter, now);
+  const Duration exec = board_.cluster().durations().exec({device, batch.model, batch.bucket, batch.batch_index});
+  const double lost = blocking_.lost(device, start + exec - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
   if (const TimePoint late = start - std::max(kLateCommitment, board_.lookahead(device)); now < late) {
     held_until_ = std::min(held_until_, late);
@@ -240,7 +241,8 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   batch.batch_index = choice.batch_index;
   batch.rows = choice.rows;
   batch.latest = latest_start(device, batch, choice.batch_index);
-  batch.cost = execs[choice.batch_index] / std::max<int64_t>(state.holders.size(), 1);
+  const Duration chosen = board_.cluster().durations().exec({device, batch.model, batch.bucket, batch.batch_index});
+  batch.cost = chosen / std::max<int64_t>(state.holders.size(), 1);
   return false;
 }
 
@@ -257,7 +259,7 @@ TimePoint BatchSelection::latest_start(DeviceId device, const Batch& batch, uint
 BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) {
   const ModelState& state = board_.model(batch.model);
   const Lane& lane = state.lanes[batch.bucket.value()];
-  const Duration* execs = board_.cluster().estimator.execs(device, batch.model, batch.bucket);
+  const std::span<const Duration> execs = board_.cluster().durations().execs(device, batch.model, batch.bucket);
   const std::vector<uint32_t>& sizes = board_.cluster().model(batch.model).batch_sizes;
   const auto queued = static_cast<uint32_t>(lane.with_deadline() - batch.first);
   const TimePoint arrival = lane[batch.first].place.arrival;
@@ -365,7 +367,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
       const size_t best_effort = lane.size() - lane.offline() - first;
       const size_t queued = best_effort > 0 ? best_effort : lane.offline();
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
-        const Duration exec = board_.cluster().estimator.exec(device, ModelId(id), BucketId(bucket), i);
+        const Duration exec = board_.cluster().durations().exec({device, ModelId(id), BucketId(bucket), i});
         if (i > 0 && exec > several_rows_max) break;
         const size_t rows = std::min<size_t>(queued, sizes[i]);
         const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());

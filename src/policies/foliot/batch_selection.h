@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "policies/foliot/blocking_cost.h"
@@ -67,7 +68,7 @@ class BatchSelection {
     const ModelState& state;
     const Lane& lane;
     const std::vector<uint32_t>& sizes;
-    const Duration* execs;  // by size
+    std::span<const Duration> execs;  // by size
     Duration margin;
   };
   void cut(const Queue& queue, TimePoint start, Duration caution);

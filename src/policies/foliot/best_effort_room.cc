@@ -41,7 +41,7 @@ void BestEffortRoom::look_at(DeviceId device, ModelId id, TimePoint now, Limit& 
     const Duration slack = state.slo - board_.answer_time(device, id, BucketId(0), i) - board_.lookahead(device);
     longest = std::max(longest, std::min(slack, Duration::from_seconds(sizes[i] / rate)));
     if (i > 0 && sizes[i] > 1 + all * slack.to_seconds()) continue;
-    need = rate * board_.cluster().estimator.exec(device, id, BucketId(0), i).to_seconds() / sizes[i];
+    need = rate * board_.cluster().durations().exec({device, id, BucketId(0), i}).to_seconds() / sizes[i];
   }
   limit.need += need;
   limit.alone = std::min(limit.alone, longest);

@@ -71,7 +71,7 @@ void BlockingCost::look(DeviceId device, TimePoint now, Curves& curves) const {
       const Duration time = std::max(Duration(), state.slo - board_.answer_time(device, model, BucketId(0), i));
       if (i > 0 && sizes[i] > 1 + all * time.to_seconds()) break;
       slack = time;
-      need = rate * board_.cluster().estimator.exec(device, model, BucketId(0), i).to_seconds() / sizes[i];
+      need = rate * board_.cluster().durations().exec({device, model, BucketId(0), i}).to_seconds() / sizes[i];
     }
     curves.share += need;
     Curve& curve = state.holders.size() < 2 ? curves.alone : curves.shared;

@@ -1,6 +1,7 @@
 #include "policies/foliot/board.h"
 
 #include <algorithm>
+#include <span>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -63,7 +64,7 @@ std::vector<ModelId> Board::on_device_changed(DeviceId device) {
 void Board::exec_over(DeviceId device, ModelId id) {
   if (cluster_.has_model(id)) {  // it may have larger batch sizes than when it was added
     const auto largest = static_cast<uint32_t>(cluster_.model(id).batch_sizes.size()) - 1;
-    longest_exec_ = std::max(longest_exec_, cluster_.estimator.exec(device, id, BucketId(0), largest));
+    longest_exec_ = std::max(longest_exec_, cluster_.durations().exec({device, id, BucketId(0), largest}));
   }
   if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
 }
@@ -145,7 +146,7 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
   const ModelState& state = model(id);
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
-    const Duration* execs = cluster_.estimator.execs(device, id, BucketId(bucket));
+    const std::span<const Duration> execs = cluster_.durations().execs(device, id, BucketId(bucket));
     auto rows = static_cast<uint32_t>(
         deadline.is_infinite() ? lane.with_deadline() : lane.first_due_from(deadline + Duration::nanoseconds(1)));
     for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
@@ -188,7 +189,7 @@ Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now
 const Board::DeviceWork& Board::waiting_work(DeviceId device) const {
   if (device.value() >= work_.size()) work_.resize(cluster_.devices.size());
   DeviceWork& known = work_[device.value()];
-  if (known_.contains(device.value()) && known.revision == cluster_.estimator.revision()) {
+  if (known_.contains(device.value()) && known.revision == cluster_.durations().revision()) {
     for (const ModelId model : known.changed) look_again(device, model, known);
   } else {
     look_at_all(device, known);
@@ -199,7 +200,7 @@ const Board::DeviceWork& Board::waiting_work(DeviceId device) const {
 }
 
 void Board::look_at_all(DeviceId device, DeviceWork& known) const {
-  known.revision = cluster_.estimator.revision();
+  known.revision = cluster_.durations().revision();
   known.time = Duration();
   known.models.clear();
   waiting_.for_each_common(loaded(device), [&](uint32_t id) {

@@ -81,7 +81,7 @@ class Board {
 
   // EXEC of a batch and the way of the answer to the client.
   Duration answer_time(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-    return cluster_.estimator.exec(device, model, bucket, batch_index) + cluster_.margin(device);
+    return cluster_.durations().exec({device, model, bucket, batch_index}) + cluster_.margin(device);
   }
   // EXEC of what is queued for the model and due until `deadline`, in full batches.
   Duration work(DeviceId device, ModelId model, TimePoint deadline) const;

@@ -277,7 +277,7 @@ Duration FoliotPolicy::shortest_answer(ModelId model, BucketId bucket) const {
   const bool absent = board_.absent().contains(model.value());
   const auto devices = std::min<uint32_t>(kDevicesLookedAtMax, static_cast<uint32_t>(cluster_.devices.size()));
   for (uint32_t i = 0; i < devices; ++i) {
-    const Duration load = absent ? cluster_.estimator.load(DeviceId(i), model) : Duration();
+    const Duration load = absent ? cluster_.durations().load(DeviceId(i), model) : Duration();
     const Duration delivery = cluster_.device(DeviceId(i)).delivery();
     shortest = std::min(shortest, delivery + board_.answer_time(DeviceId(i), model, bucket, 0) + load);
   }
@@ -371,7 +371,7 @@ uint32_t FoliotPolicy::largest_batch_within(DeviceId device, ModelId id, BucketI
   const std::vector<uint32_t>& sizes = cluster_.model(id).batch_sizes;
   uint32_t largest = sizes.front();
   for (uint32_t i = 1; i < sizes.size(); ++i) {
-    if (cluster_.estimator.exec(device, id, bucket, i) <= time) largest = sizes[i];
+    if (cluster_.durations().exec({device, id, bucket, i}) <= time) largest = sizes[i];
   }
   return largest;
 }

@@ -142,7 +142,7 @@ bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& di
   const Duration backlog = board_.backlog(device, now);
   for (const Wanted& wanted : wanted_) {
     if (backlog > wanted.backlog_max || !may_load(device, wanted.model, now)) continue;
-    const Duration load = board_.cluster().estimator.load(device, wanted.model);
+    const Duration load = board_.cluster().durations().load(device, wanted.model);
     const double score = wanted.factor * board_.model(wanted.model).weight * served_by_load(device, wanted.model, now) /
                          std::max(load.to_seconds(), 1e-6);
     if (score > best_score) {
@@ -196,7 +196,7 @@ uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now)
   const Cluster& cluster = board_.cluster();
   const DeviceModel& facts = cluster.device(device);
   const TimePoint start =
-      std::max(facts.load_available(now) + cluster.estimator.load(device, id), facts.exec_available(now));
+      std::max(facts.load_available(now) + cluster.durations().load(device, id), facts.exec_available(now));
   const ModelState& state = board_.model(id);
   const std::vector<uint32_t>& sizes = cluster.model(id).batch_sizes;
   size_t most = 0;
@@ -301,7 +301,7 @@ double LoadPlanner::demand_at_least(ModelId id, TimePoint now) const {
 
 double LoadPlanner::keep_value(DeviceId device, ModelId id, TimePoint now) const {
   const ModelState& state = board_.model(id);
-  const double load_seconds = board_.cluster().estimator.load(device, id).to_seconds();
+  const double load_seconds = board_.cluster().durations().load(device, id).to_seconds();
   const double cost = miss_probability(device, id) + kLoadCost * load_seconds;
   const double value = demand(id, now) * state.weight * cost / board_.cluster().model(id).pages;
   return spare_copy(device, id, now) ? value * kSpareCopyFactor : value;
@@ -309,7 +309,7 @@ double LoadPlanner::keep_value(DeviceId device, ModelId id, TimePoint now) const
 
 double LoadPlanner::keep_value_at_least(DeviceId device, ModelId id, TimePoint now) const {
   const ModelState& state = board_.model(id);
-  const double load_seconds = board_.cluster().estimator.load(device, id).to_seconds();
+  const double load_seconds = board_.cluster().durations().load(device, id).to_seconds();
   const double cost = kLoadCost * load_seconds;
   const double value = demand_at_least(id, now) * state.weight * cost / board_.cluster().model(id).pages;
   return state.holders.size() < 2 ? value : value * kSpareCopyFactor;
@@ -320,7 +320,7 @@ double LoadPlanner::miss_probability(DeviceId device, ModelId id) const { return
 Duration LoadPlanner::slack(DeviceId device, ModelId id) const {
   const ModelState& state = board_.model(id);
   if (state.slo == Duration::max()) return Duration::max();
-  return state.slo - board_.cluster().estimator.load(device, id) - board_.answer_time(device, id, BucketId(0), 0) -
+  return state.slo - board_.cluster().durations().load(device, id) - board_.answer_time(device, id, BucketId(0), 0) -
          Duration::microseconds(500);
 }
 
@@ -376,7 +376,7 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
   rates_changed_ = false;
   if (board_.cluster().devices.empty()) return;
   const DeviceId any = board_.cluster().devices.front().id();
-  if (const uint64_t revision = board_.cluster().estimator.revision(); revision != slacks_revision_) {
+  if (const uint64_t revision = board_.cluster().durations().revision(); revision != slacks_revision_) {
     std::fill(slacks_.begin(), slacks_.end(), kUnknown);
     slacks_revision_ = revision;
   }

@@ -44,7 +44,7 @@ void Pool::update(ModelId model, TimePoint now) {
   const double rate = state.rate.at(now);
   double need = 0;
   for (uint32_t i = 0; i < sizes.size(); ++i) {
-    const Duration exec = board_.cluster().estimator.exec(any, model, BucketId(0), i);
+    const Duration exec = board_.cluster().durations().exec({any, model, BucketId(0), i});
     const Duration wait =
         state.slo == Duration::max() ? Duration() : state.slo - exec - board_.cluster().least_margin();
     if (i > 0 && sizes[i] > 1 + rate * wait.to_seconds()) break;

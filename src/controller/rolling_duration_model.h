@@ -1,27 +1,26 @@
-// Estimator: the expected duration of a LOAD or an EXEC, from the last durations
-// measured for the same (device, model, bucket, batch size) (Clockwork, section 5.3:
-// "action profiles").
+// RollingDurationModel: the expected duration of a LOAD or an EXEC, from the last
+// durations measured for the same (device, model, bucket, batch size) (Clockwork,
+// section 5.3: "action profiles").
 //
 // The estimate is a high quantile of the last kWindow durations; before the
 // first one, the seed profile made at compile time.
 //
-// An estimate that is too high would confirm itself: what is thought to take too
-// long is refused, never runs, and is never measured again. So a refusal on such
-// grounds is a reason to doubt it; doubted often enough, it lets a request pass
-// that shows what is true. What has lately been measured on any device is doubted
-// less: mostly it is true, and the request came too late for other reasons. For the
-// same reason a batch is never expected to take
-// much longer than the next smaller size would for as many rows: after one slow
-// run of a large size, that size would not be used again.
-#ifndef FOLIOT_CONTROLLER_ESTIMATOR_H_
-#define FOLIOT_CONTROLLER_ESTIMATOR_H_
+// Doubted often enough, an estimate lets a request pass that shows what is true. What has
+// lately been measured on any device is doubted less: mostly it is true, and the request
+// came too late for other reasons. For the same reason a batch is never expected to take
+// much longer than the next smaller size would for as many rows: after one slow run of a
+// large size, that size would not be used again.
+#ifndef FOLIOT_CONTROLLER_ROLLING_DURATION_MODEL_H_
+#define FOLIOT_CONTROLLER_ROLLING_DURATION_MODEL_H_
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/time.h"
+#include "controller/duration_model.h"
 #include "core/ids.h"
 #include "core/model_info.h"
 
@@ -48,41 +47,28 @@ class RollingProfile {
   std::array<Duration, kWindow> last_;
 };
 
-class Estimator {
+class RollingDurationModel final : public DurationModel {
  public:
-  Estimator() = default;
-  Estimator(const Estimator&) = delete;
-  Estimator& operator=(const Estimator&) = delete;
+  RollingDurationModel() = default;
+  RollingDurationModel(const RollingDurationModel&) = delete;
+  RollingDurationModel& operator=(const RollingDurationModel&) = delete;
 
-  void add_device();
-  // Nothing has been measured on it: it is another one now, or may be.
-  void forget_device(DeviceId device);
-  // REQUIRES: ids are dense and in order; or were those of a model before, of which
-  // nothing is kept.
-  void add_model(const ModelInfo& model);
-  // It has more batch sizes now; what was measured of the others holds.
-  // REQUIRES: the sizes that it had are the first of those that it has.
-  void extend_model(const ModelInfo& model);
-
-  Duration load(DeviceId device, ModelId model) const { return estimates(device, model)[0]; }
-  // `batch_index`: position in ModelInfo::batch_sizes.
-  Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-    return execs(device, model, bucket)[batch_index];
+  void add_device() override;
+  void forget_device(DeviceId device) override;
+  void add_model(const ModelInfo& model) override;
+  void extend_model(const ModelInfo& model) override;
+  Duration load(DeviceId device, ModelId model) const override { return estimates(device, model)[0]; }
+  Duration exec(const ExecShape& shape) const override {
+    return estimates(shape.device, shape.model)[1 + position(shape.model, shape.bucket, shape.batch_index)];
   }
-  // exec() by `batch_index`; holds until the next change.
-  const Duration* execs(DeviceId device, ModelId model, BucketId bucket) const {
-    return estimates(device, model) + 1 + position(model, bucket, 0);
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
+    return {estimates(device, model) + 1 + position(model, bucket, 0), seeds_[model.value()].sizes.size()};
   }
-
-  // Another number after every change of EXEC estimates but by record_exec(), which
-  // changes those of one device and model.
-  uint64_t revision() const { return revision_; }
-
-  void record_load(DeviceId device, ModelId model, Duration measured);
-  void record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured);
-  // A request was refused, perhaps only because one row's EXEC is thought to take
-  // too long. Counts once in half a second.
-  void doubt_exec(ModelId model, BucketId bucket, TimePoint now);
+  uint64_t revision() const override { return revision_; }
+  void record_load(DeviceId device, ModelId model, Duration measured) override;
+  void record_exec(const ExecShape& shape, Duration measured) override;
+  // Counts once in half a second.
+  void doubt(ModelId model, BucketId bucket, TimePoint now) override;
 
  private:
   struct ModelProfiles {
@@ -145,4 +131,4 @@ class Estimator {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_CONTROLLER_ESTIMATOR_H_
+#endif  // FOLIOT_CONTROLLER_ROLLING_DURATION_MODEL_H_

@@ -1,4 +1,4 @@
-#include "controller/estimator.h"
+#include "controller/rolling_duration_model.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,12 +29,12 @@ void RollingProfile::doubt(Duration floor) {
   estimate_ = std::max(estimate_ * 3 / 4, floor);
 }
 
-void Estimator::add_device() {
+void RollingDurationModel::add_device() {
   places_.emplace_back();
   ++revision_;
 }
 
-void Estimator::forget_device(DeviceId device) {
+void RollingDurationModel::forget_device(DeviceId device) {
   for (const auto& block : places_[device.value()]) {
     if (block == nullptr) continue;
     for (const Place& place : *block) {
@@ -45,7 +45,7 @@ void Estimator::forget_device(DeviceId device) {
   ++revision_;
 }
 
-void Estimator::add_model(const ModelInfo& model) {
+void RollingDurationModel::add_model(const ModelInfo& model) {
   const uint32_t id = model.id.value();
   FOLIOT_CHECK(id <= seeds_.size());
   seeds_.resize(std::max<size_t>(seeds_.size(), id + 1));
@@ -61,7 +61,7 @@ void Estimator::add_model(const ModelInfo& model) {
   ++revision_;
 }
 
-void Estimator::extend_model(const ModelInfo& model) {
+void RollingDurationModel::extend_model(const ModelInfo& model) {
   const ModelProfiles larger = seed(model);
   seeds_[model.id.value()].extend(larger);
   for (uint32_t device = 0; device < places_.size(); ++device) {
@@ -75,12 +75,12 @@ void Estimator::extend_model(const ModelInfo& model) {
   ++revision_;
 }
 
-Estimator::Place* Estimator::find_own(DeviceId device, ModelId model) {
+RollingDurationModel::Place* RollingDurationModel::find_own(DeviceId device, ModelId model) {
   if (place(device, model).estimates == nullptr) return nullptr;
   return &(*places_[device.value()][model.value() / kPlacesPerBlock])[model.value() % kPlacesPerBlock];
 }
 
-const Estimator::Place& Estimator::own(DeviceId device, ModelId model) {
+const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, ModelId model) {
   auto& blocks = places_[device.value()];
   const uint32_t number = model.value() / kPlacesPerBlock;
   if (number >= blocks.size()) blocks.resize(seeds_.size() / kPlacesPerBlock + 1);
@@ -100,13 +100,14 @@ const Estimator::Place& Estimator::own(DeviceId device, ModelId model) {
   return place;
 }
 
-void Estimator::record_load(DeviceId device, ModelId model, Duration measured) {
+void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration measured) {
   ModelProfiles& profiles = measured_[own(device, model).profiles];
   profiles.load.record(measured);
   profiles.estimates[0] = profiles.load.estimate();
 }
 
-void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index, Duration measured) {
+void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured) {
+  const auto [device, model, bucket, batch_index] = shape;
   const Place& own_place = own(device, model);
   const size_t at = position(model, bucket, batch_index);
   if (batch_index == 0) {
@@ -119,24 +120,24 @@ void Estimator::record_exec(DeviceId device, ModelId model, BucketId bucket, uin
 }
 
 // Of all devices: which of them a policy judged the request by is not known.
-void Estimator::doubt_exec(ModelId model, BucketId bucket, TimePoint now) {
+void RollingDurationModel::doubt(ModelId model, BucketId bucket, TimePoint now) {
   Belief& belief = beliefs_[model.value()][bucket.value()];
   if (now < belief.next_doubt) return;
   belief.next_doubt = now + kDoubtInterval;
   belief.floor -= belief.floor / kFloorShare;
-  const auto doubt = [&](ModelProfiles& profiles) {
+  const auto doubt_one = [&](ModelProfiles& profiles) {
     profiles.exec[bucket.value() * profiles.sizes.size()].doubt(belief.floor);
     profiles.update_estimates(bucket);
   };
-  doubt(seeds_[model.value()]);
+  doubt_one(seeds_[model.value()]);
   for (uint32_t device = 0; device < places_.size(); ++device) {
     const Place& found = place(DeviceId(device), model);
-    if (found.estimates != nullptr) doubt(measured_[found.profiles]);
+    if (found.estimates != nullptr) doubt_one(measured_[found.profiles]);
   }
   ++revision_;
 }
 
-void Estimator::ModelProfiles::update_estimates(BucketId bucket) {
+void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket) {
   const size_t first = bucket.value() * sizes.size();
   for (size_t i = 0; i < sizes.size(); ++i) {
     Duration estimate = exec[first + i].estimate();
@@ -149,7 +150,7 @@ void Estimator::ModelProfiles::update_estimates(BucketId bucket) {
   }
 }
 
-void Estimator::ModelProfiles::extend(const ModelProfiles& larger) {
+void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger) {
   FOLIOT_CHECK(std::ranges::mismatch(sizes, larger.sizes).in1 == sizes.end());
   ModelProfiles extended = larger;
   extended.load = load;
@@ -164,7 +165,7 @@ void Estimator::ModelProfiles::extend(const ModelProfiles& larger) {
   *this = std::move(extended);
 }
 
-Estimator::ModelProfiles Estimator::seed(const ModelInfo& model) {
+RollingDurationModel::ModelProfiles RollingDurationModel::seed(const ModelInfo& model) {
   ModelProfiles profiles{.load = RollingProfile(model.seed_load), .sizes = model.batch_sizes};
   for (const Bucket& bucket : model.buckets) {
     FOLIOT_CHECK(bucket.seed_exec.size() == model.batch_sizes.size());

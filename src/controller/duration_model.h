@@ -1,0 +1,73 @@
+// DurationModel: how long a LOAD or an EXEC is expected to take, by what was
+// measured. Every policy and the controller ask it through the Cluster; which one
+// answers is chosen where the controller is made.
+//
+// Contract, which each implementation passes as a suite
+// (controller/duration_model_conformance.h):
+//  - Before anything was measured, an expectation follows from the seeds of ModelInfo.
+//  - An expectation is never negative, and the same until the next change: policies keep
+//    what they derived from it for as long as revision() stands and nothing was recorded
+//    of that device and model.
+//  - What is recorded of one device, model or bucket changes nothing of another device's
+//    model or of another bucket.
+//  - doubt() never raises an expectation, and often enough repeated it lowers any that
+//    nothing measures. An expectation that is too high would confirm itself: what is
+//    thought to take too long is refused, never runs, and is never measured again.
+//
+// Threading: not thread-safe; the controller's.
+#ifndef FOLIOT_CONTROLLER_DURATION_MODEL_H_
+#define FOLIOT_CONTROLLER_DURATION_MODEL_H_
+
+#include <cstdint>
+#include <span>
+
+#include "base/time.h"
+#include "core/ids.h"
+#include "core/model_info.h"
+
+namespace foliot {
+
+// What the duration of an EXEC depends on.
+struct ExecShape {
+  DeviceId device;
+  ModelId model;
+  BucketId bucket;
+  uint32_t batch_index = 0;  // position among the model's batch sizes
+};
+
+class DurationModel {
+ public:
+  virtual ~DurationModel() = default;
+
+  // Facts. A device is the next id.
+  virtual void add_device() = 0;
+  // Nothing has been measured on it: it is another one now, or may be.
+  virtual void forget_device(DeviceId device) = 0;
+  // REQUIRES: ids are dense and in order; or were those of a model before, of which
+  // nothing is kept.
+  virtual void add_model(const ModelInfo& model) = 0;
+  // It has more batch sizes now; what was measured of the others holds.
+  // REQUIRES: the sizes that it had are the first of those that it has.
+  virtual void extend_model(const ModelInfo& model) = 0;
+
+  // Expectations. REQUIRES: device, model, bucket and batch size exist.
+  virtual Duration load(DeviceId device, ModelId model) const = 0;
+  virtual Duration exec(const ExecShape& shape) const = 0;
+  // exec() of every batch size, smallest first; holds until the next call of execs() or
+  // of anything that changes this.
+  virtual std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const = 0;
+  // Another number after every change of expected EXECs but by record_exec(), which
+  // changes those of one device and model.
+  virtual uint64_t revision() const = 0;
+
+  // Measurements.
+  virtual void record_load(DeviceId device, ModelId model, Duration measured) = 0;
+  virtual void record_exec(const ExecShape& shape, Duration measured) = 0;
+  // A request was refused, perhaps only because one row's EXEC is expected to take too
+  // long.
+  virtual void doubt(ModelId model, BucketId bucket, TimePoint now) = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_DURATION_MODEL_H_

@@ -1,0 +1,163 @@
+// DurationModelConformance: the suite that every DurationModel passes. The test of an
+// implementation includes this, in one file of its test program, and instantiates it:
+//
+//   INSTANTIATE_TEST_SUITE_P(Rolling, DurationModelConformance,
+//                            testing::Values(DurationModelCase{[] { return std::make_unique<...>(); }}));
+#ifndef FOLIOT_CONTROLLER_DURATION_MODEL_CONFORMANCE_H_
+#define FOLIOT_CONTROLLER_DURATION_MODEL_CONFORMANCE_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "controller/duration_model.h"
+
+namespace foliot {
+
+struct DurationModelCase {
+  std::function<std::unique_ptr<DurationModel>()> make;
+};
+
+// Two devices and two models, each with two buckets and the batch sizes 1 and 2.
+class DurationModelConformance : public testing::TestWithParam<DurationModelCase> {
+ protected:
+  DurationModelConformance() : durations_(GetParam().make()) {
+    durations_->add_device();
+    durations_->add_model(model(0));
+    durations_->add_device();
+    durations_->add_model(model(1));
+  }
+
+  static Duration ms(int64_t n) { return Duration::milliseconds(n); }
+  static ModelInfo model(uint32_t id) {
+    ModelInfo model;
+    model.id = ModelId(id);
+    model.batch_sizes = {1, 2};
+    model.seed_load = ms(9);
+    model.buckets = {{.dimensions = {}, .seed_exec = {ms(10), ms(18)}},
+                     {.dimensions = {}, .seed_exec = {ms(20), ms(38)}}};
+    return model;
+  }
+  static ExecShape shape(uint32_t device, uint32_t model, uint16_t bucket, uint32_t batch_index) {
+    return {DeviceId(device), ModelId(model), BucketId(bucket), batch_index};
+  }
+  Duration exec(uint32_t device, uint32_t model, uint16_t bucket, uint32_t batch_index) const {
+    return durations_->exec(shape(device, model, bucket, batch_index));
+  }
+  // Of everything but what is given.
+  std::vector<Duration> others(uint32_t device, uint32_t model, uint16_t bucket) const {
+    std::vector<Duration> all;
+    for (uint32_t d = 0; d < 2; ++d) {
+      for (uint32_t m = 0; m < 2; ++m) {
+        for (uint16_t b = 0; b < 2; ++b) {
+          if (d == device && m == model && b == bucket) continue;
+          for (const Duration exec : durations_->execs(DeviceId(d), ModelId(m), BucketId(b))) all.push_back(exec);
+        }
+      }
+    }
+    return all;
+  }
+
+  std::unique_ptr<DurationModel> durations_;
+};
+
+TEST_P(DurationModelConformance, BeginsWithTheSeeds) {
+  for (uint32_t device = 0; device < 2; ++device) {
+    EXPECT_EQ(durations_->load(DeviceId(device), ModelId(1)), ms(9));
+    EXPECT_EQ(exec(device, 1, 0, 0), ms(10));
+    EXPECT_EQ(exec(device, 1, 1, 1), ms(38));
+  }
+}
+
+TEST_P(DurationModelConformance, GivesAllBatchSizesAsItGivesEach) {
+  durations_->record_exec(shape(0, 0, 1, 1), ms(25));
+  for (uint32_t device = 0; device < 2; ++device) {
+    const std::span<const Duration> execs = durations_->execs(DeviceId(device), ModelId(0), BucketId(1));
+    ASSERT_EQ(execs.size(), 2u);
+    for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(execs[i], exec(device, 0, 1, i));
+  }
+}
+
+TEST_P(DurationModelConformance, FollowsWhatIsRecordedOften) {
+  for (int i = 0; i < 20; ++i) {
+    durations_->record_exec(shape(1, 0, 0, 0), ms(30));
+    durations_->record_load(DeviceId(1), ModelId(0), ms(40));
+  }
+  EXPECT_GE(exec(1, 0, 0, 0), ms(29));
+  EXPECT_GE(durations_->load(DeviceId(1), ModelId(0)), ms(39));
+  for (int i = 0; i < 20; ++i) {
+    durations_->record_exec(shape(1, 0, 0, 0), ms(3));
+    durations_->record_load(DeviceId(1), ModelId(0), ms(4));
+  }
+  EXPECT_LE(exec(1, 0, 0, 0), ms(4));
+  EXPECT_LE(durations_->load(DeviceId(1), ModelId(0)), ms(5));
+}
+
+TEST_P(DurationModelConformance, KeepsDevicesModelsAndBucketsApart) {
+  const std::vector<Duration> before = others(1, 0, 1);
+  const uint64_t revision = durations_->revision();
+  for (int i = 0; i < 20; ++i) durations_->record_exec(shape(1, 0, 1, 1), ms(5));
+  EXPECT_EQ(others(1, 0, 1), before);
+  EXPECT_EQ(durations_->revision(), revision);
+  durations_->record_load(DeviceId(1), ModelId(0), ms(50));
+  EXPECT_EQ(durations_->load(DeviceId(0), ModelId(0)), ms(9));
+  EXPECT_EQ(durations_->load(DeviceId(1), ModelId(1)), ms(9));
+}
+
+TEST_P(DurationModelConformance, ForgetsADeviceThatIsAnother) {
+  const uint64_t revision = durations_->revision();
+  durations_->record_exec(shape(1, 0, 0, 0), ms(30));
+  durations_->record_load(DeviceId(1), ModelId(0), ms(40));
+  durations_->record_exec(shape(0, 0, 0, 0), ms(31));
+  durations_->forget_device(DeviceId(1));
+  EXPECT_EQ(exec(1, 0, 0, 0), ms(10));
+  EXPECT_EQ(durations_->load(DeviceId(1), ModelId(0)), ms(9));
+  EXPECT_EQ(exec(0, 0, 0, 0), ms(31));
+  EXPECT_NE(durations_->revision(), revision);
+}
+
+TEST_P(DurationModelConformance, ForgetsAModelWhoseIdIsUsedAgain) {
+  durations_->record_exec(shape(1, 0, 0, 0), ms(30));
+  durations_->record_load(DeviceId(1), ModelId(0), ms(40));
+  durations_->add_model(model(0));
+  EXPECT_EQ(exec(1, 0, 0, 0), ms(10));
+  EXPECT_EQ(durations_->load(DeviceId(1), ModelId(0)), ms(9));
+}
+
+TEST_P(DurationModelConformance, KeepsWhatWasRecordedWhenAModelHasMoreBatchSizes) {
+  durations_->record_exec(shape(1, 0, 1, 1), ms(25));
+  const uint64_t revision = durations_->revision();
+  ModelInfo larger = model(0);
+  larger.batch_sizes.push_back(4);
+  larger.buckets[0].seed_exec.push_back(ms(30));
+  larger.buckets[1].seed_exec.push_back(ms(50));
+  durations_->extend_model(larger);
+  EXPECT_NE(durations_->revision(), revision);
+  EXPECT_EQ(exec(1, 0, 1, 1), ms(25));
+  EXPECT_EQ(exec(0, 0, 1, 2), ms(50));
+  EXPECT_EQ(durations_->execs(DeviceId(0), ModelId(0), BucketId(0)).size(), 3u);
+}
+
+TEST_P(DurationModelConformance, ADoubtRaisesNothingAndManyLowerWhatNothingMeasures) {
+  const std::vector<Duration> before = others(2, 2, 2);
+  const uint64_t revision = durations_->revision();
+  TimePoint now;
+  for (int i = 0; i < 30; ++i, now += Duration::seconds(1)) durations_->doubt(ModelId(0), BucketId(0), now);
+  EXPECT_NE(durations_->revision(), revision);
+  const std::vector<Duration> after = others(2, 2, 2);
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_LE(after[i], before[i]);
+  for (uint32_t device = 0; device < 2; ++device) {
+    EXPECT_LT(exec(device, 0, 0, 0), ms(1));
+    EXPECT_GE(exec(device, 0, 0, 0), Duration());
+    EXPECT_EQ(exec(device, 1, 0, 0), ms(10));
+    EXPECT_EQ(exec(device, 0, 1, 0), ms(20));
+  }
+}
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_DURATION_MODEL_CONFORMANCE_H_

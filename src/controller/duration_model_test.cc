@@ -1,0 +1,18 @@
+#include "controller/duration_model.h"
+
+#include <gtest/gtest.h>
+
+#include "controller/duration_model_conformance.h"
+#include "controller/fake_duration_model.h"
+#include "controller/rolling_duration_model.h"
+
+namespace foliot {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Rolling, DurationModelConformance,
+                         testing::Values(DurationModelCase{[] { return std::make_unique<RollingDurationModel>(); }}));
+INSTANTIATE_TEST_SUITE_P(Fake, DurationModelConformance,
+                         testing::Values(DurationModelCase{[] { return std::make_unique<FakeDurationModel>(); }}));
+
+}  // namespace
+}  // namespace foliot

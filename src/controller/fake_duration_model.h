@@ -1,0 +1,91 @@
+// FakeDurationModel: for tests: a DurationModel that expects what was recorded last, and
+// the seeds before that. Each doubt takes a quarter off one row's EXEC.
+#ifndef FOLIOT_CONTROLLER_FAKE_DURATION_MODEL_H_
+#define FOLIOT_CONTROLLER_FAKE_DURATION_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "controller/duration_model.h"
+
+namespace foliot {
+
+class FakeDurationModel : public DurationModel {
+ public:
+  void add_device() override {
+    devices_.emplace_back();
+    ++revision_;
+  }
+  void forget_device(DeviceId device) override {
+    devices_[device.value()] = {};
+    ++revision_;
+  }
+  void add_model(const ModelInfo& model) override {
+    for (Recorded& device : devices_) {
+      std::erase_if(device.execs, [&](const auto& entry) { return std::get<0>(entry.first) == model.id; });
+      device.loads.erase(model.id);
+    }
+    std::erase_if(doubts_, [&](const auto& entry) { return entry.first.first == model.id; });
+    extend_model(model);
+  }
+  void extend_model(const ModelInfo& model) override {
+    models_.insert_or_assign(model.id, model);
+    ++revision_;
+  }
+
+  Duration load(DeviceId device, ModelId model) const override {
+    const auto& loads = devices_[device.value()].loads;
+    const auto found = loads.find(model);
+    return found != loads.end() ? found->second : models_.at(model).seed_load;
+  }
+  Duration exec(const ExecShape& shape) const override {
+    const auto& execs = devices_[shape.device.value()].execs;
+    const auto found = execs.find({shape.model, shape.bucket, shape.batch_index});
+    const ModelInfo& model = models_.at(shape.model);
+    Duration exec =
+        found != execs.end() ? found->second : model.buckets.at(shape.bucket.value()).seed_exec.at(shape.batch_index);
+    const auto doubts = doubts_.find({shape.model, shape.bucket});
+    for (uint32_t i = 0; shape.batch_index == 0 && doubts != doubts_.end() && i < doubts->second; ++i) {
+      exec = exec - exec / 4;
+    }
+    return exec;
+  }
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
+    execs_.clear();
+    for (uint32_t i = 0; i < models_.at(model).batch_sizes.size(); ++i) {
+      execs_.push_back(exec({device, model, bucket, i}));
+    }
+    return execs_;
+  }
+  uint64_t revision() const override { return revision_; }
+
+  void record_load(DeviceId device, ModelId model, Duration measured) override {
+    devices_[device.value()].loads[model] = measured;
+  }
+  void record_exec(const ExecShape& shape, Duration measured) override {
+    devices_[shape.device.value()].execs[{shape.model, shape.bucket, shape.batch_index}] = measured;
+  }
+  void doubt(ModelId model, BucketId bucket, TimePoint /*now*/) override {
+    ++doubts_[{model, bucket}];
+    ++revision_;
+  }
+
+ private:
+  struct Recorded {
+    std::map<ModelId, Duration> loads;
+    std::map<std::tuple<ModelId, BucketId, uint32_t>, Duration> execs;
+  };
+  std::vector<Recorded> devices_;
+  std::map<ModelId, ModelInfo> models_;
+  std::map<std::pair<ModelId, BucketId>, uint32_t> doubts_;
+  mutable std::vector<Duration> execs_;
+  uint64_t revision_ = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTROLLER_FAKE_DURATION_MODEL_H_
