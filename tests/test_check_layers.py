@@ -123,4 +123,4 @@ def test_a_document_has_the_table_as_it_is(tmp_path, monkeypatch, capsys):
     assert rooms.main() == 0
     text = document.read_text()
     assert text.startswith("Before.\n") and text.endswith("\nAfter.\n")
-    assert "| worker | executors, page cache, io cache | program, device, core |\n" in text
+    assert "| worker | executors, page cache, io cache; the engine under them: native, for compiled programs | program, device, core |\n" in text

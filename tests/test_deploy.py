@@ -41,7 +41,7 @@ def test_alerts_and_documents_name_metrics_that_exist(small_server):
     """Those of which there is a series from the start on; a model's come with its requests."""
     with urllib.request.urlopen(f"http://127.0.0.1:{small_server.metrics_port}/metrics", timeout=5) as answer:
         served = metric_names("\n".join(line for line in answer.read().decode().splitlines() if line.startswith("# TYPE")))
-    sources = [ROOT / "src/frontend/metrics.cc", *(ROOT / "src/metrics").glob("*_metrics.cc")]
+    sources = [ROOT / "src/calls/metrics.cc", *(ROOT / "src/metrics").glob("*_metrics.cc")]
     source = "".join(source.read_text() for source in sources)
     known = served | metric_names(source)
     for file in (RULES, ROOT / "docs/OPERATIONS.md"):

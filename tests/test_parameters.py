@@ -66,6 +66,21 @@ def test_no_sequence_is_no_sequence(infer, none):
     assert infer(sequence_id=none).shape == (1, 10)
 
 
+@pytest.mark.parametrize("request_class", ["deadline", "best_effort", "offline"])
+def test_a_class_is_served(infer, request_class):
+    assert infer(parameters={"class": request_class}).shape == (1, 10)
+
+
+def test_a_class_that_does_not_exist_is_refused_with_the_list(infer):
+    with pytest.raises(InferenceServerException, match="'deadline' .*'best_effort' or 'offline', got 'urgent'"):
+        infer(parameters={"class": "urgent"})
+
+
+def test_a_class_without_a_deadline_excludes_a_timeout(infer):
+    with pytest.raises(InferenceServerException, match="'offline', which has no deadline, and 'timeout' is 50000 us"):
+        infer(parameters={"class": "offline"}, timeout=50_000)
+
+
 def test_the_default_priority_is_honoured_and_others_are_refused(infer):
     assert infer(priority=0).shape == (1, 10)
     for priority in (1, 2**64 - 1):

@@ -128,8 +128,8 @@ class Link:
         self.requests.append(request)
         if not self.connected():
             return request.end("disconnected")
-        self._send(REQUEST, struct.pack("<QIHQqqqII", self._next_id, model, 0, 0, int(now * 1e9),
-                                        int(request.deadline * 1e9), 0, tenant, weight))
+        self._send(REQUEST, struct.pack("<QIHQqqqII?", self._next_id, model, 0, 0, int(now * 1e9),
+                                        int(request.deadline * 1e9), 0, tenant, weight, False))
         self._in_flight[self._next_id] = request
         self._next_id += 1
 

@@ -26,10 +26,17 @@
 #include "app/commands/trace_command.h"
 #include "app/commands/worker_command.h"
 #include "base/heap.h"
+#include "base/memory_lock.h"
 #include "platform/open_files.h"
+#include "process/periodic_yield.h"
+#include "program/mapped_copy.h"
 
 int main(int argc, char** argv) {
+  // What holds for the whole process is set here, before there are threads
+  // (docs/OPERATIONS.md#what-holds-for-the-whole-process).
   foliot::keep_heap_memory();
+  foliot::handle_yield_signal();
+  foliot::handle_bus_errors();
   if (foliot::is_confined_compile(argc, argv)) return foliot::confined_compile(argc, argv);
   CLI::App app("Foliot serves deep-learning models under deadlines: an answer in time, or a refusal at once.",
                "foliot");
@@ -38,6 +45,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   foliot::raise_open_files_limit();
+  foliot::raise_locked_memory_limit();
   int exit_code = 0;
   foliot::add_serve_command(app, exit_code);
   foliot::add_compile_command(app, exit_code);

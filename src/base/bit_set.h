@@ -63,13 +63,16 @@ class BitSet {
       }
     }
   }
-  // The smallest member that `other` has too.
-  std::optional<uint32_t> first_common(const BitSet& other) const {
+  // The smallest member that is at least `from` and that `other` has too.
+  std::optional<uint32_t> first_common(const BitSet& other, uint32_t from = 0) const {
     const size_t count = std::min(summary_.size(), other.summary_.size());
-    for (size_t i = 0; i < count; ++i) {
-      for (uint64_t left = summary_[i] & other.summary_[i]; left != 0; left &= left - 1) {
+    const size_t first = from / 64;
+    for (size_t i = first / 64; i < count; ++i) {
+      const uint64_t mask = i == first / 64 ? up_from(first) : ~uint64_t{0};
+      for (uint64_t left = summary_[i] & other.summary_[i] & mask; left != 0; left &= left - 1) {
         const size_t index = i * 64 + lowest(left);
-        if (const uint64_t common = words_[index] & other.words_[index]) return member(index, common);
+        const uint64_t common = words_[index] & other.words_[index] & (index == first ? up_from(from) : ~uint64_t{0});
+        if (common != 0) return member(index, common);
       }
     }
     return std::nullopt;

@@ -41,6 +41,9 @@ TEST(BitSetTest, FindsWhatTwoHaveInCommon) {
   a.for_each_common(b, [&](uint32_t member) { common.push_back(member); });
   EXPECT_EQ(common, (std::vector<uint32_t>{65, 200}));
   EXPECT_EQ(a.first_common(b), 65u);
+  EXPECT_EQ(a.first_common(b, 65), 65u);
+  EXPECT_EQ(a.first_common(b, 66), 200u);
+  EXPECT_EQ(a.first_common(b, 201), std::nullopt);
   b.erase(65);
   b.erase(200);
   EXPECT_EQ(a.first_common(b), std::nullopt);

@@ -1,5 +1,5 @@
-// FlatMap: an unordered map from integers to small values, in one block of memory:
-// every request and every action is looked up several times.
+// FlatMap: an unordered map from integers or ids (base/id.h) to small values, in one
+// block of memory: every request and every action is looked up several times.
 //
 // Open addressing with linear probing; erasing moves what follows back, so nothing
 // is left behind. Its order means nothing: whatever comes of for_each() is to be
@@ -11,12 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace foliot {
 
-template <typename Value>
+template <typename Key, typename Value>
 class FlatMap {
  public:
   FlatMap() : slots_(kSlotsMin) {}
@@ -25,7 +26,7 @@ class FlatMap {
   bool empty() const { return size_ == 0; }
 
   // False, and nothing changes, if the key is there.
-  bool insert(uint64_t key, Value value) {
+  bool insert(Key key, Value value) {
     if (2 * (size_ + 1) > slots_.size()) grow();
     const size_t at = place(key);
     if (slots_[at].used) return false;
@@ -36,17 +37,17 @@ class FlatMap {
 
   // The value of the key, a new one if there was none. What is returned holds until
   // the next change of the map.
-  Value& operator[](uint64_t key) {
+  Value& operator[](Key key) {
     insert(key, {});
     return slots_[place(key)].value;
   }
 
   // nullptr if absent; holds until the next change of the map.
-  const Value* find(uint64_t key) const {
+  const Value* find(Key key) const {
     const Slot& slot = slots_[place(key)];
     return slot.used ? &slot.value : nullptr;
   }
-  Value* find(uint64_t key) {
+  Value* find(Key key) {
     Slot& slot = slots_[place(key)];
     return slot.used ? &slot.value : nullptr;
   }
@@ -63,7 +64,7 @@ class FlatMap {
     size_ = 0;
   }
 
-  bool erase(uint64_t key) {
+  bool erase(Key key) {
     size_t hole = place(key);
     if (!slots_[hole].used) return false;
     slots_[hole].used = false;
@@ -83,16 +84,23 @@ class FlatMap {
  private:
   static constexpr size_t kSlotsMin = 64;  // a power of two, as every size
   struct Slot {
-    uint64_t key = 0;
+    Key key{};
     bool used = false;
     Value value{};
   };
 
   // Keys are mostly consecutive numbers: spread them.
-  size_t home(uint64_t key) const { return (key * 0x9e3779b97f4a7c15U >> 20) & (slots_.size() - 1); }
+  size_t home(Key key) const { return (number(key) * 0x9e3779b97f4a7c15U >> 20) & (slots_.size() - 1); }
+  static uint64_t number(Key key) {
+    if constexpr (std::is_integral_v<Key>) {
+      return static_cast<uint64_t>(key);
+    } else {
+      return key.value();
+    }
+  }
   size_t next(size_t at) const { return (at + 1) & (slots_.size() - 1); }
   // Where the key is, or would be put.
-  size_t place(uint64_t key) const {
+  size_t place(Key key) const {
     size_t at = home(key);
     while (slots_[at].used && slots_[at].key != key) at = next(at);
     return at;

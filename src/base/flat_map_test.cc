@@ -4,13 +4,14 @@
 
 #include <unordered_map>
 
+#include "base/id.h"
 #include "base/random.h"
 
 namespace foliot {
 namespace {
 
 TEST(FlatMapTest, DoesAsAMapDoes) {
-  FlatMap<uint32_t> map;
+  FlatMap<uint64_t, uint32_t> map;
   std::unordered_map<uint64_t, uint32_t> model;
   Random random(1);
   for (int i = 0; i < 200'000; ++i) {
@@ -29,6 +30,22 @@ TEST(FlatMapTest, DoesAsAMapDoes) {
     EXPECT_TRUE(value_found == nullptr || *value_found == found->second);
     ASSERT_EQ(map.size(), model.size());
   }
+}
+
+TEST(FlatMapTest, KeysMayBeIds) {
+  using Name = Id<struct NameTag, uint32_t>;
+  FlatMap<Name, int> map;
+  for (uint32_t i = 0; i < 1000; ++i) EXPECT_TRUE(map.insert(Name(i * 64), static_cast<int>(i)));
+  EXPECT_FALSE(map.insert(Name(64), 7));
+  for (uint32_t i = 0; i < 1000; ++i) {
+    ASSERT_NE(map.find(Name(i * 64)), nullptr);
+    EXPECT_EQ(*map.find(Name(i * 64)), static_cast<int>(i));
+  }
+  EXPECT_EQ(map.find(Name(1)), nullptr);
+  int64_t sum = 0;
+  map.for_each([&](Name name, int value) { sum += name.value() - value; });
+  EXPECT_EQ(sum, 63 * 999 * 500);
+  EXPECT_TRUE(map.erase(Name(0)));
 }
 
 }  // namespace

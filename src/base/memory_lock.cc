@@ -5,10 +5,15 @@
 
 namespace foliot {
 
-bool lock_into_memory(const void* address, uint64_t bytes) {
+void raise_locked_memory_limit() {
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
-  ::setrlimit(RLIMIT_MEMLOCK, &unlimited);
-  return ::mlock(address, bytes) == 0;
+  if (::setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0) return;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_MEMLOCK, &limit);
 }
+
+bool lock_into_memory(const void* address, uint64_t bytes) { return ::mlock(address, bytes) == 0; }
 
 }  // namespace foliot

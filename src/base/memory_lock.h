@@ -6,9 +6,11 @@
 
 namespace foliot {
 
-// Locks these bytes, whose address is a multiple of 4096, until they are unmapped.
-// The limit on locked memory is lifted where this process may; false where it may
-// not, and the memory stays as it was.
+// Lifts the process's limit on locked memory where it may; of programs, not of rooms.
+void raise_locked_memory_limit();
+
+// Locks these bytes, whose address is a multiple of 4096, until they are unmapped; false
+// where the limit on locked memory forbids it, and the memory stays as it was.
 bool lock_into_memory(const void* address, uint64_t bytes);
 
 }  // namespace foliot

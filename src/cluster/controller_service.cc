@@ -251,6 +251,8 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
 void ControllerService::go_on_draining(TimePoint now) {
   if (!std::exchange(draining_, true)) controller_.drain(now);
   drained_.store(std::ranges::all_of(clients_, [](const Client& client) { return client.in_flight == 0; }));
+  if (!drained_.load()) return;
+  if (const auto watch = std::exchange(drain_watch_, nullptr)) watch();
 }
 
 Statistics ControllerService::take_statistics(TimePoint now) {

@@ -61,6 +61,8 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   void drain() { drain_asked_.store(true); }
   // After drain(): every request has its answer.
   bool drained() const { return drained_.load(); }
+  // Before the first event: called once, on the loop's thread, when drained() becomes true.
+  void set_drain_watch(std::function<void()> watch) { drain_watch_ = std::move(watch); }
 
   Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
@@ -131,6 +133,7 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   std::function<void(Duration)> turn_watch_;  // empty: none
   std::atomic<bool> drain_asked_{false};
   std::atomic<bool> drained_{false};
+  std::function<void()> drain_watch_;
   bool draining_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "cluster/cluster_timeouts.h"
 #include "transport/client_ids.h"
 #include "transport/frame_handlers.h"
 #include "transport/peer_clock.h"
@@ -12,11 +13,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kFrontendLookInterval = Duration::milliseconds(20);
 constexpr size_t kActionsPerRequestMax = 4;
-// So long a model that is not served any more is still asked for by those that found
-// it in the catalog before; a controller runs it for longer.
-constexpr Duration kForgetAfter = Duration::seconds(1);
 // What a worker asks for waits here until the worker reads it; more than this is a
 // fault of the worker.
 constexpr size_t kUnsentBytesMax = size_t{256} << 20;
@@ -218,7 +215,7 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
   while (orders_.consume([&](Order& order) { std::visit([&](const auto& what) { handle(what, now); }, order); })) {
   }
   if (now >= next_look_) {
-    next_look_ = now + kFrontendLookInterval;
+    next_look_ = now + kClusterTimeouts.check_interval;
     if (controller_ != nullptr) controller_->keep(now);
     for (const auto& [address, worker] : workers_) {
       if (worker != nullptr) worker->keep(now);
@@ -263,9 +260,10 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
                                          .payload = PayloadHandle(slot),
                                          .arrival = clock.to_host(request.arrival),
                                          .deadline = clock.to_host(request.deadline),
-                                         .answer_path = request.answer_path,
+                                         .reserve = request.reserve,
                                          .tenant = request.tenant,
-                                         .tenant_weight = request.tenant_weight});
+                                         .tenant_weight = request.tenant_weight,
+                                         .offline = request.offline});
 }
 
 void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {
@@ -322,7 +320,7 @@ void FrontendLink::on_completion(Completion completion, TimePoint now) {
   if (entry == nullptr || entry->completion) return;
   const auto slot = static_cast<Slot>(completion.payload.value());
   if (!completion.served()) return finish(slot, std::move(completion));
-  entry->give_up = std::min(entry->request.answer_by(), now + kPatience);
+  entry->give_up = std::min(entry->request.answer_by(), now + kClusterTimeouts.answer);
   entry->completion = std::move(completion);
   ++unjoined_;
   answer(slot, now);
@@ -416,7 +414,7 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   for (auto& [id, model] : models_) {
     if (model.forgotten_at) continue;
     known.emplace(model.told, id);
-    model.forgotten_at = now + kForgetAfter;
+    model.forgotten_at = now + kClusterTimeouts.withdrawn_model;
   }
   std::set<std::string, std::less<>> names;
   for (const ModelInfo& told : models) {

@@ -17,7 +17,7 @@
 // When the controller is lost, all requests in flight are refused (kDisconnected),
 // the models are LOADING, and it is sought until it is found again. What was
 // answered by a worker whose link is lost, or does not come within its deadline or
-// kPatience, is refused (kWorkerLost, kLate).
+// ClusterTimeouts::answer, is refused (kWorkerLost, kLate).
 //
 // When full: the ring and the table have room for as many requests as the front end
 // has in flight, and a cancellation of each.
@@ -51,8 +51,6 @@ namespace foliot {
 
 class FrontendLink : public LinkHandler, public LabelledRequestSink {
  public:
-  static constexpr Duration kPatience = Duration::seconds(10);
-
   // Callbacks. `on_ready`: there is a controller, with so many models.
   struct Watch {
     std::function<void(Severity, const std::string&)> log;

@@ -49,6 +49,22 @@ Status refusal_of(const std::string& address, const std::string& models) {
   return refusal;
 }
 
+// Counts the outcomes of INFERs on the controller's thread.
+class InferCount : public Observer {
+ public:
+  void on_outcome(const Action& action, const Outcome&, TimePoint) override {
+    if (action.type != ActionType::kInfer) return;
+    ++count_;
+    count_.notify_all();
+  }
+  void await(uint32_t count) const {
+    for (uint32_t seen = count_; seen < count; seen = count_) count_.wait(seen);
+  }
+
+ private:
+  std::atomic<uint32_t> count_{0};
+};
+
 // A controller on a thread of its own.
 class RunningController {
  public:
@@ -56,6 +72,7 @@ class RunningController {
       : service_({}, find_policy("clockwork")->make, monotonic_now,
                  [this](Severity, const std::string& line) { log.push_back(line); }),
         loop_({}, service_) {
+    service_.controller().add_observer(infers);
     port_ = loop_.listen("127.0.0.1:0").value();
     thread_ = std::thread([this] { loop_.run(); });
   }
@@ -69,6 +86,7 @@ class RunningController {
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
   std::vector<std::string> log;  // to be read after stop()
+  InferCount infers;
 
  private:
   ControllerService service_;
@@ -143,7 +161,7 @@ TEST(LinksTest, WhatALostWorkerHadIsAnsweredToo) {
   RunningController controller;
   auto workers = std::make_unique<RunningWorkers>(controller.address(), 1, "resnet18");
   std::thread killer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    controller.infers.await(20);
     workers->stop();
   });
   const auto result = load(controller.address(), short_load(1000));

@@ -7,21 +7,12 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "cluster/cluster_timeouts.h"
 #include "transport/frame_handlers.h"
 #include "transport/peer_clock.h"
 
 namespace foliot {
 namespace {
-
-// How often clocks, silent peers and late inputs are looked at.
-constexpr Duration kWorkerLookInterval = Duration::milliseconds(20);
-// Front ends ping all the time.
-constexpr Duration kSilenceMax = Duration::seconds(4);
-// Inputs of actions that may begin at any time are waited for so long.
-constexpr Duration kPatience = Duration::seconds(5);
-
-// The controller may have sent more before it received this side's Leave.
-constexpr Duration kDrainPatience = Duration::milliseconds(200);
 
 // Ids of actions that the worker gives itself; the controller's are smaller.
 constexpr uint64_t kOwnActions = uint64_t{1} << 63;
@@ -153,8 +144,9 @@ class WorkerLink::ClientSession : public Session {
   std::optional<uint16_t> number() const { return number_; }
   void set_number(std::optional<uint16_t> number) { number_ = number; }
   void check(TimePoint now) {
-    if (now - heard_ > kSilenceMax)
-      connection_.hang_up(Status::unavailable(fmt::format("no message for {:.0f} s", kSilenceMax.to_seconds())));
+    constexpr Duration kSilence = kClusterTimeouts.frontend_silence;
+    if (now - heard_ > kSilence)
+      connection_.hang_up(Status::unavailable(fmt::format("no message for {:.0f} s", kSilence.to_seconds())));
   }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
@@ -223,7 +215,8 @@ void WorkerLink::go_on_draining(TimePoint now) {
     idle_since_ = drain_began_ = now;
     if (controller_ != nullptr) controller_->leave();
   }
-  if (now - idle_since_ > kDrainPatience || now - drain_began_ > options_.drain_timeout) watch_.on_drained();
+  if (now - idle_since_ > kClusterTimeouts.drain_quiet || now - drain_began_ > options_.drain_timeout)
+    watch_.on_drained();
 }
 
 // Every action has one outcome, and there are no more of them than the ring holds.
@@ -266,7 +259,7 @@ TimePoint WorkerLink::on_turn_end(TimePoint now) {
   }
   register_if_idle(now);
   if (now >= next_look_) {
-    next_look_ = now + kWorkerLookInterval;
+    next_look_ = now + kClusterTimeouts.check_interval;
     refuse_what_is_late(now);
     if (controller_ != nullptr) controller_->keep(now);
     send_unserved();
@@ -407,7 +400,7 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   if (given.layout == nullptr || rows.size() == 0) return OutcomeStatus::kUnknownModel;
   given.batch = staging_.acquire(*given.layout, rows.size());
   if (!given.batch) return OutcomeStatus::kNoIoMemory;
-  given.patience = std::min(given.action.latest, now + kPatience);
+  given.inputs_by = std::min(given.action.latest, now + kClusterTimeouts.inputs);
   for (uint32_t row = 0; row < rows.size(); ++row) {
     (lost_clients_[client_of(rows[row].request)] ? given.gone : given.missing).set(row);
   }
@@ -458,7 +451,7 @@ void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now)
 void WorkerLink::refuse_what_is_late(TimePoint now) {
   std::erase_if(given_, [&](const auto& entry) {
     const Given& given = entry.second;
-    if (given.missing.none() || now <= given.patience) return false;
+    if (given.missing.none() || now <= given.inputs_by) return false;
     refuse(given, OutcomeStatus::kTooLate, now);
     return true;
   });

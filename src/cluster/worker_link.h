@@ -118,7 +118,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
     const RowLayout* layout = nullptr;
     RowSet missing;  // rows whose inputs are waited for; none: the worker has it
     RowSet gone;     // cancelled rows
-    TimePoint patience;
+    TimePoint inputs_by;
     bool forgotten = false;  // its controller was lost: the outcome is dropped
     bool observed = false;   // observers have seen it, and are to see its outcome
   };

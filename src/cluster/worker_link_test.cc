@@ -41,10 +41,13 @@ ModelInfo hosted_model(uint32_t id = 0, const std::string& version = "1") {
 class DoublingEngine : public Engine {
  public:
   explicit DoublingEngine(PayloadStore*& payloads) : payloads_(payloads) {}
+  Result<WorkerModel> add(const EngineModel&) override { return WorkerModel(); }
+  Status prepare(ModelId, size_t) override { return Status(); }
+  void remove(ModelId) override {}
   Status load(ModelId, std::span<const PageIndex>) override { return Status(); }
   void unload(ModelId) override {}
   void input(const InferWork&) override { ++batches; }
-  Status exec(const InferWork&) override { return Status(); }
+  Status run(const InferWork&) override { return Status(); }
   void output(const InferWork& work) override {
     for (const BatchRows::Row& row : work.action.rows) {
       float number;

@@ -151,9 +151,13 @@ class Compilation {
       }
       const Status status = make_graphs_of(model, sizes, true);
       if (status.ok()) return {};
-      report(fmt::format("compiling without batching: {}", status.message()), kTranslating);
+      note_without_batching(status.message());
     }
     return make_graphs_of(model, {own_batch_size()}, false);
+  }
+
+  void note_without_batching(std::string_view why) {
+    program_.notes.push_back(fmt::format("compiled without batching: {}", why));
   }
 
   std::vector<const Graph*> one_graph_per_bucket() const {
@@ -307,7 +311,7 @@ class Compilation {
       FOLIOT_ASSIGN_OR_RETURN(difference,
                               check_batches(*runner, program_, bucket, own_batch_size(), bounds_, batch_tolerance()));
     }
-    if (!difference.empty()) report(fmt::format("compiling without batching: {}", difference), kChecking);
+    if (!difference.empty()) note_without_batching(difference);
     return keep_plans(durations, difference.empty());
   }
 

@@ -29,20 +29,20 @@ class ActionTable {
     }
     const uint32_t place = unused_.back();
     unused_.pop_back();
-    FOLIOT_CHECK(places_.insert(action.id.value(), place));
+    FOLIOT_CHECK(places_.insert(action.id, place));
     return actions_[place] = action;
   }
   // nullptr if it is not here; holds until it is taken.
   const Action* find(ActionId id) const {
-    const uint32_t* place = places_.find(id.value());
+    const uint32_t* place = places_.find(id);
     return place == nullptr ? nullptr : &actions_[*place];
   }
   // Removes it. REQUIRES: it is here.
   Action take(ActionId id) {
-    const uint32_t* found = places_.find(id.value());
+    const uint32_t* found = places_.find(id);
     FOLIOT_CHECK(found != nullptr);
     const uint32_t place = *found;
-    places_.erase(id.value());
+    places_.erase(id);
     unused_.push_back(place);
     return actions_[place];
   }
@@ -50,13 +50,13 @@ class ActionTable {
   // In no order: whatever comes of it is to be sorted, or not to depend on it.
   template <typename Visit>
   void for_each(Visit visit) const {
-    places_.for_each([&](uint64_t, uint32_t place) { visit(actions_[place]); });
+    places_.for_each([&](ActionId, uint32_t place) { visit(actions_[place]); });
   }
 
  private:
   std::deque<Action> actions_;
   std::vector<uint32_t> unused_;  // positions in actions_; the last used first
-  FlatMap<uint32_t> places_;      // by ActionId
+  FlatMap<ActionId, uint32_t> places_;
 };
 
 }  // namespace foliot

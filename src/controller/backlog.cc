@@ -81,6 +81,7 @@ Duration Backlog::cost(const Request& request) const {
 }
 
 Duration Backlog::add(const Request& request) {
+  if (request.offline) return Duration();
   ModelWork& model = models_[request.model.value()];
   if (model.requests == 0 && needs_load(request.model))
     load_ += model.load = cluster_.model(request.model).runnables.front().seed_load;
@@ -93,6 +94,7 @@ Duration Backlog::add(const Request& request) {
 }
 
 void Backlog::remove(const Request& request, Duration exec) {
+  if (request.offline) return;
   ModelWork& model = models_[request.model.value()];
   model.waiting -= exec;
   exec_ -= exec;

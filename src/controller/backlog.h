@@ -43,7 +43,7 @@ class Backlog {
   // What it would add, LOAD included.
   Duration cost(const Request& request) const;
 
-  // Returns the EXEC that it adds.
+  // Returns the EXEC that it adds: none if it is offline, since nothing waits for that.
   Duration add(const Request& request);
   // `exec`: what add() returned.
   void remove(const Request& request, Duration exec);

@@ -12,6 +12,10 @@
 namespace foliot {
 namespace {
 
+// On behalf of a request that was refused, so many devices are asked whether it was for
+// nothing; the next request asks the next ones.
+constexpr uint32_t kDevicesDoubtedMax = 16;
+
 Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now) {
   return {.id = request.id,
           .model = request.model,
@@ -51,7 +55,7 @@ Controller::Controller(const ControllerOptions& options, const PolicyFactory& ma
       fair_share_(cluster_),
       queue_shares_({options.queued_max, std::numeric_limits<uint64_t>::max()},
                     [this](const QueueShares::Entry& entry) {
-                      const Tracked* found = requests_.find(entry.id);
+                      const Tracked* found = requests_.find(RequestId(entry.id));
                       return found != nullptr && found->queued && found->request.sequence == entry.sequence &&
                              found->returns == entry.attempt;
                     }) {
@@ -254,14 +258,14 @@ void Controller::on_request(const Request& asked, TimePoint now) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
   const bool cold = cluster_.copies[request.model.value()] == 0;
-  const Tracked tracked{.request = request, .cold_start = cold};
+  const Tracked tracked{.request = request, .admitted = now, .cold_start = cold};
   if (!make_room(tracked, now)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
-  FOLIOT_CHECK(requests_.insert(request.id.value(), tracked));
+  FOLIOT_CHECK(requests_.insert(request.id, tracked));
   enqueue(this->tracked(request.id), now);
 }
 
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
-  const Tracked* found = requests_.find(id.value());
+  const Tracked* found = requests_.find(id);
   if (found == nullptr || !found->queued) return;
   policy_->on_withdrawn(found->request, now);
   complete_refused(id, reason, TimePoint(), now);
@@ -354,7 +358,7 @@ Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket,
     return Verdict::kUnknown;
   }
   for (const RequestId id : requests) {
-    const Tracked* found = requests_.find(id.value());
+    const Tracked* found = requests_.find(id);
     if (found == nullptr || !found->queued || found->request.model != model || found->request.bucket != bucket) {
       return Verdict::kUnknown;
     }
@@ -394,20 +398,25 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
 }
 
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
-  const Tracked* found = requests_.find(request.value());
+  const Tracked* found = requests_.find(request);
   if (found == nullptr || !found->queued) return reject(Verdict::kUnknown);
-  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(found->request);
+  if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(*found);
   complete_refused(request, reason, earliest_completion, turn_now_);
   return Verdict::kAccepted;
 }
 
 // What expires while a device that holds its model has nothing to do was only
 // ever kept back by its estimate.
-void Controller::doubt_if_idle(const Request& request) {
+void Controller::doubt_if_idle(const Tracked& tracked) {
+  const Request& request = tracked.request;
   if (cluster_.copies[request.model.value()] == 0) return;
-  const Duration time = request.deadline - turn_now_;
+  // What it had to be met in: when a policy refuses it is the policy's affair.
+  const Duration time = request.deadline - tracked.admitted;
   bool idle = false;
-  for (const DeviceModel& device : cluster_.devices) {
+  const auto devices = static_cast<uint32_t>(cluster_.devices.size());
+  for (uint32_t i = 0; i < std::min(devices, kDevicesDoubtedMax); ++i) {
+    next_doubted_ = next_doubted_ + 1 < devices ? next_doubted_ + 1 : 0;
+    const DeviceModel& device = cluster_.devices[next_doubted_];
     if (device.residency(request.model) != Residency::kLoaded || device.infers_outstanding() > 0) continue;
     idle = true;
     // Not what a doubt has made of it.
@@ -566,7 +575,7 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
   completion.output_duration = outcome.output_duration;
   completion.action = action.id;
   completion.device = action.device;
-  requests_.erase(id.value());
+  requests_.erase(id);
   complete(completion, now);
 }
 
@@ -586,7 +595,7 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
                          : removed         ? Refusal::kUnloaded
                          : in_time || lost ? Refusal::kWorkerLost
                                            : Refusal::kExpired;
-  requests_.erase(request.id.value());
+  requests_.erase(request.id);
   complete(refusal_of(request, reason, TimePoint(), now), now);
 }
 
@@ -601,7 +610,7 @@ bool Controller::still_meetable(const Request& request, TimePoint now) const {
 // ---- Requests ----
 
 Controller::Tracked& Controller::tracked(RequestId request) {
-  Tracked* found = requests_.find(request.value());
+  Tracked* found = requests_.find(request);
   FOLIOT_CHECK(found != nullptr);
   return *found;
 }
@@ -629,7 +638,8 @@ QueueShares::Entry Controller::entry_of(const Tracked& tracked) {
           .arrival = request.arrival,
           .deadline = request.deadline,
           .tenant = request.tenant,
-          .weight = request.tenant_weight};
+          .weight = request.tenant_weight,
+          .offline = request.offline};
 }
 
 bool Controller::make_room(const Tracked& newcomer, TimePoint now) {
@@ -648,7 +658,7 @@ void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earlie
   Tracked& refused = tracked(id);
   dequeue(refused);
   const Request request = refused.request;
-  requests_.erase(id.value());
+  requests_.erase(id);
   complete(refusal_of(request, reason, earliest_completion, now), now);
 }
 
@@ -667,7 +677,7 @@ void Controller::refuse_new(const Request& request, Refusal reason, TimePoint ea
 // In the order of admission, so that the same events give the same completions.
 void Controller::withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now) {
   std::vector<Request> withdrawn;
-  requests_.for_each([&](uint64_t, const Tracked& tracked) {
+  requests_.for_each([&](RequestId, const Tracked& tracked) {
     if (tracked.queued && which(tracked.request)) withdrawn.push_back(tracked.request);
   });
   std::ranges::sort(withdrawn, {}, &Request::sequence);

@@ -123,6 +123,7 @@ class Controller : private Dispatcher {
  private:
   struct Tracked {
     Request request;
+    TimePoint admitted{};
     bool queued = true;
     bool cold_start = false;
     uint32_t returns = 0;
@@ -142,7 +143,7 @@ class Controller : private Dispatcher {
                       std::span<const RequestId> requests, Window window) const;
   Verdict reject(Verdict verdict);
   void send(const Action& action);
-  void doubt_if_idle(const Request& request);
+  void doubt_if_idle(const Tracked& tracked);
   void continue_removal(ModelId model);
 
   void set_device_state(DeviceId device, DeviceState state, DeviceTrouble trouble, TimePoint now);
@@ -198,11 +199,12 @@ class Controller : private Dispatcher {
   QueueShares queue_shares_;
   std::vector<QueueShares::Entry> evicted_;  // in make_room()
 
-  FlatMap<Tracked> requests_;  // by RequestId: those that have no completion
+  FlatMap<RequestId, Tracked> requests_;  // those that have no completion
   ActionTable actions_outstanding_;
   std::vector<bool> removing_;  // by ModelId
   uint64_t next_action_ = 1;
   uint64_t next_sequence_ = 1;  // of requests
+  uint32_t next_doubted_ = 0;   // device
   uint64_t queued_ = 0;
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;

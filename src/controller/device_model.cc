@@ -46,13 +46,13 @@ TimePoint Timeline::first_end(int64_t times) const {
 
 void DeviceModel::forget_if_gone(ModelId model) {
   const State& s = std::as_const(*this).state(model);
-  if (s.residency == Residency::kAbsent && s.infers == 0) models_.erase(model.value());
+  if (s.residency == Residency::kAbsent && s.infers == 0) models_.erase(model);
 }
 
 std::vector<ModelId> DeviceModel::loaded() const {
   std::vector<ModelId> found;
-  models_.for_each([&](uint64_t id, const State& s) {
-    if (s.residency == Residency::kLoaded) found.emplace_back(static_cast<uint32_t>(id));
+  models_.for_each([&](ModelId id, const State& s) {
+    if (s.residency == Residency::kLoaded) found.push_back(id);
   });
   std::sort(found.begin(), found.end());
   return found;
@@ -93,7 +93,7 @@ void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
   FOLIOT_CHECK(s.residency == Residency::kLoaded && s.infers == 0);
   free_pages_ += pages;
   FOLIOT_CHECK(free_pages_ <= page_count_);
-  models_.erase(model.value());
+  models_.erase(model);
 }
 
 void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Duration expected, TimePoint now) {

@@ -128,10 +128,10 @@ class DeviceModel {
   };
   const State& state(ModelId model) const {
     static constexpr State kAbsent;
-    const State* found = models_.find(model.value());
+    const State* found = models_.find(model);
     return found == nullptr ? kAbsent : *found;
   }
-  State& state(ModelId model) { return models_[model.value()]; }
+  State& state(ModelId model) { return models_[model]; }
   void forget_if_gone(ModelId model);
   uint32_t pages_free() const { return static_cast<uint32_t>(std::max<int64_t>(free_pages_, 0)); }
 
@@ -141,7 +141,7 @@ class DeviceModel {
   uint32_t page_count_;
   // Below zero for as long as a LOAD that counted on a refused UNLOAD is under way.
   int64_t free_pages_;
-  FlatMap<State> models_;  // those that are there or have INFERs outstanding
+  FlatMap<ModelId, State> models_;  // those that are there or have INFERs outstanding
   Timeline::Link link_;
   Timeline exec_;
   Timeline load_;

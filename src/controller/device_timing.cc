@@ -18,7 +18,14 @@ constexpr double kUnusualShare = 0.01;
 constexpr double kIdleShare = 1e-3;  // of actions that come later than was looked ahead
 // How much sooner than planned an EXEC may end, and later than asked a loop wake up.
 constexpr Duration kLookaheadSlack = Duration::microseconds(100);
+// Nothing is sent earlier than this for the sake of rare delays.
+constexpr Duration kLookaheadOfStalls = Duration::milliseconds(5);
 constexpr Duration kTimingDoubtInterval = Duration::milliseconds(5);
+// What was measured so long ago says nothing of a device that has been idle since, while it
+// is the reason for refusals. Where that turns out to be so all the same, it is believed
+// for longer each time.
+constexpr Duration kBelievedMin = Duration::seconds(1);
+constexpr Duration kBelievedMax = Duration::seconds(64);
 constexpr double kDoubt = 0.75;
 constexpr double kTrustRegained = 0.01;
 constexpr double kTrustRegainedLate = 0.25;
@@ -26,7 +33,11 @@ constexpr double kTrustRegainedLate = 0.25;
 }  // namespace
 
 DeviceTiming::DeviceTiming(const DeviceTimingOptions& options)
-    : options_(options), deliveries_(kDeliveryPrior), reports_(kReportPrior), lateness_(kLatenessPrior) {
+    : options_(options),
+      deliveries_(kDeliveryPrior),
+      reports_(kReportPrior),
+      lateness_(kLatenessPrior),
+      believed_(kBelievedMin) {
   update();
 }
 
@@ -58,12 +69,28 @@ bool DeviceTiming::on_outcome(const Action& action, const Outcome& outcome, Time
 
 bool DeviceTiming::on_refusal(TimePoint arrival, Duration time, Duration exec, TimePoint now) {
   if (!sent_.empty() || arrival <= last_outcome_ || now < next_doubt_) return false;
+  if (time >= exec && now - last_outcome_ >= believed_) {
+    forget(now);
+    return true;
+  }
   const Duration least = std::max(Duration(), deliveries_.median()) + std::max(Duration(), lateness_.median());
   if (time < exec + least) return false;
   next_doubt_ = now + kTimingDoubtInterval;
   trust_ *= kDoubt;
   update();
   return true;
+}
+
+void DeviceTiming::forget(TimePoint now) {
+  deliveries_ = TailWindow(kDeliveryPrior);
+  reports_ = TailWindow(kReportPrior);
+  lateness_ = TailWindow(kLatenessPrior);
+  trust_ = 1;
+  // What is measured for some time from now on was worth the doubt.
+  believed_ = last_outcome_ - forgotten_ > believed_ ? kBelievedMin : std::min(believed_ * 2, kBelievedMax);
+  forgotten_ = now;
+  last_outcome_ = now;
+  update();
 }
 
 void DeviceTiming::update() {
@@ -73,7 +100,10 @@ void DeviceTiming::update() {
   };
   delivery_ = trusted(deliveries_, kUnusualShare);
   report_ = trusted(reports_, kUnusualShare);
-  lookahead_ = std::max(delivery_, trusted(deliveries_, kIdleShare)) + kLookaheadSlack;
+  // What is sent early cannot be joined by what comes later: a device that is rarely far
+  // away had better be idle then than run small batches all the time.
+  const Duration usual = std::max(Duration(), deliveries_.median()) * 2 + kLookaheadOfStalls;
+  lookahead_ = std::max(delivery_, std::min(trusted(deliveries_, kIdleShare), usual)) + kLookaheadSlack;
   margin_ = options_.margin_fixed.value_or(std::max(options_.margin_min, trusted(lateness_, kLateShare)));
 }
 

@@ -15,7 +15,8 @@
 // Where the quantiles are so large that requests are refused although the device is idle,
 // nothing would be measured any more, and a promise that is kept by refusing everything
 // is none: trust in them shrinks with each such refusal, and grows back with each outcome,
-// faster where one came later than was allowed for.
+// faster where one came later than was allowed for. Where nothing was measured for a
+// second, all is forgotten: a device that was slow for a while gets a new chance.
 //
 // Constant cost for each action. Same events, same answers.
 //
@@ -46,7 +47,7 @@ class DeviceTiming {
   void on_sent(ActionId action, TimePoint planned_end, TimePoint now);
   // It is over. True if what follows from it all may have changed.
   bool on_outcome(const Action& action, const Outcome& outcome, TimePoint now);
-  // A request that came at `arrival` was refused `time` before its deadline, with an EXEC
+  // A request that came at `arrival`, and could be met for so long, was refused, with an EXEC
   // that takes so long. If the device had nothing to do all the while, it was refused for
   // what is measured alone, and where it might well have been met, that is trusted less.
   // True if what follows from it all may have changed.
@@ -65,6 +66,7 @@ class DeviceTiming {
     TimePoint at;
     TimePoint planned_end;
   };
+  void forget(TimePoint now);
   void update();
 
   DeviceTimingOptions options_;
@@ -75,6 +77,8 @@ class DeviceTiming {
   // Of what the measured quantiles exceed the medians by, this part counts.
   double trust_ = 1;
   TimePoint last_outcome_;
+  TimePoint forgotten_;   // last
+  Duration believed_;     // after the last outcome
   TimePoint next_doubt_;  // not before
   Duration margin_;
   Duration lookahead_;

@@ -88,6 +88,29 @@ TEST_F(DeviceTimingTest, RefusalsWhileItIsIdleTakeTrustAndOutcomesGiveItBack) {
   EXPECT_GT(timing_.margin(), before / 2);
 }
 
+// It has answered so late for a while that nothing is sent to it any more.
+TEST_F(DeviceTimingTest, ForgetsWhatKeepsItIdle) {
+  for (int i = 0; i < 300; ++i) infer(ms(60), ms(60));
+  EXPECT_GE(timing_.margin(), ms(100));
+  const auto refuse_for = [&](Duration time) {  // after the last outcome
+    for (Duration past; past < time; past = past + ms(10)) {
+      now_ += ms(10);
+      timing_.on_refusal(now_ - ms(10), ms(100), ms(2), now_);
+    }
+  };
+  // It is still so after each time: it is asked less and less often.
+  for (const Duration believed : {ms(1000), ms(1000), ms(2000), ms(4000)}) {
+    now_ += ms(122);
+    refuse_for(believed - ms(100));
+    EXPECT_GE(timing_.margin(), ms(100)) << believed.to_milliseconds();
+    refuse_for(ms(200));
+    EXPECT_LT(timing_.margin(), ms(1)) << believed.to_milliseconds();
+    EXPECT_LT(timing_.delivery(), ms(1));
+    for (int i = 0; i < 40; ++i) infer(ms(60), ms(60));
+    EXPECT_GE(timing_.margin(), ms(100));
+  }
+}
+
 TEST_F(DeviceTimingTest, HasAFloorAndCanBeFixed) {
   timing_ = DeviceTiming({.margin_min = ms(4)});
   EXPECT_EQ(timing_.margin(), ms(4));

@@ -5,7 +5,7 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kLookInterval = Duration::milliseconds(100);
+constexpr Duration kRatesInterval = Duration::milliseconds(100);
 // What a tenant asks for is averaged over so long.
 constexpr Duration kMemory = Duration::milliseconds(500);
 constexpr Duration kIdleMax = Duration::seconds(60);
@@ -17,14 +17,14 @@ constexpr Duration kBurst = Duration::milliseconds(100);
 // a deadline, as if it had that one. More leaves too little to others, whose deadlines
 // may be tighter; less refuses what could be met.
 constexpr double kRoom = 1.0 / 3;
-constexpr Duration kBestEffortPatience = Duration::seconds(1);
+constexpr Duration kBestEffortWaitMax = Duration::seconds(1);
 
 }  // namespace
 
 std::optional<TimePoint> FairShare::turn_away(const Request& request, TimePoint now) {
   if (!used_ && request.tenant == TenantId()) return std::nullopt;
   used_ = true;
-  if (now - looked_ >= kLookInterval) look(now);
+  if (now - looked_ >= kRatesInterval) look(now);
   Tenant& tenant = tenant_of(request);
   tenant.weight = request.tenant_weight;
   tenant.seen = now;
@@ -34,17 +34,17 @@ std::optional<TimePoint> FairShare::turn_away(const Request& request, TimePoint 
   if (tenants_.size() == 1 || within_share(tenant, cost, now)) return std::nullopt;
   const Duration before = backlog_.before(request.model, devices_);
   const Duration patience =
-      request.best_effort() ? kBestEffortPatience : request.deadline - now - cluster_.least_margin();
+      request.best_effort() ? kBestEffortWaitMax : request.deadline - now - cluster_.least_margin();
   if (before <= patience.scaled(kRoom)) return std::nullopt;
   return now + before + cluster_.least_margin();
 }
 
 FairShare::Tenant& FairShare::tenant_of(const Request& request) {
   const TenantId none;
-  const bool crowded = tenants_.size() >= kTenantsMax && places_.find(request.tenant.value()) == nullptr;
+  const bool crowded = tenants_.size() >= kTenantsMax && places_.find(request.tenant) == nullptr;
   const TenantId id = crowded ? none : request.tenant;
-  if (places_.insert(id.value(), static_cast<uint32_t>(tenants_.size()))) tenants_.push_back({.id = id});
-  return tenants_[*places_.find(id.value())];
+  if (places_.insert(id, static_cast<uint32_t>(tenants_.size()))) tenants_.push_back({.id = id});
+  return tenants_[*places_.find(id)];
 }
 
 bool FairShare::within_share(Tenant& tenant, Duration cost, TimePoint now) const {
@@ -71,7 +71,7 @@ void FairShare::look(TimePoint now) {
 void FairShare::forget_idle(TimePoint now) {
   if (std::erase_if(tenants_, [&](const Tenant& tenant) { return now - tenant.seen > kIdleMax; }) == 0) return;
   places_.clear();
-  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id.value(), i);
+  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id, i);
 }
 
 double FairShare::fair_level(double devices) const {

@@ -83,7 +83,7 @@ class FairShare {
   Backlog backlog_;
   bool used_ = false;  // some tenant has come
   std::vector<Tenant> tenants_;
-  FlatMap<uint32_t> places_;  // by TenantId, in tenants_
+  FlatMap<TenantId, uint32_t> places_;  // in tenants_
   double level_ = std::numeric_limits<double>::infinity();
   uint32_t devices_ = 0;  // that are up
   TimePoint looked_;

@@ -9,8 +9,10 @@
 namespace foliot {
 namespace {
 
-// This part of the queue is best effort's own.
-constexpr uint64_t kBestEffortPart = 8;
+// This part of the queue is kept from requests with a deadline; half of it is best
+// effort's own, half offline's.
+constexpr uint64_t kKeptPart = 8;
+constexpr uint64_t kOfflinePart = 16;
 // Of more tenants than this, those of which nothing waits are forgotten.
 constexpr size_t kTenantsKept = 256;
 // So many entries that were removed are kept before a list is looked through.
@@ -61,8 +63,12 @@ void QueueShares::remove(const Entry& entry) {
 }
 
 QueueShares::Amount QueueShares::amount() const {
-  return {total_[kDeadline][kRows] + total_[kBestEffort][kRows],
-          total_[kDeadline][kBytes] + total_[kBestEffort][kBytes]};
+  Amount all{0, 0};
+  for (const Amounts& of_class : total_) {
+    all.rows += of_class[kRows];
+    all.bytes += of_class[kBytes];
+  }
+  return all;
 }
 
 void QueueShares::count(Waiting& waiting, Class of, const Entry& entry) {
@@ -86,13 +92,15 @@ std::optional<QueueShares::Shortage> QueueShares::shortage(const Entry& entry) c
   const Class own = class_of(entry);
   const Amounts amounts = amounts_of(entry);
   for (const Resource resource : {kRows, kBytes}) {
-    const uint64_t kept = limit_[resource] / kBestEffortPart;
+    const uint64_t kept = limit_[resource] / kKeptPart;
     if (own == kDeadline && total_[kDeadline][resource] + amounts[resource] > limit_[resource] - kept) {
       return Shortage{kDeadline, resource};
     }
-    if (total_[kDeadline][resource] + total_[kBestEffort][resource] + amounts[resource] > limit_[resource]) {
-      return Shortage{kBestEffort, resource};
-    }
+    uint64_t wanted = amounts[resource];
+    for (const Amounts& of_class : total_) wanted += of_class[resource];
+    if (wanted <= limit_[resource]) continue;
+    const uint64_t offline = total_[kOffline][resource] + (own == kOffline ? amounts[resource] : 0);
+    return Shortage{offline > limit_[resource] / kOfflinePart ? kOffline : kBestEffort, resource};
   }
   return std::nullopt;
 }
@@ -100,20 +108,20 @@ std::optional<QueueShares::Shortage> QueueShares::shortage(const Entry& entry) c
 // ---- Tenants ----
 
 QueueShares::Tenant& QueueShares::tenant_of(const Entry& entry) {
-  if (const uint32_t* place = places_.find(entry.tenant.value())) return tenants_[*place];
+  if (const uint32_t* place = places_.find(entry.tenant)) return tenants_[*place];
   if (tenants_.size() >= kTenantsKept) forget_idle_tenants();
-  places_.insert(entry.tenant.value(), static_cast<uint32_t>(tenants_.size()));
+  places_.insert(entry.tenant, static_cast<uint32_t>(tenants_.size()));
   tenants_.push_back({.id = entry.tenant, .waiting = {}});
   return tenants_.back();
 }
 
 void QueueShares::forget_idle_tenants() {
   const auto idle = [](const Tenant& tenant) {
-    return tenant.waiting[kDeadline].amount[kRows] == 0 && tenant.waiting[kBestEffort].amount[kRows] == 0;
+    return std::ranges::all_of(tenant.waiting, [](const Waiting& waiting) { return waiting.amount[kRows] == 0; });
   };
   if (std::erase_if(tenants_, idle) == 0) return;
   places_.clear();
-  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id.value(), i);
+  for (uint32_t i = 0; i < tenants_.size(); ++i) places_.insert(tenants_[i].id, i);
 }
 
 QueueShares::Tenant& QueueShares::heaviest(const Shortage& shortage, const Entry& entry) {

@@ -1,14 +1,14 @@
 // QueueShares: the rule by which requests wait in a bounded queue, and by which one is
 // evicted to make room for another.
 //
-// Two classes share a queue, requests with a deadline and best effort, and so do tenants
-// (API keys; requests without one are one tenant). An eighth of the queue is best
-// effort's own; requests with a deadline may have all the rest, best effort what they
-// leave. Where a class is full, the tenant that has the most of it, by weight, gives up
-// its least urgent request: best effort before the latest deadlines, of equals the last
-// to arrive. A request that would be the least urgent of its own tenant's is turned
-// down itself. So no urgent request is evicted for a less urgent one of the same
-// tenant, and none of any tenant for best effort.
+// Classes share a queue (RequestClass), and so do tenants (API keys; requests without one
+// are one tenant). Requests with a deadline may have all but an eighth of it. Best effort
+// and offline may have what these leave, and a sixteenth is each one's own. Where there is
+// no room, a class that has more than its own is evicted from, offline first. Of that class the
+// tenant that has the most of it, by weight, gives up its least urgent request: the latest
+// deadline, of equals the last to arrive. A request that would be the least urgent of its
+// own tenant's is turned down itself. So no urgent request is evicted for a less urgent
+// one of the same tenant, and none with a deadline for one without.
 //
 // Amounts are rows, and bytes where the owner counts them. To add and to remove cost a
 // few additions and, amortized, two questions whether a request still waits; an eviction
@@ -50,6 +50,7 @@ class QueueShares {
     TimePoint deadline = TimePoint::infinite_future();
     TenantId tenant;
     uint32_t weight = 1;  // of its tenant
+    bool offline = false;
   };
   // Whether an entry that was added has neither been removed nor evicted.
   using Waits = std::function<bool(const Entry&)>;
@@ -69,8 +70,8 @@ class QueueShares {
   Amount amount() const;
 
  private:
-  enum Class : uint8_t { kDeadline, kBestEffort };
-  static constexpr size_t kClasses = 2;
+  enum Class : uint8_t { kDeadline, kBestEffort, kOffline };
+  static constexpr size_t kClasses = 3;
   enum Resource : uint8_t { kRows, kBytes };
   static constexpr size_t kResources = 2;
   using Amounts = std::array<uint64_t, kResources>;
@@ -92,7 +93,9 @@ class QueueShares {
     Resource resource = kRows;
   };
 
-  static Class class_of(const Entry& entry) { return entry.deadline.is_infinite() ? kBestEffort : kDeadline; }
+  static Class class_of(const Entry& entry) {
+    return entry.offline ? kOffline : entry.deadline.is_infinite() ? kBestEffort : kDeadline;
+  }
   static Amounts amounts_of(const Entry& entry) { return {entry.amount.rows, entry.amount.bytes}; }
   Tenant& tenant_of(const Entry& entry);
   void forget_idle_tenants();
@@ -108,7 +111,7 @@ class QueueShares {
   const Amounts limit_;
   const Waits waits_;
   std::vector<Tenant> tenants_;
-  FlatMap<uint32_t> places_;  // by TenantId, in tenants_
+  FlatMap<TenantId, uint32_t> places_;  // in tenants_
   std::array<Amounts, kClasses> total_{};
 };
 

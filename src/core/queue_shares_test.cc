@@ -16,7 +16,8 @@ class QueueSharesTest : public ::testing::Test {
  protected:
   // The next one, due at `deadline` (ms). The result: whether it was admitted, and what
   // it evicted.
-  bool admit(int64_t deadline, uint32_t tenant = 0, uint32_t weight = 1, QueueShares::Amount amount = {1, 0}) {
+  bool admit(int64_t deadline, uint32_t tenant = 0, uint32_t weight = 1, QueueShares::Amount amount = {1, 0},
+             bool offline = false) {
     const uint64_t id = next_++;
     const QueueShares::Entry entry{.id = id,
                                    .sequence = id,
@@ -24,7 +25,8 @@ class QueueSharesTest : public ::testing::Test {
                                    .arrival = at(static_cast<int64_t>(id)),
                                    .deadline = deadline == kNever ? TimePoint::infinite_future() : at(deadline),
                                    .tenant = TenantId(tenant),
-                                   .weight = weight};
+                                   .weight = weight,
+                                   .offline = offline};
     evicted_.clear();
     if (!shares_.admit(entry, evicted_)) {
       EXPECT_TRUE(evicted_.empty());
@@ -34,6 +36,7 @@ class QueueSharesTest : public ::testing::Test {
     waiting_.emplace(id, entry);
     return true;
   }
+  bool admit_offline() { return admit(kNever, 0, 1, {1, 0}, true); }
   void remove(uint64_t id) {
     const QueueShares::Entry entry = waiting_.at(id);
     waiting_.erase(id);
@@ -82,6 +85,30 @@ TEST_F(QueueSharesTest, BestEffortMayFillWhatOthersLeave) {
   EXPECT_TRUE(waiting_.contains(1) && waiting_.contains(2)) << "those that have waited longest";
 }
 
+TEST_F(QueueSharesTest, OfflineIsEvictedFirst) {
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(admit_offline());
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(admit(kNever));
+  EXPECT_FALSE(admit_offline());
+  EXPECT_TRUE(admit(1000));
+  EXPECT_EQ(evicted(), 12u) << "the last of the offline ones, not of those without a deadline";
+  EXPECT_TRUE(admit(kNever));
+  EXPECT_EQ(evicted(), 11u);
+}
+
+TEST_F(QueueSharesTest, EachClassHasItsOwnShare) {
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(admit(kNever));
+  EXPECT_TRUE(admit_offline()) << "a sixteenth is offline's own";
+  EXPECT_EQ(evicted(), 16u) << "of best effort's";
+  EXPECT_FALSE(admit_offline()) << "and no more";
+  for (int i = 0; i < 14; ++i) EXPECT_TRUE(admit(1000));
+  EXPECT_TRUE(waiting_.contains(1)) << "a sixteenth is best effort's own";
+  EXPECT_TRUE(waiting_.contains(17)) << "of offline's nothing was evicted";
+  EXPECT_FALSE(admit(1000));
+  EXPECT_FALSE(admit_offline());
+  EXPECT_FALSE(admit(kNever));
+  EXPECT_EQ(shares_.amount().rows, 16u);
+}
+
 TEST_F(QueueSharesTest, TheHeaviestTenantGivesUpItsLaxest) {
   for (int64_t i = 0; i < 14; ++i) EXPECT_TRUE(admit(100 + i, 1));
   EXPECT_TRUE(admit(9000, 2)) << "laxer, but of a tenant that has nothing";
@@ -121,7 +148,8 @@ TEST_F(QueueSharesTest, IsNeverWrongAboutWhatWaits) {
       remove(std::next(waiting_.begin(), static_cast<std::ptrdiff_t>(random.below(waiting_.size())))->first);
     } else {
       const int64_t deadline = random.below(3) == 0 ? kNever : static_cast<int64_t>(random.below(1000));
-      admit(deadline, static_cast<uint32_t>(random.below(400)), 1, {1 + random.below(3), random.below(100)});
+      const QueueShares::Amount wanted{1 + random.below(3), random.below(100)};
+      admit(deadline, static_cast<uint32_t>(random.below(400)), 1, wanted, deadline == kNever && wanted.bytes % 2 == 0);
     }
     QueueShares::Amount amount{0, 0};
     for (const auto& [id, entry] : waiting_) {

@@ -13,6 +13,15 @@ TenantId tenant_named(std::string_view name) {
   return TenantId(std::max<uint32_t>(1, static_cast<uint32_t>(hash)));
 }
 
+std::string_view to_string(RequestClass request_class) {
+  switch (request_class) {
+    case RequestClass::kDeadline: return "deadline";
+    case RequestClass::kBestEffort: return "best_effort";
+    case RequestClass::kOffline: return "offline";
+  }
+  FOLIOT_CHECK(false);
+}
+
 std::string_view to_string(Refusal refusal) {
   switch (refusal) {
     case Refusal::kNone: return "none";

@@ -17,16 +17,27 @@ namespace foliot {
 
 inline constexpr uint32_t kTenantWeightMax = 1000;
 
+// What a request asks for, the most urgent first. In every order and every queue a class
+// comes before those after it.
+enum class RequestClass : uint8_t {
+  kDeadline,    // an answer by its deadline
+  kBestEffort,  // an answer, soon
+  kOffline,     // an answer, when nothing else wants the device
+};
+// "deadline", "best_effort", "offline".
+std::string_view to_string(RequestClass request_class);
+
 struct Request {
   RequestId id;
   ModelId model;
   BucketId bucket;
   PayloadHandle payload;
   TimePoint arrival;  // stamped by the front end
-  // When the controller has to know that it is done; infinite: best effort.
+  // When the controller has to know that it is done; infinite: best effort, or offline.
   TimePoint deadline = TimePoint::infinite_future();
-  // What an answer then needs until it leaves for the client, as the front end measured it.
-  Duration answer_path{};
+  // The time that the rest of the path needs after the inference, until the answer leaves
+  // for the client: the deadline is that much earlier than the client's.
+  Duration reserve{};
 
   // Position in the order in which the controller admitted requests; set by the
   // controller. Requests with equal deadlines are served in this order. Ids do not give
@@ -36,9 +47,16 @@ struct Request {
   TenantId tenant;
   uint32_t tenant_weight = 1;  // of its share beside those of others, from 1 to kTenantWeightMax
 
+  // Of class kOffline; it then has no deadline.
+  bool offline = false;
+
+  // Without a deadline.
   bool best_effort() const { return deadline.is_infinite(); }
+  RequestClass request_class() const {
+    return offline ? RequestClass::kOffline : best_effort() ? RequestClass::kBestEffort : RequestClass::kDeadline;
+  }
   // The client's deadline.
-  TimePoint answer_by() const { return deadline + answer_path; }
+  TimePoint answer_by() const { return deadline + reserve; }
 };
 
 // The id of the tenant with this name, the same everywhere. Of two that happen to have

@@ -25,10 +25,11 @@ IoBytes io_bytes(const ModelInfo& model, uint32_t batch_size) {
   return {.input = batch_size * row(model.inputs), .output = batch_size * row(model.outputs)};
 }
 
-WorkerModel worker_model(const ModelInfo& model) {
-  WorkerModel result{.id = model.id, .pages = model.only().pages, .batch_sizes = model.only().batch_sizes};
+// Of every plan, in WorkerModel's order.
+std::vector<IoBytes> io_bytes(const ModelInfo& model) {
+  std::vector<IoBytes> result;
   for (size_t bucket = 0; bucket < model.buckets.size(); ++bucket) {
-    for (const uint32_t size : model.only().batch_sizes) result.io_bytes.push_back(io_bytes(model, size));
+    for (const uint32_t size : model.only().batch_sizes) result.push_back(io_bytes(model, size));
   }
   return result;
 }
@@ -77,8 +78,9 @@ EmulatedWorker::EmulatedWorker(const EmulatedWorkerOptions& options, const std::
   exec_.set_executor(*executors[2]);
   output_.set_executor(*executors[3]);
   for (const ModelInfo& model : models) {
-    worker_.add_model(worker_model(model));
-    device_.add_model(std::make_shared<const ModelInfo>(model));
+    WorkerModel added = device_.add({std::make_shared<const ModelInfo>(model)}).value();
+    added.io_bytes = io_bytes(model);
+    worker_.add_model(std::move(added));
   }
 }
 

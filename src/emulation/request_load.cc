@@ -20,7 +20,7 @@ constexpr Duration kTick = Duration::microseconds(100);
 constexpr size_t kUnsentBytesMax = size_t{4} << 20;
 // How long after its deadline, or after it was sent if it has none, an answer is
 // waited for.
-constexpr Duration kPatience = Duration::seconds(3);
+constexpr Duration kAnswerTimeout = Duration::seconds(3);
 // The load grows from this share of it during the first half of the warm-up: what
 // is asked of cold devices at once is still in the queues much later.
 constexpr double kFirstShare = 0.1;
@@ -155,7 +155,7 @@ void RequestLoad::begin(TimePoint now) {
   begin_ = now;
   measure_from_ = now + options_.warm_up;
   measure_until_ = measure_from_ + options_.duration;
-  drained_by_ = measure_until_ + options_.deadline.value_or(Duration()) + kPatience;
+  drained_by_ = measure_until_ + options_.deadline.value_or(Duration()) + kAnswerTimeout;
   next_due_ = now;
   draw_next();
 }

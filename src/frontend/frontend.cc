@@ -9,10 +9,9 @@
 #include "frontend/grpc_server.h"
 #include "frontend/http_api.h"
 #include "frontend/http_server.h"
-#include "frontend/inference_service.h"
-#include "frontend/metrics.h"
 #include "frontend/metrics_server.h"
-#include "frontend/statistics.h"
+#include "frontend/protocol_parts.h"
+#include "frontend/unknown_names.h"
 
 namespace foliot {
 namespace {
@@ -66,11 +65,11 @@ GrpcServerOptions grpc_options(const FrontendOptions& options) {
 // An HTTP server and the part of the protocol that it serves, each on one thread.
 class HttpPort {
  public:
-  HttpPort(const HttpServerOptions& http, HttpApiPart part, uint32_t rows_max, InferenceService& service,
-           ModelRepository& repository, const Gate& gate, const std::function<TimePoint()>& now)
+  HttpPort(const HttpServerOptions& http, HttpApiPart part, uint32_t rows_max, const ProtocolParts& parts,
+           const std::function<TimePoint()>& now)
       : mailbox_(std::make_shared<Mailbox>(rows_max,
                                            [this] { http_.post([mailbox = mailbox_.get()] { mailbox->deliver(); }); })),
-        api_(part, service, repository, gate, mailbox_),
+        api_(part, parts, mailbox_),
         http_(http, api_, now) {}
 
   Status start() { return http_.start(); }
@@ -89,23 +88,18 @@ class HttpPort {
 
 class FrontendServer : public Frontend {
  public:
-  FrontendServer(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
-                 ModelRepository& repository, const std::function<TimePoint()>& now)
-      : service_({.rows_max = options.requests_in_flight_max,
-                  .bytes_max = options.bodies_bytes_max,
-                  .tensors = options.tensors,
-                  .strict_readiness = options.strict_readiness,
-                  .on_unknown_name = options.on_unknown_name},
-                 catalog, requests, statistics_, metrics_, now),
-        gate_(options.keys, options.on_denial),
+  FrontendServer(const FrontendOptions& options, const FrontendParts& parts)
+      : gate_(options.keys, options.on_denial),
+        unknown_names_(options.on_unknown_name, parts.count_unknown_name),
+        parts_{parts.inference, parts.names, parts.statistics, parts.repository, gate_, unknown_names_},
         http_(http_options(options), options.admin_port ? HttpApiPart::kInference : HttpApiPart::kAll,
-              options.requests_in_flight_max, service_, repository, gate_, now),
+              options.requests_in_flight_max, parts_, parts.now),
         metrics_server_(
-            metrics_options(options), gate_, [this] { return metrics_page(); }, now),
-        grpc_(grpc_options(options), service_, repository, gate_) {
+            metrics_options(options), gate_, [this] { return metrics_page(); }, parts.now),
+        grpc_(grpc_options(options), parts_, parts.now) {
     if (options.admin_port) {
       admin_ = std::make_unique<HttpPort>(admin_options(options), HttpApiPart::kRepository,
-                                          options.requests_in_flight_max, service_, repository, gate_, now);
+                                          options.requests_in_flight_max, parts_, parts.now);
     }
   }
 
@@ -120,7 +114,7 @@ class FrontendServer : public Frontend {
     return status;
   }
   void add_metrics(const MetricsSource& source) override { metrics_sources_.push_back(&source); }
-  void drain() override { service_.drain(); }
+  std::vector<TenantStatistics> tenants() const override { return gate_.tenants(); }
   void use_keys(std::shared_ptr<const KeyRing> keys) override { gate_.use_keys(std::move(keys)); }
   Status use_tls(const TlsIdentity& identity) override {
     FOLIOT_RETURN_IF_ERROR(http_.use_tls(identity));
@@ -129,7 +123,6 @@ class FrontendServer : public Frontend {
     grpc_.use_tls(identity);
     return Status();
   }
-  uint64_t in_flight() const override { return service_.rows_in_flight(); }
   void stop() override {
     http_.stop();
     grpc_.stop();
@@ -141,31 +134,17 @@ class FrontendServer : public Frontend {
   uint16_t metrics_port() const override { return metrics_server_.port(); }
   std::optional<uint16_t> admin_port() const override { return admin_ ? std::optional(admin_->port()) : std::nullopt; }
 
-  void complete(const Completion& completion) override { service_.complete(completion); }
-  std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override {
-    return service_.payloads().input(payload, index);
-  }
-  std::span<std::byte> output(PayloadHandle payload, uint32_t index) override {
-    return service_.payloads().output(payload, index);
-  }
-
-  void on_model(const ModelInfo& model) override { metrics_.on_model(model); }
-  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {
-    metrics_.on_outcome(action, outcome, now);
-  }
-
  private:
   std::string metrics_page() const {
-    std::string page = metrics_.text(gate_.tenants());
+    std::string page;
     for (const MetricsSource* source : metrics_sources_) page += source->text();
     return page;
   }
 
-  Statistics statistics_;
-  Metrics metrics_{statistics_};
   std::vector<const MetricsSource*> metrics_sources_;
-  InferenceService service_;
   Gate gate_;
+  UnknownNames unknown_names_;
+  const ProtocolParts parts_;
   HttpPort http_;
   MetricsServer metrics_server_;
   GrpcServer grpc_;
@@ -174,10 +153,8 @@ class FrontendServer : public Frontend {
 
 }  // namespace
 
-std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog,
-                                        LabelledRequestSink& requests, ModelRepository& repository,
-                                        const std::function<TimePoint()>& now) {
-  return std::make_unique<FrontendServer>(options, catalog, requests, repository, now);
+std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const FrontendParts& parts) {
+  return std::make_unique<FrontendServer>(options, parts);
 }
 
 }  // namespace foliot

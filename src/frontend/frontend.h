@@ -1,14 +1,12 @@
 // Frontend: the Open Inference Protocol v2 over HTTP and gRPC, and Prometheus
-// metrics. Decodes, stamps arrival, keeps inputs and outputs while a request is
-// in flight (PayloadStore), and turns completions into responses.
+// metrics. Decodes, stamps arrival, and writes the answers that an Inference gives.
 //
 // Authorization: with a key ring, every call but health needs a key of its scope
 // (access/scope.h). The metrics and, over HTTP, the repository API may have addresses
 // of their own; the latter is then nowhere else. TLS covers all of them.
 //
-// Threading: start() makes the threads; submit() of the RequestSink given to it
-// is called from them; complete() and the Observer's calls come from the
-// controller's loop, input() and output() from executors. stop() joins.
+// Threading: start() makes the threads, which call the Inference given to it. stop()
+// joins.
 #ifndef FOLIOT_FRONTEND_FRONTEND_H_
 #define FOLIOT_FRONTEND_FRONTEND_H_
 
@@ -17,16 +15,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "access/key_ring.h"
 #include "access/tls.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "core/call_label.h"
 #include "core/catalog.h"
-#include "core/ports.h"
-#include "core/request_origin.h"
-#include "frontend/tensor_limits.h"
+#include "inference/inference.h"
+#include "inference/served_names.h"
+#include "inference/statistics.h"
+#include "inference/tensor_limits.h"
 #include "metrics/metrics_source.h"
 
 namespace foliot {
@@ -44,7 +44,7 @@ struct FrontendOptions {
   TensorLimits tensors;
   uint32_t header_bytes_max = 64 << 10;
   uint32_t connections_max = 10240;  // each for HTTP and for gRPC
-  // Rows, among which classes and keys have their shares (frontend/payload_table.h).
+  // Rows, among which classes and keys have their shares (calls/payload_table.h).
   uint32_t requests_in_flight_max = 16384;
   Duration idle_timeout = Duration::seconds(60);     // of connections between requests
   Duration request_timeout = Duration::seconds(60);  // for all of a request to come
@@ -58,26 +58,23 @@ struct FrontendOptions {
   std::function<void(const std::string&)> on_unknown_name = [](const std::string&) {};
 };
 
-class Frontend : public RequestOrigin {
+class Frontend {
  public:
-  // Before start(): what the metrics show besides the front end's own. It outlives the
-  // front end.
+  virtual ~Frontend() = default;
+  // Before start(): what the metrics port shows. It outlives the front end.
   virtual void add_metrics(const MetricsSource& source) = 0;
   // Binds the ports and starts to serve. Errors: kAlreadyExists naming the port
   // in use and the flag that changes it.
   virtual Status start() = 0;
-  // From now on new inferences are refused (kDraining, 503) and readiness is
-  // false; what is in flight is answered.
-  virtual void drain() = 0;
-  // Rows in flight.
-  virtual uint64_t in_flight() const = 0;
+  // The holders of keys, and what their calls came to. Any thread.
+  virtual std::vector<TenantStatistics> tenants() const = 0;
   // Instead of those that it began with. Any thread. REQUIRES: it has keys.
   virtual void use_keys(std::shared_ptr<const KeyRing> keys) = 0;
   // For connections from now on. Any thread. REQUIRES: it speaks TLS, and asks clients
   // for certificates or not as before. Errors: kInvalidArgument, and those before are
   // kept.
   virtual Status use_tls(const TlsIdentity& identity) = 0;
-  // Closes everything and joins all threads. REQUIRES: no completion follows.
+  // Closes everything and joins all threads; answers that come later are dropped.
   virtual void stop() = 0;
   virtual uint16_t http_port() const = 0;
   virtual uint16_t grpc_port() const = 0;
@@ -85,11 +82,19 @@ class Frontend : public RequestOrigin {
   virtual std::optional<uint16_t> admin_port() const = 0;
 };
 
-// All references outlive the front end. `now` is the clock of the controller's
-// loop, callable from any thread.
-std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const Catalog& catalog,
-                                        LabelledRequestSink& requests, ModelRepository& repository,
-                                        const std::function<TimePoint()>& now);
+// What a front end stands on; all references outlive it.
+struct FrontendParts {
+  Inference& inference;
+  const ServedNames& names;
+  CallStatistics& statistics;
+  ModelRepository& repository;
+  // Counts a name in a request that is unknown and ignored, as UnknownNames does.
+  std::function<void(std::string_view place, std::string_view name)> count_unknown_name;
+  // The clock of deadlines; any thread.
+  std::function<TimePoint()> now;
+};
+
+std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const FrontendParts& parts);
 
 }  // namespace foliot
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "access/key_ring.h"
-#include "frontend/call_error.h"
-#include "frontend/tenant.h"
+#include "inference/call_error.h"
+#include "inference/tenant.h"
 
 namespace foliot {
 

@@ -16,7 +16,7 @@
 #include <mutex>
 
 #include "access/test_certificates.h"
-#include "frontend/fake_controller.h"
+#include "frontend/test_server.h"
 
 namespace foliot {
 namespace {

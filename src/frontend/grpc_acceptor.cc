@@ -17,7 +17,6 @@
 namespace foliot {
 namespace {
 
-constexpr Duration kAcceptorLookInterval = Duration::milliseconds(100);
 // After each connection, whether there was room for it or not.
 constexpr std::chrono::microseconds kPause{200};
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
@@ -70,6 +69,7 @@ void GrpcAcceptor::run() {
     const int descriptor = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor >= 0) take(descriptor);
     if (stopping_) return;
+    if (descriptor < 0) ++failures_;
     std::this_thread::sleep_for(descriptor >= 0 ? kPause : kPauseWithoutDescriptors);
   }
 }
@@ -90,34 +90,29 @@ void GrpcAcceptor::take(int descriptor) {
 
 bool GrpcAcceptor::make_room() {
   if (given_.size() < options_.connections_max) return true;
-  if (options_.now() >= next_look_) look();
+  if (evictions_.due(options_.now())) find_idle();
   if (given_.size() < options_.connections_max) return true;
-  while (!idle_.empty()) {
-    const int descriptor = idle_.back();
-    idle_.pop_back();
-    if (end_if_idle(descriptor)) return true;
-  }
-  return false;
+  return evictions_.evict([this](int descriptor) { return end_if_idle(descriptor); });
 }
 
-void GrpcAcceptor::look() {
-  next_look_ = options_.now() + kAcceptorLookInterval;
+void GrpcAcceptor::find_idle() {
   std::erase_if(given_, [](const auto& each) { return cookie_of(each.first) != each.second; });
   std::vector<std::pair<Duration, int>> idle;  // for how long, which
   for (const auto& [descriptor, cookie] : given_) {
     const Duration idleness = idleness_of(descriptor);
-    if (idleness >= options_.idle_before_others) idle.emplace_back(idleness, descriptor);
+    if (idleness >= options_.idle_before_eviction) idle.emplace_back(idleness, descriptor);
   }
-  idle_.clear();
-  if (idle.empty()) return;
+  if (idle.empty()) return evictions_.set_candidates({});
   const std::unordered_map<uint16_t, Turn> calling = options_.calling_ports();
-  std::ranges::sort(idle);
+  const TimePoint now = options_.now();
+  std::vector<IdleEvictions<int>::Idle> candidates;
   for (const auto& [idleness, descriptor] : idle) {
     const auto call = calling.find(peer_port_of(descriptor));
     const bool silent_stream =
         call != calling.end() && call->second == Turn::kTheirs && idleness >= options_.idle_timeout;
-    if (call == calling.end() || silent_stream) idle_.push_back(descriptor);
+    if (call == calling.end() || silent_stream) candidates.emplace_back(now - idleness, descriptor);
   }
+  evictions_.set_candidates(std::move(candidates));
 }
 
 // A client that sends a large message receives flow-control updates meanwhile. One that
@@ -138,7 +133,7 @@ Duration GrpcAcceptor::idleness_of(int descriptor) const {
 bool GrpcAcceptor::end_if_idle(int descriptor) {
   const int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (held < 0) return false;
-  const bool idle = cookie_of(held) == given_.at(descriptor) && idleness_of(held) >= options_.idle_before_others;
+  const bool idle = cookie_of(held) == given_.at(descriptor) && idleness_of(held) >= options_.idle_before_eviction;
   if (idle) shutdown(held, SHUT_RDWR);
   close(held);
   if (idle) given_.erase(descriptor);

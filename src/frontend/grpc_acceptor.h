@@ -10,7 +10,7 @@
 //
 // gRPC owns a connection once it has it, and does not report when it closes it. So the
 // acceptor remembers the kernel's identifier of each (SO_COOKIE). When the limit seems
-// reached, at most once every kLookInterval, it checks which descriptors still have
+// reached, at most once every FrontendTimeouts::eviction_check, it checks which descriptors still have
 // theirs: a closed connection costs nothing until then, and a descriptor that was
 // reused is recognised. Idle connections are determined just as often.
 //
@@ -34,17 +34,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/idle_evictions.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "frontend/frontend_timeouts.h"
 #include "frontend/turn.h"
 
 namespace foliot {
 
 struct GrpcAcceptorOptions {
   uint32_t connections_max = 0;
-  // A connection that has been idle for less probably belongs to a client between two
-  // calls.
-  Duration idle_before_others = Duration::seconds(2);
+  Duration idle_before_eviction = kFrontendTimeouts.idle_before_eviction;
   Duration idle_timeout;     // how long a stream may be idle before it can be evicted
   Duration request_timeout;  // for a message to come
   std::function<TimePoint()> now;
@@ -57,7 +57,8 @@ class GrpcAcceptor {
  public:
   using Server = grpc::experimental::ExternalConnectionAcceptor;
 
-  explicit GrpcAcceptor(GrpcAcceptorOptions options) : options_(std::move(options)) {}
+  explicit GrpcAcceptor(GrpcAcceptorOptions options)
+      : options_(std::move(options)), evictions_(kFrontendTimeouts.eviction_check, options_.connections_max) {}
   ~GrpcAcceptor() { stop(); }
   GrpcAcceptor(const GrpcAcceptor&) = delete;
   GrpcAcceptor& operator=(const GrpcAcceptor&) = delete;
@@ -69,12 +70,14 @@ class GrpcAcceptor {
   void start(std::unique_ptr<Server> server);
   // Passes no more from here on, and closes those that wait.
   void stop();
+  // How often it could not accept a connection, for want of descriptors or memory. Any thread.
+  uint64_t failures() const { return failures_.load(); }
 
  private:
   void run();
   void take(int descriptor);
   bool make_room();
-  void look();
+  void find_idle();
   // For how long a connection has been idle, unless it has a call.
   Duration idleness_of(int descriptor) const;
   bool end_if_idle(int descriptor);
@@ -84,9 +87,9 @@ class GrpcAcceptor {
   std::unique_ptr<Server> server_;
   // By descriptor: the kernel's name of what it was when it was given away. Of the thread.
   std::unordered_map<int, uint64_t> given_;
-  std::vector<int> idle_;  // at the last look; the one idle longest is last
-  TimePoint next_look_;
+  IdleEvictions<int> evictions_;  // by descriptor
   std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> failures_{0};
   std::thread thread_;
 };
 

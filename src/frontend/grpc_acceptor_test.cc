@@ -8,10 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio.hpp>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace foliot {
@@ -63,10 +64,10 @@ constexpr Duration kForever = Duration::seconds(3600);
 
 class GrpcAcceptorTest : public ::testing::Test {
  protected:
-  explicit GrpcAcceptorTest(Duration idle_before_others = kForever, Duration idle_timeout = kForever,
+  explicit GrpcAcceptorTest(Duration idle_before_eviction = kForever, Duration idle_timeout = kForever,
                             Duration request_timeout = kForever)
       : acceptor_({.connections_max = 2,
-                   .idle_before_others = idle_before_others,
+                   .idle_before_eviction = idle_before_eviction,
                    .idle_timeout = idle_timeout,
                    .request_timeout = request_timeout,
                    .now = [this] { return TimePoint::from_nanoseconds(now_ns_); },
@@ -88,6 +89,15 @@ class GrpcAcceptorTest : public ::testing::Test {
     error_code error;
     client.receive(boost::asio::buffer(&byte, 1), 0, error);
     return error == boost::asio::error::eof || error == boost::asio::error::connection_reset;
+  }
+  // Until the kernel says that nothing was received, or sent, for some milliseconds.
+  static void await_idleness(int descriptor) {
+    tcp_info info{};
+    do {
+      std::this_thread::yield();
+      socklen_t size = sizeof info;
+      ASSERT_EQ(getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    } while (std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent) < 10);
   }
   void advance(Duration time) { now_ns_ += time.nanoseconds(); }
   void begin_call(const tcp::socket& client, Turn turn = Turn::kOurs) {
@@ -168,8 +178,9 @@ TEST_F(GrpcAcceptorIdleTest, TheOneIdleLongestIsEvicted) {
   start();
   tcp::socket first = connect();
   tcp::socket second = connect();
+  const int first_taken = taken_.await(0);
   taken_.await(1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  await_idleness(first_taken);
   second.send(boost::asio::buffer("still here"));
   const tcp::socket third = connect();
   taken_.await(2);
@@ -223,7 +234,7 @@ TEST_F(GrpcAcceptorTimeoutTest, OneThatSendsAndIsSentNothingIsEvicted) {
   tcp::socket first = connect();
   tcp::socket second = connect();
   const int second_taken = taken_.await(1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  await_idleness(taken_.await(0));
   ASSERT_EQ(send(second_taken, "more", 4, 0), 4);
   first.send(boost::asio::buffer("a byte now and then"));
   const tcp::socket third = connect();
@@ -275,7 +286,7 @@ TEST_F(GrpcAcceptorTest, WithoutDescriptorsConnectionsWait) {
   const tcp::socket first = connect(), second = connect();
   acceptor_.start(std::make_unique<LastServer>(taken_));
   taken_.await(0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (acceptor_.failures() == 0) std::this_thread::yield();
   const size_t taken_without = taken_.count();
   setrlimit(RLIMIT_NOFILE, &limit);
   EXPECT_EQ(taken_without, 1u);

@@ -18,14 +18,14 @@ uint16_t GrpcCall::peer_port() const {
 }
 
 std::optional<grpc::Status> GrpcCall::turned_away(std::optional<Scope> scope, std::string_view what) const {
-  const Gate& gate = calls_.gate();
+  const Gate& gate = calls_.parts().gate;
   if (gate.open() || !scope) return std::nullopt;
   const auto error = gate.turn_away(authorization(), *scope, context_.peer(), what);
   if (!error) return std::nullopt;
   return to_grpc(*error);
 }
 
-std::shared_ptr<Tenant> GrpcCall::tenant() const { return calls_.gate().tenant_of(authorization()); }
+std::shared_ptr<Tenant> GrpcCall::tenant() const { return calls_.parts().gate.tenant_of(authorization()); }
 
 std::string_view GrpcCall::authorization() const {
   const auto shown = context_.client_metadata().find("authorization");
@@ -33,8 +33,8 @@ std::string_view GrpcCall::authorization() const {
   return {shown->second.data(), shown->second.size()};
 }
 
-GrpcCalls::GrpcCalls(InferenceService& service, const Gate& gate, uint32_t requests_in_flight_max)
-    : service_(service), gate_(gate), mailbox_(std::make_shared<Mailbox>(requests_in_flight_max, [this] {
+GrpcCalls::GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now, uint32_t requests_in_flight_max)
+    : parts_(parts), now_(std::move(now)), mailbox_(std::make_shared<Mailbox>(requests_in_flight_max, [this] {
         // Long past, or gRPC would round it up to the next millisecond.
         mail_alarm_.Set(queue_.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), mail_tag_.pointer());
       })) {}

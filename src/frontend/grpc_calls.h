@@ -10,6 +10,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -18,11 +19,11 @@
 #include <utility>
 
 #include "base/status.h"
-#include "frontend/call_error.h"
 #include "frontend/gate.h"
-#include "frontend/inference_service.h"
-#include "frontend/mailbox.h"
+#include "frontend/protocol_parts.h"
 #include "frontend/turn.h"
+#include "inference/call_error.h"
+#include "inference/mailbox.h"
 
 namespace foliot {
 
@@ -80,8 +81,8 @@ class GrpcCall {
 
 class GrpcCalls {
  public:
-  // `service` and `gate` outlive it.
-  GrpcCalls(InferenceService& service, const Gate& gate, uint32_t requests_in_flight_max);
+  // `now` is the clock of what answers.
+  GrpcCalls(const ProtocolParts& parts, std::function<TimePoint()> now, uint32_t requests_in_flight_max);
 
   // Before all else.
   void use(std::unique_ptr<grpc::ServerCompletionQueue> queue) { queue_ = std::move(queue); }
@@ -100,8 +101,8 @@ class GrpcCalls {
   // No operation may begin any more.
   bool stopping() const { return stopping_; }
 
-  InferenceService& service() { return service_; }
-  const Gate& gate() const { return gate_; }
+  const ProtocolParts& parts() const { return parts_; }
+  TimePoint now() const { return now_(); }
   grpc::ServerCompletionQueue* queue() { return queue_.get(); }
   const std::shared_ptr<Mailbox>& mailbox() { return mailbox_; }
   // Of clients that have calls under way: which side has to act, the server if in one
@@ -111,8 +112,8 @@ class GrpcCalls {
  private:
   void on_mail(bool /*ok*/) { mailbox_->deliver(); }
 
-  InferenceService& service_;
-  const Gate& gate_;
+  const ProtocolParts parts_;
+  const std::function<TimePoint()> now_;
   bool stopping_ = false;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::list<std::unique_ptr<GrpcCall>> all_;

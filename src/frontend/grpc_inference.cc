@@ -1,5 +1,6 @@
 #include "frontend/grpc_inference.h"
 
+#include <algorithm>
 #include <chrono>
 #include <list>
 #include <optional>
@@ -7,8 +8,8 @@
 #include <utility>
 #include <variant>
 
-#include "frontend/call_error.h"
 #include "frontend/grpc_request.h"
+#include "inference/call_error.h"
 
 namespace foliot {
 namespace {
@@ -37,47 +38,51 @@ class GrpcInference {
  public:
   ModelInferRequest& message() { return message_; }
 
-  std::optional<CallError> start(InferenceService& service, const std::shared_ptr<Tenant>& tenant,
-                                 const grpc::ServerContext& context, Mailbox& mailbox, CallOwner& owner) {
+  std::optional<CallError> start(GrpcCalls& calls, std::shared_ptr<Tenant> tenant, const grpc::ServerContext& context,
+                                 AnswerSink& sink) {
     Result<GrpcRequest> decoded = decode_grpc_request(message_);
     if (!decoded.ok()) return call_error(decoded.status());
     request_ = std::move(decoded).value();
-    request_.query.arrival = service.now();
-    request_.query.body_bytes = message_.ByteSizeLong();
-    request_.query.transport_deadline = deadline_of(context, request_.query.arrival);
-    auto started =
-        service.start(message_.model_name(), message_.model_version(), request_.query, tenant, mailbox, owner);
+    Query& query = request_.query;
+    query.name = message_.model_name();
+    query.version = message_.model_version();
+    query.arrival = calls.now();
+    query.deadline = std::min(request_.parameters.deadline(query.arrival), deadline_of(context, query.arrival));
+    query.request_class = request_.parameters.request_class;
+    query.body_bytes = message_.ByteSizeLong();
+    calls.parts().unknown_names.note(request_.parameters.unknown);
+    Inference::Started started = calls.parts().inference.start(query, {std::move(tenant), *calls.mailbox(), sink});
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
-    pending_ = std::get<std::unique_ptr<PendingCall>>(std::move(started));
+    call_ = std::get<CallId>(started);
     return std::nullopt;
   }
 
-  // After it is done; empty if it was refused.
-  void encode(ModelInferResponse& response) {
-    if (pending_->call().served()) encode_grpc_response(pending_->call(), request_.marks_final_response, response);
+  // The answer stays until this is destroyed. The response is empty if it was refused.
+  void take(std::unique_ptr<Answer> answer, ModelInferResponse& response) {
+    answer_ = std::move(answer);
+    if (answer_->served()) encode_grpc_response(*answer_, request_.marks_final_response, response);
   }
   // Before the response leaves: why it must not. What never began is settled.
-  std::optional<CallError> settle(InferenceService& service) {
-    if (pending_ == nullptr) return std::nullopt;
-    service.settle(*pending_);
-    if (pending_->call().served()) return std::nullopt;
-    return refusal_of(pending_->call());
+  std::optional<CallError> settle() {
+    if (answer_ == nullptr) return std::nullopt;
+    answer_->settle();
+    if (answer_->served()) return std::nullopt;
+    return answer_->error();
   }
 
-  // REQUIRES: it is done.
-  RequestId number() const { return pending_->call().number(); }
+  // REQUIRES: it has its answer.
+  RequestId number() const { return answer_->number(); }
 
-  void cancel(InferenceService& service) {
-    if (pending_ != nullptr) service.cancel(*pending_);
-  }
+  void cancel(GrpcCalls& calls) { calls.parts().inference.cancel(call_); }
 
  private:
   ModelInferRequest message_;
   GrpcRequest request_;
-  std::unique_ptr<PendingCall> pending_;
+  CallId call_;
+  std::unique_ptr<Answer> answer_;
 };
 
-class UnaryInference final : public GrpcCall, public CallOwner {
+class UnaryInference final : public GrpcCall, public AnswerSink {
  public:
   UnaryInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
     context_.AsyncNotifyWhenDone(done_tag_.pointer());
@@ -85,9 +90,9 @@ class UnaryInference final : public GrpcCall, public CallOwner {
                                accepted_tag_.pointer());
   }
 
-  void on_call_done() override {
-    inference_.encode(response_);
-    const auto error = inference_.settle(calls_.service());
+  void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
+    inference_.take(std::move(answer), response_);
+    const auto error = inference_.settle();
     const RequestId number = inference_.number();
     if (number != RequestId()) context_.AddTrailingMetadata("foliot-request", std::to_string(number.value()));
     error ? finish_with(*error) : finish(grpc::Status::OK);
@@ -98,9 +103,7 @@ class UnaryInference final : public GrpcCall, public CallOwner {
     if (!ok || calls_.stopping()) return calls_.remove(*this);
     calls_.add<UnaryInference>(protocol_);
     if (const auto refusal = turned_away(Scope::kInfer, "ModelInfer")) return finish(*refusal);
-    if (const auto error = inference_.start(calls_.service(), tenant(), context_, *calls_.mailbox(), *this)) {
-      finish_with(*error);
-    }
+    if (const auto error = inference_.start(calls_, tenant(), context_, *this)) finish_with(*error);
   }
   void finish_with(const CallError& error) {
     if (!error.reason.empty()) context_.AddTrailingMetadata("foliot-refusal", std::string(error.reason));
@@ -117,7 +120,7 @@ class UnaryInference final : public GrpcCall, public CallOwner {
   }
   void on_done(bool /*ok*/) {
     done_ = true;
-    if (context_.IsCancelled() && !finished_) inference_.cancel(calls_.service());
+    if (context_.IsCancelled() && !finished_) inference_.cancel(calls_);
     remove_if_over();
   }
   void remove_if_over() {
@@ -147,9 +150,11 @@ class StreamInference final : public GrpcCall {
 
  private:
   // One request of the stream: in flight, then waiting to be written.
-  struct Item final : public CallOwner {
+  struct Item final : public AnswerSink {
     explicit Item(StreamInference& owner) : stream(owner) {}
-    void on_call_done() override { stream.on_item_done(*this); }
+    void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
+      stream.on_answer(*this, std::move(answer));
+    }
 
     StreamInference& stream;
     GrpcInference inference;
@@ -191,13 +196,13 @@ class StreamInference final : public GrpcCall {
     in_flight_.splice(in_flight_.begin(), next_);
     Item& item = in_flight_.front();
     item.place = in_flight_.begin();
-    if (const auto error = item.inference.start(calls_.service(), tenant_, context_, *calls_.mailbox(), item)) {
+    if (const auto error = item.inference.start(calls_, tenant_, context_, item)) {
       put_error(item, *error);
       to_write_.splice(to_write_.end(), in_flight_, item.place);
     }
   }
-  void on_item_done(Item& item) {
-    item.inference.encode(*item.response.mutable_infer_response());
+  void on_answer(Item& item, std::unique_ptr<Answer> answer) {
+    item.inference.take(std::move(answer), *item.response.mutable_infer_response());
     to_write_.splice(to_write_.end(), in_flight_, item.place);
     advance();
   }
@@ -213,7 +218,7 @@ class StreamInference final : public GrpcCall {
     if (writing_ || to_write_.empty() || calls_.stopping()) return;
     writing_ = true;
     Item& item = to_write_.front();
-    if (const auto error = item.inference.settle(calls_.service())) put_error(item, *error);
+    if (const auto error = item.inference.settle()) put_error(item, *error);
     grpc::WriteOptions write_options;
     // More follow at once: let the transport send them together.
     if (to_write_.size() > 1) write_options.set_buffer_hint();
@@ -223,7 +228,7 @@ class StreamInference final : public GrpcCall {
     writing_ = false;
     to_write_.pop_front();
     if (!ok) {
-      for (Item& item : to_write_) item.inference.settle(calls_.service());
+      for (Item& item : to_write_) item.inference.settle();
       to_write_.clear();
     }
     advance();
@@ -245,7 +250,7 @@ class StreamInference final : public GrpcCall {
   void on_done(bool /*ok*/) {
     done_ = true;
     if (context_.IsCancelled())
-      for (Item& item : in_flight_) item.inference.cancel(calls_.service());
+      for (Item& item : in_flight_) item.inference.cancel(calls_);
     remove_if_over();
   }
   void remove_if_over() {

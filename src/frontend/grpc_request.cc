@@ -5,7 +5,7 @@
 
 #include "frontend/request_parameters.h"
 #include "frontend/server_info.h"
-#include "frontend/statistics.h"
+#include "inference/statistics.h"
 
 namespace foliot {
 namespace {
@@ -100,10 +100,10 @@ Status read_parameters(const inference::ModelInferRequest& message, GrpcRequest&
       if (!parameter.has_bool_param()) return bad_grpc(fmt::format("parameter '{}' must be true or false", name));
       request.marks_final_response = parameter.bool_param();
     } else {
-      FOLIOT_RETURN_IF_ERROR(read_request_parameter(name, value_of(parameter), request.query));
+      FOLIOT_RETURN_IF_ERROR(read_request_parameter(name, value_of(parameter), request.parameters));
     }
   }
-  return Status::ok_status();
+  return request.parameters.check();
 }
 
 Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& request) {
@@ -115,7 +115,7 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
   for (int i = 0; i < message.inputs_size(); ++i) {
     const InferInput& input = message.inputs(i);
     for (const auto& [name, parameter] : input.parameters()) {
-      FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name(), name, request.query.unknown));
+      FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name(), name, request.parameters.unknown));
     }
     TensorView view{.name = input.name(),
                     .datatype = input.datatype(),
@@ -134,7 +134,8 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
 Status read_outputs(const inference::ModelInferRequest& message, GrpcRequest& request) {
   for (const InferOutput& output : message.outputs()) {
     for (const auto& [name, parameter] : output.parameters()) {
-      FOLIOT_RETURN_IF_ERROR(read_output_parameter(output.name(), name, value_of(parameter), request.query.unknown));
+      FOLIOT_RETURN_IF_ERROR(
+          read_output_parameter(output.name(), name, value_of(parameter), request.parameters.unknown));
     }
     request.query.outputs.emplace_back(output.name());
   }
@@ -170,19 +171,19 @@ void encode_number(RequestId number, inference::ModelInferResponse& message) {
   (*message.mutable_parameters())[std::string(kRequestParameter)].set_string_param(std::to_string(number.value()));
 }
 
-void encode_grpc_response(InferenceCall& call, bool marks_final_response, inference::ModelInferResponse& message) {
-  message.set_model_name(call.model().name);
-  message.set_model_version(call.model().version);
-  message.set_id(call.id());
-  encode_number(call.number(), message);
+void encode_grpc_response(Answer& answer, bool marks_final_response, inference::ModelInferResponse& message) {
+  message.set_model_name(std::string(answer.name()));
+  message.set_model_version(std::string(answer.version()));
+  message.set_id(std::string(answer.id()));
+  encode_number(answer.number(), message);
   if (marks_final_response) (*message.mutable_parameters())["triton_final_response"].set_bool_param(true);
-  for (uint32_t i = 0; i < call.requested_count(); ++i) {
-    const TensorSpec& spec = call.requested_spec(i);
+  for (uint32_t i = 0; i < answer.output_count(); ++i) {
+    const TensorSpec& spec = answer.output_spec(i);
     auto* output = message.add_outputs();
     output->set_name(spec.name);
     output->set_datatype(std::string(to_string(spec.type)));
-    for (int64_t extent : call.requested_shape(i)) output->add_shape(extent);
-    message.add_raw_output_contents(call.take_requested(i));
+    for (int64_t extent : answer.output_shape(i)) output->add_shape(extent);
+    message.add_raw_output_contents(answer.take_output(i));
   }
 }
 

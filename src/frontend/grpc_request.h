@@ -1,4 +1,4 @@
-// GrpcRequest: conversion between gRPC's messages and InferenceQuery.
+// GrpcRequest: conversion between gRPC's messages and Query.
 #ifndef FOLIOT_FRONTEND_GRPC_REQUEST_H_
 #define FOLIOT_FRONTEND_GRPC_REQUEST_H_
 
@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "frontend/inference_call.h"
+#include "frontend/request_parameters.h"
+#include "inference/answer.h"
+#include "inference/query.h"
 
 namespace inference {
 class ModelInferRequest;
@@ -18,12 +20,14 @@ class ModelConfig;
 
 namespace foliot {
 
+struct ModelInfo;
 struct ModelStatistics;
 
 struct GrpcRequest {
   // Arrival and transport deadline are the caller's to set. Views show the
   // message; input bytes show the message or `converted`.
-  InferenceQuery query;
+  Query query;
+  RequestParameters parameters;
   std::vector<std::string> converted;  // of contents narrower than their field
   bool marks_final_response = false;   // triton_enable_empty_final_response
 };
@@ -34,8 +38,8 @@ Result<GrpcRequest> decode_grpc_request(const inference::ModelInferRequest& mess
 // The number under which a log shows the request; nothing if that is 0.
 void encode_number(RequestId number, inference::ModelInferResponse& message);
 
-// REQUIRES: the call is done and served. Takes its outputs.
-void encode_grpc_response(InferenceCall& call, bool marks_final_response, inference::ModelInferResponse& message);
+// REQUIRES: answer.served(). Takes its outputs.
+void encode_grpc_response(Answer& answer, bool marks_final_response, inference::ModelInferResponse& message);
 
 void encode_metadata(const ModelInfo& model, inference::ModelMetadataResponse& message);
 void encode_config(const ModelInfo& model, inference::ModelConfig& message);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "frontend/frontend_timeouts.h"
 #include "frontend/grpc_acceptor.h"
 #include "frontend/grpc_calls.h"
 #include "frontend/grpc_credentials.h"
@@ -26,11 +27,6 @@ namespace {
 
 using InferenceProtocol = inference::GRPCInferenceService::AsyncService;
 using HealthProtocol = grpc::health::v1::Health::AsyncService;
-
-// To say hello, TLS included.
-constexpr Duration kHandshakeTimeout = Duration::seconds(10);
-// How long stop() lets calls end by themselves.
-constexpr std::chrono::milliseconds kStopGrace{200};
 
 int milliseconds(Duration duration) { return static_cast<int>(duration.to_milliseconds()); }
 
@@ -73,7 +69,7 @@ class UnaryCall final : public GrpcCall {
 }  // namespace
 
 struct GrpcServer::State {
-  State(GrpcServerOptions given, InferenceService& given_service, ModelRepository& given_repository, const Gate& gate);
+  State(GrpcServerOptions given, const ProtocolParts& given_parts, std::function<TimePoint()> now);
 
   Status start();
   void stop();
@@ -96,13 +92,12 @@ struct GrpcServer::State {
     for (const auto& [name, parameter] : request.parameters()) {
       FOLIOT_RETURN_IF_ERROR(read_repository_parameter(name, unknown));
     }
-    service.note(unknown);
+    parts.unknown_names.note(unknown);
     return Status();
   }
 
   const GrpcServerOptions options;
-  InferenceService& service;
-  ModelRepository& repository;
+  const ProtocolParts parts;
   const std::shared_ptr<GrpcCredentials> tls;  // null: plain
   uint16_t port = 0;
 
@@ -114,17 +109,15 @@ struct GrpcServer::State {
   std::thread thread;
 };
 
-GrpcServer::State::State(GrpcServerOptions given, InferenceService& given_service, ModelRepository& given_repository,
-                         const Gate& gate)
+GrpcServer::State::State(GrpcServerOptions given, const ProtocolParts& given_parts, std::function<TimePoint()> now)
     : options(std::move(given)),
-      service(given_service),
-      repository(given_repository),
+      parts(given_parts),
       tls(options.tls ? std::make_shared<GrpcCredentials>(*options.tls) : nullptr),
-      calls(service, gate, options.requests_in_flight_max),
+      calls(parts, std::move(now), options.requests_in_flight_max),
       acceptor({.connections_max = options.connections_max,
                 .idle_timeout = options.idle_timeout,
                 .request_timeout = options.request_timeout,
-                .now = [this] { return service.now(); },
+                .now = [this] { return calls.now(); },
                 .calling_ports = [this] { return calls.calling_ports(); }}) {}
 
 template <typename Request, typename Response, typename Accept, typename Handle>
@@ -163,7 +156,7 @@ void GrpcServer::State::serve_server_methods() {
   serve<ServerReadyRequest, ServerReadyResponse>(
       FOLIOT_ACCEPT(protocol, ServerReady),
       [this](auto&, auto& response) {
-        response.set_ready(service.ready());
+        response.set_ready(parts.names.ready());
         return grpc::Status::OK;
       },
       std::nullopt);
@@ -181,31 +174,30 @@ void GrpcServer::State::serve_model_methods() {
   using namespace inference;  // NOLINT: the messages of the protocol
   serve<ModelReadyRequest, ModelReadyResponse>(
       FOLIOT_ACCEPT(protocol, ModelReady), [this](auto& request, auto& response) {
-        const auto model = service.find(request.name(), request.version());
+        const auto model = parts.names.find(request.name(), request.version());
         response.set_ready(model.ok());  // an unknown model is one that is not ready
         return grpc::Status::OK;
       });
   serve<ModelMetadataRequest, ModelMetadataResponse>(
       FOLIOT_ACCEPT(protocol, ModelMetadata), [this](auto& request, auto& response) {
-        const auto model = service.find(request.name(), request.version());
+        const auto model = parts.names.find(request.name(), request.version());
         if (model.ok()) encode_metadata(**model, response);
         return to_grpc(model.status());
       });
-  serve<ModelConfigRequest, ModelConfigResponse>(FOLIOT_ACCEPT(protocol, ModelConfig),
-                                                 [this](auto& request, auto& response) {
-                                                   const auto model = service.find(request.name(), request.version());
-                                                   if (model.ok()) encode_config(**model, *response.mutable_config());
-                                                   return to_grpc(model.status());
-                                                 });
+  serve<ModelConfigRequest, ModelConfigResponse>(
+      FOLIOT_ACCEPT(protocol, ModelConfig), [this](auto& request, auto& response) {
+        const auto model = parts.names.find(request.name(), request.version());
+        if (model.ok()) encode_config(**model, *response.mutable_config());
+        return to_grpc(model.status());
+      });
   serve<ModelStatisticsRequest, ModelStatisticsResponse>(
       FOLIOT_ACCEPT(protocol, ModelStatistics), [this](auto& request, auto& response) {
         if (request.name().empty()) {
-          for (const auto& model : service.statistics().snapshot())
-            encode_statistics(model, *response.add_model_stats());
+          for (const auto& model : parts.statistics.snapshot()) encode_statistics(model, *response.add_model_stats());
           return grpc::Status::OK;
         }
-        const auto model = service.find(request.name(), request.version());
-        if (model.ok()) encode_statistics(service.statistics().of(**model)->snapshot(), *response.add_model_stats());
+        const auto model = parts.names.find(request.name(), request.version());
+        if (model.ok()) encode_statistics(parts.statistics.of(**model)->snapshot(), *response.add_model_stats());
         return to_grpc(model.status());
       });
 }
@@ -216,7 +208,7 @@ void GrpcServer::State::serve_repository_methods() {
   serve<RepositoryIndexRequest, RepositoryIndexResponse>(
       FOLIOT_ACCEPT(protocol, RepositoryIndex),
       [this](auto& request, auto& response) {
-        for (const auto& [name, entry] : service.catalog().snapshot()) {
+        for (const auto& [name, entry] : parts.names.snapshot()) {
           if (request.ready() && entry->state != ModelState::kReady) continue;
           auto* model = response.add_models();
           model->set_name(name);
@@ -239,7 +231,7 @@ void GrpcServer::State::serve_repository_methods() {
       [this, finish_by_mail](auto& request, auto&, const auto& finish) {
         const Status status = read_parameters(request);
         if (!status.ok()) return finish(to_grpc(status));
-        repository.load(request.model_name(), finish_by_mail(finish));
+        parts.repository.load(request.model_name(), finish_by_mail(finish));
       },
       Scope::kAdmin);
   serve_later<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
@@ -247,7 +239,7 @@ void GrpcServer::State::serve_repository_methods() {
       [this, finish_by_mail](auto& request, auto&, const auto& finish) {
         const Status status = read_parameters(request);
         if (!status.ok()) return finish(to_grpc(status));
-        repository.unload(request.model_name(), finish_by_mail(finish));
+        parts.repository.unload(request.model_name(), finish_by_mail(finish));
       },
       Scope::kAdmin);
 }
@@ -281,9 +273,9 @@ void GrpcServer::State::serve_health() {
   serve<HealthCheckRequest, HealthCheckResponse>(
       FOLIOT_ACCEPT(health, Check),
       [this](auto& request, auto& response) {
-        bool serving = service.ready();
+        bool serving = parts.names.ready();
         if (!request.service().empty() && request.service() != inference::GRPCInferenceService::service_full_name()) {
-          const auto model = service.find(request.service(), "");
+          const auto model = parts.names.find(request.service(), "");
           if (model.status().code() == StatusCode::kNotFound) return to_grpc(model.status());
           serving = model.ok();
         }
@@ -303,7 +295,7 @@ Status GrpcServer::State::start() {
       Experimental::ExternalConnectionType::FROM_FD, tls ? tls : grpc::InsecureServerCredentials());
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.requests_in_flight_max));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(options.header_bytes_max));
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kHandshakeTimeout));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kFrontendTimeouts.handshake));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, milliseconds(options.idle_timeout));
   grpc::ResourceQuota memory("messages");
   memory.Resize(options.bodies_bytes_max);
@@ -332,14 +324,14 @@ Status GrpcServer::State::start() {
 void GrpcServer::State::stop() {
   acceptor.stop();
   if (!thread.joinable()) return;
-  server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+  server->Shutdown(std::chrono::system_clock::now() +
+                   std::chrono::nanoseconds(kFrontendTimeouts.stop_grace.nanoseconds()));
   calls.shut_down();
   thread.join();
 }
 
-GrpcServer::GrpcServer(GrpcServerOptions options, InferenceService& service, ModelRepository& repository,
-                       const Gate& gate)
-    : state_(std::make_unique<State>(std::move(options), service, repository, gate)) {}
+GrpcServer::GrpcServer(GrpcServerOptions options, const ProtocolParts& parts, std::function<TimePoint()> now)
+    : state_(std::make_unique<State>(std::move(options), parts, std::move(now))) {}
 
 GrpcServer::~GrpcServer() { stop(); }
 

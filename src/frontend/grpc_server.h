@@ -14,15 +14,15 @@
 #define FOLIOT_FRONTEND_GRPC_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "access/tls.h"
 #include "base/status.h"
-#include "core/catalog.h"
-#include "frontend/gate.h"
-#include "frontend/inference_service.h"
+#include "base/time.h"
+#include "frontend/protocol_parts.h"
 
 namespace foliot {
 
@@ -42,8 +42,8 @@ struct GrpcServerOptions {
 
 class GrpcServer {
  public:
-  // All references outlive the server.
-  GrpcServer(GrpcServerOptions options, InferenceService& service, ModelRepository& repository, const Gate& gate);
+  // `now`: the clock of what answers.
+  GrpcServer(GrpcServerOptions options, const ProtocolParts& parts, std::function<TimePoint()> now);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "access/test_certificates.h"
-#include "frontend/fake_controller.h"
+#include "frontend/test_server.h"
 
 namespace foliot {
 namespace {
@@ -138,7 +138,7 @@ TEST_F(GrpcServerTest, ChecksHealth) {
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
   EXPECT_EQ(check("doubling", response), grpc::StatusCode::OK);
   EXPECT_EQ(check("nope", response), grpc::StatusCode::NOT_FOUND);
-  server_.frontend->drain();
+  server_.names.drain();
   EXPECT_EQ(check("inference.GRPCInferenceService", response), grpc::StatusCode::OK);
   EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
 }
@@ -437,7 +437,7 @@ TEST_F(GrpcServerTest, AStreamThatIsCancelledCancelsItsRows) {
 }
 
 TEST_F(GrpcServerTest, DrainingRefuses) {
-  server_.frontend->drain();
+  server_.names.drain();
   const grpc::Status status = infer(doubling_request({1, 2}));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("draining"));

@@ -7,9 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "frontend/call_error.h"
+#include "frontend/error_json.h"
 #include "frontend/json_text.h"
 #include "frontend/server_info.h"
+#include "inference/call_error.h"
 
 namespace foliot {
 namespace {
@@ -199,29 +200,34 @@ Json statistics_json(const std::vector<ModelStatistics>& models) {
 
 // ---- One inference
 
-class HttpInference : public HttpPending, public CallOwner {
+class HttpInference : public HttpPending, public AnswerSink {
  public:
-  HttpInference(InferenceService& service, HttpExchange& exchange, JsonRequest request)
-      : service_(service), exchange_(exchange), request_(std::move(request)) {}
+  HttpInference(Inference& inference, HttpExchange& exchange, JsonRequest request)
+      : inference_(inference), exchange_(exchange), request_(std::move(request)) {}
 
   // An error, or nothing if the answer comes later.
-  std::optional<CallError> start(const std::string& model, const std::string& version,
-                                 const std::shared_ptr<Tenant>& tenant, Mailbox& mailbox) {
-    request_.query.arrival = exchange_.arrival();
-    InferenceService::Started started = service_.start(model, version, request_.query, tenant, mailbox, *this);
+  std::optional<CallError> start(const std::string& model, const std::string& version, std::shared_ptr<Tenant> tenant,
+                                 Mailbox& mailbox) {
+    Query& query = request_.query;
+    query.name = model;
+    query.version = version;
+    query.arrival = exchange_.arrival();
+    query.deadline = request_.parameters.deadline(query.arrival);
+    query.request_class = request_.parameters.request_class;
+    Inference::Started started = inference_.start(query, {std::move(tenant), mailbox, *this});
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
-    pending_ = std::get<std::unique_ptr<PendingCall>>(std::move(started));
+    call_ = std::get<CallId>(started);
     return std::nullopt;
   }
 
-  void on_client_gone() override { service_.cancel(*pending_); }
+  void on_client_gone() override { inference_.cancel(call_); }
 
-  void on_call_done() override {
-    InferenceCall& call = pending_->call();
+  void on_answer(CallId /*call*/, std::unique_ptr<Answer> answer) override {
+    answer_ = std::move(answer);
     HttpResponse response;
-    if (call.served()) response = response_of(call);
-    service_.settle(*pending_);  // now that nothing is left to do but to write it
-    if (!call.served()) response = error_response(refusal_of(call));
+    if (answer_->served()) response = response_of(*answer_);
+    answer_->settle();  // now that nothing is left to do but to write it
+    if (!answer_->served()) response = error_response(answer_->error());
     exchange_.respond(std::move(response));
   }
 
@@ -230,26 +236,26 @@ class HttpInference : public HttpPending, public CallOwner {
     return request_.output_is_binary.empty() ? request_.binary_by_default : request_.output_is_binary[output];
   }
 
-  HttpResponse response_of(InferenceCall& call) const {
+  HttpResponse response_of(Answer& answer) const {
     HttpResponse response;
     response.body.emplace_back();
     std::string json = "{";
-    if (!call.id().empty()) {
+    if (!answer.id().empty()) {
       json += "\"id\":";
-      append_json_string(json, call.id());
+      append_json_string(json, answer.id());
       json += ',';
     }
     json += "\"model_name\":";
-    append_json_string(json, call.model().name);
+    append_json_string(json, answer.name());
     json += ",\"model_version\":";
-    append_json_string(json, call.model().version);
-    const std::string number = std::to_string(call.number().value());
+    append_json_string(json, answer.version());
+    const std::string number = std::to_string(answer.number().value());
     fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"{}\":\"{}\"}}", kRequestParameter, number);
     response.headers.emplace_back(kRequestHeader, number);
     json += ",\"outputs\":[";
-    for (uint32_t i = 0; i < call.requested_count(); ++i) {
+    for (uint32_t i = 0; i < answer.output_count(); ++i) {
       if (i > 0) json += ',';
-      const Status written = append_output(call, i, json, response.body);
+      const Status written = append_output(answer, i, json, response.body);
       if (!written.ok()) return error_response(written);
     }
     json += "]}";
@@ -261,13 +267,13 @@ class HttpInference : public HttpPending, public CallOwner {
     return response;
   }
 
-  Status append_output(InferenceCall& call, uint32_t i, std::string& json, std::vector<std::string>& body) const {
-    const TensorSpec& spec = call.requested_spec(i);
-    std::string bytes = call.take_requested(i);
+  Status append_output(Answer& answer, uint32_t i, std::string& json, std::vector<std::string>& body) const {
+    const TensorSpec& spec = answer.output_spec(i);
+    std::string bytes = answer.take_output(i);
     json += "{\"name\":";
     append_json_string(json, spec.name);
     fmt::format_to(std::back_inserter(json), ",\"datatype\":\"{}\",\"shape\":", to_string(spec.type));
-    append_json_shape(json, call.requested_shape(i));
+    append_json_shape(json, answer.output_shape(i));
     if (is_binary(i)) {
       fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}}}}}", bytes.size());
       body.push_back(std::move(bytes));
@@ -280,10 +286,11 @@ class HttpInference : public HttpPending, public CallOwner {
     return Status::ok_status();
   }
 
-  InferenceService& service_;
+  Inference& inference_;
   HttpExchange& exchange_;
   JsonRequest request_;
-  std::unique_ptr<PendingCall> pending_;
+  CallId call_;
+  std::unique_ptr<Answer> answer_;  // until it is written
 };
 
 // A load or an unload under way. It is not undone when the client goes away.
@@ -294,16 +301,15 @@ class HttpRepositoryChange : public HttpPending {
 
 }  // namespace
 
-HttpApi::HttpApi(HttpApiPart part, InferenceService& service, ModelRepository& repository, const Gate& gate,
-                 std::shared_ptr<Mailbox> mailbox)
-    : part_(part), service_(service), repository_(repository), gate_(gate), mailbox_(std::move(mailbox)) {}
+HttpApi::HttpApi(HttpApiPart part, const ProtocolParts& parts, std::shared_ptr<Mailbox> mailbox)
+    : part_(part), parts_(parts), mailbox_(std::move(mailbox)) {}
 
 std::optional<HttpResponse> HttpApi::on_header(const HttpExchange& exchange) {
   const Path path = split_path(exchange.target());
-  if (!gate_.open() && !is_health(path)) {
+  if (!parts_.gate.open() && !is_health(path)) {
     const auto error =
-        gate_.turn_away(exchange.header("Authorization"), is_repository(path) ? Scope::kAdmin : Scope::kInfer,
-                        exchange.peer(), fmt::format("{} {}", exchange.method(), exchange.target()));
+        parts_.gate.turn_away(exchange.header("Authorization"), is_repository(path) ? Scope::kAdmin : Scope::kInfer,
+                              exchange.peer(), fmt::format("{} {}", exchange.method(), exchange.target()));
     if (error) return error_response(*error);
   }
   return refuse_large_body(exchange, path);
@@ -321,7 +327,7 @@ std::optional<HttpResponse> HttpApi::refuse_large_body(const HttpExchange& excha
   const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), bytes);
   const bool known = error == std::errc() && end == length.data() + length.size();
   if (known && bytes <= kSmallBodyBytes && exchange.header("Expect").empty()) return std::nullopt;
-  const Status status = service_.find(model->name, model->version).status();
+  const Status status = parts_.names.find(model->name, model->version).status();
   if (status.ok()) return std::nullopt;
   return error_response(status);
 }
@@ -353,7 +359,7 @@ bool HttpApi::route_server(HttpExchange& exchange, const Path& path) {
     return true;
   }
   if (path[2] == "ready") {
-    respond_to_get(exchange, [&] { return ready_response(service_.ready()); });
+    respond_to_get(exchange, [&] { return ready_response(parts_.names.ready()); });
     return true;
   }
   return false;
@@ -362,7 +368,7 @@ bool HttpApi::route_server(HttpExchange& exchange, const Path& path) {
 // /v2/models/stats, /v2/models/M[/versions/V][/what]
 bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
   if (path.size() == 3 && path[1] == "models" && path[2] == "stats") {
-    respond_to_get(exchange, [&] { return json_response(statistics_json(service_.statistics().snapshot())); });
+    respond_to_get(exchange, [&] { return json_response(statistics_json(parts_.statistics.snapshot())); });
     return true;
   }
   const std::optional<ModelPath> model_of_path = model_path(path);
@@ -377,13 +383,12 @@ bool HttpApi::route_models(HttpExchange& exchange, const Path& path) {
   }
   if (what != "" && what != "ready" && what != "config" && what != "stats") return false;
   respond_to_get(exchange, [&] {
-    const auto model = service_.find(name, version);
+    const auto model = parts_.names.find(name, version);
     if (what == "ready" && model.status().code() == StatusCode::kUnavailable) return ready_response(false);
     if (!model.ok()) return error_response(model.status());
     if (what == "ready") return ready_response(true);
     if (what == "config") return json_response(config_json(**model));
-    if (what == "stats")
-      return json_response(statistics_json(std::vector{service_.statistics().of(**model)->snapshot()}));
+    if (what == "stats") return json_response(statistics_json(std::vector{parts_.statistics.of(**model)->snapshot()}));
     return json_response(metadata_json(**model));
   });
   return true;
@@ -436,9 +441,11 @@ void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std:
   if (!request.ok()) return exchange.respond(error_response(request.status()));
   request->query.body_bytes = exchange.body().size();
 
-  auto inference = std::make_unique<HttpInference>(service_, exchange, std::move(request).value());
-  const std::shared_ptr<Tenant> tenant = gate_.tenant_of(exchange.header("Authorization"));
-  if (const auto error = inference->start(model, version, tenant, *mailbox_)) {
+  parts_.unknown_names.note(request->parameters.unknown);
+
+  auto inference = std::make_unique<HttpInference>(parts_.inference, exchange, std::move(request).value());
+  std::shared_ptr<Tenant> tenant = parts_.gate.tenant_of(exchange.header("Authorization"));
+  if (const auto error = inference->start(model, version, std::move(tenant), *mailbox_)) {
     return exchange.respond(error_response(*error));
   }
   exchange.keep(std::move(inference));
@@ -456,7 +463,7 @@ Status HttpApi::read_repository_parameters(std::string_view body) {
   for (const auto& parameter : parameters.items()) {
     FOLIOT_RETURN_IF_ERROR(read_repository_parameter(parameter.key(), unknown));
   }
-  service_.note(unknown);
+  parts_.unknown_names.note(unknown);
   return Status();
 }
 
@@ -470,12 +477,12 @@ void HttpApi::load_or_unload(HttpExchange& exchange, const std::string& model, b
   const auto done = [mailbox = mailbox_, &exchange](const Status& status) {
     mailbox->post([status, &exchange] { exchange.respond(status.ok() ? HttpResponse{} : error_response(status)); });
   };
-  load ? repository_.load(model, done) : repository_.unload(model, done);
+  load ? parts_.repository.load(model, done) : parts_.repository.unload(model, done);
 }
 
 std::string HttpApi::index_json(bool ready_only) const {
   Json models = Json::array();
-  for (const auto& [name, entry] : service_.catalog().snapshot()) {
+  for (const auto& [name, entry] : parts_.names.snapshot()) {
     if (ready_only && entry->state != ModelState::kReady) continue;
     models.push_back(
         {{"name", name}, {"version", entry->version}, {"state", to_string(entry->state)}, {"reason", entry->reason}});

@@ -11,9 +11,9 @@
 #include "core/catalog.h"
 #include "frontend/gate.h"
 #include "frontend/http_server.h"
-#include "frontend/inference_service.h"
 #include "frontend/json_request.h"
-#include "frontend/mailbox.h"
+#include "frontend/protocol_parts.h"
+#include "inference/mailbox.h"
 
 namespace foliot {
 
@@ -26,8 +26,7 @@ class HttpApi : public HttpHandler {
  public:
   // All references outlive this. `mailbox` is the HTTP server's thread's; shared
   // with loads and unloads that may end after the server.
-  HttpApi(HttpApiPart part, InferenceService& service, ModelRepository& repository, const Gate& gate,
-          std::shared_ptr<Mailbox> mailbox);
+  HttpApi(HttpApiPart part, const ProtocolParts& parts, std::shared_ptr<Mailbox> mailbox);
 
   void handle(HttpExchange& exchange) override;
   // Refuses calls without a key for them, and large bodies for models that cannot
@@ -50,9 +49,7 @@ class HttpApi : public HttpHandler {
   std::string index_json(bool ready_only) const;
 
   const HttpApiPart part_;
-  InferenceService& service_;
-  ModelRepository& repository_;
-  const Gate& gate_;
+  const ProtocolParts parts_;
   const std::shared_ptr<Mailbox> mailbox_;
   JsonRequestDecoder decoder_;
 };

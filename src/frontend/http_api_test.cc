@@ -12,7 +12,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "frontend/fake_controller.h"
+#include "frontend/test_server.h"
 
 namespace foliot {
 namespace {
@@ -484,7 +484,7 @@ TEST_F(HttpApiTest, AClientThatGoesAwayCancelsItsRows) {
   Client leaving(server_.frontend->http_port());
   leaving.send(Client::request("POST", kInfer, kDoubling, ""));
   controller_.await_submitted(2);
-  EXPECT_EQ(server_.frontend->in_flight(), 2u);
+  EXPECT_EQ(server_.service.rows_in_flight(), 2u);
   leaving.close();
   controller_.await_cancelled(2);
   controller_.release();
@@ -496,7 +496,7 @@ TEST_F(HttpApiTest, DrainingRefusesWhatIsNewAndAnswersWhatIsInFlight) {
   Client early(server_.frontend->http_port());
   early.send(Client::request("POST", kInfer, kDoubling, ""));
   controller_.await_submitted(2);
-  server_.frontend->drain();
+  server_.names.drain();
   EXPECT_EQ(client_.ask("GET", "/v2/health/ready").status, 503u);
   EXPECT_EQ(client_.ask("GET", "/v2/health/live").status, 200u);
   EXPECT_EQ(client_.ask("POST", kInfer, kDoubling).parsed()["reason"], "draining");
@@ -556,7 +556,7 @@ TEST_F(HttpApiTest, PortsInUseAreNamedWithTheirFlag) {
   const auto error_with = [&](uint16_t FrontendOptions::*port, uint16_t taken) {
     FrontendOptions clashing = options;
     clashing.*port = taken;
-    const auto frontend = make_frontend(clashing, server_.catalog, controller_, server_.repository, steady_now);
+    const auto frontend = server_.make(clashing);
     const Status status = frontend->start();
     EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
     return status.message();

@@ -12,10 +12,12 @@
 #include <unordered_set>
 
 #include "base/check.h"
-#include "frontend/call_error.h"
+#include "base/idle_evictions.h"
+#include "frontend/frontend_timeouts.h"
 #include "frontend/http_stream.h"
 #include "frontend/inflate.h"
 #include "frontend/listener.h"
+#include "inference/call_error.h"
 
 namespace foliot {
 namespace {
@@ -31,16 +33,9 @@ constexpr size_t kBodyPadding = 64;
 // Of a body, at a time: as much as has come, within these bounds.
 constexpr size_t kReadBytesMin = 16 << 10;
 constexpr size_t kReadBytesMax = 1 << 20;
-constexpr Duration kSweepPeriod = Duration::seconds(1);
-// A connection that has been idle for less probably belongs to a client between two
-// requests.
-constexpr Duration kIdleBeforeOthers = Duration::seconds(2);
-constexpr Duration kConnectionsLookInterval = Duration::milliseconds(100);
-constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next look
-// After an answer that ends a connection, what still comes is read: so much of it, and
-// for so long.
+constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next check
+// After an answer that ends a connection, so much of what still comes is read.
 constexpr uint64_t kLingerBytesMax = 128 << 20;
-constexpr Duration kLingerMax = Duration::seconds(5);
 constexpr size_t kLingerReadBytes = 64 << 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::string_view kTooManyConnections =
@@ -94,7 +89,10 @@ Result<std::unique_ptr<HttpStream::TlsContext>> make_tls_context(const TlsIdenti
 
 struct HttpServer::State {
   State(HttpServerOptions given, HttpHandler& given_handler, std::function<TimePoint()> given_now)
-      : options(std::move(given)), handler(given_handler), now(std::move(given_now)) {}
+      : options(std::move(given)),
+        handler(given_handler),
+        now(std::move(given_now)),
+        evictions(kFrontendTimeouts.eviction_check, options.connections_max / kEvictablePart + 1) {}
 
   Status prepare_tls();
   Status bind();
@@ -107,8 +105,7 @@ struct HttpServer::State {
   const HttpServerOptions options;
   HttpHandler& handler;
   const std::function<TimePoint()> now;
-  std::vector<std::weak_ptr<Session>> evictable;  // at the last look; the one idle longest is last
-  TimePoint next_look;
+  IdleEvictions<std::weak_ptr<Session>> evictions;
   uint64_t bodies_bytes = 0;  // outlives the context, and so every session
   net::io_context context{1};
   std::unique_ptr<HttpStream::TlsContext> tls;  // null: plain
@@ -211,7 +208,7 @@ void HttpServer::Session::check_time(TimePoint now) {
   const Duration spent = now - phase_began_;
   switch (phase_) {
     case Phase::kHandling: return;  // the client waits for this side
-    case Phase::kLingering: return spent > kLingerMax ? close() : void();
+    case Phase::kLingering: return spent > kFrontendTimeouts.linger ? close() : void();
     case Phase::kShakingHands: return spent > server_.options.request_timeout ? close() : void();
     case Phase::kWriting: return spent > server_.options.idle_timeout ? close() : void();
     case Phase::kReading: break;
@@ -425,7 +422,7 @@ void HttpServer::Session::on_written(error_code error) {
 }
 
 // Closing while the client still sends would reset the connection, and could take the
-// response from it: read on, for at most kLingerMax, and discard. A client that has
+// response from it: read on, for at most FrontendTimeouts::linger, and discard. A client that has
 // sent too much by then waits until the connection is closed.
 void HttpServer::Session::linger() {
   if (lingered_bytes_ > kLingerBytesMax) return;
@@ -478,39 +475,32 @@ void HttpServer::State::accept() {
   });
 }
 
-// Evicts the connection that has been idle longest. It is not determined for each new
-// connection, so that a flood of them costs no more than refusing it.
+// Evicts the connection that has been idle longest.
 bool HttpServer::State::make_room() {
   if (sessions.size() < options.connections_max) return true;
   const TimePoint instant = now();
-  if (instant >= next_look) find_evictable(instant);
-  while (!evictable.empty()) {
-    const std::shared_ptr<Session> session = evictable.back().lock();
-    evictable.pop_back();
-    if (session == nullptr || !sessions.contains(session)) continue;
+  if (evictions.due(instant)) find_evictable(instant);
+  return evictions.evict([&](const std::weak_ptr<Session>& idle) {
+    const std::shared_ptr<Session> session = idle.lock();
+    if (session == nullptr || !sessions.contains(session)) return false;
     const std::optional<TimePoint> since = session->idle_since();
-    if (!since || instant - *since <= kIdleBeforeOthers) continue;
+    if (!since || instant - *since <= kFrontendTimeouts.idle_before_eviction) return false;
     session->close();
     return true;
-  }
-  return false;
+  });
 }
 
 void HttpServer::State::find_evictable(TimePoint instant) {
-  next_look = instant + kConnectionsLookInterval;
-  std::vector<std::pair<TimePoint, std::shared_ptr<Session>>> idle;
+  std::vector<IdleEvictions<std::weak_ptr<Session>>::Idle> idle;
   for (const auto& session : sessions) {
     const std::optional<TimePoint> since = session->idle_since();
-    if (since && instant - *since > kIdleBeforeOthers) idle.emplace_back(*since, session);
+    if (since && instant - *since > kFrontendTimeouts.idle_before_eviction) idle.emplace_back(*since, session);
   }
-  const size_t most = std::min<size_t>(idle.size(), options.connections_max / kEvictablePart + 1);
-  std::ranges::partial_sort(idle, idle.begin() + static_cast<std::ptrdiff_t>(most));
-  evictable.clear();
-  for (size_t i = most; i > 0; --i) evictable.push_back(idle[i - 1].second);
+  evictions.set_candidates(std::move(idle));
 }
 
 void HttpServer::State::sweep() {
-  sweep_timer.expires_after(std::chrono::nanoseconds(kSweepPeriod.nanoseconds()));
+  sweep_timer.expires_after(std::chrono::nanoseconds(kFrontendTimeouts.check_interval.nanoseconds()));
   sweep_timer.async_wait([this](error_code error) {
     if (error) return;
     const std::vector<std::shared_ptr<Session>> all(sessions.begin(), sessions.end());

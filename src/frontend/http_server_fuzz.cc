@@ -13,7 +13,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "frontend/fake_controller.h"
+#include "frontend/test_server.h"
 
 namespace foliot {
 namespace {

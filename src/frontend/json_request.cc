@@ -160,10 +160,10 @@ Status JsonRequestDecoder::Parser::read_parameters(element value) {
       // Over HTTP a request's one answer is its final one, with or without it.
       FOLIOT_RETURN_IF_ERROR(read<bool>(parameter, fmt::format("parameter '{}'", key), "true or false").status());
     } else {
-      FOLIOT_RETURN_IF_ERROR(read_request_parameter(key, value_of(parameter), request.query));
+      FOLIOT_RETURN_IF_ERROR(read_request_parameter(key, value_of(parameter), request.parameters));
     }
   }
-  return Status::ok_status();
+  return request.parameters.check();
 }
 
 Status JsonRequestDecoder::Parser::read_input(element value) {
@@ -184,7 +184,7 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
     } else if (key == "data") {
       data = member;
     } else {
-      request.query.unknown.add(NamePlace::kInput, key);
+      request.parameters.unknown.add(NamePlace::kInput, key);
     }
   }
   if (input.name.empty()) return bad_json("an input has no 'name'");
@@ -199,7 +199,7 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
       if (key == "binary_data_size") {
         FOLIOT_ASSIGN_OR_RETURN(binary_bytes, read<uint64_t>(parameter, "'binary_data_size'", "a number of bytes"));
       } else {
-        FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name, key, request.query.unknown));
+        FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name, key, request.parameters.unknown));
       }
     }
   FOLIOT_RETURN_IF_ERROR(read_input_data(input, data, binary_bytes));
@@ -239,7 +239,7 @@ Status JsonRequestDecoder::Parser::read_output(element value) {
     } else if (key == "parameters") {
       FOLIOT_ASSIGN_OR_RETURN(parameters, read_object(member, "'parameters' of an output"));
     } else {
-      request.query.unknown.add(NamePlace::kOutput, key);
+      request.parameters.unknown.add(NamePlace::kOutput, key);
     }
   }
   if (name.empty()) return bad_json("an output has no 'name'");
@@ -249,7 +249,7 @@ Status JsonRequestDecoder::Parser::read_output(element value) {
       if (key == "binary_data") {
         FOLIOT_ASSIGN_OR_RETURN(binary, read<bool>(parameter, "'binary_data'", "true or false"));
       } else {
-        FOLIOT_RETURN_IF_ERROR(read_output_parameter(name, key, value_of(parameter), request.query.unknown));
+        FOLIOT_RETURN_IF_ERROR(read_output_parameter(name, key, value_of(parameter), request.parameters.unknown));
       }
     }
   request.query.outputs.push_back(name);
@@ -270,7 +270,7 @@ Status JsonRequestDecoder::Parser::read_document(object document) {
     } else if (key == "outputs") {
       FOLIOT_ASSIGN_OR_RETURN(outputs, read_array(member, "'outputs'"));
     } else {
-      request.query.unknown.add(NamePlace::kBody, key);
+      request.parameters.unknown.add(NamePlace::kBody, key);
     }
   }
   if (!inputs) return bad_json("the request has no 'inputs'");

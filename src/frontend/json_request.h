@@ -11,14 +11,16 @@
 #include <vector>
 
 #include "base/status.h"
-#include "frontend/inference_call.h"
+#include "frontend/request_parameters.h"
+#include "inference/query.h"
 
 namespace foliot {
 
 struct JsonRequest {
   // Arrival is the caller's to set. Views show the decoder's memory and the
   // body; input bytes show the body or `converted`.
-  InferenceQuery query;
+  Query query;
+  RequestParameters parameters;
   std::vector<bool> output_is_binary;  // of query.outputs, in their order
   bool binary_by_default = false;      // of the outputs, when none is named
   std::vector<std::string> converted;  // what was numbers in the JSON

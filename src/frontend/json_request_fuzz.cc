@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "frontend/inference_call.h"
+#include "calls/inference_call.h"
 #include "frontend/json_request.h"
 
 namespace {
@@ -17,7 +17,7 @@ std::shared_ptr<const foliot::ModelInfo> model() {
   info->inputs = {{"x", foliot::DataType::kFloat32, {2}, {""}},
                   {"tokens", foliot::DataType::kInt64, {-1}, {"sequence"}}};
   info->outputs = {{"y", foliot::DataType::kFloat32, {-1, 2}, {"sequence", ""}}};
-  info->buckets = {{{{"sequence", 4}}, {}}, {{{"sequence", 16}}, {}}};
+  info->buckets = {{{{"sequence", 4}}}, {{{"sequence", 16}}}};
   return info;
 }
 

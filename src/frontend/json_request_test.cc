@@ -46,9 +46,9 @@ TEST_F(JsonRequestTest, ReadsARequestInAnyOrderOfMembers) {
       "inputs":[{"data":[[1,2],[3,4]],"datatype":"INT32","name":"x","shape":[2,2],"parameters":{"other":1}}],
       "parameters":{"timeout":2500,"priority":0},"id":"a\n1","unknown":{"x":[null]}})");
   ASSERT_TRUE(request.ok()) << request.status().message();
-  const InferenceQuery& query = request.value().query;
+  const Query& query = request.value().query;
   EXPECT_EQ(query.id, "a\n1");
-  EXPECT_EQ(query.timeout, Duration::microseconds(2500));
+  EXPECT_EQ(request.value().parameters.timeout, Duration::microseconds(2500));
   ASSERT_EQ(query.inputs.size(), 1u);
   EXPECT_EQ(query.inputs[0].shape, (Shape{2, 2}));
   EXPECT_EQ(query.outputs, (std::vector<std::string_view>{"y", "z"}));

@@ -7,13 +7,14 @@
 #include <optional>
 
 #include "base/check.h"
-#include "frontend/inference_call.h"
 
 namespace foliot {
 namespace {
 
 // Of a value that an error quotes.
 constexpr size_t kShownBytesMax = 64;
+// Longer timeouts cannot be distinguished from this one.
+constexpr int64_t kTimeoutMaxMicroseconds = int64_t{365} * 24 * 3600 * 1'000'000;
 
 std::string shown(const ParameterValue& value) {
   struct Show {
@@ -41,11 +42,21 @@ std::optional<int64_t> whole_number(const ParameterValue& value) {
   return static_cast<int64_t>(std::min<uint64_t>(*number, std::numeric_limits<int64_t>::max()));
 }
 
-Status read_timeout(std::string_view name, const ParameterValue& value, InferenceQuery& query) {
+Status read_timeout(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
   const std::optional<int64_t> microseconds = whole_number(value);
   if (!microseconds) return wrong_type(name, value, "a whole number of microseconds");
-  FOLIOT_ASSIGN_OR_RETURN(query.timeout, parse_timeout(*microseconds));
+  FOLIOT_ASSIGN_OR_RETURN(parameters.timeout, parse_timeout(*microseconds));
   return Status();
+}
+
+Status read_class(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
+  const auto* text = std::get_if<std::string_view>(&value);
+  for (const RequestClass known : {RequestClass::kDeadline, RequestClass::kBestEffort, RequestClass::kOffline}) {
+    if (text == nullptr || *text != to_string(known)) continue;
+    parameters.request_class = known;
+    return Status();
+  }
+  return wrong_type(name, value, "'deadline' (the default), 'best_effort' or 'offline'");
 }
 
 Status check_priority(std::string_view name, const ParameterValue& value) {
@@ -99,12 +110,28 @@ std::string_view to_string(NamePlace place) {
   FOLIOT_CHECK(false);
 }
 
-Status read_request_parameter(std::string_view name, const ParameterValue& value, InferenceQuery& query) {
-  if (name == "timeout") return read_timeout(name, value, query);
+Result<std::optional<Duration>> parse_timeout(int64_t microseconds) {
+  if (microseconds < 0)
+    return Status::invalid_argument(
+        fmt::format("parameter 'timeout' is {}; it must be a number of microseconds, 0 for none", microseconds));
+  if (microseconds == 0) return std::optional<Duration>();
+  return std::optional<Duration>(Duration::microseconds(std::min(microseconds, kTimeoutMaxMicroseconds)));
+}
+
+Status RequestParameters::check() const {
+  if (!timeout || request_class == RequestClass::kDeadline) return Status();
+  return Status::invalid_argument(
+      fmt::format("parameter 'class' is '{}', which has no deadline, and 'timeout' is {} us; leave one of them out",
+                  to_string(request_class), timeout->nanoseconds() / 1000));
+}
+
+Status read_request_parameter(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
+  if (name == "timeout") return read_timeout(name, value, parameters);
+  if (name == "class") return read_class(name, value, parameters);
   if (name == "priority") return check_priority(name, value);
   if (name == "sequence_id") return check_sequence_id(name, value);
   if (name == "sequence_start" || name == "sequence_end") return check_sequence_mark(name, value);
-  query.unknown.add(NamePlace::kParameter, name);
+  parameters.unknown.add(NamePlace::kParameter, name);
   return Status();
 }
 

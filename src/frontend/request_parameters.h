@@ -4,6 +4,7 @@
 // (frontend/unknown_names.h).
 //
 //   timeout                      honoured: the deadline, in microseconds; 0 is none
+//   class                        honoured: "deadline" (the default), "best_effort" or "offline"
 //   priority                     0, the default, honoured; refused else: order is by deadline
 //   sequence_id, _start, _end    0, "" and false honoured, since they say "no sequence"; refused else
 //   shared_memory_*              refused, of inputs and outputs
@@ -15,15 +16,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "base/status.h"
+#include "base/time.h"
+#include "core/request.h"
 
 namespace foliot {
-
-struct InferenceQuery;
 
 // monostate: anything else, such as a list.
 using ParameterValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
@@ -51,10 +53,26 @@ class UnknownNamesOfRequest {
   std::vector<UnknownName> names_;
 };
 
+// What the parameters of one request ask for.
+struct RequestParameters {
+  std::optional<Duration> timeout;
+  RequestClass request_class = RequestClass::kDeadline;
+  UnknownNamesOfRequest unknown;
+
+  // Errors: kInvalidArgument for parameters that exclude each other.
+  Status check() const;
+
+  // Infinite without a timeout.
+  TimePoint deadline(TimePoint arrival) const { return timeout ? arrival + *timeout : TimePoint::infinite_future(); }
+};
+
+// The parameter `timeout`: 0 is none. Errors: kInvalidArgument if negative.
+Result<std::optional<Duration>> parse_timeout(int64_t microseconds);
+
 // Each adds a name that it does not know to `unknown`. Errors: kUnimplemented for what
 // Foliot understands and does not do; kInvalidArgument for a value of the wrong type.
 // All name the parameter and its value.
-Status read_request_parameter(std::string_view name, const ParameterValue& value, InferenceQuery& query);
+Status read_request_parameter(std::string_view name, const ParameterValue& value, RequestParameters& parameters);
 Status read_input_parameter(std::string_view input, std::string_view name, UnknownNamesOfRequest& unknown);
 Status read_output_parameter(std::string_view output, std::string_view name, const ParameterValue& value,
                              UnknownNamesOfRequest& unknown);

@@ -6,7 +6,6 @@
 #include <inference.pb.h>
 
 #include "frontend/grpc_request.h"
-#include "frontend/inference_call.h"
 #include "frontend/json_request.h"
 
 namespace foliot {
@@ -17,8 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Status read(std::string_view name, const ParameterValue& value) {
-  InferenceQuery query;
-  return read_request_parameter(name, value, query);
+  RequestParameters parameters;
+  return read_request_parameter(name, value, parameters);
 }
 
 std::vector<std::string> names_of(const UnknownNamesOfRequest& unknown) {
@@ -51,6 +50,21 @@ TEST(RequestParametersTest, SequencesAreRefusedUnlessThereIsNone) {
   EXPECT_EQ(read("sequence_start", int64_t{1}).code(), StatusCode::kInvalidArgument);
 }
 
+TEST(RequestParametersTest, AClassIsOneOfThree) {
+  for (const RequestClass known : {RequestClass::kDeadline, RequestClass::kBestEffort, RequestClass::kOffline}) {
+    RequestParameters parameters;
+    EXPECT_TRUE(read_request_parameter("class", to_string(known), parameters).ok());
+    EXPECT_EQ(parameters.request_class, known);
+    EXPECT_TRUE(parameters.check().ok());
+    parameters.timeout = Duration::milliseconds(5);
+    EXPECT_EQ(parameters.check().ok(), known == RequestClass::kDeadline);
+  }
+  const Status wrong = read("class", std::string_view("urgent"));
+  EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(wrong.message(), HasSubstr("'deadline' (the default), 'best_effort' or 'offline', got 'urgent'"));
+  EXPECT_EQ(read("class", int64_t{1}).code(), StatusCode::kInvalidArgument);
+}
+
 TEST(RequestParametersTest, OnlyTheDefaultPriorityIsHonoured) {
   EXPECT_TRUE(read("priority", uint64_t{0}).ok());
   EXPECT_TRUE(read("priority", int64_t{0}).ok());
@@ -61,15 +75,23 @@ TEST(RequestParametersTest, OnlyTheDefaultPriorityIsHonoured) {
 }
 
 TEST(RequestParametersTest, ATimeoutIsAnyWholeNumber) {
-  InferenceQuery query;
-  EXPECT_TRUE(read_request_parameter("timeout", uint64_t{2500}, query).ok());
-  EXPECT_EQ(query.timeout, Duration::microseconds(2500));
-  EXPECT_TRUE(read_request_parameter("timeout", UINT64_MAX, query).ok());
-  EXPECT_GT(*query.timeout, Duration::seconds(86400));
-  EXPECT_TRUE(read_request_parameter("timeout", int64_t{0}, query).ok());
-  EXPECT_FALSE(query.timeout.has_value());
+  RequestParameters parameters;
+  EXPECT_TRUE(read_request_parameter("timeout", uint64_t{2500}, parameters).ok());
+  EXPECT_EQ(parameters.timeout, Duration::microseconds(2500));
+  EXPECT_TRUE(read_request_parameter("timeout", UINT64_MAX, parameters).ok());
+  EXPECT_GT(*parameters.timeout, Duration::seconds(86400));
+  EXPECT_TRUE(read_request_parameter("timeout", int64_t{0}, parameters).ok());
+  EXPECT_FALSE(parameters.timeout.has_value());
   EXPECT_THAT(read("timeout", int64_t{-1}).message(), HasSubstr("-1"));
   EXPECT_THAT(read("timeout", 0.5).message(), HasSubstr("whole number of microseconds, got 0.5"));
+}
+
+TEST(RequestParametersTest, TimeoutsAreMicrosecondsAndZeroIsNone) {
+  EXPECT_EQ(parse_timeout(1500).value(), Duration::microseconds(1500));
+  EXPECT_EQ(parse_timeout(0).value(), std::nullopt);
+  EXPECT_FALSE(parse_timeout(-1).ok());
+  const auto longest = parse_timeout(std::numeric_limits<int64_t>::max());
+  EXPECT_GT(*longest.value(), Duration::seconds(3600));
 }
 
 TEST(RequestParametersTest, HostileValuesAreCut) {
@@ -101,9 +123,9 @@ TEST(RequestParametersTest, AModelIsLoadedFromTheRepositoryOnly) {
 }
 
 TEST(RequestParametersTest, OneRequestHasNoMoreNamesThanItMay) {
-  InferenceQuery query;
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(read_request_parameter("x", true, query).ok());
-  EXPECT_EQ(query.unknown.names().size(), UnknownNamesOfRequest::kMax);
+  RequestParameters parameters;
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(read_request_parameter("x", true, parameters).ok());
+  EXPECT_EQ(parameters.unknown.names().size(), UnknownNamesOfRequest::kMax);
 }
 
 TEST(RequestParametersTest, HttpShowsEveryNameThatIsUnknown) {
@@ -113,7 +135,7 @@ TEST(RequestParametersTest, HttpShowsEveryNameThatIsUnknown) {
   JsonRequestDecoder decoder;
   const auto request = decoder.decode(body, {});
   ASSERT_TRUE(request.ok()) << request.status().message();
-  EXPECT_THAT(names_of(request->query.unknown),
+  EXPECT_THAT(names_of(request->parameters.unknown),
               ElementsAre("request parameter urgency", "request member modelname", "input member size",
                           "input parameter colour", "output member kind", "output parameter taste"));
 }
@@ -136,7 +158,7 @@ TEST(RequestParametersTest, GrpcShowsEveryNameThatIsUnknown) {
   const auto request = decode_grpc_request(message);
   ASSERT_TRUE(request.ok()) << request.status().message();
   EXPECT_TRUE(request->marks_final_response);
-  EXPECT_THAT(names_of(request->query.unknown),
+  EXPECT_THAT(names_of(request->parameters.unknown),
               ElementsAre("request parameter urgency", "input parameter binary_data_size", "output parameter taste"));
 
   (*output->mutable_parameters())["classification"].set_uint64_param(2);

@@ -27,7 +27,7 @@ std::string printable(std::string_view name) {
 void UnknownNames::note(const UnknownNamesOfRequest& request) {
   for (const UnknownName& unknown : request.names()) {
     const std::string shown = printable(unknown.name);
-    metrics_.count_unknown_name(to_string(unknown.place), known_as(unknown.place, shown));
+    count_(to_string(unknown.place), known_as(unknown.place, shown));
   }
 }
 

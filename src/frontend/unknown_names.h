@@ -18,7 +18,6 @@
 #include <string_view>
 #include <utility>
 
-#include "frontend/metrics.h"
 #include "frontend/request_parameters.h"
 
 namespace foliot {
@@ -28,9 +27,11 @@ class UnknownNames {
   static constexpr size_t kNamesMax = 100;
   static constexpr size_t kNameBytesMax = 64;
 
-  // `log` takes one line; it must not block. `metrics` outlives this.
-  UnknownNames(std::function<void(const std::string&)> log, Metrics& metrics)
-      : log_(std::move(log)), metrics_(metrics) {}
+  // `log` takes one line; `count` the place where a name stands and the name, which is one
+  // of boundedly many. Neither may block.
+  using Log = std::function<void(const std::string&)>;
+  using Count = std::function<void(std::string_view place, std::string_view name)>;
+  UnknownNames(Log log, Count count) : log_(std::move(log)), count_(std::move(count)) {}
 
   void note(const UnknownNamesOfRequest& request);
 
@@ -38,8 +39,8 @@ class UnknownNames {
   // The label that it counts under.
   std::string_view known_as(NamePlace place, const std::string& shown);
 
-  const std::function<void(const std::string&)> log_;
-  Metrics& metrics_;
+  const Log log_;
+  const Count count_;
   std::mutex mutex_;  // guards what follows
   std::set<std::pair<NamePlace, std::string>> known_;
   bool full_ = false;  // and this was logged

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "calls/metrics.h"
+
 namespace foliot {
 namespace {
 
@@ -23,10 +25,12 @@ class UnknownNamesTest : public ::testing::Test {
     names_.note(request);
   }
 
-  Statistics statistics_;
+  CallStatistics statistics_;
   Metrics metrics_{statistics_};
   std::vector<std::string> log_;
-  UnknownNames names_{[this](const std::string& line) { log_.push_back(line); }, metrics_};
+  UnknownNames names_{
+      [this](const std::string& line) { log_.push_back(line); },
+      [this](std::string_view place, std::string_view name) { metrics_.count_unknown_name(place, name); }};
 };
 
 TEST_F(UnknownNamesTest, EachIsLoggedOnceAndCounted) {

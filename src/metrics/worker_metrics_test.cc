@@ -13,7 +13,7 @@ class WorkerMetricsTest : public ::testing::Test {
  protected:
   WorkerMetricsTest() {
     metrics_.set_memory({.page_count = 10, .io_cache = [this] { return IoCacheBytes{io_used_, 1000}; }});
-    metrics_.on_model({.id = ModelId(1), .name = "doubling", .pages = 3});
+    metrics_.on_model({.id = ModelId(1), .name = "doubling", .runnables = {{.pages = 3}}});
   }
 
   void run(ActionType type, OutcomeStatus status = OutcomeStatus::kDone) {

@@ -515,6 +515,47 @@ TEST_P(PoliciesTest, KeepsItsPromisesInWorkloadsDrawnAtRandom) {
   }
 }
 
+// First more than can begin at once, then offline requests of a model that every policy
+// would rather run (short, and earlier), then others.
+TEST_P(PoliciesTest, OfflineRequestsWaitForAllOthers) {
+  VirtualLoop loop;
+  TimePoint offline_began = TimePoint::infinite_future();
+  TimePoint others_began;
+  uint64_t served = 0;
+  VirtualCluster cluster(loop, {.devices = 1, .pages_per_device = 64}, GetParam().make,
+                         [&](const Completion& completion) {
+                           served += completion.served() ? 1 : 0;
+                           if (completion.payload.value() < 10) return;  // these loaded the models
+                           TimePoint& began = completion.model == ModelId(0) ? offline_began : others_began;
+                           began = completion.model == ModelId(0) ? std::min(began, completion.exec_start)
+                                                                  : std::max(began, completion.exec_start);
+                         });
+  uint64_t sent = 0;
+  const auto submit = [&](uint32_t model, bool offline) {
+    ++sent;
+    cluster.submit({.id = RequestId(sent * kIdFactor),
+                    .model = ModelId(model),
+                    .payload = PayloadHandle(sent),
+                    .arrival = loop.now(),
+                    .offline = offline});
+  };
+  const Profile profiles[] = {kTiny, kResNet50, kResNet18};
+  for (uint32_t model = 0; model < 3; ++model) {
+    cluster.add_model(make_model(model, profiles[model]));
+    submit(model, false);
+  }
+  while (sent < 10) submit(1, false);
+  loop.run_until(TimePoint() + Duration::seconds(2));
+  for (int i = 0; i < 200; ++i) submit(1, false);
+  for (int i = 0; i < 20; ++i) submit(0, true);
+  for (int i = 0; i < 100; ++i) submit(2, false);
+  loop.run_until(TimePoint::infinite_future());
+  cluster.checker().check_finished();
+  EXPECT_EQ(served, sent);
+  EXPECT_GT(offline_began, others_began);
+  EXPECT_FALSE(offline_began.is_infinite());
+}
+
 TEST_P(PoliciesTest, DrainsUnderOverload) {
   Simulation run(GetParam(), {.models = 4, .rate = 2000, .requests = 4000});
   run.loop().at(TimePoint() + Duration::seconds(1), [&] { run.cluster().controller().drain(run.loop().now()); });

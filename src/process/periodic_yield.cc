@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 
@@ -33,17 +34,18 @@ void offer_processor(int /*signal*/) {
   errno = interrupted;
 }
 
-bool handle_signal() {
-  struct sigaction action {};
-  action.sa_handler = &offer_processor;
-  action.sa_flags = SA_RESTART;
-  return sigaction(kYieldSignal, &action, nullptr) == 0;
-}
+std::atomic<bool> handled{false};
 
 }  // namespace
 
+void handle_yield_signal() {
+  struct sigaction action {};
+  action.sa_handler = &offer_processor;
+  action.sa_flags = SA_RESTART;
+  handled = sigaction(kYieldSignal, &action, nullptr) == 0;
+}
+
 PeriodicYield::PeriodicYield() {
-  static const bool handled = handle_signal();
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = kYieldSignal;

@@ -27,6 +27,10 @@ namespace foliot {
 // By default nothing happens when it comes.
 inline constexpr int kYieldSignal = SIGURG;
 
+// Handles the signal from now on, for the whole process. Of programs, not of rooms: without
+// it a PeriodicYield does nothing.
+void handle_yield_signal();
+
 class PeriodicYield {
  public:
   // Where there are no more timers to be had, the work goes on without.

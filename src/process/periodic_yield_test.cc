@@ -22,7 +22,12 @@ sigset_t signals() {
   return set;
 }
 
-TEST(PeriodicYieldTest, TheThreadIsInterruptedAgainAndAgainWhileItLasts) {
+class PeriodicYieldTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { handle_yield_signal(); }
+};
+
+TEST_F(PeriodicYieldTest, TheThreadIsInterruptedAgainAndAgainWhileItLasts) {
   std::thread([] {
     const sigset_t blocked = signals();
     pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
@@ -41,7 +46,7 @@ TEST(PeriodicYieldTest, TheThreadIsInterruptedAgainAndAgainWhileItLasts) {
   }).join();
 }
 
-TEST(PeriodicYieldTest, ItsSignalIsHandledAndSystemCallsGoOn) {
+TEST_F(PeriodicYieldTest, ItsSignalIsHandledAndSystemCallsGoOn) {
   const PeriodicYield courtesy;
   struct sigaction action {};
   ASSERT_EQ(sigaction(kYieldSignal, nullptr, &action), 0);
@@ -50,7 +55,7 @@ TEST(PeriodicYieldTest, ItsSignalIsHandledAndSystemCallsGoOn) {
 }
 
 // Where another thread always wants the processor, too.
-TEST(PeriodicYieldTest, AYieldingThreadMakesProgress) {
+TEST_F(PeriodicYieldTest, AYieldingThreadMakesProgress) {
   cpu_set_t allowed, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   CPU_ZERO(&one);
@@ -74,7 +79,7 @@ TEST(PeriodicYieldTest, AYieldingThreadMakesProgress) {
   busy.join();
 }
 
-TEST(PeriodicYieldTest, ReadingFromAChildIsNotInterrupted) {
+TEST_F(PeriodicYieldTest, ReadingFromAChildIsNotInterrupted) {
   const PeriodicYield courtesy;
   Result<ChildProcess> child =
       ChildProcess::start({.command = {"/bin/sh", "-c", "sleep 0.05; echo word; sleep 1000"}, .environment = {}});

@@ -38,20 +38,21 @@ void on_bus_error(int signal, siginfo_t* information, void* context) {
   }
 }
 
-bool handle_bus_errors() {
+}  // namespace
+
+void handle_bus_errors() {
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   // Not blocked while handled: the handler is left by a jump, which unblocks nothing.
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  FOLIOT_CHECK(::sigaction(SIGBUS, nullptr, &previous_action()) == 0);
+  struct sigaction previous {};
+  FOLIOT_CHECK(::sigaction(SIGBUS, nullptr, &previous) == 0);
+  if (previous.sa_sigaction == on_bus_error) return;
+  previous_action() = previous;
   FOLIOT_CHECK(::sigaction(SIGBUS, &action, nullptr) == 0);
-  return true;
 }
 
-}  // namespace
-
 bool copy_from_mapped_file(std::span<std::byte> to, const std::byte* from) {
-  [[maybe_unused]] static const bool handled = handle_bus_errors();
   Copy copy{.from = {from, to.size()}, .escape = {}};
   copy_under_way = &copy;
   if (sigsetjmp(copy.escape, 0) != 0) {

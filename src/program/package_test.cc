@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/random.h"
+#include "program/mapped_copy.h"
 #include "program/metadata.h"
 
 namespace foliot {
@@ -199,6 +200,7 @@ TEST_F(PackageTest, RefusesEveryDamagedByte) {
 }
 
 TEST_P(PackageTierTest, ReportsAFileTruncatedWhileInUse) {
+  handle_bus_errors();
   write();
   const auto package = open_package(path(), GetParam());
   ASSERT_TRUE(package.ok()) << package.status().message();

@@ -27,6 +27,9 @@ namespace {
 // Takes a little time, and sees to it that EXEC finds the model loaded.
 class BusyEngine : public Engine {
  public:
+  Result<WorkerModel> add(const EngineModel&) override { return WorkerModel(); }
+  Status prepare(ModelId, size_t) override { return Status(); }
+  void remove(ModelId) override {}
   Status load(ModelId model, std::span<const PageIndex>) override {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     loaded_[model.value()].store(true);
@@ -34,7 +37,7 @@ class BusyEngine : public Engine {
   }
   void unload(ModelId model) override { EXPECT_TRUE(loaded_[model.value()].exchange(false)); }
   void input(const InferWork&) override {}
-  Status exec(const InferWork& work) override {
+  Status run(const InferWork& work) override {
     EXPECT_TRUE(loaded_[work.action.model.value()].load());
     std::this_thread::sleep_for(std::chrono::microseconds(20));
     EXPECT_TRUE(loaded_[work.action.model.value()].load());

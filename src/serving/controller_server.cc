@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <iterator>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,19 +34,21 @@ class ControllerServer::Parts {
         loop_({.connection = {.role = Role::kController}, .tls = std::move(link_tls)}, service_) {
     service_.set_processor_time(thread_processor_time);
     service_.set_traffic(loop_.traffic());
+    service_.set_drain_watch([this] { drained_.set_value(); });
   }
 
   Status start(const ControllerServerOptions& options, Logger& log);
   void stop(Duration drain_timeout);
   uint16_t port() const { return port_; }
-  std::string observation() const { return observation_->description(); }
+  std::string observation() const { return telemetry_->description(); }
 
  private:
-  void observe(const ObservationOptions& options);
+  void observe(const TelemetryOptions& options);
 
   // In the order in which they are made; each uses those before it.
   ControllerMetrics metrics_;
-  std::unique_ptr<Observation> observation_;
+  std::unique_ptr<Telemetry> telemetry_;
+  std::promise<void> drained_;
   ControllerService service_;
   LinkLoop loop_;
   std::unique_ptr<FileWatch> watch_;
@@ -55,7 +57,7 @@ class ControllerServer::Parts {
 };
 
 // Metrics are counted only where they can be read.
-void ControllerServer::Parts::observe(const ObservationOptions& options) {
+void ControllerServer::Parts::observe(const TelemetryOptions& options) {
   Controller& controller = service_.controller();
   if (options.metrics()) {
     controller.add_observer(metrics_);
@@ -63,19 +65,19 @@ void ControllerServer::Parts::observe(const ObservationOptions& options) {
       metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
     });
   }
-  if (Recorder* const recorder = observation_->recorder(); recorder != nullptr) {
+  if (Recorder* const recorder = telemetry_->recorder(); recorder != nullptr) {
     controller.add_observer(*recorder);
     service_.set_label_sink(*recorder);
   }
 }
 
 Status ControllerServer::Parts::start(const ControllerServerOptions& options, Logger& log) {
-  FOLIOT_ASSIGN_OR_RETURN(observation_,
-                          Observation::open(
+  FOLIOT_ASSIGN_OR_RETURN(telemetry_,
+                          Telemetry::open(
                               options.observation, options.listen, [this] { return metrics_.text(); }, log));
   observe(options.observation);
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_.listen(options.listen));
-  std::vector<WatchedFiles> watched = observation_->watched(log);
+  std::vector<WatchedFiles> watched = telemetry_->watched(log);
   std::ranges::move(link_tls_reloads(options.tls, loop_, log), std::back_inserter(watched));
   watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
@@ -86,8 +88,7 @@ Status ControllerServer::Parts::start(const ControllerServerOptions& options, Lo
 void ControllerServer::Parts::stop(Duration drain_timeout) {
   service_.drain();
   loop_.wake();
-  const TimePoint give_up = monotonic_now() + drain_timeout;
-  while (!service_.drained() && monotonic_now() < give_up) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  drained_.get_future().wait_for(std::chrono::nanoseconds(drain_timeout.nanoseconds()));
   loop_.stop();  // sends a Goodbye to all peers
   thread_.join();
 }

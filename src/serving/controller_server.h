@@ -15,7 +15,7 @@
 #include "controller/controller.h"
 #include "logging/logger.h"
 #include "serving/access_files.h"
-#include "serving/observation.h"
+#include "serving/telemetry.h"
 
 namespace foliot {
 
@@ -24,7 +24,7 @@ struct ControllerServerOptions {
   std::string policy = "foliot";
   ControllerOptions controller{.health = FailureDetectorOptions()};
   Duration drain_timeout = Duration::seconds(30);  // of what runs at stop()
-  ObservationOptions observation;
+  TelemetryOptions observation;
   TlsFiles tls;  // of the links
 };
 

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <iterator>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "core/catalog.h"
 #include "platform/clock.h"
 #include "platform/thread.h"
+#include "serving/inference_stack.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -52,30 +51,29 @@ class FrontendServer::Parts {
               {.log = [&log](Severity level, const std::string& line) { log.write(level, line); },
                .on_ready = options.on_ready}),
         loop_(link_loop_options(options, std::move(link_tls)), link_),
-        frontend_(make_frontend(frontend, catalog_, link_, repository_, monotonic_now)) {}
+        inference_(frontend, catalog_, link_, repository_, monotonic_now) {}
 
   Status start(const FrontendServerOptions& options, Logger& log);
   void stop(Duration drain_timeout);
-  Frontend& frontend() { return *frontend_; }
+  Frontend& frontend() { return inference_.frontend(); }
+  uint64_t in_flight() const { return inference_.in_flight(); }
 
  private:
-  void wait_until_answered(Duration timeout) const;
-
   // In the order in which they are made; each uses those before it.
   Catalog catalog_;
   NoRepository repository_;
   FrontendLink link_;
   LinkLoop loop_;
-  std::unique_ptr<Frontend> frontend_;
+  InferenceStack inference_;
   std::unique_ptr<FileWatch> watch_;
   Thread thread_;
 };
 
 Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger& log) {
-  link_.start(*frontend_, loop_);
+  link_.start(inference_.origin(), loop_);
   FOLIOT_RETURN_IF_ERROR(loop_.keep(options.controller));
-  FOLIOT_RETURN_IF_ERROR(frontend_->start());
-  std::vector<WatchedFiles> watched = reloads(options.access, *frontend_, log);
+  FOLIOT_RETURN_IF_ERROR(frontend().start());
+  std::vector<WatchedFiles> watched = reloads(options.access, frontend(), log);
   std::ranges::move(link_tls_reloads(options.link_tls, loop_, log), std::back_inserter(watched));
   watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
@@ -83,19 +81,12 @@ Status FrontendServer::Parts::start(const FrontendServerOptions& options, Logger
   return Status();
 }
 
-void FrontendServer::Parts::wait_until_answered(Duration timeout) const {
-  const TimePoint give_up = monotonic_now() + timeout;
-  while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
 void FrontendServer::Parts::stop(Duration drain_timeout) {
-  frontend_->drain();
-  wait_until_answered(drain_timeout);
+  inference_.drain();
+  inference_.wait_until_answered(drain_timeout);
   loop_.stop();  // what is still in flight is refused
   thread_.join();
-  frontend_->stop();
+  frontend().stop();
 }
 
 FrontendServer::FrontendServer(FrontendServerOptions options, Logger& log) : options_(std::move(options)), log_(log) {}
@@ -118,6 +109,8 @@ void FrontendServer::stop() {
 }
 
 Frontend& FrontendServer::frontend() { return parts_->frontend(); }
+
+uint64_t FrontendServer::in_flight() const { return parts_->in_flight(); }
 
 std::string FrontendServer::ports() const {
   const Frontend& frontend = parts_->frontend();

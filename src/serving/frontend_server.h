@@ -48,6 +48,8 @@ class FrontendServer {
 
   // After start():
   Frontend& frontend();
+  // Rows in flight.
+  uint64_t in_flight() const;
   // "http 127.0.0.1:8000, grpc :8001, metrics :8002/metrics".
   std::string ports() const;
 

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "platform/memory.h"
+#include "worker/device_engine.h"
 
 namespace foliot {
 namespace {

@@ -17,7 +17,7 @@
 #include "metrics/worker_metrics.h"
 #include "serving/compiled_model.h"
 #include "serving/executor_thread.h"
-#include "worker/device_engine.h"
+#include "worker/engine.h"
 #include "worker/worker.h"
 
 namespace foliot {
@@ -62,7 +62,7 @@ class LocalWorker {
 
   // After start():
   Worker& worker() { return *worker_; }
-  DeviceEngine& engine() { return *engine_; }
+  Engine& engine() { return *engine_; }
   bool memory_locked() const { return device_->memory_locked(); }
   IoCacheBytes io_cache() const;  // any thread
   // Before a model is added: makes io cache and workspace large enough for it, where the
@@ -76,7 +76,7 @@ class LocalWorker {
   DeviceMemory grown_;  // what it is now
   // In the order in which they are made; each uses those before it.
   std::unique_ptr<CpuDevice> device_;
-  std::unique_ptr<DeviceEngine> engine_;
+  std::unique_ptr<Engine> engine_;
   std::array<ExecutorThread, 4> executors_;
   std::unique_ptr<Worker> worker_;
 };

@@ -52,12 +52,13 @@ Status ModelHost::start(const CompiledModel& model, ModelId id) {
   const auto info = std::make_shared<const ModelInfo>(model.info(id, page_bytes_, parts_.kind));
   const size_t all = info->only().batch_sizes.size();
   const size_t needed = has(info->name) || !parts_.planner.takes_parts() ? all : 1;
-  if (Status status = prepare(*info, model.package, needed); !status.ok()) {
-    parts_.engine.remove_model(id);
+  Result<WorkerModel> added = prepare({info, model.package}, needed);
+  if (!added.ok()) {
+    parts_.engine.remove(id);
     give_back(id);
-    return status;
+    return added.status();
   }
-  serve(info, model.package, needed);
+  serve({info, model.package}, std::move(added).value(), needed);
   for (size_t next = needed; next < all; ++next) {
     if (Status status = parts_.engine.prepare(id, next); !status.ok()) {
       const Status removed = remove(info->name, {});
@@ -69,21 +70,24 @@ Status ModelHost::start(const CompiledModel& model, ModelId id) {
   return Status();
 }
 
-Status ModelHost::prepare(const ModelInfo& info, const Package& package, size_t ready) {
+Result<WorkerModel> ModelHost::prepare(const EngineModel& model, size_t ready) {
+  const ModelInfo& info = *model.info;
   FOLIOT_RETURN_IF_ERROR(check_fits(info, page_bytes_, page_count_));
   FOLIOT_RETURN_IF_ERROR(parts_.planner.check(info));
-  if (parts_.make_room) FOLIOT_RETURN_IF_ERROR(parts_.make_room(*package.program));
-  FOLIOT_RETURN_IF_ERROR(parts_.engine.add_model(info.id, package));
+  if (parts_.make_room) FOLIOT_RETURN_IF_ERROR(parts_.make_room(*model.package.program));
+  FOLIOT_ASSIGN_OR_RETURN(WorkerModel added, parts_.engine.add(model));
   for (size_t i = 0; i < ready; ++i) FOLIOT_RETURN_IF_ERROR(parts_.engine.prepare(info.id, i));
-  return Status();
+  return added;
 }
 
-void ModelHost::serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready) {
-  parts_.worker.add_model(worker_model(info->id, *package.program, page_bytes_));
+void ModelHost::serve(const EngineModel& model, WorkerModel added, size_t ready) {
+  const std::shared_ptr<const ModelInfo>& info = model.info;
+  parts_.worker.add_model(std::move(added));
   parts_.planner.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
-  const std::shared_ptr<const ModelInfo> lease(info.get(), [info](const ModelInfo*) {});
+  const std::shared_ptr<const ModelInfo> lease(info.get(),
+                                               [info, progress = progress_](const ModelInfo*) { progress->made(); });
   parts_.catalog.put({info->name, info->version, ModelState::kReady, {}, lease});
-  const Served served{info->id, lease, package.program};
+  const Served served{info->id, lease, model.package.program};
   std::lock_guard lock(mutex_);
   const auto [place, is_new] = served_.try_emplace(info->name, served);
   if (!is_new) leave(std::exchange(place->second, served), {});
@@ -113,7 +117,10 @@ void ModelHost::leave(Served served, Gone gone) {
 bool ModelHost::left(Leaving& leaving) {
   if (!leaving.served.lease.expired()) return false;
   if (!std::exchange(leaving.asked, true)) {
-    parts_.planner.remove_model(leaving.served.id, [&leaving] { leaving.forgotten = true; });
+    parts_.planner.remove_model(leaving.served.id, [&leaving, progress = progress_] {
+      leaving.forgotten = true;
+      progress->made();
+    });
   }
   return leaving.forgotten;
 }
@@ -131,12 +138,22 @@ bool ModelHost::sweep() {
   }
   for (const Leaving& leaving : gone) {
     parts_.worker.remove_model(leaving.served.id);
-    parts_.engine.remove_model(leaving.served.id);
+    parts_.engine.remove(leaving.served.id);
     if (leaving.gone) leaving.gone(Status());
   }
   std::lock_guard lock(mutex_);
   for (const Leaving& leaving : gone) free_ids_.push_back(leaving.served.id);
   return more;
+}
+
+void ModelHost::set_on_progress(std::function<void()> on_progress) {
+  std::lock_guard lock(progress_->mutex);
+  progress_->notify = std::move(on_progress);
+}
+
+void ModelHost::Progress::made() {
+  std::lock_guard lock(mutex);
+  if (notify) notify();
 }
 
 void ModelHost::abandon() {

@@ -25,7 +25,7 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
-#include "worker/device_engine.h"
+#include "worker/engine.h"
 #include "worker/worker.h"
 
 namespace foliot {
@@ -35,7 +35,7 @@ class ModelHost {
  public:
   struct Parts {
     Catalog& catalog;
-    DeviceEngine& engine;
+    Engine& engine;
     Worker& worker;
     ModelSink& planner;
     // Makes the worker's memory large enough for a program, before it is added.
@@ -44,6 +44,7 @@ class ModelHost {
   };
   // All references outlive this.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
+  ~ModelHost() { set_on_progress({}); }
 
   // Serves this model from now on; returns when all of its batch sizes are ready. An
   // earlier one of that name then leaves, and serves until then, so that the new one
@@ -56,9 +57,13 @@ class ModelHost {
   // Errors: kNotFound, and `gone` is dropped.
   Status remove(const std::string& name, Gone gone);
 
-  // Takes those that leave as far as they can go. True if any are left: call
-  // again soon.
+  // Takes those that leave as far as they can go. True if any are left: call again after
+  // on_progress.
   bool sweep();
+  // Called, from any thread, when one of those that leave may be able to go further: it has
+  // lost its last lease, or the controller has forgotten it. Not after this was destroyed.
+  // Must not call back.
+  void set_on_progress(std::function<void()> on_progress);
   // Ends the waits for models to leave.
   void abandon();
 
@@ -69,6 +74,12 @@ class ModelHost {
     ModelId id;
     std::weak_ptr<const ModelInfo> lease;
     std::weak_ptr<const Program> program;
+  };
+  // Outlives this: leases notify it.
+  struct Progress {
+    std::mutex mutex;
+    std::function<void()> notify;  // guarded by it
+    void made();
   };
   struct Leaving {
     Served served;
@@ -82,13 +93,14 @@ class ModelHost {
   void give_back(ModelId id);
   bool has(const std::string& name);
   Status start(const CompiledModel& model, ModelId id);
-  // Makes the `ready` smallest batch sizes ready.
-  Status prepare(const ModelInfo& info, const Package& package, size_t ready);
-  void serve(const std::shared_ptr<const ModelInfo>& info, const Package& package, size_t ready);
+  // Adds the model to the engine and makes the `ready` smallest batch sizes ready.
+  Result<WorkerModel> prepare(const EngineModel& model, size_t ready);
+  void serve(const EngineModel& model, WorkerModel added, size_t ready);
   void leave(Served served, Gone gone);
   bool left(Leaving& leaving);
 
   Parts parts_;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   uint64_t page_bytes_;
   uint32_t page_count_;
   uint32_t models_max_;

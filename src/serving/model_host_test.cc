@@ -16,6 +16,7 @@
 #include "policies/registry.h"
 #include "serving/controller_loop.h"
 #include "serving/executor_thread.h"
+#include "worker/device_engine.h"
 
 namespace foliot {
 namespace {

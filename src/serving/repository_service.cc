@@ -14,8 +14,6 @@ namespace {
 // A tenth of a serving thread's share, where both want all of it; how soon serving
 // threads get theirs is the business of PeriodicYield.
 constexpr int kRepositoryNice = 10;
-// How often those that leave are looked after.
-constexpr std::chrono::milliseconds kSweepInterval(10);
 
 Status shutting_down() { return Status::unavailable("the server is starting or shutting down; try again later"); }
 
@@ -29,7 +27,15 @@ Status RepositoryService::start(Catalog& catalog, PackageStore& packages, ModelH
   {
     std::lock_guard lock(mutex_);
     running_ = true;
+    sweep_due_ = true;
   }
+  host.set_on_progress([this] {
+    {
+      std::lock_guard lock(mutex_);
+      sweep_due_ = true;
+    }
+    changed_.notify_one();
+  });
   for (Thread& worker : workers_) {
     FOLIOT_ASSIGN_OR_RETURN(worker, Thread::start({.name = "repository", .nice = kRepositoryNice}, [this] { work(); }));
   }
@@ -51,7 +57,10 @@ void RepositoryService::stop() {
   for (Job& job : waiting) job.done(shutting_down());
   watcher_.join();
   for (Thread& worker : workers_) worker.join();
-  if (ModelHost* host = std::exchange(host_, nullptr)) host->abandon();
+  if (ModelHost* host = std::exchange(host_, nullptr)) {
+    host->set_on_progress({});
+    host->abandon();
+  }
 }
 
 bool RepositoryService::is_running() {
@@ -103,9 +112,11 @@ std::optional<RepositoryService::Job> RepositoryService::take_job() {
 void RepositoryService::work() {
   std::unique_lock lock(mutex_);
   while (running_) {
-    lock.unlock();
-    const bool leaving = sweep();
-    lock.lock();
+    if (std::exchange(sweep_due_, false)) {
+      lock.unlock();
+      sweep();
+      lock.lock();
+    }
     if (std::optional<Job> job = take_job()) {
       lock.unlock();
       const std::string name = job->name;
@@ -114,18 +125,17 @@ void RepositoryService::work() {
       lock.lock();
       busy_.erase(name);
       if (load) loading_ = false;
+      sweep_due_ = true;  // a model may leave that has no lease
       changed_.notify_all();
-    } else if (leaving) {
-      changed_.wait_for(lock, kSweepInterval);
-    } else if (running_) {
+    } else if (running_ && !sweep_due_) {
       changed_.wait(lock);
     }
   }
 }
 
-bool RepositoryService::sweep() {
+void RepositoryService::sweep() {
   const PeriodicYield courtesy;
-  return host_->sweep();
+  host_->sweep();
 }
 
 void RepositoryService::carry_out(Job job) {

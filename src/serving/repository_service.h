@@ -62,7 +62,7 @@ class RepositoryService : public ModelRepository {
   void enqueue(Job job);
   void work();
   std::optional<Job> take_job();
-  bool sweep();
+  void sweep();
   void carry_out(Job job);
   Status load_now(const std::string& name);
   Status load_folder(const ModelFolder& folder);
@@ -85,6 +85,7 @@ class RepositoryService : public ModelRepository {
   std::deque<Job> jobs_;
   std::set<std::string> busy_;  // models with a change under way
   bool loading_ = false;
+  bool sweep_due_ = false;        // a model that leaves may go further
   std::set<std::string> failed_;  // changes that the watch saw and that are to be tried again
   bool running_ = false;
   std::array<Thread, 2> workers_;  // one of them may be loading

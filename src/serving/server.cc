@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "serving/compiled_model.h"
 #include "serving/controller_inbox.h"
 #include "serving/controller_loop.h"
+#include "serving/inference_stack.h"
 #include "serving/local_worker.h"
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
@@ -28,6 +27,9 @@
 
 namespace foliot {
 namespace {
+
+// After what waits was refused: until the answers to what runs are given.
+constexpr Duration kDrainedAnswersTimeout = Duration::seconds(5);
 
 Status stopped() { return Status::unavailable("stopped while starting"); }
 
@@ -54,7 +56,7 @@ class Server::Parts {
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   void stop();
-  Frontend& frontend() { return *frontend_; }
+  Frontend& frontend() { return inference_->frontend(); }
   std::string description() const;
 
  private:
@@ -83,7 +85,7 @@ class Server::Parts {
   ControllerMetrics controller_metrics_;
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<Frontend> frontend_;
+  std::unique_ptr<InferenceStack> inference_;
   std::unique_ptr<LocalWorker> worker_;
   std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<ModelHost> host_;
@@ -128,10 +130,10 @@ Status Server::Parts::open_ports() {
     FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
     recorder_ = std::make_unique<Recorder>(std::move(writer));
   }
-  frontend_ = make_frontend(options_.frontend, catalog_, inbox_, repository_, monotonic_now);
-  frontend_->add_metrics(controller_metrics_);
-  frontend_->add_metrics(worker_metrics_);
-  return frontend_->start();
+  inference_ = std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, repository_, monotonic_now);
+  frontend().add_metrics(controller_metrics_);
+  frontend().add_metrics(worker_metrics_);
+  return frontend().start();
 }
 
 Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelStartup& models,
@@ -141,7 +143,7 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
   worker.infers_in_flight_max = 2 * options_.controller.infers_outstanding_max;
   worker_ = std::make_unique<LocalWorker>(worker, models.compiled(), models.uncompiled_bytes());
   const DeviceMemory& memory = worker_->memory();
-  FOLIOT_RETURN_IF_ERROR(worker_->start(*frontend_, inbox_));
+  FOLIOT_RETURN_IF_ERROR(worker_->start(inference_->origin(), inbox_));
   if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   worker_metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
   host_ = std::make_unique<ModelHost>(
@@ -152,10 +154,10 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
 }
 
 Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t page_count) {
-  controller_ =
-      std::make_unique<ControllerLoop>(options_.controller, policy.make, inbox_, worker_->worker(), *frontend_);
+  controller_ = std::make_unique<ControllerLoop>(options_.controller, policy.make, inbox_, worker_->worker(),
+                                                 inference_->origin());
   Controller& controller = controller_->controller();
-  controller.add_observer(*frontend_);
+  controller.add_observer(inference_->origin());
   controller.add_observer(controller_metrics_);
   controller.add_observer(worker_metrics_);
   controller_->set_turn_watch([this, &controller](Duration decision) {
@@ -174,29 +176,25 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
 void Server::Parts::stop() {
   if (std::exchange(stopped_, true)) return;
   repository_.stop();
-  if (frontend_ == nullptr) return;
-  frontend_->drain();
+  if (inference_ == nullptr) return;
+  inference_->drain();
   wait_until_answered();
-  frontend_->stop();
+  frontend().stop();
   if (worker_ != nullptr) worker_->stop();
   if (controller_ != nullptr) controller_->stop();
 }
 
 void Server::Parts::wait_until_answered() {
   if (host_ == nullptr) return;  // nothing was ever served
-  const TimePoint give_up = monotonic_now() + options_.drain_timeout;
-  while (frontend_->in_flight() > 0 && monotonic_now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  inbox_.drain();
-  while (frontend_->in_flight() > 0 && monotonic_now() < give_up + Duration::seconds(5)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  inference_->wait_until_answered(options_.drain_timeout);
+  inbox_.drain();  // refuses what waits; what runs ends soon
+  inference_->wait_until_answered(kDrainedAnswersTimeout);
 }
 
 std::string Server::Parts::where() const {
-  return fmt::format("http {}:{}, grpc :{}, metrics :{}/metrics", options_.frontend.address, frontend_->http_port(),
-                     frontend_->grpc_port(), frontend_->metrics_port());
+  const Frontend& frontend = inference_->frontend();
+  return fmt::format("http {}:{}, grpc :{}, metrics :{}/metrics", options_.frontend.address, frontend.http_port(),
+                     frontend.grpc_port(), frontend.metrics_port());
 }
 
 std::string Server::Parts::description() const {

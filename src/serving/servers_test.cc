@@ -85,7 +85,7 @@ TEST_F(ServersTest, AFrontEndServesWhatTheControllersWorkersBring) {
   FrontendServer frontend(std::move(options), log_);
   ASSERT_TRUE(frontend.start().ok());
   EXPECT_EQ(ready.get_future().get(), 2u);
-  EXPECT_EQ(frontend.frontend().in_flight(), 0u);
+  EXPECT_EQ(frontend.in_flight(), 0u);
   frontend.stop();
   frontend.stop();
   controller.stop();

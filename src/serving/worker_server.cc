@@ -90,7 +90,7 @@ class WorkerServer::Parts {
 
   // In the order in which they are made; each uses those before it.
   WorkerMetrics metrics_{WorkerMetrics::Links::kShown};
-  std::unique_ptr<Observation> observation_;
+  std::unique_ptr<Telemetry> telemetry_;
   std::unique_ptr<LocalWorker> worker_;
   std::unique_ptr<WorkerLink> link_;
   std::unique_ptr<LinkLoop> loop_;
@@ -136,8 +136,8 @@ WorkerLink::Watch WorkerServer::Parts::link_watch() {
 
 Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
   FOLIOT_RETURN_IF_ERROR(options_.worker.check());
-  FOLIOT_ASSIGN_OR_RETURN(observation_,
-                          Observation::open(
+  FOLIOT_ASSIGN_OR_RETURN(telemetry_,
+                          Telemetry::open(
                               options_.observation, options_.data_listen, [this] { return metrics_.text(); }, log_));
   FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
   FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
@@ -164,7 +164,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
                                        link_watch());
   // Metrics are counted only where they can be read.
   if (options_.observation.metrics()) link_->add_observer(metrics_);
-  if (observation_->recorder() != nullptr) link_->add_observer(*observation_->recorder());
+  if (telemetry_->recorder() != nullptr) link_->add_observer(*telemetry_->recorder());
   loop_ = std::make_unique<LinkLoop>(link_loop_options(options_, std::move(link_tls)), *link_);
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_->listen(options_.data_listen));
   FOLIOT_RETURN_IF_ERROR(worker_->start(link_->payloads(), *link_));
@@ -194,7 +194,7 @@ Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool
 
 Status WorkerServer::Parts::run_loop() {
   FOLIOT_RETURN_IF_ERROR(loop_->keep(options_.controller));
-  std::vector<WatchedFiles> watched = observation_->watched(log_);
+  std::vector<WatchedFiles> watched = telemetry_->watched(log_);
   std::ranges::move(link_tls_reloads(options_.link_tls, *loop_, log_), std::back_inserter(watched));
   watch_ = std::make_unique<FileWatch>(std::move(watched));
   FOLIOT_RETURN_IF_ERROR(watch_->start(kReloadInterval));
@@ -213,7 +213,7 @@ std::string WorkerServer::Parts::description() const {
   const DeviceMemory& memory = worker_->memory();
   return fmt::format("front ends on port {}; page cache {}; controller {}{}", port_,
                      format_bytes(memory.page_count * memory.page_bytes), options_.controller,
-                     observation_->description());
+                     telemetry_->description());
 }
 
 WorkerServer::WorkerServer(WorkerServerOptions options, Logger& log) : options_(std::move(options)), log_(log) {}

@@ -23,8 +23,8 @@
 #include "repository/compile_process.h"
 #include "repository/model_config.h"
 #include "serving/local_worker.h"
-#include "serving/observation.h"
 #include "serving/startup_reporter.h"
+#include "serving/telemetry.h"
 #include "transport/connection.h"
 
 namespace foliot {
@@ -49,7 +49,7 @@ struct WorkerServerOptions {
   std::optional<uint64_t> staging_bytes;           // nullopt: 8 of the largest batches
   uint64_t frame_bytes_max = kDataFrameBytesMax;   // inputs or outputs of one row
   Duration drain_timeout = Duration::seconds(30);  // of what the controller gave, at stop()
-  ObservationOptions observation;
+  TelemetryOptions observation;
   TlsFiles link_tls;
   // The controller has registered it with so many models; from the links' thread.
   std::function<void(size_t models)> on_ready = [](size_t) {};

@@ -34,17 +34,16 @@ void Checker::check_runnable(const Action& action) {
 void Checker::on_request(const Request& request, TimePoint /*now*/) {
   ++requests_;
   const Turn turn{request.model, request.bucket, request.deadline, request.arrival, request.sequence};
-  FOLIOT_CHECK(open_.insert(request.id.value(), turn));
+  FOLIOT_CHECK(open_.insert(request.id, turn));
   FOLIOT_CHECK(waiting_.emplace(turn, 0).second);
 }
 
 void Checker::on_action(const Action& action, TimePoint now) {
-  FOLIOT_CHECK(actions_.insert(action.id.value(), 0));
+  FOLIOT_CHECK(actions_.insert(action.id, 0));
   FOLIOT_CHECK(action.earliest <= action.latest && now <= action.latest);
   const DeviceState state = device(action.device).state;
   FOLIOT_CHECK(state == DeviceState::kUp || (state != DeviceState::kLost && action.type == ActionType::kUnload));
-  for (const BatchRows::Row& row : action.rows)
-    FOLIOT_CHECK(++infers_[row.request.value()] <= options_.returns_max + 1);
+  for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(++infers_[row.request] <= options_.returns_max + 1);
   check_runnable(action);
   check_order(action);
   if (action.type != ActionType::kLoad) return;
@@ -58,7 +57,7 @@ void Checker::check_order(const Action& infer) {
   std::array<const Turn*, kBatchSizeMax> sent{};
   uint32_t rows = 0;
   for (const BatchRows::Row& row : infer.rows) {
-    const Turn* turn = open_.find(row.request.value());
+    const Turn* turn = open_.find(row.request);
     FOLIOT_CHECK(turn != nullptr && waiting_.erase(*turn) == 1);
     sent[rows++] = turn;
   }
@@ -73,7 +72,7 @@ void Checker::check_order(const Action& infer) {
 }
 
 void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
-  FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id.value()));
+  FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id));
   FOLIOT_CHECK((outcome.status == OutcomeStatus::kLost) == (device(action.device).state == DeviceState::kLost));
   if (outcome.status == OutcomeStatus::kFailed) {
     ++failures_;
@@ -81,7 +80,7 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
   }
   if (!outcome.done()) {
     // Those that are not answered now wait again, in their old places.
-    for (const BatchRows::Row& row : action.rows) waiting_.emplace(*open_.find(row.request.value()), 0);
+    for (const BatchRows::Row& row : action.rows) waiting_.emplace(*open_.find(row.request), 0);
     return;
   }
   FOLIOT_CHECK(outcome.start + options_.clock_error >= action.earliest && outcome.end >= outcome.start);
@@ -110,7 +109,7 @@ void Checker::set_loaded(Device& device, ModelId model, bool loaded) {
 }
 
 void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
-  const Turn* turn = open_.find(completion.id.value());
+  const Turn* turn = open_.find(completion.id);
   FOLIOT_CHECK(turn != nullptr);
   waiting_.erase(*turn);
   if (completion.served()) {
@@ -119,8 +118,8 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
   } else {
     ++refused_[static_cast<size_t>(completion.refusal)];
   }
-  open_.erase(completion.id.value());
-  infers_.erase(completion.id.value());
+  open_.erase(completion.id);
+  infers_.erase(completion.id);
 }
 
 void Checker::on_device(const DeviceChange& change, TimePoint /*now*/) {

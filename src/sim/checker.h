@@ -92,11 +92,11 @@ class Checker : public Observer, public WorkObserver {
   void check_order(const Action& infer);
 
   const CheckerOptions options_;
-  FlatMap<Turn> open_;        // by RequestId
-  FlatMap<uint32_t> infers_;  // by RequestId: how often it was sent
+  FlatMap<RequestId, Turn> open_;
+  FlatMap<RequestId, uint32_t> infers_;  // how often it was sent
   // Requests that are in no action, and how many batches have overtaken each.
   std::map<Turn, uint32_t> waiting_;
-  FlatMap<uint8_t> actions_;  // ActionId, of those without an outcome
+  FlatMap<ActionId, uint8_t> actions_;  // those without an outcome
   std::vector<Device> devices_;
   std::vector<std::vector<Runnable>> runnables_;  // by ModelId
   std::array<uint64_t, kRefusals> refused_{};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cluster/cluster_timeouts.h"
 #include "workload/workload_arrivals.h"
 
 namespace foliot {
@@ -18,7 +19,7 @@ namespace {
 // Requests come from here on; until then nodes find one another.
 constexpr Duration kBegin = Duration::seconds(1);
 // How often it is looked at whether all has settled, and whether any request waits too long.
-constexpr Duration kLookInterval = Duration::milliseconds(100);
+constexpr Duration kClusterCheckInterval = Duration::milliseconds(100);
 // Workers see a change of their folders within this.
 constexpr Duration kScanMax = Duration::milliseconds(1500);
 // What went wrong with a link is seen within this: a reset that comes late, or by silence.
@@ -26,7 +27,7 @@ constexpr Duration kAftermath = Duration::seconds(5);
 // Of the requests that come when nothing goes wrong any more.
 constexpr Duration kProbeSlo = Duration::seconds(20);
 // Then nothing is in flight: outputs are waited for, and the last ones are on their way.
-constexpr Duration kRest = FrontendLink::kPatience + Duration::seconds(2);
+constexpr Duration kRest = kClusterTimeouts.answer + Duration::seconds(2);
 
 std::string address(const std::string& host, uint16_t port) { return fmt::format("{}:{}", host, port); }
 
@@ -120,7 +121,7 @@ class ClusterSimulation {
 
   void look() {
     for (const auto& frontend : frontends_) frontend->check();
-    loop_.at(loop_.now() + kLookInterval, [this] { look(); });
+    loop_.at(loop_.now() + kClusterCheckInterval, [this] { look(); });
   }
 
   // ---- Requests ----
@@ -256,7 +257,7 @@ class ClusterSimulation {
     events_ += run_until(begin + kAftermath);
     std::string missing;
     while (checker_.ok() && loop_.now() - begin < options_.settle_max) {
-      events_ += run_until(loop_.now() + kLookInterval);
+      events_ += run_until(loop_.now() + kClusterCheckInterval);
       missing = unsettled();
       settled_ = loop_.now() - begin;
       if (missing.empty()) return;
@@ -280,7 +281,7 @@ class ClusterSimulation {
     }
     const TimePoint give_up = loop_.now() + kProbeSlo * 2;
     while (checker_.ok() && ended < expected && loop_.now() < give_up) {
-      events_ += run_until(loop_.now() + kLookInterval);
+      events_ += run_until(loop_.now() + kClusterCheckInterval);
     }
     if (ended == expected && refusals.empty()) return;
     checker_.fail(

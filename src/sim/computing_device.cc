@@ -22,9 +22,14 @@ std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint6
 
 uint64_t version_of(const ModelInfo& model) { return std::stoull(model.content.substr(model.content.rfind(' '))); }
 
-void ComputingDevice::add_model(std::shared_ptr<const ModelInfo> model) {
-  contents_[model->id] = content_hash(*model);
-  SimulatedDevice::add_model(std::move(model));
+Result<WorkerModel> ComputingDevice::add(const EngineModel& model) {
+  contents_[model.info->id] = content_hash(*model.info);
+  return SimulatedDevice::add(model);
+}
+
+void ComputingDevice::remove(ModelId model) {
+  contents_.erase(model);
+  SimulatedDevice::remove(model);
 }
 
 std::multiset<uint64_t> ComputingDevice::held() const {
@@ -44,8 +49,8 @@ void ComputingDevice::unload(ModelId model) {
   held_.erase(model);
 }
 
-Status ComputingDevice::exec(const InferWork& work) {
-  FOLIOT_RETURN_IF_ERROR(SimulatedDevice::exec(work));
+Status ComputingDevice::run(const InferWork& work) {
+  FOLIOT_RETURN_IF_ERROR(SimulatedDevice::run(work));
   executed_[work.action.id] = held_.at(work.action.model);
   return Status();
 }

@@ -39,14 +39,15 @@ class ComputingDevice : public SimulatedDevice {
   ComputingDevice(const NoiseOptions& noise, uint64_t seed, PayloadStore& payloads)
       : SimulatedDevice(noise, seed), payloads_(payloads) {}
 
-  void add_model(std::shared_ptr<const ModelInfo> model);
   // The models that its pages hold, by content.
   std::multiset<uint64_t> held() const;
 
+  Result<WorkerModel> add(const EngineModel& model) override;
+  void remove(ModelId model) override;
   Status load(ModelId model, std::span<const PageIndex> pages) override;
   void unload(ModelId model) override;
-  Status exec(const InferWork& work) override;
   void output(const InferWork& work) override;
+  Status run(const InferWork& work) override;
 
  private:
   PayloadStore& payloads_;

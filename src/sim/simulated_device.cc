@@ -31,10 +31,23 @@ NoiseOptions NoiseOptions::clockwork() {
           .load_jitter = Duration::microseconds(71)};
 }
 
-void SimulatedDevice::add_model(std::shared_ptr<const ModelInfo> model) {
-  const uint32_t id = model->id.value();
+Result<WorkerModel> SimulatedDevice::add(const EngineModel& model) {
+  const ModelInfo& info = *model.info;
+  const uint32_t id = info.id.value();
   if (id >= models_.size()) models_.resize(id + 1);
-  models_[id] = std::move(model);
+  models_[id] = model.info;
+  WorkerModel added{.id = info.id, .pages = info.only().pages, .batch_sizes = info.only().batch_sizes};
+  for (const std::vector<Duration>& seeds : info.only().seed_exec) {
+    added.io_bytes.insert(added.io_bytes.end(), seeds.size(), IoBytes{4096, 4096});
+  }
+  return added;
+}
+
+Status SimulatedDevice::prepare(ModelId /*model*/, size_t /*batch_index*/) { return Status(); }
+
+void SimulatedDevice::remove(ModelId model) {
+  FOLIOT_CHECK(!is_loaded(model));
+  if (model.value() < models_.size()) models_[model.value()] = nullptr;
 }
 
 Duration SimulatedDevice::duration(std::string_view executor, const Action& action, TimePoint now) {
@@ -117,7 +130,7 @@ void SimulatedDevice::use_page(PageIndex page, bool use) {
 
 void SimulatedDevice::input(const InferWork& /*work*/) {}
 
-Status SimulatedDevice::exec(const InferWork& work) {
+Status SimulatedDevice::run(const InferWork& work) {
   FOLIOT_CHECK(is_loaded(work.action.model));
   return execs_fail_ ? Status::internal("the simulated device fails") : Status();
 }

@@ -56,8 +56,6 @@ class SimulatedDevice : public Engine {
  public:
   SimulatedDevice(const NoiseOptions& noise, uint64_t seed) : noise_(noise), random_(seed) {}
 
-  void add_model(std::shared_ptr<const ModelInfo> model);
-
   // From now on EXEC and LOAD take so many times as long.
   void set_slowdown(double factor) { slowdown_ = factor; }
   // From now on LOADs, or EXECs, fail as soon as they have begun.
@@ -67,11 +65,15 @@ class SimulatedDevice : public Engine {
   // How long this piece of work of this executor takes when it begins at `now`.
   Duration duration(std::string_view executor, const Action& action, TimePoint now);
 
+  // An INFER takes a few kilobytes of the io cache in every bucket.
+  Result<WorkerModel> add(const EngineModel& model) override;
+  Status prepare(ModelId model, size_t batch_index) override;
+  void remove(ModelId model) override;
   Status load(ModelId model, std::span<const PageIndex> pages) override;
   void unload(ModelId model) override;
   void input(const InferWork& work) override;
-  Status exec(const InferWork& work) override;
   void output(const InferWork& work) override;
+  Status run(const InferWork& work) override;
 
  private:
   Duration measured(const Action& action, TimePoint now);

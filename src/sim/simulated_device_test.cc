@@ -15,7 +15,7 @@ Duration exec_at(std::vector<DeviceSpeed> speeds, int64_t start) {
   auto model = std::make_shared<ModelInfo>();
   model->buckets.resize(1);
   model->only().seed_exec = {{Duration::milliseconds(10)}};
-  device.add_model(model);
+  EXPECT_TRUE(device.add({model}).ok());
   return device.duration("exec", Action{.type = ActionType::kInfer, .batch_size = 1},
                          TimePoint() + Duration::milliseconds(start));
 }

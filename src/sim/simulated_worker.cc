@@ -71,8 +71,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
       const ModelId id = take_id();
       const auto info = simulated_version(node.options_.models.at(name), version, id);
       FOLIOT_CHECK(link.check(*info).ok());
-      device.add_model(info);
-      worker.add_model(worker_model(*info));
+      worker.add_model(device.add({info}).value());
       link.add_model(info);
       served[name] = {id, version};
     }
@@ -99,6 +98,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
   }
   void sweep(ModelId id) {
     worker.remove_model(id);
+    device.remove(id);
     free_ids.push_back(id);
     retiring.erase(id);
   }

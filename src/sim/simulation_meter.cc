@@ -61,26 +61,26 @@ void SimulationMeter::on_request(const Request& request, TimePoint now) {
   const auto tenant = tenants_.find(request.tenant);
   if (tenant == tenants_.end()) return;
   ++report_.tenants[tenant->second].offered;
-  tenant_of_request_.insert(request.id.value(), tenant->second);
+  tenant_of_request_.insert(request.id, tenant->second);
 }
 
 void SimulationMeter::on_action(const Action& action, TimePoint now) {
   if (action.type != ActionType::kInfer || !counts(now)) return;
   // The action is in the device's timeline already.
-  expected_completions_.insert(action.id.value(), cluster_.device(action.device).exec_available(now));
+  expected_completions_.insert(action.id, cluster_.device(action.device).exec_available(now));
 }
 
 void SimulationMeter::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   if (now < begin_) return;
   if (!outcome.done()) {
-    for (const BatchRows::Row& row : action.rows) returned_.insert(row.request.value(), 0);
-    expected_completions_.erase(action.id.value());
+    for (const BatchRows::Row& row : action.rows) returned_.insert(row.request, 0);
+    expected_completions_.erase(action.id);
     if (counts(now)) ++report_.actions_refused;
     return;
   }
   record_busy(outcome, action.rows.size());
   if (!counts(now)) {
-    expected_completions_.erase(action.id.value());
+    expected_completions_.erase(action.id);
     return;
   }
   switch (action.type) {
@@ -97,10 +97,10 @@ void SimulationMeter::on_outcome(const Action& action, const Outcome& outcome, T
 void SimulationMeter::record_errors(const Action& action, const Outcome& outcome) {
   if (action.type == ActionType::kLoad) return record(report_.load_duration, action.expected, outcome.duration);
   record(report_.infer_duration, action.expected, outcome.duration);
-  const TimePoint* expected = expected_completions_.find(action.id.value());
+  const TimePoint* expected = expected_completions_.find(action.id);
   if (expected == nullptr) return;
   record(report_.infer_completion, *expected - begin_, outcome.end - begin_);
-  expected_completions_.erase(action.id.value());
+  expected_completions_.erase(action.id);
 }
 
 void SimulationMeter::tally_faults(Duration arrival, bool good) {
@@ -147,22 +147,22 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint now)
   tally(live_groups_[group], completion);
   const auto interval = static_cast<uint32_t>(report_.series.size() + 1);
   if (completion.cold_start && std::exchange(cold_in_[model], interval) != interval) ++cold_models_;
-  const bool returned = !returned_.empty() && returned_.erase(completion.id.value());
+  const bool returned = !returned_.empty() && returned_.erase(completion.id);
   if (completion.served() && counts(now)) tally_within(completion);
   if (!counts(completion.arrival)) return;
   const bool mispredicted = !completion.served() && (returned || completion.refusal == Refusal::kLate);
   tally(report_.all, completion, mispredicted);
   tally(report_.groups[group], completion, mispredicted);
-  const uint32_t* tenant = tenant_of_request_.find(completion.id.value());
+  const uint32_t* tenant = tenant_of_request_.find(completion.id);
   if (tenant == nullptr) return;
   tally(report_.tenants[*tenant], completion, mispredicted);
-  tenant_of_request_.erase(completion.id.value());
+  tenant_of_request_.erase(completion.id);
 }
 
 void SimulationMeter::tally_within(const Completion& completion) {
   ++report_.all.good_within;
   ++report_.groups[group_of_model_[completion.model.value()]].good_within;
-  const uint32_t* tenant = tenant_of_request_.find(completion.id.value());
+  const uint32_t* tenant = tenant_of_request_.find(completion.id);
   if (tenant != nullptr) ++report_.tenants[*tenant].good_within;
 }
 

@@ -89,11 +89,11 @@ class SimulationMeter : public Observer {
   std::vector<uint32_t> asked_in_, cold_in_;
   uint32_t asked_models_ = 0;
   uint32_t cold_models_ = 0;
-  std::map<TenantId, uint32_t> tenants_;  // positions in the report
-  FlatMap<uint32_t> tenant_of_request_;   // those, by RequestId
+  std::map<TenantId, uint32_t> tenants_;            // positions in the report
+  FlatMap<RequestId, uint32_t> tenant_of_request_;  // those
   // Requests that an action which a worker refused was to answer.
-  FlatMap<uint8_t> returned_;
-  FlatMap<TimePoint> expected_completions_;  // by ActionId
+  FlatMap<RequestId, uint8_t> returned_;
+  FlatMap<ActionId, TimePoint> expected_completions_;
 };
 
 }  // namespace foliot

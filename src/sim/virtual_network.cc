@@ -6,18 +6,11 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "transport/link_timeouts.h"
 
 namespace foliot {
 namespace {
 
-// As those of LinkLoop (transport/link_loop.cc).
-constexpr Duration kPauseMin = Duration::milliseconds(50);
-constexpr Duration kPauseMax = Duration::milliseconds(500);
-constexpr Duration kConnectTimeout = Duration::seconds(2);
-constexpr Duration kNetworkSweepInterval = Duration::seconds(1);
-constexpr Duration kGood = Duration::seconds(1);
-constexpr Duration kGreetingTimeout = Duration::seconds(5);
-constexpr Duration kSilenceMax = Duration::seconds(30);
 // Of a turn that wants to be the next one at once.
 constexpr Duration kTurnMin = Duration::microseconds(1);
 constexpr size_t kGreetingBytes = 8;
@@ -108,7 +101,7 @@ void VirtualNetwork::connect(VirtualLinkLoop& from, uint64_t dial, const std::st
     void operator()() const {
       VirtualNetwork& net = *network;
       if (!net.hosts_[to].up || net.blocked(from->host(), to) || net.blocked(to, from->host())) {
-        net.loop_.at(net.loop_.now() + kConnectTimeout, [loop = from, number = dial] {
+        net.loop_.at(net.loop_.now() + kLinkTimeouts.connect, [loop = from, number = dial] {
           loop->post([loop, number] { loop->dial_failed(number, "no answer"); });
         });
         return;
@@ -238,7 +231,7 @@ void VirtualLinkLoop::listen(uint16_t port) {
 }
 
 Status VirtualLinkLoop::keep(const std::string& address) {
-  const auto [place, added] = dials_.try_emplace(address, Dial{next_dial_, kPauseMin, {}});
+  const auto [place, added] = dials_.try_emplace(address, Dial{next_dial_, kLinkTimeouts.reconnect_min, {}});
   if (!added) return Status();
   // A connection that was released in this turn is still to be closed; another one comes after that.
   const bool closing = std::ranges::any_of(
@@ -274,7 +267,7 @@ void VirtualLinkLoop::dial_failed(uint64_t number, const std::string& reason) {
 }
 
 void VirtualLinkLoop::dial_later(Dial& later) {
-  const Duration pause = std::exchange(later.pause, std::min(later.pause * 2, kPauseMax));
+  const Duration pause = std::exchange(later.pause, std::min(later.pause * 2, kLinkTimeouts.reconnect_max));
   network_.loop_.at(network_.loop_.now() + pause,
                     [this, number = later.number] { post([this, number] { dial(number); }); });
 }
@@ -365,7 +358,8 @@ void VirtualLinkLoop::close(Link& link, int side, const Status& reason, bool tel
   end.connection.reset();
   const auto dialed = dials_.find(address);
   if (dialed == dials_.end()) return;
-  if (now() - dialed->second.connected > kGood) dialed->second.pause = kPauseMin;
+  if (now() - dialed->second.connected > kLinkTimeouts.reconnect_reset)
+    dialed->second.pause = kLinkTimeouts.reconnect_min;
   dial_later(dialed->second);
 }
 
@@ -395,7 +389,7 @@ void VirtualLinkLoop::turn() {
     sweep();
     wake = handler_.on_turn_end(now());
     if (dead_) return;
-    if (!open_.empty()) wake = std::min(wake, swept_ + kNetworkSweepInterval);
+    if (!open_.empty()) wake = std::min(wake, swept_ + kLinkTimeouts.silence_check);
     flush_all();
   } while (closed != closed_);
   if (network_.tap_ != nullptr) network_.tap_->on_turn(process_);
@@ -409,13 +403,14 @@ void VirtualLinkLoop::turn() {
 
 void VirtualLinkLoop::sweep() {
   const TimePoint time = now();
-  if (time - swept_ < kNetworkSweepInterval) return;
-  const bool was_away = time - std::exchange(swept_, time) > kNetworkSweepInterval * 3;
+  if (time - swept_ < kLinkTimeouts.silence_check) return;
+  const bool was_away = time - std::exchange(swept_, time) > kLinkTimeouts.silence_check * 3;
   std::vector<OpenEnd> silent;
   for (const OpenEnd& open : open_) {
     VirtualNetwork::End& end = open.link->ends[open.side];
     if (was_away) end.received_at = time;
-    if (time - end.received_at > (end.connection->greeted() ? kSilenceMax : kGreetingTimeout)) silent.push_back(open);
+    if (time - end.received_at > (end.connection->greeted() ? kLinkTimeouts.silence : kLinkTimeouts.greeting))
+      silent.push_back(open);
   }
   for (const OpenEnd& open : silent) {
     const bool greeted = open.link->ends[open.side].connection->greeted();

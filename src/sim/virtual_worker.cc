@@ -15,14 +15,6 @@ constexpr Duration kQuiesceInterval = Duration::milliseconds(10);
 
 }  // namespace
 
-WorkerModel worker_model(const ModelInfo& model) {
-  WorkerModel result{.id = model.id, .pages = model.only().pages, .batch_sizes = model.only().batch_sizes};
-  for (const std::vector<Duration>& seeds : model.only().seed_exec) {
-    result.io_bytes.insert(result.io_bytes.end(), seeds.size(), IoBytes{4096, 4096});
-  }
-  return result;
-}
-
 struct VirtualWorker::Process {
   Process(VirtualLoop& loop, Checker& checker, const Options& options, OutcomeSink& outcomes)
       : device(options.noise, options.seed()),
@@ -38,10 +30,7 @@ struct VirtualWorker::Process {
     output.set_executor(*executors[3]);
   }
 
-  void add_model(const std::shared_ptr<const ModelInfo>& model) {
-    device.add_model(model);
-    worker.add_model(worker_model(*model));
-  }
+  void add_model(const std::shared_ptr<const ModelInfo>& model) { worker.add_model(device.add({model}).value()); }
   std::array<ExecutorDriver*, kExecutorKinds> drivers() { return {&load, &input, &exec, &output}; }
 
   SimulatedDevice device;

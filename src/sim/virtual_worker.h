@@ -66,9 +66,6 @@ class VirtualLine {
   bool blocked_ = false;
 };
 
-// A model as a simulated worker holds it: rows of a few kilobytes in every bucket.
-WorkerModel worker_model(const ModelInfo& model);
-
 class VirtualWorker : private OutcomeSink {
  public:
   // The controller's end of the link.

@@ -106,8 +106,8 @@ class History {
 
  private:
   explicit History(std::unique_ptr<RecordList> list) : list_(*list), recorder_(std::move(list)) {
-    recorder_.on_model(ModelInfo{.id = kWarm, .name = "warm", .pages = 1});
-    recorder_.on_model(ModelInfo{.id = kCold, .name = "cold", .pages = 2});
+    recorder_.on_model(ModelInfo{.id = kWarm, .name = "warm", .runnables = {{.pages = 1}}});
+    recorder_.on_model(ModelInfo{.id = kCold, .name = "cold", .runnables = {{.pages = 2}}});
   }
 
   void answered(uint64_t id, uint64_t action, int64_t finished, Refusal refusal) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/idle_evictions.h"
 #include "base/units.h"
 #include "platform/clock.h"
 
@@ -25,17 +26,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr Duration kPauseMin = Duration::milliseconds(50);
-constexpr Duration kPauseMax = Duration::milliseconds(500);
-constexpr Duration kConnectTimeout = Duration::seconds(2);
-// How often silent peers are looked for.
-constexpr Duration kSweepInterval = Duration::seconds(1);
-constexpr Duration kLookInterval = Duration::milliseconds(100);
-constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next look
+constexpr size_t kEvictablePart = 16;  // one of so many may be evicted until the next check
 // Of TLS: read from a socket, and made into records, at a time.
 constexpr size_t kTlsBytes = size_t{256} << 10;
-// A connection that held so long was a good one: the next pause is short again.
-constexpr Duration kGood = Duration::seconds(1);
 
 struct Address {
   std::string host;
@@ -78,7 +71,8 @@ class LinkLoop::Loop : private ConnectionDriver {
         signals_(context_),
         tls_(options.tls),
         tls_bytes_(tls_ ? kTlsBytes : 0),
-        waker_(context_, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+        waker_(context_, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        evictions_(options.timeouts.eviction_check, options.connections_max / kEvictablePart + 1) {
     wait_for_wake();
   }
   ~Loop() override {
@@ -115,7 +109,7 @@ class LinkLoop::Loop : private ConnectionDriver {
     tcp::resolver resolver;
     tcp::socket socket;        // while it connects
     asio::steady_timer timer;  // how long that may take, or the pause before the next time
-    Duration pause = kPauseMin;
+    Duration pause;
     TimePoint connected;
   };
   using DialPointer = std::shared_ptr<Dial>;
@@ -153,7 +147,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   void wait_for_wake();
   Status add(tcp::socket socket, std::string dialed);
   bool make_room();
-  void find_evictable(TimePoint now);
+  void find_evictable();
   void sweep(TimePoint now);
   void read(const LinkPointer& link);
   void read_plain(const LinkPointer& link);
@@ -187,9 +181,8 @@ class LinkLoop::Loop : private ConnectionDriver {
   std::vector<LinkPointer> unsent_;                     // links with has_unsent
   LinkTraffic traffic_;
   TimePoint swept_;
-  std::vector<std::weak_ptr<Link>> evictable_;  // at the last look; the one silent longest is last
-  TimePoint next_look_;
-  uint64_t received_bytes_ = 0;  // room for them in all connections
+  IdleEvictions<std::weak_ptr<Link>> evictions_;  // by how long they are silent
+  uint64_t received_bytes_ = 0;                   // room for them in all connections
   uint64_t closed_ = 0;
   std::atomic<bool> stopping_{false};
 };
@@ -242,6 +235,7 @@ Status LinkLoop::Loop::keep(const std::string& address) {
   const auto [place, added] = dials_.try_emplace(address, nullptr);
   if (!added) return Status();
   place->second = std::make_shared<Dial>(context_, address);
+  place->second->pause = options_.timeouts.reconnect_min;
   // A connection that was released in this turn is still to be closed; another one comes after that.
   const bool closing =
       std::ranges::any_of(links_, [&](const auto& entry) { return entry.first->ends().dialed == address; });
@@ -272,7 +266,7 @@ bool LinkLoop::Loop::kept(const DialPointer& dial) const {
 
 void LinkLoop::Loop::dial(const DialPointer& dial) {
   const Address address = parse_address(dial->address).value();
-  dial->timer.expires_after(to_chrono(kConnectTimeout));
+  dial->timer.expires_after(to_chrono(options_.timeouts.connect));
   dial->timer.async_wait([dial](const error_code& cancelled) {
     if (cancelled) return;
     error_code ignored;
@@ -307,7 +301,7 @@ void LinkLoop::Loop::dial_failed(const DialPointer& dial, const std::string& rea
 
 void LinkLoop::Loop::dial_later(const DialPointer& dial) {
   dial->timer.expires_after(to_chrono(dial->pause));
-  dial->pause = std::min(dial->pause * 2, kPauseMax);
+  dial->pause = std::min(dial->pause * 2, options_.timeouts.reconnect_max);
   dial->timer.async_wait([this, dial](const error_code& cancelled) {
     if (!cancelled && kept(dial)) this->dial(dial);
   });
@@ -343,50 +337,42 @@ Status LinkLoop::Loop::add(tcp::socket socket, std::string dialed) {
   return Status();
 }
 
-// Evicts the connection that has been silent longest. It is not determined for each new
-// connection, so that a flood of them costs no more than refusing it.
+// Evicts the connection that has been silent longest.
 bool LinkLoop::Loop::make_room() {
   if (links_.size() < options_.connections_max) return true;
-  const TimePoint now = monotonic_now();
-  if (now >= next_look_) find_evictable(now);
-  while (!evictable_.empty()) {
-    const LinkPointer link = evictable_.back().lock();
-    evictable_.pop_back();
-    if (link == nullptr || link->closed || link->connection.greeted()) continue;
+  if (evictions_.due(monotonic_now())) find_evictable();
+  return evictions_.evict([this](const std::weak_ptr<Link>& silent) {
+    const LinkPointer link = silent.lock();
+    if (link == nullptr || link->closed || link->connection.greeted()) return false;
     close(link,
           Status::resource_exhausted(fmt::format("evicted without a greeting: the limit of {} connections is reached",
                                                  options_.connections_max)),
           false);
     return true;
-  }
-  return false;
+  });
 }
 
-void LinkLoop::Loop::find_evictable(TimePoint now) {
-  next_look_ = now + kLookInterval;
-  std::vector<std::pair<TimePoint, LinkPointer>> silent;
+void LinkLoop::Loop::find_evictable() {
+  std::vector<IdleEvictions<std::weak_ptr<Link>>::Idle> silent;
   for (const auto& [connection, link] : links_) {
     if (!connection->greeted()) silent.emplace_back(link->heard, link);
   }
-  const size_t most = std::min<size_t>(silent.size(), options_.connections_max / kEvictablePart + 1);
-  std::ranges::partial_sort(silent, silent.begin() + static_cast<std::ptrdiff_t>(most));
-  evictable_.clear();
-  for (size_t i = most; i > 0; --i) evictable_.push_back(silent[i - 1].second);
+  evictions_.set_candidates(std::move(silent));
 }
 
 // If this process itself was stopped meanwhile, all timeouts restart.
 void LinkLoop::Loop::sweep(TimePoint now) {
-  if (now - swept_ < kSweepInterval) return;
-  const bool was_away = now - std::exchange(swept_, now) > kSweepInterval * 3;
+  if (now - swept_ < options_.timeouts.silence_check) return;
+  const bool was_away = now - std::exchange(swept_, now) > options_.timeouts.silence_check * 3;
   std::vector<LinkPointer> silent;
   for (const auto& [connection, link] : links_) {
     if (was_away) link->heard = now;
-    const Duration limit = connection->greeted() ? options_.silence_max : options_.greeting_timeout;
+    const Duration limit = connection->greeted() ? options_.timeouts.silence : options_.timeouts.greeting;
     if (now - link->heard > limit) silent.push_back(link);
   }
   for (const LinkPointer& link : silent) {
     const bool greeted = link->connection.greeted();
-    const std::string limit = format_duration(greeted ? options_.silence_max : options_.greeting_timeout);
+    const std::string limit = format_duration(greeted ? options_.timeouts.silence : options_.timeouts.greeting);
     close(link, Status::unavailable(fmt::format("no {} within {}", greeted ? "message" : "greeting", limit)), greeted);
   }
 }
@@ -524,7 +510,9 @@ void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool t
   links_.erase(&link->connection);
   const auto dialed = dials_.find(link->connection.ends().dialed);
   if (dialed == dials_.end()) return;
-  if (monotonic_now() - dialed->second->connected > kGood) dialed->second->pause = kPauseMin;
+  if (monotonic_now() - dialed->second->connected > options_.timeouts.reconnect_reset) {
+    dialed->second->pause = options_.timeouts.reconnect_min;
+  }
   dial_later(dialed->second);
 }
 
@@ -566,7 +554,7 @@ bool LinkLoop::Loop::end_turn() {
     const TimePoint now = monotonic_now();
     sweep(now);
     wake = host_.on_turn_end(now);
-    if (!links_.empty()) wake = std::min(wake, swept_ + kSweepInterval);
+    if (!links_.empty()) wake = std::min(wake, swept_ + options_.timeouts.silence_check);
     flush_all();
   } while (closed != closed_);
   if (wake <= monotonic_now()) return true;

@@ -32,6 +32,7 @@
 #include "base/time.h"
 #include "transport/connection.h"
 #include "transport/link_handler.h"
+#include "transport/link_timeouts.h"
 
 namespace foliot {
 
@@ -42,8 +43,7 @@ struct LinkLoopOptions {
   uint32_t reads_per_turn_max = 16;
   uint32_t connections_max = 4096;
   uint64_t received_bytes_max = uint64_t{1} << 30;  // of all frames that have come in part
-  Duration greeting_timeout = Duration::seconds(5);
-  Duration silence_max = Duration::seconds(30);
+  LinkTimeouts timeouts{};
   std::shared_ptr<const TlsContext> tls;  // null: plain
   // End run() on SIGINT or SIGTERM.
   bool stop_on_signals = false;

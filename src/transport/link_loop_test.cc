@@ -65,7 +65,23 @@ class Side : public LinkHandler {
       loop_.release(address);
       FOLIOT_CHECK(loop_.keep(address).ok());
     }
-    return now + Duration::milliseconds(10);
+    {
+      std::lock_guard lock(mutex_);
+      ++turns_;
+      connections_ = loop_.connections();
+    }
+    changed_.notify_all();
+    return now + Duration::milliseconds(1);
+  }
+  // At the end of the last turn.
+  size_t connections() {
+    std::lock_guard lock(mutex_);
+    return connections_;
+  }
+  // So many more turns of the loop, each after its timers.
+  void await_turns(uint64_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&, until = turns_ + count] { return turns_ >= until; });
   }
   // Releases the peers that it keeps there, and keeps them again, in one turn.
   void renew(uint16_t port) { renewed_.store(port); }
@@ -110,6 +126,8 @@ class Side : public LinkHandler {
   std::condition_variable changed_;
   std::vector<std::string> heard_;
   size_t taken_ = 0;
+  uint64_t turns_ = 0;
+  size_t connections_ = 0;
 };
 
 // A socket without a loop.
@@ -184,7 +202,7 @@ TEST(LinkLoopTest, TakesNewCertificatesForNewConnections) {
 }
 
 TEST(LinkLoopTest, ClosesPeersWithoutAGreeting) {
-  Side server({.greeting_timeout = Duration::milliseconds(1)});
+  Side server({.timeouts = {.greeting = Duration::milliseconds(1)}});
   const uint16_t port = server.listen();
   RawSocket silent(port);
   silent.await_end();
@@ -196,8 +214,8 @@ TEST(LinkLoopTest, ClosesPeersWithoutAGreeting) {
 }
 
 TEST(LinkLoopTest, ClosesSilentPeers) {
-  Side server({.silence_max = Duration::milliseconds(1)});
-  Side client({.connection = {.role = Role::kWorker}, .silence_max = Duration::seconds(100)}, "hello");
+  Side server({.timeouts = {.silence = Duration::milliseconds(1)}});
+  Side client({.connection = {.role = Role::kWorker}, .timeouts = {.silence = Duration::seconds(100)}}, "hello");
   client.keep(server.listen());
   EXPECT_EQ(server.next(), "hello");
   EXPECT_THAT(server.next(), HasSubstr("no message within"));
@@ -206,14 +224,16 @@ TEST(LinkLoopTest, ClosesSilentPeers) {
 TEST(LinkLoopTest, KeepsOneConnectionToAPeerReleasedAndKeptAgain) {
   Side server({});
   const uint16_t port = server.listen();
-  Side client({.connection = {.role = Role::kWorker}}, "hello");
+  const LinkTimeouts at_once{.reconnect_min = Duration::nanoseconds(1), .reconnect_max = Duration::nanoseconds(1)};
+  Side client({.connection = {.role = Role::kWorker}, .timeouts = at_once}, "hello");
   client.keep(port);
   EXPECT_EQ(server.next(), "hello");
   client.renew(port);
   EXPECT_THAT(server.next(), HasSubstr("no longer needed"));
   EXPECT_THAT(server.next(), HasSubstr("closed"));
   EXPECT_EQ(server.next(), "hello");
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // as long as a third one would take
+  client.await_turns(5);  // another would be tried in the next
+  EXPECT_EQ(client.connections(), 1u);
   EXPECT_EQ(server.heard(), 4u);
 }
 

@@ -356,12 +356,13 @@ void fields(Wire& wire, Carried<Wire, Workers>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Request>& message) {
-  wire(message.id, message.model, message.bucket, message.payload, message.arrival, message.deadline,
-       message.answer_path, message.tenant, message.tenant_weight);
+  wire(message.id, message.model, message.bucket, message.payload, message.arrival, message.deadline, message.reserve,
+       message.tenant, message.tenant_weight, message.offline);
 }
 
 inline bool sound(const Request& message) {
-  return message.tenant_weight > 0 && message.tenant_weight <= kTenantWeightMax;
+  return message.tenant_weight > 0 && message.tenant_weight <= kTenantWeightMax &&
+         (!message.offline || message.deadline.is_infinite());
 }
 
 template <typename Wire>

@@ -8,7 +8,7 @@ namespace foliot {
 namespace {
 
 // They are heartbeats, too.
-constexpr Duration kPingInterval = Duration::milliseconds(50);
+constexpr Duration kPingInterval = kLinkTimeouts.ping_interval;
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // PeerClock: keeps the server's clock known on a client's connection: a few pings at
 // the beginning, then one every 50 ms, which are also the client's heartbeat. A server
-// that does not answer one for kSilenceMax is given up.
+// that does not answer one for kSilenceMax is given up. Its times are LinkTimeouts'.
 //
 // Threading: belongs to its connection's thread.
 #ifndef FOLIOT_TRANSPORT_PEER_CLOCK_H_
@@ -12,12 +12,13 @@
 #include "base/time.h"
 #include "transport/clock_offset.h"
 #include "transport/connection.h"
+#include "transport/link_timeouts.h"
 
 namespace foliot {
 
 class PeerClock {
  public:
-  static constexpr Duration kSilenceMax = Duration::seconds(2);
+  static constexpr Duration kSilenceMax = kLinkTimeouts.pong;
 
   explicit PeerClock(Connection& connection) : connection_(connection) {}
 

@@ -29,22 +29,26 @@ void for_each_row(const Plan& plan, const std::vector<TensorIndex>& tensors, uin
 DeviceEngine::DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max)
     : device_(device), payloads_(payloads), entries_(models_max) {}
 
-Status DeviceEngine::add_model(ModelId id, const Package& package) {
+Result<WorkerModel> DeviceEngine::add(const EngineModel& model) {
+  const ModelId id = model.info->id;
   FOLIOT_CHECK(id.value() < entries_.size());
-  FOLIOT_ASSIGN_OR_RETURN(auto executable, device_.preload(package.program->plans, package.weights));
-  entries_[id.value()] = {package.program, std::move(executable)};
-  return Status();
+  const std::shared_ptr<const Program>& program = model.package.program;
+  FOLIOT_ASSIGN_OR_RETURN(auto executable, device_.preload(program->plans, model.package.weights));
+  entries_[id.value()] = {program, std::move(executable)};
+  WorkerModel added{.id = id, .pages = model.info->only().pages, .batch_sizes = program->batch_sizes};
+  for (const Plan& plan : program->plans) added.io_bytes.push_back({plan.input_bytes, plan.output_bytes});
+  return added;
 }
 
-Status DeviceEngine::prepare(ModelId id, size_t batch_index) {
-  const Entry& entry = entries_[id.value()];
+Status DeviceEngine::prepare(ModelId model, size_t batch_index) {
+  const Entry& entry = entries_[model.value()];
   for (size_t plan = batch_index; plan < entry.program->plans.size(); plan += entry.program->batch_sizes.size()) {
     FOLIOT_RETURN_IF_ERROR(entry.executable->prepare(static_cast<uint32_t>(plan)));
   }
   return Status();
 }
 
-void DeviceEngine::remove_model(ModelId id) { entries_[id.value()] = {}; }
+void DeviceEngine::remove(ModelId model) { entries_[model.value()] = {}; }
 
 Status DeviceEngine::load(ModelId model, std::span<const PageIndex> pages) {
   return entries_[model.value()].executable->load(pages);
@@ -73,7 +77,7 @@ void DeviceEngine::input(const InferWork& work) {
                });
 }
 
-Status DeviceEngine::exec(const InferWork& work) {
+Status DeviceEngine::run(const InferWork& work) {
   uint32_t index = 0;
   plan_of(work, index);
   const uint64_t before = heap_allocations();
@@ -92,12 +96,6 @@ void DeviceEngine::output(const InferWork& work) {
                  FOLIOT_CHECK(bytes.size() == row_bytes);
                  device_.copy_from_io(at, bytes);
                });
-}
-
-WorkerModel worker_model(ModelId id, const Program& program, uint64_t page_bytes) {
-  WorkerModel model{.id = id, .pages = program.pages(page_bytes), .batch_sizes = program.batch_sizes};
-  for (const Plan& plan : program.plans) model.io_bytes.push_back({plan.input_bytes, plan.output_bytes});
-  return model;
 }
 
 }  // namespace foliot

@@ -105,7 +105,7 @@ Executor::Step ExecExecutor::poll(TimePoint now) {
   }
 }
 
-Status ExecExecutor::perform() { return engine_.exec(slots_[current_].work); }
+Status ExecExecutor::perform() { return engine_.run(slots_[current_].work); }
 
 void ExecExecutor::finish(TimePoint start, TimePoint end, const Status& status) {
   models_.end_exec(slots_[current_].work.action.model);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/test_time.h"
+#include "worker/conformance/fake_engine.h"
 
 namespace foliot {
 namespace {
@@ -24,23 +25,16 @@ class Outcomes : public OutcomeSink {
   std::vector<Outcome> all;
 };
 
-class RecordingEngine : public Engine {
+// One row of bytes for all requests.
+class OneRow : public PayloadStore {
  public:
-  Status load(ModelId, std::span<const PageIndex> pages) override {
-    loaded_pages.assign(pages.begin(), pages.end());
-    return load_status;
-  }
-  void unload(ModelId) override { ++unloads; }
-  void input(const InferWork& work) override { inputs.push_back(work); }
-  Status exec(const InferWork&) override { return exec_status; }
-  void output(const InferWork&) override { ++outputs; }
+  OneRow(size_t input_bytes, size_t output_bytes) : input_(input_bytes), output_(output_bytes) {}
+  std::span<const std::byte> input(PayloadHandle, uint32_t) override { return input_; }
+  std::span<std::byte> output(PayloadHandle, uint32_t) override { return output_; }
 
-  Status load_status;
-  Status exec_status;
-  std::vector<PageIndex> loaded_pages;
-  std::vector<InferWork> inputs;
-  int unloads = 0;
-  int outputs = 0;
+ private:
+  std::vector<std::byte> input_;
+  std::vector<std::byte> output_;
 };
 
 class CountingWaker : public Waker {
@@ -60,8 +54,20 @@ class WorkerTest : public ::testing::Test {
                  .loads_in_flight_max = 4,
                  .infers_in_flight_max = 4},
                 engine_, outcomes_, {waker_, waker_, waker_, waker_}) {
-    worker_.add_model({.id = ModelId(kModel), .pages = 3, .batch_sizes = {1, 4}, .io_bytes = {{100, 50}, {400, 200}}});
-    worker_.add_model({.id = ModelId(kModel + 1), .pages = 2, .batch_sizes = {1}, .io_bytes = {{4000, 4000}}});
+    add_model(kModel, 3, {1, 4}, 100, 50);
+    add_model(kModel + 1, 2, {1}, 4000, 4000);
+  }
+
+  void add_model(uint32_t id, uint32_t pages, std::vector<uint32_t> batch_sizes, int64_t input, int64_t output) {
+    auto info = std::make_shared<ModelInfo>();
+    info->id = ModelId(id);
+    info->only().pages = pages;
+    info->only().batch_sizes = std::move(batch_sizes);
+    info->inputs = {{"x", DataType::kUint8, {input}, {""}}};
+    info->outputs = {{"y", DataType::kUint8, {output}, {""}}};
+    info->buckets.resize(1);
+    worker_.add_model(engine_.add({info}).value());
+    for (size_t i = 0; i < info->only().batch_sizes.size(); ++i) EXPECT_TRUE(engine_.prepare(info->id, i).ok());
   }
 
   Action action(ActionType type, uint32_t model = kModel) {
@@ -85,7 +91,8 @@ class WorkerTest : public ::testing::Test {
     }
   }
 
-  RecordingEngine engine_;
+  OneRow payloads_{100, 50};
+  FakeEngine engine_{payloads_, 4096};
   Outcomes outcomes_;
   CountingWaker waker_;
   Worker worker_;
@@ -95,7 +102,8 @@ class WorkerTest : public ::testing::Test {
 TEST_F(WorkerTest, LoadsInfersAndUnloads) {
   worker_.send(action(ActionType::kLoad));
   run(at(0));
-  EXPECT_EQ(std::set<PageIndex>(engine_.loaded_pages.begin(), engine_.loaded_pages.end()).size(), 3u);
+  const std::vector<PageIndex>& pages = engine_.pages(ModelId(kModel));
+  EXPECT_EQ(std::set<PageIndex>(pages.begin(), pages.end()).size(), 3u);
   EXPECT_EQ(worker_.load().page_cache().free_pages(), 1u);
   worker_.send(action(ActionType::kInfer));
   run(at(5));
@@ -104,8 +112,8 @@ TEST_F(WorkerTest, LoadsInfersAndUnloads) {
   EXPECT_THAT(outcomes_.statuses(), ElementsAre(OutcomeStatus::kDone, OutcomeStatus::kDone, OutcomeStatus::kDone));
   EXPECT_EQ(outcomes_.all[1].start, at(5));
   EXPECT_EQ(outcomes_.all[1].duration, Duration::milliseconds(1));
-  EXPECT_EQ(engine_.outputs, 1);
-  EXPECT_EQ(engine_.unloads, 1);
+  EXPECT_EQ(engine_.outputs(), 1);
+  EXPECT_EQ(engine_.unloads(), 1);
   EXPECT_EQ(worker_.load().page_cache().free_pages(), 4u);
 }
 
@@ -124,7 +132,7 @@ TEST_F(WorkerTest, WaitsForTheWindowAndRefusesAfterIt) {
   worker_.send(late);
   run(at(3));
   EXPECT_THAT(outcomes_.statuses(), ElementsAre(OutcomeStatus::kTooLate));
-  EXPECT_EQ(engine_.outputs, 0);
+  EXPECT_EQ(engine_.outputs(), 0);
 }
 
 TEST_F(WorkerTest, RefusesWhatCannotBeDone) {
@@ -148,7 +156,7 @@ TEST_F(WorkerTest, RefusesWhatCannotBeDone) {
 }
 
 TEST_F(WorkerTest, AFailedLoadGivesItsPagesBack) {
-  engine_.load_status = Status::internal("disk");
+  engine_.set_load_status(Status::internal("disk"));
   worker_.send(action(ActionType::kLoad));
   run(at(0));
   EXPECT_THAT(outcomes_.statuses(), ElementsAre(OutcomeStatus::kFailed));
@@ -159,11 +167,11 @@ TEST_F(WorkerTest, AFailedLoadGivesItsPagesBack) {
 TEST_F(WorkerTest, AFailedExecIsReportedAndGivesItsMemoryBack) {
   worker_.send(action(ActionType::kLoad));
   run(at(0));
-  engine_.exec_status = Status::internal("kernel");
+  engine_.set_run_status(Status::internal("kernel"));
   worker_.send(action(ActionType::kInfer));
   run(at(1));
   EXPECT_EQ(outcomes_.all.back().status, OutcomeStatus::kFailed);
-  EXPECT_EQ(engine_.outputs, 0);
+  EXPECT_EQ(engine_.outputs(), 0);
   run(at(2));
   EXPECT_EQ(worker_.input().io_bytes_free(), 4096u);
 }

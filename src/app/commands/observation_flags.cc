@@ -8,7 +8,7 @@
 
 namespace foliot {
 
-void add_observation_flags(CLI::App& app, ObservationOptions& options, const std::string& address_of) {
+void add_observation_flags(CLI::App& app, TelemetryOptions& options, const std::string& address_of) {
   const FlagGroup group(app, "Metrics");
   app.add_option("--metrics-port", options.metrics_port, "Prometheus metrics; 0 for any free port")
       ->default_str("none: no metrics");

@@ -5,12 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "serving/observation.h"
+#include "serving/telemetry.h"
 
 namespace foliot {
 
 // `address_of`: the flag whose host the metrics listen on unless they have an address.
-void add_observation_flags(CLI::App& app, ObservationOptions& options, const std::string& address_of);
+void add_observation_flags(CLI::App& app, TelemetryOptions& options, const std::string& address_of);
 
 }  // namespace foliot
 

@@ -143,6 +143,19 @@ void add_convolution_fusions(Cases& cases) {
                                      activation("hard_sigmoid", 0.2, 0.5)}));
             },
             {0.5, 1.5});
+  // Dilated so far that only the slowest kernels take it, in a batch.
+  cases.add("per_channel_operands_dilated", [=](CaseGraphBuilder& graph, Random& random) {
+    const Convolution far{{3, 32, 100}, {32, 32, 2}, {1}, {8}, {8, 0}};
+    const ValueIndex x = graph.input(far.x), w = weights(graph, random, far.w);
+    graph.output(convolve(graph, far, {x, w, kNoValue, weights(graph, random, {32, 1})}, far.x,
+                          {activation("sigmoid"), combination("mul", 3)}));
+  });
+  cases.add("full_operand_dilated", [=](CaseGraphBuilder& graph, Random& random) {
+    const Convolution far{{3, 32, 100}, {32, 32, 2}, {1}, {8}, {8, 0}};
+    const ValueIndex x = graph.input(far.x), w = weights(graph, random, far.w);
+    const ValueIndex gate = convolve(graph, far, {x, weights(graph, random, far.w)}, far.x, {activation("tanh")});
+    graph.output(convolve(graph, far, {x, w, kNoValue, gate}, far.x, {activation("sigmoid"), combination("mul", 3)}));
+  });
   cases.add("squeeze_and_excite", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape);

@@ -110,6 +110,14 @@ dnnl::primitive_desc make_descriptor(const ConvolutionGeometry& geometry, Method
       attributes, engine);
 }
 
+// oneDNN 2.6 takes the operand of the first image for all of a batch, where its general
+// kernel reads one of full size with channels last.
+bool mistakes_images(const dnnl::primitive_desc& descriptor, const Fusion& fusion) {
+  return fusion.destination &&
+         *fusion.destination != dense_descriptor(DataType::kFloat32, fusion.destination->dims()) &&
+         std::string_view(descriptor.impl_info_str()).find("gemm") != std::string_view::npos;
+}
+
 Descriptor weights_as_given(DataType type, const ConvolutionGeometry& geometry) {
   return strided_descriptor(type, geometry.weights, geometry.weights_strides);
 }
@@ -156,7 +164,8 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
       of.weights = candidate;
       auto found =
           attempt([&] { return make_descriptor(geometry, method, of, fused.attributes.make(), lowering.engine()); });
-      if (found && is_storable(found->query_md(dnnl::query::weights_md))) return found;
+      if (found && is_storable(found->query_md(dnnl::query::weights_md)) && !mistakes_images(*found, fused))
+        return found;
     }
     return std::nullopt;
   };

@@ -18,7 +18,6 @@
 #include "device/cpu/host_memory.h"
 #include "device/cpu/instruction_set.h"
 #include "device/cpu/packing.h"
-#include "device/cpu/plan_check.h"
 #include "device/cpu/prepared_program.h"
 
 namespace foliot {
@@ -223,7 +222,7 @@ Result<std::shared_ptr<PreparedProgram>> OneDnnDevice::share(std::span<const Pla
   const std::string key = fmt::format("{} {}", plans_key(plans), weights_bytes);
   std::weak_ptr<PreparedProgram>& known = prepared_[key];
   if (std::shared_ptr<PreparedProgram> program = known.lock()) return program;
-  for (const Plan& plan : plans) FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes));
+  for (const Plan& plan : plans) FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes, layout_size));
   const auto program = std::make_shared<PreparedProgram>(plans.size());
   known = program;
   return program;

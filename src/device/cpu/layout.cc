@@ -9,6 +9,7 @@ namespace foliot {
 namespace {
 
 constexpr int64_t kRankMax = DNNL_MAX_NDIMS;
+static_assert(kRankMax >= int64_t{kPlanRankMax});
 // More than any tensor has bytes; keeps the arithmetic on damaged layouts from overflowing.
 constexpr int64_t kExtentMax = int64_t{1} << 40;
 
@@ -172,6 +173,11 @@ Result<Descriptor> read_layout(DataType type, const std::string& bytes) {
   }
   if (!is_consistent(data)) return damaged();
   return descriptor;
+}
+
+Result<LayoutSize> layout_size(DataType type, const std::string& bytes) {
+  FOLIOT_ASSIGN_OR_RETURN(const Descriptor layout, read_layout(type, bytes));
+  return LayoutSize{element_count(shape_of(layout)), layout.get_size()};
 }
 
 Shape padded_shape(const Shape& shape, size_t rank) {

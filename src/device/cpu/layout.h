@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "core/tensor.h"
 #include "device/plan.h"
+#include "device/plan_check.h"
 
 namespace foliot {
 
@@ -52,6 +53,9 @@ Shape shape_of(const Descriptor& descriptor);
 std::string layout_bytes(const Descriptor& descriptor);
 // The way back. Errors: kInvalidArgument for damaged bytes.
 Result<Descriptor> read_layout(DataType type, const std::string& bytes);
+
+// As ReadLayout (device/plan_check.h).
+Result<LayoutSize> layout_size(DataType type, const std::string& bytes);
 
 // The shape with ones in front, so that it has `rank` dimensions.
 Shape padded_shape(const Shape& shape, size_t rank);

@@ -106,7 +106,7 @@ void BatchingPolicy::update(LaneKey key, TimePoint now) {
   if (!state.queue.empty()) {
     const BatchingRule::Offer offer = rule_->offer(view(key, any_holder(key.model)), now);
     if (offer.ready <= now) {
-      place = Place{offer.rank, state.queue[0].place, key};
+      place = Place{state.queue[0].place.offline, offer.rank, state.queue[0].place, key};
     } else {
       timer = offer.ready;
     }
@@ -153,7 +153,7 @@ void BatchingPolicy::update_want(ModelId model) {
     const Lane::Entry& last = state.queue[state.queue.size() - 1];
     const Duration cold = cluster_.durations().load(cluster_.first_able(model).value(), model) + state.fastest;
     if (!want) want = {TimePoint::infinite_future(), Duration(), TimePoint()};
-    want->order = std::min(want->order, state.queue[0].place.order);
+    if (!state.queue[0].place.offline) want->order = std::min(want->order, state.queue[0].place.order);
     want->work += state.fastest * static_cast<int64_t>(state.queue.size());
     want->helped_until = std::max(want->helped_until, last.deadline - cold);
   }

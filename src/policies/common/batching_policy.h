@@ -98,6 +98,7 @@ class BatchingPolicy : public Policy {
  private:
   // A ready lane's place among those of a device.
   struct Place {
+    bool offline;
     int64_t rank;
     Lane::Place head;
     LaneKey lane;

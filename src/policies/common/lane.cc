@@ -14,7 +14,7 @@ constexpr size_t kBlockMax = 256;
 
 Lane::Entry Lane::entry_of(const Request& request) const {
   const TimePoint order = order_ == Order::kDeadline ? request.deadline : request.arrival;
-  return {{order, request.arrival, request.sequence}, request.id, request.deadline};
+  return {{request.offline, order, request.arrival, request.sequence}, request.id, request.deadline};
 }
 
 const Lane::Entry& Lane::in_rest(size_t position) const {
@@ -34,6 +34,7 @@ std::vector<Lane::Block>::iterator Lane::block_of(const Place& place) {
 void Lane::add(const Request& request) {
   const Entry entry = entry_of(request);
   if (entry.deadline.is_infinite()) ++best_effort_;
+  if (entry.place.offline) ++offline_;
   beyond_front(entry.place) ? add_to_rest(entry) : add_to_front(entry);
 }
 
@@ -116,10 +117,17 @@ void Lane::erase(size_t position, size_t count) {
   rest_.erase(rest_.begin());
 }
 
+void Lane::discount(Block::const_iterator from, Block::const_iterator to) {
+  for (; from != to; ++from) {
+    if (from->deadline.is_infinite()) --best_effort_;
+    if (from->place.offline) --offline_;
+  }
+}
+
 void Lane::erase_from_front(size_t position, size_t count) {
   const auto from = begin() + static_cast<std::ptrdiff_t>(position);
   const auto to = from + static_cast<std::ptrdiff_t>(count);
-  best_effort_ -= static_cast<size_t>(std::count_if(from, to, [](const Entry& e) { return e.deadline.is_infinite(); }));
+  discount(from, to);
   if (position > 0) {
     entries_.erase(from, to);
     return;
@@ -137,8 +145,7 @@ void Lane::erase_from_rest(size_t position, size_t count) {
     const size_t here = std::min(count, block->size() - position);
     const auto from = block->begin() + static_cast<std::ptrdiff_t>(position);
     const auto to = from + static_cast<std::ptrdiff_t>(here);
-    best_effort_ -=
-        static_cast<size_t>(std::count_if(from, to, [](const Entry& e) { return e.deadline.is_infinite(); }));
+    discount(from, to);
     block->erase(from, to);
     count -= here;
     rest_size_ -= here;

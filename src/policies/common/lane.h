@@ -1,6 +1,7 @@
 // Lane: the queued requests of one model and bucket, in the order in which a
 // policy serves them: earliest deadline first, or first come first. Equals are in the
-// order of arrival, and, where that is the same, of admission.
+// order of arrival, and, where that is the same, of admission. Offline requests come
+// after all others.
 //
 // Clockwork (section 5.3) keeps one queue per batch size, from which requests are
 // dropped once a batch of that size would miss their deadline. Ordered by
@@ -30,6 +31,7 @@ class Lane {
   enum class Order : uint8_t { kDeadline, kArrival };
   // A request's place in the order of service. No two requests have the same one.
   struct Place {
+    bool offline = false;
     TimePoint order;  // the deadline or the arrival
     TimePoint arrival;
     uint64_t sequence = 0;
@@ -62,6 +64,8 @@ class Lane {
   }
   // How many have a deadline. In the order of deadlines those without follow them.
   size_t with_deadline() const { return size() - best_effort_; }
+  // How many, the last ones, are offline.
+  size_t offline() const { return offline_; }
   // Removes `count` requests from `position` on.
   void erase(size_t position, size_t count);
 
@@ -80,6 +84,7 @@ class Lane {
   void add_to_rest(const Entry& entry);
   void erase_from_front(size_t position, size_t count);
   void erase_from_rest(size_t position, size_t count);
+  void discount(Block::const_iterator from, Block::const_iterator to);
 
   Order order_;
   // One block of memory, whose front is given up when it is the larger part: most
@@ -90,7 +95,8 @@ class Lane {
   // moves more than one of them.
   std::vector<Block> rest_;
   size_t rest_size_ = 0;
-  size_t best_effort_ = 0;
+  size_t best_effort_ = 0;  // offline or not
+  size_t offline_ = 0;
 };
 
 }  // namespace foliot

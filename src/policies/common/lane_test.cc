@@ -40,6 +40,25 @@ TEST(LaneTest, EqualDeadlinesAreInTheOrderOfArrivalThenAdmission) {
   EXPECT_EQ(lane[2].id, RequestId(1));
 }
 
+TEST(LaneTest, OfflineRequestsComeLast) {
+  for (const Lane::Order order : {Lane::Order::kDeadline, Lane::Order::kArrival}) {
+    Lane lane(order);
+    lane.add({.id = RequestId(1), .arrival = at(1), .sequence = 1, .offline = true});
+    lane.add({.id = RequestId(2), .arrival = at(2), .sequence = 2, .offline = true});
+    lane.add({.id = RequestId(3), .arrival = at(3), .sequence = 3});
+    lane.add({.id = RequestId(4), .arrival = at(4), .deadline = at(40), .sequence = 4});
+    EXPECT_EQ(lane.offline(), 2u);
+    EXPECT_EQ(lane.with_deadline(), 1u);
+    EXPECT_EQ(lane[2].id, RequestId(1));
+    EXPECT_EQ(lane[3].id, RequestId(2));
+    lane.remove({.id = RequestId(1), .arrival = at(1), .sequence = 1, .offline = true});
+    EXPECT_EQ(lane.offline(), 1u);
+    lane.erase(0, 3);
+    EXPECT_EQ(lane.offline(), 0u);
+    EXPECT_TRUE(lane.empty());
+  }
+}
+
 TEST(LaneTest, ABatchQueueIsASuffix) {
   Lane lane;
   for (uint64_t id = 1; id <= 5; ++id) lane.add(request(id, static_cast<int64_t>(id) * 10));

@@ -38,6 +38,11 @@ class PolicyStage {
     dispatcher_.set_exec(model, exec, batch_index);
   }
 
+  // An action takes so long until it is there.
+  void set_delivery(uint32_t device, double ms) {
+    dispatcher_.set_delivery(DeviceId(device), Duration::from_milliseconds(ms));
+  }
+
   // A request that comes at `arrival` and is due at `deadline` (ms; below zero: best effort).
   RequestId request(ModelId model, double arrival, double deadline) {
     const Request request{.id = RequestId(next_request_),

@@ -25,6 +25,9 @@ class TestDispatcher : public Dispatcher {
   }
 
   const Cluster& cluster() const { return cluster_; }
+  void set_delivery(DeviceId device, Duration delivery) {
+    cluster_.devices[device.value()].set_link({.delivery = delivery, .report = {}});
+  }
 
   // LOAD takes 8 ms; EXEC of 1, 2 and 4 rows takes 2, 3 and 5 ms.
   const ModelInfo& add_model(uint32_t id, uint32_t pages) {

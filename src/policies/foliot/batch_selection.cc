@@ -64,7 +64,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
   const Duration wanted = drop_what_is_too_much(start);
   if (const auto first = first_to_run(device, now, start, wanted)) {
     const std::optional<Batch> filler = best_effort(device, best_effort_max);
-    if (filler && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
+    if (filler && !filler->head.offline && can_wait(device, filler->cost, start, wanted)) return taken(*filler);
     fill_up(device, batches_[*first]);
     return batches_[*first];
   }
@@ -347,8 +347,10 @@ Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, Tim
   return time;
 }
 
-// Some turns go to the request that has waited longest, so that none waits for ever.
+// Some turns go to the request that has waited longest, so that none waits for ever; but
+// offline requests wait for all others.
 bool BatchSelection::best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const {
+  if (head.offline != other.head.offline) return other.head.offline;
   if (best_effort_batches_ % kOldestEvery == 0) return std::pair(other.head, density) > std::pair(head, other.density);
   return std::pair(density, other.head) > std::pair(other.density, head);
 }
@@ -362,7 +364,8 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
     for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
       const Lane& lane = state.lanes[bucket];
       const size_t first = lane.with_deadline();
-      const size_t queued = lane.size() - first;
+      const size_t best_effort = lane.size() - lane.offline() - first;
+      const size_t queued = best_effort > 0 ? best_effort : lane.offline();
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
         const Duration exec = board_.cluster().durations().exec({device, ModelId(id), BucketId(bucket), i});
         if (i > 0 && exec > several_rows_max) break;

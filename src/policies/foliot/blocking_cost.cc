@@ -1,6 +1,7 @@
 #include "policies/foliot/blocking_cost.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -16,39 +17,32 @@ constexpr double kBlockedReserve = 1.6;
 
 }  // namespace
 
-double BlockingCost::lost(DeviceId device, Duration busy, Duration slack_max, TimePoint now) {
+double BlockingCost::lost(DeviceId device, Duration busy, Duration slo_max, TimePoint now) {
   if (device.value() >= curves_.size()) curves_.resize(device.value() + 1);
   if (board_.tight().empty()) return 0;
   Curves& curves = curves_[device.value()];
   if (now >= curves.until) look(device, now, curves);
   // Of more than the device can serve, not all can be lost.
   const double served = std::min(1.0, 1 / std::max(curves.share, 1e-9));
-  const double alone = curves.alone.at(busy, slack_max) * served;
-  const double shared = curves.shared.at(busy, slack_max) * served;
+  const double alone = curves.alone.at(busy, slo_max) * served;
+  const double shared = curves.shared.at(busy, slo_max) * served;
   if (shared == 0 || others_are_quick(device, curves, now)) return alone;
   return alone + shared;
 }
 
-double BlockingCost::Curve::at(Duration busy, Duration slack_max) const {
-  const auto first_beyond = std::partition_point(
-      knees.begin(), knees.end(), [&](const Knee& knee) { return knee.slack < std::min(busy, slack_max); });
-  if (first_beyond == knees.begin()) return 0;
-  const Knee& knee = *(first_beyond - 1);
-  return knee.rate * busy.to_seconds() - knee.rate_slack;
+double BlockingCost::Curve::at(Duration busy, Duration slo_max) const {
+  double lost = 0;
+  for (const Knee& knee : knees) {
+    if (knee.slack >= busy) break;
+    if (knee.slo <= slo_max) lost += knee.rate * (busy - knee.slack).to_seconds();
+  }
+  return lost;
 }
 
-// Knees hold what each model adds; afterwards, the sums.
 void BlockingCost::Curve::finish() {
-  std::sort(knees.begin(), knees.end(),
-            [](const Knee& a, const Knee& b) { return std::pair(a.slack, a.rate) < std::pair(b.slack, b.rate); });
-  double rate = 0;
-  double rate_slack = 0;
-  for (Knee& knee : knees) {
-    rate_slack += knee.rate * knee.slack.to_seconds();
-    rate += knee.rate;
-    knee.rate = rate;
-    knee.rate_slack = rate_slack;
-  }
+  std::sort(knees.begin(), knees.end(), [](const Knee& a, const Knee& b) {
+    return std::tuple(a.slack, a.slo, a.rate) < std::tuple(b.slack, b.slo, b.rate);
+  });
 }
 
 void BlockingCost::look(DeviceId device, TimePoint now, Curves& curves) const {
@@ -75,7 +69,7 @@ void BlockingCost::look(DeviceId device, TimePoint now, Curves& curves) const {
     }
     curves.share += need;
     Curve& curve = state.holders.size() < 2 ? curves.alone : curves.shared;
-    curve.knees.push_back({slack, rate * state.weight, 0});
+    curve.knees.push_back({slack, state.slo, rate * state.weight});
     if (state.holders.size() < 2) return;
     if (!shared || state.holders.size() < board_.model(curves.model).holders.size()) curves.model = model;
     shared = true;

@@ -26,20 +26,20 @@ class BlockingCost {
 
   // Requests, each counted with its model's weight, that would come from `now` on and be late
   // for an EXEC that keeps the device busy for so long from then on.
-  // Only of models with a slack below `slack_max`: what has as little time as the EXEC's own
-  // requests is not rather served than they.
-  double lost(DeviceId device, Duration busy, Duration slack_max, TimePoint now);
+  // Only of models with an SLO of at most `slo_max`: what has about as much time as the EXEC's
+  // own requests is not rather served than they.
+  double lost(DeviceId device, Duration busy, Duration slo_max, TimePoint now);
 
  private:
-  // Where a request of one of the models begins to be lost, and what is lost from there on.
+  // Where a request of one of the models begins to be lost, and how many each second are.
   struct Knee {
     Duration slack;
-    double rate;        // of this and those before
-    double rate_slack;  // sum of rate * slack of the same, in seconds
+    Duration slo;
+    double rate;
   };
   struct Curve {
     std::vector<Knee> knees;  // ascending by slack
-    double at(Duration busy, Duration slack_max) const;
+    double at(Duration busy, Duration slo_max) const;
     void finish();
   };
   struct Curves {

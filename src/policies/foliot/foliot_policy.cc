@@ -167,7 +167,7 @@ void FoliotPolicy::serve_model(ModelId model, TimePoint now, Dispatcher& dispatc
 
 std::optional<DeviceId> FoliotPolicy::device_for(ModelId id, TimePoint now) {
   const BitSet& holders = board_.model(id).holders;
-  const auto first_free = holders.first_common(free_);
+  const auto first_free = first_in_time(id, now);
   if (!first_free) return std::nullopt;
   const DeviceId device(*first_free);
   if (pool_.contains(device) || !pool_.contains(DeviceId(*holders.next(0)))) return device;
@@ -175,6 +175,26 @@ std::optional<DeviceId> FoliotPolicy::device_for(ModelId id, TimePoint now) {
   if (spill <= now) return device;
   if (!spill.is_infinite()) spills_.emplace(spill, id.value());
   return std::nullopt;
+}
+
+// The first free device that can answer the request that is due first, else the first
+// that can answer one that is due later: some devices are farther away than others.
+std::optional<uint32_t> FoliotPolicy::first_in_time(ModelId id, TimePoint now) const {
+  const ModelState& state = board_.model(id);
+  std::optional<uint32_t> later;
+  for (auto device = state.holders.first_common(free_); device;
+       device = state.holders.first_common(free_, *device + 1)) {
+    const TimePoint start = cluster_.device(DeviceId(*device)).exec_available(now);
+    for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
+      const Lane& lane = state.lanes[bucket];
+      if (lane.size() > lane.with_deadline()) return device;
+      if (lane.with_deadline() == 0) continue;
+      const TimePoint answer = start + board_.answer_time(DeviceId(*device), id, BucketId(bucket), 0);
+      if (answer <= lane[0].deadline) return device;
+      if (!later && answer <= lane[lane.with_deadline() - 1].deadline) later = device;
+    }
+  }
+  return later;
 }
 
 TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {

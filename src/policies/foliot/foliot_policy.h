@@ -92,6 +92,7 @@ class FoliotPolicy : public Policy {
   // The device that is to run the model next: free, and in the pool unless it is
   // time to spill.
   std::optional<DeviceId> device_for(ModelId model, TimePoint now);
+  std::optional<uint32_t> first_in_time(ModelId model, TimePoint now) const;
   // When the first request of a model may go to a spare device: the last moment at
   // which its batch could begin with one more row in it.
   TimePoint spill_time(DeviceId device, ModelId model) const;

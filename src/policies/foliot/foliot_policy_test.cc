@@ -58,6 +58,21 @@ TEST(FoliotPolicyTest, ManyThatCanWaitDoNotHideOneThatCannot) {
   EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{urgent});
 }
 
+// The first device is too far away for any of them, or for those that have waited.
+TEST(FoliotPolicyTest, ADeviceThatIsTooFarAwayDoesNotHideOneThatIsNear) {
+  for (const double delivery : {95.0, 60.0}) {
+    PolicyStage stage = make_stage(2);
+    const ModelId model = stage.add_model({0, 1});
+    stage.set_delivery(0, delivery);
+    const RequestId waited = stage.request(model, 0, 50);
+    stage.request(model, 0, 90);
+    const auto sent = stage.plan(0);
+    ASSERT_FALSE(sent.empty()) << delivery;
+    EXPECT_EQ(sent[0].device, DeviceId(1)) << delivery;
+    EXPECT_EQ(PolicyStage::rows(sent[0])[0], waited) << delivery;
+  }
+}
+
 TEST(FoliotPolicyTest, WeightDecidesWhatIsRefused) {
   TestDispatcher dispatcher(1, 8);
   // A heavier model of the same kind wins against four rows of the other.

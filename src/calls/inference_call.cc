@@ -1,0 +1,287 @@
+#include "calls/inference_call.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+std::string names_of(const std::vector<TensorSpec>& specs) {
+  std::vector<std::string_view> names;
+  names.reserve(specs.size());
+  for (const TensorSpec& spec : specs) names.push_back(spec.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// "[rows,3,sequence]": the shape that a client has to send.
+std::string expected_shape(const ModelInfo& model, const TensorSpec& spec) {
+  std::vector<std::string> extents;
+  if (model.batching) extents.emplace_back("rows");
+  for (size_t i = 0; i < spec.shape.size(); ++i)
+    extents.push_back(spec.shape[i] < 0 ? spec.dimension_names[i] : std::to_string(spec.shape[i]));
+  return fmt::format("[{}]", fmt::join(extents, ","));
+}
+
+// Copies the box that two row-major tensors have in common.
+void copy_box(const std::byte* from, std::span<const int64_t> from_shape, std::byte* to,
+              std::span<const int64_t> to_shape, size_t element_bytes) {
+  size_t from_stride = element_bytes;
+  size_t to_stride = element_bytes;
+  for (size_t i = 1; i < from_shape.size(); ++i) {
+    from_stride *= static_cast<size_t>(from_shape[i]);
+    to_stride *= static_cast<size_t>(to_shape[i]);
+  }
+  const auto extent = static_cast<size_t>(std::min(from_shape[0], to_shape[0]));
+  if (std::equal(from_shape.begin() + 1, from_shape.end(), to_shape.begin() + 1)) {
+    std::memcpy(to, from, extent * from_stride);
+    return;
+  }
+  for (size_t i = 0; i < extent; ++i)
+    copy_box(from + i * from_stride, from_shape.subspan(1), to + i * to_stride, to_shape.subspan(1), element_bytes);
+}
+
+void copy_rows(std::span<const std::byte> from, const Shape& from_shape, std::string& to, const Shape& to_shape,
+               size_t element_bytes, uint32_t rows) {
+  Shape from_all{rows};
+  Shape to_all{rows};
+  from_all.insert(from_all.end(), from_shape.begin(), from_shape.end());
+  to_all.insert(to_all.end(), to_shape.begin(), to_shape.end());
+  copy_box(from.data(), from_all, reinterpret_cast<std::byte*>(to.data()), to_all, element_bytes);
+}
+
+}  // namespace
+
+TimePoint deadline_of(const Query& query, const ModelInfo& model) {
+  if (query.request_class != RequestClass::kDeadline) return TimePoint::infinite_future();
+  return model.default_slo ? std::min(query.deadline, query.arrival + *model.default_slo) : query.deadline;
+}
+
+InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query)
+    : model_(std::move(model)),
+      id_(query.id),
+      arrival_(query.arrival),
+      deadline_(deadline_of(query, *model_)),
+      offline_(query.request_class == RequestClass::kOffline),
+      body_bytes_(query.body_bytes) {}
+
+Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const ModelInfo> model, const Query& query) {
+  std::unique_ptr<InferenceCall> call(new InferenceCall(std::move(model), query));
+  Result<std::vector<const TensorView*>> inputs = call->match_inputs(query);
+  Status status = inputs.status();
+  if (status.ok()) status = call->read_shapes(*inputs);
+  if (status.ok()) status = call->choose_bucket();
+  if (status.ok()) status = call->take_inputs(*inputs);
+  if (status.ok()) status = call->choose_outputs(query);
+  if (!status.ok()) return status.with_context(fmt::format("model '{}'", call->model().name));
+  call->completions_.reserve(call->rows_);
+  return call;
+}
+
+// The query's inputs in the model's order.
+Result<std::vector<const TensorView*>> InferenceCall::match_inputs(const Query& query) const {
+  const std::vector<TensorSpec>& specs = model_->inputs;
+  std::vector<const TensorView*> matched(specs.size());
+  for (const TensorView& input : query.inputs) {
+    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == input.name; });
+    if (spec == specs.end())
+      return Status::invalid_argument(
+          fmt::format("unknown input '{}'; the inputs are {}", input.name, names_of(specs)));
+    const TensorView*& place = matched[static_cast<size_t>(spec - specs.begin())];
+    if (place != nullptr) return Status::invalid_argument(fmt::format("input '{}' was sent twice", input.name));
+    place = &input;
+  }
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (matched[i] == nullptr)
+      return Status::invalid_argument(
+          fmt::format("input '{}' is missing; the inputs are {}", specs[i].name, names_of(specs)));
+  return matched;
+}
+
+Status InferenceCall::read_shapes(std::span<const TensorView* const> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) FOLIOT_RETURN_IF_ERROR(read_shape(model_->inputs[i], *inputs[i]));
+  rows_ = std::max<uint32_t>(rows_, 1);
+  return Status::ok_status();
+}
+
+Status InferenceCall::read_shape(const TensorSpec& spec, const TensorView& input) {
+  if (input.datatype != to_string(spec.type))
+    return Status::invalid_argument(
+        fmt::format("input '{}': expected datatype {}, got '{}'", spec.name, to_string(spec.type), input.datatype));
+
+  const size_t leading = model_->batching ? 1 : 0;
+  bool fits = input.shape.size() == spec.shape.size() + leading;
+  for (size_t i = 0; fits && i < spec.shape.size(); ++i)
+    fits = spec.shape[i] < 0 ? input.shape[i + leading] > 0 : input.shape[i + leading] == spec.shape[i];
+  if (!fits)
+    return Status::invalid_argument(fmt::format("input '{}': expected shape {}, got {}", spec.name,
+                                                expected_shape(*model_, spec), to_string(input.shape)));
+
+  if (model_->batching) FOLIOT_RETURN_IF_ERROR(read_rows(spec, input.shape[0]));
+  for (size_t i = 0; i < spec.shape.size(); ++i)
+    if (spec.shape[i] < 0)
+      FOLIOT_RETURN_IF_ERROR(read_dimension(spec, spec.dimension_names[i], input.shape[i + leading]));
+  return Status::ok_status();
+}
+
+Status InferenceCall::read_rows(const TensorSpec& spec, int64_t rows) {
+  if (rows < 1 || rows > int64_t{model_->batch_size_max()})
+    return Status::invalid_argument(fmt::format("input '{}': expected 1 to {} rows in one call, got {}", spec.name,
+                                                model_->batch_size_max(), rows));
+  if (rows_ != 0 && rows_ != rows)
+    return Status::invalid_argument(fmt::format("input '{}': expected {} rows like input '{}', got {}", spec.name,
+                                                rows_, model_->inputs.front().name, rows));
+  rows_ = static_cast<uint32_t>(rows);
+  return Status::ok_status();
+}
+
+Status InferenceCall::read_dimension(const TensorSpec& spec, std::string_view dimension, int64_t extent) {
+  for (const auto& [name, known] : dimensions_)
+    if (name == dimension) {
+      if (known == extent) return Status::ok_status();
+      return Status::invalid_argument(fmt::format("input '{}': expected {} = {} like the other inputs, got {}",
+                                                  spec.name, dimension, known, extent));
+    }
+  dimensions_.emplace_back(dimension, extent);
+  return Status::ok_status();
+}
+
+Status InferenceCall::choose_bucket() {
+  const auto fits = [&](const Bucket& bucket) {
+    return std::all_of(dimensions_.begin(), dimensions_.end(), [&](const auto& dimension) {
+      const auto declared = bucket.dimensions.find(std::string(dimension.first));
+      return declared != bucket.dimensions.end() && dimension.second <= declared->second;
+    });
+  };
+  const auto bucket = std::find_if(model_->buckets.begin(), model_->buckets.end(), fits);
+  if (bucket != model_->buckets.end()) {
+    bucket_ = BucketId(static_cast<uint16_t>(bucket - model_->buckets.begin()));
+    return Status::ok_status();
+  }
+  std::vector<std::string> sent;
+  for (const auto& [name, extent] : dimensions_) sent.push_back(fmt::format("{} = {}", name, extent));
+  std::vector<std::string> declared;
+  for (const Bucket& candidate : model_->buckets) declared.push_back(fmt::format("{}", candidate.dimensions));
+  return Status::invalid_argument(fmt::format("{} fits no declared bucket; expected at most one of {}",
+                                              fmt::join(sent, ", "), fmt::join(declared, ", ")));
+}
+
+Status InferenceCall::take_inputs(std::span<const TensorView* const> inputs) {
+  inputs_.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorSpec& spec = model_->inputs[i];
+    const Shape sent_shape = client_shape(spec);
+    const Shape shape = bucket_shape(spec);
+    const uint64_t expected = byte_size(spec.type, sent_shape) * rows_;
+    if (inputs[i]->bytes.size() != expected)
+      return Status::invalid_argument(fmt::format("input '{}': expected {} bytes for {} of shape {}, got {}", spec.name,
+                                                  expected, to_string(spec.type), to_string(inputs[i]->shape),
+                                                  inputs[i]->bytes.size()));
+    Input& input = inputs_[i];
+    input.row_bytes = byte_size(spec.type, shape);
+    input.bytes = inputs[i]->bytes;
+    if (shape == sent_shape) continue;
+    input.padded.resize(input.row_bytes * rows_);
+    copy_rows(input.bytes, sent_shape, input.padded, shape, size_of(spec.type), rows_);
+    input.bytes = std::as_bytes(std::span(input.padded));
+  }
+  return Status::ok_status();
+}
+
+Status InferenceCall::choose_outputs(const Query& query) {
+  const std::vector<TensorSpec>& specs = model_->outputs;
+  outputs_.resize(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    outputs_[i].row_bytes = byte_size(specs[i].type, bucket_shape(specs[i]));
+    outputs_[i].bytes.resize(outputs_[i].row_bytes * rows_);
+    if (query.outputs.empty()) requested_.push_back(static_cast<uint32_t>(i));
+  }
+  for (std::string_view name : query.outputs) {
+    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
+    if (spec == specs.end())
+      return Status::invalid_argument(fmt::format("unknown output '{}'; the outputs are {}", name, names_of(specs)));
+    const auto index = static_cast<uint32_t>(spec - specs.begin());
+    if (std::find(requested_.begin(), requested_.end(), index) != requested_.end())
+      return Status::invalid_argument(fmt::format("output '{}' was asked for twice", name));
+    requested_.push_back(index);
+  }
+  return Status::ok_status();
+}
+
+Shape InferenceCall::bucket_shape(const TensorSpec& spec) const {
+  const Bucket& bucket = model_->buckets[bucket_.value()];
+  Shape shape = spec.shape;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] < 0) {
+      const auto declared = bucket.dimensions.find(spec.dimension_names[i]);
+      FOLIOT_CHECK(declared != bucket.dimensions.end());
+      shape[i] = declared->second;
+    }
+  return shape;
+}
+
+Shape InferenceCall::client_shape(const TensorSpec& spec) const {
+  Shape shape = bucket_shape(spec);
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (spec.shape[i] < 0)
+      for (const auto& [name, extent] : dimensions_)
+        if (name == spec.dimension_names[i]) shape[i] = extent;
+  return shape;
+}
+
+std::span<const std::byte> InferenceCall::input(uint32_t row, uint32_t index) const {
+  FOLIOT_CHECK(row < rows_ && index < inputs_.size());
+  const Input& input = inputs_[index];
+  return input.bytes.subspan(row * input.row_bytes, input.row_bytes);
+}
+
+std::span<std::byte> InferenceCall::output(uint32_t row, uint32_t index) {
+  FOLIOT_CHECK(row < rows_ && index < outputs_.size());
+  Output& output = outputs_[index];
+  return std::as_writable_bytes(std::span(output.bytes)).subspan(row * output.row_bytes, output.row_bytes);
+}
+
+bool InferenceCall::complete(const Completion& completion) {
+  FOLIOT_CHECK(completions_.size() < rows_);
+  completions_.push_back(completion);
+  return completions_.size() == rows_;
+}
+
+void InferenceCall::settle(TimePoint now) {
+  FOLIOT_CHECK(completions_.size() == rows_);
+  for (Completion& row : completions_) {
+    if (!row.served()) continue;
+    if (now > deadline_) {
+      row.refusal = Refusal::kLate;
+      row.earliest_completion = row.finished;
+    }
+    row.finished = now;
+  }
+}
+
+std::vector<Completion>::const_iterator InferenceCall::refused() const {
+  return std::ranges::find_if(completions_, [](const Completion& row) { return !row.served(); });
+}
+
+Shape InferenceCall::requested_shape(uint32_t i) const {
+  Shape shape = client_shape(requested_spec(i));
+  if (model_->batching) shape.insert(shape.begin(), rows_);
+  return shape;
+}
+
+std::string InferenceCall::take_requested(uint32_t i) {
+  const TensorSpec& spec = requested_spec(i);
+  std::string& padded = outputs_[requested_[i]].bytes;
+  const Shape wanted = client_shape(spec);
+  const Shape shape = bucket_shape(spec);
+  if (wanted == shape) return std::move(padded);
+  std::string cropped(byte_size(spec.type, wanted) * rows_, '\0');
+  copy_rows(std::as_bytes(std::span(padded)), shape, cropped, wanted, size_of(spec.type), rows_);
+  return cropped;
+}
+
+}  // namespace foliot

@@ -1,0 +1,118 @@
+// InferenceCall: one client's call in flight. Its n rows become n Requests; the
+// call is done when the last of them is completed.
+//
+// Knows nothing of HTTP or gRPC: a Query is what either decodes a call into.
+#ifndef FOLIOT_CALLS_INFERENCE_CALL_H_
+#define FOLIOT_CALLS_INFERENCE_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "core/model_info.h"
+#include "core/request.h"
+#include "inference/query.h"
+
+namespace foliot {
+
+// The query's deadline or the model's default, whichever comes first; infinite if there is
+// neither, and in classes without one.
+TimePoint deadline_of(const Query& query, const ModelInfo& model);
+
+// Threading: made, settled and read by one I/O thread; in between, inputs and outputs
+// are touched by executors and complete() is called by the controller's loop.
+class InferenceCall {
+ public:
+  // Checks the query against the model, chooses the bucket and pads. Where no
+  // padding is needed the inputs stay where they are: their bytes must outlive
+  // the call. Errors: kInvalidArgument naming the tensor, what was expected and
+  // what came.
+  static Result<std::unique_ptr<InferenceCall>> make(std::shared_ptr<const ModelInfo> model, const Query& query);
+
+  const ModelInfo& model() const { return *model_; }
+  const std::string& id() const { return id_; }
+  uint32_t rows() const { return rows_; }
+  BucketId bucket() const { return bucket_; }
+  TimePoint arrival() const { return arrival_; }
+  TimePoint deadline() const { return deadline_; }
+  bool offline() const { return offline_; }
+  uint64_t body_bytes() const { return body_bytes_; }
+
+  // One row of an input, and where one row of an output belongs.
+  std::span<const std::byte> input(uint32_t row, uint32_t index) const;
+  std::span<std::byte> output(uint32_t row, uint32_t index);
+
+  // True when this was the last row. The first refusal refuses the whole call.
+  bool complete(const Completion& completion);
+  // Its answer leaves now: rows that were served, and had to be by an earlier instant,
+  // become refusals (kLate). REQUIRES: done.
+  void settle(TimePoint now);
+  bool served() const { return refused() == completions_.end(); }
+  // The refusal; REQUIRES: !served().
+  const Completion& refusal() const { return *refused(); }
+  // The number under which a log shows the row that was refused first or, of a call that
+  // was served, answered last; 0: no log does. REQUIRES: done.
+  RequestId number() const { return served() ? completions_.back().id : refusal().id; }
+  // One for each row that is completed, the last one at the end: its times are the call's.
+  std::span<const Completion> completions() const { return completions_; }
+
+  // The outputs that the client asked for, in its order.
+  uint32_t requested_count() const { return static_cast<uint32_t>(requested_.size()); }
+  const TensorSpec& requested_spec(uint32_t i) const { return model_->outputs[requested_[i]]; }
+  // With the batch dimension, and without padding.
+  Shape requested_shape(uint32_t i) const;
+  // The bytes, without padding; once per output. REQUIRES: done and served.
+  std::string take_requested(uint32_t i);
+
+ private:
+  // One input or output: `rows` rows of `row_bytes` each, in the bucket's shape.
+  struct Input {
+    std::span<const std::byte> bytes;
+    size_t row_bytes = 0;
+    std::string padded;  // what `bytes` shows, if padding was needed
+  };
+  struct Output {
+    std::string bytes;
+    size_t row_bytes = 0;
+  };
+  using Dimensions = std::vector<std::pair<std::string_view, int64_t>>;
+
+  InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query);
+  Result<std::vector<const TensorView*>> match_inputs(const Query& query) const;
+  Status read_shapes(std::span<const TensorView* const> inputs);
+  Status read_shape(const TensorSpec& spec, const TensorView& input);
+  Status read_rows(const TensorSpec& spec, int64_t rows);
+  Status read_dimension(const TensorSpec& spec, std::string_view dimension, int64_t extent);
+  Status choose_bucket();
+  Status take_inputs(std::span<const TensorView* const> inputs);
+  Status choose_outputs(const Query& query);
+  // The extents of one row, as the client sees it and as the bucket has it.
+  Shape client_shape(const TensorSpec& spec) const;
+  Shape bucket_shape(const TensorSpec& spec) const;
+  std::vector<Completion>::const_iterator refused() const;
+
+  std::shared_ptr<const ModelInfo> model_;
+  std::string id_;
+  TimePoint arrival_;
+  TimePoint deadline_;
+  bool offline_;
+  uint64_t body_bytes_;
+  uint32_t rows_ = 0;  // 0 until the first input is read
+  BucketId bucket_;
+  Dimensions dimensions_;  // what the client's variable dimensions are
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+  std::vector<uint32_t> requested_;  // positions in outputs_
+
+  std::vector<Completion> completions_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CALLS_INFERENCE_CALL_H_

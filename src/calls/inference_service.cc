@@ -1,0 +1,108 @@
+#include "calls/inference_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+constexpr int64_t kPathPartMax = 4;
+
+}  // namespace
+
+InferenceService::InferenceService(const Options& options, const ServedNames& names, LabelledRequestSink& requests,
+                                   CallStatistics& statistics, Metrics& metrics, std::function<TimePoint()> now)
+    : names_(names),
+      requests_(requests),
+      statistics_(statistics),
+      metrics_(metrics),
+      now_(std::move(now)),
+      tensors_(options.tensors),
+      table_(options.rows_max, options.bytes_max) {}
+
+Inference::Started InferenceService::start(const Query& query, const Caller& caller) {
+  Result<std::shared_ptr<const ModelInfo>> info = names_.find(query.name, query.version);
+  if (!info.ok()) return call_error(info.status());
+  const std::shared_ptr<ModelCounters> counters = statistics_.of(**info);
+  const auto fail = [&](const Status& status) {
+    counters->count_failed(now_() - query.arrival);
+    return call_error(status);
+  };
+  if (const Status status = check(tensors_, query); !status.ok()) return fail(status);
+  Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query);
+  if (!call.ok()) return fail(call.status());
+  if (names_.draining()) return refuse(**call, Refusal::kDraining, "the server is shutting down");
+
+  const uint32_t rows = (*call)->rows();
+  if (caller.tenant) {
+    if (auto over_limit = caller.tenant->enter(rows, now_())) {
+      counters->count_failed(now_() - query.arrival);
+      return *std::move(over_limit);
+    }
+  }
+  auto made = std::make_unique<PendingCall>(std::move(call).value(), caller, counters, TenantLease(caller.tenant, rows),
+                                            shared_);
+  if (made->handles().empty()) return refuse(made->call(), Refusal::kOverload, "too many requests in flight");
+  const PendingCall& pending = table_.keep(std::move(made));
+  for (const PayloadHandle payload : pending.evicted()) {
+    requests_.cancel(RequestId(payload.value()), Refusal::kOverload);
+  }
+  // It is not answered before this thread is back in its mailbox.
+  submit(pending);
+  return pending.call_id();
+}
+
+CallError InferenceService::refuse(const InferenceCall& call, Refusal refusal, std::string_view detail) {
+  const TimePoint now = now_();
+  metrics_.count_refused(call.model(), refusal, call.rows(), !call.deadline().is_infinite());
+  statistics_.of(call.model())->count_failed(now - call.arrival());
+  return call_error(refusal, call.model().name, detail, call.arrival(), now, TimePoint());
+}
+
+void InferenceService::submit(const PendingCall& pending) {
+  const InferenceCall& call = pending.call();
+  // Not so much that no time is left: then the answer may be late, but others need not be.
+  const Duration reserve = call.deadline().is_infinite()
+                               ? Duration()
+                               : std::min(answer_path_.length(), (call.deadline() - call.arrival()) / kPathPartMax);
+  Request request{.id = {},
+                  .model = call.model().id,
+                  .bucket = call.bucket(),
+                  .payload = {},
+                  .arrival = call.arrival(),
+                  .deadline = call.deadline() - reserve,
+                  .reserve = reserve,
+                  .offline = call.offline()};
+  if (const Tenant* tenant = pending.tenant()) {
+    request.tenant = tenant->id();
+    request.tenant_weight = tenant->weight();
+  }
+  std::shared_ptr<const CallLabel> label;
+  if (!call.id().empty()) label = std::make_shared<const CallLabel>(call_label(call.id()));
+  for (PayloadHandle payload : pending.handles()) {
+    request.id = RequestId(payload.value());
+    request.payload = payload;
+    requests_.submit_labelled(request, label);
+  }
+}
+
+void InferenceService::cancel(CallId call) {
+  const PendingCall* pending = table_.find_call(PayloadHandle(call.value()));
+  if (pending == nullptr) return;
+  for (PayloadHandle payload : pending->handles()) requests_.cancel(RequestId(payload.value()), Refusal::kCancelled);
+}
+
+Status InferenceService::observe(const Observation& observation) {
+  const auto info = names_.find(observation.name, observation.version);
+  if (!info.ok()) return info.status();
+  return Status::unimplemented(
+      fmt::format("model '{}' takes no observations: it does not learn while it is served", observation.name));
+}
+
+void InferenceService::complete(const Completion& completion) {
+  table_.find(completion.payload).call->complete(completion);
+}
+
+}  // namespace foliot

@@ -1,0 +1,82 @@
+// InferenceService: the Inference that models answer. Finds the model, passes a call's
+// rows to the controller, and sends the answer to its caller when the last row is
+// completed.
+//
+// It is also where requests come from: it keeps their inputs and outputs, takes their
+// completions, and counts what it observes.
+//
+// Threading: start() and cancel() by I/O threads; complete() and the Observer's calls by
+// the controller's loop; input() and output() by executors; the rest by any.
+#ifndef FOLIOT_CALLS_INFERENCE_SERVICE_H_
+#define FOLIOT_CALLS_INFERENCE_SERVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "calls/answer_path.h"
+#include "calls/inference_call.h"
+#include "calls/metrics.h"
+#include "calls/payload_table.h"
+#include "calls/pending_call.h"
+#include "core/call_label.h"
+#include "core/request_origin.h"
+#include "inference/inference.h"
+#include "inference/served_names.h"
+#include "inference/statistics.h"
+#include "inference/tensor_limits.h"
+
+namespace foliot {
+
+class InferenceService : public Inference, public RequestOrigin {
+ public:
+  struct Options {
+    uint32_t rows_max = 0;   // in flight at once
+    uint64_t bytes_max = 0;  // of the bodies that they came in
+    TensorLimits tensors;
+  };
+  // All references outlive the service; and it outlives the answers that it gave.
+  InferenceService(const Options& options, const ServedNames& names, LabelledRequestSink& requests,
+                   CallStatistics& statistics, Metrics& metrics, std::function<TimePoint()> now);
+
+  Started start(const Query& query, const Caller& caller) override;
+  void cancel(CallId call) override;
+  // kUnimplemented: models do not learn.
+  Status observe(const Observation& observation) override;
+
+  void complete(const Completion& completion) override;
+  std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override {
+    return table_.input(payload, index);
+  }
+  std::span<std::byte> output(PayloadHandle payload, uint32_t index) override { return table_.output(payload, index); }
+  void on_model(const ModelInfo& model) override { metrics_.on_model(model); }
+  void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {
+    metrics_.on_outcome(action, outcome, now);
+  }
+
+  uint32_t rows_in_flight() const { return table_.in_use(); }
+  // After drain(): waits until no rows are in flight, for at most so long; false if some
+  // are.
+  bool wait_until_answered(Duration timeout) { return table_.wait_until_unused(timeout); }
+
+ private:
+  CallError refuse(const InferenceCall& call, Refusal refusal, std::string_view detail);
+  void submit(const PendingCall& pending);
+
+  const ServedNames& names_;
+  LabelledRequestSink& requests_;
+  CallStatistics& statistics_;
+  Metrics& metrics_;
+  const std::function<TimePoint()> now_;
+  const TensorLimits tensors_;
+  AnswerPath answer_path_;
+  PendingCall::Shared shared_{table_, answer_path_, metrics_, now_};
+  PayloadTable table_;  // before all else, calls that are not answered end
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CALLS_INFERENCE_SERVICE_H_

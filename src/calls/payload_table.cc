@@ -1,0 +1,143 @@
+#include "calls/payload_table.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "calls/pending_call.h"
+#include "core/action.h"
+
+namespace foliot {
+namespace {
+
+uint32_t generation_of(PayloadHandle payload) { return static_cast<uint32_t>(payload.value() >> 32); }
+
+// What of so much may be taken before others are evicted; all of it where what is kept
+// would not hold the largest call.
+constexpr uint64_t kKeptPart = 8;
+uint64_t without_kept(uint64_t all, uint64_t call_max) {
+  return all / kKeptPart >= call_max ? all - all / kKeptPart : all;
+}
+
+QueueShares::Entry entry_of(const PendingCall& pending) {
+  const InferenceCall& call = pending.call();
+  QueueShares::Entry entry{.amount = {call.rows(), call.body_bytes()},
+                           .arrival = call.arrival(),
+                           .deadline = call.deadline(),
+                           .offline = call.offline()};
+  if (const Tenant* tenant = pending.tenant()) {
+    entry.tenant = tenant->id();
+    entry.weight = tenant->weight();
+  }
+  return entry;
+}
+
+}  // namespace
+
+PayloadTable::PayloadTable(uint32_t capacity, uint64_t bytes_max)
+    : slots_(capacity),
+      claims_(capacity),
+      shares_({without_kept(capacity, kBatchSizeMax), without_kept(bytes_max, 1)},
+              [this](const QueueShares::Entry& entry) {
+                const Claim& claim = claims_[slot_of(PayloadHandle(entry.id))];
+                return claim.counted && claim.entry.id == entry.id;
+              }) {
+  free_.reserve(capacity);
+  for (uint32_t i = capacity; i > 0; --i) free_.push_back(i - 1);
+}
+
+PayloadTable::~PayloadTable() {
+  // Calls give back their handles.
+  for (Slot& slot : slots_) slot.kept.reset();
+}
+
+bool PayloadTable::acquire(PendingCall& call, std::span<PayloadHandle> handles, std::vector<PayloadHandle>& evicted) {
+  std::lock_guard lock(mutex_);
+  if (free_.size() < handles.size()) return false;
+  QueueShares::Entry entry = entry_of(call);
+  entry.id = next_handle(free_.back()).value();
+  entry.sequence = next_sequence_++;
+  evicted_.clear();
+  if (!shares_.admit(entry, evicted_)) return false;
+  for (const QueueShares::Entry& other : evicted_) {
+    const uint32_t slot = slot_of(PayloadHandle(other.id));
+    claims_[slot].counted = false;
+    const std::span<const PayloadHandle> rows = slots_[slot].row.call->handles();
+    evicted.insert(evicted.end(), rows.begin(), rows.end());
+  }
+  for (uint32_t row = 0; row < handles.size(); ++row) {
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    slots_[index].row = {.call = &call, .index = row};
+    handles[row] = next_handle(index);
+    slots_[index].generation.store(generation_of(handles[row]), std::memory_order_release);
+  }
+  claims_[slot_of(handles.front())] = {entry, true};
+  in_use_.fetch_add(static_cast<uint32_t>(handles.size()), std::memory_order_relaxed);
+  return true;
+}
+
+PayloadHandle PayloadTable::next_handle(uint32_t slot) const {
+  const uint32_t generation = slots_[slot].generation.load(std::memory_order_relaxed) + 1;
+  return PayloadHandle((uint64_t{generation} << 32) | slot);
+}
+
+void PayloadTable::release(std::span<const PayloadHandle> handles) {
+  std::lock_guard lock(mutex_);
+  Claim& claim = claims_[slot_of(handles.front())];
+  if (std::exchange(claim.counted, false)) shares_.remove(claim.entry);
+  for (PayloadHandle payload : handles) {
+    find(payload);
+    Slot& slot = slots_[slot_of(payload)];
+    slot.row = {};
+    slot.generation.fetch_add(1, std::memory_order_release);
+    free_.push_back(slot_of(payload));
+  }
+  const auto count = static_cast<uint32_t>(handles.size());
+  if (in_use_.fetch_sub(count, std::memory_order_relaxed) == count) unused_.notify_all();
+}
+
+PendingCall& PayloadTable::keep(std::unique_ptr<PendingCall> call) {
+  Slot& slot = slots_[slot_of(call->handles().front())];
+  FOLIOT_CHECK(slot.row.call == call.get() && slot.kept == nullptr);
+  slot.kept = std::move(call);
+  return *slot.kept;
+}
+
+std::unique_ptr<PendingCall> PayloadTable::give(const PendingCall& call) {
+  Slot& slot = slots_[slot_of(call.handles().front())];
+  FOLIOT_CHECK(slot.kept.get() == &call);
+  return std::move(slot.kept);
+}
+
+PendingCall* PayloadTable::find_call(PayloadHandle first) const {
+  if (slot_of(first) >= slots_.size()) return nullptr;
+  const Slot& slot = slots_[slot_of(first)];
+  const uint32_t generation = slot.generation.load(std::memory_order_acquire);
+  return generation == generation_of(first) && generation % 2 == 1 && slot.row.index == 0 ? slot.row.call : nullptr;
+}
+
+PayloadTable::Row PayloadTable::find(PayloadHandle payload) const {
+  FOLIOT_CHECK(slot_of(payload) < slots_.size());
+  const Slot& slot = slots_[slot_of(payload)];
+  const uint32_t generation = slot.generation.load(std::memory_order_acquire);
+  FOLIOT_CHECK(generation == generation_of(payload) && generation % 2 == 1);
+  return slot.row;
+}
+
+std::span<const std::byte> PayloadTable::input(PayloadHandle payload, uint32_t index) {
+  const Row row = find(payload);
+  return row.call->call().input(row.index, index);
+}
+
+std::span<std::byte> PayloadTable::output(PayloadHandle payload, uint32_t index) {
+  const Row row = find(payload);
+  return row.call->call().output(row.index, index);
+}
+
+bool PayloadTable::wait_until_unused(Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return unused_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return in_use() == 0; });
+}
+
+}  // namespace foliot

@@ -1,0 +1,69 @@
+#include "calls/pending_call.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foliot {
+namespace {
+
+// The protocol's statistics contain the time of day; nothing else here does.
+uint64_t milliseconds_since_1970() {
+  using std::chrono::milliseconds;
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(since).count());
+}
+
+}  // namespace
+
+PendingCall::PendingCall(std::unique_ptr<InferenceCall> call, const Caller& caller,
+                         std::shared_ptr<ModelCounters> counters, TenantLease lease, const Shared& shared)
+    : call_(std::move(call)),
+      mailbox_(caller.mailbox),
+      sink_(caller.sink),
+      counters_(std::move(counters)),
+      lease_(std::move(lease)),
+      shared_(shared),
+      handles_(call_->rows()) {
+  if (!shared_.table.acquire(*this, handles_, evicted_)) handles_.clear();
+}
+
+PendingCall::~PendingCall() {
+  if (!handles_.empty()) shared_.table.release(handles_);
+}
+
+void PendingCall::complete(const Completion& completion) {
+  if (call_->complete(completion)) mailbox_.push(*this);
+}
+
+void PendingCall::deliver() { sink_.on_answer(call_id(), shared_.table.give(*this)); }
+
+void PendingCall::settle() {
+  const TimePoint now = shared_.now();
+  shared_.answer_path.record(now - call_->completions().back().finished, call_->served(), now);
+  call_->settle(now);
+  const Completion& last = call_->completions().back();
+  if (call_->served())
+    counters_->count_served(call_->rows(), last, milliseconds_since_1970());
+  else
+    counters_->count_failed(last.finished - last.arrival);
+  for (const Completion& row : call_->completions()) {
+    shared_.metrics.count(call_->model(), row);
+    if (Tenant* tenant = lease_.tenant()) tenant->count(row.refusal);
+  }
+}
+
+CallError PendingCall::error() const {
+  const Completion& refused = call_->refusal();
+  CallError error = call_error(refused.refusal, call_->model().name, refused.detail, call_->arrival(), refused.finished,
+                               refused.earliest_completion);
+  error.request = refused.id;
+  // In the message, too: most clients show nothing else of an error.
+  if (error.request != RequestId()) error.message += fmt::format("; request {}", error.request.value());
+  return error;
+}
+
+}  // namespace foliot

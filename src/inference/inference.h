@@ -1,0 +1,82 @@
+// Inference: the interface between the protocols and what answers: a model, or a layer
+// (a cache, a selection of models, per-user weights) that uses another Inference.
+//
+// Every start() has exactly one answer: the error that it returns, or one call of
+// AnswerSink::on_answer(). An implementation never calls back into its caller within
+// start(), cancel() or observe(); answers come through the caller's mailbox, on the
+// mailbox's thread.
+//
+// Errors are those of CallError, whole: a layer passes on one from below unchanged,
+// unless it has an answer in its place (Quality).
+//   404  kNotFound: the name or its version is unknown
+//   503  kUnavailable: the name is known and not ready
+//   400  kInvalidArgument: the inputs or outputs are not those of what is called, by name
+//   refusals: as Refusal says; a deadline that has passed is one of kUnmeetable,
+//        kExpired, kLate
+//
+// Every implementation passes the suite in inference/conformance.
+//
+// Threading: start() and cancel() by I/O threads, several at a time, for one call always
+// by the thread of the caller's mailbox; observe() by any. None of them blocks.
+#ifndef FOLIOT_INFERENCE_INFERENCE_H_
+#define FOLIOT_INFERENCE_INFERENCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/id.h"
+#include "base/status.h"
+#include "inference/answer.h"
+#include "inference/call_error.h"
+#include "inference/mailbox.h"
+#include "inference/query.h"
+#include "inference/tenant.h"
+
+namespace foliot {
+
+// A call under way. Of one Inference, no two calls ever have the same.
+using CallId = Id<struct CallTag, uint64_t>;
+
+class AnswerSink {
+ public:
+  virtual ~AnswerSink() = default;
+  // On the thread of the caller's mailbox, once. May destroy the sink.
+  virtual void on_answer(CallId call, std::unique_ptr<Answer> answer) = 0;
+};
+
+// The part that makes a call, and whose limits count for it.
+struct Caller {
+  std::shared_ptr<Tenant> tenant;  // null: without limits
+  // Both outlive the call.
+  Mailbox& mailbox;
+  AnswerSink& sink;
+};
+
+// What the outputs should have been, as a client knows later.
+struct Observation {
+  std::string_view name;
+  std::string_view version;  // empty: the one that is served
+  std::vector<TensorView> inputs;
+  std::vector<TensorView> outputs;
+};
+
+class Inference {
+ public:
+  virtual ~Inference() = default;
+
+  using Started = std::variant<CallId, CallError>;
+  virtual Started start(const Query& query, const Caller& caller) = 0;
+  // The client went away: the call may end early, as kCancelled. It still has its answer.
+  // An id that is unknown, answered or cancelled already is ignored.
+  virtual void cancel(CallId call) = 0;
+  // Errors: kNotFound and kUnavailable as for start(), kUnimplemented where nothing is
+  // learned from it.
+  virtual Status observe(const Observation& observation) = 0;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_INFERENCE_INFERENCE_H_

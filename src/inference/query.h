@@ -1,0 +1,45 @@
+// Query: one call of a served name, as a protocol decoded it: not yet compared with what
+// is served. A layer of Inference may change a copy and pass that on.
+//
+// The views belong to the caller: names are read during start() only, the inputs' bytes
+// stay where they are until the call has its answer.
+#ifndef FOLIOT_INFERENCE_QUERY_H_
+#define FOLIOT_INFERENCE_QUERY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "core/request.h"
+#include "core/tensor.h"
+
+namespace foliot {
+
+// The bytes of one input, as the client sent them: little-endian, row-major.
+struct TensorView {
+  std::string_view name;
+  std::string_view datatype;
+  Shape shape;
+  std::span<const std::byte> bytes;
+};
+
+struct Query {
+  std::string_view name{};     // a served name: an entry of the catalog
+  std::string_view version{};  // empty: the one that is served
+  std::string_view id{};       // the client's own; empty: none
+  TimePoint arrival{};
+  // The client's; what it calls may have a tighter one. It counts in kDeadline only.
+  TimePoint deadline = TimePoint::infinite_future();
+  // kDeadline without a deadline is best effort.
+  RequestClass request_class = RequestClass::kDeadline;
+  std::vector<TensorView> inputs{};
+  std::vector<std::string_view> outputs{};  // empty: all
+  uint64_t body_bytes = 0;                  // of the message that it came in
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_INFERENCE_QUERY_H_

@@ -1,0 +1,23 @@
+#include "inference/served_names.h"
+
+#include <fmt/format.h>
+
+namespace foliot {
+
+Result<std::shared_ptr<const ModelInfo>> ServedNames::find(std::string_view name, std::string_view version) const {
+  const Catalog::EntryPtr found = catalog_.find(name);
+  // A server that starts may not know its models yet.
+  if (found == nullptr && !catalog_.ready() && catalog_.empty())
+    return Status::unavailable(fmt::format("model '{}' is not known yet: the server is not ready; try again", name));
+  if (found == nullptr) return Status::not_found(fmt::format("unknown model '{}'", name));
+  const CatalogEntry& entry = *found;
+  if (!version.empty() && version != entry.version)
+    return Status::not_found(
+        fmt::format("model '{}' has no version '{}'; version '{}' is served", name, version, entry.version));
+  if (entry.state != ModelState::kReady || entry.info == nullptr)
+    return Status::unavailable(fmt::format("model '{}' is not ready: {}{}{}", name, to_string(entry.state),
+                                           entry.reason.empty() ? "" : ": ", entry.reason));
+  return entry.info;
+}
+
+}  // namespace foliot

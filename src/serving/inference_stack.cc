@@ -1,0 +1,25 @@
+#include "serving/inference_stack.h"
+
+#include <string_view>
+
+namespace foliot {
+
+InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
+                               ModelRepository& repository, const std::function<TimePoint()>& now)
+    : names_(catalog, options.strict_readiness),
+      service_({.rows_max = options.requests_in_flight_max,
+                .bytes_max = options.bodies_bytes_max,
+                .tensors = options.tensors},
+               names_, requests, statistics_, metrics_, now),
+      frontend_(make_frontend(
+          options, {.inference = service_,
+                    .names = names_,
+                    .statistics = statistics_,
+                    .repository = repository,
+                    .count_unknown_name = [this](std::string_view place,
+                                                 std::string_view name) { metrics_.count_unknown_name(place, name); },
+                    .now = now})) {
+  frontend_->add_metrics(*this);
+}
+
+}  // namespace foliot
