@@ -35,8 +35,11 @@ Result<std::vector<KindPart>> split_by_kind(const SimulationOptions& options, co
     part.options.devices = kind.devices;
     std::ranges::copy_if(workload.groups, std::back_inserter(part.workload.groups),
                          [&](const ModelGroup& group) { return kind_of.at(group.name) == kind.name; });
-    std::ranges::copy_if(workload.streams, std::back_inserter(part.workload.streams),
-                         [&](const Stream& stream) { return kind_of_stream.at(stream.name) == kind.name; });
+    for (uint32_t i = 0; i < workload.streams.size(); ++i) {
+      if (kind_of_stream.at(workload.streams[i].name) != kind.name) continue;
+      part.workload.streams.push_back(workload.streams[i]);
+      part.workload.streams.back().position = i;
+    }
     if (!part.workload.streams.empty()) parts.push_back(std::move(part));
   }
   return parts;

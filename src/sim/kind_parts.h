@@ -16,7 +16,8 @@ struct KindPart {
   Workload workload;
 };
 
-// One for each kind of device that some model runs on, in the order of the kinds.
+// One for each kind of device that some model runs on, in the order of the kinds. With one
+// seed, the requests of all parts together are those of the whole.
 // Errors: kInvalidArgument naming models that run on several kinds, or a stream that asks
 // models of several.
 Result<std::vector<KindPart>> split_by_kind(const SimulationOptions& options, const Workload& workload);

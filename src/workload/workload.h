@@ -69,6 +69,9 @@ struct Stream {
   // weight.
   std::string tenant;
   uint32_t weight = 1;  // of the tenant's share (controller/fair_share.h)
+  // Its position in the workload that this one is a part of: with one seed its requests
+  // come at the same instants in both. Ascending; nullopt: its own position.
+  std::optional<uint32_t> position;
 };
 
 struct Workload {

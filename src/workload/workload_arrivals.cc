@@ -177,8 +177,11 @@ Result<WorkloadArrivals> WorkloadArrivals::make(const Workload& workload, uint64
   const std::vector<uint32_t> groups = workload.group_of_models();
   result.models_ = static_cast<uint32_t>(groups.size());
   Random random(seed);
+  uint32_t position = 0;
   for (uint32_t i = 0; i < workload.streams.size(); ++i) {
     const Stream& stream = workload.streams[i];
+    for (; position < stream.position.value_or(i); ++position) random.fork();
+    ++position;
     result.streams_.push_back({stream.concurrency > 0, stream.think_time, stream.stop});
     for (const uint32_t group : groups) result.slos_.push_back(Workload::slo_of(stream, workload.groups[group]));
     FOLIOT_RETURN_IF_ERROR(add_sources(i, workload, random.fork(), result.sources_));
