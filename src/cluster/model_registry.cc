@@ -50,7 +50,7 @@ Status ModelRegistry::check(const std::string& kind, const std::vector<ModelInfo
   if (workers_.empty()) return Status();
   for (const auto& [name, id] : served_) {
     const ModelInfo& served = *entries_[id.value()].model;
-    if (served.find(kind) == nullptr) continue;
+    if (served.find(kind) == nullptr || !has_worker(id)) continue;
     const auto [begin, end] = brought.equal_range(name);
     if (std::any_of(begin, end, [&](const auto& other) { return same_model(*other.second, served); })) continue;
     return Status::invalid_argument(
@@ -65,13 +65,16 @@ Status ModelRegistry::check(const std::string& kind, const std::vector<ModelInfo
 ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::string& kind, const std::vector<ModelInfo>& models,
                                           TimePoint now) {
   const bool first = workers_.empty();
+  const bool first_of_kind =
+      std::ranges::none_of(workers_, [&](const auto& other) { return other.second.kind == kind; });
   const auto [place, is_new] = workers_.try_emplace(id);
   FOLIOT_CHECK(is_new);
   Worker& worker = place->second;
   worker.kind = kind;
   for (const ModelInfo& model : models) add_offer(worker, std::make_shared<const ModelInfo>(model));
   for (auto& [own, offered] : worker.offers) offered.preference = models.size() + 1 - offered.preference;
-  if (first) serve_first(worker, models, now);
+  if (first_of_kind) drop_orphans(worker, first, now);
+  if (first) serve_first(models, now);
   changed_ = true;
 
   Joined joined;
@@ -86,16 +89,22 @@ ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::string& kind, 
   return joined;
 }
 
-// There is no other worker to agree with.
-void ModelRegistry::serve_first(const Worker& worker, const std::vector<ModelInfo>& models, TimePoint now) {
+// What all who had it were lost with, and the first worker of its kind does not bring.
+void ModelRegistry::drop_orphans(const Worker& worker, bool of_all_kinds, TimePoint now) {
   std::vector<ModelId> dropped;
   for (const auto& [name, id] : served_) {
-    if (find_unnamed(worker, *entry(id).model) == nullptr) dropped.push_back(id);
+    const ModelInfo& model = *entry(id).model;
+    if ((!of_all_kinds && model.find(worker.kind) == nullptr) || has_worker(id)) continue;
+    if (find_unnamed(worker, model) == nullptr) dropped.push_back(id);
   }
   for (const ModelId id : dropped) {
     retire(id, now);
     remove(id);
   }
+}
+
+// There is no other worker to agree with.
+void ModelRegistry::serve_first(const std::vector<ModelInfo>& models, TimePoint now) {
   for (const ModelInfo& model : models) {
     if (!served_.contains(model.name) && has_id(now)) serve(model, now);
   }
@@ -365,6 +374,10 @@ std::vector<const ModelRegistry::Worker*> ModelRegistry::first_of_kinds() const 
     if (!worker.leaving && !std::ranges::count(first, worker.kind, &Worker::kind)) first.push_back(&worker);
   }
   return first;
+}
+
+bool ModelRegistry::has_worker(ModelId id) const {
+  return std::ranges::any_of(workers_, [&](const auto& worker) { return worker.second.named.contains(id); });
 }
 
 template <typename Condition>

@@ -7,8 +7,9 @@
 // does what all that had it have withdrawn. A further kind is added to what is served once
 // all workers of that kind offer it. Offers of leaving workers do not count, and with no
 // worker left nothing changes. A worker that comes must bring all that is served on its
-// kind; what else it brings is an offer. The first one, or the first after all were lost,
-// determines what is served: what it does not bring is dropped at once.
+// kind and that another worker still has; what else it brings is an offer. The first one,
+// or the first after all were lost, determines what is served: what it does not bring is
+// dropped at once. The same holds for the first worker of a kind and what runs on that kind.
 //
 // A worker prefers what it offers later; of what it registers, what it lists first. A
 // version takes the place of another once all prefer it, or have withdrawn the other.
@@ -134,7 +135,8 @@ class ModelRegistry {
     uint64_t in_flight = 0;
   };
 
-  void serve_first(const Worker& worker, const std::vector<ModelInfo>& models, TimePoint now);
+  void drop_orphans(const Worker& worker, bool of_all_kinds, TimePoint now);
+  void serve_first(const std::vector<ModelInfo>& models, TimePoint now);
   void promote_candidates(TimePoint now);
   void retire_withdrawn(TimePoint now);
   bool prefers(const Worker& worker, const ModelInfo& model) const;
@@ -148,6 +150,7 @@ class ModelRegistry {
     const Worker* worker;
     const Offered* offered;
   };
+  bool has_worker(ModelId id) const;  // some worker knows it by that name
   // The first staying worker of each kind.
   std::vector<const Worker*> first_of_kinds() const;
   bool agrees(const Worker& worker, const ModelInfo& model) const;

@@ -176,6 +176,20 @@ TEST_F(ModelRegistryTest, RetiresWhatAllThatHadItHaveWithdrawn) {
   EXPECT_EQ(served(), "x 1");
 }
 
+TEST_F(ModelRegistryTest, TheFirstWorkerOfAKindDeterminesWhatRunsOnThatKindAlone) {
+  join(kOne, {model(0, "x"), model(1, "both")});
+  join(kTwo, {gpu_model(0, "z"), gpu_model(1, "both")}, "gpu");
+  decide();
+  lose(kTwo);
+  EXPECT_EQ(served(), "both 1, x 1, z 1");
+  EXPECT_THAT(registry_.check("gpu", {gpu_model(0, "y")}).message(), HasSubstr("'both' is missing"));
+  join(kThree, {gpu_model(0, "y"), gpu_model(1, "both")}, "gpu");
+  EXPECT_THAT(removed_, SizeIs(1));
+  end_removals();
+  decide();
+  EXPECT_EQ(served(), "both 1, x 1, y 1");
+}
+
 TEST_F(ModelRegistryTest, RefusesAModelForAnotherKindThanTheWorkers) {
   EXPECT_THAT(registry_.check("cpu", {gpu_model(0, "x")}).message(),
               HasSubstr("model 'x' is for devices of kind gpu; the worker's are of kind cpu"));
