@@ -33,8 +33,7 @@ std::vector<Lane::Block>::iterator Lane::block_of(const Place& place) {
 
 void Lane::add(const Request& request) {
   const Entry entry = entry_of(request);
-  if (entry.deadline.is_infinite()) ++best_effort_;
-  if (entry.place.offline) ++offline_;
+  if (entry.deadline.is_infinite()) ++(entry.place.offline ? offline_ : best_effort_);
   beyond_front(entry.place) ? add_to_rest(entry) : add_to_front(entry);
 }
 
@@ -119,8 +118,7 @@ void Lane::erase(size_t position, size_t count) {
 
 void Lane::discount(Block::const_iterator from, Block::const_iterator to) {
   for (; from != to; ++from) {
-    if (from->deadline.is_infinite()) --best_effort_;
-    if (from->place.offline) --offline_;
+    if (from->deadline.is_infinite()) --(from->place.offline ? offline_ : best_effort_);
   }
 }
 

@@ -63,7 +63,9 @@ class Lane {
     return find_due_from(deadline);
   }
   // How many have a deadline. In the order of deadlines those without follow them.
-  size_t with_deadline() const { return size() - best_effort_; }
+  size_t with_deadline() const { return size() - best_effort_ - offline_; }
+  // How many, behind those, have none and are not offline.
+  size_t best_effort() const { return best_effort_; }
   // How many, the last ones, are offline.
   size_t offline() const { return offline_; }
   // Removes `count` requests from `position` on.
@@ -95,7 +97,7 @@ class Lane {
   // moves more than one of them.
   std::vector<Block> rest_;
   size_t rest_size_ = 0;
-  size_t best_effort_ = 0;  // offline or not
+  size_t best_effort_ = 0;
   size_t offline_ = 0;
 };
 

@@ -364,8 +364,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
     for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
       const Lane& lane = state.lanes[bucket];
       const size_t first = lane.with_deadline();
-      const size_t best_effort = lane.size() - lane.offline() - first;
-      const size_t queued = best_effort > 0 ? best_effort : lane.offline();
+      const size_t queued = lane.best_effort() > 0 ? lane.best_effort() : lane.offline();
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
         const Duration exec = board_.cluster().durations().exec({device, ModelId(id), BucketId(bucket), i});
         if (i > 0 && exec > several_rows_max) break;
