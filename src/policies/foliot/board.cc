@@ -20,9 +20,12 @@ void Board::on_model_added(const ModelInfo& model) {
     periods_.resize(model.id.value() + 1);
   }
   periods_[model.id.value()] = ArrivalPeriod();
-  for (const Runnable& runnable : model.runnables) {
-    for (const std::vector<Duration>& seeds : runnable.seed_exec) {
-      for (const Duration exec : seeds) longest_exec_ = std::max(longest_exec_, exec);
+  for (uint16_t kind = 0; kind < cluster_.kind_count(); ++kind) {
+    const Runnable* const runnable = cluster_.runnable_of(KindId(kind), model.id);
+    if (runnable == nullptr) continue;
+    Duration& longest = longest_exec(KindId(kind));
+    for (const std::vector<Duration>& seeds : runnable->seed_exec) {
+      for (const Duration exec : seeds) longest = std::max(longest, exec);
     }
   }
   models_[model.id.value()] = ModelState{.lanes = std::vector<Lane>(model.buckets.size()), .weight = model.weight};
@@ -66,7 +69,8 @@ std::vector<ModelId> Board::on_device_changed(DeviceId device) {
 void Board::exec_over(DeviceId device, ModelId id) {
   if (cluster_.has_model(id)) {  // it may have larger batch sizes than when it was added
     const auto largest = static_cast<uint32_t>(cluster_.batch_sizes(device, id).size()) - 1;
-    longest_exec_ = std::max(longest_exec_, cluster_.durations().exec({device, id, BucketId(0), largest}));
+    Duration& longest = longest_exec(cluster_.device(device).kind());
+    longest = std::max(longest, cluster_.durations().exec({device, id, BucketId(0), largest}));
   }
   if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
 }
@@ -102,11 +106,20 @@ void Board::note_arrival(const Request& request, TimePoint now) {
 
 void Board::note_slo(ModelId id, Duration slo) {
   model(id).slo = slo;
-  if (slo < longest_exec_ * 2 + cluster_.least_margin()) {
+  Duration longest;
+  for (uint16_t kind = 0; kind < longest_execs_.size(); ++kind) {
+    if (cluster_.runnable_of(KindId(kind), id) != nullptr) longest = std::max(longest, longest_execs_[kind]);
+  }
+  if (slo < longest * 2 + cluster_.least_margin()) {
     tight_.insert(id.value());
   } else {
     tight_.erase(id.value());
   }
+}
+
+Duration& Board::longest_exec(KindId kind) {
+  if (kind.value() >= longest_execs_.size()) longest_execs_.resize(kind.value() + 1);
+  return longest_execs_[kind.value()];
 }
 
 void Board::add(const Request& request) {

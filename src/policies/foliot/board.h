@@ -126,6 +126,7 @@ class Board {
     return cluster_.device(device).residency(model) == Residency::kLoaded;
   }
   void note_slo(ModelId model, Duration slo);
+  Duration& longest_exec(KindId kind);
   void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
   void placement_changed(ModelId model);
 
@@ -137,9 +138,9 @@ class Board {
   BitSet waiting_;
   BitSet absent_;
   BitSet tight_;
-  Duration longest_exec_;     // of any model
-  uint64_t best_effort_ = 0;  // requests without a deadline that are queued
-  mutable BitSet known_;      // devices whose work_ is followed
+  std::vector<Duration> longest_execs_;  // by kind of device: of any model
+  uint64_t best_effort_ = 0;             // requests without a deadline that are queued
+  mutable BitSet known_;                 // devices whose work_ is followed
   mutable std::vector<DeviceWork> work_;
 };
 

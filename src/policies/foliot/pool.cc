@@ -22,6 +22,7 @@ void Pool::on_request(ModelId model, TimePoint now) {
 }
 
 void Pool::refresh(TimePoint now) {
+  if (ranks_.size() < board_.cluster().devices.size()) on_device_changed();
   if (now < next_refresh_ || shares_.empty()) return;
   next_refresh_ = now + kRefreshInterval;
   for (uint32_t i = 0; i < std::min<size_t>(kRefreshMax, shares_.size()); ++i) {
@@ -31,17 +32,30 @@ void Pool::refresh(TimePoint now) {
 }
 
 void Pool::on_device_changed() {
-  const std::vector<DeviceModel>& devices = board_.cluster().devices;
-  down_ = static_cast<uint32_t>(std::count_if(devices.begin(), devices.end(), [](const auto& d) { return !d.up(); }));
+  for (KindPool& pool : pools_) pool.devices = pool.down = 0;
+  ranks_.clear();
+  for (const DeviceModel& device : board_.cluster().devices) {
+    KindPool& its_pool = pool(device.kind());
+    ranks_.push_back(its_pool.devices++);
+    if (!device.up()) ++its_pool.down;
+  }
 }
 
-uint32_t Pool::size() const { return down_ + std::max(1u, static_cast<uint32_t>(std::ceil(need_ * kPoolReserve))); }
+uint32_t Pool::size(KindId kind) const {
+  const KindPool& pool = pools_[kind.value()];
+  return pool.down + std::max(1u, static_cast<uint32_t>(std::ceil(pool.need * kPoolReserve)));
+}
+
+Pool::KindPool& Pool::pool(KindId kind) {
+  if (kind.value() >= pools_.size()) pools_.resize(kind.value() + 1);
+  return pools_[kind.value()];
+}
 
 void Pool::update(ModelId model, TimePoint now) {
   shares_[model.value()].next = now + kShareInterval;
   const ModelState& state = board_.model(model);
   const std::optional<DeviceId> able = board_.cluster().first_able(model);
-  if (!able) return set_need(model, 0);
+  if (!able) return set_need(model, KindId(), 0);
   const DeviceId any = *able;
   const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(any, model);
   const double rate = state.rate.at(now);
@@ -53,13 +67,21 @@ void Pool::update(ModelId model, TimePoint now) {
     if (i > 0 && sizes[i] > 1 + rate * wait.to_seconds()) break;
     need = rate * exec.to_seconds() / sizes[i];
   }
-  set_need(model, need);
+  set_need(model, kind(any), need);
 }
 
-void Pool::set_need(ModelId model, double need) {
+void Pool::set_need(ModelId model, KindId kind, double need) {
   if (model.value() >= shares_.size()) return;
-  need_ = std::max(0.0, need_ + need - shares_[model.value()].need);
-  shares_[model.value()].need = need;
+  Share& share = shares_[model.value()];
+  if (share.kind != kind) {
+    double& before = pool(share.kind).need;
+    before = std::max(0.0, before - share.need);
+    share.need = 0;
+    share.kind = kind;
+  }
+  double& sum = pool(kind).need;
+  sum = std::max(0.0, sum + need - share.need);
+  share.need = need;
 }
 
 }  // namespace foliot::foliot_policy

@@ -4,7 +4,8 @@
 // there are not).
 //
 // A model that gets `rate` requests per second fills batches of
-// b = 1 + rate * (SLO - L(b)), and needs rate * L(b) / b of a device.
+// b = 1 + rate * (SLO - L(b)), and needs rate * L(b) / b of a device. Each kind of device
+// has a pool of its own; a model counts for the kind of the first device that can run it.
 #ifndef FOLIOT_POLICIES_FOLIOT_POOL_H_
 #define FOLIOT_POLICIES_FOLIOT_POOL_H_
 
@@ -23,29 +24,39 @@ class Pool {
 
   // A model has got a request.
   void on_request(ModelId model, TimePoint now);
-  void on_model_removed(ModelId model) { set_need(model, 0); }
+  void on_model_removed(ModelId model) { set_need(model, KindId(), 0); }
   // A device has come or gone.
   void on_device_changed();
   // Follows rates that have fallen; some models each time.
   void refresh(TimePoint now);
 
-  bool contains(DeviceId device) const { return !consolidate_ || device.value() < size(); }
+  bool contains(DeviceId device) const {
+    return !consolidate_ || (device.value() < ranks_.size() && ranks_[device.value()] < size(kind(device)));
+  }
 
  private:
-  uint32_t size() const;  // devices [0, size()) are the pool
-
   struct Share {
     double need = 0;  // devices
-    TimePoint next;   // when it is looked at again
+    KindId kind;
+    TimePoint next;  // when it is looked at again
   };
+  // The first devices of a kind are its pool.
+  struct KindPool {
+    double need = 0;       // the sum of its models'
+    uint32_t devices = 0;  // up or not
+    uint32_t down = 0;     // devices that are not up: others stand in for them
+  };
+  KindId kind(DeviceId device) const { return board_.cluster().devices[device.value()].kind(); }
+  uint32_t size(KindId kind) const;
+  KindPool& pool(KindId kind);
   void update(ModelId model, TimePoint now);
-  void set_need(ModelId model, double need);
+  void set_need(ModelId model, KindId kind, double need);
 
   const Board& board_;
   const bool consolidate_;
-  std::vector<Share> shares_;  // by model
-  double need_ = 0;            // the sum of them
-  uint32_t down_ = 0;          // devices that are not up: others stand in for them
+  std::vector<Share> shares_;    // by model
+  std::vector<KindPool> pools_;  // by KindId
+  std::vector<uint32_t> ranks_;  // by DeviceId: the position among those of its kind
   uint32_t cursor_ = 0;
   TimePoint next_refresh_;
 };
