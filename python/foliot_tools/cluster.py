@@ -138,7 +138,7 @@ class Cluster:
             options["log"] = self.log.with_name(f"{self.log.name}.{name}") if name else self.log
         return options
 
-    def worker_part(self, name):
+    def worker_part(self, name, **options):
         return Part(
             self.folder / f"{name}.log",
             "worker",
@@ -149,10 +149,12 @@ class Cluster:
             **self.observed(name),
             **self.worker_options,
             **self.part_options,
+            **options,
         )
 
-    def add_worker(self):
-        worker = self.worker_part(f"worker{len(self.workers)}")
+    def add_worker(self, **options):
+        """One more, which is ready; `options`: flags of its own."""
+        worker = self.worker_part(f"worker{len(self.workers)}", **options)
         self.workers.append(worker)
         worker.await_line("ready:", timeout=300)
         return worker
@@ -175,7 +177,7 @@ class EmulatedCluster(Cluster):
         self.profiles = profiles
         self.worker_options = {"page_cache": page_cache}
 
-    def worker_part(self, name):
+    def worker_part(self, name, **options):
         return Part(
             self.folder / f"{name}.log",
             "worker",
@@ -183,4 +185,5 @@ class EmulatedCluster(Cluster):
             controller=self.address,
             name=name,
             **self.worker_options,
+            **options,
         )

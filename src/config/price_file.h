@@ -16,7 +16,7 @@ namespace foliot {
 
 using KindPrices = std::map<std::string, double, std::less<>>;
 
-// Errors: kNotFound; kInvalidArgument naming file, line and kind.
+// Errors: kInvalidArgument naming the file and, of what it says, line and kind.
 Result<KindPrices> read_price_file(const std::filesystem::path& file);
 
 }  // namespace foliot

@@ -26,7 +26,7 @@ TEST_F(PriceFileTest, ReadsDollarsPerHourByKind) {
 TEST_F(PriceFileTest, ErrorsNameFileLineAndKind) {
   EXPECT_THAT(read("cpu = 0.17\ncuda = -1\n").status().message(), testing::HasSubstr("foliot_prices.toml:2: 'cuda'"));
   EXPECT_THAT(read("cpu = 'much'\n").status().message(), testing::HasSubstr("foliot_prices.toml:1: 'cpu'"));
-  EXPECT_EQ(read_price_file("/nowhere/prices.toml").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(read_price_file("/nowhere/prices.toml").status().message(), "/nowhere/prices.toml: no such file");
 }
 
 }  // namespace

@@ -142,6 +142,10 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
   FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
   FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
   FOLIOT_ASSIGN_OR_RETURN(folders_, scan_repository(options_.repository, options_.model_defaults, options_.models));
+  if (folders_.empty() && !options_.models.empty()) {
+    return Status::invalid_argument(fmt::format("no model in {} matches --models {}", options_.repository.string(),
+                                                fmt::join(options_.models, " ")));
+  }
   ModelStartup models({catalog_, packages_, reporter, cancelled});
   models.find(folders_);
   models.compile_others();

@@ -51,6 +51,23 @@ TEST(WorkloadArrivalsTest, StreamsAreMergedInOrderOfTime) {
   EXPECT_NEAR(static_cast<double>(by_stream[1]), 400, 1);
 }
 
+TEST(WorkloadArrivalsTest, APartOfAWorkloadHasTheRequestsOfTheWhole) {
+  Workload whole = two_groups();
+  whole.streams.push_back({.name = "others", .models = {"minor"}, .arrivals = {.rate = 100}});
+  Workload part = whole;
+  part.streams.erase(part.streams.begin());
+  const auto others = [](const Workload& workload) {
+    std::vector<Duration> at;
+    for (const Arrival& arrival : play(workload, Duration::seconds(1))) {
+      if (workload.streams[arrival.stream].name == "others") at.push_back(arrival.at);
+    }
+    return at;
+  };
+  EXPECT_NE(others(part), others(whole));
+  part.streams[0].position = 1;
+  EXPECT_EQ(others(part), others(whole));
+}
+
 TEST(WorkloadArrivalsTest, ASeedGivesTheSameArrivalsAndStreamsDoNotDisturbEachOther) {
   Workload workload = two_groups();
   const auto alone = play(workload, Duration::seconds(1));
