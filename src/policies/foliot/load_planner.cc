@@ -17,8 +17,16 @@ constexpr Duration kBusyInterval = Duration::milliseconds(5);
 constexpr Duration kPrefetchInterval = Duration::milliseconds(5);
 // How long what could not be loaded waits for the next attempt, if nothing changes.
 constexpr Duration kRetryInterval = Duration::milliseconds(1);
+// So many pairs of a model that is wanted and a free device are looked at each time, at
+// least so many of them for one device, and the others no sooner than this.
+constexpr uint32_t kLooksMax = 256;
+constexpr uint32_t kLooksPerDeviceMin = 16;
+constexpr Duration kNextLooks = Duration::microseconds(100);
+// So many models that wait are looked at each time, the others no sooner than this.
+constexpr uint32_t kBusyLooksMax = 64;
+constexpr Duration kNextBusyLooks = Duration::microseconds(500);
 // So many models are looked at each time, and so many of the best remembered.
-constexpr uint32_t kPrefetchLookMax = 256;
+constexpr uint32_t kPrefetchLooksMax = 128;
 constexpr size_t kPrefetchesMax = 64;
 // More devices than this are not compared for one LOAD.
 constexpr uint32_t kDevicesComparedMax = 32;
@@ -51,15 +59,12 @@ void LoadPlanner::on_model_added(ModelId model) {
 
 void LoadPlanner::on_model_removed(ModelId model) {
   never_loaded_.erase(model.value());
-  std::erase_if(wanted_, [&](const Wanted& wanted) { return wanted.model == model; });
+  wanted_.erase(model);
   std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
 }
 
 void LoadPlanner::on_cold(ModelId model, TimePoint now) {
-  const auto same = [&](const Wanted& wanted) { return wanted.model == model; };
-  if (std::any_of(wanted_.begin(), wanted_.end(), same)) return;
-  wanted_.push_back({.model = model, .since = now});
-  changed_ = true;
+  if (wanted_.put({.model = model, .since = now})) changed_ = true;
 }
 
 void LoadPlanner::on_device_changed(DeviceId device, TimePoint now) {
@@ -83,15 +88,16 @@ TimePoint LoadPlanner::plan(TimePoint now, Dispatcher& dispatcher) {
   if (now >= next_busy_look_) look_for_busy_models(now);
   const TimePoint next_look = next_prefetch_look();
   if (now >= next_look) look_for_prefetches(now);
-  if (changed_ || now >= next_look_) {
-    changed_ = false;
+  if ((changed_ || now >= next_look_) && now >= no_look_before_) {
+    changed_ = !wanted_.empty() && !load_wanted(now, dispatcher);
     next_look_ = now + kRetryInterval;
-    if (!wanted_.empty()) load_wanted(now, dispatcher);
+    if (changed_) no_look_before_ = now + kNextLooks;
     if (!prefetches_.empty() || !roomy_.empty()) prefetch(now, dispatcher);
   }
 
   TimePoint wake = next_prefetch_look();
   if (!board_.waiting().empty()) wake = std::min(wake, next_busy_look_);
+  if (changed_) wake = std::min(wake, no_look_before_);
   if (!wanted_.empty() && !busy_.empty()) wake = std::min(wake, busy_.top().first);
   return wake;
 }
@@ -119,46 +125,67 @@ void LoadPlanner::free_devices(TimePoint now) {
 
 // ---- What is wanted ----
 
-void LoadPlanner::load_wanted(TimePoint now, Dispatcher& dispatcher) {
-  std::erase_if(wanted_, [&](const Wanted& wanted) {
-    const ModelState& state = board_.model(wanted.model);
-    return state.queued == 0 || state.loading > 0 || (wanted.factor == 1 && !state.holders.empty());
-  });
-  if (wanted_.size() <= free_.size()) {
-    std::erase_if(wanted_, [&](const Wanted& wanted) { return load_on_best_device(wanted, now, dispatcher); });
-    return;
-  }
-  std::vector<uint32_t> free;
-  free_.for_each([&](uint32_t device) { free.push_back(device); });
-  for (const uint32_t device : free) {
-    while (free_.contains(device) && load_best_model(DeviceId(device), now, dispatcher)) {
+bool LoadPlanner::still_wanted(const WantedLoad& wanted) const {
+  const ModelState& state = board_.model(wanted.model);
+  return state.queued > 0 && state.loading == 0 && (wanted.factor < 1 || state.holders.empty());
+}
+
+// Of few models each gets the best device; of many, each device the best of some of them.
+bool LoadPlanner::load_wanted(TimePoint now, Dispatcher& dispatcher) {
+  looks_left_ = kLooksMax;
+  if (wanted_.size() > free_.size()) {
+    for (auto id = free_.next(0); id && looks_left_ > 0; id = free_.next(*id + 1)) {
+      while (free_.contains(*id) && load_best_model(DeviceId(*id), now, dispatcher)) {
+      }
     }
+    return looks_left_ > 0;
   }
+  auto wanted = wanted_.begin();
+  while (wanted != wanted_.end() && looks_left_ > 0) {
+    const bool over = !still_wanted(*wanted) || load_on_best_device(*wanted, now, dispatcher);
+    wanted = over ? wanted_.erase(wanted) : std::next(wanted);
+  }
+  const bool all = wanted == wanted_.end();
+  wanted_.rotate(wanted);
+  return all;
 }
 
 bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
-  const Wanted* best = nullptr;
+  auto best = wanted_.end();
   double best_score = 0;
   const Duration backlog = board_.backlog(device, now);
-  for (const Wanted& wanted : wanted_) {
-    if (backlog > wanted.backlog_max || !may_load(device, wanted.model, now)) continue;
-    const Duration load = board_.cluster().durations().load(device, wanted.model);
-    const double score = wanted.factor * board_.model(wanted.model).weight * served_by_load(device, wanted.model, now) /
-                         std::max(load.to_seconds(), 1e-6);
+  uint32_t looks = std::min(looks_left_, std::max(kLooksPerDeviceMin, kLooksMax / devices_));
+  auto wanted = wanted_.begin();
+  while (wanted != wanted_.end() && looks > 0) {
+    if (!still_wanted(*wanted)) {
+      wanted = wanted_.erase(wanted);
+      continue;
+    }
+    --looks;
+    --looks_left_;
+    const double score = backlog > wanted->backlog_max ? 0 : load_score(device, *wanted, now);
     if (score > best_score) {
-      best = &wanted;
+      best = wanted;
       best_score = score;
     }
+    ++wanted;
   }
-  if (best == nullptr) return false;
-  if (!load(device, best->model, kAnyValue, now, dispatcher)) return false;
-  load_wait_ = load_wait_ * 63 / 64 + (now - best->since) / 64;
-  wanted_.erase(wanted_.begin() + (best - wanted_.data()));
-  return true;
+  const bool loaded = best != wanted_.end() && load(device, best->model, kAnyValue, now, dispatcher);
+  if (loaded) load_wait_ = load_wait_ * 63 / 64 + (now - best->since) / 64;
+  wanted_.rotate(wanted);
+  if (loaded) wanted_.erase(best);
+  return loaded;
+}
+
+double LoadPlanner::load_score(DeviceId device, const WantedLoad& wanted, TimePoint now) const {
+  if (!may_load(device, wanted.model, now)) return 0;
+  const Duration load = board_.cluster().durations().load(device, wanted.model);
+  return wanted.factor * board_.model(wanted.model).weight * served_by_load(device, wanted.model, now) /
+         std::max(load.to_seconds(), 1e-6);
 }
 
 // In the pool, where there is room, and then where there is the least to do.
-bool LoadPlanner::load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher) {
+bool LoadPlanner::load_on_best_device(const WantedLoad& wanted, TimePoint now, Dispatcher& dispatcher) {
   std::optional<DeviceId> best = least_busy(wanted, {.room = true, .pool = true}, now);
   if (!best && wanted.factor == 1) best = least_busy(wanted, {.room = true}, now);
   if (!best) best = least_busy(wanted, {.pool = wanted.factor < 1}, now);
@@ -168,7 +195,7 @@ bool LoadPlanner::load_on_best_device(const Wanted& wanted, TimePoint now, Dispa
 }
 
 // Of the free devices that have these properties, from where the last search ended.
-std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, Need need, TimePoint now) {
+std::optional<DeviceId> LoadPlanner::least_busy(const WantedLoad& wanted, Need need, TimePoint now) {
   std::optional<DeviceId> best;
   Duration least;
   uint32_t compared = 0;
@@ -182,6 +209,7 @@ std::optional<DeviceId> LoadPlanner::least_busy(const Wanted& wanted, Need need,
     if (runnable == nullptr || (need.room && facts.free_pages() < runnable->pages)) continue;
     if (!may_load(device, wanted.model, now)) continue;
     ++compared;
+    looks_left_ -= std::min(looks_left_, 1U);
     const Duration backlog = board_.backlog(device, now) + (facts.load_available(now) - now);
     if (backlog > wanted.backlog_max || (best && backlog >= least)) continue;
     if (served_by_load(device, wanted.model, now) == 0) continue;
@@ -353,37 +381,49 @@ void LoadPlanner::look_for_busy_models(TimePoint now) {
   next_busy_look_ = now + kBusyInterval;
   changed_ = true;
   copies_due_ = true;
-  std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.factor < 1; });
-  if (free_.empty() || board_.cluster().devices.size() < 2) return;
-  board_.waiting().for_each([&](uint32_t id) {
-    const ModelState& state = board_.model(ModelId(id));
-    if (state.holders.empty() || state.loading > 0 || state.slo == Duration::max()) return;
-    if (!pool_.contains(DeviceId(*state.holders.next(0)))) {
-      wanted_.push_back({.model = ModelId(id), .since = now, .factor = kMoveFactor});
-      return;
-    }
-    const Duration least = board_.least_backlog(ModelId(id), TimePoint::infinite_future(), now);
-    if (least * 2 < state.slo) return;
-    const double share = std::min(1.0, least.to_seconds() / state.slo.to_seconds());
-    wanted_.push_back({.model = ModelId(id), .since = now, .factor = 0.5 * share, .backlog_max = least / 2});
-  });
+  if (board_.cluster().devices.size() < 2) return;
+  const BitSet& waiting = board_.waiting();
+  std::optional<uint32_t> id = waiting.next(busy_cursor_);
+  for (uint32_t looked = 0; id && looked < kBusyLooksMax; ++looked) {
+    look_whether_busy(ModelId(*id), now);
+    busy_cursor_ = *id + 1;
+    id = waiting.next(busy_cursor_);
+  }
+  if (!id) busy_cursor_ = 0;
+  if (id) next_busy_look_ = now + std::max(kNextBusyLooks, kBusyInterval * kBusyLooksMax / waiting.size());
+}
+
+void LoadPlanner::look_whether_busy(ModelId model, TimePoint now) {
+  const ModelState& state = board_.model(model);
+  if (state.holders.empty()) return;
+  wanted_.erase(model);
+  if (free_.empty() || state.loading > 0 || state.slo == Duration::max()) return;
+  if (!pool_.contains(DeviceId(*state.holders.next(0)))) {
+    wanted_.put({.model = model, .since = now, .factor = kMoveFactor});
+    return;
+  }
+  const Duration least = board_.least_backlog(model, TimePoint::infinite_future(), now);
+  if (least * 2 < state.slo) return;
+  const double share = std::min(1.0, least.to_seconds() / state.slo.to_seconds());
+  wanted_.put({.model = model, .since = now, .factor = 0.5 * share, .backlog_max = least / 2});
 }
 
 // Some models each time, so that no decision takes long.
 void LoadPlanner::look_for_prefetches(TimePoint now) {
-  next_prefetch_look_ = now + kPrefetchInterval;
   changed_ = true;
   rates_changed_ = false;
+  next_prefetch_look_ = now + kPrefetchInterval;
   if (board_.cluster().devices.empty()) return;
   if (const uint64_t revision = board_.cluster().durations().revision(); revision != slacks_revision_) {
     std::fill(slacks_.begin(), slacks_.end(), kUnknown);
     slacks_revision_ = revision;
   }
   if (prefetch_cursor_ == 0) next_expected_ = TimePoint::infinite_future();
-  std::optional<uint32_t> id = board_.absent().next(prefetch_cursor_);
-  for (uint32_t looked = 0; id && looked < kPrefetchLookMax; ++looked) {
+  const uint32_t first = prefetch_cursor_;
+  const size_t before = prefetches_.size();
+  std::optional<uint32_t> id = board_.absent().next(first);
+  for (uint32_t looked = 0; id && looked < kPrefetchLooksMax; ++looked) {
     const ModelId model(*id);
-    std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
     const auto next = board_.next_arrival(model, now);
     if (next) next_expected_ = std::min(next_expected_, next->at);
     const std::optional<DeviceId> any = board_.cluster().first_able(model);
@@ -395,6 +435,13 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
     prefetch_cursor_ = *id + 1;
     id = board_.absent().next(prefetch_cursor_);
   }
+  const uint32_t end = id ? prefetch_cursor_ : std::numeric_limits<uint32_t>::max();
+  const auto outdated = std::remove_if(
+      prefetches_.begin(), prefetches_.begin() + static_cast<std::ptrdiff_t>(before), [&](const Prefetch& prefetch) {
+        return prefetch.model.value() >= first && prefetch.model.value() < end;
+      });
+  prefetches_.erase(outdated, prefetches_.begin() + static_cast<std::ptrdiff_t>(before));
+  next_prefetch_look_ = now + (id ? kPrefetchInterval / 2 : kPrefetchInterval);
   if (!id) prefetch_cursor_ = 0;
   std::sort(prefetches_.begin(), prefetches_.end(), [](const Prefetch& a, const Prefetch& b) {
     return std::pair(a.value, b.model) < std::pair(b.value, a.model);
@@ -447,17 +494,22 @@ void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& di
       break;
     }
   }
-  if (!filler) {
-    uint32_t most = 0;
-    board_.waiting().for_each([&](uint32_t id) {
-      const ModelState& state = board_.model(ModelId(id));
-      if (state.loading > 0 || state.queued <= most || !may_load(device, ModelId(id), now)) return;
-      filler = id;
-      most = state.queued;
-    });
-  }
+  if (!filler) filler = most_queued(device, now);
   if (!filler || board_.cluster().pages(device, ModelId(*filler)) > room) return;
   load(device, ModelId(*filler), 0, now, dispatcher);
+}
+
+std::optional<uint32_t> LoadPlanner::most_queued(DeviceId device, TimePoint now) const {
+  std::optional<uint32_t> model;
+  uint32_t most = 0;
+  std::optional<uint32_t> id = board_.waiting().next(busy_cursor_);
+  for (uint32_t looked = 0; id && looked < kBusyLooksMax; ++looked, id = board_.waiting().next(*id + 1)) {
+    const ModelState& state = board_.model(ModelId(*id));
+    if (state.loading > 0 || state.queued <= most || !may_load(device, ModelId(*id), now)) continue;
+    model = id;
+    most = state.queued;
+  }
+  return model;
 }
 
 void LoadPlanner::note_room(DeviceId device) {

@@ -10,6 +10,9 @@
 // and free pages are filled. Where the next request of a model can be predicted
 // (arrival_period.h), the time until then takes the place of its rate: what is asked
 // for next is fetched first, and what is asked for last is evicted first.
+//
+// However many models and devices there are, one call looks at a bounded number of pairs
+// of them: where there are more, some of the models in turn.
 #ifndef FOLIOT_POLICIES_FOLIOT_LOAD_PLANNER_H_
 #define FOLIOT_POLICIES_FOLIOT_LOAD_PLANNER_H_
 
@@ -25,6 +28,7 @@
 #include "controller/policy.h"
 #include "policies/foliot/board.h"
 #include "policies/foliot/pool.h"
+#include "policies/foliot/wanted_loads.h"
 
 namespace foliot::foliot_policy {
 
@@ -56,15 +60,6 @@ class LoadPlanner {
  private:
   // How far ahead a device is kept with LOADs.
   Duration lookahead(DeviceId device) const;
-  // A model that a LOAD would help now.
-  struct Wanted {
-    ModelId model;
-    TimePoint since;
-    // 1 if it is loaded nowhere; less if it is, and its holders are busy.
-    double factor = 1;
-    // A further copy goes where there is no more to do than this.
-    Duration backlog_max = Duration::max();
-  };
   struct Prefetch {
     double value;
     ModelId model;
@@ -100,14 +95,20 @@ class LoadPlanner {
 
   void free_devices(TimePoint now);
   void note_room(DeviceId device);
-  void load_wanted(TimePoint now, Dispatcher& dispatcher);
+  // False if it ended for want of looks_left_.
+  bool load_wanted(TimePoint now, Dispatcher& dispatcher);
+  // A LOAD of it would help still.
+  bool still_wanted(const WantedLoad& wanted) const;
   bool load_best_model(DeviceId device, TimePoint now, Dispatcher& dispatcher);
-  bool load_on_best_device(const Wanted& wanted, TimePoint now, Dispatcher& dispatcher);
+  // What a LOAD on the device would serve for its time of the bus; 0 if it must not be, or
+  // would be in vain.
+  double load_score(DeviceId device, const WantedLoad& wanted, TimePoint now) const;
+  bool load_on_best_device(const WantedLoad& wanted, TimePoint now, Dispatcher& dispatcher);
   struct Need {
     bool room = false;
     bool pool = false;
   };
-  std::optional<DeviceId> least_busy(const Wanted& wanted, Need need, TimePoint now);
+  std::optional<DeviceId> least_busy(const WantedLoad& wanted, Need need, TimePoint now);
   // The least missed of evictables_, which is a heap, is taken off; nullopt if there is none.
   std::optional<Evictable> take_least_missed(DeviceId device, TimePoint now);
   // Requests that one batch could still serve, were the model loaded next.
@@ -120,6 +121,7 @@ class LoadPlanner {
   // When to look for prefetches again.
   TimePoint next_prefetch_look() const;
   void look_for_busy_models(TimePoint now);
+  void look_whether_busy(ModelId model, TimePoint now);
   void look_for_prefetches(TimePoint now);
   // slack() of an absent model.
   Duration known_slack(DeviceId device, ModelId model);
@@ -127,14 +129,18 @@ class LoadPlanner {
   // The most valuable that the device may load is taken off prefetches_.
   std::optional<Prefetch> take_prefetch(DeviceId device, TimePoint now);
   void fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+  // Another copy of it, of some that are looked at, would be of use to most requests.
+  std::optional<uint32_t> most_queued(DeviceId device, TimePoint now) const;
 
   Board& board_;
   const Pool& pool_;
-  std::vector<Wanted> wanted_;
+  WantedLoads wanted_;
   std::vector<Prefetch> prefetches_;  // the most valuable last
   std::vector<Evictable> evictables_;
   std::vector<Evictable> victims_;
-  uint32_t prefetch_cursor_ = 0;  // models from here on are looked at next
+  // Models from here on are looked at next: absent ones, and waiting ones.
+  uint32_t prefetch_cursor_ = 0;
+  uint32_t busy_cursor_ = 0;
   BitSet never_loaded_;
   // By model: slack(), if it was looked at for a prefetch since it has last changed.
   static constexpr Duration kUnknown = -Duration::max();
@@ -150,6 +156,9 @@ class LoadPlanner {
   // at again, for what could not be loaded, only after a while.
   bool changed_ = true;
   TimePoint next_look_;
+  // Not before this, since the last look had too much to look at.
+  TimePoint no_look_before_;
+  uint32_t looks_left_ = 0;  // at pairs of model and device, in this turn
   bool copies_due_ = false;     // free pages may be filled with further copies again
   bool rates_changed_ = false;  // or what is absent, since the last look
   // Devices that are up and take another LOAD now, and when the others will.
