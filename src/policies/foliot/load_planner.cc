@@ -52,15 +52,32 @@ double time_until(const ArrivalPeriod::Prediction& next, TimePoint now) {
 }  // namespace
 
 void LoadPlanner::on_model_added(ModelId model) {
-  never_loaded_.insert(model.value());
+  note_never_loaded(model);
   slacks_.resize(std::max<size_t>(slacks_.size(), model.value() + 1));
   slacks_[model.value()] = kUnknown;
 }
 
 void LoadPlanner::on_model_removed(ModelId model) {
-  never_loaded_.erase(model.value());
+  for (OfKind& kind : kinds_) kind.never_loaded.erase(model.value());
   wanted_.erase(model);
   std::erase_if(prefetches_, [&](const Prefetch& prefetch) { return prefetch.model == model; });
+}
+
+LoadPlanner::OfKind& LoadPlanner::of_kind(KindId kind) {
+  if (kind.value() >= kinds_.size()) kinds_.resize(board_.cluster().kind_count());
+  return kinds_[kind.value()];
+}
+
+void LoadPlanner::note_never_loaded(ModelId model) {
+  for (uint16_t kind = 0; kind < board_.cluster().kind_count(); ++kind) {
+    if (board_.cluster().runnable_of(KindId(kind), model) == nullptr) continue;
+    of_kind(KindId(kind)).never_loaded.insert(model.value());
+  }
+}
+
+void LoadPlanner::note_load_wait(DeviceId device, Duration wait) {
+  Duration& mean = of_kind(kind(device)).load_wait;
+  mean = mean * 63 / 64 + wait / 64;
 }
 
 void LoadPlanner::on_cold(ModelId model, TimePoint now) {
@@ -171,7 +188,7 @@ bool LoadPlanner::load_best_model(DeviceId device, TimePoint now, Dispatcher& di
     ++wanted;
   }
   const bool loaded = best != wanted_.end() && load(device, best->model, kAnyValue, now, dispatcher);
-  if (loaded) load_wait_ = load_wait_ * 63 / 64 + (now - best->since) / 64;
+  if (loaded) note_load_wait(device, now - best->since);
   wanted_.rotate(wanted);
   if (loaded) wanted_.erase(best);
   return loaded;
@@ -190,7 +207,7 @@ bool LoadPlanner::load_on_best_device(const WantedLoad& wanted, TimePoint now, D
   if (!best && wanted.factor == 1) best = least_busy(wanted, {.room = true}, now);
   if (!best) best = least_busy(wanted, {.pool = wanted.factor < 1}, now);
   if (!best || !load(*best, wanted.model, kAnyValue, now, dispatcher)) return false;
-  load_wait_ = load_wait_ * 63 / 64 + (now - wanted.since) / 64;
+  note_load_wait(*best, now - wanted.since);
   return true;
 }
 
@@ -252,7 +269,7 @@ bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max,
   if (dispatcher.load(device, model, window) != Verdict::kAccepted) return false;
   board_.load_sent(model);
   note_room(device);
-  never_loaded_.erase(model.value());
+  for (OfKind& kind : kinds_) kind.never_loaded.erase(model.value());
   const TimePoint next = facts.load_available(now) - lookahead(device);
   if (next > now) {
     free_.erase(device.value());
@@ -343,7 +360,9 @@ double LoadPlanner::keep_value_at_least(DeviceId device, ModelId id, TimePoint n
   return state.holders.size() < 2 ? value : value * kSpareCopyFactor;
 }
 
-double LoadPlanner::miss_probability(DeviceId device, ModelId id) const { return miss_probability(slack(device, id)); }
+double LoadPlanner::miss_probability(DeviceId device, ModelId id) const {
+  return miss_probability(slack(device, id), kind(device));
+}
 
 Duration LoadPlanner::slack(DeviceId device, ModelId id) const {
   const ModelState& state = board_.model(id);
@@ -352,10 +371,11 @@ Duration LoadPlanner::slack(DeviceId device, ModelId id) const {
          Duration::microseconds(500);
 }
 
-double LoadPlanner::miss_probability(Duration slack) const {
+double LoadPlanner::miss_probability(Duration slack, KindId kind) const {
   if (slack == Duration::max()) return 0;
   if (slack <= Duration()) return 1;
-  return std::exp(-slack.to_seconds() / std::max(load_wait_.to_seconds(), 1e-4));
+  const Duration load_wait = kind.value() < kinds_.size() ? kinds_[kind.value()].load_wait : OfKind().load_wait;
+  return std::exp(-slack.to_seconds() / std::max(load_wait.to_seconds(), 1e-4));
 }
 
 // Another device holds it too, and has time.
@@ -428,7 +448,7 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
     if (next) next_expected_ = std::min(next_expected_, next->at);
     const std::optional<DeviceId> any = board_.cluster().first_able(model);
     const bool worth = any && (next || (board_.model(model).rate.seen() &&
-                                        miss_probability(known_slack(*any, model)) >= kMissProbabilityMin));
+                                        miss_probability(known_slack(*any, model), kind(*any)) >= kMissProbabilityMin));
     if (worth) {
       prefetches_.push_back({keep_value(*any, model, now) * board_.cluster().pages(*any, model), model});
     }
@@ -437,9 +457,8 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
   }
   const uint32_t end = id ? prefetch_cursor_ : std::numeric_limits<uint32_t>::max();
   const auto outdated = std::remove_if(
-      prefetches_.begin(), prefetches_.begin() + static_cast<std::ptrdiff_t>(before), [&](const Prefetch& prefetch) {
-        return prefetch.model.value() >= first && prefetch.model.value() < end;
-      });
+      prefetches_.begin(), prefetches_.begin() + static_cast<std::ptrdiff_t>(before),
+      [&](const Prefetch& prefetch) { return prefetch.model.value() >= first && prefetch.model.value() < end; });
   prefetches_.erase(outdated, prefetches_.begin() + static_cast<std::ptrdiff_t>(before));
   next_prefetch_look_ = now + (id ? kPrefetchInterval / 2 : kPrefetchInterval);
   if (!id) prefetch_cursor_ = 0;
@@ -467,7 +486,7 @@ void LoadPlanner::prefetch(TimePoint now, Dispatcher& dispatcher) {
       loaded =
           board_.absent().contains(next->model.value()) && load(device, next->model, next->value / 2, now, dispatcher);
     }
-    if (loaded || (never_loaded_.empty() && !copies)) continue;
+    if (loaded || (of_kind(kind(device)).never_loaded.empty() && !copies)) continue;
     if (roomy_.contains(*id) && pool_.contains(device)) fill_free_pages(device, now, dispatcher);
   }
 }
@@ -486,10 +505,11 @@ std::optional<LoadPlanner::Prefetch> LoadPlanner::take_prefetch(DeviceId device,
 // one that most requests wait for.
 void LoadPlanner::fill_free_pages(DeviceId device, TimePoint now, Dispatcher& dispatcher) {
   const uint32_t room = board_.cluster().device(device).free_pages();
-  std::optional<uint32_t> filler = never_loaded_.next(0);
-  for (; filler; filler = never_loaded_.next(*filler + 1)) {
+  BitSet& never_loaded = of_kind(kind(device)).never_loaded;
+  std::optional<uint32_t> filler = never_loaded.next(0);
+  for (; filler; filler = never_loaded.next(*filler + 1)) {
     if (!board_.absent().contains(*filler)) {
-      never_loaded_.erase(*filler);  // a device has joined with it
+      never_loaded.erase(*filler);  // a device has joined with it
     } else if (board_.cluster().may_load(device, ModelId(*filler), now)) {
       break;
     }

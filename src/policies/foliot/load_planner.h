@@ -51,7 +51,7 @@ class LoadPlanner {
   // A LOAD is over, and the device may take another.
   void on_load_over(DeviceId device, TimePoint now);
   // A LOAD failed: free pages elsewhere may be filled with the model.
-  void on_load_failed(ModelId model) { never_loaded_.insert(model.value()); }
+  void on_load_failed(ModelId model) { note_never_loaded(model); }
 
   // Sends LOADs (and the UNLOADs that they need) until each device has enough to
   // do. Returns when to be called again at the latest.
@@ -64,6 +64,16 @@ class LoadPlanner {
     double value;
     ModelId model;
   };
+
+  // What holds for the devices of one kind.
+  struct OfKind {
+    BitSet never_loaded;                             // models that they can run
+    Duration load_wait = Duration::milliseconds(5);  // mean, from wanted to sent
+  };
+  KindId kind(DeviceId device) const { return board_.cluster().device(device).kind(); }
+  OfKind& of_kind(KindId kind);
+  void note_never_loaded(ModelId model);
+  void note_load_wait(DeviceId device, Duration wait);
 
   // What may be evicted, and what it is worth to keep.
   struct Evictable {
@@ -87,7 +97,7 @@ class LoadPlanner {
   double keep_value_at_least(DeviceId device, ModelId model, TimePoint now) const;
   // What a request of a model that is not loaded has to spare, if it is loaded at once.
   Duration slack(DeviceId device, ModelId model) const;
-  double miss_probability(Duration slack) const;
+  double miss_probability(Duration slack, KindId kind) const;
   bool may_evict(DeviceId device, ModelId model) const;
   // The chance that a request misses its deadline for finding the model not loaded.
   double miss_probability(DeviceId device, ModelId model) const;
@@ -141,12 +151,11 @@ class LoadPlanner {
   // Models from here on are looked at next: absent ones, and waiting ones.
   uint32_t prefetch_cursor_ = 0;
   uint32_t busy_cursor_ = 0;
-  BitSet never_loaded_;
+  std::vector<OfKind> kinds_;  // by KindId
   // By model: slack(), if it was looked at for a prefetch since it has last changed.
   static constexpr Duration kUnknown = -Duration::max();
   std::vector<Duration> slacks_;
-  uint64_t slacks_revision_ = 0;                    // of the estimates
-  Duration load_wait_ = Duration::milliseconds(5);  // mean, from wanted to sent
+  uint64_t slacks_revision_ = 0;  // of the estimates
   TimePoint next_busy_look_;
   TimePoint next_prefetch_look_;  // not before this
   // The first request that is predicted of an absent model, of those looked at since the
@@ -158,7 +167,7 @@ class LoadPlanner {
   TimePoint next_look_;
   // Not before this, since the last look had too much to look at.
   TimePoint no_look_before_;
-  uint32_t looks_left_ = 0;  // at pairs of model and device, in this turn
+  uint32_t looks_left_ = 0;     // at pairs of model and device, in this turn
   bool copies_due_ = false;     // free pages may be filled with further copies again
   bool rates_changed_ = false;  // or what is absent, since the last look
   // Devices that are up and take another LOAD now, and when the others will.

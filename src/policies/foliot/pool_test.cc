@@ -11,7 +11,7 @@ namespace {
 TimePoint pool_at(int64_t ms) { return TimePoint() + Duration::milliseconds(ms); }
 
 // Two devices of kind "cpu", then two of kind "gpu"; model 0 runs on the former, 1 on the
-// latter, an EXEC takes 2 ms.
+// latter, an EXEC takes 5 ms.
 class PoolTest : public testing::Test {
  protected:
   PoolTest() {
@@ -20,7 +20,7 @@ class PoolTest : public testing::Test {
       auto model = std::make_shared<ModelInfo>();
       model->id = ModelId(id);
       model->buckets.resize(1);
-      model->runnables = {{.kind = id == 0 ? "cpu" : "gpu", .seed_exec = {{Duration::milliseconds(2)}}}};
+      model->runnables = {{.kind = id == 0 ? "cpu" : "gpu", .seed_exec = {{Duration::milliseconds(5)}}}};
       cluster_.add_model(model);
       board_.on_model_added(*model);
     }
