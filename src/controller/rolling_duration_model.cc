@@ -51,6 +51,7 @@ void RollingDurationModel::add_model(const ModelInfo& model) {
   seeds_.resize(std::max<size_t>(seeds_.size(), id + 1));
   seeds_[id] = seed(model);
   beliefs_.resize(seeds_.size());
+  doubts_.resize(seeds_.size());
   beliefs_[id].assign(model.buckets.size(), Belief());
   for (uint32_t device = 0; device < places_.size(); ++device) {
     Place* own = find_own(DeviceId(device), model.id);
@@ -134,7 +135,7 @@ void RollingDurationModel::doubt(ModelId model, BucketId bucket, TimePoint now) 
     const Place& found = place(DeviceId(device), model);
     if (found.estimates != nullptr) doubt_one(measured_[found.profiles]);
   }
-  ++revision_;
+  ++doubts_[model.value()];
 }
 
 void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket) {

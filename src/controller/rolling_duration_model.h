@@ -65,6 +65,8 @@ class RollingDurationModel final : public DurationModel {
     return {estimates(device, model) + 1 + position(model, bucket, 0), seeds_[model.value()].sizes.size()};
   }
   uint64_t revision() const override { return revision_; }
+  // Neither term ever falls.
+  uint64_t revision(ModelId model) const override { return revision_ + doubts_[model.value()]; }
   void record_load(DeviceId device, ModelId model, Duration measured) override;
   void record_exec(const ExecShape& shape, Duration measured) override;
   // Counts once in half a second.
@@ -124,6 +126,7 @@ class RollingDurationModel final : public DurationModel {
   std::vector<ModelProfiles> seeds_;                              // by model
   std::vector<std::vector<Belief>> beliefs_;                      // by model and bucket
   std::vector<std::vector<std::unique_ptr<PlaceBlock>>> places_;  // by device and model
+  std::vector<uint64_t> doubts_;                                  // by model: how many have counted
   uint64_t revision_ = 0;
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_
