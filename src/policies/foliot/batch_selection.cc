@@ -54,7 +54,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
   batches_.clear();
   held_until_ = TimePoint::infinite_future();
   const Duration margin = board_.cluster().margin(device);
-  board_.for_each_due(device, kModelsCutMax, [&](ModelId model) {
+  board_.for_each_due(device, kModelsCutMax, now, [&](ModelId model) {
     const ModelState& state = board_.model(model);
     const std::vector<uint32_t>& sizes = board_.cluster().model(model).batch_sizes;
     for (uint16_t b = 0; b < state.lanes.size(); ++b) {

@@ -16,6 +16,8 @@ constexpr size_t kChangesMax = 16;
 // others it is estimated.
 constexpr uint32_t kModelsCountedMax = 32;
 constexpr size_t kChangedPartMax = 2;
+// Changes of more than kChangesMax models are taken in together, after so long.
+constexpr Duration kManyChangesInterval = Duration::milliseconds(2);
 
 }  // namespace
 
@@ -34,7 +36,7 @@ void Board::on_model_added(const ModelInfo& model) {
 
 void Board::on_model_removed(ModelId model) {
   for (BitSet& models : loaded_) models.erase(model.value());
-  work_changed(model);
+  known_.clear();
   models_[model.value()].holders.clear();
   models_[model.value()].served = false;
   absent_.erase(model.value());
@@ -175,12 +177,12 @@ Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) con
 }
 
 Duration Board::backlog(DeviceId device, TimePoint now) const {
-  return cluster_.device(device).exec_available(now) - now + waiting_work(device).time;
+  return cluster_.device(device).exec_available(now) - now + waiting_work(device, now).time;
 }
 
-const std::vector<ModelId>& Board::first_due(DeviceId device, uint32_t count_max) const {
+const std::vector<ModelId>& Board::first_due(DeviceId device, uint32_t count_max, TimePoint now) const {
   due_.clear();
-  for (const ModelWork& work : waiting_work(device).models) due_.emplace_back(work.first_deadline, work.model);
+  for (const ModelWork& work : waiting_work(device, now).models) due_.emplace_back(work.first_deadline, work.model);
   if (due_.size() > count_max) {
     std::nth_element(due_.begin(), due_.begin() + count_max, due_.end());
     due_.resize(count_max);
@@ -192,7 +194,7 @@ const std::vector<ModelId>& Board::first_due(DeviceId device, uint32_t count_max
 }
 
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
-  const DeviceWork& waiting = waiting_work(device);
+  const DeviceWork& waiting = waiting_work(device, now);
   Duration due = waiting.time;
   uint32_t counted = 0;
   for (const ModelWork& work : waiting.models) {
@@ -206,9 +208,12 @@ Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now
 
 // ---- What waits on a device ----
 
-const Board::DeviceWork& Board::waiting_work(DeviceId device) const {
+const Board::DeviceWork& Board::waiting_work(DeviceId device, TimePoint now) const {
   if (device.value() >= work_.size()) work_.resize(cluster_.devices.size());
   DeviceWork& known = work_[device.value()];
+  const bool many = known_.contains(device.value()) && known.changed.size() > kChangesMax;
+  if (many && now < known.looked_at + kManyChangesInterval) return known;
+  known.looked_at = now;
   if (known_.contains(device.value()) && known.revision == cluster_.durations().revision()) {
     for (const ModelId model : known.changed) look_again(device, model, known);
   } else {

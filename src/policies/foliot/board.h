@@ -97,11 +97,11 @@ class Board {
   // The models that the device holds and that have queued requests; of more than
   // `count_max`, those of which a request is due first.
   template <typename Visit>
-  void for_each_due(DeviceId device, uint32_t count_max, Visit visit) const {
+  void for_each_due(DeviceId device, uint32_t count_max, TimePoint now, Visit visit) const {
     if (waiting_.size() <= count_max || loaded(device).size() <= count_max) {
       waiting_.for_each_common(loaded(device), [&](uint32_t model) { visit(ModelId(model)); });
     } else {
-      for (const ModelId model : first_due(device, count_max)) visit(model);
+      for (const ModelId model : first_due(device, count_max, now)) visit(model);
     }
   }
 
@@ -127,12 +127,13 @@ class Board {
     std::vector<ModelWork> models;  // ascending
     std::vector<ModelId> changed;   // to be looked at again
     uint64_t revision = 0;          // of the estimates
+    TimePoint looked_at;
   };
 
-  // As it is now.
-  const DeviceWork& waiting_work(DeviceId device) const;
+  // As it is now; but where much changes, as it was up to some milliseconds ago.
+  const DeviceWork& waiting_work(DeviceId device, TimePoint now) const;
   // Ascending; valid until the next call.
-  const std::vector<ModelId>& first_due(DeviceId device, uint32_t count_max) const;
+  const std::vector<ModelId>& first_due(DeviceId device, uint32_t count_max, TimePoint now) const;
   void look_at_all(DeviceId device, DeviceWork& known) const;
   void look_again(DeviceId device, ModelId model, DeviceWork& known) const;
   // nullopt if the device does not hold the model, or nothing with a deadline waits.

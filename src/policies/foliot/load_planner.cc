@@ -23,7 +23,7 @@ constexpr uint32_t kLooksMax = 256;
 constexpr uint32_t kLooksPerDeviceMin = 16;
 constexpr Duration kNextLooks = Duration::microseconds(500);
 // So many models that wait are looked at each time, the others no sooner than this.
-constexpr uint32_t kBusyLooksMax = 32;
+constexpr uint32_t kBusyLooksMax = 16;
 // So many models of a device are compared for the one to evict: the least missed of these is
 // hardly ever missed.
 constexpr uint32_t kEvictablesMax = 64;
