@@ -6,8 +6,8 @@
 // (controller/duration_model_conformance.h):
 //  - Before anything was measured, an expectation follows from the seeds of ModelInfo.
 //  - An expectation is never negative, and the same until the next change: policies keep
-//    what they derived from it for as long as revision() stands and nothing was recorded
-//    of that device and model.
+//    what they derived from it for as long as revision() of the model stands and nothing
+//    was recorded of that device and model.
 //  - What is recorded of one device, model or bucket changes nothing of another device's
 //    model or of another bucket.
 //  - doubt() never raises an expectation, and often enough repeated it lowers any that
@@ -58,9 +58,12 @@ class DurationModel {
   // exec() of every batch size, smallest first; holds until the next call of execs() or
   // of anything that changes this.
   virtual std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const = 0;
-  // Another number after every change of expected EXECs but by record_exec(), which
-  // changes those of one device and model.
+  // Another number after every change of expected EXECs but by record_exec() and doubt(),
+  // which change those of one model.
   virtual uint64_t revision() const = 0;
+  // Another number after every change of the model's expected EXECs but by record_exec(),
+  // which changes those of one device.
+  virtual uint64_t revision(ModelId model) const = 0;
 
   // Measurements.
   virtual void record_load(DeviceId device, ModelId model, Duration measured) = 0;

@@ -111,6 +111,7 @@ TEST_P(DurationModelConformance, KeepsDevicesModelsAndBucketsApart) {
 
 TEST_P(DurationModelConformance, ForgetsADeviceThatIsAnother) {
   const uint64_t revision = durations_->revision();
+  const uint64_t model_revision = durations_->revision(ModelId(0));
   durations_->record_exec(shape(1, 0, 0, 0), ms(30));
   durations_->record_load(DeviceId(1), ModelId(0), ms(40));
   durations_->record_exec(shape(0, 0, 0, 0), ms(31));
@@ -119,6 +120,7 @@ TEST_P(DurationModelConformance, ForgetsADeviceThatIsAnother) {
   EXPECT_EQ(durations_->load(DeviceId(1), ModelId(0)), ms(9));
   EXPECT_EQ(exec(0, 0, 0, 0), ms(31));
   EXPECT_NE(durations_->revision(), revision);
+  EXPECT_NE(durations_->revision(ModelId(0)), model_revision);
 }
 
 TEST_P(DurationModelConformance, ForgetsAModelWhoseIdIsUsedAgain) {
@@ -132,12 +134,14 @@ TEST_P(DurationModelConformance, ForgetsAModelWhoseIdIsUsedAgain) {
 TEST_P(DurationModelConformance, KeepsWhatWasRecordedWhenAModelHasMoreBatchSizes) {
   durations_->record_exec(shape(1, 0, 1, 1), ms(25));
   const uint64_t revision = durations_->revision();
+  const uint64_t model_revision = durations_->revision(ModelId(0));
   ModelInfo larger = model(0);
   larger.only().batch_sizes.push_back(4);
   larger.only().seed_exec[0].push_back(ms(30));
   larger.only().seed_exec[1].push_back(ms(50));
   durations_->extend_model(larger, kKinds);
   EXPECT_NE(durations_->revision(), revision);
+  EXPECT_NE(durations_->revision(ModelId(0)), model_revision);
   EXPECT_EQ(exec(1, 0, 1, 1), ms(25));
   EXPECT_EQ(exec(0, 0, 1, 2), ms(50));
   EXPECT_EQ(durations_->execs(DeviceId(0), ModelId(0), BucketId(0)).size(), 3u);
@@ -145,10 +149,12 @@ TEST_P(DurationModelConformance, KeepsWhatWasRecordedWhenAModelHasMoreBatchSizes
 
 TEST_P(DurationModelConformance, ADoubtRaisesNothingAndManyLowerWhatNothingMeasures) {
   const std::vector<Duration> before = others(2, 2, 2);
-  const uint64_t revision = durations_->revision();
+  const uint64_t revision = durations_->revision(ModelId(0));
+  const uint64_t others_revision = durations_->revision(ModelId(1));
   TimePoint now;
   for (int i = 0; i < 30; ++i, now += Duration::seconds(1)) durations_->doubt(ModelId(0), BucketId(0), now);
-  EXPECT_NE(durations_->revision(), revision);
+  EXPECT_NE(durations_->revision(ModelId(0)), revision);
+  EXPECT_EQ(durations_->revision(ModelId(1)), others_revision);
   const std::vector<Duration> after = others(2, 2, 2);
   for (size_t i = 0; i < before.size(); ++i) EXPECT_LE(after[i], before[i]);
   for (uint32_t device = 0; device < 2; ++device) {

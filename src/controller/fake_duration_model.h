@@ -65,6 +65,11 @@ class FakeDurationModel : public DurationModel {
     return execs_;
   }
   uint64_t revision() const override { return revision_; }
+  uint64_t revision(ModelId model) const override {
+    uint64_t revision = revision_;
+    for (const auto& [place, count] : doubts_) revision += place.first == model ? count : 0;
+    return revision;
+  }
 
   void record_load(DeviceId device, ModelId model, Duration measured) override {
     devices_[device.value()].loads[model] = measured;
@@ -72,10 +77,7 @@ class FakeDurationModel : public DurationModel {
   void record_exec(const ExecShape& shape, Duration measured) override {
     devices_[shape.device.value()].execs[{shape.model, shape.bucket, shape.batch_index}] = measured;
   }
-  void doubt(ModelId model, BucketId bucket, TimePoint /*now*/) override {
-    ++doubts_[{model, bucket}];
-    ++revision_;
-  }
+  void doubt(ModelId model, BucketId bucket, TimePoint /*now*/) override { ++doubts_[{model, bucket}]; }
 
  private:
   struct Recorded {

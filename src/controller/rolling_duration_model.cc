@@ -55,6 +55,7 @@ void RollingDurationModel::add_model(const ModelInfo& model, std::span<const Kin
     if (id < of_kind.size()) of_kind[id] = Seeds();
   }
   for (size_t i = 0; i < kinds.size(); ++i) seed_slot(kinds[i], model.id) = seeds_of(model.runnables[i]);
+  doubts_.resize(models_);
   for (uint32_t device = 0; device < places_.size(); ++device) {
     Place* own = find_own(DeviceId(device), model.id);
     if (own == nullptr) continue;
@@ -160,7 +161,7 @@ void RollingDurationModel::doubt(KindId kind, ModelId model, BucketId bucket, Ti
     const Place& found = place(DeviceId(device), model);
     if (kinds_[device] == kind && found.estimates != nullptr) doubt_one(measured_[found.profiles]);
   }
-  ++revision_;
+  ++doubts_[model.value()];
 }
 
 void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket) {

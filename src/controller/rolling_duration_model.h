@@ -66,6 +66,8 @@ class RollingDurationModel final : public DurationModel {
     return {estimates(device, model) + 1 + position(device, model, bucket, 0), seeds(device, model).sizes.size()};
   }
   uint64_t revision() const override { return revision_; }
+  // Neither term ever falls.
+  uint64_t revision(ModelId model) const override { return revision_ + doubts_[model.value()]; }
   void record_load(DeviceId device, ModelId model, Duration measured) override;
   void record_exec(const ExecShape& shape, Duration measured) override;
   // Counts once in half a second.
@@ -138,6 +140,7 @@ class RollingDurationModel final : public DurationModel {
   std::vector<std::vector<Seeds>> seeds_;                         // by kind and model
   uint32_t models_ = 0;                                           // ids are below
   std::vector<std::vector<std::unique_ptr<PlaceBlock>>> places_;  // by device and model
+  std::vector<uint64_t> doubts_;                                  // by model: how many have counted
   uint64_t revision_ = 0;
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_

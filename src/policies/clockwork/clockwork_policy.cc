@@ -36,7 +36,7 @@ Duration ClockworkPolicy::lookahead(DeviceId device) const {
 
 Duration ClockworkPolicy::fastest(LaneKey key) {
   std::optional<Fastest>& known = lane(key).fastest;
-  const uint64_t revision = cluster_.durations().revision();
+  const uint64_t revision = cluster_.durations().revision(key.model);
   if (known && known->revision == revision) return known->duration + cluster_.least_margin();
   known = {Duration::max(), {}, revision};
   for (const DeviceModel& device : cluster_.devices) {

@@ -37,6 +37,9 @@ constexpr double kAwaitedShorter = 0.5;
 constexpr int64_t kTighter = 2;
 // A batch that makes others late is committed to no longer than this before it begins.
 constexpr Duration kLateCommitment = Duration::microseconds(250);
+// Of more models that wait on a device, the requests of those that are due first are cut into
+// batches.
+constexpr uint32_t kModelsCutMax = 64;
 // Stands in for a rate of zero.
 constexpr double kGapRateMin = 1e-3;
 
@@ -51,8 +54,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
   batches_.clear();
   held_until_ = TimePoint::infinite_future();
   const Duration margin = board_.cluster().margin(device);
-  board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
-    const ModelId model(id);
+  board_.for_each_due(device, kModelsCutMax, now, [&](ModelId model) {
     const ModelState& state = board_.model(model);
     const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, model);
     for (uint16_t b = 0; b < state.lanes.size(); ++b) {

@@ -8,9 +8,16 @@ namespace {
 
 // Of more devices than these, the backlogs are much alike when it matters.
 constexpr uint32_t kBoardHoldersMax = 8;
-// After more changes than these, all that waits on a device is evaluated again at the
-// next query: so a change costs little where there is none.
+// After changes of so many models, or of this part of those that wait on a device, all that
+// waits there is evaluated again at the next query: so a change costs little where there is
+// none.
 constexpr size_t kChangesMax = 16;
+// Of so many models that wait on a device, what is due until an instant is counted; of
+// others it is estimated.
+constexpr uint32_t kModelsCountedMax = 32;
+constexpr size_t kChangedPartMax = 2;
+// Changes of more than kChangesMax models are taken in together, after so long.
+constexpr Duration kManyChangesInterval = Duration::milliseconds(2);
 
 }  // namespace
 
@@ -34,7 +41,7 @@ void Board::on_model_added(const ModelInfo& model) {
 
 void Board::on_model_removed(ModelId model) {
   for (BitSet& models : loaded_) models.erase(model.value());
-  work_changed(model);
+  known_.clear();
   models_[model.value()].holders.clear();
   models_[model.value()].served = false;
   absent_.erase(model.value());
@@ -185,25 +192,43 @@ Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) con
 }
 
 Duration Board::backlog(DeviceId device, TimePoint now) const {
-  return cluster_.device(device).exec_available(now) - now + waiting_work(device).time;
+  return cluster_.device(device).exec_available(now) - now + waiting_work(device, now).time;
+}
+
+const std::vector<ModelId>& Board::first_due(DeviceId device, uint32_t count_max, TimePoint now) const {
+  due_.clear();
+  for (const ModelWork& work : waiting_work(device, now).models) due_.emplace_back(work.first_deadline, work.model);
+  if (due_.size() > count_max) {
+    std::nth_element(due_.begin(), due_.begin() + count_max, due_.end());
+    due_.resize(count_max);
+  }
+  first_due_.clear();
+  for (const auto& [deadline, model] : due_) first_due_.push_back(model);
+  std::sort(first_due_.begin(), first_due_.end());
+  return first_due_;
 }
 
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
-  const DeviceWork& waiting = waiting_work(device);
+  const DeviceWork& waiting = waiting_work(device, now);
   Duration due = waiting.time;
+  uint32_t counted = 0;
   for (const ModelWork& work : waiting.models) {
     if (work.last_deadline <= deadline) continue;
     due -= work.time;
-    if (work.first_deadline <= deadline) due += share(device, work.model, deadline);
+    if (work.first_deadline > deadline) continue;
+    due += ++counted <= kModelsCountedMax ? share(device, work.model, deadline) : work.part_until(deadline);
   }
   return cluster_.device(device).exec_available(now) - now + due;
 }
 
 // ---- What waits on a device ----
 
-const Board::DeviceWork& Board::waiting_work(DeviceId device) const {
+const Board::DeviceWork& Board::waiting_work(DeviceId device, TimePoint now) const {
   if (device.value() >= work_.size()) work_.resize(cluster_.devices.size());
   DeviceWork& known = work_[device.value()];
+  const bool many = known_.contains(device.value()) && known.changed.size() > kChangesMax;
+  if (many && now < known.looked_at + kManyChangesInterval) return known;
+  known.looked_at = now;
   if (known_.contains(device.value()) && known.revision == cluster_.durations().revision()) {
     for (const ModelId model : known.changed) look_again(device, model, known);
   } else {
@@ -268,7 +293,9 @@ void Board::work_changed(DeviceId device, ModelId id) {
   std::vector<ModelId>& changed = work_[device.value()].changed;
   if (!changed.empty() && changed.back() == id) return;
   changed.push_back(id);
-  if (changed.size() > kChangesMax) known_.erase(device.value());
+  if (changed.size() > std::max(kChangesMax, work_[device.value()].models.size() / kChangedPartMax)) {
+    known_.erase(device.value());
+  }
 }
 
 }  // namespace foliot::foliot_policy

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/bit_set.h"
@@ -93,6 +94,16 @@ class Board {
   Duration backlog(DeviceId device, TimePoint now) const;
   // The same of what is due until `deadline`.
   Duration backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const;
+  // The models that the device holds and that have queued requests; of more than
+  // `count_max`, those of which a request is due first.
+  template <typename Visit>
+  void for_each_due(DeviceId device, uint32_t count_max, TimePoint now, Visit visit) const {
+    if (waiting_.size() <= count_max || loaded(device).size() <= count_max) {
+      waiting_.for_each_common(loaded(device), [&](uint32_t model) { visit(ModelId(model)); });
+    } else {
+      for (const ModelId model : first_due(device, count_max, now)) visit(model);
+    }
+  }
 
  private:
   // The device's share of what waits for one model with a deadline.
@@ -101,6 +112,13 @@ class Board {
     Duration time;
     TimePoint first_deadline;
     TimePoint last_deadline;
+
+    // What is due until `deadline`, were all deadlines spread evenly from the first to the
+    // last. REQUIRES: it is one of those between them.
+    Duration part_until(TimePoint deadline) const {
+      const Duration all = last_deadline - first_deadline;
+      return time.scaled((deadline - first_deadline).to_seconds() / all.to_seconds());
+    }
   };
   // What waits with a deadline for the models of one device, but for what has changed
   // since it was looked at.
@@ -109,10 +127,13 @@ class Board {
     std::vector<ModelWork> models;  // ascending
     std::vector<ModelId> changed;   // to be looked at again
     uint64_t revision = 0;          // of the estimates
+    TimePoint looked_at;
   };
 
-  // As it is now.
-  const DeviceWork& waiting_work(DeviceId device) const;
+  // As it is now; but where much changes, as it was up to some milliseconds ago.
+  const DeviceWork& waiting_work(DeviceId device, TimePoint now) const;
+  // Ascending; valid until the next call.
+  const std::vector<ModelId>& first_due(DeviceId device, uint32_t count_max, TimePoint now) const;
   void look_at_all(DeviceId device, DeviceWork& known) const;
   void look_again(DeviceId device, ModelId model, DeviceWork& known) const;
   // nullopt if the device does not hold the model, or nothing with a deadline waits.
@@ -142,6 +163,8 @@ class Board {
   uint64_t best_effort_ = 0;             // requests without a deadline that are queued
   mutable BitSet known_;                 // devices whose work_ is followed
   mutable std::vector<DeviceWork> work_;
+  mutable std::vector<std::pair<TimePoint, ModelId>> due_;
+  mutable std::vector<ModelId> first_due_;
 };
 
 }  // namespace foliot::foliot_policy

@@ -63,7 +63,7 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
       if (outcome.status == OutcomeStatus::kFailed && board_.absent().contains(action.model.value())) {
         loads_.on_load_failed(action.model);
       }
-      if (free_.contains(device)) due_.push_back(action.device);
+      if (free_.contains(device)) note_due(action.device);
       touch(action.model);
       break;
     case ActionType::kUnload: board_.unload_over(action.device, action.model); break;
@@ -96,6 +96,12 @@ void FoliotPolicy::touch(ModelId model) {
   touched_.push_back(model);
 }
 
+void FoliotPolicy::note_due(DeviceId device) {
+  if (is_due_.contains(device.value())) return;
+  is_due_.insert(device.value());
+  due_.push_back(device);
+}
+
 // ---- Decisions ----
 
 TimePoint FoliotPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
@@ -119,7 +125,7 @@ void FoliotPolicy::free_devices(TimePoint now) {
     busy_.pop();
     if (cluster_.devices[device].exec_available(now) - board_.lookahead(DeviceId(device)) > now) continue;
     free_.insert(device);
-    due_.push_back(DeviceId(device));
+    note_due(DeviceId(device));
   }
 }
 
@@ -129,11 +135,15 @@ void FoliotPolicy::run_batches(TimePoint now, Dispatcher& dispatcher) {
   for (; !held_.empty() && held_.top().first <= now; held_.pop()) {
     const uint32_t device = held_.top().second;
     held_until_[device] = TimePoint::infinite_future();
-    if (free_.contains(device)) due_.push_back(DeviceId(device));
+    if (free_.contains(device)) note_due(DeviceId(device));
   }
   looks_left_ = kDeviceLooksPerTurn;
   size_t served = 0;
-  for (; served < due_.size() && looks_left_ > 0; ++served) serve_device(due_[served], now, dispatcher);
+  for (; served < due_.size() && looks_left_ > 0; ++served) {
+    const DeviceId device = due_[served];
+    is_due_.erase(device.value());
+    serve_device(device, now, dispatcher);
+  }
   due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(served));
   looks_left_ = kModelLooksPerTurn;
   served = 0;
@@ -147,7 +157,7 @@ void FoliotPolicy::serve_device(DeviceId device, TimePoint now, Dispatcher& disp
     return;
   }
   while (free_.contains(device.value())) {
-    if (looks_left_ == 0) return due_.push_back(device);
+    if (looks_left_ == 0) return note_due(device);
     if (!run_batch(device, now, dispatcher)) return;
   }
 }

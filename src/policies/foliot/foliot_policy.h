@@ -84,6 +84,8 @@ class FoliotPolicy : public Policy {
 
   void free_devices(TimePoint now);
   void touch(ModelId model);
+  // The device will be looked at for a batch.
+  void note_due(DeviceId device);
   void run_batches(TimePoint now, Dispatcher& dispatcher);
   // Each does as much as the turn has looks left for, and puts back on its list what
   // is left to do.
@@ -116,6 +118,7 @@ class FoliotPolicy : public Policy {
   BitSet free_;                        // devices with less than `lookahead` to do
   std::vector<Request> unmeetable_;    // on arrival; to be refused
   std::vector<DeviceId> due_;          // of those, the ones for which something has changed
+  BitSet is_due_;                      // devices in due_
   std::vector<ModelId> touched_;       // models with new requests or a new holder
   Earliest<uint32_t> busy_;            // when the other devices will be free
   Earliest<uint32_t> spills_;          // when a model may go to a spare device

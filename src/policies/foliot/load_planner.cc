@@ -21,10 +21,13 @@ constexpr Duration kRetryInterval = Duration::milliseconds(1);
 // least so many of them for one device, and the others no sooner than this.
 constexpr uint32_t kLooksMax = 256;
 constexpr uint32_t kLooksPerDeviceMin = 16;
-constexpr Duration kNextLooks = Duration::microseconds(100);
+constexpr Duration kNextLooks = Duration::microseconds(500);
 // So many models that wait are looked at each time, the others no sooner than this.
-constexpr uint32_t kBusyLooksMax = 64;
-constexpr Duration kNextBusyLooks = Duration::microseconds(500);
+constexpr uint32_t kBusyLooksMax = 16;
+// So many models of a device are compared for the one to evict: the least missed of these is
+// hardly ever missed.
+constexpr uint32_t kEvictablesMax = 64;
+constexpr Duration kNextBusyLooks = Duration::milliseconds(1);
 // So many models are looked at each time, and so many of the best remembered.
 constexpr uint32_t kPrefetchLooksMax = 128;
 constexpr size_t kPrefetchesMax = 64;
@@ -286,14 +289,13 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
   if (room >= pages) return true;
   if (facts.page_count() < pages) return false;
   evictables_.clear();
-  board_.loaded(device).for_each([&](uint32_t id) {
-    evictables_.push_back({keep_value_at_least(device, ModelId(id), now), false, id});
-  });
-  std::make_heap(evictables_.begin(), evictables_.end(), std::greater<>());
   victims_.clear();
+  uint32_t unseen = board_.loaded(device).size();
   double value = 0;
   while (room < pages) {
+    if (evictables_.empty()) unseen -= look_for_evictables(device, std::min(unseen, kEvictablesMax), now);
     const std::optional<Evictable> victim = take_least_missed(device, now);
+    if (!victim && unseen > 0) continue;
     if (!victim) return false;
     const uint32_t freed = board_.cluster().pages(device, ModelId(victim->model));
     room += freed;
@@ -309,8 +311,20 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
   return true;
 }
 
-// A device holds hundreds of models, of which few are the least missed: only those are
-// looked at closely whose lower bound comes first.
+uint32_t LoadPlanner::look_for_evictables(DeviceId device, uint32_t count, TimePoint now) {
+  const BitSet& loaded = board_.loaded(device);
+  for (uint32_t looked = 0; looked < count; ++looked) {
+    std::optional<uint32_t> id = loaded.next(evict_cursor_);
+    if (!id) id = loaded.next(0);
+    evictables_.push_back({keep_value_at_least(device, ModelId(*id), now), false, *id});
+    evict_cursor_ = *id + 1;
+  }
+  std::make_heap(evictables_.begin(), evictables_.end(), std::greater<>());
+  return count;
+}
+
+// Few of them are the least missed: only those are looked at closely whose lower bound
+// comes first.
 std::optional<LoadPlanner::Evictable> LoadPlanner::take_least_missed(DeviceId device, TimePoint now) {
   while (!evictables_.empty()) {
     std::pop_heap(evictables_.begin(), evictables_.end(), std::greater<>());

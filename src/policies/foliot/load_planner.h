@@ -119,6 +119,9 @@ class LoadPlanner {
     bool pool = false;
   };
   std::optional<DeviceId> least_busy(const WantedLoad& wanted, Need need, TimePoint now);
+  // Makes `count` models of the device, of those that it has not looked at for longest,
+  // evictables_. Returns `count`. REQUIRES: evictables_ is empty, and it has as many.
+  uint32_t look_for_evictables(DeviceId device, uint32_t count, TimePoint now);
   // The least missed of evictables_, which is a heap, is taken off; nullopt if there is none.
   std::optional<Evictable> take_least_missed(DeviceId device, TimePoint now);
   // Requests that one batch could still serve, were the model loaded next.
@@ -148,8 +151,9 @@ class LoadPlanner {
   std::vector<Prefetch> prefetches_;  // the most valuable last
   std::vector<Evictable> evictables_;
   std::vector<Evictable> victims_;
-  // Models from here on are looked at next: absent ones, and waiting ones.
+  // Models from here on are looked at next: absent ones, waiting ones, loaded ones.
   uint32_t prefetch_cursor_ = 0;
+  uint32_t evict_cursor_ = 0;
   uint32_t busy_cursor_ = 0;
   std::vector<OfKind> kinds_;  // by KindId
   // By model: slack(), if it was looked at for a prefetch since it has last changed.
