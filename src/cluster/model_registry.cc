@@ -89,7 +89,7 @@ ModelRegistry::Joined ModelRegistry::join(WorkerId id, const std::string& kind, 
   return joined;
 }
 
-// What all who had it were lost with, and the first worker of its kind does not bring.
+// What all workers that had it were lost with, and the first worker of its kind does not bring.
 void ModelRegistry::drop_orphans(const Worker& worker, bool of_all_kinds, TimePoint now) {
   std::vector<ModelId> dropped;
   for (const auto& [name, id] : served_) {
