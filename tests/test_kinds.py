@@ -17,7 +17,8 @@ EXAMPLE = pathlib.Path(__file__).resolve().parent.parent / "examples/simulate/ki
 
 
 def foliot(*arguments):
-    return subprocess.run([foliot_binary(), *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+    command = [foliot_binary(), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 # ---- Workers ----
@@ -47,7 +48,8 @@ def ask_pair(client):
 def ask_tokens(client):
     table = np.arange(30, dtype=np.float32).reshape(10, 3)
     tokens = np.array([[1, 2, 3]], np.int64)
-    np.testing.assert_array_equal(client.infer("tokens", [tensor("tokens", tokens)]).as_numpy("embedded"), table[tokens])
+    embedded = client.infer("tokens", [tensor("tokens", tokens)]).as_numpy("embedded")
+    np.testing.assert_array_equal(embedded, table[tokens])
 
 
 def ask_fixed(client):
@@ -58,8 +60,11 @@ def ask_fixed(client):
 def await_models(client, names, timeout=60):
     """Returns once these are served, and no others."""
     end = time.monotonic() + timeout
-    while (served := {entry["name"] for entry in client.get_model_repository_index() if entry["state"] == "READY"}) != names:
-        assert time.monotonic() < end, served
+    while True:
+        index = client.get_model_repository_index()
+        if {entry["name"] for entry in index if entry["state"] == "READY"} == names:
+            return
+        assert time.monotonic() < end, index
         time.sleep(0.01)
 
 
@@ -128,7 +133,8 @@ def experiment(tmp_path):
 
 
 def test_the_price_of_all_devices_is_printed(experiment):
-    result = foliot("simulate", experiment("cpu = 0.5\ncuda = 2\nother = 7\n"), "--scheduler", "foliot", "--duration", "1s")
+    prices = experiment("cpu = 0.5\ncuda = 2\nother = 7\n")
+    result = foliot("simulate", prices, "--scheduler", "foliot", "--duration", "1s")
     assert result.returncode == 0, result.stderr
     assert "devices: 4.00 dollars per hour" in result.stdout
 
