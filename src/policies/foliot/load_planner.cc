@@ -451,9 +451,8 @@ void LoadPlanner::look_for_prefetches(TimePoint now) {
   }
   const uint32_t end = id ? prefetch_cursor_ : std::numeric_limits<uint32_t>::max();
   const auto outdated = std::remove_if(
-      prefetches_.begin(), prefetches_.begin() + static_cast<std::ptrdiff_t>(before), [&](const Prefetch& prefetch) {
-        return prefetch.model.value() >= first && prefetch.model.value() < end;
-      });
+      prefetches_.begin(), prefetches_.begin() + static_cast<std::ptrdiff_t>(before),
+      [&](const Prefetch& prefetch) { return prefetch.model.value() >= first && prefetch.model.value() < end; });
   prefetches_.erase(outdated, prefetches_.begin() + static_cast<std::ptrdiff_t>(before));
   next_prefetch_look_ = now + (id ? kPrefetchInterval / 2 : kPrefetchInterval);
   if (!id) prefetch_cursor_ = 0;

@@ -162,7 +162,7 @@ class LoadPlanner {
   TimePoint next_look_;
   // Not before this, since the last look had too much to look at.
   TimePoint no_look_before_;
-  uint32_t looks_left_ = 0;  // at pairs of model and device, in this turn
+  uint32_t looks_left_ = 0;     // at pairs of model and device, in this turn
   bool copies_due_ = false;     // free pages may be filled with further copies again
   bool rates_changed_ = false;  // or what is absent, since the last look
   // Devices that are up and take another LOAD now, and when the others will.
