@@ -13,7 +13,7 @@ constexpr Duration kLatenessPrior = Duration::microseconds(100);
 
 // Of the answers that are planned to be ready just in time, so many are late. Few answers
 // are, and by no more than the tail is long: of all, less than 1 in 100,000 is.
-constexpr double kLateShare = 1e-3;
+constexpr double kLateShare = 2e-3;
 constexpr double kUnusualShare = 0.01;
 constexpr double kIdleShare = 1e-3;  // of actions that come later than was looked ahead
 // How much sooner than planned an EXEC may end, and later than asked a loop wake up.

@@ -8,7 +8,7 @@
 //              way back
 //
 // margin() is so long that a request whose EXEC is planned to end just that much before its
-// deadline is late once in 1,000 times; lookahead() is how far ahead a device
+// deadline is late twice in 1,000 times; lookahead() is how far ahead a device
 // has to be given work so that it is never idle for want of it. Both begin with a
 // prior, and follow what changes within some outcomes.
 //

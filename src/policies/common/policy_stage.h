@@ -16,8 +16,10 @@ namespace foliot {
 class PolicyStage {
  public:
   using Factory = std::function<std::unique_ptr<Policy>(const Cluster&)>;
-  explicit PolicyStage(const Factory& make, uint32_t devices = 1, uint32_t pages_per_device = 8)
-      : dispatcher_(devices, pages_per_device), policy_(make(dispatcher_.cluster())) {}
+  // `durations`: by default those of the Cluster.
+  explicit PolicyStage(const Factory& make, uint32_t devices = 1, uint32_t pages_per_device = 8,
+                       std::unique_ptr<DurationModel> durations = nullptr)
+      : dispatcher_(devices, pages_per_device, std::move(durations)), policy_(make(dispatcher_.cluster())) {}
 
   static TimePoint at(double ms) { return TimePoint() + Duration::from_milliseconds(ms); }
 

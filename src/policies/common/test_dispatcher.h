@@ -16,7 +16,8 @@ namespace foliot {
 
 class TestDispatcher : public Dispatcher {
  public:
-  TestDispatcher(uint32_t devices, uint32_t pages_per_device) {
+  TestDispatcher(uint32_t devices, uint32_t pages_per_device, std::unique_ptr<DurationModel> durations = nullptr)
+      : cluster_(durations != nullptr ? Cluster(std::move(durations)) : Cluster()) {
     cluster_.infers_outstanding_max = 32;
     cluster_.loads_outstanding_max = 64;
     for (uint32_t i = 0; i < devices; ++i) {

@@ -39,7 +39,7 @@ constexpr int64_t kTighter = 2;
 constexpr Duration kLateCommitment = Duration::microseconds(250);
 // Of more models that wait on a device, the requests of those that are due first are cut into
 // batches.
-constexpr uint32_t kModelsCutMax = 64;
+constexpr uint32_t kModelsCutMax = 48;
 // Stands in for a rate of zero.
 constexpr double kGapRateMin = 1e-3;
 

@@ -6,7 +6,8 @@
 namespace foliot::foliot_policy {
 namespace {
 
-// Of more devices than these, the backlogs are much alike when it matters.
+// Of more devices than these, the backlogs are much alike when it matters: a model that more
+// of them hold is wide.
 constexpr uint32_t kBoardHoldersMax = 8;
 // After changes of so many models, or of this part of those that wait on a device, all that
 // waits there is evaluated again at the next query: so a change costs little where there is
@@ -42,6 +43,7 @@ void Board::on_model_added(const ModelInfo& model) {
 void Board::on_model_removed(ModelId model) {
   for (BitSet& models : loaded_) models.erase(model.value());
   known_.clear();
+  if (wide(model)) work_changed(model);
   models_[model.value()].holders.clear();
   models_[model.value()].served = false;
   absent_.erase(model.value());
@@ -192,12 +194,18 @@ Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) con
 }
 
 Duration Board::backlog(DeviceId device, TimePoint now) const {
-  return cluster_.device(device).exec_available(now) - now + waiting_work(device, now).time;
+  return cluster_.device(device).exec_available(now) - now + waiting_work(device, now).time + wide_work();
 }
 
 const std::vector<ModelId>& Board::first_due(DeviceId device, uint32_t count_max, TimePoint now) const {
   due_.clear();
   for (const ModelWork& work : waiting_work(device, now).models) due_.emplace_back(work.first_deadline, work.model);
+  waiting_.for_each_common(loaded(device), [&](uint32_t id) {
+    if (!wide(ModelId(id))) return;
+    for (const Lane& lane : model(ModelId(id)).lanes) {
+      if (lane.with_deadline() > 0) due_.emplace_back(lane[0].deadline, ModelId(id));
+    }
+  });
   if (due_.size() > count_max) {
     std::nth_element(due_.begin(), due_.begin() + count_max, due_.end());
     due_.resize(count_max);
@@ -205,12 +213,13 @@ const std::vector<ModelId>& Board::first_due(DeviceId device, uint32_t count_max
   first_due_.clear();
   for (const auto& [deadline, model] : due_) first_due_.push_back(model);
   std::sort(first_due_.begin(), first_due_.end());
+  first_due_.erase(std::unique(first_due_.begin(), first_due_.end()), first_due_.end());
   return first_due_;
 }
 
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {
   const DeviceWork& waiting = waiting_work(device, now);
-  Duration due = waiting.time;
+  Duration due = waiting.time + wide_work();
   uint32_t counted = 0;
   for (const ModelWork& work : waiting.models) {
     if (work.last_deadline <= deadline) continue;
@@ -266,7 +275,7 @@ void Board::look_again(DeviceId device, ModelId id, DeviceWork& known) const {
 }
 
 std::optional<Board::ModelWork> Board::model_work(DeviceId device, ModelId id) const {
-  if (!loaded(device).contains(id.value())) return std::nullopt;
+  if (!loaded(device).contains(id.value()) || wide(id)) return std::nullopt;
   ModelWork work{id, {}, TimePoint::infinite_future(), TimePoint()};
   bool waits = false;
   for (const Lane& lane : model(id).lanes) {
@@ -285,7 +294,29 @@ Duration Board::share(DeviceId device, ModelId id, TimePoint deadline) const {
   return work(device, id, deadline) / std::max<int64_t>(model(id).holders.size(), 1);
 }
 
+bool Board::wide(ModelId id) const { return model(id).holders.size() > kBoardHoldersMax; }
+
+Duration Board::wide_work() const {
+  wide_works_.resize(models_.size());
+  for (const ModelId id : wide_changed_) {
+    is_wide_changed_.erase(id.value());
+    Duration& known = wide_works_[id.value()];
+    wide_work_ -= known;
+    const bool counts = wide(id) && cluster_.has_model(id);
+    known = counts ? work(DeviceId(*model(id).holders.next(0)), id, TimePoint::infinite_future()) : Duration();
+    wide_work_ += known;
+  }
+  wide_changed_.clear();
+  return wide_work_ / std::max<int64_t>(static_cast<int64_t>(cluster_.devices.size()), 1);
+}
+
 void Board::work_changed(ModelId id) {
+  if (wide(id)) {
+    if (is_wide_changed_.contains(id.value())) return;
+    is_wide_changed_.insert(id.value());
+    wide_changed_.push_back(id);
+    return;
+  }
   known_.for_each_common(model(id).holders, [&](uint32_t device) { work_changed(DeviceId(device), id); });
 }
 

@@ -120,8 +120,8 @@ class Board {
       return time.scaled((deadline - first_deadline).to_seconds() / all.to_seconds());
     }
   };
-  // What waits with a deadline for the models of one device, but for what has changed
-  // since it was looked at.
+  // What waits with a deadline for the models of one device, but for those that are wide, and
+  // for what has changed since it was looked at.
   struct DeviceWork {
     Duration time;                  // the sum
     std::vector<ModelWork> models;  // ascending
@@ -132,6 +132,10 @@ class Board {
 
   // As it is now; but where much changes, as it was up to some milliseconds ago.
   const DeviceWork& waiting_work(DeviceId device, TimePoint now) const;
+  // As it is now. What waits for models that many devices hold, spread over all devices: it
+  // is not looked at for each of them.
+  Duration wide_work() const;
+  bool wide(ModelId model) const;
   // Ascending; valid until the next call.
   const std::vector<ModelId>& first_due(DeviceId device, uint32_t count_max, TimePoint now) const;
   void look_at_all(DeviceId device, DeviceWork& known) const;
@@ -163,6 +167,11 @@ class Board {
   uint64_t best_effort_ = 0;             // requests without a deadline that are queued
   mutable BitSet known_;                 // devices whose work_ is followed
   mutable std::vector<DeviceWork> work_;
+  // Of wide models.
+  mutable Duration wide_work_;                // the sum
+  mutable std::vector<Duration> wide_works_;  // by model
+  mutable std::vector<ModelId> wide_changed_;
+  mutable BitSet is_wide_changed_;
   mutable std::vector<std::pair<TimePoint, ModelId>> due_;
   mutable std::vector<ModelId> first_due_;
 };

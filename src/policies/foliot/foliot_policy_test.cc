@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <span>
 
+#include "controller/rolling_duration_model.h"
 #include "policies/common/policy_stage.h"
 
 namespace foliot::foliot_policy {
@@ -18,6 +21,59 @@ std::vector<Action> of_type(const std::vector<Action>& actions, ActionType type)
   std::copy_if(actions.begin(), actions.end(), std::back_inserter(found),
                [&](const Action& action) { return action.type == type; });
   return found;
+}
+
+// Counts how often it is asked.
+class CountingDurationModel final : public DurationModel {
+ public:
+  explicit CountingDurationModel(uint64_t& asked) : asked_(asked) {}
+  void add_device() override { durations_.add_device(); }
+  void forget_device(DeviceId device) override { durations_.forget_device(device); }
+  void add_model(const ModelInfo& model) override { durations_.add_model(model); }
+  void extend_model(const ModelInfo& model) override { durations_.extend_model(model); }
+  Duration load(DeviceId device, ModelId model) const override { return ++asked_, durations_.load(device, model); }
+  Duration exec(const ExecShape& shape) const override { return ++asked_, durations_.exec(shape); }
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
+    return ++asked_, durations_.execs(device, model, bucket);
+  }
+  uint64_t revision() const override { return durations_.revision(); }
+  uint64_t revision(ModelId model) const override { return durations_.revision(model); }
+  void record_load(DeviceId device, ModelId model, Duration measured) override {
+    durations_.record_load(device, model, measured);
+  }
+  void record_exec(const ExecShape& shape, Duration measured) override { durations_.record_exec(shape, measured); }
+  void doubt(ModelId model, BucketId bucket, TimePoint now) override { durations_.doubt(model, bucket, now); }
+
+ private:
+  RollingDurationModel durations_;
+  uint64_t& asked_;
+};
+
+// ---- What one turn costs ----
+
+// The most that one of the turns after the first asks for durations, while so many models wait, some of
+// them loaded on a few devices each and the others nowhere.
+uint64_t most_asked_in_a_turn(uint32_t models) {
+  constexpr uint32_t kDevices = 20;
+  uint64_t asked = 0;
+  PolicyStage stage([](const Cluster& cluster) { return make_foliot_policy(cluster); }, kDevices, models / 20,
+                    std::make_unique<CountingDurationModel>(asked));
+  for (uint32_t i = 0; i < models; ++i) {
+    const ModelId model = i % 2 == 0 ? stage.add_model({}) : stage.add_model({i % kDevices, (i + 7) % kDevices});
+    stage.request(model, 0, 100);
+  }
+  stage.plan(0);  // all that waits on a device is looked at once
+  uint64_t most = 0;
+  for (int turn = 1; turn < 200; ++turn) {
+    asked = 0;
+    stage.plan(turn * 0.1);
+    most = std::max(most, asked);
+  }
+  return most;
+}
+
+TEST(FoliotPolicyTest, ATurnLooksAtSoManyModelsAtMostHoweverManyWait) {
+  EXPECT_LT(most_asked_in_a_turn(4000), 2 * most_asked_in_a_turn(1000));
 }
 
 // ---- Batches ----
