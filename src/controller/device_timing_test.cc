@@ -50,7 +50,7 @@ TEST_F(DeviceTimingTest, FollowsTheLinks) {
   EXPECT_GE(timing_.report(), ms(5));
 }
 
-TEST_F(DeviceTimingTest, AnAnswerPlannedForTheMarginIsLateOnceInAThousandTimes) {
+TEST_F(DeviceTimingTest, AnAnswerPlannedForTheMarginIsLateTwiceInAThousandTimes) {
   Random random(3);
   uint64_t late = 0;
   for (int i = 0; i < 300'000; ++i) {
@@ -58,7 +58,7 @@ TEST_F(DeviceTimingTest, AnAnswerPlannedForTheMarginIsLateOnceInAThousandTimes) 
     infer(us(50), us(40) + us(30).scaled(random.exponential()));
     if (i > 2000 && last_lateness_ > margin) ++late;
   }
-  EXPECT_LE(late, 450u);
+  EXPECT_LE(late, 900u);
   EXPECT_LT(timing_.margin(), us(40 + 30 * 10));
 }
 

@@ -27,10 +27,12 @@ std::vector<Action> of_type(const std::vector<Action>& actions, ActionType type)
 class CountingDurationModel final : public DurationModel {
  public:
   explicit CountingDurationModel(uint64_t& asked) : asked_(asked) {}
-  void add_device() override { durations_.add_device(); }
+  void add_device(KindId kind) override { durations_.add_device(kind); }
   void forget_device(DeviceId device) override { durations_.forget_device(device); }
-  void add_model(const ModelInfo& model) override { durations_.add_model(model); }
-  void extend_model(const ModelInfo& model) override { durations_.extend_model(model); }
+  void add_model(const ModelInfo& model, std::span<const KindId> kinds) override { durations_.add_model(model, kinds); }
+  void extend_model(const ModelInfo& model, std::span<const KindId> kinds) override {
+    durations_.extend_model(model, kinds);
+  }
   Duration load(DeviceId device, ModelId model) const override { return ++asked_, durations_.load(device, model); }
   Duration exec(const ExecShape& shape) const override { return ++asked_, durations_.exec(shape); }
   std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
