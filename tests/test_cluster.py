@@ -168,15 +168,13 @@ def test_other_versions_and_protocols_are_refused(controller):
         b"GET / HTTP/1.1\r\n\r\n": "not Foliot's protocol",
         struct.pack("<IHBB", MAGIC, VERSION, 1, 0) + struct.pack("<I", 2**31): "a frame of 2147483648 bytes",
     }
-    for greeting, complaint in greetings.items():
+    for greeting, complaint in [*greetings.items(), *greetings.items()]:  # it survives each
         with socket.create_connection((host, int(port))) as peer:
             peer.sendall(greeting)
             peer.settimeout(10)
             while peer.recv(4096):  # until the controller closes
                 pass
         assert complaint in process.stderr.readline()
-    time.sleep(0.1)
-    assert process.poll() is None
 
 
 def test_a_tenants_share_is_one_over_all_front_ends(tmp_path):

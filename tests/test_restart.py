@@ -85,7 +85,8 @@ def test_it_drains_and_stops(tmp_path, by):
         clients = [threading.Thread(target=ask) for _ in range(4)]
         for client in clients:
             client.start()
-        time.sleep(0.5)
+        while len(answers) < 20 and not failures:
+            time.sleep(0.01)
         stopping.set()
         assert server.stop(by) == 0, server.output()
         for client in clients:

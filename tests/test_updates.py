@@ -223,7 +223,9 @@ def test_a_file_that_is_still_being_written_is_left_alone(watching):
 
 def test_what_a_client_has_unloaded_stays_so(watching):
     assert load(watching, what="unload")[0] == 200
-    time.sleep(0.5)
+    # A model that was added later is seen by a scan that has seen this one, too.
+    onnx_models.constant(watching.repository / "later/1/model.onnx", 1)
+    eventually(lambda: index(watching).get("later", {}).get("state") == "READY")
     assert index(watching)["m"]["state"] == "UNAVAILABLE"
 
 
