@@ -17,6 +17,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster, Frontend, Part
 from foliot_tools.link import MAGIC, VERSION
+from foliot_tools.waiting import eventually
 
 # What a client may see and try again on; anything else is a broken promise.
 RETRYABLE = re.compile(r"disconnected|worker_lost|overload|not ready|draining|shutting down|expired|late|unmeetable")
@@ -105,10 +106,7 @@ class Load:
     def await_answers(self, count=50):
         """Returns when so many more answers have come."""
         until = self.answers + count
-        end = time.monotonic() + 30
-        while self.answers < until:
-            assert time.monotonic() < end, f"{until - self.answers} of {count} answers have not come"
-            time.sleep(0.01)
+        eventually(lambda: self.answers >= until, otherwise=lambda: f"{until - self.answers} answers have not come")
 
     def check(self):
         assert self.answers and not self.wrong
@@ -175,17 +173,14 @@ def greeting(role, version=VERSION):
 def test_other_peers_at_a_worker_are_refused(cluster, dense_oracle, speech, complaint):
     worker = cluster.workers[0]
     port = int(worker.await_line(r"front ends on port (\d+)")[1])
-    heard = len(worker.output())
+    before = len(worker.output())
     with socket.create_connection(("127.0.0.1", port)) as peer:
         peer.sendall(speech)
         peer.settimeout(10)
         with contextlib.suppress(ConnectionResetError):
             while peer.recv(4096):  # until the worker closes
                 pass
-    end = time.monotonic() + 10
-    while complaint not in worker.output()[heard:]:
-        assert time.monotonic() < end, worker.output()
-        time.sleep(0.01)
+    eventually(lambda: complaint in worker.output()[before:], otherwise=worker.output)
     pixels = random_pixels(1)
     np.testing.assert_allclose(infer_http(cluster.frontends[0], pixels), dense_oracle(pixels), rtol=1e-3, atol=1e-5)
 

@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 
 from foliot_tools import onnx_models
 from foliot_tools.server import Server, ServerFailed, foliot_binary
+from foliot_tools.waiting import eventually
 
 # In the background a compilation would never end on a machine that has other work.
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB", "compile_in_background": "false"}
@@ -42,15 +43,6 @@ def load(server, model="m", what="load"):
 
 def index(server):
     return {entry["name"]: entry for entry in server.post("/v2/repository/index")[1]}
-
-
-def eventually(condition, timeout=60):
-    """What `condition` returns, once that is true."""
-    end = time.monotonic() + timeout
-    while not (met := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return met
 
 
 def children(process):
