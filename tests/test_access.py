@@ -4,7 +4,6 @@ client then has to send. TLS from files that openssl made."""
 import json
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
@@ -16,6 +15,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster
 from foliot_tools.server import ServerFailed, foliot_binary
+from foliot_tools.waiting import eventually
 
 
 def new_key(keys, name, *scopes):
@@ -130,10 +130,7 @@ def test_what_becomes_of_a_tenants_requests(serve, small_models, tmp_path, keys)
 
 
 def await_output(server, text, count=1):
-    end = time.monotonic() + 30
-    while server.output().count(text) < count:
-        assert time.monotonic() < end, server.output()
-        time.sleep(0.05)
+    eventually(lambda: server.output().count(text) >= count, otherwise=server.output)
 
 
 def test_a_renewed_certificate_without_a_restart(serve, small_models, tmp_path):

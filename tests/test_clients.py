@@ -2,7 +2,6 @@
 
 import asyncio
 import queue
-import time
 
 import grpc
 import numpy as np
@@ -13,6 +12,8 @@ import tritonclient.http as http_client
 import tritonclient.http.aio as http_aio_client
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
+
+from foliot_tools.waiting import eventually
 
 RANDOM = np.random.default_rng(5)
 PIXELS = RANDOM.random((3, 64), np.float32)
@@ -300,21 +301,12 @@ def inference_count(client, model):
     return statistics.model_stats[0].inference_count
 
 
-def eventually(condition):
-    """Statistics may trail an answer by a moment."""
-    for _ in range(500):
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
-
-
 def test_statistics_count(either):
     client, module = either
     before = inference_count(client, "dense")
     infer_dense(client, module, PIXELS)
     infer_dense(client, module, PIXELS[:1])
-    assert eventually(lambda: inference_count(client, "dense") == before + 4)
+    eventually(lambda: inference_count(client, "dense") == before + 4)  # statistics may trail an answer
 
 
 def test_statistics_are_complete(http):
@@ -369,7 +361,7 @@ def test_metrics(small_server, http):
 
     before = served()
     infer_dense(http, http_client, PIXELS)
-    assert eventually(lambda: served() > before)
+    eventually(lambda: served() > before)
     names = {name.split("{")[0] for name in small_server.metrics()}
     for ending in ("_request_duration_seconds_bucket", "_deadline_missed_total", "_page_cache_pages"):
         assert any(name.startswith("foliot_") and name.endswith(ending) for name in names), ending

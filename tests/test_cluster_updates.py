@@ -4,7 +4,6 @@ workers have made it, and no request is refused."""
 import contextlib
 import shutil
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
+from foliot_tools.waiting import eventually
 
 WORKERS = ["worker0", "worker1"]
 
@@ -63,13 +63,6 @@ def ask(frontend, model="m"):
 def served(frontend):
     with triton.InferenceServerClient(frontend.http) as client:
         return {entry["name"] for entry in client.get_model_repository_index() if entry["state"] == "READY"}
-
-
-def eventually(condition, timeout=60):
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """What a worker costs whose LOADs fail, since packages are damaged on its machine and not on others."""
 
 import threading
-import time
 
 import numpy as np
 import onnxruntime
@@ -11,6 +10,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster, Part
+from foliot_tools.waiting import eventually
 
 MODELS = [f"dense{i}" for i in range(6)]
 DAMAGED = "dense0"  # the largest, and so its package is
@@ -76,10 +76,7 @@ def under_load(cluster, repository, until):
 
 
 def await_answers(answers, count, timeout=60):
-    end = time.monotonic() + timeout
-    while len(answers) < count:
-        assert time.monotonic() < end, f"{len(answers)} of {count} answers"
-        time.sleep(0.01)
+    eventually(lambda: len(answers) >= count, timeout, lambda: f"{len(answers)} of {count} answers")
 
 
 def test_a_damaged_package_on_one_of_two_workers(repository, tmp_path):

@@ -17,6 +17,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools.cluster import Cluster, Frontend, Part
 from foliot_tools.link import MAGIC, VERSION
+from foliot_tools.waiting import eventually
 
 # What a client may see and try again on; anything else is a broken promise.
 RETRYABLE = re.compile(r"disconnected|worker_lost|overload|not ready|draining|shutting down|expired|late|unmeetable")
@@ -102,6 +103,11 @@ class Load:
                     self.refusals.append(f"disconnected: {error}")
                 time.sleep(0.01)
 
+    def await_answers(self, count=50):
+        """Returns when so many more answers have come."""
+        until = self.answers + count
+        eventually(lambda: self.answers >= until, otherwise=lambda: f"{until - self.answers} answers have not come")
+
     def check(self):
         assert self.answers and not self.wrong
         strange = [refusal for refusal in self.refusals if not RETRYABLE.search(refusal)]
@@ -135,7 +141,7 @@ def test_padded_rows_and_several_tensors(cluster):
 
 def test_both_workers_and_front_ends_take_part(cluster, dense_oracle):
     with Load(cluster.frontends, dense_oracle, clients=8) as load:
-        time.sleep(1)
+        load.await_answers(200)
     load.check()
     assert not load.refusals
 
@@ -167,17 +173,14 @@ def greeting(role, version=VERSION):
 def test_other_peers_at_a_worker_are_refused(cluster, dense_oracle, speech, complaint):
     worker = cluster.workers[0]
     port = int(worker.await_line(r"front ends on port (\d+)")[1])
-    heard = len(worker.output())
+    before = len(worker.output())
     with socket.create_connection(("127.0.0.1", port)) as peer:
         peer.sendall(speech)
         peer.settimeout(10)
         with contextlib.suppress(ConnectionResetError):
             while peer.recv(4096):  # until the worker closes
                 pass
-    end = time.monotonic() + 10
-    while complaint not in worker.output()[heard:]:
-        assert time.monotonic() < end, worker.output()
-        time.sleep(0.01)
+    eventually(lambda: complaint in worker.output()[before:], otherwise=worker.output)
     pixels = random_pixels(1)
     np.testing.assert_allclose(infer_http(cluster.frontends[0], pixels), dense_oracle(pixels), rtol=1e-3, atol=1e-5)
 
@@ -185,19 +188,16 @@ def test_other_peers_at_a_worker_are_refused(cluster, dense_oracle, speech, comp
 def test_a_killed_worker_takes_no_request_with_it(own_cluster, dense_oracle):
     cluster = own_cluster()
     with Load(cluster.frontends, dense_oracle) as load:
-        time.sleep(0.5)
+        load.await_answers()
         cluster.workers[0].kill()
-        time.sleep(1)
-        before = load.answers
-        time.sleep(0.5)
-        assert load.answers > before, "the other worker does not serve on"
+        load.await_answers(200)  # of the other worker
     load.check()
 
 
 def test_a_killed_controller_is_found_again(own_cluster, dense_oracle):
     cluster = own_cluster()
     with Load(cluster.frontends, dense_oracle) as load:
-        time.sleep(0.5)
+        load.await_answers()
         cluster.controller.kill()
         for frontend in cluster.frontends:
             frontend.await_ready(False, timeout=5)
@@ -212,7 +212,7 @@ def test_a_killed_controller_is_found_again(own_cluster, dense_oracle):
             frontend.await_ready(timeout=10)
             infer_http(frontend, random_pixels(0))
         assert time.monotonic() - begin < 3
-        time.sleep(0.3)
+        load.await_answers()
     load.check()
     for worker in cluster.workers:
         worker.await_line("ready:", count=2)
@@ -220,10 +220,10 @@ def test_a_killed_controller_is_found_again(own_cluster, dense_oracle):
 
 def test_a_killed_front_end_disturbs_no_other(own_cluster, dense_oracle):
     cluster = own_cluster()
-    with Load(cluster.frontends[:1], dense_oracle, clients=4) as others, Load(cluster.frontends[1:], dense_oracle):
-        time.sleep(0.5)
+    with Load(cluster.frontends[:1], dense_oracle, clients=4) as others, Load(cluster.frontends[1:], dense_oracle) as cut_off:
+        cut_off.await_answers()
         cluster.frontends[1].kill()
-        time.sleep(1)
+        others.await_answers(200)
     others.check()
     assert not others.refusals
 
@@ -231,7 +231,7 @@ def test_a_killed_front_end_disturbs_no_other(own_cluster, dense_oracle):
 def test_everything_drains(own_cluster, dense_oracle):
     cluster = own_cluster(workers=1, frontends=1)
     with Load(cluster.frontends, dense_oracle) as load:
-        time.sleep(0.5)
+        load.await_answers()
         assert cluster.frontends[0].stop() == 0, cluster.frontends[0].output()
     load.check()
     assert cluster.workers[0].stop() == 0, cluster.workers[0].output()

@@ -8,7 +8,6 @@ import queue
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
@@ -23,6 +22,7 @@ from conftest import write_pair
 from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
 from foliot_tools.server import Server, ServerFailed, foliot_binary
+from foliot_tools.waiting import eventually
 
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 OPTIONS = {"page_cache": "16MiB", "page_size": "256KiB"}
@@ -71,10 +71,13 @@ def started(repository, console, **options):
 
 
 def await_line(server, text, timeout=120):
-    end = time.monotonic() + timeout
-    while not any(line.startswith(text) for line in server.output().splitlines()):
-        assert server.alive() and time.monotonic() < end, f"it does not say '{text}':\n{server.output()}"
-        time.sleep(0.01)
+    def printed():
+        if any(line.startswith(text) for line in server.output().splitlines()):
+            return True
+        assert server.alive(), server.output()
+        return False
+
+    eventually(printed, timeout, lambda: f"it does not say '{text}':\n{server.output()}")
 
 
 def index(server):
@@ -198,9 +201,7 @@ def test_models_are_served_as_each_is_compiled(tmp_path):
         write_dense(tmp_path / "models", f"dense{i:02}", seed=i)
     with started(tmp_path / "models", tmp_path / "log") as server:
         await_line(server, "listening: http")
-        while get_status(server, "/v2/models/dense00/ready") != 200:
-            assert server.alive()
-            time.sleep(0.002)
+        eventually(lambda: get_status(server, "/v2/models/dense00/ready") == 200, otherwise=server.output)
         assert infers(server, "dense00")
         states = {name: model["state"] for name, model in index(server).items()}
         assert states["dense11"] == "LOADING", states
@@ -277,14 +278,9 @@ def test_a_front_end_shows_what_the_workers_cannot_serve(tmp_path):
     write_broken(models, ["broken"])
     with Cluster(tmp_path, models, workers=2, frontends=1, watch="200ms") as cluster:
         (frontend,) = cluster.frontends
-        end = time.monotonic() + 60
-        while "broken" not in index_of(frontend):
-            assert time.monotonic() < end, index_of(frontend)
-            time.sleep(0.01)
+        eventually(lambda: "broken" in index_of(frontend), otherwise=lambda: index_of(frontend))
         state, reason = index_of(frontend)["broken"]
         assert state == "UNAVAILABLE" and reason.startswith("worker 'worker0': ") and "model.onnx" in reason
         assert index_of(frontend)["good"] == ("READY", "")
         shutil.rmtree(models / "broken")
-        while "broken" in index_of(frontend):
-            assert time.monotonic() < end, index_of(frontend)
-            time.sleep(0.01)
+        eventually(lambda: "broken" not in index_of(frontend), otherwise=lambda: index_of(frontend))

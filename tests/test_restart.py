@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from conftest import write_small_models
 from foliot_tools import onnx_models
 from foliot_tools.log import read_log
 from foliot_tools.server import Server, foliot_binary
+from foliot_tools.waiting import eventually
 
 
 def infer(server, model="dense"):
@@ -85,7 +85,7 @@ def test_it_drains_and_stops(tmp_path, by):
         clients = [threading.Thread(target=ask) for _ in range(4)]
         for client in clients:
             client.start()
-        time.sleep(0.5)
+        eventually(lambda: len(answers) >= 20 or failures)
         stopping.set()
         assert server.stop(by) == 0, server.output()
         for client in clients:

@@ -8,6 +8,8 @@ import pathlib
 import signal
 import time
 
+from foliot_tools.waiting import eventually
+
 BODY = {"inputs": [{"name": "pixels", "shape": [1, 64], "datatype": "FP32", "data": [0.5] * 64}]}
 
 
@@ -20,8 +22,7 @@ def stop(process):
     """And wait until all its threads stand still."""
     os.kill(process.pid, signal.SIGSTOP)
     for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
-        while (task / "stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
-            time.sleep(0.001)
+        eventually(lambda task=task: (task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
 
 
 def answer(connection):

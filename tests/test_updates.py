@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 
 from foliot_tools import onnx_models
 from foliot_tools.server import Server, ServerFailed, foliot_binary
+from foliot_tools.waiting import eventually
 
 # In the background a compilation would never end on a machine that has other work.
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB", "compile_in_background": "false"}
@@ -42,15 +43,6 @@ def load(server, model="m", what="load"):
 
 def index(server):
     return {entry["name"]: entry for entry in server.post("/v2/repository/index")[1]}
-
-
-def eventually(condition, timeout=60):
-    """What `condition` returns, once that is true."""
-    end = time.monotonic() + timeout
-    while not (met := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return met
 
 
 def children(process):
@@ -223,7 +215,9 @@ def test_a_file_that_is_still_being_written_is_left_alone(watching):
 
 def test_what_a_client_has_unloaded_stays_so(watching):
     assert load(watching, what="unload")[0] == 200
-    time.sleep(0.5)
+    # A model that was added later is seen by a scan that has seen this one, too.
+    onnx_models.constant(watching.repository / "later/1/model.onnx", 1)
+    eventually(lambda: index(watching).get("later", {}).get("state") == "READY")
     assert index(watching)["m"]["state"] == "UNAVAILABLE"
 
 

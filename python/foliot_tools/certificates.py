@@ -18,7 +18,7 @@ class Authority:
                 f"/CN={name}", "-out", self.certificate, "-keyout", self._key)
 
     def issue(self, name, days=2):
-        """(certificate, key) files; with 0 days it has expired a second later."""
+        """(certificate, key) files; with -1 days the certificate has expired."""
         request, certificate, key = (self._folder / f"{name}.{kind}" for kind in ("csr", "pem", "key"))
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
                 "-keyout", key, "-out", request)

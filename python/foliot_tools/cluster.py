@@ -4,11 +4,11 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
 from foliot_tools.server import foliot_binary, free_ports
+from foliot_tools.waiting import eventually
 
 
 class Part:
@@ -36,12 +36,16 @@ class Part:
 
     def await_line(self, pattern, count=1, timeout=60):
         """The `count`th match of `pattern` in what it prints."""
-        end = time.monotonic() + timeout
-        while len(found := list(re.finditer(pattern, self.output()))) < count:
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise AssertionError(f"{' '.join(self.command)} does not say '{pattern}':\n{self.output()}")
-            time.sleep(0.01)
-        return found[count - 1]
+        def missing():
+            return f"{' '.join(self.command)} does not print '{pattern}':\n{self.output()}"
+
+        def printed():
+            ended = self.process.poll() is not None
+            found = list(re.finditer(pattern, self.output()))
+            assert len(found) >= count or not ended, missing()
+            return len(found) >= count and found[count - 1]
+
+        return eventually(printed, timeout, missing)
 
     def kill(self):
         self.process.kill()
@@ -83,11 +87,8 @@ class Frontend(Part):
             return False
 
     def await_ready(self, ready=True, timeout=60):
-        end = time.monotonic() + timeout
-        while self.ready() != ready:
-            if time.monotonic() > end:
-                raise AssertionError(f"not {'ready' if ready else 'unready'}:\n{self.output()}")
-            time.sleep(0.005)
+        eventually(lambda: self.ready() == ready, timeout,
+                   lambda: f"not {'ready' if ready else 'unready'}:\n{self.output()}")
 
 
 class Cluster:

@@ -3,11 +3,11 @@
 import json
 import re
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
 from foliot_tools.server import ROOT, free_ports
+from foliot_tools.waiting import eventually
 
 RULES = ROOT / "deploy/prometheus/foliot.rules.yml"
 NOT_AVAILABLE = 69  # of tools/prometheus
@@ -83,12 +83,12 @@ class Prometheus:
 
     def wait(self, condition, seconds, what):
         """Until the condition holds."""
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                console = (self.folder / "console").read_text(errors="replace")
-                raise AssertionError(f"{what}; firing so far: {sorted(map(str, self.seen))}\n{console[-2000:]}")
-            time.sleep(0.1)
+
+        def missing():
+            console = (self.folder / "console").read_text(errors="replace")
+            return f"{what}; firing so far: {sorted(map(str, self.seen))}\n{console[-2000:]}"
+
+        eventually(condition, seconds, missing, interval_seconds=0.1)
 
     def await_alert(self, name, about=None, seconds=30):
         """Until this alert fires; `about`: its instance or model, if not any."""

@@ -10,6 +10,8 @@ import time
 import urllib.error
 import urllib.request
 
+from foliot_tools.waiting import eventually
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -85,17 +87,22 @@ class Server:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, preexec_fn=self._preexec
             )
-        while not any(line.startswith("ready:") for line in self.output().splitlines()):
-            exit_code = self.process.poll()
-            if exit_code is not None:
-                raise ServerFailed(exit_code, self.output())
-            if time.monotonic() - begin > self._ready_timeout:
-                self.process.kill()
-                self.process.wait()
-                raise ServerFailed(None, f"(not ready after {self._ready_timeout} s)\n{self.output()}")
-            time.sleep(0.005)
+        try:
+            eventually(self._ready, self._ready_timeout, lambda: f"not ready:\n{self.output()}", interval_seconds=0.005)
+        except AssertionError as error:
+            self.process.kill()
+            self.process.wait()
+            raise ServerFailed(None, str(error)) from error
         self.seconds_to_ready = time.monotonic() - begin
         return self
+
+    def _ready(self):
+        exit_code = self.process.poll()
+        if any(line.startswith("ready:") for line in self.output().splitlines()):
+            return True
+        if exit_code is not None:
+            raise ServerFailed(exit_code, self.output())
+        return False
 
     def stop(self, by=signal.SIGTERM, timeout=30):
         """Lets the server drain and end; returns its exit code."""

@@ -28,8 +28,12 @@ using ::testing::Pair;
 
 constexpr uint64_t kPageBytes = uint64_t{16} << 20;
 
+// Threads of one process, on a machine that may be busy: no wait for a message ends by itself.
+constexpr Duration kNever = Duration::seconds(3600);
+constexpr LinkTimeouts kNoTimeouts{.greeting = kNever, .silence = kNever, .pong = kNever};
+
 WorkerServiceOptions workers(const std::string& models) {
-  return {.page_count = 100, .models = *parse_emulated_models(models, kPageBytes)};
+  return {.page_count = 100, .models = *parse_emulated_models(models, kPageBytes), .pong_timeout = kNever};
 }
 
 // Why workers with these models are not taken in.
@@ -71,7 +75,7 @@ class RunningController {
   RunningController()
       : service_({}, find_policy("clockwork")->make, monotonic_now,
                  [this](Severity, const std::string& line) { log.push_back(line); }),
-        loop_({}, service_) {
+        loop_({.timeouts = kNoTimeouts}, service_) {
     service_.controller().add_observer(infers);
     port_ = loop_.listen("127.0.0.1:0").value();
     thread_ = std::thread([this] { loop_.run(); });
@@ -101,7 +105,7 @@ class RunningWorkers {
   RunningWorkers(const std::string& address, uint32_t count, const std::string& models)
       : service_(workers(models), {.on_ready = [this](size_t now) { ready_ = now; },
                                    .on_lost = [this](const Status& status) { lost = status; }}),
-        loop_({.connection = {.role = Role::kWorker}}, service_) {
+        loop_({.connection = {.role = Role::kWorker}, .timeouts = kNoTimeouts}, service_) {
     for (uint32_t i = 0; i < count; ++i) EXPECT_TRUE(loop_.connect(address).ok());
     thread_ = std::thread([this] { loop_.run(); });
     while (ready_ < count) std::this_thread::yield();
@@ -126,7 +130,7 @@ class RunningWorkers {
 Result<RequestLoadResult> load(const std::string& address, const RequestLoadOptions& options) {
   std::function<void()> stop;
   RequestLoad load(options, [&] { stop(); });
-  LinkLoop loop({.connection = {.role = Role::kClient}}, load);
+  LinkLoop loop({.connection = {.role = Role::kClient}, .timeouts = kNoTimeouts}, load);
   stop = [&] { loop.stop(); };
   FOLIOT_RETURN_IF_ERROR(loop.connect(address));
   loop.run();
@@ -135,9 +139,10 @@ Result<RequestLoadResult> load(const std::string& address, const RequestLoadOpti
 
 RequestLoadOptions short_load(double rate) {
   return {.rate = rate,
-          .deadline = Duration::seconds(5),
+          .deadline = kNever,
           .warm_up = Duration::milliseconds(50),
-          .duration = Duration::milliseconds(200)};
+          .duration = Duration::milliseconds(200),
+          .pong_timeout = kNever};
 }
 
 TEST(LinksTest, EveryRequestIsAnsweredOverTcp) {
@@ -150,8 +155,6 @@ TEST(LinksTest, EveryRequestIsAnsweredOverTcp) {
   EXPECT_EQ(total.good + total.late + total.refused, total.sent);
   EXPECT_GT(total.good, 0u);
   EXPECT_EQ(result->controller.devices, 3u);
-  EXPECT_GT(result->controller.actions, 0u);
-  EXPECT_GT(result->controller.decisions, 0u);
   workers.stop();
   controller.stop();
   EXPECT_TRUE(workers.lost.ok()) << workers.lost.message();
@@ -161,13 +164,15 @@ TEST(LinksTest, WhatALostWorkerHadIsAnsweredToo) {
   RunningController controller;
   auto workers = std::make_unique<RunningWorkers>(controller.address(), 1, "resnet18");
   std::thread killer([&] {
-    controller.infers.await(20);
+    controller.infers.await(1);  // however few batches the load makes
     workers->stop();
+    // What waits for a device is now answered by this one, and not at its deadline.
+    workers = std::make_unique<RunningWorkers>(controller.address(), 1, "resnet18");
   });
   const auto result = load(controller.address(), short_load(1000));
   killer.join();
   ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_EQ(result->load.total().failed, 0u);  // refused, not forgotten
+  EXPECT_EQ(result->load.total().failed, 0u);  // served or refused, not forgotten
   controller.stop();
   EXPECT_THAT(controller.log, ::testing::Contains(HasSubstr("worker 'worker-0' at 127.0.0.1:")));
 }
@@ -235,6 +240,19 @@ TEST_F(ControllerServiceTest, AnOutcomeMustBeOfAnActionOfItsOwn) {
   EXPECT_THAT(worker_.say(other).message(), HasSubstr("was not given"));
   EXPECT_TRUE(worker_.say(outcome).ok());
   EXPECT_THAT(worker_.say(outcome).message(), HasSubstr("was not given"));  // not twice
+}
+
+TEST_F(ControllerServiceTest, StatisticsAreOfTheTimeSinceTheLastOnes) {
+  ASSERT_TRUE(client_.say(request(1)).ok());
+  next_action();
+  for (const uint64_t count : {1u, 0u}) {
+    ASSERT_TRUE(client_.say(StatisticsRequest{}).ok());
+    const auto statistics = client_.last<Statistics>();
+    EXPECT_EQ(statistics.devices, 1u);
+    EXPECT_EQ(statistics.requests, count);
+    EXPECT_EQ(statistics.actions, count);
+    EXPECT_EQ(statistics.decisions, count);
+  }
 }
 
 TEST_F(ControllerServiceTest, RequestIdsMustGrow) {

@@ -137,45 +137,47 @@ Constant where(std::span<const Constant> inputs, const ValueType& type) {
 
 double round_half_even(double x) { return std::nearbyint(x); }
 
-// Null for a function that takes parameters or is unknown.
-double (*unary_function(std::string_view name))(double) {
-  if (name == "relu") return [](double x) { return std::max(x, 0.0); };
-  if (name == "sigmoid") return [](double x) { return 1 / (1 + std::exp(-x)); };
-  if (name == "tanh") return [](double x) { return std::tanh(x); };
-  if (name == "erf") return [](double x) { return std::erf(x); };
-  if (name == "exp") return [](double x) { return std::exp(x); };
-  if (name == "log") return [](double x) { return std::log(x); };
-  if (name == "sqrt") return [](double x) { return std::sqrt(x); };
-  if (name == "neg") return [](double x) { return -x; };
-  if (name == "abs") return [](double x) { return std::fabs(x); };
-  if (name == "reciprocal") return [](double x) { return 1 / x; };
-  if (name == "floor") return [](double x) { return std::floor(x); };
-  if (name == "ceil") return [](double x) { return std::ceil(x); };
-  if (name == "round") return round_half_even;
-  if (name == "sign") return [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; };
-  if (name == "not") return [](double x) { return x == 0 ? 1.0 : 0.0; };
-  if (name == "sin") return [](double x) { return std::sin(x); };
-  if (name == "tan") return [](double x) { return std::tan(x); };
-  if (name == "asin") return [](double x) { return std::asin(x); };
-  if (name == "acos") return [](double x) { return std::acos(x); };
-  if (name == "atan") return [](double x) { return std::atan(x); };
-  if (name == "sinh") return [](double x) { return std::sinh(x); };
-  if (name == "cosh") return [](double x) { return std::cosh(x); };
-  if (name == "asinh") return [](double x) { return std::asinh(x); };
-  if (name == "acosh") return [](double x) { return std::acosh(x); };
-  if (name == "atanh") return [](double x) { return std::atanh(x); };
-  if (name == "cos") return [](double x) { return std::cos(x); };
-  return nullptr;
+// Null for a function that takes parameters or is not folded.
+double (*unary_function(Function function))(double) {
+  switch (function) {
+    case Function::kRelu: return [](double x) { return std::max(x, 0.0); };
+    case Function::kSigmoid: return [](double x) { return 1 / (1 + std::exp(-x)); };
+    case Function::kTanh: return [](double x) { return std::tanh(x); };
+    case Function::kErf: return [](double x) { return std::erf(x); };
+    case Function::kExp: return [](double x) { return std::exp(x); };
+    case Function::kLog: return [](double x) { return std::log(x); };
+    case Function::kSqrt: return [](double x) { return std::sqrt(x); };
+    case Function::kNeg: return [](double x) { return -x; };
+    case Function::kAbs: return [](double x) { return std::fabs(x); };
+    case Function::kReciprocal: return [](double x) { return 1 / x; };
+    case Function::kFloor: return [](double x) { return std::floor(x); };
+    case Function::kCeil: return [](double x) { return std::ceil(x); };
+    case Function::kRound: return round_half_even;
+    case Function::kSign: return [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; };
+    case Function::kNot: return [](double x) { return x == 0 ? 1.0 : 0.0; };
+    case Function::kSin: return [](double x) { return std::sin(x); };
+    case Function::kTan: return [](double x) { return std::tan(x); };
+    case Function::kAsin: return [](double x) { return std::asin(x); };
+    case Function::kAcos: return [](double x) { return std::acos(x); };
+    case Function::kAtan: return [](double x) { return std::atan(x); };
+    case Function::kSinh: return [](double x) { return std::sinh(x); };
+    case Function::kCosh: return [](double x) { return std::cosh(x); };
+    case Function::kAsinh: return [](double x) { return std::asinh(x); };
+    case Function::kAcosh: return [](double x) { return std::acosh(x); };
+    case Function::kAtanh: return [](double x) { return std::atanh(x); };
+    case Function::kCos: return [](double x) { return std::cos(x); };
+    default: return nullptr;
+  }
 }
 
 std::optional<Constant> unary(const Constant& x, const Attributes& attributes, const ValueType& type) {
-  const std::string& name = attributes.text("function");
-  std::function<double(double)> function = unary_function(name);
-  if (name == "clip" || name == "linear") {
+  const Function operation = attributes.function();
+  std::function<double(double)> function = unary_function(operation);
+  if (operation == Function::kClip || operation == Function::kLinear) {
     const double alpha = attributes.real("alpha");
     const double beta = attributes.real("beta");
-    if (name == "clip") function = [=](double v) { return std::min(std::max(v, alpha), beta); };
-    if (name == "linear") function = [=](double v) { return alpha * v + beta; };
+    if (operation == Function::kClip) function = [=](double v) { return std::min(std::max(v, alpha), beta); };
+    if (operation == Function::kLinear) function = [=](double v) { return alpha * v + beta; };
   }
   if (!function) return std::nullopt;
   std::vector<double> values = to_doubles(x);
@@ -215,43 +217,49 @@ int64_t integer_quotient(int64_t a, int64_t b) {
   return b == -1 ? wrap(-bits(a)) : a / b;
 }
 
-std::function<int64_t(int64_t, int64_t)> integer_function(std::string_view name) {
-  if (name == "add") return [](int64_t a, int64_t b) { return wrap(bits(a) + bits(b)); };
-  if (name == "sub") return [](int64_t a, int64_t b) { return wrap(bits(a) - bits(b)); };
-  if (name == "mul") return [](int64_t a, int64_t b) { return wrap(bits(a) * bits(b)); };
-  if (name == "div") return integer_quotient;
-  if (name == "mod") return integer_modulo;
-  if (name == "fmod") return integer_remainder;
-  if (name == "pow") return integer_power;
-  if (name == "and") return [](int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; };
-  if (name == "or") return [](int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; };
-  if (name == "xor") return [](int64_t a, int64_t b) { return int64_t{(a != 0) != (b != 0)}; };
-  return {};
+std::function<int64_t(int64_t, int64_t)> integer_function(Function function) {
+  switch (function) {
+    case Function::kAdd: return [](int64_t a, int64_t b) { return wrap(bits(a) + bits(b)); };
+    case Function::kSub: return [](int64_t a, int64_t b) { return wrap(bits(a) - bits(b)); };
+    case Function::kMul: return [](int64_t a, int64_t b) { return wrap(bits(a) * bits(b)); };
+    case Function::kDiv: return integer_quotient;
+    case Function::kMod: return integer_modulo;
+    case Function::kFmod: return integer_remainder;
+    case Function::kPow: return integer_power;
+    case Function::kAnd: return [](int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; };
+    case Function::kOr: return [](int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; };
+    case Function::kXor: return [](int64_t a, int64_t b) { return int64_t{(a != 0) != (b != 0)}; };
+    default: return {};
+  }
 }
 
-std::function<double(double, double)> real_function(std::string_view name) {
-  if (name == "add") return [](double a, double b) { return a + b; };
-  if (name == "sub") return [](double a, double b) { return a - b; };
-  if (name == "mul") return [](double a, double b) { return a * b; };
-  if (name == "div") return [](double a, double b) { return a / b; };
-  if (name == "pow") return [](double a, double b) { return std::pow(a, b); };
-  if (name == "mod") return real_modulo;
-  if (name == "fmod") return [](double a, double b) { return std::fmod(a, b); };
-  if (name == "prelu") return [](double a, double b) { return a < 0 ? a * b : a; };
-  return {};
+std::function<double(double, double)> real_function(Function function) {
+  switch (function) {
+    case Function::kAdd: return [](double a, double b) { return a + b; };
+    case Function::kSub: return [](double a, double b) { return a - b; };
+    case Function::kMul: return [](double a, double b) { return a * b; };
+    case Function::kDiv: return [](double a, double b) { return a / b; };
+    case Function::kPow: return [](double a, double b) { return std::pow(a, b); };
+    case Function::kMod: return real_modulo;
+    case Function::kFmod: return [](double a, double b) { return std::fmod(a, b); };
+    case Function::kPrelu: return [](double a, double b) { return a < 0 ? a * b : a; };
+    default: return {};
+  }
 }
 
 // Those that read the same for integers and reals.
 template <typename T>
-std::function<T(T, T)> ordering_function(std::string_view name) {
-  if (name == "min") return [](T a, T b) { return std::min(a, b); };
-  if (name == "max") return [](T a, T b) { return std::max(a, b); };
-  if (name == "equal") return [](T a, T b) { return T(a == b); };
-  if (name == "less") return [](T a, T b) { return T(a < b); };
-  if (name == "less_or_equal") return [](T a, T b) { return T(a <= b); };
-  if (name == "greater") return [](T a, T b) { return T(a > b); };
-  if (name == "greater_or_equal") return [](T a, T b) { return T(a >= b); };
-  return {};
+std::function<T(T, T)> ordering_function(Function function) {
+  switch (function) {
+    case Function::kMin: return [](T a, T b) { return std::min(a, b); };
+    case Function::kMax: return [](T a, T b) { return std::max(a, b); };
+    case Function::kEqual: return [](T a, T b) { return T(a == b); };
+    case Function::kLess: return [](T a, T b) { return T(a < b); };
+    case Function::kLessOrEqual: return [](T a, T b) { return T(a <= b); };
+    case Function::kGreater: return [](T a, T b) { return T(a > b); };
+    case Function::kGreaterOrEqual: return [](T a, T b) { return T(a >= b); };
+    default: return {};
+  }
 }
 
 template <typename T>
@@ -266,16 +274,16 @@ std::vector<T> combine(const std::vector<T>& a, const Shape& a_shape, const std:
   return result;
 }
 
-std::optional<Constant> binary(const Constant& a, const Constant& b, const std::string& name, const ValueType& type) {
+std::optional<Constant> binary(const Constant& a, const Constant& b, Function operation, const ValueType& type) {
   if (is_integer(a.type)) {
-    auto function = ordering_function<int64_t>(name);
-    if (!function) function = integer_function(name);
+    auto function = ordering_function<int64_t>(operation);
+    if (!function) function = integer_function(operation);
     if (!function) return std::nullopt;
     return from_integers(type.type, type.shape,
                          combine(to_integers(a), a.shape, to_integers(b), b.shape, type.shape, function));
   }
-  auto function = ordering_function<double>(name);
-  if (!function) function = real_function(name);
+  auto function = ordering_function<double>(operation);
+  if (!function) function = real_function(operation);
   if (!function) return std::nullopt;
   return from_doubles(type.type, type.shape,
                       combine(to_doubles(a), a.shape, to_doubles(b), b.shape, type.shape, function));
@@ -283,11 +291,11 @@ std::optional<Constant> binary(const Constant& a, const Constant& b, const std::
 
 // Sums, products and extremes; the other functions do not occur on constants.
 std::optional<Constant> reduce(const Constant& x, const Attributes& attributes, const ValueType& type) {
-  const std::string& name = attributes.text("function");
-  const bool mean = name == "mean";
-  auto function = ordering_function<double>(name);
-  if (!function && (name == "sum" || mean)) function = real_function("add");
-  if (name == "prod") function = real_function("mul");
+  const Function operation = attributes.function();
+  const bool mean = operation == Function::kMean;
+  auto function = ordering_function<double>(operation);
+  if (!function && (operation == Function::kSum || mean)) function = real_function(Function::kAdd);
+  if (operation == Function::kProd) function = real_function(Function::kMul);
   if (!function || element_count(x.shape) == 0) return std::nullopt;
 
   Shape kept = x.shape;
@@ -314,7 +322,7 @@ std::optional<Constant> evaluate(OperatorKind kind, std::span<const Constant> in
                                  const ValueType& type) {
   switch (kind) {
     case OperatorKind::kUnary: return unary(inputs[0], attributes, type);
-    case OperatorKind::kBinary: return binary(inputs[0], inputs[1], attributes.text("function"), type);
+    case OperatorKind::kBinary: return binary(inputs[0], inputs[1], attributes.function(), type);
     case OperatorKind::kReduce: return reduce(inputs[0], attributes, type);
     case OperatorKind::kConcat: return concat(inputs, static_cast<size_t>(attributes.integer("axis")), type);
     case OperatorKind::kSlice: return slice(inputs[0], attributes, type.shape);

@@ -12,13 +12,13 @@ using Integers = std::vector<int64_t>;
 
 Constant list(const Integers& values) { return make_constant({static_cast<int64_t>(values.size())}, values); }
 
-Attributes with_function(const char* function) {
+Attributes with_function(Function function) {
   Attributes attributes;
-  attributes.set("function", std::string(function));
+  attributes.set("function", function);
   return attributes;
 }
 
-Integers binary(const char* function, const Integers& a, const Integers& b) {
+Integers binary(Function function, const Integers& a, const Integers& b) {
   const Shape shape{static_cast<int64_t>(std::max(a.size(), b.size()))};
   const Constant operands[] = {list(a), list(b)};
   return to_integers(
@@ -27,19 +27,19 @@ Integers binary(const char* function, const Integers& a, const Integers& b) {
 
 TEST(EvaluateTest, ComputesOnIntegersExactly) {
   const int64_t large = (int64_t{1} << 60) + 1;
-  EXPECT_EQ(binary("add", {large}, {1}), (Integers{large + 1}));
-  EXPECT_EQ(binary("mul", {3, 4}, {5}), (Integers{15, 20}));
-  EXPECT_EQ(binary("div", {7, -7}, {2}), (Integers{3, -3}));
-  EXPECT_EQ(binary("mod", {7, -7}, {3}), (Integers{1, 2}));
-  EXPECT_EQ(binary("pow", {2, -3}, {3}), (Integers{8, -27}));
-  EXPECT_EQ(binary("min", {1, 9}, {5}), (Integers{1, 5}));
+  EXPECT_EQ(binary(Function::kAdd, {large}, {1}), (Integers{large + 1}));
+  EXPECT_EQ(binary(Function::kMul, {3, 4}, {5}), (Integers{15, 20}));
+  EXPECT_EQ(binary(Function::kDiv, {7, -7}, {2}), (Integers{3, -3}));
+  EXPECT_EQ(binary(Function::kMod, {7, -7}, {3}), (Integers{1, 2}));
+  EXPECT_EQ(binary(Function::kPow, {2, -3}, {3}), (Integers{8, -27}));
+  EXPECT_EQ(binary(Function::kMin, {1, 9}, {5}), (Integers{1, 5}));
 }
 
 TEST(EvaluateTest, SurvivesWhatIsUndefinedInCpp) {
   const int64_t lowest = std::numeric_limits<int64_t>::min();
-  EXPECT_EQ(binary("div", {lowest}, {-1}), (Integers{lowest}));
-  EXPECT_EQ(binary("div", {1}, {0}), (Integers{0}));
-  EXPECT_EQ(binary("mod", {lowest}, {-1}), (Integers{0}));
+  EXPECT_EQ(binary(Function::kDiv, {lowest}, {-1}), (Integers{lowest}));
+  EXPECT_EQ(binary(Function::kDiv, {1}, {0}), (Integers{0}));
+  EXPECT_EQ(binary(Function::kMod, {lowest}, {-1}), (Integers{0}));
   const double infinite = std::numeric_limits<double>::infinity();
   const Constant operand[] = {make_scalar(DataType::kFloat32, infinite)};
   const auto cast = evaluate(OperatorKind::kCast, operand, {}, {DataType::kInt64, {}});
@@ -71,7 +71,7 @@ TEST(EvaluateTest, TransposesAndReduces) {
   permutation.set("permutation", Integers{1, 0});
   EXPECT_EQ(to_doubles(*evaluate(OperatorKind::kTranspose, matrix, permutation, {DataType::kFloat32, {3, 2}})),
             (std::vector<double>{1, 4, 2, 5, 3, 6}));
-  Attributes mean = with_function("mean");
+  Attributes mean = with_function(Function::kMean);
   mean.set("axes", Integers{1});
   EXPECT_EQ(to_doubles(*evaluate(OperatorKind::kReduce, matrix, mean, {DataType::kFloat32, {2}})),
             (std::vector<double>{2, 5}));

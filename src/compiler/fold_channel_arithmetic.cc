@@ -40,11 +40,11 @@ std::optional<std::vector<float>> per_channel(const GraphEditor& editor, ValueIn
 
 // Reads a binary operator with a constant on one side as arithmetic on channels.
 std::optional<ChannelArithmetic> read_binary(const GraphEditor& editor, const Node& node, size_t axis) {
-  const std::string& function = node.attributes.text("function");
-  const bool multiplies = function == "mul" || function == "div";
-  if (!multiplies && function != "add" && function != "sub") return std::nullopt;
+  const Function function = node.attributes.function();
+  const bool multiplies = function == Function::kMul || function == Function::kDiv;
+  if (!multiplies && function != Function::kAdd && function != Function::kSub) return std::nullopt;
   const bool left = editor.value(node.inputs[0]).is_constant();
-  if (left && (function == "sub" || function == "div")) return std::nullopt;
+  if (left && (function == Function::kSub || function == Function::kDiv)) return std::nullopt;
   ChannelArithmetic result;
   result.x = node.inputs[left ? 1 : 0];
   const Shape& shape = editor.value(result.x).shape;
@@ -52,8 +52,8 @@ std::optional<ChannelArithmetic> read_binary(const GraphEditor& editor, const No
   auto numbers = per_channel(editor, node.inputs[left ? 0 : 1], shape, axis);
   if (!numbers) return std::nullopt;
   for (float& number : *numbers) {
-    if (function == "div") number = 1 / number;
-    if (function == "sub") number = -number;
+    if (function == Function::kDiv) number = 1 / number;
+    if (function == Function::kSub) number = -number;
   }
   const auto channels = static_cast<size_t>(shape[axis]);
   result.factor = multiplies ? *numbers : std::vector<float>(channels, 1);

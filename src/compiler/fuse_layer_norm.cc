@@ -17,7 +17,7 @@ struct LayerNorm {
 
 // The first of the dimensions that a mean is taken over, if they are the last ones.
 std::optional<int64_t> mean_axis(const Pattern& pattern, ValueIndex value, ValueIndex* x) {
-  const Node* mean = pattern.function_node(value, OperatorKind::kReduce, "mean");
+  const Node* mean = pattern.function_node(value, OperatorKind::kReduce, Function::kMean);
   if (mean == nullptr || mean->attributes.integer("keep_dims") == 0) return std::nullopt;
   *x = mean->inputs[0];
   const std::vector<int64_t>& axes = mean->attributes.integers("axes");
@@ -28,7 +28,7 @@ std::optional<int64_t> mean_axis(const Pattern& pattern, ValueIndex value, Value
 
 // value = x - mean(x)
 std::optional<int64_t> centred(const Pattern& pattern, ValueIndex value, ValueIndex* x) {
-  const Node* difference = pattern.function_node(value, OperatorKind::kBinary, "sub");
+  const Node* difference = pattern.function_node(value, OperatorKind::kBinary, Function::kSub);
   if (difference == nullptr) return std::nullopt;
   const auto axis = mean_axis(pattern, difference->inputs[1], x);
   return axis && *x == difference->inputs[0] ? axis : std::nullopt;
@@ -36,10 +36,10 @@ std::optional<int64_t> centred(const Pattern& pattern, ValueIndex value, ValueIn
 
 // value = d ^ 2 or d * d: d
 ValueIndex square_root_of(const Pattern& pattern, ValueIndex value) {
-  if (const Node* power = pattern.function_node(value, OperatorKind::kBinary, "pow")) {
+  if (const Node* power = pattern.function_node(value, OperatorKind::kBinary, Function::kPow)) {
     return pattern.is_scalar(power->inputs[1], 2) ? power->inputs[0] : kNoValue;
   }
-  const Node* product = pattern.function_node(value, OperatorKind::kBinary, "mul");
+  const Node* product = pattern.function_node(value, OperatorKind::kBinary, Function::kMul);
   return product != nullptr && product->inputs[0] == product->inputs[1] ? product->inputs[0] : kNoValue;
 }
 
@@ -47,10 +47,10 @@ ValueIndex square_root_of(const Pattern& pattern, ValueIndex value) {
 std::optional<LayerNorm> match(const Pattern& pattern, const Node& node) {
   LayerNorm result;
   const auto axis = centred(pattern, node.inputs[0], &result.x);
-  const Node* root = pattern.function_node(node.inputs[1], OperatorKind::kUnary, "sqrt");
+  const Node* root = pattern.function_node(node.inputs[1], OperatorKind::kUnary, Function::kSqrt);
   if (!axis || root == nullptr) return std::nullopt;
   result.axis = *axis;
-  const Node* sum = pattern.function_node(root->inputs[0], OperatorKind::kBinary, "add");
+  const Node* sum = pattern.function_node(root->inputs[0], OperatorKind::kBinary, Function::kAdd);
   if (sum == nullptr) return std::nullopt;
   const auto epsilon = pattern.scalar(sum->inputs[1]);
   ValueIndex squares = kNoValue;
@@ -64,11 +64,11 @@ std::optional<LayerNorm> match(const Pattern& pattern, const Node& node) {
 
 // If the one user of `value` is `function` with a constant of the normalised
 // shape, that node; `constant` becomes its other operand.
-NodeIndex parameter_user(const GraphEditor& editor, ValueIndex value, const char* function, const Shape& normalized,
+NodeIndex parameter_user(const GraphEditor& editor, ValueIndex value, Function function, const Shape& normalized,
                          ValueIndex* constant) {
   const NodeIndex user = editor.sole_user(value);
   if (user == kNoNode || editor.node(user).kind != OperatorKind::kBinary ||
-      editor.node(user).attributes.text("function") != function) {
+      editor.node(user).attributes.function() != function) {
     return kNoNode;
   }
   const Node& node = editor.node(user);
@@ -82,7 +82,7 @@ NodeIndex parameter_user(const GraphEditor& editor, ValueIndex value, const char
 void fuse_layer_norm(GraphEditor& editor) {
   const Pattern pattern(editor);
   for (NodeIndex i = 0; i < editor.node_count(); ++i) {
-    if (editor.is_removed(i) || !pattern.is_function(editor.node(i), OperatorKind::kBinary, "div")) continue;
+    if (editor.is_removed(i) || !pattern.is_function(editor.node(i), OperatorKind::kBinary, Function::kDiv)) continue;
     const auto found = match(pattern, editor.node(i));
     if (!found || editor.value(found->x).type != DataType::kFloat32) continue;
     Node fused = editor.node(i);
@@ -95,9 +95,10 @@ void fuse_layer_norm(GraphEditor& editor) {
     const Shape& shape = editor.value(found->x).shape;
     const Shape normalized(shape.begin() + found->axis, shape.end());
     ValueIndex scale = kNoValue, bias = kNoValue;
-    const NodeIndex scaling = parameter_user(editor, fused.outputs[0], "mul", normalized, &scale);
+    const NodeIndex scaling = parameter_user(editor, fused.outputs[0], Function::kMul, normalized, &scale);
     if (scaling != kNoNode) {
-      const NodeIndex shifting = parameter_user(editor, editor.node(scaling).outputs[0], "add", normalized, &bias);
+      const NodeIndex shifting =
+          parameter_user(editor, editor.node(scaling).outputs[0], Function::kAdd, normalized, &bias);
       if (shifting != kNoNode) {
         fused.inputs = {found->x, scale, bias};
         fused.outputs = editor.node(shifting).outputs;

@@ -45,11 +45,11 @@ void absorb_factor(GraphEditor& editor, const Pattern& pattern, NodeIndex index)
   const NodeIndex user = editor.sole_user(result);
   if (user == kNoNode || editor.node(user).kind != OperatorKind::kBinary) return;
   const Node scaling = editor.node(user);
-  const std::string& function = scaling.attributes.text("function");
+  const Function function = scaling.attributes.function();
   const ValueIndex other = scaling.inputs[scaling.inputs[0] == result ? 1 : 0];
   const auto factor = pattern.scalar(other);
-  const bool divides = function == "div" && scaling.inputs[0] == result && factor && *factor != 0;
-  if (!factor || !(divides || function == "mul")) return;
+  const bool divides = function == Function::kDiv && scaling.inputs[0] == result && factor && *factor != 0;
+  if (!factor || !(divides || function == Function::kMul)) return;
   if (editor.value(scaling.outputs[0]).shape != editor.value(result).shape) return;
   const double alpha = product.attributes.real("alpha");
   product.attributes.set("alpha", divides ? alpha / *factor : alpha * *factor);

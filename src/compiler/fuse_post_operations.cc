@@ -40,11 +40,11 @@ bool fuse_activation(GraphEditor& editor, NodeIndex before, NodeIndex user) {
   if (activation.kind != OperatorKind::kUnary || !takes_activation(editor.node(before).kind)) return false;
   PostOperation operation;
   operation.kind = PostOperation::Kind::kActivation;
-  operation.function = activation.attributes.text("function");
+  operation.function = activation.attributes.function();
   if (activation.attributes.has("alpha")) operation.alpha = activation.attributes.real("alpha");
   if (activation.attributes.has("beta")) operation.beta = activation.attributes.real("beta");
   Node fused = editor.node(before);
-  fused.post_operations.push_back(std::move(operation));
+  fused.post_operations.push_back(operation);
   fuse(editor, before, user, std::move(fused));
   return true;
 }
@@ -54,13 +54,14 @@ bool fuse_activation(GraphEditor& editor, NodeIndex before, NodeIndex user) {
 constexpr size_t kOwnInputs = 3;
 
 bool fuse_binary(GraphEditor& editor, NodeIndex before, NodeIndex user) {
-  static constexpr std::array<std::string_view, 6> kFunctions{"add", "mul", "max", "min", "sub", "div"};
+  static constexpr std::array<Function, 6> kFunctions{Function::kAdd, Function::kMul, Function::kMax,
+                                                      Function::kMin, Function::kSub, Function::kDiv};
   const Node& binary = editor.node(user);
   if (binary.kind != OperatorKind::kBinary || !takes_binary(editor.node(before).kind)) return false;
-  const std::string function = binary.attributes.text("function");
+  const Function function = binary.attributes.function();
   if (std::ranges::find(kFunctions, function) == kFunctions.end()) return false;
   const bool first = binary.inputs[0] == editor.node(before).outputs[0];
-  if (!first && (function == "sub" || function == "div")) return false;
+  if (!first && (function == Function::kSub || function == Function::kDiv)) return false;
   const ValueIndex other = binary.inputs[first ? 1 : 0];
   // The other operand must be there when `before` runs; kNoNode: it always is.
   const NodeIndex producer = editor.producer(other);
@@ -72,7 +73,7 @@ bool fuse_binary(GraphEditor& editor, NodeIndex before, NodeIndex user) {
   operation.function = function;
   operation.input = static_cast<uint32_t>(fused.inputs.size());
   fused.inputs.push_back(other);
-  fused.post_operations.push_back(std::move(operation));
+  fused.post_operations.push_back(operation);
   fuse(editor, before, user, std::move(fused));
   return true;
 }

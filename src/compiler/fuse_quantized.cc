@@ -123,7 +123,7 @@ class Fuser {
               .outputs = {},
               .attributes = {},
               .post_operations = {}};
-    node.attributes.set("function", std::string("mul"));
+    node.attributes.set("function", Function::kMul);
     const double offset = QuantizedChain::of_codes(codes.scale, codes.zero_point).offset;
     return QuantizedChain(editor_, std::move(node), {.scale = scale, .offset = offset});
   }
@@ -145,7 +145,7 @@ class Fuser {
                    biased ? editor_.add_constant(node.name, make_constant({channels}, bias)) : kNoValue};
     node.inputs.push_back(editor_.add_constant(node.name, make_constant(shape, factor)));
     node.post_operations = {
-        {.kind = PostOperation::Kind::kBinary, .function = "mul", .alpha = 0, .beta = 0, .input = 3}};
+        {.kind = PostOperation::Kind::kBinary, .function = Function::kMul, .alpha = 0, .beta = 0, .input = 3}};
     if (node.kind == OperatorKind::kMatMul) node.attributes.set("alpha", 1.0);
     return QuantizedChain(editor_, std::move(node), meaning);
   }
@@ -190,9 +190,9 @@ class Fuser {
     }
   }
 
-  void combine(const std::string& function, ValueIndex operand, const Node& node, QuantizedChain& chain) const {
+  void combine(Function function, ValueIndex operand, const Node& node, QuantizedChain& chain) const {
     const auto codes = read_quantized(editor_, operand);
-    if (function == "add" && codes && is_whole(operand, node))
+    if (function == Function::kAdd && codes && is_whole(operand, node))
       chain.add(*codes);
     else
       chain.combine(function, operand);
@@ -202,12 +202,12 @@ class Fuser {
   Meaning first_meaning(const Node& node, std::optional<Scheme> last) const {
     for (const PostOperation& operation : node.post_operations) {
       if (operation.kind == PostOperation::Kind::kActivation) {
-        if (operation.function != "relu" && operation.function != "clip") return {};
+        if (operation.function != Function::kRelu && operation.function != Function::kClip) return {};
         continue;
       }
       const ValueIndex operand = node.inputs[operation.input];
       const auto codes = read_quantized(editor_, operand);
-      if (operation.function != "add" || !codes || !is_whole(operand, node)) return {};
+      if (operation.function != Function::kAdd || !codes || !is_whole(operand, node)) return {};
       return {.scale = codes->scale, .offset = 0};
     }
     return last ? QuantizedChain::of_codes(last->scale, last->zero_point) : Meaning{};
@@ -257,7 +257,7 @@ class Fuser {
     if (!x) return std::nullopt;
     QuantizedChain chain = chain_of(*x, 1, node.name);
     PostOperation activation{.kind = PostOperation::Kind::kActivation,
-                             .function = node.attributes.text("function"),
+                             .function = node.attributes.function(),
                              .alpha = 0,
                              .beta = 0,
                              .input = 0};
@@ -268,12 +268,13 @@ class Fuser {
   }
 
   std::optional<QuantizedChain> binary_chain(const Node& node) {
-    static constexpr std::string_view kFunctions[]{"add", "sub", "mul", "div", "max", "min"};
-    const std::string function = node.attributes.text("function");
+    static constexpr Function kFunctions[]{Function::kAdd, Function::kSub, Function::kMul,
+                                           Function::kDiv, Function::kMax, Function::kMin};
+    const Function function = node.attributes.function();
     if (std::ranges::find(kFunctions, function) == std::end(kFunctions) || is_blocked(node)) return std::nullopt;
-    const bool commutes = function != "sub" && function != "div";
+    const bool commutes = function != Function::kSub && function != Function::kDiv;
     for (const size_t first : {size_t{1}, size_t{0}}) {
-      if (function != "add" || !is_whole(node.inputs[first], node)) continue;
+      if (function != Function::kAdd || !is_whole(node.inputs[first], node)) continue;
       if (auto chain = sum_chain(node, node.inputs[first], node.inputs[1 - first])) return chain;
     }
     for (const size_t first : {size_t{0}, size_t{1}}) {
@@ -282,7 +283,7 @@ class Fuser {
       const ValueIndex other = node.inputs[1 - first];
       if (!x || !is_whole(node.inputs[first], node)) continue;
       const auto other_codes = read_quantized(editor_, other);
-      const bool adds_codes = function == "add" && other_codes && is_whole(other, node);
+      const bool adds_codes = function == Function::kAdd && other_codes && is_whole(other, node);
       QuantizedChain chain = chain_of(*x, adds_codes ? other_codes->scale : 1, node.name);
       combine(function, other, node, chain);
       apply(node, chain);
@@ -307,7 +308,7 @@ class Fuser {
     QuantizedChain chain = chain_of(*product, first_meaning(node, scheme), index);
     apply(node, chain);
     chain.round(scheme.scale, scheme.zero_point);
-    combine("add", other, sum, chain);
+    combine(Function::kAdd, other, sum, chain);
     apply(sum, chain);
     editor_.remove(dequantize);
     editor_.remove(quantize);

@@ -53,8 +53,8 @@ Kinds kinds(const Graph& graph) {
   return result;
 }
 
-std::vector<std::string> functions(const Node& node) {
-  std::vector<std::string> result;
+std::vector<Function> functions(const Node& node) {
+  std::vector<Function> result;
   for (const PostOperation& operation : node.post_operations) result.push_back(operation.function);
   return result;
 }
@@ -77,7 +77,8 @@ TEST(FuseQuantizedTest, AProductAddsWhatIsQuantised) {
     ASSERT_EQ(kinds(graph), (Kinds{OperatorKind::kQuantize, OperatorKind::kConvolution, OperatorKind::kDequantize}));
     const Node& product = graph.nodes[1];
     // No relu: a code cannot be less than zero.
-    EXPECT_EQ(functions(product), (std::vector<std::string>{"mul", "clip", "round", "mul", "add", "linear"}));
+    EXPECT_EQ(functions(product), (std::vector<Function>{Function::kMul, Function::kClip, Function::kRound,
+                                                         Function::kMul, Function::kAdd, Function::kLinear}));
     EXPECT_EQ(graph.values[product.inputs[0]].type, DataType::kUint8);
     EXPECT_EQ(graph.values[product.inputs[1]].type, DataType::kInt8);
     EXPECT_EQ(graph.values[product.outputs[0]].type, DataType::kUint8);

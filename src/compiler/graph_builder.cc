@@ -14,11 +14,6 @@ constexpr uint64_t kExpandedBytesMax = uint64_t{64} << 10;
 // Constants beyond this are computed when serving rather than stored.
 constexpr uint64_t kFoldedBytesMax = uint64_t{2} << 30;
 
-bool has_parameters(const std::string& function) {
-  return function == "clip" || function == "leaky_relu" || function == "elu" || function == "hard_sigmoid" ||
-         function == "linear";
-}
-
 }  // namespace
 
 ValueIndex GraphBuilder::add_value(ValueType type) {
@@ -140,19 +135,19 @@ Result<ValueIndex> GraphBuilder::cast(ValueIndex x, DataType type) {
   return emit(OperatorKind::kCast, {x}, {}, ValueType{type, value(x).shape});
 }
 
-Result<ValueIndex> GraphBuilder::unary(std::string function, ValueIndex x, double alpha, double beta) {
+Result<ValueIndex> GraphBuilder::unary(Function function, ValueIndex x, double alpha, double beta) {
   Attributes attributes;
   if (has_parameters(function)) {
     attributes.set("alpha", alpha);
     attributes.set("beta", beta);
   }
-  attributes.set("function", std::move(function));
+  attributes.set("function", function);
   return emit(OperatorKind::kUnary, {x}, std::move(attributes));
 }
 
-Result<ValueIndex> GraphBuilder::binary(std::string function, ValueIndex a, ValueIndex b) {
+Result<ValueIndex> GraphBuilder::binary(Function function, ValueIndex a, ValueIndex b) {
   Attributes attributes;
-  attributes.set("function", std::move(function));
+  attributes.set("function", function);
   return emit(OperatorKind::kBinary, {a, b}, std::move(attributes));
 }
 

@@ -41,8 +41,8 @@ class GraphBuilder {
   Result<ValueIndex> transpose(ValueIndex x, std::vector<int64_t> permutation);
   Result<ValueIndex> expand(ValueIndex x, Shape shape);
   Result<ValueIndex> cast(ValueIndex x, DataType type);
-  Result<ValueIndex> unary(std::string function, ValueIndex x, double alpha = 0, double beta = 0);
-  Result<ValueIndex> binary(std::string function, ValueIndex a, ValueIndex b);
+  Result<ValueIndex> unary(Function function, ValueIndex x, double alpha = 0, double beta = 0);
+  Result<ValueIndex> binary(Function function, ValueIndex a, ValueIndex b);
 
   // Valid until the next value is added.
   const Value& value(ValueIndex index) const { return graph_.values[index]; }

@@ -20,10 +20,12 @@ bool multiplies(OperatorKind kind) {
 
 // Functions that do not magnify the error of their operand.
 bool is_tame(const Node& node) {
-  static constexpr std::string_view kUnary[]{"relu",      "clip",         "leaky_relu", "sigmoid", "tanh", "gelu",
-                                             "gelu_tanh", "hard_sigmoid", "hard_swish", "elu",     "neg",  "abs"};
-  static constexpr std::string_view kBinary[]{"add", "sub", "mul", "max", "min"};
-  const std::string& function = node.attributes.text("function");
+  static constexpr Function kUnary[]{Function::kRelu,     Function::kClip,        Function::kLeakyRelu,
+                                     Function::kSigmoid,  Function::kTanh,        Function::kGelu,
+                                     Function::kGeluTanh, Function::kHardSigmoid, Function::kHardSwish,
+                                     Function::kElu,      Function::kNeg,         Function::kAbs};
+  static constexpr Function kBinary[]{Function::kAdd, Function::kSub, Function::kMul, Function::kMax, Function::kMin};
+  const Function function = node.attributes.function();
   if (node.kind == OperatorKind::kUnary) return std::ranges::find(kUnary, function) != std::end(kUnary);
   return std::ranges::find(kBinary, function) != std::end(kBinary);
 }

@@ -55,9 +55,9 @@ TEST(PassesTest, FusesAResidualBlock) {
   expect_runnable(graph);
   const Node& last = graph.nodes[1];
   ASSERT_EQ(last.post_operations.size(), 2u);
-  EXPECT_EQ(last.post_operations[0].function, "add");
+  EXPECT_EQ(last.post_operations[0].function, Function::kAdd);
   EXPECT_EQ(last.inputs[last.post_operations[0].input], graph.inputs[0]);
-  EXPECT_EQ(last.post_operations[1].function, "relu");
+  EXPECT_EQ(last.post_operations[1].function, Function::kRelu);
 }
 
 TEST(PassesTest, LetsTheLaterOfTwoConvolutionsTakeTheSum) {
@@ -117,7 +117,7 @@ TEST(PassesTest, RecognisesLayerNormAndGelu) {
   ASSERT_EQ(kinds_of(graph), (std::vector{OperatorKind::kLayerNorm, OperatorKind::kUnary}));
   EXPECT_EQ(graph.nodes[0].inputs.size(), 3u);
   EXPECT_EQ(graph.nodes[0].attributes.integer("axis"), 2);
-  EXPECT_EQ(graph.nodes[1].attributes.text("function"), "gelu");
+  EXPECT_EQ(graph.nodes[1].attributes.function(), Function::kGelu);
 }
 
 TEST(PassesTest, MovesTranspositionAndScaleOfAttentionIntoTheProduct) {
@@ -141,7 +141,7 @@ TEST(PassesTest, RecognisesHardSwish) {
   model.node("Div", {"c", "six"}, "y");
   const Graph graph = optimized_at(model, {{1, 4}});
   ASSERT_EQ(graph.nodes.size(), 1u);
-  EXPECT_EQ(graph.nodes[0].attributes.text("function"), "hard_swish");
+  EXPECT_EQ(graph.nodes[0].attributes.function(), Function::kHardSwish);
 }
 
 TEST(PassesTest, FusesSilu) {
@@ -150,7 +150,7 @@ TEST(PassesTest, FusesSilu) {
   model.node("Sigmoid", {"x"}, "gate").node("Mul", {"gate", "x"}, "y");
   const Graph graph = optimized_at(model, {{1, 4}});
   ASSERT_EQ(graph.nodes.size(), 1u);
-  EXPECT_EQ(graph.nodes[0].attributes.text("function"), "silu");
+  EXPECT_EQ(graph.nodes[0].attributes.function(), Function::kSilu);
 }
 
 }  // namespace

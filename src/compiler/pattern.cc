@@ -4,11 +4,11 @@
 
 namespace foliot {
 
-bool Pattern::is_function(const Node& node, OperatorKind kind, std::string_view function) const {
-  return node.kind == kind && node.post_operations.empty() && node.attributes.text("function") == function;
+bool Pattern::is_function(const Node& node, OperatorKind kind, Function function) const {
+  return node.kind == kind && node.post_operations.empty() && node.attributes.function() == function;
 }
 
-const Node* Pattern::function_node(ValueIndex value, OperatorKind kind, std::string_view function) const {
+const Node* Pattern::function_node(ValueIndex value, OperatorKind kind, Function function) const {
   const NodeIndex index = editor_.producer(value);
   if (index == kNoNode || !is_function(editor_.node(index), kind, function)) return nullptr;
   return &editor_.node(index);
@@ -25,7 +25,7 @@ bool Pattern::is_scalar(ValueIndex value, double expected) const {
   return known && std::fabs(*known - expected) <= 1e-5 * std::fabs(expected);
 }
 
-ValueIndex Pattern::with_scalar(ValueIndex value, std::string_view function, double expected) const {
+ValueIndex Pattern::with_scalar(ValueIndex value, Function function, double expected) const {
   const Node* node = function_node(value, OperatorKind::kBinary, function);
   if (node == nullptr) return kNoValue;
   if (is_scalar(node->inputs[1], expected)) return node->inputs[0];

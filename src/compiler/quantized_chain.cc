@@ -20,13 +20,13 @@ QuantizedChain::QuantizedChain(GraphEditor& editor, Node node, Meaning meaning)
   node_.inputs.resize(std::max(node_.inputs.size(), kQuantizedInputs), kNoValue);
 }
 
-void QuantizedChain::append(const char* function, double alpha, double beta) {
-  has_linear_ = has_linear_ || std::string_view(function) == "linear";
+void QuantizedChain::append(Function function, double alpha, double beta) {
+  has_linear_ = has_linear_ || function == Function::kLinear;
   node_.post_operations.push_back(
       {.kind = PostOperation::Kind::kActivation, .function = function, .alpha = alpha, .beta = beta, .input = 0});
 }
 
-void QuantizedChain::append_binary(const std::string& function, ValueIndex operand) {
+void QuantizedChain::append_binary(Function function, ValueIndex operand) {
   node_.post_operations.push_back({.kind = PostOperation::Kind::kBinary,
                                    .function = function,
                                    .alpha = 0,
@@ -35,7 +35,7 @@ void QuantizedChain::append_binary(const std::string& function, ValueIndex opera
   node_.inputs.push_back(operand);
 }
 
-void QuantizedChain::append_scalar(const char* function, double scalar) {
+void QuantizedChain::append_scalar(Function function, double scalar) {
   const float value = static_cast<float>(scalar);
   append_binary(function, editor_.add_constant(node_.name, make_constant({1}, std::span(&value, 1))));
 }
@@ -45,19 +45,19 @@ void QuantizedChain::express(Meaning meaning) {
   const double shift = (meaning_.offset - meaning.offset) / meaning.scale;
   meaning_ = meaning;
   if (factor == 1 && shift == 0) return;
-  if (shift != 0 && !has_linear_) return append("linear", factor, shift);
-  if (factor != 1) append_scalar("mul", factor);
-  if (shift != 0) append_scalar("add", shift);
+  if (shift != 0 && !has_linear_) return append(Function::kLinear, factor, shift);
+  if (factor != 1) append_scalar(Function::kMul, factor);
+  if (shift != 0) append_scalar(Function::kAdd, shift);
 }
 
 void QuantizedChain::settle_bounds() {
   if (low_ > -kUnbounded) {
     if (in_hand(low_) == 0)
-      append("relu");
+      append(Function::kRelu);
     else
-      append_scalar("max", in_hand(low_));
+      append_scalar(Function::kMax, in_hand(low_));
   }
-  if (high_ < kUnbounded) append_scalar("min", in_hand(high_));
+  if (high_ < kUnbounded) append_scalar(Function::kMin, in_hand(high_));
   low_ = -kUnbounded;
   high_ = kUnbounded;
 }
@@ -69,8 +69,8 @@ void QuantizedChain::forget_bounds_of_codes() {
 }
 
 void QuantizedChain::activate(const PostOperation& activation) {
-  if (activation.function == "relu" || activation.function == "clip") {
-    const bool relu = activation.function == "relu";
+  if (activation.function == Function::kRelu || activation.function == Function::kClip) {
+    const bool relu = activation.function == Function::kRelu;
     const double low = relu ? 0 : activation.alpha, high = relu ? kUnbounded : activation.beta;
     low_ = std::min(std::max(low_, low), high);
     high_ = std::min(std::max(high_, low), high);
@@ -78,10 +78,10 @@ void QuantizedChain::activate(const PostOperation& activation) {
   }
   settle_bounds();
   express({});
-  append(activation.function.c_str(), activation.alpha, activation.beta);
+  append(activation.function, activation.alpha, activation.beta);
 }
 
-void QuantizedChain::combine(const std::string& function, ValueIndex operand) {
+void QuantizedChain::combine(Function function, ValueIndex operand) {
   settle_bounds();
   express({});
   append_binary(function, operand);
@@ -90,7 +90,7 @@ void QuantizedChain::combine(const std::string& function, ValueIndex operand) {
 void QuantizedChain::add(const Quantized& addend) {
   settle_bounds();
   express({.scale = addend.scale, .offset = meaning_.offset});
-  append_binary("add", addend.codes);
+  append_binary(Function::kAdd, addend.codes);
   meaning_.offset -= addend.scale * static_cast<double>(addend.zero_point);
 }
 
@@ -98,8 +98,8 @@ void QuantizedChain::round(double scale, int64_t zero_point) {
   express(of_codes(scale, zero_point));
   forget_bounds_of_codes();
   settle_bounds();
-  append("clip", 0, kCodeMax);
-  append("round");
+  append(Function::kClip, 0, kCodeMax);
+  append(Function::kRound);
 }
 
 Node QuantizedChain::finish(double scale, int64_t zero_point) && {

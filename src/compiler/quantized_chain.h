@@ -31,7 +31,7 @@ class QuantizedChain {
   // y = function(y)
   void activate(const PostOperation& activation);
   // y = y <function> operand, a float32 value
-  void combine(const std::string& function, ValueIndex operand);
+  void combine(Function function, ValueIndex operand);
   // y = y + addend, which has the result's shape
   void add(const Quantized& addend);
   // y = what is left of it as a code
@@ -48,9 +48,9 @@ class QuantizedChain {
   void settle_bounds();
   void forget_bounds_of_codes();
   double in_hand(double real) const { return (real - meaning_.offset) / meaning_.scale; }
-  void append(const char* function, double alpha = 0, double beta = 0);
-  void append_scalar(const char* function, double scalar);
-  void append_binary(const std::string& function, ValueIndex operand);
+  void append(Function function, double alpha = 0, double beta = 0);
+  void append_scalar(Function function, double scalar);
+  void append_binary(Function function, ValueIndex operand);
 
   GraphEditor& editor_;
   Node node_;

@@ -136,6 +136,19 @@ TEST(TranslateTest, ReportsWhatToDeclareWhenAShapeDependsOnValues) {
   EXPECT_NE(graph.status().message().find("model.toml"), std::string::npos);
 }
 
+TEST(TranslateTest, NamesAReductionThatOnnxDoesNotHave) {
+  for (const char* reduction : {"mul", "sum"}) {
+    TestModel model;
+    model.input("x", {fixed(2)}).input("i", {fixed(2)}, DataType::kInt64).input("u", {fixed(2)}).output("y");
+    model.node("ScatterElements", {"x", "i", "u"}, "y", {{"reduction", std::string(reduction)}});
+    const auto graph = translated(model, {{2}, {2}, {2}});
+    EXPECT_EQ(graph.ok(), std::string(reduction) == "mul");
+    if (!graph.ok()) {
+      EXPECT_NE(graph.status().message().find("reduction is 'sum'"), std::string::npos) << graph.status().message();
+    }
+  }
+}
+
 TEST(TranslateTest, FlattensForSoftmaxBeforeOpset13) {
   for (const int64_t opset : {12, 13}) {
     TestModel model(opset);

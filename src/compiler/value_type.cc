@@ -107,9 +107,10 @@ Result<ValueType> infer_pool(Inputs inputs, const Attributes& attributes, bool e
   return ValueType{inputs[0]->type, std::move(shape)};
 }
 
-Result<ValueType> infer_unary(const Value& x, std::string_view function) {
-  static constexpr std::string_view kAnyNumber[] = {"abs", "neg", "relu", "sign", "clip", "linear"};
-  if (function == "not") {
+Result<ValueType> infer_unary(const Value& x, Function function) {
+  static constexpr Function kAnyNumber[] = {Function::kAbs,  Function::kNeg,  Function::kRelu,
+                                            Function::kSign, Function::kClip, Function::kLinear};
+  if (function == Function::kNot) {
     if (x.type != DataType::kBool) return wrong("operand '{}' is not BOOL", x.name);
   } else if (x.type == DataType::kBool || (std::ranges::find(kAnyNumber, function) == std::end(kAnyNumber))) {
     if (x.type != DataType::kFloat64) FOLIOT_RETURN_IF_ERROR(require_float(x));
@@ -117,9 +118,10 @@ Result<ValueType> infer_unary(const Value& x, std::string_view function) {
   return ValueType{x.type, x.shape};
 }
 
-Result<ValueType> infer_binary(const Value& a, const Value& b, std::string_view function) {
-  static constexpr std::string_view kComparisons[] = {"equal", "less", "less_or_equal", "greater", "greater_or_equal"};
-  static constexpr std::string_view kLogic[] = {"and", "or", "xor"};
+Result<ValueType> infer_binary(const Value& a, const Value& b, Function function) {
+  static constexpr Function kComparisons[] = {Function::kEqual, Function::kLess, Function::kLessOrEqual,
+                                              Function::kGreater, Function::kGreaterOrEqual};
+  static constexpr Function kLogic[] = {Function::kAnd, Function::kOr, Function::kXor};
   FOLIOT_RETURN_IF_ERROR(require_same_type(a, b));
   const bool logic = std::ranges::find(kLogic, function) != std::end(kLogic);
   const bool comparison = std::ranges::find(kComparisons, function) != std::end(kComparisons);
@@ -329,8 +331,8 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kMatMul: return infer_matmul(inputs, attributes);
     case OperatorKind::kMaxPool: return infer_pool(inputs, attributes, false);
     case OperatorKind::kAveragePool: return infer_pool(inputs, attributes, true);
-    case OperatorKind::kUnary: return infer_unary(*inputs[0], attributes.text("function"));
-    case OperatorKind::kBinary: return infer_binary(*inputs[0], *inputs[1], attributes.text("function"));
+    case OperatorKind::kUnary: return infer_unary(*inputs[0], attributes.function());
+    case OperatorKind::kBinary: return infer_binary(*inputs[0], *inputs[1], attributes.function());
     case OperatorKind::kAffine: return infer_affine(inputs);
     case OperatorKind::kSoftmax:
     case OperatorKind::kLrn:

@@ -68,6 +68,7 @@ std::optional<OperatorKind> parse_operator_kind(std::string_view name) {
 int64_t Attributes::integer(std::string_view name) const { return get<int64_t>(values_, name); }
 double Attributes::real(std::string_view name) const { return get<double>(values_, name); }
 const std::string& Attributes::text(std::string_view name) const { return get<std::string>(values_, name); }
+Function Attributes::function(std::string_view name) const { return get<Function>(values_, name); }
 const std::vector<int64_t>& Attributes::integers(std::string_view name) const {
   return get<std::vector<int64_t>>(values_, name);
 }

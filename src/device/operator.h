@@ -20,6 +20,8 @@
 #include <variant>
 #include <vector>
 
+#include "device/function.h"
+
 namespace foliot {
 
 enum class OperatorKind : uint16_t {
@@ -146,7 +148,7 @@ enum class OperatorKind : uint16_t {
 std::string_view to_string(OperatorKind kind);  // "Convolution"
 std::optional<OperatorKind> parse_operator_kind(std::string_view name);
 
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, Function>;
 
 // Name -> value. Reading one that is absent or of another type is a bug of the
 // compiler, and CHECKed.
@@ -157,6 +159,7 @@ class Attributes {
   int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
   const std::string& text(std::string_view name) const;
+  Function function(std::string_view name = "function") const;
   const std::vector<int64_t>& integers(std::string_view name) const;
   const std::vector<double>& reals(std::string_view name) const;
   const std::map<std::string, Attribute, std::less<>>& values() const { return values_; }
@@ -174,7 +177,7 @@ struct PostOperation {
     kBinary,      // y = y <function> operator input `input`, broadcast to y
   };
   Kind kind = Kind::kActivation;
-  std::string function;  // "relu", "clip", ... or "add", "mul", "sub", "div", "max", "min"
+  Function function = Function::kRelu;  // of one operand, or kAdd, kSub, kMul, kDiv, kMin or kMax
   double alpha = 0;
   double beta = 0;
   uint32_t input = 0;  // kBinary: position in the operator's inputs

@@ -14,7 +14,7 @@ Status damaged(std::string_view what) {
   return Status::invalid_argument(fmt::format("damaged plan: {}; compile the model anew", what));
 }
 
-enum class AttributeType { kInteger, kReal, kText, kIntegers, kReals };
+enum class AttributeType { kInteger, kReal, kText, kIntegers, kReals, kFunction };
 
 struct AttributeRule {
   std::string_view name;
@@ -48,23 +48,23 @@ const std::vector<KindRule>& kind_rules() {
         {"dilations", kIntegers},
         {"pads", kIntegers},
         {"count_include_pad", kInteger}}},
-      {OperatorKind::kUnary, 1, {{"function", kText}}},
-      {OperatorKind::kBinary, 2, {{"function", kText}}},
+      {OperatorKind::kUnary, 1, {{"function", kFunction}}},
+      {OperatorKind::kBinary, 2, {{"function", kFunction}}},
       {OperatorKind::kSoftmax, 1, {{"axis", kInteger}, {"log", kInteger}}},
       {OperatorKind::kLayerNorm, 1, {{"axis", kInteger}, {"epsilon", kReal}}},
       {OperatorKind::kLrn, 1, {{"size", kInteger}, {"alpha", kReal}, {"beta", kReal}, {"bias", kReal}}},
-      {OperatorKind::kReduce, 1, {{"function", kText}, {"axes", kIntegers}, {"keep_dims", kInteger}}},
+      {OperatorKind::kReduce, 1, {{"function", kFunction}, {"axes", kIntegers}, {"keep_dims", kInteger}}},
       {OperatorKind::kConcat, 1, {{"axis", kInteger}}},
       {OperatorKind::kSlice, 1, {{"starts", kIntegers}, {"steps", kIntegers}}},
       {OperatorKind::kTranspose, 1, {{"permutation", kIntegers}}},
       {OperatorKind::kReshape, 1, {}},
       {OperatorKind::kGather, 2, {{"axis", kInteger}}},
       {OperatorKind::kGatherElements, 2, {{"axis", kInteger}}},
-      {OperatorKind::kScatterElements, 3, {{"axis", kInteger}, {"reduction", kText}}},
+      {OperatorKind::kScatterElements, 3, {{"axis", kInteger}, {"reduction", kFunction}}},
       {OperatorKind::kTopK, 1, {{"axis", kInteger}, {"largest", kInteger}}},
       {OperatorKind::kCumulative,
        1,
-       {{"function", kText}, {"axis", kInteger}, {"exclusive", kInteger}, {"reverse", kInteger}}},
+       {{"function", kFunction}, {"axis", kInteger}, {"exclusive", kInteger}, {"reverse", kInteger}}},
       {OperatorKind::kRecurrent, 2, {{"cell", kText}, {"direction", kText}}},
       {OperatorKind::kCast, 1, {}},
       {OperatorKind::kQuantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},

@@ -23,7 +23,7 @@ Plan sound_plan() {
                   {.name = "packed", .shape = {1, 8}, .layout = "\x08", .bytes = 96, .place = Place::kWorkspace},
                   {.name = "y", .shape = {1, 8}, .bytes = 32, .place = Place::kOutput}};
   Operator relu{.kind = OperatorKind::kUnary, .name = "relu", .inputs = {0}, .outputs = {1}};
-  relu.attributes.set("function", std::string("relu"));
+  relu.attributes.set("function", Function::kRelu);
   Operator reorder{.kind = OperatorKind::kReorder, .name = "reorder", .inputs = {1}, .outputs = {2}};
   plan.operators = {relu, reorder};
   plan.inputs = {0};

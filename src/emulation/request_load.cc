@@ -30,7 +30,7 @@ constexpr double kFirstShare = 0.1;
 class RequestLoad::ControllerSession : public Session {
  public:
   ControllerSession(RequestLoad& load, Connection& connection)
-      : load_(load), connection_(connection), host_clock_(connection) {}
+      : load_(load), connection_(connection), host_clock_(connection, load.options_.pong_timeout) {}
 
   void start(TimePoint now) { host_clock_.start(now); }
   Connection& connection() { return connection_; }

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "transport/link_loop.h"
+#include "transport/link_timeouts.h"
 #include "workload/arrivals.h"
 #include "workload/azure_like_trace.h"
 #include "workload/load_report.h"
@@ -34,6 +35,7 @@ struct RequestLoadOptions {
   Duration warm_up = Duration::seconds(2);  // at the beginning, not counted; the rate grows
   Duration duration = Duration::seconds(5);
   uint64_t seed = 1;
+  Duration pong_timeout = kLinkTimeouts.pong;  // after which the controller is given up
 };
 
 struct RequestLoadResult {

@@ -62,7 +62,10 @@ struct WorkerService::Emulated : public OutcomeSink {
 class WorkerService::ControllerSession : public Session {
  public:
   ControllerSession(WorkerService& service, Connection& connection, Emulated& emulated)
-      : service_(service), connection_(connection), emulated_(emulated), host_clock_(connection) {
+      : service_(service),
+        connection_(connection),
+        emulated_(emulated),
+        host_clock_(connection, service.options_.pong_timeout) {
     emulated_.taken = true;
   }
 

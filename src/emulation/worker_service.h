@@ -17,6 +17,7 @@
 #include "emulation/emulated_worker.h"
 #include "emulation/emulation_clock.h"
 #include "transport/link_loop.h"
+#include "transport/link_timeouts.h"
 
 namespace foliot {
 
@@ -27,6 +28,7 @@ struct WorkerServiceOptions {
   std::vector<ModelInfo> models;
   NoiseOptions noise;
   uint64_t seed = 1;
+  Duration pong_timeout = kLinkTimeouts.pong;  // after which the controller is given up
 };
 
 class WorkerService : public LinkHandler {

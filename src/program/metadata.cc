@@ -93,11 +93,20 @@ Result<Tensor> decode(const package::Tensor& from) {
   return to;
 }
 
+Result<Function> decode_function(const std::string& name) {
+  if (const auto function = parse_function(name)) return *function;
+  return Status::invalid_argument("unknown function '" + name + "'");
+}
+
+// In the file a function is a text like others; these attributes are functions.
+bool is_function(const std::string& attribute) { return attribute == "function" || attribute == "reduction"; }
+
 struct AttributeEncoder {
   package::Attribute* to;
   void operator()(int64_t value) const { to->set_integer(value); }
   void operator()(double value) const { to->set_real(value); }
   void operator()(const std::string& value) const { to->set_text(value); }
+  void operator()(Function function) const { to->set_text(std::string(to_string(function))); }
   void operator()(const std::vector<int64_t>& values) const {
     encode_list(values, to->mutable_integers()->mutable_values());
   }
@@ -110,7 +119,11 @@ Result<Attribute> decode(const package::Attribute& from) {
   switch (from.value_case()) {
     case package::Attribute::kInteger: return Attribute(from.integer());
     case package::Attribute::kReal: return Attribute(from.real());
-    case package::Attribute::kText: return Attribute(from.text());
+    case package::Attribute::kText: {
+      if (!is_function(from.name())) return Attribute(from.text());
+      FOLIOT_ASSIGN_OR_RETURN(const Function function, decode_function(from.text()));
+      return Attribute(function);
+    }
     case package::Attribute::kIntegers: return Attribute(decode_list<int64_t>(from.integers().values()));
     case package::Attribute::kReals: return Attribute(decode_list<double>(from.reals().values()));
     case package::Attribute::VALUE_NOT_SET: break;
@@ -120,7 +133,7 @@ Result<Attribute> decode(const package::Attribute& from) {
 
 void encode(const PostOperation& from, package::PostOperation* to) {
   to->set_kind(static_cast<uint32_t>(from.kind));
-  to->set_function(from.function);
+  to->set_function(std::string(to_string(from.function)));
   to->set_alpha(from.alpha);
   to->set_beta(from.beta);
   to->set_input(from.input);
@@ -130,8 +143,9 @@ Result<PostOperation> decode(const package::PostOperation& from) {
   if (from.kind() > static_cast<uint32_t>(PostOperation::Kind::kBinary)) {
     return Status::invalid_argument("unknown kind of post-operation");
   }
+  FOLIOT_ASSIGN_OR_RETURN(const Function function, decode_function(from.function()));
   return PostOperation{.kind = static_cast<PostOperation::Kind>(from.kind()),
-                       .function = from.function(),
+                       .function = function,
                        .alpha = from.alpha(),
                        .beta = from.beta(),
                        .input = from.input()};

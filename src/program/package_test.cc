@@ -53,7 +53,7 @@ Plan make_plan(uint32_t batch_size) {
   product.attributes.set("text", std::string("\0x", 2));
   product.attributes.set("axes", std::vector<int64_t>{1, -1});
   product.attributes.set("scales", std::vector<double>{1.5});
-  product.post_operations.emplace_back().function = "relu";
+  product.post_operations.emplace_back().function = Function::kRelu;
   product.scratchpad = 5;
   product.kernel = "reference";
   plan.operators = {product, make_operator(OperatorKind::kReshape, "copy", {3}, 4)};
@@ -133,6 +133,29 @@ TEST_P(PackageTierTest, KeepsProgramAndWeights) {
   std::vector<std::byte> odd(1000);
   ASSERT_TRUE(package->weights->read(4096, odd).ok());
   EXPECT_EQ(std::memcmp(odd.data(), weights.data() + 4096, odd.size()), 0);
+}
+
+// A package of another version of Foliot, or a damaged one.
+TEST(MetadataTest, NamesTheFunctionThatItDoesNotKnow) {
+  const std::string bytes = encode_metadata(make_program());
+  const size_t at = bytes.find("relu");
+  ASSERT_NE(at, std::string::npos);
+  const std::string other = std::string(bytes).replace(at, 4, "xelu");
+  const auto decoded = decode_metadata(std::as_bytes(std::span(other)));
+  ASSERT_FALSE(decoded.ok());
+  EXPECT_EQ(decoded.status().message(), "unknown function 'xelu'");
+}
+
+// The file's format knows texts only, and says so by the attribute's name.
+TEST(MetadataTest, FunctionsAreTextsInTheFile) {
+  Program program = make_program();
+  Attributes& attributes = program.plans[0].operators[0].attributes;
+  attributes.set("function", Function::kSumSquare);
+  const std::string bytes = encode_metadata(program);
+  EXPECT_NE(bytes.find("sum_square"), std::string::npos);
+  const auto decoded = decode_metadata(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+  EXPECT_EQ(decoded->plans[0].operators[0].attributes, attributes);
 }
 
 TEST_F(PackageTest, LeavesOneFileBehind) {
@@ -288,12 +311,12 @@ INSTANTIATE_TEST_SUITE_P(
                     HostileCase{"post_operation_input",
                                 [](Program& p) {
                                   p.plans[0].operators[0].post_operations[0] = {
-                                      .kind = PostOperation::Kind::kBinary, .function = "add", .input = 3};
+                                      .kind = PostOperation::Kind::kBinary, .function = Function::kAdd, .input = 3};
                                 }},
                     HostileCase{"post_operation_left_out",
                                 [](Program& p) {
                                   p.plans[0].operators[0].post_operations[0] = {
-                                      .kind = PostOperation::Kind::kBinary, .function = "add", .input = 2};
+                                      .kind = PostOperation::Kind::kBinary, .function = Function::kAdd, .input = 2};
                                 }},
                     HostileCase{"workspace_huge", [](Program& p) { p.plans[0].workspace_bytes = kHuge; }},
                     HostileCase{"weights_odd", [](Program& p) { p.weights_bytes = 12345; }},

@@ -1,6 +1,6 @@
 // PeerClock: keeps the server's clock known on a client's connection: a few pings at
 // the beginning, then one every 50 ms, which are also the client's heartbeat. A server
-// that does not answer one for kSilenceMax is given up. Its times are LinkTimeouts'.
+// that does not answer one for `silence_max` is given up. Its times are LinkTimeouts'.
 //
 // Threading: belongs to its connection's thread.
 #ifndef FOLIOT_TRANSPORT_PEER_CLOCK_H_
@@ -20,14 +20,15 @@ class PeerClock {
  public:
   static constexpr Duration kSilenceMax = kLinkTimeouts.pong;
 
-  explicit PeerClock(Connection& connection) : connection_(connection) {}
+  explicit PeerClock(Connection& connection, Duration silence_max = kSilenceMax)
+      : connection_(connection), silence_max_(silence_max) {}
 
   void start(TimePoint now) { ping(now); }
   // Errors: the pong answers no ping of ours.
   Status on_pong(const Pong& pong, TimePoint now);
   // To be called when next_keep() has come, at the latest: pings, or hangs up.
   void keep(TimePoint now);
-  TimePoint next_keep() const { return std::min(next_ping_, ping_sent_ + kSilenceMax); }
+  TimePoint next_keep() const { return std::min(next_ping_, ping_sent_ + silence_max_); }
 
   // Enough pings have come back for times to be exchanged.
   bool ready() const { return offset_.samples() >= ClockOffset::kWindow; }
@@ -37,6 +38,7 @@ class PeerClock {
   void ping(TimePoint now);
 
   Connection& connection_;
+  const Duration silence_max_;
   ClockOffset offset_;
   TimePoint next_ping_ = TimePoint::infinite_future();
   TimePoint ping_sent_ = TimePoint::infinite_future();  // infinite: none is under way

@@ -47,6 +47,13 @@ TEST(PeerClockTest, HangsUpOnASilentServer) {
   EXPECT_TRUE(connection.check().ok());
   clock.keep(clock.next_keep());
   EXPECT_NE(connection.check().message().find("no PONG for 2 s"), std::string::npos);
+
+  Connection slow({}, "peer", none, none);
+  PeerClock patient(slow, Duration::seconds(60));
+  patient.start(at_us(0));
+  EXPECT_EQ(patient.next_keep(), TimePoint() + Duration::seconds(60));
+  patient.keep(patient.next_keep());
+  EXPECT_NE(slow.check().message().find("no PONG for 60 s"), std::string::npos);
 }
 
 TEST(PeerClockTest, RefusesAnAnswerToNothing) {

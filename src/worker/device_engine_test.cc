@@ -28,7 +28,7 @@ Graph adding(uint32_t batch_size, uint32_t variant, const Graph* like) {
   const Array constant{
       .type = DataType::kFloat32, .shape = {kNumbers}, .values = std::vector<double>(kNumbers, constant_of(variant))};
   const ValueIndex c = like == nullptr ? builder.constant(constant) : builder.constant(like->values[1]);
-  builder.output(builder.node(OperatorKind::kBinary, {x, c}, shape, {{"function", std::string("add")}}));
+  builder.output(builder.node(OperatorKind::kBinary, {x, c}, shape, {{"function", Function::kAdd}}));
   return builder.graph();
 }
 

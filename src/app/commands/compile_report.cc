@@ -29,7 +29,7 @@ std::string fused_into(const Operator& step) {
   std::string text;
   for (const PostOperation& post : step.post_operations) {
     if (!text.empty()) text += '+';
-    text += post.function;
+    text += to_string(post.function);
   }
   return text;
 }

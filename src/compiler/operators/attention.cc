@@ -83,13 +83,14 @@ ValueIndex visible(Composer& c, const Sight& sight, int64_t queries, int64_t key
   }
   ValueIndex result = kNoValue;
   const auto also = [&](ValueIndex condition) {
-    result = result == kNoValue ? condition : c.binary("and", result, condition);
+    result = result == kNoValue ? condition : c.binary(Function::kAnd, result, condition);
   };
-  if (sight.causal) also(c.binary("less_or_equal", j, position));
-  if (sight.left >= 0) also(c.binary("less_or_equal", c.sub(position, j), c.like(j, static_cast<double>(sight.left))));
+  if (sight.causal) also(c.binary(Function::kLessOrEqual, j, position));
+  if (sight.left >= 0)
+    also(c.binary(Function::kLessOrEqual, c.sub(position, j), c.like(j, static_cast<double>(sight.left))));
   if (sight.right >= 0)
-    also(c.binary("less_or_equal", c.sub(j, position), c.like(j, static_cast<double>(sight.right))));
-  if (valid != kNoValue) also(c.binary("less", j, valid));
+    also(c.binary(Function::kLessOrEqual, c.sub(j, position), c.like(j, static_cast<double>(sight.right))));
+  if (valid != kNoValue) also(c.binary(Function::kLess, j, valid));
   return result;
 }
 
@@ -111,8 +112,8 @@ ValueIndex mask_bias(Composer& c, ValueIndex mask, int64_t keys) {
 ValueIndex probabilities(Composer& c, ValueIndex scores, ValueIndex bias) {
   const ValueIndex result = c.softmax(scores, 3);
   if (bias == kNoValue) return result;
-  const ValueIndex best = c.reduce("max", bias, {c.rank(bias) - 1});
-  const ValueIndex blind = c.binary("equal", best, c.like(best, -kInfinity));
+  const ValueIndex best = c.reduce(Function::kMax, bias, {c.rank(bias) - 1});
+  const ValueIndex blind = c.binary(Function::kEqual, best, c.like(best, -kInfinity));
   return c.where(blind, c.like(result, 0), result);
 }
 
@@ -128,7 +129,7 @@ Scores score(NodeTranslation& node, Composer& c, const Heads& heads, ValueIndex 
   scores.raw = c.matmul(heads.q, k, false, true, c.type(heads.q) == DataType::kFloat64 ? 1 : scale);
   if (c.type(heads.q) == DataType::kFloat64) scores.raw = c.linear(scores.raw, scale);
   scores.capped = scores.raw;
-  if (cap > 0) scores.capped = c.linear(c.unary("tanh", c.linear(scores.raw, 1 / cap)), cap);
+  if (cap > 0) scores.capped = c.linear(c.unary(Function::kTanh, c.linear(scores.raw, 1 / cap)), cap);
   scores.biased = bias == kNoValue ? scores.capped : c.add(scores.capped, c.cast(bias, c.type(scores.capped)));
   scores.probable = probabilities(c, scores.biased, bias);
   return scores;
@@ -243,7 +244,7 @@ Status linear_attention(NodeTranslation& node) {
     const int64_t own = node.shape(i).size() == 3 && node.shape(i)[2] == 1 ? 1 : heads;
     return split_heads(c, wide(i), own);
   };
-  const ValueIndex decay = gated ? c.unary("exp", per_token(4)) : kNoValue;
+  const ValueIndex decay = gated ? c.unary(Function::kExp, per_token(4)) : kNoValue;
   const ValueIndex beta = delta ? per_token(5) : kNoValue;
   ValueIndex state =
       node.has_input(3) ? wide(3) : c.expand(c.scalar(DataType::kFloat32, 0), {batch, heads, key_size, value_size});

@@ -51,12 +51,12 @@ ValueIndex Composer::positions(int64_t count, size_t axis, size_t rank) {
   return integers(values, std::move(shape));
 }
 
-ValueIndex Composer::unary(std::string function, ValueIndex x, double alpha, double beta) {
-  return failed() ? kNoValue : keep(builder_.unary(std::move(function), x, alpha, beta));
+ValueIndex Composer::unary(Function function, ValueIndex x, double alpha, double beta) {
+  return failed() ? kNoValue : keep(builder_.unary(function, x, alpha, beta));
 }
 
-ValueIndex Composer::binary(std::string function, ValueIndex a, ValueIndex b) {
-  return failed() ? kNoValue : keep(builder_.binary(std::move(function), a, b));
+ValueIndex Composer::binary(Function function, ValueIndex a, ValueIndex b) {
+  return failed() ? kNoValue : keep(builder_.binary(function, a, b));
 }
 
 ValueIndex Composer::where(ValueIndex condition, ValueIndex a, ValueIndex b) {
@@ -141,19 +141,19 @@ ValueIndex Composer::gather_elements(ValueIndex x, ValueIndex indices, int64_t a
 }
 
 ValueIndex Composer::scatter_elements(ValueIndex x, ValueIndex indices, ValueIndex updates, int64_t axis,
-                                      std::string reduction) {
+                                      Function reduction) {
   if (!has_dimension(x, axis)) return kNoValue;
   Attributes attributes;
   attributes.set("axis", axis);
-  attributes.set("reduction", std::move(reduction));
+  attributes.set("reduction", reduction);
   return emit(OperatorKind::kScatterElements, {x, cast(indices, DataType::kInt64), updates}, std::move(attributes));
 }
 
-ValueIndex Composer::reduce(std::string function, ValueIndex x, std::vector<int64_t> axes, bool keep) {
+ValueIndex Composer::reduce(Function function, ValueIndex x, std::vector<int64_t> axes, bool keep) {
   std::ranges::sort(axes);
   if (!axes.empty() && !has_dimension(x, axes.back())) return kNoValue;
   Attributes attributes;
-  attributes.set("function", std::move(function));
+  attributes.set("function", function);
   attributes.set("axes", std::move(axes));
   attributes.set("keep_dims", int64_t{keep});
   return emit(OperatorKind::kReduce, {x}, std::move(attributes));
@@ -169,9 +169,9 @@ ValueIndex Composer::arg_max(ValueIndex x, int64_t axis, bool keep) {
   return emit(OperatorKind::kArgReduce, {x}, std::move(attributes));
 }
 
-ValueIndex Composer::cumulative(std::string function, ValueIndex x, int64_t axis, bool exclusive, bool reverse) {
+ValueIndex Composer::cumulative(Function function, ValueIndex x, int64_t axis, bool exclusive, bool reverse) {
   Attributes attributes;
-  attributes.set("function", std::move(function));
+  attributes.set("function", function);
   attributes.set("axis", axis);
   attributes.set("exclusive", int64_t{exclusive});
   attributes.set("reverse", int64_t{reverse});

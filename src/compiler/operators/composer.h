@@ -2,7 +2,7 @@
 // its formula:
 //
 //   Composer c(node.builder());
-//   const ValueIndex gate = c.unary("sigmoid", x);
+//   const ValueIndex gate = c.unary(Function::kSigmoid, x);
 //   return c.finish(node, c.mul(x, gate));
 //
 // Operands may have any shape: what does not fit is an error, not a bug.
@@ -44,14 +44,14 @@ class Composer {
   // 0, 1, ..., count - 1 along dimension `axis` of `rank`; the others are 1.
   ValueIndex positions(int64_t count, size_t axis = 0, size_t rank = 1);
 
-  ValueIndex unary(std::string function, ValueIndex x, double alpha = 0, double beta = 0);
-  ValueIndex binary(std::string function, ValueIndex a, ValueIndex b);
-  ValueIndex add(ValueIndex a, ValueIndex b) { return binary("add", a, b); }
-  ValueIndex sub(ValueIndex a, ValueIndex b) { return binary("sub", a, b); }
-  ValueIndex mul(ValueIndex a, ValueIndex b) { return binary("mul", a, b); }
-  ValueIndex div(ValueIndex a, ValueIndex b) { return binary("div", a, b); }
+  ValueIndex unary(Function function, ValueIndex x, double alpha = 0, double beta = 0);
+  ValueIndex binary(Function function, ValueIndex a, ValueIndex b);
+  ValueIndex add(ValueIndex a, ValueIndex b) { return binary(Function::kAdd, a, b); }
+  ValueIndex sub(ValueIndex a, ValueIndex b) { return binary(Function::kSub, a, b); }
+  ValueIndex mul(ValueIndex a, ValueIndex b) { return binary(Function::kMul, a, b); }
+  ValueIndex div(ValueIndex a, ValueIndex b) { return binary(Function::kDiv, a, b); }
   // alpha * x + beta
-  ValueIndex linear(ValueIndex x, double alpha, double beta = 0) { return unary("linear", x, alpha, beta); }
+  ValueIndex linear(ValueIndex x, double alpha, double beta = 0) { return unary(Function::kLinear, x, alpha, beta); }
   ValueIndex where(ValueIndex condition, ValueIndex a, ValueIndex b);
   ValueIndex cast(ValueIndex x, DataType type);
   // The bits of x as another type of the same size.
@@ -68,12 +68,12 @@ class Composer {
   ValueIndex gather(ValueIndex x, ValueIndex indices, int64_t axis);
   ValueIndex gather_elements(ValueIndex x, ValueIndex indices, int64_t axis);
   ValueIndex scatter_elements(ValueIndex x, ValueIndex indices, ValueIndex updates, int64_t axis,
-                              std::string reduction = "none");
+                              Function reduction = Function::kNone);
 
   // `axes` in any order; kept as dimensions of 1 with `keep`.
-  ValueIndex reduce(std::string function, ValueIndex x, std::vector<int64_t> axes, bool keep = true);
+  ValueIndex reduce(Function function, ValueIndex x, std::vector<int64_t> axes, bool keep = true);
   ValueIndex arg_max(ValueIndex x, int64_t axis, bool keep = true);
-  ValueIndex cumulative(std::string function, ValueIndex x, int64_t axis, bool exclusive, bool reverse);
+  ValueIndex cumulative(Function function, ValueIndex x, int64_t axis, bool exclusive, bool reverse);
   ValueIndex matmul(ValueIndex a, ValueIndex b, bool transpose_a = false, bool transpose_b = false, double alpha = 1);
   ValueIndex softmax(ValueIndex x, int64_t axis, bool log = false);
   ValueIndex emit(OperatorKind kind, std::vector<ValueIndex> inputs, Attributes attributes,

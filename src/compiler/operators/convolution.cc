@@ -253,10 +253,10 @@ Status norm_pool(NodeTranslation& node) {
   attributes.set("extra_pads", std::vector<int64_t>(window.kernel.size(), 0));
   Composer c(node.builder());
   const ValueIndex x = node.input(0);
-  const ValueIndex powers = c.binary("pow", c.unary("abs", x), c.like(x, static_cast<double>(p)));
+  const ValueIndex powers = c.binary(Function::kPow, c.unary(Function::kAbs, x), c.like(x, static_cast<double>(p)));
   const ValueIndex means = c.emit(OperatorKind::kAveragePool, {powers}, std::move(attributes));
   const ValueIndex sums = c.linear(means, static_cast<double>(element_count(window.kernel)));
-  return c.finish(node, c.binary("pow", sums, c.like(x, 1.0 / static_cast<double>(p))));
+  return c.finish(node, c.binary(Function::kPow, sums, c.like(x, 1.0 / static_cast<double>(p))));
 }
 
 Status global_norm_pool(NodeTranslation& node) {
@@ -266,8 +266,9 @@ Status global_norm_pool(NodeTranslation& node) {
   const auto p = static_cast<double>(std::max<int64_t>(node.integer("p", 2), 1));
   Composer c(node.builder());
   const ValueIndex x = node.input(0);
-  const ValueIndex sums = c.reduce("sum", c.binary("pow", c.unary("abs", x), c.like(x, p)), axes);
-  return c.finish(node, c.binary("pow", sums, c.like(x, 1 / p)));
+  const ValueIndex sums =
+      c.reduce(Function::kSum, c.binary(Function::kPow, c.unary(Function::kAbs, x), c.like(x, p)), axes);
+  return c.finish(node, c.binary(Function::kPow, sums, c.like(x, 1 / p)));
 }
 
 // The past inputs stand before the new ones, and the last of both are the state
@@ -294,7 +295,7 @@ Status causal_convolution(NodeTranslation& node) {
   std::vector<ValueIndex> inputs{sequence, node.input(1)};
   if (node.has_input(2)) inputs.push_back(node.input(2));
   ValueIndex y = c.emit(OperatorKind::kConvolution, std::move(inputs), std::move(attributes));
-  if (activation != "none") y = c.mul(y, c.unary("sigmoid", y));
+  if (activation != "none") y = c.mul(y, c.unary(Function::kSigmoid, y));
   if (node.wants_output(1)) {
     FOLIOT_RETURN_IF_ERROR(c.finish(node, c.slice(sequence, 2, x[2], past), 1));
   }

@@ -82,7 +82,7 @@ Named summed(Composer& c, Named x, const std::string& kept) {
       axes.push_back(static_cast<int64_t>(i));
     }
   }
-  return axes.empty() ? x : Named{c.reduce("sum", x.value, axes, false), names};
+  return axes.empty() ? x : Named{c.reduce(Function::kSum, x.value, axes, false), names};
 }
 
 // A name that stands there twice: what is beside the diagonal becomes zero and
@@ -93,9 +93,9 @@ Named diagonal(Composer& c, Named x) {
     if (j == std::string::npos) continue;
     const Shape shape = c.shape(x.value);
     const ValueIndex on =
-        c.binary("equal", c.positions(shape[i], i, shape.size()), c.positions(shape[j], j, shape.size()));
+        c.binary(Function::kEqual, c.positions(shape[i], i, shape.size()), c.positions(shape[j], j, shape.size()));
     const ValueIndex kept = c.where(on, x.value, c.like(x.value, 0));
-    x.value = c.reduce("sum", kept, {static_cast<int64_t>(j)}, false);
+    x.value = c.reduce(Function::kSum, kept, {static_cast<int64_t>(j)}, false);
     x.names.erase(j, 1);
     --i;
   }

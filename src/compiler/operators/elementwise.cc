@@ -12,69 +12,70 @@
 namespace foliot {
 namespace {
 
-using Name = std::pair<std::string_view, const char*>;
+using Name = std::pair<std::string_view, Function>;
 
 template <size_t kCount>
-const char* function_of(const std::array<Name, kCount>& names, std::string_view type) {
+Function function_of(const std::array<Name, kCount>& names, std::string_view type) {
   for (const auto& [name, function] : names) {
     if (name == type) return function;
   }
   FOLIOT_CHECK(false);
 }
 
-constexpr std::array<Name, 27> kUnary{{{"Relu", "relu"},   {"Sigmoid", "sigmoid"},
-                                       {"Tanh", "tanh"},   {"Erf", "erf"},
-                                       {"Exp", "exp"},     {"Log", "log"},
-                                       {"Sqrt", "sqrt"},   {"Neg", "neg"},
-                                       {"Abs", "abs"},     {"Reciprocal", "reciprocal"},
-                                       {"Floor", "floor"}, {"Ceil", "ceil"},
-                                       {"Round", "round"}, {"Sign", "sign"},
-                                       {"Not", "not"},     {"Softplus", "softplus"},
-                                       {"Sin", "sin"},     {"Cos", "cos"},
-                                       {"Tan", "tan"},     {"Asin", "asin"},
-                                       {"Acos", "acos"},   {"Atan", "atan"},
-                                       {"Sinh", "sinh"},   {"Cosh", "cosh"},
-                                       {"Asinh", "asinh"}, {"Acosh", "acosh"},
-                                       {"Atanh", "atanh"}}};
+constexpr std::array<Name, 27> kUnary{{{"Relu", Function::kRelu},   {"Sigmoid", Function::kSigmoid},
+                                       {"Tanh", Function::kTanh},   {"Erf", Function::kErf},
+                                       {"Exp", Function::kExp},     {"Log", Function::kLog},
+                                       {"Sqrt", Function::kSqrt},   {"Neg", Function::kNeg},
+                                       {"Abs", Function::kAbs},     {"Reciprocal", Function::kReciprocal},
+                                       {"Floor", Function::kFloor}, {"Ceil", Function::kCeil},
+                                       {"Round", Function::kRound}, {"Sign", Function::kSign},
+                                       {"Not", Function::kNot},     {"Softplus", Function::kSoftplus},
+                                       {"Sin", Function::kSin},     {"Cos", Function::kCos},
+                                       {"Tan", Function::kTan},     {"Asin", Function::kAsin},
+                                       {"Acos", Function::kAcos},   {"Atan", Function::kAtan},
+                                       {"Sinh", Function::kSinh},   {"Cosh", Function::kCosh},
+                                       {"Asinh", Function::kAsinh}, {"Acosh", Function::kAcosh},
+                                       {"Atanh", Function::kAtanh}}};
 
 Status unary(NodeTranslation& node) {
   return node.finish(node.builder().unary(function_of(kUnary, node.type()), node.input(0)));
 }
 
-constexpr std::array<Name, 16> kBinary{{{"Add", "add"},
-                                        {"Sub", "sub"},
-                                        {"Mul", "mul"},
-                                        {"Div", "div"},
-                                        {"Equal", "equal"},
-                                        {"Less", "less"},
-                                        {"LessOrEqual", "less_or_equal"},
-                                        {"Greater", "greater"},
-                                        {"GreaterOrEqual", "greater_or_equal"},
-                                        {"And", "and"},
-                                        {"Or", "or"},
-                                        {"Xor", "xor"},
-                                        {"BitwiseAnd", "bit_and"},
-                                        {"BitwiseOr", "bit_or"},
-                                        {"BitwiseXor", "bit_xor"},
-                                        {"PRelu", "prelu"}}};
+constexpr std::array<Name, 16> kBinary{{{"Add", Function::kAdd},
+                                        {"Sub", Function::kSub},
+                                        {"Mul", Function::kMul},
+                                        {"Div", Function::kDiv},
+                                        {"Equal", Function::kEqual},
+                                        {"Less", Function::kLess},
+                                        {"LessOrEqual", Function::kLessOrEqual},
+                                        {"Greater", Function::kGreater},
+                                        {"GreaterOrEqual", Function::kGreaterOrEqual},
+                                        {"And", Function::kAnd},
+                                        {"Or", Function::kOr},
+                                        {"Xor", Function::kXor},
+                                        {"BitwiseAnd", Function::kBitAnd},
+                                        {"BitwiseOr", Function::kBitOr},
+                                        {"BitwiseXor", Function::kBitXor},
+                                        {"PRelu", Function::kPrelu}}};
 
 Status binary(NodeTranslation& node) {
   return node.finish(node.builder().binary(function_of(kBinary, node.type()), node.input(0), node.input(1)));
 }
 
-constexpr std::array<Name, 4> kVariadic{{{"Sum", "add"}, {"Mean", "add"}, {"Min", "min"}, {"Max", "max"}}};
+constexpr std::array<Name, 4> kVariadic{
+    {{"Sum", Function::kAdd}, {"Mean", Function::kAdd}, {"Min", Function::kMin}, {"Max", Function::kMax}}};
 
 // Several operands, taken two by two from the left.
 Status variadic(NodeTranslation& node) {
-  const char* function = function_of(kVariadic, node.type());
+  const Function function = function_of(kVariadic, node.type());
   ValueIndex result = node.input(0);
   for (size_t i = 1; i < node.input_count(); ++i) {
     if (!node.has_input(i)) return Status::invalid_argument("an operand is missing");
     FOLIOT_ASSIGN_OR_RETURN(result, node.builder().binary(function, result, node.input(i)));
   }
   if (node.type() == "Mean") {
-    FOLIOT_ASSIGN_OR_RETURN(result,
-                            node.builder().unary("linear", result, 1.0 / static_cast<double>(node.input_count()), 0));
+    FOLIOT_ASSIGN_OR_RETURN(
+        result, node.builder().unary(Function::kLinear, result, 1.0 / static_cast<double>(node.input_count()), 0));
   }
   node.set_output(0, result);
   return {};
@@ -82,18 +83,18 @@ Status variadic(NodeTranslation& node) {
 
 Status power(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(const ValueIndex exponent, node.builder().cast(node.input(1), node.value(0).type));
-  return node.finish(node.builder().binary("pow", node.input(0), exponent));
+  return node.finish(node.builder().binary(Function::kPow, node.input(0), exponent));
 }
 
 Status modulo(NodeTranslation& node) {
-  const char* function = node.integer("fmod", 0) != 0 ? "fmod" : "mod";
+  const Function function = node.integer("fmod", 0) != 0 ? Function::kFmod : Function::kMod;
   return node.finish(node.builder().binary(function, node.input(0), node.input(1)));
 }
 
 Status bit_shift(NodeTranslation& node) {
   const std::string direction = node.text("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") return Status::invalid_argument("direction is '" + direction + "'");
-  const char* function = direction == "LEFT" ? "shift_left" : "shift_right";
+  const Function function = direction == "LEFT" ? Function::kShiftLeft : Function::kShiftRight;
   return node.finish(node.builder().binary(function, node.input(0), node.input(1)));
 }
 
@@ -101,7 +102,8 @@ Status bitwise_not(NodeTranslation& node) {
   const DataType type = node.value(0).type;
   Composer c(node.builder());
   const int64_t ones = -1;
-  return c.finish(node, c.binary("bit_xor", node.input(0), c.constant(from_integers(type, {}, std::span(&ones, 1)))));
+  return c.finish(node,
+                  c.binary(Function::kBitXor, node.input(0), c.constant(from_integers(type, {}, std::span(&ones, 1)))));
 }
 
 Status identity(NodeTranslation& node) {
@@ -146,42 +148,45 @@ Status clip(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(low, bound(node, 1, low));
   FOLIOT_ASSIGN_OR_RETURN(high, bound(node, 2, high));
   // Where the bounds cross, the upper one holds.
-  return node.finish(node.builder().unary("clip", node.input(0), std::min(low, high), high));
+  return node.finish(node.builder().unary(Function::kClip, node.input(0), std::min(low, high), high));
 }
 
 Status leaky_relu(NodeTranslation& node) {
-  return node.finish(node.builder().unary("leaky_relu", node.input(0), node.real("alpha", 0.01)));
+  return node.finish(node.builder().unary(Function::kLeakyRelu, node.input(0), node.real("alpha", 0.01)));
 }
 
 Status elu(NodeTranslation& node) {
-  return node.finish(node.builder().unary("elu", node.input(0), node.real("alpha", 1)));
+  return node.finish(node.builder().unary(Function::kElu, node.input(0), node.real("alpha", 1)));
 }
 
 // gamma * elu(x, alpha)
 Status selu(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex inner,
-                          node.builder().unary("elu", node.input(0), node.real("alpha", 1.67326319217681884765625)));
-  return node.finish(node.builder().unary("linear", inner, node.real("gamma", 1.05070102214813232421875), 0));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex inner, node.builder().unary(Function::kElu, node.input(0),
+                                                                       node.real("alpha", 1.67326319217681884765625)));
+  return node.finish(node.builder().unary(Function::kLinear, inner, node.real("gamma", 1.05070102214813232421875), 0));
 }
 
 Status hard_sigmoid(NodeTranslation& node) {
   return node.finish(
-      node.builder().unary("hard_sigmoid", node.input(0), node.real("alpha", 0.2), node.real("beta", 0.5)));
+      node.builder().unary(Function::kHardSigmoid, node.input(0), node.real("alpha", 0.2), node.real("beta", 0.5)));
 }
 
-Status hard_swish(NodeTranslation& node) { return node.finish(node.builder().unary("hard_swish", node.input(0))); }
+Status hard_swish(NodeTranslation& node) {
+  return node.finish(node.builder().unary(Function::kHardSwish, node.input(0)));
+}
 
 Status gelu(NodeTranslation& node) {
   const std::string approximate = node.text("approximate", "none");
   if (approximate != "none" && approximate != "tanh") {
     return Status::invalid_argument("approximate is '" + approximate + "', neither 'none' nor 'tanh'");
   }
-  return node.finish(node.builder().unary(approximate == "tanh" ? "gelu_tanh" : "gelu", node.input(0)));
+  return node.finish(
+      node.builder().unary(approximate == "tanh" ? Function::kGeluTanh : Function::kGelu, node.input(0)));
 }
 
 // x * sigmoid(alpha * x)
 ValueIndex swish_of(Composer& c, ValueIndex x, double alpha) {
-  return c.mul(x, c.unary("sigmoid", alpha == 1 ? x : c.linear(x, alpha)));
+  return c.mul(x, c.unary(Function::kSigmoid, alpha == 1 ? x : c.linear(x, alpha)));
 }
 
 Status swish(NodeTranslation& node) {
@@ -199,14 +204,14 @@ Status celu(NodeTranslation& node) {
   const double alpha = node.real("alpha", 1);
   if (!(alpha > 0)) return Status::invalid_argument("alpha is not positive");
   Composer c(node.builder());
-  return c.finish(node, c.linear(c.unary("elu", c.linear(node.input(0), 1 / alpha), 1), alpha));
+  return c.finish(node, c.linear(c.unary(Function::kElu, c.linear(node.input(0), 1 / alpha), 1), alpha));
 }
 
 // x where it is above alpha, else 0
 Status thresholded_relu(NodeTranslation& node) {
   Composer c(node.builder());
   const ValueIndex x = node.input(0);
-  return c.finish(node, c.where(c.binary("greater", x, c.like(x, node.real("alpha", 1))), x, c.like(x, 0)));
+  return c.finish(node, c.where(c.binary(Function::kGreater, x, c.like(x, node.real("alpha", 1))), x, c.like(x, 0)));
 }
 
 // x + bias below -lambd, x - bias above lambd, else 0
@@ -214,14 +219,15 @@ Status shrink(NodeTranslation& node) {
   const double lambda = node.real("lambd", 0.5), bias = node.real("bias", 0);
   Composer c(node.builder());
   const ValueIndex x = node.input(0);
-  const ValueIndex above = c.where(c.binary("greater", x, c.like(x, lambda)), c.sub(x, c.like(x, bias)), c.like(x, 0));
-  return c.finish(node, c.where(c.binary("less", x, c.like(x, -lambda)), c.add(x, c.like(x, bias)), above));
+  const ValueIndex above =
+      c.where(c.binary(Function::kGreater, x, c.like(x, lambda)), c.sub(x, c.like(x, bias)), c.like(x, 0));
+  return c.finish(node, c.where(c.binary(Function::kLess, x, c.like(x, -lambda)), c.add(x, c.like(x, bias)), above));
 }
 
 // Only NaN differs from itself.
 Status is_nan(NodeTranslation& node) {
   Composer c(node.builder());
-  return c.finish(node, c.unary("not", c.binary("equal", node.input(0), node.input(0))));
+  return c.finish(node, c.unary(Function::kNot, c.binary(Function::kEqual, node.input(0), node.input(0))));
 }
 
 Status is_infinite(NodeTranslation& node) {
@@ -230,18 +236,18 @@ Status is_infinite(NodeTranslation& node) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const ValueIndex x = node.input(0);
   if (positive && negative) {
-    return c.finish(node, c.binary("equal", c.unary("abs", x), c.like(x, infinity)));
+    return c.finish(node, c.binary(Function::kEqual, c.unary(Function::kAbs, x), c.like(x, infinity)));
   }
   const ValueIndex looked_for = c.like(x, positive ? infinity : -infinity);
-  const ValueIndex found = c.binary("equal", x, looked_for);
-  return c.finish(node, positive || negative ? found : c.binary("and", found, c.scalar(DataType::kBool, 0)));
+  const ValueIndex found = c.binary(Function::kEqual, x, looked_for);
+  return c.finish(node, positive || negative ? found : c.binary(Function::kAnd, found, c.scalar(DataType::kBool, 0)));
 }
 
 // x / (1 + |x|)
 Status softsign(NodeTranslation& node) {
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex magnitude, node.builder().unary("abs", node.input(0)));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex divisor, node.builder().unary("linear", magnitude, 1, 1));
-  return node.finish(node.builder().binary("div", node.input(0), divisor));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex magnitude, node.builder().unary(Function::kAbs, node.input(0)));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex divisor, node.builder().unary(Function::kLinear, magnitude, 1, 1));
+  return node.finish(node.builder().binary(Function::kDiv, node.input(0), divisor));
 }
 
 // x * tanh(softplus(x)), which with e = exp(x) is x * e(e + 2) / (e(e + 2) + 2):
@@ -249,7 +255,7 @@ Status softsign(NodeTranslation& node) {
 Status mish(NodeTranslation& node) {
   Composer c(node.builder());
   const ValueIndex x = node.input(0);
-  const ValueIndex e = c.unary("exp", c.binary("min", x, c.like(x, 20)));
+  const ValueIndex e = c.unary(Function::kExp, c.binary(Function::kMin, x, c.like(x, 20)));
   const ValueIndex w = c.mul(e, c.linear(e, 1, 2));
   return c.finish(node, c.mul(x, c.div(w, c.linear(w, 1, 2))));
 }

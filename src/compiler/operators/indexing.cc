@@ -17,11 +17,20 @@ Status gather_elements(NodeTranslation& node) {
   return c.finish(node, c.gather_elements(node.input(0), node.input(1), axis));
 }
 
+// How updates are combined with what is there.
+Result<Function> read_reduction(NodeTranslation& node) {
+  const std::string name = node.text("reduction", "none");
+  const std::optional<Function> reduction = parse_function(name);
+  for (const Function known : {Function::kNone, Function::kAdd, Function::kMul, Function::kMin, Function::kMax})
+    if (reduction == known) return known;
+  return Status::invalid_argument("reduction is '" + name + "', not none, add, mul, min or max");
+}
+
 Status scatter_elements(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const Function reduction, read_reduction(node));
   FOLIOT_ASSIGN_OR_RETURN(const int64_t axis, node.axis(node.integer("axis", 0), node.rank(0)));
   Composer c(node.builder());
-  return c.finish(
-      node, c.scatter_elements(node.input(0), node.input(1), node.input(2), axis, node.text("reduction", "none")));
+  return c.finish(node, c.scatter_elements(node.input(0), node.input(1), node.input(2), axis, reduction));
 }
 
 // Tuples of indices [.., k] into the first k of `shape`'s dimensions, as
@@ -35,8 +44,8 @@ ValueIndex joined_indices(Composer& c, ValueIndex indices, const Shape& shape, i
   for (int64_t i = 0; i < k; ++i) {
     const int64_t extent = shape[static_cast<size_t>(i)];
     ValueIndex column = c.reshape(c.slice(indices, last, i, 1), result_shape);
-    column = c.unary("clip", column, static_cast<double>(-extent), static_cast<double>(extent - 1));
-    column = c.where(c.binary("less", column, c.like(column, 0)),
+    column = c.unary(Function::kClip, column, static_cast<double>(-extent), static_cast<double>(extent - 1));
+    column = c.where(c.binary(Function::kLess, column, c.like(column, 0)),
                      c.add(column, c.like(column, static_cast<double>(extent))), column);
     joined = i == 0 ? column : c.add(c.linear(joined, static_cast<double>(extent)), column);
   }
@@ -83,6 +92,7 @@ Status gather_nd(NodeTranslation& node) {
 
 // Rows of [rows, size], each position of them by itself.
 Status scatter_nd(NodeTranslation& node) {
+  FOLIOT_ASSIGN_OR_RETURN(const Function reduction, read_reduction(node));
   const Shape x = node.shape(0);
   FOLIOT_ASSIGN_OR_RETURN(const int64_t k, tuple_size(node, node.rank(0)));
   const auto first = static_cast<size_t>(k);
@@ -92,8 +102,7 @@ Status scatter_nd(NodeTranslation& node) {
   const auto count = static_cast<int64_t>(element_count(c.shape(at)));
   const ValueIndex indices = c.expand(c.reshape(at, {count, 1}), {count, size});
   const ValueIndex updates = c.reshape(node.input(2), {count, size});
-  const ValueIndex result =
-      c.scatter_elements(c.reshape(node.input(0), {rows, size}), indices, updates, 0, node.text("reduction", "none"));
+  const ValueIndex result = c.scatter_elements(c.reshape(node.input(0), {rows, size}), indices, updates, 0, reduction);
   return c.finish(node, c.reshape(result, x));
 }
 
@@ -112,7 +121,7 @@ Status tensor_scatter(NodeTranslation& node) {
     rows[0] = cache[0];
     at = c.add(at, c.reshape(c.cast(node.input(2), DataType::kInt64), rows));
   }
-  if (mode == "circular") at = c.binary("mod", at, c.like(at, static_cast<double>(cache[dimension])));
+  if (mode == "circular") at = c.binary(Function::kMod, at, c.like(at, static_cast<double>(cache[dimension])));
   return c.finish(node, c.scatter_elements(node.input(0), c.expand(at, update), node.input(1), axis));
 }
 
@@ -138,7 +147,7 @@ Status cumulative(NodeTranslation& node) {
   if (given.size() != 1) return Status::invalid_argument("the axis is not a scalar");
   FOLIOT_ASSIGN_OR_RETURN(const int64_t axis, node.axis(given[0], node.rank(0)));
   Composer c(node.builder());
-  return c.finish(node, c.cumulative(node.type() == "CumSum" ? "sum" : "prod", node.input(0), axis,
+  return c.finish(node, c.cumulative(node.type() == "CumSum" ? Function::kSum : Function::kProd, node.input(0), axis,
                                      node.integer("exclusive", 0) != 0, node.integer("reverse", 0) != 0));
 }
 
@@ -195,9 +204,10 @@ Status one_hot(NodeTranslation& node) {
   shape.insert(shape.begin() + axis, 1);
   Composer c(node.builder());
   ValueIndex wanted = c.reshape(c.cast(node.input(0), DataType::kInt64), shape);
-  wanted = c.where(c.binary("less", wanted, c.like(wanted, 0)),
+  wanted = c.where(c.binary(Function::kLess, wanted, c.like(wanted, 0)),
                    c.add(wanted, c.like(wanted, static_cast<double>(depth))), wanted);
-  const ValueIndex hot = c.binary("equal", c.positions(depth, static_cast<size_t>(axis), shape.size()), wanted);
+  const ValueIndex hot =
+      c.binary(Function::kEqual, c.positions(depth, static_cast<size_t>(axis), shape.size()), wanted);
   const ValueIndex values = c.reshape(node.input(2), {2});
   return c.finish(node, c.where(hot, c.slice(values, 0, 1, 1), c.slice(values, 0, 0, 1)));
 }
@@ -218,7 +228,8 @@ Status hardmax(NodeTranslation& node) {
   }
   const Shape seen = c.shape(x);
   const auto dimension = static_cast<size_t>(axis);
-  const ValueIndex hot = c.binary("equal", c.arg_max(x, axis), c.positions(seen[dimension], dimension, seen.size()));
+  const ValueIndex hot =
+      c.binary(Function::kEqual, c.arg_max(x, axis), c.positions(seen[dimension], dimension, seen.size()));
   return c.finish(node, c.reshape(c.cast(hot, c.type(x)), shape));
 }
 
@@ -238,7 +249,7 @@ Status reverse_sequence(NodeTranslation& node) {
   const ValueIndex lengths = c.reshape(c.cast(node.input(1), DataType::kInt64), spread);
   const ValueIndex step = c.positions(shape[steps], steps, shape.size());
   const ValueIndex mirrored = c.sub(c.linear(lengths, 1, -1), step);
-  const ValueIndex at = c.where(c.binary("less", step, lengths), mirrored, step);
+  const ValueIndex at = c.where(c.binary(Function::kLess, step, lengths), mirrored, step);
   return c.finish(node, c.gather_elements(node.input(0), c.expand(at, shape), time));
 }
 

@@ -24,7 +24,7 @@ Status negative_log_likelihood(NodeTranslation& node, Composer& c, ValueIndex lo
   ValueIndex labels = c.cast(node.input(1), DataType::kInt64);
   ValueIndex counts = kNoValue;  // what each sample weighs
   if (node.has_attribute("ignore_index")) {
-    const ValueIndex ignored = c.binary("equal", labels, c.integers({node.integer("ignore_index", 0)}, {}));
+    const ValueIndex ignored = c.binary(Function::kEqual, labels, c.integers({node.integer("ignore_index", 0)}, {}));
     labels = c.where(ignored, c.scalar(DataType::kInt64, 0), labels);
     counts = c.where(ignored, c.scalar(type, 0), c.scalar(type, 1));
   }
@@ -35,13 +35,13 @@ Status negative_log_likelihood(NodeTranslation& node, Composer& c, ValueIndex lo
   Shape one = labels_shape;
   one.insert(one.begin() + 1, 1);
   ValueIndex loss = c.reshape(c.gather_elements(log_probabilities, c.reshape(labels, one), 1), labels_shape);
-  loss = c.unary("neg", loss);
+  loss = c.unary(Function::kNeg, loss);
   if (counts != kNoValue) loss = c.mul(loss, counts);
   std::vector<int64_t> all(labels_shape.size());
   std::iota(all.begin(), all.end(), 0);
-  if (reduction == "mean" && counts == kNoValue) return c.finish(node, c.reduce("mean", loss, all, false));
-  if (reduction != "none") loss = c.reduce("sum", loss, all, false);
-  if (reduction == "mean") loss = c.div(loss, c.reduce("sum", counts, all, false));
+  if (reduction == "mean" && counts == kNoValue) return c.finish(node, c.reduce(Function::kMean, loss, all, false));
+  if (reduction != "none") loss = c.reduce(Function::kSum, loss, all, false);
+  if (reduction == "mean") loss = c.div(loss, c.reduce(Function::kSum, counts, all, false));
   return c.finish(node, loss);
 }
 

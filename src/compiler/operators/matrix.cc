@@ -58,7 +58,7 @@ Status general_product(NodeTranslation& node) {
   }
   ValueIndex addend = node.input(2);
   if (beta != 1) {
-    FOLIOT_ASSIGN_OR_RETURN(addend, builder.unary("linear", addend, beta, 0));
+    FOLIOT_ASSIGN_OR_RETURN(addend, builder.unary(Function::kLinear, addend, beta, 0));
   }
   const int64_t columns = node.shape(1)[node.integer("transB", 0) != 0 ? 0 : 1];
   if (is_row(builder.value(addend).shape, columns)) {
@@ -68,7 +68,7 @@ Status general_product(NodeTranslation& node) {
   }
   FOLIOT_ASSIGN_OR_RETURN(const ValueIndex product, builder.emit(OperatorKind::kMatMul, std::move(inputs), attributes));
   const Shape shape = builder.value(product).shape;
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex sum, builder.binary("add", product, addend));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex sum, builder.binary(Function::kAdd, product, addend));
   if (builder.value(sum).shape != shape) return Status::invalid_argument("C does not fit the product");
   node.set_output(0, sum);
   return {};

@@ -16,11 +16,12 @@ Status batch_normalization(NodeTranslation& node) {
   if (node.rank(0) < 2) return Status::invalid_argument("the input has no channels");
   GraphBuilder& builder = node.builder();
   const ValueIndex scale = node.input(1), bias = node.input(2), mean = node.input(3), variance = node.input(4);
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex spread, builder.unary("linear", variance, 1, node.real("epsilon", 1e-5)));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex deviation, builder.unary("sqrt", spread));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex factor, builder.binary("div", scale, deviation));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex centre, builder.binary("mul", mean, factor));
-  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex shift, builder.binary("sub", bias, centre));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex spread,
+                          builder.unary(Function::kLinear, variance, 1, node.real("epsilon", 1e-5)));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex deviation, builder.unary(Function::kSqrt, spread));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex factor, builder.binary(Function::kDiv, scale, deviation));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex centre, builder.binary(Function::kMul, mean, factor));
+  FOLIOT_ASSIGN_OR_RETURN(const ValueIndex shift, builder.binary(Function::kSub, bias, centre));
   return node.finish(builder.emit(OperatorKind::kAffine, {node.input(0), factor, shift}, {}));
 }
 
@@ -52,12 +53,12 @@ Status add_statistics(NodeTranslation& node, int64_t axis) {
   Composer c(node.builder());
   const std::vector<int64_t> axes = dimensions_from(axis, node.rank(0));
   const ValueIndex x = node.input(0);
-  const ValueIndex mean = c.reduce("mean", x, axes);
+  const ValueIndex mean = c.reduce(Function::kMean, x, axes);
   const ValueIndex difference = c.sub(x, mean);
-  const ValueIndex variance = c.reduce("mean", c.mul(difference, difference), axes);
-  const ValueIndex deviation = c.unary("sqrt", c.linear(variance, 1, node.real("epsilon", 1e-5)));
+  const ValueIndex variance = c.reduce(Function::kMean, c.mul(difference, difference), axes);
+  const ValueIndex deviation = c.unary(Function::kSqrt, c.linear(variance, 1, node.real("epsilon", 1e-5)));
   FOLIOT_RETURN_IF_ERROR(c.finish(node, mean, 1));
-  return c.finish(node, c.unary("reciprocal", deviation), 2);
+  return c.finish(node, c.unary(Function::kReciprocal, deviation), 2);
 }
 
 Status layer_normalization(NodeTranslation& node) {
@@ -98,8 +99,8 @@ Status root_mean_square_normalization(NodeTranslation& node) {
   const DataType type = node.value(0).type;
   Composer c(node.builder());
   const ValueIndex x = c.cast(node.input(0), type == DataType::kFloat64 ? type : DataType::kFloat32);
-  const ValueIndex squares = c.reduce("mean", c.mul(x, x), dimensions_from(axis, node.rank(0)));
-  const ValueIndex root = c.unary("sqrt", c.linear(squares, 1, node.real("epsilon", 1e-5)));
+  const ValueIndex squares = c.reduce(Function::kMean, c.mul(x, x), dimensions_from(axis, node.rank(0)));
+  const ValueIndex root = c.unary(Function::kSqrt, c.linear(squares, 1, node.real("epsilon", 1e-5)));
   const ValueIndex normalized = c.cast(c.div(x, root), node.value(1).type);
   return c.finish(node, c.mul(normalized, node.input(1)));
 }
@@ -131,9 +132,9 @@ Status group_normalization(NodeTranslation& node) {
 Status mean_variance_normalization(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, node.axes(node.integers("axes", {0, 2, 3}), node.rank(0)));
   Composer c(node.builder());
-  const ValueIndex difference = c.sub(node.input(0), c.reduce("mean", node.input(0), axes));
-  const ValueIndex variance = c.reduce("mean", c.mul(difference, difference), axes);
-  return c.finish(node, c.div(difference, c.linear(c.unary("sqrt", variance), 1, 1e-9)));
+  const ValueIndex difference = c.sub(node.input(0), c.reduce(Function::kMean, node.input(0), axes));
+  const ValueIndex variance = c.reduce(Function::kMean, c.mul(difference, difference), axes);
+  return c.finish(node, c.div(difference, c.linear(c.unary(Function::kSqrt, variance), 1, 1e-9)));
 }
 
 // Divided by the 1- or 2-norm along one dimension; where that is zero, zero.
@@ -143,8 +144,8 @@ Status norm_normalization(NodeTranslation& node) {
   if (p != 1 && p != 2) return Status::invalid_argument(fmt::format("p is {}, neither 1 nor 2", p));
   Composer c(node.builder());
   const ValueIndex x = node.input(0);
-  const ValueIndex norm = c.reduce(p == 1 ? "l1" : "l2", x, {axis});
-  const ValueIndex nothing = c.binary("equal", norm, c.like(norm, 0));
+  const ValueIndex norm = c.reduce(p == 1 ? Function::kL1 : Function::kL2, x, {axis});
+  const ValueIndex nothing = c.binary(Function::kEqual, norm, c.like(norm, 0));
   return c.finish(node, c.div(x, c.where(nothing, c.like(norm, 1), norm)));
 }
 

@@ -57,9 +57,9 @@ ValueIndex dequantized(Composer& c, ValueIndex x, ValueIndex scale, ValueIndex z
 
 // round(x / scale) + zero point, kept within the type.
 ValueIndex quantized(Composer& c, ValueIndex x, ValueIndex scale, ValueIndex zero_point, DataType type, Range range) {
-  ValueIndex steps = c.unary("round", c.div(c.cast(x, DataType::kFloat32), c.cast(scale, DataType::kFloat32)));
+  ValueIndex steps = c.unary(Function::kRound, c.div(c.cast(x, DataType::kFloat32), c.cast(scale, DataType::kFloat32)));
   if (zero_point != kNoValue) steps = c.add(steps, c.cast(zero_point, DataType::kFloat32));
-  return c.cast(c.unary("clip", steps, range.low, range.high), type);
+  return c.cast(c.unary(Function::kClip, steps, range.low, range.high), type);
 }
 
 // Parameters, not quite as they stand: `otherwise` for a missing zero point.
@@ -175,10 +175,11 @@ Status dynamic_quantize_linear(NodeTranslation& node) {
   std::vector<int64_t> all;
   for (int64_t i = 0; i < node.rank(0); ++i) all.push_back(i);
   const ValueIndex zero = c.like(x, 0);
-  const ValueIndex high = c.binary("max", c.reduce("max", x, all, false), zero);
-  const ValueIndex low = c.binary("min", c.reduce("min", x, all, false), zero);
+  const ValueIndex high = c.binary(Function::kMax, c.reduce(Function::kMax, x, all, false), zero);
+  const ValueIndex low = c.binary(Function::kMin, c.reduce(Function::kMin, x, all, false), zero);
   const ValueIndex scale = c.linear(c.sub(high, low), 1.0 / 255);
-  const ValueIndex offset = c.unary("round", c.unary("clip", c.unary("neg", c.div(low, scale)), 0, 255));
+  const ValueIndex offset =
+      c.unary(Function::kRound, c.unary(Function::kClip, c.unary(Function::kNeg, c.div(low, scale)), 0, 255));
   const ValueIndex zero_point = c.cast(offset, DataType::kUint8);
   FOLIOT_RETURN_IF_ERROR(c.finish(node, scale, 1));
   FOLIOT_RETURN_IF_ERROR(c.finish(node, zero_point, 2));

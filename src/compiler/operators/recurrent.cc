@@ -15,20 +15,20 @@ namespace {
 
 // One of the functions that a gate can have.
 struct GateActivation {
-  const char* function;
+  Function function;
   double alpha, beta;  // defaults
 };
 
 Result<GateActivation> find_activation(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (name == "sigmoid") return GateActivation{"sigmoid", 0, 0};
-  if (name == "tanh") return GateActivation{"tanh", 0, 0};
-  if (name == "relu") return GateActivation{"relu", 0, 0};
-  if (name == "affine") return GateActivation{"linear", 1, 0};
-  if (name == "leakyrelu") return GateActivation{"leaky_relu", 0.01, 0};
-  if (name == "elu") return GateActivation{"elu", 1, 0};
-  if (name == "hardsigmoid") return GateActivation{"hard_sigmoid", 0.2, 0.5};
-  if (name == "softplus") return GateActivation{"softplus", 0, 0};
+  if (name == "sigmoid") return GateActivation{Function::kSigmoid, 0, 0};
+  if (name == "tanh") return GateActivation{Function::kTanh, 0, 0};
+  if (name == "relu") return GateActivation{Function::kRelu, 0, 0};
+  if (name == "affine") return GateActivation{Function::kLinear, 1, 0};
+  if (name == "leakyrelu") return GateActivation{Function::kLeakyRelu, 0.01, 0};
+  if (name == "elu") return GateActivation{Function::kElu, 1, 0};
+  if (name == "hardsigmoid") return GateActivation{Function::kHardSigmoid, 0.2, 0.5};
+  if (name == "softplus") return GateActivation{Function::kSoftplus, 0, 0};
   return Status::unimplemented("activation '" + name + "' is not supported");
 }
 
@@ -50,7 +50,7 @@ ValueIndex plus(Composer& c, ValueIndex x, ValueIndex bias) { return bias == kNo
 
 // The activation of what is limited to [-clip, clip].
 ValueIndex activate(Composer& c, const Cell& cell, size_t which, ValueIndex x) {
-  if (cell.clip > 0) x = c.unary("clip", x, -cell.clip, cell.clip);
+  if (cell.clip > 0) x = c.unary(Function::kClip, x, -cell.clip, cell.clip);
   const GateActivation& activation = cell.activations[which];
   return c.unary(activation.function, x, activation.alpha, activation.beta);
 }
@@ -289,7 +289,8 @@ class RecurrentNetwork {
       State next = step(cell, input, state);
       ValueIndex output = next.h;
       if (lengths_ != kNoValue) {  // a sequence that is over keeps its state and gives zeros
-        const ValueIndex runs = c_.binary("less", c_.scalar(DataType::kInt64, static_cast<double>(t)), lengths_);
+        const ValueIndex runs =
+            c_.binary(Function::kLess, c_.scalar(DataType::kInt64, static_cast<double>(t)), lengths_);
         output = c_.where(runs, next.h, c_.like(next.h, 0));
         next.h = c_.where(runs, next.h, state.h);
         if (is_lstm()) next.cell = c_.where(runs, next.cell, state.cell);

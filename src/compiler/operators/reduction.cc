@@ -8,18 +8,18 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, const char*>, 10> kFunctions{{{"ReduceMean", "mean"},
-                                                                               {"ReduceSum", "sum"},
-                                                                               {"ReduceLogSum", "sum"},
-                                                                               {"ReduceMax", "max"},
-                                                                               {"ReduceMin", "min"},
-                                                                               {"ReduceProd", "prod"},
-                                                                               {"ReduceL1", "l1"},
-                                                                               {"ReduceL2", "l2"},
-                                                                               {"ReduceSumSquare", "sum_square"},
-                                                                               {"ReduceLogSumExp", "log_sum_exp"}}};
+constexpr std::array<std::pair<std::string_view, Function>, 10> kFunctions{{{"ReduceMean", Function::kMean},
+                                                                            {"ReduceSum", Function::kSum},
+                                                                            {"ReduceLogSum", Function::kSum},
+                                                                            {"ReduceMax", Function::kMax},
+                                                                            {"ReduceMin", Function::kMin},
+                                                                            {"ReduceProd", Function::kProd},
+                                                                            {"ReduceL1", Function::kL1},
+                                                                            {"ReduceL2", Function::kL2},
+                                                                            {"ReduceSumSquare", Function::kSumSquare},
+                                                                            {"ReduceLogSumExp", Function::kLogSumExp}}};
 
-const char* function_of(std::string_view type) {
+Function function_of(std::string_view type) {
   for (const auto& [name, function] : kFunctions) {
     if (name == type) return function;
   }
@@ -47,13 +47,13 @@ Status reduce(NodeTranslation& node) {
     return {};
   }
   Attributes attributes;
-  attributes.set("function", std::string(function_of(node.type())));
+  attributes.set("function", function_of(node.type()));
   attributes.set("axes", std::move(axes));
   attributes.set("keep_dims", int64_t{node.integer("keepdims", 1) != 0});
   FOLIOT_ASSIGN_OR_RETURN(ValueIndex result,
                           builder.emit(OperatorKind::kReduce, {node.input(0)}, std::move(attributes)));
   if (node.type() == "ReduceLogSum") {
-    FOLIOT_ASSIGN_OR_RETURN(result, builder.unary("log", result));
+    FOLIOT_ASSIGN_OR_RETURN(result, builder.unary(Function::kLog, result));
   }
   node.set_output(0, result);
   return {};

@@ -15,10 +15,10 @@ namespace foliot {
 namespace {
 
 struct SamplingRule {
-  std::string mode = "linear";    // "nearest" "linear" "cubic"
-  std::string padding = "zeros";  // "zeros" "border" "reflection"
-  bool align_corners = true;      // about which ends is reflected: the outer pixels' centres or edges
-  std::string combine = "add";    // of the weighted pixels; "max" for RoiAlign
+  std::string mode = "linear";        // "nearest" "linear" "cubic"
+  std::string padding = "zeros";      // "zeros" "border" "reflection"
+  bool align_corners = true;          // about which ends is reflected: the outer pixels' centres or edges
+  Function combine = Function::kAdd;  // of the weighted pixels; kMax for RoiAlign
 };
 
 // One of the pixels along a dimension that a position is made of.
@@ -32,13 +32,13 @@ ValueIndex reflected(Composer& c, ValueIndex x, int64_t extent, bool align_corne
   const double low = align_corners ? 0 : -0.5;
   const double range = static_cast<double>(align_corners ? extent - 1 : extent);
   if (range == 0) return c.linear(x, 0);
-  const ValueIndex turned = c.binary("mod", c.linear(x, 1, -low), c.like(x, 2 * range));
-  return c.linear(c.binary("min", turned, c.linear(turned, -1, 2 * range)), 1, low);
+  const ValueIndex turned = c.binary(Function::kMod, c.linear(x, 1, -low), c.like(x, 2 * range));
+  return c.linear(c.binary(Function::kMin, turned, c.linear(turned, -1, 2 * range)), 1, low);
 }
 
 std::vector<Tap> taps_of(Composer& c, ValueIndex x, const std::string& mode) {
   if (mode == "nearest") return {{x, kNoValue}};
-  const ValueIndex low = c.unary("floor", x);
+  const ValueIndex low = c.unary(Function::kFloor, x);
   const ValueIndex t = c.sub(x, low);
   if (mode == "linear") return {{low, c.linear(t, -1, 1)}, {c.linear(low, 1, 1), t}};
   // Keys' kernel with a = -0.75, at the distances 1 + t, t, 1 - t, 2 - t.
@@ -59,9 +59,9 @@ std::vector<Tap> taps_of(Composer& c, ValueIndex x, const std::string& mode) {
 Tap padded(Composer& c, Tap tap, int64_t extent, const SamplingRule& rule) {
   const double last = static_cast<double>(extent - 1);
   if (rule.padding == "reflection") tap.pixel = reflected(c, tap.pixel, extent, rule.align_corners);
-  const ValueIndex inside = c.unary("clip", tap.pixel, 0, last);
+  const ValueIndex inside = c.unary(Function::kClip, tap.pixel, 0, last);
   if (rule.padding == "zeros") {
-    const ValueIndex counts = c.cast(c.binary("equal", inside, tap.pixel), DataType::kFloat32);
+    const ValueIndex counts = c.cast(c.binary(Function::kEqual, inside, tap.pixel), DataType::kFloat32);
     tap.weight = tap.weight == kNoValue ? counts : c.mul(tap.weight, counts);
   }
   tap.pixel = inside;
@@ -79,13 +79,13 @@ ValueIndex sampled(Composer& c, ValueIndex x, const std::vector<ValueIndex>& pos
   for (size_t d = 0; d < positions.size(); ++d) {
     const int64_t extent = shape[d + 2];
     ValueIndex position = positions[d];
-    if (rule.mode == "nearest") position = c.unary("round", position);
-    if (rule.padding == "border") position = c.unary("clip", position, 0, static_cast<double>(extent - 1));
+    if (rule.mode == "nearest") position = c.unary(Function::kRound, position);
+    if (rule.padding == "border") position = c.unary(Function::kClip, position, 0, static_cast<double>(extent - 1));
     if (rule.padding == "reflection") position = reflected(c, position, extent, rule.align_corners);
     std::vector<Tap> next;
     for (Tap tap : taps_of(c, position, rule.mode)) {
       tap = padded(c, tap, extent, rule);
-      tap.pixel = c.cast(c.unary("round", tap.pixel), DataType::kInt64);
+      tap.pixel = c.cast(c.unary(Function::kRound, tap.pixel), DataType::kInt64);
       for (const Tap& before : combined) {
         Tap both = tap;
         if (before.pixel != kNoValue)
@@ -214,7 +214,7 @@ Status region_of_interest_align(NodeTranslation& node) {
   const auto places = [&](int64_t low, int64_t parts) {
     const ValueIndex begin = c.slice(boxes, 1, low, 1);
     ValueIndex size = c.sub(c.slice(boxes, 1, low + 2, 1), begin);
-    if (!half_pixel) size = c.binary("max", size, c.like(size, 1));
+    if (!half_pixel) size = c.binary(Function::kMax, size, c.like(size, 1));
     std::vector<double> shares;
     for (int64_t i = 0; i < parts * ratio; ++i) {
       shares.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(parts * ratio));
@@ -227,17 +227,18 @@ Status region_of_interest_align(NodeTranslation& node) {
   const ValueIndex across =
       c.reshape(c.expand(c.reshape(places(0, width), {regions, 1, all[2]}), all), {regions, count});
   // ONNX defines the maximum as that of the weighted pixels, not of their sums.
-  const SamplingRule rule{.mode = "linear", .padding = "border", .combine = mode == "avg" ? "add" : "max"};
+  const SamplingRule rule{
+      .mode = "linear", .padding = "border", .combine = mode == "avg" ? Function::kAdd : Function::kMax};
   ValueIndex values = sampled(c, images, {y, across}, rule);
   // A sample more than a pixel outside is zero.
   const auto near = [&](ValueIndex at, int64_t extent) {
-    return c.binary("and", c.binary("greater_or_equal", at, c.like(at, -1)),
-                    c.binary("less_or_equal", at, c.like(at, static_cast<double>(extent))));
+    return c.binary(Function::kAnd, c.binary(Function::kGreaterOrEqual, at, c.like(at, -1)),
+                    c.binary(Function::kLessOrEqual, at, c.like(at, static_cast<double>(extent))));
   };
-  const ValueIndex seen = c.reshape(c.binary("and", near(y, x[2]), near(across, x[3])), {regions, 1, count});
+  const ValueIndex seen = c.reshape(c.binary(Function::kAnd, near(y, x[2]), near(across, x[3])), {regions, 1, count});
   values = c.where(seen, values, c.like(values, 0));
   const ValueIndex parts = c.reshape(values, {regions, x[1], height, ratio, width, ratio});
-  return c.finish(node, c.reduce(mode == "avg" ? "mean" : "max", parts, {3, 5}, false));
+  return c.finish(node, c.reduce(mode == "avg" ? Function::kMean : Function::kMax, parts, {3, 5}, false));
 }
 
 // Every tap of the kernel reads where its offset says; then it is a product.
@@ -334,7 +335,8 @@ Status columns_to_image(NodeTranslation& node) {
   Composer c(node.builder());
   const ValueIndex nothing = c.expand(c.like(node.input(0), 0), {x[0], channels, pixels + 1});
   const ValueIndex at = c.expand(c.integers(positions, {1, 1, count}), {x[0], channels, count});
-  const ValueIndex sum = c.scatter_elements(nothing, at, c.reshape(node.input(0), {x[0], channels, count}), 2, "add");
+  const ValueIndex sum =
+      c.scatter_elements(nothing, at, c.reshape(node.input(0), {x[0], channels, count}), 2, Function::kAdd);
   Shape result{x[0], channels};
   result.insert(result.end(), image.begin(), image.end());
   return c.finish(node, c.reshape(c.slice(sum, 2, 0, pixels), result));

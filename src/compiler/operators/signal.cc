@@ -54,7 +54,7 @@ Complex transform(Composer& c, Complex x, int64_t count, bool inverse) {
   const ValueIndex real_cosine = times(x.real, by.cosine), imaginary_cosine = times(x.imaginary, by.cosine);
   if (!inverse) {
     return {total(c, real_cosine, imaginary_sine),
-            imaginary_cosine == kNoValue ? c.unary("neg", real_sine) : c.sub(imaginary_cosine, real_sine)};
+            imaginary_cosine == kNoValue ? c.unary(Function::kNeg, real_sine) : c.sub(imaginary_cosine, real_sine)};
   }
   const double scale = 1 / static_cast<double>(length);
   return {c.linear(difference(c, real_cosine, imaginary_sine), scale),
@@ -111,7 +111,7 @@ Complex whole_spectrum(Composer& c, Complex half, int64_t length) {
     x = fitted(c, x, length / 2 + 1);
     if (mirrored < 1) return x;
     const ValueIndex tail = c.slice(x, last, mirrored, mirrored, -1);
-    return c.concat({x, negate ? c.unary("neg", tail) : tail}, last);
+    return c.concat({x, negate ? c.unary(Function::kNeg, tail) : tail}, last);
   };
   if (half.imaginary == kNoValue) half.imaginary = c.linear(half.real, 0);
   return {joined(half.real, false), joined(half.imaginary, true)};

@@ -59,11 +59,19 @@ ValueIndex CaseGraphBuilder::node(OperatorKind kind, std::vector<ValueIndex> inp
 }
 
 PostOperation activation(const char* function, double alpha, double beta) {
-  return {.kind = PostOperation::Kind::kActivation, .function = function, .alpha = alpha, .beta = beta, .input = 0};
+  return {.kind = PostOperation::Kind::kActivation,
+          .function = parse_function(function).value(),
+          .alpha = alpha,
+          .beta = beta,
+          .input = 0};
 }
 
 PostOperation combination(const char* function, uint32_t input) {
-  return {.kind = PostOperation::Kind::kBinary, .function = function, .alpha = 0, .beta = 0, .input = input};
+  return {.kind = PostOperation::Kind::kBinary,
+          .function = parse_function(function).value(),
+          .alpha = 0,
+          .beta = 0,
+          .input = input};
 }
 
 }  // namespace foliot

@@ -161,9 +161,9 @@ Graph network(uint32_t batch, const std::vector<Array>& constants, const Graph* 
                                     {activation("relu")});
   const ValueIndex b = builder.node(OperatorKind::kConvolution, {a, w2, kNoValue, a}, {n, 32, 12, 12}, same,
                                     DataType::kFloat32, {combination("add", 3), activation("relu")});
-  const ValueIndex pool = builder.node(
-      OperatorKind::kReduce, {b}, {n, 32, 1, 1},
-      {{"function", std::string("mean")}, {"axes", std::vector<int64_t>{2, 3}}, {"keep_dims", int64_t{1}}});
+  const ValueIndex pool =
+      builder.node(OperatorKind::kReduce, {b}, {n, 32, 1, 1},
+                   {{"function", Function::kMean}, {"axes", std::vector<int64_t>{2, 3}}, {"keep_dims", int64_t{1}}});
   const ValueIndex flat = builder.node(OperatorKind::kReshape, {pool}, {n, 32});
   const ValueIndex y = builder.node(OperatorKind::kMatMul, {flat, w3, b3}, {n, 10},
                                     {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}, {"alpha", 1.0}});

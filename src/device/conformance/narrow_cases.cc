@@ -119,16 +119,17 @@ void add_bfloat16(NarrowCases& cases) {
     const Shape x{2, 16, 3, 3};
     const ValueIndex a = w.brain(x), b = w.brain(x);
     for (const char* function : {"relu", "sigmoid", "erf", "sin"}) {
-      const ValueIndex y = w.graph().node(Kind::kUnary, {a}, x, {{"function", std::string(function)}}, kBrain);
+      const ValueIndex y =
+          w.graph().node(Kind::kUnary, {a}, x, {{"function", parse_function(function).value()}}, kBrain);
       w.output(w.to_float(y, x));
     }
     for (const char* function : {"add", "mul", "pow"}) {
-      const ValueIndex y =
-          w.graph().node(Kind::kBinary, {a, b}, x, {{"function", std::string(function)}}, kBrain, {activation("relu")});
+      const ValueIndex y = w.graph().node(Kind::kBinary, {a, b}, x, {{"function", parse_function(function).value()}},
+                                          kBrain, {activation("relu")});
       if (std::string(function) != "pow") w.output(w.to_float(y, x));
     }
     const ValueIndex row = w.to_brain(w.graph().input({16, 1, 1}), {16, 1, 1});
-    w.output(w.to_float(w.graph().node(Kind::kBinary, {a, row}, x, {{"function", std::string("sub")}}, kBrain), x));
+    w.output(w.to_float(w.graph().node(Kind::kBinary, {a, row}, x, {{"function", Function::kSub}}, kBrain), x));
   });
   cases.add("bfloat16_movements", [](Writer& w) {
     const Shape x{2, 16, 3, 3};
@@ -181,7 +182,7 @@ void add_quantized(NarrowCases& cases) {
     w.output(sum);
     w.output(stem);
     const ValueIndex scale = w.constant({1}, kPlain, {0.7, 0.7});
-    w.output(w.graph().node(Kind::kBinary, {sum, scale, kNoValue, stem}, x, {{"function", std::string("mul")}}, kByte,
+    w.output(w.graph().node(Kind::kBinary, {sum, scale, kNoValue, stem}, x, {{"function", Function::kMul}}, kByte,
                             {combination("add", 3), activation("linear", 0.473, 7)}));
   });
   cases.add("quantized_residual_in_place", [](Writer& w) {
@@ -213,7 +214,7 @@ void add_quantized(NarrowCases& cases) {
   cases.add("quantized_without_a_kernel", [](Writer& w) {
     const Shape x{2, 8, 5, 5};
     const ValueIndex scale = w.constant({1}, kPlain, {0.7, 0.7});
-    w.output(w.graph().node(Kind::kBinary, {w.codes(x), scale}, x, {{"function", std::string("pow")}}, kByte,
+    w.output(w.graph().node(Kind::kBinary, {w.codes(x), scale}, x, {{"function", Function::kPow}}, kByte,
                             {activation("sin"), activation("linear", 100, 100)}));
   });
 }

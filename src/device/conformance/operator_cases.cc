@@ -13,6 +13,7 @@ constexpr auto kFloat = DataType::kFloat32;
 
 Attribute integer(int64_t value) { return value; }
 Attribute text(const char* value) { return std::string(value); }
+Attribute named(const char* function) { return parse_function(function).value(); }
 
 class Cases {
  public:
@@ -121,7 +122,7 @@ void add_convolution_fusions(Cases& cases) {
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape);
     const ValueIndex sum =
         convolve(graph, same, {stem, weights(graph, random, same.w), kNoValue, stem}, shape, {combination("add", 3)});
-    graph.output(graph.node(Kind::kBinary, {sum, stem}, shape, {{"function", text("mul")}}));
+    graph.output(graph.node(Kind::kBinary, {sum, stem}, shape, {{"function", Function::kMul}}));
     graph.output(stem);
   });
   cases.add("residual_is_input", [=](CaseGraphBuilder& graph, Random& random) {
@@ -159,12 +160,13 @@ void add_convolution_fusions(Cases& cases) {
   cases.add("squeeze_and_excite", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(shape);
     const ValueIndex stem = convolve(graph, same, {x, weights(graph, random, same.w)}, shape);
-    const ValueIndex mean = graph.node(Kind::kReduce, {stem}, {1, 16, 1, 1},
-                                       {{"function", text("mean")}, {"axes", Ints{2, 3}}, {"keep_dims", integer(1)}});
+    const ValueIndex mean =
+        graph.node(Kind::kReduce, {stem}, {1, 16, 1, 1},
+                   {{"function", Function::kMean}, {"axes", Ints{2, 3}}, {"keep_dims", integer(1)}});
     const Convolution one{{1, 16, 1, 1}, {16, 16, 1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}};
     const ValueIndex gate =
         convolve(graph, one, {mean, weights(graph, random, one.w)}, {1, 16, 1, 1}, {activation("sigmoid")});
-    graph.output(graph.node(Kind::kBinary, {stem, gate}, shape, {{"function", text("mul")}}));
+    graph.output(graph.node(Kind::kBinary, {stem, gate}, shape, {{"function", Function::kMul}}));
   });
 }
 
@@ -210,7 +212,7 @@ void add_layout_meetings(Cases& cases) {
   cases.add("blocked_operands_meet", [=](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input(conv.x), dense = graph.input(shape);
     const ValueIndex a = convolve(graph, conv, {x, weights(graph, random, conv.w)}, shape);
-    const ValueIndex sum = graph.node(Kind::kBinary, {dense, a}, shape, {{"function", text("sub")}});
+    const ValueIndex sum = graph.node(Kind::kBinary, {dense, a}, shape, {{"function", Function::kSub}});
     const ValueIndex joined = graph.node(Kind::kConcat, {sum, a}, {1, 64, 6, 6}, {{"axis", integer(1)}});
     const ValueIndex affine =
         graph.node(Kind::kAffine, {joined, weights(graph, random, {64}), weights(graph, random, {64})}, {1, 64, 6, 6},
@@ -220,31 +222,31 @@ void add_layout_meetings(Cases& cases) {
     graph.output(turned);
     graph.output(graph.node(Kind::kReshape, {affine}, {64, 36}));
     graph.output(graph.node(Kind::kSoftmax, {affine}, {1, 64, 6, 6}, {{"axis", integer(1)}, {"log", integer(0)}}));
-    graph.output(graph.node(Kind::kUnary, {affine}, {1, 64, 6, 6}, {{"function", text("floor")}}));
+    graph.output(graph.node(Kind::kUnary, {affine}, {1, 64, 6, 6}, {{"function", Function::kFloor}}));
   });
   cases.add("views_of_views", [](CaseGraphBuilder& graph, Random&) {
     const ValueIndex x = graph.input({4, 6, 8});
     const ValueIndex doubled =
-        graph.node(Kind::kUnary, {x}, {4, 6, 8}, {{"function", text("linear")}, {"alpha", 2.0}, {"beta", 1.0}});
+        graph.node(Kind::kUnary, {x}, {4, 6, 8}, {{"function", Function::kLinear}, {"alpha", 2.0}, {"beta", 1.0}});
     const ValueIndex part =
         graph.node(Kind::kSlice, {doubled}, {2, 6, 8}, {{"starts", Ints{1, 0, 0}}, {"steps", Ints{1, 1, 1}}});
     const ValueIndex flat = graph.node(Kind::kReshape, {part}, {12, 8});
     const ValueIndex row = graph.node(Kind::kSlice, {flat}, {1, 8}, {{"starts", Ints{3, 0}}, {"steps", Ints{1, 1}}});
-    graph.output(graph.node(Kind::kUnary, {row}, {1, 8}, {{"function", text("relu")}}));
-    graph.output(graph.node(Kind::kUnary, {flat}, {12, 8}, {{"function", text("neg")}}));
+    graph.output(graph.node(Kind::kUnary, {row}, {1, 8}, {{"function", Function::kRelu}}));
+    graph.output(graph.node(Kind::kUnary, {flat}, {12, 8}, {{"function", Function::kNeg}}));
     graph.output(doubled);
     graph.output(flat);
   });
   cases.add("outputs_that_are_not_results", [](CaseGraphBuilder& graph, Random& random) {
     const ValueIndex x = graph.input({2, 3}), constant = weights(graph, random, {4});
-    const ValueIndex y = graph.node(Kind::kUnary, {x}, {2, 3}, {{"function", text("abs")}});
+    const ValueIndex y = graph.node(Kind::kUnary, {x}, {2, 3}, {{"function", Function::kAbs}});
     for (ValueIndex value : {x, constant, y, y}) graph.output(value);
   });
   cases.add("chain_in_place", [](CaseGraphBuilder& graph, Random&) {
     ValueIndex x = graph.input({3, 5});
     for (const char* function : {"abs", "sqrt", "erf", "neg", "exp", "sin"})
-      x = graph.node(Kind::kUnary, {x}, {3, 5}, {{"function", text(function)}});
-    graph.output(graph.node(Kind::kBinary, {x, x}, {3, 5}, {{"function", text("mul")}}));
+      x = graph.node(Kind::kUnary, {x}, {3, 5}, {{"function", named(function)}});
+    graph.output(graph.node(Kind::kBinary, {x, x}, {3, 5}, {{"function", Function::kMul}}));
   });
 }
 
@@ -335,33 +337,33 @@ void add_elementwise(Cases& cases) {
   for (const char* function :
        {"relu", "sigmoid",   "tanh",     "erf",        "exp",  "neg", "abs", "floor", "ceil", "round", "sign",
         "gelu", "gelu_tanh", "softplus", "hard_swish", "silu", "sin", "cos", "atan",  "sinh", "cosh",  "asinh"})
-    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
+    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", named(function)}},
                {-4, 4});
   for (const char* function : {"log", "sqrt", "reciprocal"})
-    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
+    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", named(function)}},
                {0.1, 9});
   for (const char* function : {"tan", "asin", "acos", "atanh"})
-    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text(function)}},
+    cases.node(std::string("unary_") + function, Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", named(function)}},
                {-0.9, 0.9});
-  cases.node("unary_acosh", Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", text("acosh")}}, {1.1, 9});
+  cases.node("unary_acosh", Kind::kUnary, {{3, 7, 5}}, {3, 7, 5}, {{"function", Function::kAcosh}}, {1.1, 9});
   for (const char* function : {"tanh", "erf", "floor", "atan"})
-    cases.node(std::string("unary_") + function + "_FP64", Kind::kUnary, {{6}}, {6}, {{"function", text(function)}},
+    cases.node(std::string("unary_") + function + "_FP64", Kind::kUnary, {{6}}, {6}, {{"function", named(function)}},
                {-3, 3}, DataType::kFloat64, DataType::kFloat64);
   for (const auto& [function, alpha, beta] :
        {std::tuple("clip", -0.5, 0.75), std::tuple("leaky_relu", 0.1, 0.0), std::tuple("elu", 1.5, 0.0),
         std::tuple("hard_sigmoid", 0.2, 0.5), std::tuple("linear", 3.0, -2.0)})
     cases.node(std::string("unary_") + function, Kind::kUnary, {{2, 3, 5, 5}}, {2, 3, 5, 5},
-               {{"function", text(function)}, {"alpha", alpha}, {"beta", beta}}, {-2, 2});
+               {{"function", named(function)}, {"alpha", alpha}, {"beta", beta}}, {-2, 2});
   for (const DataType type : {DataType::kInt64, DataType::kInt32, DataType::kFloat64})
     for (const char* function : {"relu", "neg", "abs", "sign"})
       cases.node(std::string("unary_") + function + "_" + std::string(to_string(type)), Kind::kUnary, {{6}}, {6},
-                 {{"function", text(function)}}, {-3, 3}, type, type);
+                 {{"function", named(function)}}, {-3, 3}, type, type);
   cases.node("unary_clip_INT64", Kind::kUnary, {{9}}, {9},
-             {{"function", text("clip")}, {"alpha", -1.0}, {"beta", 1e30}}, {-9, 9}, DataType::kInt64,
+             {{"function", Function::kClip}, {"alpha", -1.0}, {"beta", 1e30}}, {-9, 9}, DataType::kInt64,
              DataType::kInt64);
-  cases.node("unary_not", Kind::kUnary, {{9}}, {9}, {{"function", text("not")}}, {0, 1}, DataType::kBool,
+  cases.node("unary_not", Kind::kUnary, {{9}}, {9}, {{"function", Function::kNot}}, {0, 1}, DataType::kBool,
              DataType::kBool);
-  cases.node("unary_scalar", Kind::kUnary, {{}}, {}, {{"function", text("tanh")}});
+  cases.node("unary_scalar", Kind::kUnary, {{}}, {}, {{"function", Function::kTanh}});
 }
 
 void add_binary(Cases& cases) {
@@ -375,31 +377,31 @@ void add_binary(Cases& cases) {
   for (const auto& [name, a, b, y] : shapes)
     for (const char* function : {"add", "sub", "mul", "div", "max", "min", "prelu"})
       cases.node(std::string("binary_") + function + "_" + name, Kind::kBinary, {a, b}, y,
-                 {{"function", text(function)}}, {0.5, 2});
-  cases.node("binary_pow", Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text("pow")}}, {0.5, 3});
+                 {{"function", named(function)}}, {0.5, 2});
+  cases.node("binary_pow", Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", Function::kPow}}, {0.5, 3});
   for (const char* function : {"mod", "fmod"})
-    cases.node(std::string("binary_") + function, Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", text(function)}},
+    cases.node(std::string("binary_") + function, Kind::kBinary, {{4, 5}, {5}}, {4, 5}, {{"function", named(function)}},
                {-3, 3});
   for (const char* function : {"bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"})
     for (const DataType type : {DataType::kUint8, DataType::kInt32, DataType::kUint16, DataType::kInt64})
       cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
-                 {4, 5}, {{"function", text(function)}}, {0, 4}, type, type);
-  cases.node("binary_prelu_negative", Kind::kBinary, {{2, 4, 5}, {4, 1}}, {2, 4, 5}, {{"function", text("prelu")}},
+                 {4, 5}, {{"function", named(function)}}, {0, 4}, type, type);
+  cases.node("binary_prelu_negative", Kind::kBinary, {{2, 4, 5}, {4, 1}}, {2, 4, 5}, {{"function", Function::kPrelu}},
              {-1, 1});
   for (const char* function : {"equal", "less", "less_or_equal", "greater", "greater_or_equal"})
     for (const DataType type : {kFloat, DataType::kInt64, DataType::kInt32})
       cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
-                 {4, 5}, {{"function", text(function)}}, {0, 2}, type, DataType::kBool);
+                 {4, 5}, {{"function", named(function)}}, {0, 2}, type, DataType::kBool);
   for (const char* function : {"and", "or", "xor", "equal"})
     cases.node(std::string("binary_") + function + "_BOOL", Kind::kBinary, {{4, 5}, {5}}, {4, 5},
-               {{"function", text(function)}}, {0, 1}, DataType::kBool, DataType::kBool);
+               {{"function", named(function)}}, {0, 1}, DataType::kBool, DataType::kBool);
   for (const char* function : {"add", "sub", "mul", "div", "mod", "fmod", "min", "max"})
     for (const DataType type : {DataType::kInt64, DataType::kInt32, DataType::kInt16, DataType::kFloat64})
       cases.node(std::string("binary_") + function + "_" + std::string(to_string(type)), Kind::kBinary, {{4, 5}, {5}},
-                 {4, 5}, {{"function", text(function)}}, {-5, 5}, type, type);
+                 {4, 5}, {{"function", named(function)}}, {-5, 5}, type, type);
   cases.add("binary_post_operations", [](CaseGraphBuilder& graph, Random&) {
     const ValueIndex a = graph.input({2, 3, 4}), b = graph.input({4}), c = graph.input({2, 3, 4});
-    graph.output(graph.node(Kind::kBinary, {a, b, c}, {2, 3, 4}, {{"function", text("mul")}}, kFloat,
+    graph.output(graph.node(Kind::kBinary, {a, b, c}, {2, 3, 4}, {{"function", Function::kMul}}, kFloat,
                             {combination("add", 2), activation("relu")}));
   });
   cases.add("affine", [](CaseGraphBuilder& graph, Random& random) {
@@ -429,17 +431,17 @@ void add_normalizations(Cases& cases) {
 void add_reductions(Cases& cases) {
   for (const char* function : {"mean", "sum", "max", "min", "prod", "l1", "l2", "sum_square", "log_sum_exp"}) {
     cases.node(std::string("reduce_") + function, Kind::kReduce, {{3, 4, 5}}, {3, 5},
-               {{"function", text(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}});
+               {{"function", named(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}});
     cases.node(std::string("reduce_all_") + function, Kind::kReduce, {{3, 4, 5}}, {},
-               {{"function", text(function)}, {"axes", Ints{0, 1, 2}}, {"keep_dims", integer(0)}});
+               {{"function", named(function)}, {"axes", Ints{0, 1, 2}}, {"keep_dims", integer(0)}});
   }
   cases.node("reduce_image", Kind::kReduce, {{2, 16, 4, 4}}, {2, 16, 1, 1},
-             {{"function", text("mean")}, {"axes", Ints{2, 3}}, {"keep_dims", integer(1)}});
+             {{"function", Function::kMean}, {"axes", Ints{2, 3}}, {"keep_dims", integer(1)}});
   cases.node("reduce_ends", Kind::kReduce, {{2, 3, 4}}, {1, 3, 1},
-             {{"function", text("max")}, {"axes", Ints{0, 2}}, {"keep_dims", integer(1)}});
+             {{"function", Function::kMax}, {"axes", Ints{0, 2}}, {"keep_dims", integer(1)}});
   for (const char* function : {"sum", "max", "min", "prod", "mean"})
     cases.node(std::string("reduce_INT64_") + function, Kind::kReduce, {{3, 4}}, {3},
-               {{"function", text(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}}, {-3, 3}, DataType::kInt64,
+               {{"function", named(function)}, {"axes", Ints{1}}, {"keep_dims", integer(0)}}, {-3, 3}, DataType::kInt64,
                DataType::kInt64);
   for (int64_t last : {0, 1})
     for (int64_t largest : {0, 1})
@@ -502,8 +504,8 @@ void add_movements(Cases& cases) {
               const ValueIndex x = graph.input({64});
               for (const DataType narrow : {DataType::kFloat16, DataType::kBfloat16}) {
                 const ValueIndex half =
-                    graph.node(Kind::kCast, {graph.node(Kind::kUnary, {x}, {64}, {{"function", text("round")}})}, {64},
-                               {}, narrow);
+                    graph.node(Kind::kCast, {graph.node(Kind::kUnary, {x}, {64}, {{"function", Function::kRound}})},
+                               {64}, {}, narrow);
                 graph.output(graph.node(Kind::kCast, {half}, {64}));
               }
             },
@@ -530,7 +532,7 @@ void add_along_dimension(Cases& cases) {
                   [=](CaseGraphBuilder& graph, ValueIndex x, ValueIndex indices) {
                     const ValueIndex updates = graph.input({2, 3, 2}, type);
                     return graph.node(Kind::kScatterElements, {x, indices, updates}, {3, 5, 2},
-                                      {{"axis", integer(1)}, {"reduction", text(reduction)}}, type);
+                                      {{"axis", integer(1)}, {"reduction", named(reduction)}}, type);
                   });
     const std::string suffix = "_" + std::string(to_string(type));
     for (int64_t largest : {0, 1})
@@ -542,7 +544,7 @@ void add_along_dimension(Cases& cases) {
           cases.node(
               std::string("cumulative_") + function + std::to_string(exclusive) + std::to_string(reverse) + suffix,
               Kind::kCumulative, {{3, 4, 2}}, {3, 4, 2},
-              {{"function", text(function)}, {"axis", integer(1)}, {"exclusive", exclusive}, {"reverse", reverse}},
+              {{"function", named(function)}, {"axis", integer(1)}, {"exclusive", exclusive}, {"reverse", reverse}},
               {-2, 2}, type, type);
   }
 }

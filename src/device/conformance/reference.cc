@@ -53,73 +53,74 @@ void fill(Array& result, const std::function<double(const Shape&)>& element) {
   for_each(result.shape, [&](const Shape& index) { result.values.push_back(element(index)); });
 }
 
-double unary(std::string_view function, double x, double alpha, double beta) {
-  if (function == "relu") return std::max(x, 0.0);
-  if (function == "sigmoid") return 1 / (1 + std::exp(-x));
-  if (function == "tanh") return std::tanh(x);
-  if (function == "erf") return std::erf(x);
-  if (function == "exp") return std::exp(x);
-  if (function == "log") return std::log(x);
-  if (function == "sqrt") return std::sqrt(x);
-  if (function == "neg") return -x;
-  if (function == "abs") return std::abs(x);
-  if (function == "reciprocal") return 1 / x;
-  if (function == "floor") return std::floor(x);
-  if (function == "ceil") return std::ceil(x);
-  if (function == "round") return std::nearbyint(x);
-  if (function == "sign") return x > 0 ? 1 : x < 0 ? -1 : 0;
-  if (function == "not") return x == 0;
-  if (function == "gelu") return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-  if (function == "gelu_tanh") return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  if (function == "softplus") return std::log1p(std::exp(x));
-  if (function == "hard_swish") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
-  if (function == "silu") return x / (1 + std::exp(-x));
-  if (function == "sin") return std::sin(x);
-  if (function == "cos") return std::cos(x);
-  if (function == "tan") return std::tan(x);
-  if (function == "asin") return std::asin(x);
-  if (function == "acos") return std::acos(x);
-  if (function == "atan") return std::atan(x);
-  if (function == "sinh") return std::sinh(x);
-  if (function == "cosh") return std::cosh(x);
-  if (function == "asinh") return std::asinh(x);
-  if (function == "acosh") return std::acosh(x);
-  if (function == "atanh") return std::atanh(x);
-  if (function == "clip") return std::min(std::max(x, alpha), beta);
-  if (function == "leaky_relu") return x < 0 ? alpha * x : x;
-  if (function == "elu") return x < 0 ? alpha * std::expm1(x) : x;
-  if (function == "hard_sigmoid") return std::clamp(alpha * x + beta, 0.0, 1.0);
-  FOLIOT_CHECK(function == "linear");
+double unary(Function function, double x, double alpha, double beta) {
+  if (function == Function::kRelu) return std::max(x, 0.0);
+  if (function == Function::kSigmoid) return 1 / (1 + std::exp(-x));
+  if (function == Function::kTanh) return std::tanh(x);
+  if (function == Function::kErf) return std::erf(x);
+  if (function == Function::kExp) return std::exp(x);
+  if (function == Function::kLog) return std::log(x);
+  if (function == Function::kSqrt) return std::sqrt(x);
+  if (function == Function::kNeg) return -x;
+  if (function == Function::kAbs) return std::abs(x);
+  if (function == Function::kReciprocal) return 1 / x;
+  if (function == Function::kFloor) return std::floor(x);
+  if (function == Function::kCeil) return std::ceil(x);
+  if (function == Function::kRound) return std::nearbyint(x);
+  if (function == Function::kSign) return x > 0 ? 1 : x < 0 ? -1 : 0;
+  if (function == Function::kNot) return x == 0;
+  if (function == Function::kGelu) return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  if (function == Function::kGeluTanh)
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  if (function == Function::kSoftplus) return std::log1p(std::exp(x));
+  if (function == Function::kHardSwish) return x * std::clamp(x + 3, 0.0, 6.0) / 6;
+  if (function == Function::kSilu) return x / (1 + std::exp(-x));
+  if (function == Function::kSin) return std::sin(x);
+  if (function == Function::kCos) return std::cos(x);
+  if (function == Function::kTan) return std::tan(x);
+  if (function == Function::kAsin) return std::asin(x);
+  if (function == Function::kAcos) return std::acos(x);
+  if (function == Function::kAtan) return std::atan(x);
+  if (function == Function::kSinh) return std::sinh(x);
+  if (function == Function::kCosh) return std::cosh(x);
+  if (function == Function::kAsinh) return std::asinh(x);
+  if (function == Function::kAcosh) return std::acosh(x);
+  if (function == Function::kAtanh) return std::atanh(x);
+  if (function == Function::kClip) return std::min(std::max(x, alpha), beta);
+  if (function == Function::kLeakyRelu) return x < 0 ? alpha * x : x;
+  if (function == Function::kElu) return x < 0 ? alpha * std::expm1(x) : x;
+  if (function == Function::kHardSigmoid) return std::clamp(alpha * x + beta, 0.0, 1.0);
+  FOLIOT_CHECK(function == Function::kLinear);
   return alpha * x + beta;
 }
 
 bool is_floating(DataType type) { return type == DataType::kFloat32 || type == DataType::kFloat64; }
 
-double binary(std::string_view function, double a, double b, bool floating) {
-  if (function == "add") return a + b;
-  if (function == "sub") return a - b;
-  if (function == "mul") return a * b;
-  if (function == "div") return floating ? a / b : b == 0 ? 0 : std::trunc(a / b);
-  if (function == "pow") return std::pow(a, b);
-  if (function == "mod") return !floating && b == 0 ? 0 : a - b * std::floor(a / b);
-  if (function == "fmod") return !floating && b == 0 ? 0 : std::fmod(a, b);
-  if (function == "shift_left") return a * std::exp2(b);
-  if (function == "shift_right") return std::floor(a / std::exp2(b));
+double binary(Function function, double a, double b, bool floating) {
+  if (function == Function::kAdd) return a + b;
+  if (function == Function::kSub) return a - b;
+  if (function == Function::kMul) return a * b;
+  if (function == Function::kDiv) return floating ? a / b : b == 0 ? 0 : std::trunc(a / b);
+  if (function == Function::kPow) return std::pow(a, b);
+  if (function == Function::kMod) return !floating && b == 0 ? 0 : a - b * std::floor(a / b);
+  if (function == Function::kFmod) return !floating && b == 0 ? 0 : std::fmod(a, b);
+  if (function == Function::kShiftLeft) return a * std::exp2(b);
+  if (function == Function::kShiftRight) return std::floor(a / std::exp2(b));
   const auto left = static_cast<int64_t>(a), right = static_cast<int64_t>(b);
-  if (function == "bit_and") return static_cast<double>(left & right);
-  if (function == "bit_or") return static_cast<double>(left | right);
-  if (function == "bit_xor") return static_cast<double>(left ^ right);
-  if (function == "min") return std::min(a, b);
-  if (function == "max") return std::max(a, b);
-  if (function == "equal") return a == b;
-  if (function == "less") return a < b;
-  if (function == "less_or_equal") return a <= b;
-  if (function == "greater") return a > b;
-  if (function == "greater_or_equal") return a >= b;
-  if (function == "and") return a != 0 && b != 0;
-  if (function == "or") return a != 0 || b != 0;
-  if (function == "xor") return (a != 0) != (b != 0);
-  FOLIOT_CHECK(function == "prelu");
+  if (function == Function::kBitAnd) return static_cast<double>(left & right);
+  if (function == Function::kBitOr) return static_cast<double>(left | right);
+  if (function == Function::kBitXor) return static_cast<double>(left ^ right);
+  if (function == Function::kMin) return std::min(a, b);
+  if (function == Function::kMax) return std::max(a, b);
+  if (function == Function::kEqual) return a == b;
+  if (function == Function::kLess) return a < b;
+  if (function == Function::kLessOrEqual) return a <= b;
+  if (function == Function::kGreater) return a > b;
+  if (function == Function::kGreaterOrEqual) return a >= b;
+  if (function == Function::kAnd) return a != 0 && b != 0;
+  if (function == Function::kOr) return a != 0 || b != 0;
+  if (function == Function::kXor) return (a != 0) != (b != 0);
+  FOLIOT_CHECK(function == Function::kPrelu);
   return a < 0 ? a * b : a;
 }
 
@@ -283,23 +284,23 @@ void lrn(const Node& node, const Arguments& in, Array& y) {
   });
 }
 
-double reduced(std::string_view function, const std::vector<double>& elements, bool floating) {
+double reduced(Function function, const std::vector<double>& elements, bool floating) {
   double sum = 0, product = 1, absolute = 0, squares = 0, exponentials = 0;
   for (double x : elements) {
     sum += x, product *= x, absolute += std::abs(x), squares += x * x, exponentials += std::exp(x);
   }
-  if (function == "mean") {
+  if (function == Function::kMean) {
     const double mean = sum / static_cast<double>(elements.size());
     return floating ? mean : std::trunc(mean);
   }
-  if (function == "sum") return sum;
-  if (function == "max") return *std::max_element(elements.begin(), elements.end());
-  if (function == "min") return *std::min_element(elements.begin(), elements.end());
-  if (function == "prod") return product;
-  if (function == "l1") return absolute;
-  if (function == "l2") return floating ? std::sqrt(squares) : std::trunc(std::sqrt(squares));
-  if (function == "sum_square") return squares;
-  FOLIOT_CHECK(function == "log_sum_exp");
+  if (function == Function::kSum) return sum;
+  if (function == Function::kMax) return *std::max_element(elements.begin(), elements.end());
+  if (function == Function::kMin) return *std::min_element(elements.begin(), elements.end());
+  if (function == Function::kProd) return product;
+  if (function == Function::kL1) return absolute;
+  if (function == Function::kL2) return floating ? std::sqrt(squares) : std::trunc(std::sqrt(squares));
+  if (function == Function::kSumSquare) return squares;
+  FOLIOT_CHECK(function == Function::kLogSumExp);
   return std::log(exponentials);
 }
 
@@ -314,7 +315,7 @@ void reduce(const Node& node, const Arguments& in, Array& y) {
       for (size_t d = 0; d < from.size(); ++d) from[d] += step[d];
       elements.push_back(at(*in[0], from));
     });
-    y.values.push_back(reduced(node.attributes.text("function"), elements, is_floating(y.type)));
+    y.values.push_back(reduced(node.attributes.function(), elements, is_floating(y.type)));
   });
 }
 
@@ -378,11 +379,11 @@ Shape moved(Shape index, int64_t axis, double position, const Shape& shape) {
   return index;
 }
 
-double combined(const std::string& how, double old, double update) {
-  if (how == "add") return old + update;
-  if (how == "mul") return old * update;
-  if (how == "min") return std::min(old, update);
-  if (how == "max") return std::max(old, update);
+double combined(Function how, double old, double update) {
+  if (how == Function::kAdd) return old + update;
+  if (how == Function::kMul) return old * update;
+  if (how == Function::kMin) return std::min(old, update);
+  if (how == Function::kMax) return std::max(old, update);
   return update;
 }
 
@@ -400,7 +401,7 @@ void scatter_elements(const Node& node, const Arguments& in, Array& y) {
     int64_t offset = 0;
     for (size_t d = 0; d < to.size(); ++d) offset += to[d] * strides[d];
     double& element = y.values[static_cast<size_t>(offset)];
-    element = combined(node.attributes.text("reduction"), element, at(*in[2], index));
+    element = combined(node.attributes.function("reduction"), element, at(*in[2], index));
   });
 }
 
@@ -423,7 +424,7 @@ void top_k(const Node& node, const Arguments& in, Array& y) {
 void cumulative(const Node& node, const Arguments& in, Array& y) {
   const Attributes& attributes = node.attributes;
   const int64_t axis = attributes.integer("axis");
-  const bool sum = attributes.text("function") == "sum", reverse = attributes.integer("reverse") != 0;
+  const bool sum = attributes.function() == Function::kSum, reverse = attributes.integer("reverse") != 0;
   const bool exclusive = attributes.integer("exclusive") != 0;
   fill(y, [&](const Shape& index) {
     const std::vector<double> elements = line(*in[0], index, axis);
@@ -509,7 +510,7 @@ double recurrent_state(const Node& node, const Arguments& in, const Shape& place
       sum += at(*in[1], {direction, gate, unit, from}) * at(states, {direction, row, from});
     return sum;
   };
-  const auto sigmoid = [&](int64_t gate) { return unary("sigmoid", input(gate) + recurrent(gate), 0, 0); };
+  const auto sigmoid = [&](int64_t gate) { return unary(Function::kSigmoid, input(gate) + recurrent(gate), 0, 0); };
   if (cell == "rnn") return std::tanh(input(0) + recurrent(0));
   if (cell == "gru") {
     const double bias = in.size() < 3 || in[2] == nullptr ? 0 : at(*in[2], {direction, unit});
@@ -554,13 +555,12 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kAveragePool: return pooling(node, in, y);
     case OperatorKind::kUnary:
       return fill(y, [&](const Shape& index) {
-        return unary(attributes.text("function"), at(*in[0], index),
-                     attributes.has("alpha") ? attributes.real("alpha") : 0,
+        return unary(attributes.function(), at(*in[0], index), attributes.has("alpha") ? attributes.real("alpha") : 0,
                      attributes.has("beta") ? attributes.real("beta") : 0);
       });
     case OperatorKind::kBinary:
       return fill(y, [&](const Shape& index) {
-        return binary(attributes.text("function"), at(*in[0], index), at(*in[1], index), is_floating(in[0]->type));
+        return binary(attributes.function(), at(*in[0], index), at(*in[1], index), is_floating(in[0]->type));
       });
     case OperatorKind::kAffine:
       return fill(y, [&](const Shape& index) {

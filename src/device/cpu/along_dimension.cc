@@ -79,13 +79,13 @@ template <typename T>
 using Combine = T (*)(T old, T update);
 
 template <typename T>
-Combine<T> find_combination(std::string_view name) {
-  if (name == "none") return [](T, T update) { return update; };
+Combine<T> find_combination(Function function) {
+  if (function == Function::kNone) return [](T, T update) { return update; };
   if constexpr (!std::is_same_v<T, bool>) {
-    if (name == "add") return [](T old, T update) { return static_cast<T>(old + update); };
-    if (name == "mul") return [](T old, T update) { return static_cast<T>(old * update); };
-    if (name == "min") return [](T old, T update) { return std::min(old, update); };
-    if (name == "max") return [](T old, T update) { return std::max(old, update); };
+    if (function == Function::kAdd) return [](T old, T update) { return static_cast<T>(old + update); };
+    if (function == Function::kMul) return [](T old, T update) { return static_cast<T>(old * update); };
+    if (function == Function::kMin) return [](T old, T update) { return std::min(old, update); };
+    if (function == Function::kMax) return [](T old, T update) { return std::max(old, update); };
   }
   return nullptr;
 }
@@ -182,7 +182,7 @@ class CumulativeKernel : public Kernel {
         to_(view.output_index()),
         exclusive_(view.attributes().integer("exclusive") != 0),
         reverse_(view.attributes().integer("reverse") != 0),
-        neutral_(view.attributes().text("function") == "prod" ? 1 : 0),
+        neutral_(view.attributes().function() == Function::kProd ? 1 : 0),
         combine_(combine),
         lines_(view.output().shape, view.attributes().integer("axis")) {}
 
@@ -212,30 +212,31 @@ class CumulativeKernel : public Kernel {
   Lines lines_;
 };
 
-std::string_view combination_of(const Attributes& attributes) { return attributes.text("reduction"); }
+Function combination_of(const Attributes& attributes) { return attributes.function("reduction"); }
 
-std::string_view step_of(const Attributes& attributes) {
-  return attributes.text("function") == "sum" ? "add" : attributes.text("function") == "prod" ? "mul" : "";
+Function step_of(const Attributes& attributes) {
+  const Function function = attributes.function();
+  return function == Function::kSum ? Function::kAdd : function == Function::kProd ? Function::kMul : function;
 }
 
 // Makes a kernel of the type's own that combines elements.
 template <template <typename> class MadeKernel>
-Result<std::unique_ptr<Kernel>> make_combining(const OperatorView& view, std::string_view function) {
+Result<std::unique_ptr<Kernel>> make_combining(const OperatorView& view, Function function) {
   std::unique_ptr<Kernel> kernel;
   FOLIOT_RETURN_IF_ERROR(visit_type(view.output().type, [&]<typename T>(std::type_identity<T>) {
     const Combine<T> combine = find_combination<T>(function);
     if (combine == nullptr)
-      return Status::unimplemented(fmt::format("no '{}' of {}", function, to_string(view.output().type)));
+      return Status::unimplemented(fmt::format("no '{}' of {}", to_string(function), to_string(view.output().type)));
     kernel = std::make_unique<MadeKernel<T>>(view, combine);
     return Status();
   }));
   return kernel;
 }
 
-Status check_combination(DataType type, std::string_view function) {
+Status check_combination(DataType type, Function function) {
   return visit_type(type, [&]<typename T>(std::type_identity<T>) {
     if (find_combination<T>(function) != nullptr) return Status();
-    return Status::unimplemented(fmt::format("no '{}' of {}", function, to_string(type)));
+    return Status::unimplemented(fmt::format("no '{}' of {}", to_string(function), to_string(type)));
   });
 }
 

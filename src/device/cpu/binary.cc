@@ -130,58 +130,62 @@ FOLIOT_BINARY(Xor, x != y);
 #undef FOLIOT_BINARY
 
 template <typename T>
-Loop arithmetic_loop(std::string_view name) {
-  if (name == "add") return loop<T, T, Add>;
-  if (name == "sub") return loop<T, T, Subtract>;
-  if (name == "mul") return loop<T, T, Multiply>;
-  if (name == "div") return loop<T, T, Divide>;
-  if (name == "pow") return loop<T, T, Power>;
-  if (name == "mod") return loop<T, T, Modulo>;
-  if (name == "fmod") return loop<T, T, Remainder>;
-  if (name == "min") return loop<T, T, Minimum>;
-  if (name == "max") return loop<T, T, Maximum>;
-  if (name == "prelu") return loop<T, T, ParametricRelu>;
-  return nullptr;
+Loop arithmetic_loop(Function function) {
+  switch (function) {
+    case Function::kAdd: return loop<T, T, Add>;
+    case Function::kSub: return loop<T, T, Subtract>;
+    case Function::kMul: return loop<T, T, Multiply>;
+    case Function::kDiv: return loop<T, T, Divide>;
+    case Function::kPow: return loop<T, T, Power>;
+    case Function::kMod: return loop<T, T, Modulo>;
+    case Function::kFmod: return loop<T, T, Remainder>;
+    case Function::kMin: return loop<T, T, Minimum>;
+    case Function::kMax: return loop<T, T, Maximum>;
+    case Function::kPrelu: return loop<T, T, ParametricRelu>;
+    default: return nullptr;
+  }
 }
 
 template <typename T>
-Loop bitwise_loop(std::string_view name) {
-  if (name == "bit_and") return loop<T, T, BitAnd>;
-  if (name == "bit_or") return loop<T, T, BitOr>;
-  if (name == "bit_xor") return loop<T, T, BitXor>;
-  if (name == "shift_left") return loop<T, T, ShiftLeft>;
-  if (name == "shift_right") return loop<T, T, ShiftRight>;
-  return nullptr;
+Loop bitwise_loop(Function function) {
+  switch (function) {
+    case Function::kBitAnd: return loop<T, T, BitAnd>;
+    case Function::kBitOr: return loop<T, T, BitOr>;
+    case Function::kBitXor: return loop<T, T, BitXor>;
+    case Function::kShiftLeft: return loop<T, T, ShiftLeft>;
+    case Function::kShiftRight: return loop<T, T, ShiftRight>;
+    default: return nullptr;
+  }
 }
 
 // Nullptr: no such function of this type.
 template <typename T>
-Loop find_loop(std::string_view name) {
-  if (name == "equal") return loop<T, bool, Equal>;
+Loop find_loop(Function function) {
+  if (function == Function::kEqual) return loop<T, bool, Equal>;
   if constexpr (std::is_same_v<T, bool>) {
-    if (name == "and") return loop<T, bool, And>;
-    if (name == "or") return loop<T, bool, Or>;
-    if (name == "xor") return loop<T, bool, Xor>;
+    if (function == Function::kAnd) return loop<T, bool, And>;
+    if (function == Function::kOr) return loop<T, bool, Or>;
+    if (function == Function::kXor) return loop<T, bool, Xor>;
   } else {
-    if (name == "less") return loop<T, bool, Less>;
-    if (name == "less_or_equal") return loop<T, bool, LessOrEqual>;
-    if (name == "greater") return loop<T, bool, Greater>;
-    if (name == "greater_or_equal") return loop<T, bool, GreaterOrEqual>;
+    if (function == Function::kLess) return loop<T, bool, Less>;
+    if (function == Function::kLessOrEqual) return loop<T, bool, LessOrEqual>;
+    if (function == Function::kGreater) return loop<T, bool, Greater>;
+    if (function == Function::kGreaterOrEqual) return loop<T, bool, GreaterOrEqual>;
     if constexpr (std::is_integral_v<T>) {
-      if (const Loop found = bitwise_loop<T>(name)) return found;
+      if (const Loop found = bitwise_loop<T>(function)) return found;
     }
-    return arithmetic_loop<T>(name);
+    return arithmetic_loop<T>(function);
   }
   return nullptr;
 }
 
-Status find_loop(DataType type, std::string_view name, Loop& found) {
+Status find_loop(DataType type, Function function, Loop& found) {
   FOLIOT_RETURN_IF_ERROR(visit_type(type, [&]<typename T>(std::type_identity<T>) {
-    found = find_loop<T>(name);
+    found = find_loop<T>(function);
     return Status();
   }));
   if (found != nullptr) return Status();
-  return Status::unimplemented(fmt::format("the CPU device has no '{}' of {}", name, to_string(type)));
+  return Status::unimplemented(fmt::format("the CPU device has no '{}' of {}", to_string(function), to_string(type)));
 }
 
 class BinaryKernel : public Kernel {
@@ -222,8 +226,9 @@ dnnl::primitive_desc make_descriptor(dnnl::algorithm algorithm, const Descriptor
   return dnnl::binary::primitive_desc({algorithm, a, b, to}, attributes.make(), engine);
 }
 
-bool commutes(std::string_view function) {
-  return function == "add" || function == "mul" || function == "min" || function == "max";
+bool commutes(Function function) {
+  return function == Function::kAdd || function == Function::kMul || function == Function::kMin ||
+         function == Function::kMax;
 }
 
 // How oneDNN would do it.
@@ -235,13 +240,13 @@ struct Choice {
 
 std::optional<Choice> choose(const Node& node, GraphLowering& lowering) {
   const auto type = [&](ValueIndex value) { return lowering.value(value).type; };
-  const std::optional<dnnl::algorithm> algorithm = binary_algorithm(node.attributes.text("function"));
+  const std::optional<dnnl::algorithm> algorithm = binary_algorithm(node.attributes.function());
   if (!algorithm || !(lowering.computes_narrow(node) || require_float32(node, lowering).ok())) return std::nullopt;
   Choice choice{.a = node.inputs[0], .b = node.inputs[1], .a_layout = {}, .b_layout = {}, .result = {}, .fusion = {}};
   const Shape& shape = lowering.shape(node.outputs[0]);
   const bool swap =
       lowering.shape(choice.a) != shape || (lowering.shape(choice.b) == shape && lowering.is_dense(choice.a));
-  if (swap && commutes(node.attributes.text("function"))) std::swap(choice.a, choice.b);
+  if (swap && commutes(node.attributes.function())) std::swap(choice.a, choice.b);
   if (lowering.shape(choice.a) != shape || element_count(shape) == 0) return std::nullopt;
 
   choice.a_layout = lowering.layout(choice.a);
@@ -273,7 +278,7 @@ bool is_small(const Node& node, const GraphLowering& lowering) {
 
 Status lower_own_binary(const Node& node, GraphLowering& lowering) {
   Loop function = nullptr;
-  FOLIOT_RETURN_IF_ERROR(find_loop(lowering.value(node.inputs[0]).type, node.attributes.text("function"), function));
+  FOLIOT_RETURN_IF_ERROR(find_loop(lowering.value(node.inputs[0]).type, node.attributes.function(), function));
   Operator operation = GraphLowering::begin(node, "foliot:binary");
   operation.inputs = {lowering.dense(node.inputs[0]), lowering.dense(node.inputs[1])};
   operation.outputs = {lowering.dense_result(node.outputs[0])};
@@ -316,7 +321,7 @@ Result<bool> lower_binary(const Node& node, GraphLowering& lowering) {
 }
 
 Result<PrimitiveRecipe> describe_binary(const OperatorView& view) {
-  const std::optional<dnnl::algorithm> algorithm = binary_algorithm(view.attributes().text("function"));
+  const std::optional<dnnl::algorithm> algorithm = binary_algorithm(view.attributes().function());
   if (!algorithm) return Status::invalid_argument("oneDNN has no such binary function");
   PrimitiveAttributes attributes;
   append_post_operations(view, view.output().shape, attributes);
@@ -334,7 +339,7 @@ Result<PrimitiveRecipe> describe_binary(const OperatorView& view) {
 Result<std::unique_ptr<Kernel>> make_binary(const OperatorView& view) {
   if (view.input(0).type != view.input(1).type) return Status::invalid_argument("operands of two types");
   Loop function = nullptr;
-  FOLIOT_RETURN_IF_ERROR(find_loop(view.input(0).type, view.attributes().text("function"), function));
+  FOLIOT_RETURN_IF_ERROR(find_loop(view.input(0).type, view.attributes().function(), function));
   return std::unique_ptr<Kernel>(std::make_unique<BinaryKernel>(view, function));
 }
 
@@ -345,11 +350,11 @@ Result<bool> lower_affine(const Node& node, GraphLowering& lowering) {
   Node product = node;
   product.kind = OperatorKind::kBinary;
   product.attributes = {};
-  product.attributes.set("function", std::string("mul"));
+  product.attributes.set("function", Function::kMul);
   for (size_t i : {1, 2}) product.inputs[i] = lowering.reshaped(node.inputs[i], channels);
   product.post_operations.insert(
       product.post_operations.begin(),
-      {.kind = PostOperation::Kind::kBinary, .function = "add", .alpha = 0, .beta = 0, .input = 2});
+      {.kind = PostOperation::Kind::kBinary, .function = Function::kAdd, .alpha = 0, .beta = 0, .input = 2});
   FOLIOT_RETURN_IF_ERROR(lowering.lower_instead(product));
   return true;
 }

@@ -65,9 +65,8 @@ TEST(CpuDevice, GatherOutOfRangeReadsAsZero) {
 TEST(CpuDevice, IntegerDivisionByZeroGivesZero) {
   CaseGraphBuilder builder;
   const ValueIndex a = builder.input({3}, DataType::kInt64), b = builder.input({3}, DataType::kInt64);
-  for (const char* function : {"div", "mod"})
-    builder.output(
-        builder.node(OperatorKind::kBinary, {a, b}, {3}, {{"function", std::string(function)}}, DataType::kInt64));
+  for (const Function function : {Function::kDiv, Function::kMod})
+    builder.output(builder.node(OperatorKind::kBinary, {a, b}, {3}, {{"function", function}}, DataType::kInt64));
   const auto device = with_threads(1)();
   const std::vector<Graph> graphs{builder.graph()};
   Session session(*device, {lower_and_plan(*device, graphs).value()}, 4096);
@@ -82,7 +81,7 @@ TEST(CpuDevice, IntegerDivisionByZeroGivesZero) {
 TEST(CpuDevice, UnknownFunctionNamesTheNode) {
   CaseGraphBuilder builder;
   const ValueIndex x = builder.input({4});
-  builder.output(builder.node(OperatorKind::kUnary, {x}, {4}, {{"function", std::string("frobnicate")}}));
+  builder.output(builder.node(OperatorKind::kUnary, {x}, {4}, {{"function", Function::kMean}}));
   const std::vector<Graph> graphs{builder.graph()};
   const auto lowered = with_threads(1)()->lower(graphs, "blocked");
   ASSERT_FALSE(lowered.ok());

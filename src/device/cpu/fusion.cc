@@ -22,8 +22,8 @@ std::optional<Fusion> plan_fusion(const Node& node, const GraphLowering& lowerin
         const Descriptor destination = with_type(operand.descriptor, type);
         if (fusion.destination && *fusion.destination != destination) return std::nullopt;
         fusion.destination = destination;
-        operand.in_place = operation.function == "add" && fusion.overwritten == kNoValue && operand_type == type &&
-                           lowering.may_overwrite(node, value, output);
+        operand.in_place = operation.function == Function::kAdd && fusion.overwritten == kNoValue &&
+                           operand_type == type && lowering.may_overwrite(node, value, output);
         if (operand.in_place) fusion.overwritten = value;
       }
     }

@@ -77,6 +77,7 @@ class PlanHash {
     add(tensor.alias_of);
     add(tensor.alias_offset);
   }
+  void add(Function function) { add(uint64_t{static_cast<uint8_t>(function)}); }
   void add(const PostOperation& operation) {
     add(uint64_t{static_cast<uint8_t>(operation.kind)});
     add(operation.function);

@@ -66,28 +66,28 @@ struct EltwiseRow {
   float beta = 0;
 };
 
-const std::map<std::string, EltwiseRow, std::less<>>& eltwise_rows() {
+const std::map<Function, EltwiseRow>& eltwise_rows() {
   using enum dnnl::algorithm;
   // Without the logarithm: oneDNN's is not zero at one.
-  static const std::map<std::string, EltwiseRow, std::less<>> rows{
-      {"relu", {eltwise_relu}},
-      {"sigmoid", {eltwise_logistic}},
-      {"tanh", {eltwise_tanh}},
-      {"exp", {eltwise_exp}},
-      {"sqrt", {eltwise_sqrt}},
-      {"neg", {eltwise_linear, 0, -1}},
-      {"abs", {eltwise_abs}},
-      {"reciprocal", {eltwise_pow, 0, 1, -1}},
-      {"gelu", {eltwise_gelu_erf}},
-      {"gelu_tanh", {eltwise_gelu_tanh}},
-      {"softplus", {eltwise_soft_relu}},
-      {"hard_swish", {eltwise_hardswish}},
-      {"silu", {eltwise_swish, 0, 1}},
-      {"clip", {eltwise_clip, 2}},
-      {"leaky_relu", {eltwise_relu, 1}},
-      {"elu", {eltwise_elu, 1}},
-      {"linear", {eltwise_linear, 2}},
-      {"round", {eltwise_round}},
+  static const std::map<Function, EltwiseRow> rows{
+      {Function::kRelu, {eltwise_relu}},
+      {Function::kSigmoid, {eltwise_logistic}},
+      {Function::kTanh, {eltwise_tanh}},
+      {Function::kExp, {eltwise_exp}},
+      {Function::kSqrt, {eltwise_sqrt}},
+      {Function::kNeg, {eltwise_linear, 0, -1}},
+      {Function::kAbs, {eltwise_abs}},
+      {Function::kReciprocal, {eltwise_pow, 0, 1, -1}},
+      {Function::kGelu, {eltwise_gelu_erf}},
+      {Function::kGeluTanh, {eltwise_gelu_tanh}},
+      {Function::kSoftplus, {eltwise_soft_relu}},
+      {Function::kHardSwish, {eltwise_hardswish}},
+      {Function::kSilu, {eltwise_swish, 0, 1}},
+      {Function::kClip, {eltwise_clip, 2}},
+      {Function::kLeakyRelu, {eltwise_relu, 1}},
+      {Function::kElu, {eltwise_elu, 1}},
+      {Function::kLinear, {eltwise_linear, 2}},
+      {Function::kRound, {eltwise_round}},
   };
   return rows;
 }
@@ -116,8 +116,8 @@ bool is_reference(const dnnl::primitive_desc_base& descriptor) {
   return std::string_view(descriptor.impl_info_str()).starts_with("ref");
 }
 
-bool append_activation(const std::string& function, double alpha, double beta, dnnl::post_ops& operations) {
-  if (function == "hard_sigmoid") {
+bool append_activation(Function function, double alpha, double beta, dnnl::post_ops& operations) {
+  if (function == Function::kHardSigmoid) {
     return append_eltwise(dnnl::algorithm::eltwise_linear, static_cast<float>(alpha), static_cast<float>(beta),
                           operations) &&
            append_eltwise(dnnl::algorithm::eltwise_clip, 0.f, 1.f, operations);
@@ -129,15 +129,17 @@ bool append_activation(const std::string& function, double alpha, double beta, d
                         row.parameters > 1 ? static_cast<float>(beta) : row.beta, operations);
 }
 
-std::optional<dnnl::algorithm> binary_algorithm(const std::string& function) {
+std::optional<dnnl::algorithm> binary_algorithm(Function function) {
   using enum dnnl::algorithm;
-  if (function == "add") return binary_add;
-  if (function == "sub") return binary_sub;
-  if (function == "mul") return binary_mul;
-  if (function == "div") return binary_div;
-  if (function == "max") return binary_max;
-  if (function == "min") return binary_min;
-  return std::nullopt;
+  switch (function) {
+    case Function::kAdd: return binary_add;
+    case Function::kSub: return binary_sub;
+    case Function::kMul: return binary_mul;
+    case Function::kDiv: return binary_div;
+    case Function::kMax: return binary_max;
+    case Function::kMin: return binary_min;
+    default: return std::nullopt;
+  }
 }
 
 bool PrimitiveAttributes::append(const PostOperation& operation, const PostOperand& operand) {

@@ -44,8 +44,8 @@ struct PostOperand {
 };
 
 // Translates activations; false if oneDNN has no such function.
-bool append_activation(const std::string& function, double alpha, double beta, dnnl::post_ops& operations);
-std::optional<dnnl::algorithm> binary_algorithm(const std::string& function);
+bool append_activation(Function function, double alpha, double beta, dnnl::post_ops& operations);
+std::optional<dnnl::algorithm> binary_algorithm(Function function);
 
 // Attributes made of post-operations. Made afresh for each primitive, since
 // copies of oneDNN attributes share their state.

@@ -15,19 +15,9 @@ namespace {
 template <typename T>
 using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
-enum class Function { kMean, kSum, kMax, kMin, kProduct, kL1, kL2, kSumSquare, kLogSumExp };
-
-std::optional<Function> parse_function(std::string_view name) {
-  if (name == "mean") return Function::kMean;
-  if (name == "sum") return Function::kSum;
-  if (name == "max") return Function::kMax;
-  if (name == "min") return Function::kMin;
-  if (name == "prod") return Function::kProduct;
-  if (name == "l1") return Function::kL1;
-  if (name == "l2") return Function::kL2;
-  if (name == "sum_square") return Function::kSumSquare;
-  if (name == "log_sum_exp") return Function::kLogSumExp;
-  return std::nullopt;
+bool is_reduction(Function function) {
+  return (function >= Function::kMean && function <= Function::kLogSumExp) || function == Function::kMin ||
+         function == Function::kMax;
 }
 
 // The reduced dimensions of a tensor, listed as offsets from each first element.
@@ -90,13 +80,13 @@ class ReduceKernel : public Kernel {
       case Function::kSum: return static_cast<T>(folded(from, 0, sum));
       case Function::kMax: return static_cast<T>(folded(from, lowest, larger));
       case Function::kMin: return static_cast<T>(folded(from, highest, smaller));
-      case Function::kProduct: return static_cast<T>(folded(from, 1, [](A a, A x) { return a * x; }));
+      case Function::kProd: return static_cast<T>(folded(from, 1, [](A a, A x) { return a * x; }));
       case Function::kL1: return static_cast<T>(folded(from, 0, magnitudes));
       case Function::kL2: return static_cast<T>(std::sqrt(static_cast<double>(folded(from, 0, squares))));
       case Function::kSumSquare: return static_cast<T>(folded(from, 0, squares));
       case Function::kLogSumExp: return log_sum_exp(from, folded(from, lowest, larger));
+      default: return T(0);
     }
-    return T(0);
   }
 
   // Shifted by the maximum, so that it does not overflow.
@@ -160,7 +150,7 @@ class ArgReduceKernel : public Kernel {
 // channel blocks.
 bool is_global_average(const Node& node, const Shape& shape) {
   const std::vector<int64_t>& axes = node.attributes.integers("axes");
-  if (node.attributes.text("function") != "mean" || shape.size() < 3 || shape.size() > 5) return false;
+  if (node.attributes.function() != Function::kMean || shape.size() < 3 || shape.size() > 5) return false;
   if (node.attributes.integer("keep_dims") == 0 || axes.size() != shape.size() - 2) return false;
   for (size_t i = 0; i < axes.size(); ++i)
     if (axes[i] != static_cast<int64_t>(i + 2)) return false;
@@ -184,8 +174,8 @@ Node global_average(const Node& node, const Shape& shape) {
 
 Result<bool> lower_reduce(const Node& node, GraphLowering& lowering) {
   const DataType type = lowering.value(node.inputs[0]).type;
-  if (!parse_function(node.attributes.text("function")))
-    return Status::unimplemented(fmt::format("no reduction '{}'", node.attributes.text("function")));
+  if (!is_reduction(node.attributes.function()))
+    return Status::unimplemented(fmt::format("no reduction '{}'", to_string(node.attributes.function())));
   FOLIOT_RETURN_IF_ERROR(visit_type(type, [](auto) { return Status(); }));
   const Shape& shape = lowering.shape(node.inputs[0]);
   if (type == DataType::kFloat32 && element_count(shape) > 0 && is_global_average(node, shape))
@@ -195,11 +185,11 @@ Result<bool> lower_reduce(const Node& node, GraphLowering& lowering) {
 }
 
 Result<std::unique_ptr<Kernel>> make_reduce(const OperatorView& view) {
-  const std::optional<Function> function = parse_function(view.attributes().text("function"));
-  if (!function) return Status::invalid_argument("unknown reduction");
+  const Function function = view.attributes().function();
+  if (!is_reduction(function)) return Status::invalid_argument("unknown reduction");
   std::unique_ptr<Kernel> kernel;
   FOLIOT_RETURN_IF_ERROR(visit_type(view.input(0).type, [&]<typename T>(std::type_identity<T>) {
-    kernel = std::make_unique<ReduceKernel<T>>(view, *function);
+    kernel = std::make_unique<ReduceKernel<T>>(view, function);
     return Status();
   }));
   return kernel;

@@ -76,52 +76,54 @@ FOLIOT_UNARY(HardSigmoid, std::min(std::max(a* x + b, T(0)), T(1)));
 #undef FOLIOT_UNARY
 
 template <typename T>
-UnaryLoop<T> floating_loop(std::string_view name) {
-  if (name == "sigmoid") return loop<T, Sigmoid>;
-  if (name == "tanh") return loop<T, Tanh>;
-  if (name == "erf") return loop<T, Erf>;
-  if (name == "exp") return loop<T, Exp>;
-  if (name == "log") return loop<T, Log>;
-  if (name == "sqrt") return loop<T, SquareRoot>;
-  if (name == "reciprocal") return loop<T, Reciprocal>;
-  if (name == "floor") return loop<T, Floor>;
-  if (name == "ceil") return loop<T, Ceil>;
-  if (name == "round") return loop<T, Round>;
-  if (name == "gelu") return loop<T, Gelu>;
-  if (name == "gelu_tanh") return loop<T, GeluTanh>;
-  if (name == "softplus") return loop<T, Softplus>;
-  if (name == "hard_swish") return loop<T, HardSwish>;
-  if (name == "silu") return loop<T, Silu>;
-  if (name == "sin") return loop<T, Sin>;
-  if (name == "cos") return loop<T, Cos>;
-  if (name == "tan") return loop<T, Tan>;
-  if (name == "asin") return loop<T, ArcSine>;
-  if (name == "acos") return loop<T, ArcCosine>;
-  if (name == "atan") return loop<T, ArcTangent>;
-  if (name == "sinh") return loop<T, HyperbolicSine>;
-  if (name == "cosh") return loop<T, HyperbolicCosine>;
-  if (name == "asinh") return loop<T, AreaSine>;
-  if (name == "acosh") return loop<T, AreaCosine>;
-  if (name == "atanh") return loop<T, AreaTangent>;
-  if (name == "leaky_relu") return loop<T, LeakyRelu>;
-  if (name == "elu") return loop<T, Elu>;
-  if (name == "hard_sigmoid") return loop<T, HardSigmoid>;
-  return nullptr;
+UnaryLoop<T> floating_loop(Function function) {
+  switch (function) {
+    case Function::kSigmoid: return loop<T, Sigmoid>;
+    case Function::kTanh: return loop<T, Tanh>;
+    case Function::kErf: return loop<T, Erf>;
+    case Function::kExp: return loop<T, Exp>;
+    case Function::kLog: return loop<T, Log>;
+    case Function::kSqrt: return loop<T, SquareRoot>;
+    case Function::kReciprocal: return loop<T, Reciprocal>;
+    case Function::kFloor: return loop<T, Floor>;
+    case Function::kCeil: return loop<T, Ceil>;
+    case Function::kRound: return loop<T, Round>;
+    case Function::kGelu: return loop<T, Gelu>;
+    case Function::kGeluTanh: return loop<T, GeluTanh>;
+    case Function::kSoftplus: return loop<T, Softplus>;
+    case Function::kHardSwish: return loop<T, HardSwish>;
+    case Function::kSilu: return loop<T, Silu>;
+    case Function::kSin: return loop<T, Sin>;
+    case Function::kCos: return loop<T, Cos>;
+    case Function::kTan: return loop<T, Tan>;
+    case Function::kAsin: return loop<T, ArcSine>;
+    case Function::kAcos: return loop<T, ArcCosine>;
+    case Function::kAtan: return loop<T, ArcTangent>;
+    case Function::kSinh: return loop<T, HyperbolicSine>;
+    case Function::kCosh: return loop<T, HyperbolicCosine>;
+    case Function::kAsinh: return loop<T, AreaSine>;
+    case Function::kAcosh: return loop<T, AreaCosine>;
+    case Function::kAtanh: return loop<T, AreaTangent>;
+    case Function::kLeakyRelu: return loop<T, LeakyRelu>;
+    case Function::kElu: return loop<T, Elu>;
+    case Function::kHardSigmoid: return loop<T, HardSigmoid>;
+    default: return nullptr;
+  }
 }
 
 // Nullptr: no such function of this type.
 template <typename T>
-UnaryLoop<T> find_unary_loop(std::string_view name) {
-  if (name == "not") return std::is_same_v<T, bool> ? loop<T, Not> : nullptr;
+UnaryLoop<T> find_unary_loop(Function function) {
+  if (function == Function::kNot) return std::is_same_v<T, bool> ? loop<T, Not> : nullptr;
   if constexpr (!std::is_same_v<T, bool>) {
-    if (name == "relu") return loop<T, Relu>;
-    if (name == "neg") return loop<T, Negative>;
-    if (name == "abs") return loop<T, Absolute>;
-    if (name == "sign") return loop<T, Sign>;
-    if (name == "clip") return loop<T, Clip>;
-    if (name == "linear") return loop<T, Linear>;
+    if (function == Function::kRelu) return loop<T, Relu>;
+    if (function == Function::kNeg) return loop<T, Negative>;
+    if (function == Function::kAbs) return loop<T, Absolute>;
+    if (function == Function::kSign) return loop<T, Sign>;
+    if (function == Function::kClip) return loop<T, Clip>;
+    if (function == Function::kLinear) return loop<T, Linear>;
   }
-  if constexpr (std::is_floating_point_v<T>) return floating_loop<T>(name);
+  if constexpr (std::is_floating_point_v<T>) return floating_loop<T>(function);
   return nullptr;
 }
 
@@ -168,8 +170,7 @@ std::optional<dnnl::primitive_desc> make_descriptor(const Attributes& attributes
                                                     const dnnl::engine& engine) {
   const auto [alpha, beta] = parameters_of(attributes);
   dnnl::post_ops activation;
-  if (!append_activation(attributes.text("function"), alpha, beta, activation) || activation.len() != 1)
-    return std::nullopt;
+  if (!append_activation(attributes.function(), alpha, beta, activation) || activation.len() != 1) return std::nullopt;
   float scale = 0, a = 0, b = 0;
   dnnl::algorithm algorithm;
   activation.get_params_eltwise(0, scale, algorithm, a, b);
@@ -181,7 +182,7 @@ std::optional<dnnl::primitive_desc> make_descriptor(const Attributes& attributes
 
 Status no_function(const Attributes& attributes, DataType type) {
   return Status::unimplemented(
-      fmt::format("the CPU device has no '{}' of {}", attributes.text("function"), to_string(type)));
+      fmt::format("the CPU device has no '{}' of {}", to_string(attributes.function()), to_string(type)));
 }
 
 }  // namespace
@@ -194,7 +195,7 @@ Result<bool> lower_unary(const Node& node, GraphLowering& lowering) {
   if (!primitive && lowering.computes_narrow(node)) return false;
   if (!primitive)
     FOLIOT_RETURN_IF_ERROR(visit_type(type, [&]<typename T>(std::type_identity<T>) {
-      return find_unary_loop<T>(node.attributes.text("function")) ? Status() : no_function(node.attributes, type);
+      return find_unary_loop<T>(node.attributes.function()) ? Status() : no_function(node.attributes, type);
     }));
   Operator operation = GraphLowering::begin(node, primitive ? "" : "foliot:unary");
   const TensorIndex from = primitive ? lowering.present(source) : lowering.dense(source);
@@ -224,7 +225,7 @@ Result<std::unique_ptr<Kernel>> make_unary(const OperatorView& view) {
   std::unique_ptr<Kernel> kernel;
   const DataType type = view.input(0).type;
   FOLIOT_RETURN_IF_ERROR(visit_type(type, [&]<typename T>(std::type_identity<T>) {
-    const UnaryLoop<T> found = find_unary_loop<T>(view.attributes().text("function"));
+    const UnaryLoop<T> found = find_unary_loop<T>(view.attributes().function());
     if (found == nullptr) return no_function(view.attributes(), type);
     kernel = std::make_unique<UnaryKernel<T>>(view, found);
     return Status();
