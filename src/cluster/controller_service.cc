@@ -63,7 +63,7 @@ class ControllerService::WorkerSession : public Session {
   void send(const Message& message) {
     connection_.send(message);
   }
-  void hang_up(const Status& reason) { connection_.hang_up(reason); }
+  void request_close(const Status& reason) { connection_.request_close(reason); }
   // No devices until it has registered.
   const Workers::Worker& about() const { return about_; }
   const std::vector<DeviceId>& devices() const { return about_.devices; }
@@ -422,7 +422,7 @@ void ControllerService::on_leave(WorkerSession& worker, TimePoint now) {
 void ControllerService::let_go_who_is_idle() {
   std::erase_if(leaving_, [&](WorkerSession* worker) {
     const bool idle = std::ranges::all_of(worker->devices(), [&](DeviceId id) { return controller_.idle(id); });
-    if (idle) worker->hang_up(Status::unavailable("its actions are finished"));
+    if (idle) worker->request_close(Status::unavailable("its actions are finished"));
     return idle;
   });
 }
@@ -451,7 +451,7 @@ void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/)
        fmt::format("device {} of worker '{}' is {}{}", change.device.value(), device.owner, to_string(change.state),
                    change.trouble == DeviceTrouble::kNone ? "" : fmt::format(": {}", trouble)));
   if (change.state != DeviceState::kLost) return;
-  std::exchange(device.worker, nullptr)->hang_up(Status::unavailable(fmt::format("fenced: {}", trouble)));
+  std::exchange(device.worker, nullptr)->request_close(Status::unavailable(fmt::format("fenced: {}", trouble)));
 }
 
 // Each once, at its first device.

@@ -146,7 +146,7 @@ class WorkerLink::ClientSession : public Session {
   void check(TimePoint now) {
     constexpr Duration kSilence = kClusterTimeouts.frontend_silence;
     if (now - heard_ > kSilence)
-      connection_.hang_up(Status::unavailable(fmt::format("no message for {:.0f} s", kSilence.to_seconds())));
+      connection_.request_close(Status::unavailable(fmt::format("no message for {:.0f} s", kSilence.to_seconds())));
   }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
@@ -547,7 +547,7 @@ void WorkerLink::on_attach(ClientSession& client, uint16_t number, TimePoint now
   const auto [place, added] = clients_.try_emplace(number, &client);
   if (!added) {
     place->second->set_number(std::nullopt);
-    place->second->connection().hang_up(Status::unavailable("another connection has taken its place"));
+    place->second->connection().request_close(Status::unavailable("another connection has taken its place"));
     place->second = &client;
   }
   client.set_number(number);

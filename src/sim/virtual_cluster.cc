@@ -130,7 +130,7 @@ Duration VirtualCluster::link_delay() { return options_.link + options_.link_jit
 void VirtualCluster::on_registration(DeviceId device, uint64_t session, const std::vector<ModelId>& residents) {
   // A worker that comes anew has given up its former session.
   controller_.lose_device(device, DeviceTrouble::kLink, loop_.now());
-  if (controller_.may_join(device) > loop_.now()) return workers_[device.value()]->hang_up(session);
+  if (controller_.may_join(device) > loop_.now()) return workers_[device.value()]->close(session);
   sessions_[device.value()] = session;
   const Place& place = places_[device.value()];
   controller_.join_device(device, place.pages, residents, loop_.now(), place.kind);
@@ -154,7 +154,7 @@ void VirtualCluster::on_leave(DeviceId device, uint64_t session) {
   schedule_turn();
 }
 
-void VirtualCluster::on_hang_up(DeviceId device, uint64_t session) {
+void VirtualCluster::on_close(DeviceId device, uint64_t session) {
   if (session != sessions_[device.value()]) return;
   controller_.lose_device(device, DeviceTrouble::kLink, loop_.now());
   schedule_turn();
@@ -163,7 +163,7 @@ void VirtualCluster::on_hang_up(DeviceId device, uint64_t session) {
 void VirtualCluster::on_device(const DeviceChange& change, TimePoint /*now*/) {
   if (change.state != DeviceState::kLost) return;
   const uint32_t device = change.device.value();
-  if (sessions_[device] != 0) workers_[device]->hang_up(sessions_[device]);
+  if (sessions_[device] != 0) workers_[device]->close(sessions_[device]);
   sessions_[device] = 0;
   std::erase(leaving_, change.device);
 }

@@ -83,7 +83,7 @@ class VirtualCluster : private CompletionSink,
   void on_report(DeviceId device, uint64_t session, const Outcome& outcome) override;
   void on_heartbeat(DeviceId device, uint64_t session) override;
   void on_leave(DeviceId device, uint64_t session) override;
-  void on_hang_up(DeviceId device, uint64_t session) override;
+  void on_close(DeviceId device, uint64_t session) override;
   void begin(const Fault& fault);
   void end(const Fault& fault);
   // Lets the controller decide at this instant, once, after all events of it.

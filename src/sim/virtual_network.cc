@@ -245,7 +245,8 @@ void VirtualLinkLoop::release(const std::string& address) {
   if (dials_.erase(address) == 0) return;
   for (const OpenEnd& end : open_) {
     Connection& connection = *end.link->ends[end.side].connection;
-    if (connection.ends().dialed == address) connection.hang_up(Status::unavailable("connection no longer needed"));
+    if (connection.ends().dialed == address)
+      connection.request_close(Status::unavailable("connection no longer needed"));
   }
 }
 

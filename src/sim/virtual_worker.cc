@@ -81,7 +81,7 @@ void VirtualWorker::report(const Outcome& outcome) {
 
 void VirtualWorker::hear(const ToWorker& message) {
   if (process_ == nullptr || message.session != session_) return;
-  if (!message.hang_up) {
+  if (!message.close) {
     ++in_flight_;
     return process_->worker.send(message.action);
   }
@@ -95,7 +95,7 @@ void VirtualWorker::tell(const ToController& message) {
     case Kind::kOutcome: return controller_.on_report(device_, message.session, message.outcome);
     case Kind::kHeartbeat: return controller_.on_heartbeat(device_, message.session);
     case Kind::kLeave: return controller_.on_leave(device_, message.session);
-    case Kind::kHangUp: return controller_.on_hang_up(device_, message.session);
+    case Kind::kClose: return controller_.on_close(device_, message.session);
     case Kind::kRegistration: break;
   }
   // It has nothing to do until it is answered, so this is what it held when it wrote.
@@ -135,7 +135,7 @@ void VirtualWorker::kill() {
   dead_.push_back(std::move(process_));
   in_flight_ = 0;
   leaving_ = false;
-  if (session_ != 0) say(Kind::kHangUp);
+  if (session_ != 0) say(Kind::kClose);
   session_ = 0;
 }
 

@@ -1,7 +1,7 @@
 // VirtualWorker: a worker process, its simulated device and its link with the
 // controller, under a VirtualLoop; and all that can go wrong with them (sim/fault.h).
 //
-// Its messages belong to a session, which ends when either side hangs up; messages of
+// Its messages belong to a session, which ends when either side closes it; messages of
 // an ended session are ignored. A worker that has lost its session ends its actions,
 // and then registers for a new one, with what its pages hold.
 #ifndef FOLIOT_SIM_VIRTUAL_WORKER_H_
@@ -76,7 +76,7 @@ class VirtualWorker : private OutcomeSink {
     virtual void on_report(DeviceId device, uint64_t session, const Outcome& outcome) = 0;
     virtual void on_heartbeat(DeviceId device, uint64_t session) = 0;
     virtual void on_leave(DeviceId device, uint64_t session) = 0;
-    virtual void on_hang_up(DeviceId device, uint64_t session) = 0;
+    virtual void on_close(DeviceId device, uint64_t session) = 0;
   };
   struct Options {
     WorkerOptions worker;
@@ -95,7 +95,7 @@ class VirtualWorker : private OutcomeSink {
 
   // From the controller.
   void send(const Action& action, uint64_t session) { to_worker_.send({session, false, action}); }
-  void hang_up(uint64_t session) { to_worker_.send({session, true, {}}); }
+  void close(uint64_t session) { to_worker_.send({session, true, {}}); }
 
   // What may go wrong, and how it is over.
   void kill();
@@ -116,10 +116,10 @@ class VirtualWorker : private OutcomeSink {
   struct Process;
   struct ToWorker {
     uint64_t session;
-    bool hang_up;
+    bool close;
     Action action;
   };
-  enum class Kind : uint8_t { kRegistration, kOutcome, kHeartbeat, kLeave, kHangUp };
+  enum class Kind : uint8_t { kRegistration, kOutcome, kHeartbeat, kLeave, kClose };
   struct ToController {
     Kind kind;
     uint64_t session;

@@ -125,7 +125,7 @@ void Connection::sent(size_t bytes) {
   }
 }
 
-void Connection::hang_up(Status reason) {
+void Connection::request_close(Status reason) {
   FOLIOT_CHECK(!reason.ok());
   if (hung_up_.ok()) hung_up_ = std::move(reason);
   driver_.on_unsent(*this);

@@ -106,7 +106,7 @@ class Connection {
   size_t unsent_bytes() const { return unsent_.size() - sent_; }
   // Ends the connection at the end of the turn, for this reason, which is sent to the
   // peer. No frame is handled until on_close(). REQUIRES: !reason.ok().
-  void hang_up(Status reason);
+  void request_close(Status reason);
 
   // ---- For the driver ----
 
@@ -120,7 +120,7 @@ class Connection {
   bool greeted() const { return session_ != nullptr; }
   // Memory for what has come.
   size_t received_bytes() const { return received_.size(); }
-  // Errors: it must be closed, for this reason: hang_up(), or kResourceExhausted if the
+  // Errors: it must be closed, for this reason: request_close(), or kResourceExhausted if the
   // peer does not read.
   Status check() const;
 

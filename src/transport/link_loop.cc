@@ -254,7 +254,7 @@ void LinkLoop::Loop::release(const std::string& address) {
   released->timer.cancel();
   for (const auto& [connection, link] : links_) {
     if (connection->ends().dialed == address) {
-      link->connection.hang_up(Status::unavailable("the connection is no longer needed"));
+      link->connection.request_close(Status::unavailable("the connection is no longer needed"));
     }
   }
 }

@@ -32,7 +32,7 @@ Status PeerClock::on_pong(const Pong& pong, TimePoint now) {
 void PeerClock::keep(TimePoint now) {
   if (next_ping_ <= now) ping(now);
   if (now < ping_sent_ + silence_max_) return;
-  connection_.hang_up(Status::unavailable(fmt::format("no PONG for {:.0f} s", silence_max_.to_seconds())));
+  connection_.request_close(Status::unavailable(fmt::format("no PONG for {:.0f} s", silence_max_.to_seconds())));
 }
 
 }  // namespace foliot

@@ -26,7 +26,7 @@ class PeerClock {
   void start(TimePoint now) { ping(now); }
   // Errors: the pong answers no ping of ours.
   Status on_pong(const Pong& pong, TimePoint now);
-  // To be called when next_keep() has come, at the latest: pings, or hangs up.
+  // To be called when next_keep() has come, at the latest: pings, or requests that the connection be closed.
   void keep(TimePoint now);
   TimePoint next_keep() const { return std::min(next_ping_, ping_sent_ + silence_max_); }
 

@@ -297,7 +297,7 @@ Duration Board::share(DeviceId device, ModelId id, TimePoint deadline) const {
 bool Board::wide(ModelId id) const { return model(id).holders.size() > kBoardHoldersMax; }
 
 Duration Board::wide_work() const {
-  wide_works_.resize(models_.size());
+  if (!wide_changed_.empty()) wide_works_.resize(models_.size());
   for (const ModelId id : wide_changed_) {
     is_wide_changed_.erase(id.value());
     Duration& known = wide_works_[id.value()];
@@ -307,6 +307,7 @@ Duration Board::wide_work() const {
     wide_work_ += known;
   }
   wide_changed_.clear();
+  if (wide_work_ == Duration()) return wide_work_;
   return wide_work_ / std::max<int64_t>(static_cast<int64_t>(cluster_.devices.size()), 1);
 }
 
