@@ -13,7 +13,7 @@ import time
 import pytest
 
 from foliot_tools.cluster import EmulatedCluster
-from foliot_tools.link import MAGIC, VERSION, Link, await_devices, poisson_load
+from foliot_tools.link import MAGIC, RETRYABLE, VERSION, Link, await_devices, poisson_load
 from foliot_tools.waiting import eventually
 
 FOLIOT = os.environ.get("FOLIOT", "build/release/bin/foliot")
@@ -49,66 +49,87 @@ def test_requests_are_served_by_emulated_workers(controller):
     assert workers.returncode == 0
 
 
-def emulated(address, name):
-    """A worker as a process of its own, taken in when this returns."""
-    command = [FOLIOT, "worker", "--emulate", "resnet18:3", "--controller", address, "--name", name]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready: 1 workers\n"
-    return process
+@pytest.fixture
+def start():
+    """Starts a process, which ends with the test; its first line must be as expected."""
+    processes = []
+
+    def run(*arguments, prints):
+        process = subprocess.Popen([FOLIOT, *arguments], stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        line = process.stdout.readline()
+        assert re.match(prints, line), line
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def emulated(start):
+    """Starts a worker as a process of its own, taken in when this returns."""
+
+    def run(address, name):
+        return start("worker", "--emulate", "resnet18:3", "--controller", address, "--name", name,
+                     prints="ready: 1 workers$")
+
+    return run
 
 
 def wait_for_devices(address, count):
-    """A load on the controller, once so many serve."""
-    link = Link(address)
-    await_devices(link, count)
-    link.close()
-    load = foliot("bench-controller", address, "--rate", "100", "--deadline", "2s", "--duration", "200ms")
-    assert f"controller   {count} devices" in load.stdout, load.stdout + load.stderr
-    return load
+    """A load on the controller, once so many serve: one that the machine leaves no time may be lost for a while."""
+    last = []
+
+    def served():
+        last[:] = [foliot("bench-controller", address, "--rate", "100", "--deadline", "2s", "--duration", "200ms")]
+        return f"controller   {count} devices" in last[0].stdout
+
+    eventually(served, otherwise=lambda: last[0].stdout + last[0].stderr)
+    return last[0]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_lost_worker_is_replaced_by_the_others(controller, how):
+def test_a_lost_worker_is_replaced_by_the_others(controller, emulated, how):
     address, _ = controller
     workers = [emulated(address, f"w{i}") for i in range(4)]
     link = Link(address)
     await_devices(link, 4)
-    lost = []
+    lost_at = []
 
     def lose_one(_):
-        if not lost and sum(request.outcome == "served" for request in link.requests) >= 100:
-            lost.append(workers[1].send_signal(how))
+        if not lost_at and len(link.requests) >= 100:  # some are answered, others under way
+            workers[1].send_signal(how)
+            lost_at.append(time.monotonic())
 
-    asked = poisson_load(link, rate=300, seconds=3, deadline_seconds=2, seed=1, each_turn=lose_one)
-    assert lost and link.devices == 3
-    good = sum(request.good for request in asked)
-    assert good > 0.9 * len(asked), collections.Counter(request.outcome for request in asked)
+    def served_by_others():
+        poisson_load(link, rate=300, seconds=1, deadline_seconds=10, seed=1, each_turn=lose_one)
+        return lost_at and sum(request.outcome == "served" and request.at > lost_at[0] for request in link.requests) >= 100
+
+    # How many are refused meanwhile depends on the machine: a worker that gets no time is suspected, too.
+    eventually(served_by_others, otherwise=lambda: collections.Counter(request.outcome for request in link.requests))
+    await_devices(link, 3)
+    assert {request.outcome for request in link.requests} <= {"served"} | RETRYABLE
+    assert all(request.answers == 1 for request in link.requests)
     link.close()
     workers[1].send_signal(signal.SIGCONT)
     if how == signal.SIGSTOP:  # it finds out that it was given up, and comes back
         wait_for_devices(address, 4)
-    for worker in workers:
-        worker.kill()
-        worker.wait()
 
 
-def test_workers_find_a_controller_that_was_restarted():
+def test_workers_find_a_controller_that_was_restarted(start, emulated):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    command = [FOLIOT, "controller", "--listen", address]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    first.stdout.readline()
-    workers = [emulated(address, f"w{i}") for i in range(3)]
+    first = start("controller", "--listen", address, prints="")
+    for i in range(3):
+        emulated(address, f"w{i}")
     wait_for_devices(address, 3)
     first.kill()
     first.wait()
-    second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    second.stdout.readline()
+    start("controller", "--listen", address, prints="")
     load = wait_for_devices(address, 3)
     assert load.returncode == 0, load.stderr
-    for process in [*workers, second]:
-        process.kill()
-        process.wait()
 
 
 def test_a_controller_that_is_stopped_finishes_what_runs(tmp_path):
