@@ -33,6 +33,9 @@ constexpr double kGapsAwaitedMax = 6;
 constexpr double kGapsAwaitedMin = 0.5;
 constexpr double kAwaitedLonger = 1.1;
 constexpr double kAwaitedShorter = 0.5;
+// Requests with a deadline wait for one without as long as they have so many times what all
+// of them take.
+constexpr int64_t kTimeToWait = 2;
 // A batch is held back for requests with so many times less time than its own.
 constexpr int64_t kTighter = 2;
 // A batch that makes others late is committed to no longer than this before it begins.
@@ -328,10 +331,11 @@ BatchSelection::Awaited& BatchSelection::awaited(ModelId model) {
   return awaited_[model.value()];
 }
 
-// What is kept can be met after an EXEC of `cost` here, or while it runs elsewhere.
+// What is kept can be met after an EXEC of `cost` here, or while it runs elsewhere; with time
+// to spare, since the errors of many predictions add up, and to wait gains nothing in all.
 bool BatchSelection::can_wait(DeviceId device, Duration cost, TimePoint start, Duration wanted) const {
   for (size_t i = 0; i < batches_.size(); ++i) {
-    const bool waits = !dropped_[i] && batches_[i].latest < start + cost + wanted;
+    const bool waits = !dropped_[i] && batches_[i].latest < start + cost + wanted * kTimeToWait;
     if (waits && time_elsewhere(device, batches_[i], start) < wanted * kTimeElsewhere) return false;
   }
   return true;

@@ -131,6 +131,21 @@ TEST(FoliotPolicyTest, ADeviceThatIsTooFarAwayDoesNotHideOneThatIsNear) {
   }
 }
 
+// Four rows take 5 ms, and one without a deadline 2: those wait for it while they have twice
+// their time, since what is predicted of many may be wrong by much.
+TEST(FoliotPolicyTest, RequestsWaitForOneWithoutADeadlineWhileTheyHaveTimeToSpare) {
+  for (const double due : {14.0, 40.0}) {
+    PolicyStage stage = make_stage();
+    const ModelId urgent = stage.add_model();
+    const ModelId patient = stage.add_model();
+    for (int i = 0; i < 4; ++i) stage.request(urgent, 0, due);
+    stage.request(patient, 0, -1);
+    const auto sent = stage.plan(0);
+    ASSERT_FALSE(sent.empty()) << due;
+    EXPECT_EQ(sent[0].model, due < 20 ? urgent : patient) << due;
+  }
+}
+
 TEST(FoliotPolicyTest, WeightDecidesWhatIsRefused) {
   TestDispatcher dispatcher(1, 8);
   // A heavier model of the same kind wins against four rows of the other.
