@@ -293,10 +293,14 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
   uint32_t unseen = board_.loaded(device).size();
   double value = 0;
   while (room < pages) {
-    if (evictables_.empty()) unseen -= look_for_evictables(device, std::min(unseen, kEvictablesMax), now);
+    if (evictables_.empty()) {
+      if (unseen == 0) return false;
+      const uint32_t count = std::min(unseen, kEvictablesMax);
+      look_for_evictables(device, count, now);
+      unseen -= count;
+    }
     const std::optional<Evictable> victim = take_least_missed(device, now);
-    if (!victim && unseen > 0) continue;
-    if (!victim) return false;
+    if (!victim) continue;
     const uint32_t freed = board_.cluster().pages(device, ModelId(victim->model));
     room += freed;
     value += victim->value * freed;
@@ -311,7 +315,7 @@ bool LoadPlanner::make_room(DeviceId device, uint32_t pages, double value_max, T
   return true;
 }
 
-uint32_t LoadPlanner::look_for_evictables(DeviceId device, uint32_t count, TimePoint now) {
+void LoadPlanner::look_for_evictables(DeviceId device, uint32_t count, TimePoint now) {
   const BitSet& loaded = board_.loaded(device);
   for (uint32_t looked = 0; looked < count; ++looked) {
     std::optional<uint32_t> id = loaded.next(evict_cursor_);
@@ -320,7 +324,6 @@ uint32_t LoadPlanner::look_for_evictables(DeviceId device, uint32_t count, TimeP
     evict_cursor_ = *id + 1;
   }
   std::make_heap(evictables_.begin(), evictables_.end(), std::greater<>());
-  return count;
 }
 
 // Few of them are the least missed: only those are looked at closely whose lower bound

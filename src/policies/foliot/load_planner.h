@@ -120,8 +120,8 @@ class LoadPlanner {
   };
   std::optional<DeviceId> least_busy(const WantedLoad& wanted, Need need, TimePoint now);
   // Makes `count` models of the device, of those that it has not looked at for longest,
-  // evictables_. Returns `count`. REQUIRES: evictables_ is empty, and it has as many.
-  uint32_t look_for_evictables(DeviceId device, uint32_t count, TimePoint now);
+  // evictables_. REQUIRES: evictables_ is empty, and it has as many.
+  void look_for_evictables(DeviceId device, uint32_t count, TimePoint now);
   // The least missed of evictables_, which is a heap, is taken off; nullopt if there is none.
   std::optional<Evictable> take_least_missed(DeviceId device, TimePoint now);
   // Requests that one batch could still serve, were the model loaded next.

@@ -1,5 +1,5 @@
 // WantedLoads: the models that a LOAD would help now, each once, the one that was looked at
-// the longest ago first. Every operation but clear() takes constant time.
+// the longest ago first. Every operation takes constant time.
 //
 // Threading: not thread-safe; the policy's.
 #ifndef FOLIOT_POLICIES_FOLIOT_WANTED_LOADS_H_

@@ -1,0 +1,90 @@
+#include "policies/foliot/board.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/test_time.h"
+#include "policies/common/test_dispatcher.h"
+
+namespace foliot::foliot_policy {
+namespace {
+
+// EXEC of 1, 2 and 4 rows takes 2, 3 and 5 ms.
+class BoardTest : public ::testing::Test {
+ protected:
+  ModelId add(uint32_t holders) {
+    const ModelInfo& model = dispatcher_.add_model(models_++, 1);
+    board_.on_model_added(model);
+    for (uint32_t device = 0; device < holders; ++device) {
+      dispatcher_.load(DeviceId(device), model.id, {});
+      dispatcher_.finish();
+      board_.set_loaded(DeviceId(device), model.id, true);
+    }
+    return model.id;
+  }
+  Request ask(ModelId model, TimePoint deadline) {
+    const uint64_t id = ++requests_;
+    const Request request{.id = RequestId(id), .model = model, .arrival = at(0), .deadline = deadline, .sequence = id};
+    board_.add(request);
+    return request;
+  }
+  Duration backlog(uint32_t device, TimePoint now = at(0)) { return board_.backlog(DeviceId(device), now); }
+  std::vector<uint32_t> due(uint32_t count_max) {
+    std::vector<uint32_t> models;
+    board_.for_each_due(DeviceId(0), count_max, at(0), [&](ModelId model) { models.push_back(model.value()); });
+    return models;
+  }
+
+  TestDispatcher dispatcher_{10, 100};
+  Board board_{dispatcher_.cluster()};
+  uint32_t models_ = 0;
+  uint64_t requests_ = 0;
+};
+
+TEST_F(BoardTest, WhatWaitsIsSharedOutOverTheDevicesThatHoldItsModel) {
+  const ModelId model = add(2);
+  EXPECT_EQ(backlog(0), Duration());
+  for (int i = 0; i < 4; ++i) ask(model, at(100));
+  EXPECT_EQ(backlog(0), ms(5) / 2);
+  EXPECT_EQ(backlog(1), ms(5) / 2);
+  EXPECT_EQ(backlog(2), Duration());
+}
+
+TEST_F(BoardTest, WhatWaitsForAModelThatManyHoldIsSharedOutOverAll) {
+  const ModelId model = add(9);
+  EXPECT_EQ(backlog(0), Duration());
+  const Request first = ask(model, at(100));
+  for (int i = 0; i < 3; ++i) ask(model, at(100));
+  EXPECT_EQ(backlog(0), ms(5) / 10);
+  board_.remove(first);
+  EXPECT_EQ(backlog(0), ms(5) / 10) << "two rows and one row";
+  board_.set_loaded(DeviceId(8), model, false);
+  EXPECT_EQ(backlog(0), ms(5) / 8) << "eight devices are few";
+  EXPECT_EQ(backlog(9), Duration());
+  board_.set_loaded(DeviceId(8), model, true);
+  EXPECT_EQ(backlog(0), ms(5) / 10);
+  board_.on_model_removed(model);
+  EXPECT_EQ(backlog(0), Duration());
+}
+
+TEST_F(BoardTest, OfManyModelsThoseAreListedWhoseRequestsAreDueFirst) {
+  for (int64_t i = 0; i < 20; ++i) ask(add(i % 2 == 0 ? 1 : 9), at(200 - 10 * i));
+  EXPECT_EQ(due(4), (std::vector<uint32_t>{16, 17, 18, 19}));
+  EXPECT_EQ(due(20).size(), 20u);
+}
+
+TEST_F(BoardTest, ManyChangesAreTakenInTogether) {
+  std::vector<ModelId> models;
+  for (int i = 0; i < 60; ++i) models.push_back(add(1));
+  for (const ModelId model : models) ask(model, at(100));
+  EXPECT_EQ(backlog(0), ms(120));
+  for (int i = 0; i < 10; ++i) ask(models[static_cast<size_t>(i)], at(100));
+  EXPECT_EQ(backlog(0), ms(130)) << "few are taken in at once";
+  for (int i = 20; i < 45; ++i) ask(models[static_cast<size_t>(i)], at(100));
+  EXPECT_EQ(backlog(0, at(1)), ms(130));
+  EXPECT_EQ(backlog(0, at(3)), ms(155));
+}
+
+}  // namespace
+}  // namespace foliot::foliot_policy
