@@ -48,18 +48,11 @@ enum class OperatorKind : uint16_t {
   // beyond `pads` never counts: it stands in `extra_pads`: ints, one per spatial
   // dimension, at the end only. Narrow: bfloat16.
   kAveragePool,
-  // X -> Y. function: "relu" "sigmoid" "tanh" "erf" "exp" "log" "sqrt" "neg"
-  // "abs" "reciprocal" "floor" "ceil" "round" "sign" "not" "gelu" (exact, erf)
-  // "gelu_tanh" "softplus" "hard_swish" "silu" "sin" "cos" "tan" "asin" "acos" "atan"
-  // "sinh" "cosh" "asinh" "acosh" "atanh", or with parameters alpha, beta:
-  // float: "clip" (alpha = min, beta = max) "leaky_relu" (alpha) "elu"
-  // (alpha) "hard_sigmoid" (alpha, beta) "linear" (alpha * x + beta). Narrow: bfloat16.
+  // X -> Y. function: one of one operand, kRelu to kLinear (device/function.h); alpha,
+  // beta: float, where has_parameters(function). Narrow: bfloat16.
   kUnary,
-  // A, B -> Y with numpy broadcasting. function: "add" "sub" "mul" "div" "pow"
-  // "min" "max" "equal" "less" "less_or_equal" "greater" "greater_or_equal"
-  // "and" "or" "xor" "mod" (the divisor's sign) "fmod" (the dividend's) "prelu"
-  // (A < 0 ? A * B : A), and of integers "bit_and" "bit_or" "bit_xor"
-  // "shift_left" "shift_right" (by B bits, filling with zeros or the sign).
+  // A, B -> Y with numpy broadcasting. function: one of two operands, kAdd to kShiftRight;
+  // from kBitAnd on of integers.
   // Post-operations allowed for float32. Narrow: bfloat16, or A uint8 with B float32
   // and Y uint8 or float32.
   kBinary,
@@ -73,8 +66,8 @@ enum class OperatorKind : uint16_t {
   kLayerNorm,
   // X[N,C,d..] -> Y across channels. size: int; alpha, beta, bias: float.
   kLrn,
-  // X -> Y. function: "mean" "sum" "max" "min" "prod" "l1" "l2" "sum_square"
-  // "log_sum_exp"; axes: ints >= 0, ascending; keep_dims: int 0/1.
+  // X -> Y. function: a reduction, kMean to kLogSumExp, kMin or kMax; axes: ints >= 0,
+  // ascending; keep_dims: int 0/1.
   kReduce,
   // X.. -> Y. axis: int >= 0.
   kConcat,
@@ -94,8 +87,7 @@ enum class OperatorKind : uint16_t {
   kGatherElements,
   // X, indices (int64), updates (of one shape) -> Y: X with each update put to,
   // or combined with what is at, the update's place but for dimension `axis`:
-  // int >= 0. reduction: "none" "add" "mul" "min" "max". In the order of the
-  // updates.
+  // int >= 0. reduction: kNone, kAdd, kMul, kMin or kMax. In the order of the updates.
   kScatterElements,
   // X -> Y of another type.
   kCast,
@@ -120,9 +112,8 @@ enum class OperatorKind : uint16_t {
   // of equals the first; the extent of Y says how many. axis: int >= 0;
   // largest: int 0/1.
   kTopK,
-  // X -> Y: what precedes along a dimension, added or multiplied. function:
-  // "sum" "prod"; axis: int >= 0; exclusive (without the element itself),
-  // reverse (from the end): int 0/1.
+  // X -> Y: what precedes along a dimension, added or multiplied. function: kSum or kProd;
+  // axis: int >= 0; exclusive (without the element itself), reverse (from the end): int 0/1.
   kCumulative,
   // X[length, batch, directions * gates * hidden], R[directions, gates, hidden, hidden],
   // optional bias[directions, hidden] ("gru"), optional H[directions, batch, hidden],
