@@ -40,9 +40,8 @@ constexpr int64_t kTimeToWait = 2;
 constexpr int64_t kTighter = 2;
 // A batch that makes others late is committed to no longer than this before it begins.
 constexpr Duration kLateCommitment = Duration::microseconds(250);
-// Of more models that wait on a device, the requests of those that are due first are cut into
-// batches.
-constexpr uint32_t kModelsCutMax = 48;
+// Of more models that wait on a device, the requests of so many are cut into batches.
+constexpr uint32_t kModelsCutMax = 32;
 // Stands in for a rate of zero.
 constexpr double kGapRateMin = 1e-3;
 
@@ -57,7 +56,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
   batches_.clear();
   held_until_ = TimePoint::infinite_future();
   const Duration margin = board_.cluster().margin(device);
-  board_.for_each_due(device, kModelsCutMax, now, [&](ModelId model) {
+  const double stands_for = board_.for_each_candidate(device, kModelsCutMax, [&](ModelId model) {
     const ModelState& state = board_.model(model);
     const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, model);
     for (uint16_t b = 0; b < state.lanes.size(); ++b) {
@@ -66,6 +65,9 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
       cut({model, bucket, state, state.lanes[b], sizes, execs, margin}, start, caution);
     }
   });
+  if (stands_for > 1) {  // what was not looked at takes its time, too
+    for (Batch& batch : batches_) batch.cost = batch.cost.scaled(stands_for);
+  }
   const Duration wanted = drop_what_is_too_much(start);
   if (const auto first = first_to_run(device, now, start, wanted)) {
     const std::optional<Batch> filler = best_effort(device, best_effort_max);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -26,7 +27,9 @@ void Board::on_model_added(const ModelInfo& model) {
   if (model.id.value() >= models_.size()) {
     models_.resize(model.id.value() + 1);
     periods_.resize(model.id.value() + 1);
+    heads_.resize(model.id.value() + 1);
   }
+  heads_[model.id.value()] = Head{TimePoint::infinite_future(), model.id};
   periods_[model.id.value()] = ArrivalPeriod();
   for (uint16_t kind = 0; kind < cluster_.kind_count(); ++kind) {
     const Runnable* const runnable = cluster_.runnable_of(KindId(kind), model.id);
@@ -137,6 +140,7 @@ void Board::add(const Request& request) {
   ++state.queued;
   waiting_.insert(request.model.value());
   if (request.best_effort()) ++best_effort_;
+  update_head(request.model);
   work_changed(request.model);
 }
 
@@ -161,6 +165,7 @@ void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t
   state.queued -= static_cast<uint32_t>(size_before - lane.size());
   best_effort_ -= best_effort_before - (lane.size() - lane.with_deadline());
   if (state.queued == 0) waiting_.erase(id.value());
+  update_head(id);
   work_changed(id);
 }
 
@@ -197,24 +202,39 @@ Duration Board::backlog(DeviceId device, TimePoint now) const {
   return cluster_.device(device).exec_available(now) - now + waiting_work(device, now).time + wide_work();
 }
 
-const std::vector<ModelId>& Board::first_due(DeviceId device, uint32_t count_max, TimePoint now) const {
-  due_.clear();
-  for (const ModelWork& work : waiting_work(device, now).models) due_.emplace_back(work.first_deadline, work.model);
+double Board::find_candidates(DeviceId device, uint32_t count_max) const {
+  candidates_.clear();
+  uint64_t all_rows = 0;
   waiting_.for_each_common(loaded(device), [&](uint32_t id) {
-    if (!wide(ModelId(id))) return;
-    for (const Lane& lane : model(ModelId(id)).lanes) {
-      if (lane.with_deadline() > 0) due_.emplace_back(lane[0].deadline, ModelId(id));
-    }
+    if (heads_[id].rows == 0) return;
+    candidates_.push_back(heads_[id]);
+    all_rows += heads_[id].rows;
   });
-  if (due_.size() > count_max) {
-    std::nth_element(due_.begin(), due_.begin() + count_max, due_.end());
-    due_.resize(count_max);
+  if (candidates_.size() <= count_max) return 1;
+  const auto first = candidates_.begin();
+  const auto half = first + count_max / 2;
+  const auto end = first + count_max;
+  std::nth_element(first, half, candidates_.end(), [](const Head& a, const Head& b) {
+    return std::tuple(a.first_deadline, a.model) < std::tuple(b.first_deadline, b.model);
+  });
+  std::nth_element(half, end, candidates_.end(), [](const Head& a, const Head& b) {
+    return std::tuple(b.rows, a.model) < std::tuple(a.rows, b.model);
+  });
+  candidates_.erase(end, candidates_.end());
+  std::sort(first, end, [](const Head& a, const Head& b) { return a.model < b.model; });
+  uint64_t rows = 0;
+  for (const Head& head : candidates_) rows += head.rows;
+  return static_cast<double>(all_rows) / static_cast<double>(rows);
+}
+
+void Board::update_head(ModelId id) {
+  Head head{TimePoint::infinite_future(), id};
+  for (const Lane& lane : model(id).lanes) {
+    if (lane.with_deadline() == 0) continue;
+    head.first_deadline = std::min(head.first_deadline, lane[0].deadline);
+    head.rows += static_cast<uint32_t>(lane.with_deadline());
   }
-  first_due_.clear();
-  for (const auto& [deadline, model] : due_) first_due_.push_back(model);
-  std::sort(first_due_.begin(), first_due_.end());
-  first_due_.erase(std::unique(first_due_.begin(), first_due_.end()), first_due_.end());
-  return first_due_;
+  heads_[id.value()] = head;
 }
 
 Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const {

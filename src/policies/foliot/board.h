@@ -75,6 +75,13 @@ class Board {
   void set_loaded(DeviceId device, ModelId model, bool loaded);
   // A request has come, whether or not it is queued.
   void note_arrival(const Request& request, TimePoint now);
+  // Whether a request of the same lane that is due no later waits already, and has not expired.
+  bool waits_behind_another(const Request& request, TimePoint now) const {
+    const ModelState& state = model(request.model);
+    const Head& head = heads_[request.model.value()];
+    return state.lanes.size() == 1 && head.rows > 0 && head.first_deadline <= request.deadline && now <= state.expiry &&
+           !state.expiry.is_infinite();
+  }
   void add(const Request& request);
   void remove(const Request& request);
   // Removes `count` requests of a lane from `position` on.
@@ -94,15 +101,19 @@ class Board {
   Duration backlog(DeviceId device, TimePoint now) const;
   // The same of what is due until `deadline`.
   Duration backlog_until(DeviceId device, TimePoint deadline, TimePoint now) const;
-  // The models that the device holds and that have queued requests; of more than
-  // `count_max`, those of which a request is due first.
+  // The models that the device holds and that have queued requests, ascending; of more than
+  // `count_max` with a deadline, half are those of which a request is due first, and half
+  // those that most requests wait for. Returns how many requests with a deadline wait for
+  // all of them, for each that waits for those that were visited.
   template <typename Visit>
-  void for_each_due(DeviceId device, uint32_t count_max, TimePoint now, Visit visit) const {
+  double for_each_candidate(DeviceId device, uint32_t count_max, Visit visit) const {
     if (waiting_.size() <= count_max || loaded(device).size() <= count_max) {
       waiting_.for_each_common(loaded(device), [&](uint32_t model) { visit(ModelId(model)); });
-    } else {
-      for (const ModelId model : first_due(device, count_max, now)) visit(model);
+      return 1;
     }
+    const double rows = find_candidates(device, count_max);
+    for (const Head& head : candidates_) visit(head.model);
+    return rows;
   }
 
  private:
@@ -136,8 +147,17 @@ class Board {
   // is not looked at for each of them.
   Duration wide_work() const;
   bool wide(ModelId model) const;
-  // Ascending; valid until the next call.
-  const std::vector<ModelId>& first_due(DeviceId device, uint32_t count_max, TimePoint now) const;
+  // What waits for a model with a deadline, in few bytes: of thousands of models those of one
+  // device are compared where each ModelState would have to come from memory.
+  struct Head {
+    TimePoint first_deadline;
+    ModelId model;
+    uint32_t rows = 0;
+  };
+  // Into candidates_.
+  double find_candidates(DeviceId device, uint32_t count_max) const;
+  // Requests have come to the model or gone.
+  void update_head(ModelId model);
   void look_at_all(DeviceId device, DeviceWork& known) const;
   void look_again(DeviceId device, ModelId model, DeviceWork& known) const;
   // nullopt if the device does not hold the model, or nothing with a deadline waits.
@@ -172,8 +192,8 @@ class Board {
   mutable std::vector<Duration> wide_works_;  // by model
   mutable std::vector<ModelId> wide_changed_;
   mutable BitSet is_wide_changed_;
-  mutable std::vector<std::pair<TimePoint, ModelId>> due_;
-  mutable std::vector<ModelId> first_due_;
+  std::vector<Head> heads_;  // by model
+  mutable std::vector<Head> candidates_;
 };
 
 }  // namespace foliot::foliot_policy

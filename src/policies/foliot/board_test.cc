@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/test_time.h"
@@ -30,10 +31,15 @@ class BoardTest : public ::testing::Test {
     return request;
   }
   Duration backlog(uint32_t device, TimePoint now = at(0)) { return board_.backlog(DeviceId(device), now); }
-  std::vector<uint32_t> due(uint32_t count_max) {
+  struct Candidates {
     std::vector<uint32_t> models;
-    board_.for_each_due(DeviceId(0), count_max, at(0), [&](ModelId model) { models.push_back(model.value()); });
-    return models;
+    double stand_for = 0;
+  };
+  Candidates candidates(uint32_t count_max) {
+    Candidates found;
+    found.stand_for = board_.for_each_candidate(DeviceId(0), count_max,
+                                                [&](ModelId model) { found.models.push_back(model.value()); });
+    return found;
   }
 
   TestDispatcher dispatcher_{10, 100};
@@ -68,10 +74,41 @@ TEST_F(BoardTest, WhatWaitsForAModelThatManyHoldIsSharedOutOverAll) {
   EXPECT_EQ(backlog(0), Duration());
 }
 
-TEST_F(BoardTest, OfManyModelsThoseAreListedWhoseRequestsAreDueFirst) {
+TEST_F(BoardTest, CandidatesAreTheModelsDueFirstAndThoseThatMostRequestsWaitFor) {
   for (int64_t i = 0; i < 20; ++i) ask(add(i % 2 == 0 ? 1 : 9), at(200 - 10 * i));
-  EXPECT_EQ(due(4), (std::vector<uint32_t>{16, 17, 18, 19}));
-  EXPECT_EQ(due(20).size(), 20u);
+  for (const uint32_t model : {3u, 6u, 6u}) ask(ModelId(model), at(200));
+  const Candidates some = candidates(4);
+  EXPECT_EQ(some.models, (std::vector<uint32_t>{3, 6, 18, 19}));
+  EXPECT_DOUBLE_EQ(some.stand_for, 23.0 / 7) << "2 + 3 + 1 + 1 of the 23 requests";
+  const Candidates all = candidates(20);
+  EXPECT_EQ(all.models.size(), 20u);
+  EXPECT_DOUBLE_EQ(all.stand_for, 1);
+}
+
+TEST_F(BoardTest, CandidatesFollowWhatIsQueued) {
+  for (int64_t i = 0; i < 5; ++i) add(1);
+  const Request first = ask(ModelId(0), at(10));
+  for (uint32_t i = 1; i < 5; ++i) ask(ModelId(i), at(10 + 10 * i));
+  EXPECT_EQ(candidates(2).models, (std::vector<uint32_t>{0, 1}));
+  board_.remove(first);
+  ask(ModelId(0), at(100));
+  ask(ModelId(4), at(100));
+  EXPECT_EQ(candidates(2).models, (std::vector<uint32_t>{1, 4}));
+  board_.erase(ModelId(4), BucketId(0), 0, 2);
+  EXPECT_EQ(candidates(2).models, (std::vector<uint32_t>{0, 1})) << "of equals the first";
+  EXPECT_FALSE(std::ranges::count(candidates(4).models, 4u));
+}
+
+TEST_F(BoardTest, ARequestIsBehindAnotherThatIsDueNoLaterAndHasNotExpired) {
+  const ModelId model = add(1);
+  const Request other{.id = RequestId(99), .model = model, .deadline = at(100)};
+  EXPECT_FALSE(board_.waits_behind_another(other, at(0)));
+  ask(model, at(100));
+  EXPECT_FALSE(board_.waits_behind_another(other, at(0))) << "it is not known when that one expires";
+  board_.model(model).expiry = at(50);
+  EXPECT_TRUE(board_.waits_behind_another(other, at(50)));
+  EXPECT_FALSE(board_.waits_behind_another(other, at(51)));
+  EXPECT_FALSE(board_.waits_behind_another({.id = RequestId(99), .model = model, .deadline = at(99)}, at(50)));
 }
 
 TEST_F(BoardTest, ManyChangesAreTakenInTogether) {

@@ -12,9 +12,9 @@ constexpr uint32_t kDevicesLookedAtMax = 4;
 constexpr Duration kOverloadMemory = Duration::seconds(1);
 // Limits of the work in one turn; the rest follows in the next one, at once, but after
 // the events that have come meanwhile. So no decision waits long for others.
-constexpr uint32_t kDeviceLooksPerTurn = 4;  // for a batch, on behalf of devices that have become free
-constexpr uint32_t kModelLooksPerTurn = 4;   // for a device or a reason to refuse, on behalf of models
-constexpr size_t kExpiredPerTurn = 32;
+constexpr uint32_t kDeviceLooksPerTurn = 2;  // for a batch, on behalf of devices that have become free
+constexpr uint32_t kModelLooksPerTurn = 2;   // for a device or a reason to refuse, on behalf of models
+constexpr size_t kExpiredPerTurn = 16;
 // A model may always have so many full batches waiting, lest batches stay small.
 constexpr size_t kFullBatchesKept = 2;
 
@@ -35,13 +35,16 @@ void FoliotPolicy::on_request(const Request& request, TimePoint now) {
   board_.note_arrival(request, now);
   loads_.on_request(request.model);
   pool_.on_request(request.model, now);
-  if (now + shortest_answer(request.model, request.bucket) > request.deadline) {
+  // Behind one that can still be met there is nothing new to find out: what expectations of
+  // four devices cost is most of what a request costs where many wait.
+  const bool behind_another = board_.waits_behind_another(request, now);
+  if (!behind_another && now + shortest_answer(request.model, request.bucket) > request.deadline) {
     unmeetable_.push_back(request);
     return;
   }
   board_.add(request);
   touch(request.model);
-  note_expiry(request.model);
+  if (!behind_another) note_expiry(request.model);
 }
 
 void FoliotPolicy::on_withdrawn(const Request& request, TimePoint /*now*/) {
