@@ -617,15 +617,15 @@ Controller::Tracked& Controller::tracked(RequestId request) {
 
 void Controller::enqueue(Tracked& tracked, TimePoint now) {
   tracked.queued = true;
-  ++queued_;
+  ++queued_of(tracked.request);
   tracked.work = fair_share_.on_waiting(tracked.request);
   policy_->on_request(tracked.request, now);
 }
 
 void Controller::dequeue(Tracked& tracked) {
-  FOLIOT_CHECK(tracked.queued && queued_ > 0);
+  FOLIOT_CHECK(tracked.queued && queued_of(tracked.request) > 0);
   tracked.queued = false;
-  --queued_;
+  --queued_of(tracked.request);
   fair_share_.on_taken(tracked.request, tracked.work);
   if (!tracked.evicted) queue_shares_.remove(entry_of(tracked));
 }

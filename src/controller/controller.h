@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -113,7 +114,8 @@ class Controller : private Dispatcher {
   TimePoint turn(TimePoint now);
 
   const Cluster& cluster() const { return cluster_; }
-  uint64_t queued() const { return queued_; }
+  uint64_t queued() const { return std::accumulate(queued_.begin(), queued_.end(), uint64_t{0}); }
+  const CountByClass& queued_by_class() const { return queued_; }
   uint64_t actions_outstanding() const { return actions_outstanding_.size(); }
   // nullptr: there is no such action without an outcome.
   const Action* outstanding(ActionId action) const { return actions_outstanding_.find(action); }
@@ -173,6 +175,7 @@ class Controller : private Dispatcher {
   bool make_room(const Tracked& tracked, TimePoint now);
   void enqueue(Tracked& tracked, TimePoint now);
   void dequeue(Tracked& tracked);
+  uint64_t& queued_of(const Request& request) { return queued_[static_cast<size_t>(request.request_class())]; }
   // Completes a queued request that the policy knows nothing of (any more).
   void complete_refused(RequestId request, Refusal reason, TimePoint earliest_completion, TimePoint now);
   void complete(const Completion& completion, TimePoint now);
@@ -205,7 +208,7 @@ class Controller : private Dispatcher {
   uint64_t next_action_ = 1;
   uint64_t next_sequence_ = 1;  // of requests
   uint32_t next_doubted_ = 0;   // device
-  uint64_t queued_ = 0;
+  CountByClass queued_{};
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;
   TimePoint turn_now_;

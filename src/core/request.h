@@ -6,6 +6,8 @@
 #ifndef FOLIOT_CORE_REQUEST_H_
 #define FOLIOT_CORE_REQUEST_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,8 +26,11 @@ enum class RequestClass : uint8_t {
   kBestEffort,  // an answer, soon
   kOffline,     // an answer, when nothing else wants the device
 };
+inline constexpr size_t kRequestClasses = static_cast<size_t>(RequestClass::kOffline) + 1;
 // "deadline", "best_effort", "offline".
 std::string_view to_string(RequestClass request_class);
+// A number of requests of each class.
+using CountByClass = std::array<uint64_t, kRequestClasses>;
 
 struct Request {
   RequestId id;

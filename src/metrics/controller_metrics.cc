@@ -45,6 +45,11 @@ struct ControllerMetrics::Series {
       const std::string outcome(refusal == Refusal::kNone ? "served" : to_string(refusal));
       completions[i] = &completed.Add({{"outcome", outcome}});
     }
+    Family<Gauge>& waiting =
+        gauge_family(registry, "foliot_queued_requests", "Requests (rows) that wait for an action, by class");
+    for (size_t i = 0; i < kRequestClasses; ++i) {
+      queued[i] = &waiting.Add({{"class", std::string(to_string(static_cast<RequestClass>(i)))}});
+    }
   }
 
   Device& device(DeviceId id) {
@@ -81,13 +86,13 @@ struct ControllerMetrics::Series {
   Histogram& turns = histogram_family(registry, "foliot_turn_duration_seconds",
                                       "How long the policy decided, in each turn of the loop")
                          .Add({}, duration_boundaries(-6, 0, 3));
-  Gauge& queued = gauge_family(registry, "foliot_queued_requests", "Requests (rows) that wait for an action").Add({});
   Gauge& outstanding =
       gauge_family(registry, "foliot_actions_outstanding", "Actions sent that have no outcome yet").Add({});
 
   std::unordered_map<ModelId, Model> models;
   std::vector<Device> devices;  // by DeviceId
   std::array<Counter*, kRefusals> completions{};
+  std::array<Gauge*, kRequestClasses> queued{};
   Histogram& load_error = prediction_error.Add({{"action", "LOAD"}}, error_boundaries());
   Histogram& infer_error = prediction_error.Add({{"action", "INFER"}}, error_boundaries());
 };
@@ -99,9 +104,9 @@ std::string ControllerMetrics::text() const {
   return prometheus::TextSerializer().Serialize(series_->registry.Collect());
 }
 
-void ControllerMetrics::on_turn(Duration decision, uint64_t queued, uint64_t actions_outstanding) {
+void ControllerMetrics::on_turn(Duration decision, const CountByClass& queued, uint64_t actions_outstanding) {
   series_->turns.Observe(decision.to_seconds());
-  series_->queued.Set(static_cast<double>(queued));
+  for (size_t i = 0; i < kRequestClasses; ++i) series_->queued[i]->Set(static_cast<double>(queued[i]));
   series_->outstanding.Set(static_cast<double>(actions_outstanding));
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "core/observer.h"
+#include "core/request.h"
 #include "metrics/metrics_source.h"
 
 namespace foliot {
@@ -26,7 +27,7 @@ class ControllerMetrics : public Observer, public MetricsSource {
 
   // A turn of the loop is over: how long the policy took to decide, the requests that
   // wait now, and the actions without an outcome.
-  void on_turn(Duration decision, uint64_t queued, uint64_t actions_outstanding);
+  void on_turn(Duration decision, const CountByClass& queued, uint64_t actions_outstanding);
 
   std::string text() const override;
 

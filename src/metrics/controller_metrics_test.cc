@@ -63,11 +63,13 @@ TEST_F(ControllerMetricsTest, CountsRequestsByHowTheyEnded) {
 }
 
 TEST_F(ControllerMetricsTest, ShowsTheLastTurn) {
-  metrics_.on_turn(Duration::microseconds(30), 9, 4);
-  metrics_.on_turn(Duration::microseconds(10), 7, 3);
+  metrics_.on_turn(Duration::microseconds(30), {9, 0, 0}, 4);
+  metrics_.on_turn(Duration::microseconds(10), {7, 5, 0}, 3);
   const std::string text = metrics_.text();
   EXPECT_THAT(text, HasSubstr("foliot_turn_duration_seconds_count 2\n"));
-  EXPECT_THAT(text, HasSubstr("foliot_queued_requests 7\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_queued_requests{class=\"deadline\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_queued_requests{class=\"best_effort\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("foliot_queued_requests{class=\"offline\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("foliot_actions_outstanding 3\n"));
 }
 

@@ -62,7 +62,7 @@ void ControllerServer::Parts::observe(const TelemetryOptions& options) {
   if (options.metrics()) {
     controller.add_observer(metrics_);
     service_.set_turn_watch([this, &controller](Duration decision) {
-      metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
+      metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
     });
   }
   if (Recorder* const recorder = telemetry_->recorder(); recorder != nullptr) {

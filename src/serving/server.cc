@@ -161,7 +161,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   controller.add_observer(controller_metrics_);
   controller.add_observer(worker_metrics_);
   controller_->set_turn_watch([this, &controller](Duration decision) {
-    controller_metrics_.on_turn(decision, controller.queued(), controller.actions_outstanding());
+    controller_metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
   });
   if (recorder_ != nullptr) {
     controller.add_observer(*recorder_);
