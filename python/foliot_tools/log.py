@@ -33,6 +33,7 @@ class Request:
     output_us: float
     client_id: str  # as it is escaped; empty: the client gave none
     client_id_bytes: int | None  # of all of it, if only its beginning was kept
+    class_: str  # deadline, best_effort or offline
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +97,7 @@ def read_log(folder):
 
 def read_records(kind, folder, stem):
     """(records, number of those that are missing)."""
-    fields = [(field.name, CONVERT[field.type]) for field in dataclasses.fields(kind)]
+    fields = [(field.name, field.name.rstrip("_"), CONVERT[field.type]) for field in dataclasses.fields(kind)]
     records, dropped = [], 0
     for name in (f"{stem}.previous.csv", f"{stem}.csv"):
         path = pathlib.Path(folder) / name
@@ -109,7 +110,7 @@ def read_records(kind, folder, stem):
                     dropped += int(line.split()[2])
                 else:
                     lines.append(line)
-        records += [kind(**{name: convert(row[name]) for name, convert in fields}) for row in csv.DictReader(lines)]
+        records += [kind(**{name: convert(row[column]) for name, column, convert in fields}) for row in csv.DictReader(lines)]
     return sorted(records, key=lambda record: record.id), dropped
 
 

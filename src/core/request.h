@@ -26,7 +26,8 @@ enum class RequestClass : uint8_t {
   kBestEffort,  // an answer, soon
   kOffline,     // an answer, when nothing else wants the device
 };
-inline constexpr size_t kRequestClasses = static_cast<size_t>(RequestClass::kOffline) + 1;
+inline constexpr RequestClass kRequestClassLast = RequestClass::kOffline;
+inline constexpr size_t kRequestClasses = static_cast<size_t>(kRequestClassLast) + 1;
 // "deadline", "best_effort", "offline".
 std::string_view to_string(RequestClass request_class);
 // A number of requests of each class.

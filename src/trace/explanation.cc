@@ -82,7 +82,7 @@ class Explainer {
       say("was refused after {} ({})", milliseconds(request_.latency()), to_string(request_.refusal));
     }
     if (!request_.slo) {
-      say("; it had no deadline.");
+      say("; it had no deadline{}.", request_.request_class == RequestClass::kOffline ? " (class offline)" : "");
     } else if (request_.departure <= request_.deadline) {
       say(", {} before its deadline of {}.", milliseconds(request_.deadline - request_.departure),
           milliseconds(*request_.slo));

@@ -62,6 +62,7 @@ void visit_request(Record& r, Visitor& visit) {
   visit("output_us", r.output_duration);
   visit("client_id", LabelText<Record>{r});
   visit("client_id_bytes", LabelBytes<Record>{r});
+  visit("class", r.request_class);
 }
 
 template <typename Record, typename Visitor>
@@ -163,6 +164,7 @@ class FieldWriter {
   }
   void put(Refusal refusal) { to_ += refusal == Refusal::kNone ? "served" : to_string(refusal); }
   void put(ActionType type) { to_ += to_string(type); }
+  void put(RequestClass request_class) { to_ += to_string(request_class); }
   void put(OutcomeStatus status) { to_ += to_string(status); }
   void put(std::string_view name) {
     const bool quote = name.find_first_of(",\"") != std::string_view::npos;
@@ -294,6 +296,7 @@ class FieldReader {
     into = Refusal::kNone;
     return text == "served" || (text != "none" && parse_name(text, kRefusalLast, into));
   }
+  static bool get(std::string_view text, RequestClass& into) { return parse_name(text, kRequestClassLast, into); }
   static bool get(std::string_view text, ActionType& into) { return parse_name(text, ActionType::kInfer, into); }
   static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, OutcomeStatus::kLost, into); }
   bool get(std::string_view text, std::string_view& into) {

@@ -115,7 +115,7 @@ TEST_F(LogTest, KeepsWhatClientsCallTheirCalls) {
   record.label = std::make_shared<const CallLabel>(hostile);
   std::string line;
   LogFormat<RequestRecord>::append(record, TimePoint(), line);
-  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200\n"));
+  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200,deadline\n"));
   line.pop_back();
   NameTable names;
   const auto parsed = LogFormat<RequestRecord>::parse(line, names);
@@ -124,13 +124,27 @@ TEST_F(LogTest, KeepsWhatClientsCallTheirCalls) {
   EXPECT_EQ(*parsed->label, hostile);
 }
 
+TEST_F(LogTest, KeepsTheClass) {
+  for (const RequestClass each : {RequestClass::kDeadline, RequestClass::kBestEffort, RequestClass::kOffline}) {
+    std::string line;
+    LogFormat<RequestRecord>::append({.id = RequestId(1), .model = "m", .request_class = each}, TimePoint(), line);
+    line.pop_back();
+    NameTable names;
+    const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_EQ(parsed->request_class, each);
+  }
+}
+
 TEST_F(LogTest, RefusesIdsThatNoServerWrote) {
   RequestRecord record{.id = RequestId(1), .model = "m", .arrival = at(1), .departure = at(2)};
   std::string line;
   LogFormat<RequestRecord>::append(record, TimePoint(), line);
-  line.resize(line.size() - 2);  // ",\n"
+  line.resize(line.rfind(",,deadline") + 1);
   NameTable names;
-  const std::vector<std::string> ends{"\\n,2", "ab,1", "ab,", ",1", std::string(65, 'a') + ",65"};
+  const std::vector<std::string> ends{
+      "\\n,2,deadline", "ab,1,deadline", "ab,,deadline", ",1,deadline", std::string(65, 'a') + ",65,deadline", ",,",
+      ",,urgent"};
   for (const std::string& end : ends) {
     EXPECT_FALSE(LogFormat<RequestRecord>::parse(line + end, names).ok()) << end;
   }
@@ -140,9 +154,8 @@ TEST_F(LogTest, ReadsLogsOfBeforeClientsIdsWereKept) {
   write_two_requests();
   std::ifstream current(folder_ / "requests.csv");
   std::string text;
-  for (std::string line; std::getline(current, line);) {  // without the last two fields
-    line.resize(line.rfind(','));
-    line.resize(line.rfind(','));
+  for (std::string line; std::getline(current, line);) {  // without the last three fields
+    for (int i = 0; i < 3; ++i) line.resize(line.rfind(','));
     text += line + '\n';
   }
   std::ofstream(folder_ / "requests.csv") << text;

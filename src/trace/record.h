@@ -29,7 +29,8 @@ struct RequestRecord {
   std::string_view model;  // owned by the maker of the record
   BucketId bucket;
   TimePoint arrival = kNoTime;
-  TimePoint deadline = kNoTime;  // none: best effort
+  RequestClass request_class = RequestClass::kDeadline;
+  TimePoint deadline = kNoTime;  // of class kDeadline
   std::optional<Duration> slo;   // deadline - arrival
   uint32_t queue_length = 0;     // requests queued when it arrived, of all models
   bool cold_start = false;       // its model was loaded nowhere when it arrived

@@ -32,6 +32,7 @@ void Recorder::on_request(const Request& request, TimePoint /*now*/) {
                        .model = its_model.name,
                        .bucket = request.bucket,
                        .arrival = request.arrival,
+                       .request_class = request.request_class(),
                        .deadline = request.answer_by(),
                        .queue_length = queued_,
                        .cold_start = its_model.copies == 0};

@@ -49,6 +49,17 @@ TEST(Recorder, ALabelIsOfTheRequestThatComesWithIt) {
   EXPECT_EQ(history.request_of(3).label, nullptr);
 }
 
+TEST(Recorder, KeepsTheClass) {
+  History history;
+  history.add({.id = RequestId(1), .model = kWarm, .arrival = at(1), .deadline = at(60)});
+  history.add({.id = RequestId(2), .model = kWarm, .arrival = at(1)});
+  history.add({.id = RequestId(3), .model = kWarm, .arrival = at(1), .offline = true});
+  for (uint64_t id = 1; id <= 3; ++id) history.refused(id, Refusal::kOverload, 20);
+  EXPECT_EQ(history.request_of(1).request_class, RequestClass::kDeadline);
+  EXPECT_EQ(history.request_of(2).request_class, RequestClass::kBestEffort);
+  EXPECT_EQ(history.request_of(3).request_class, RequestClass::kOffline);
+}
+
 TEST(Recorder, AWarmRequestWaitsForNoLoad) {
   History history;
   history.load(1, kWarm, 0, 0, 5);

@@ -60,9 +60,11 @@ class History {
   void request(uint64_t id, ModelId model, int64_t arrival, int64_t deadline,
                const std::optional<CallLabel>& label = {}) {
     if (label) recorder_.on_label(RequestId(id), std::make_shared<const CallLabel>(*label));
-    const Request request{.id = RequestId(id), .model = model, .arrival = at(arrival), .deadline = at(deadline)};
-    open_[id] = request;
-    recorder_.on_request(request, at(arrival));
+    add({.id = RequestId(id), .model = model, .arrival = at(arrival), .deadline = at(deadline)});
+  }
+  void add(const Request& request) {
+    open_[request.id.value()] = request;
+    recorder_.on_request(request, request.arrival);
   }
   void served(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kNone); }
   void late(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kLate); }
