@@ -132,6 +132,11 @@ test-tsan: configure-tsan ## The threaded rooms under the thread sanitizer
 test-isas: build python ## Every test under ONEDNN_MAX_CPU_ISA = AVX2, AVX512_CORE, AVX512_CORE_VNNI and unset (an hour)
 	@$(PYTHON) tools/test-instruction-sets --all
 
+.PHONY: mutation-check
+mutation-check: dependencies ## Break 30 lines one at a time, and see that the unit tests notice (half an hour; FLAGS='--seed 2')
+	$(call say,Mutation check)
+	@tools/mutation_check $(FLAGS)
+
 .PHONY: determinism
 determinism: configure-release configure-clang ## The same seeds give the same events, built by g++ and by clang
 	$(call say,Event hashes of g++ and clang)

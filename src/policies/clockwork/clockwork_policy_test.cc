@@ -57,6 +57,25 @@ TEST(ClockworkPolicyTest, RefusesWhatCanNoLongerBeMet) {
   EXPECT_EQ(stage.refused(), std::vector{request});
 }
 
+// It was expected to take 2 ms when it was asked for first, and then took 6.
+TEST(ClockworkPolicyTest, RefusesByWhatWasMeasuredLast) {
+  PolicyStage stage = make_stage();
+  const ModelId slow = stage.add_model();
+  const ModelId other = stage.add_model();
+  stage.request(slow, 0, 50);
+  const Action first = stage.plan(0).at(0);
+  stage.set_exec(slow, Duration::milliseconds(6));
+  stage.finish(first, 6, Duration::milliseconds(6));
+  stage.set_exec(other, Duration::milliseconds(30));
+  stage.request(other, 6, 100);
+  ASSERT_EQ(stage.plan(6).size(), 1u);
+  const RequestId behind = stage.request(slow, 7, 20);
+  stage.plan(13.9);
+  EXPECT_TRUE(stage.refused().empty());
+  stage.plan(14.1);
+  EXPECT_EQ(stage.refused(), std::vector{behind});
+}
+
 TEST(ClockworkPolicyTest, LoadsTheModelWithTheMostDemandFirstAndEvictsTheLeastRecentlyUsed) {
   PolicyStage stage = make_stage(1, 2);
   stage.add_model();
