@@ -156,6 +156,9 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
                now);
   }
   for (const ModelId model : held) continue_removal(model);
+  lost_at_.resize(cluster_.devices.size());
+  lost_at_[id.value()] = now;
+  next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
 }
 
 void Controller::on_heard(DeviceId device, TimePoint now) {
@@ -280,7 +283,8 @@ TimePoint Controller::turn(TimePoint now) {
   turn_now_ = now;
   if (failure_detector_) check_devices(now);
   end_back_offs(now);
-  const TimePoint wake = std::min(policy_->plan(now, *this), cluster_.load_back_off.next_end());
+  if (now >= next_stranded_) refuse_stranded(now);
+  const TimePoint wake = std::min({policy_->plan(now, *this), cluster_.load_back_off.next_end(), next_stranded_});
   return failure_detector_ ? std::min(wake, failure_detector_->next_check()) : wake;
 }
 
@@ -685,6 +689,28 @@ void Controller::withdraw_all(const std::function<bool(const Request&)>& which, 
     policy_->on_withdrawn(request, now);
     complete_refused(request.id, reason, TimePoint(), now);
   }
+}
+
+void Controller::refuse_stranded(TimePoint now) {
+  next_stranded_ = TimePoint::infinite_future();
+  std::vector<bool> stranded(cluster_.models.size());
+  for (uint32_t id = 0; id < stranded.size(); ++id) {
+    if (!cluster_.has_model(ModelId(id))) continue;
+    const TimePoint until = lost_since(ModelId(id)) + options_.lost_devices_wait;
+    stranded[id] = now >= until;
+    if (!stranded[id]) next_stranded_ = std::min(next_stranded_, until);
+  }
+  withdraw_all([&](const Request& request) { return stranded[request.model.value()]; }, Refusal::kWorkerLost, now);
+}
+
+TimePoint Controller::lost_since(ModelId model) const {
+  TimePoint since;
+  for (const DeviceModel& device : cluster_.devices) {
+    if (cluster_.runnable(device.id(), model) == nullptr) continue;
+    if (device.state() != DeviceState::kLost) return TimePoint::infinite_future();
+    if (device.id().value() < lost_at_.size()) since = std::max(since, lost_at_[device.id().value()]);
+  }
+  return since;
 }
 
 void Controller::observe_pages(DeviceId id) {

@@ -43,6 +43,9 @@ struct ControllerOptions {
   DeviceTimingOptions timing;
   // How often a request may come back from a worker that refused its action.
   uint32_t returns_max = 3;
+  // Requests of a model of which all devices that can run it are lost are refused
+  // (kWorkerLost) after so long: requests that have no deadline would wait for ever.
+  Duration lost_devices_wait = Duration::seconds(10);
   LoadBackOffOptions load_back_off;
   // None: devices are taken to be well. With it, turn() finds those that are not, and
   // notifies observers.
@@ -186,6 +189,10 @@ class Controller : private Dispatcher {
   // What was measured of it, or whether it counts, has changed.
   void timing_changed(DeviceId device, TimePoint now);
   uint32_t batch_index(DeviceId device, ModelId model, uint32_t batch_size) const;
+  // Refuses what has waited for lost devices for too long, and notes when to look again.
+  void refuse_stranded(TimePoint now);
+  // When the last device that can run the model was lost; infinite if one is not.
+  TimePoint lost_since(ModelId model) const;
   // Whether some device that is not lost can run the model.
   bool has_able_device(ModelId model) const;
   // For people: why no device can run it, and what could.
@@ -206,8 +213,10 @@ class Controller : private Dispatcher {
   ActionTable actions_outstanding_;
   std::vector<bool> removing_;  // by ModelId
   uint64_t next_action_ = 1;
-  uint64_t next_sequence_ = 1;  // of requests
-  uint32_t next_doubted_ = 0;   // device
+  uint64_t next_sequence_ = 1;      // of requests
+  uint32_t next_doubted_ = 0;       // device
+  std::vector<TimePoint> lost_at_;  // by DeviceId, of those that are lost
+  TimePoint next_stranded_ = TimePoint::infinite_future();
   CountByClass queued_{};
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;

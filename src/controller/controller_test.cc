@@ -547,6 +547,32 @@ TEST_F(ControllerTest, RefusesWhatNoDeviceCanRunAndSaysWhichCould) {
   EXPECT_EQ(completion(3).refusal, Refusal::kWorkerLost);
 }
 
+// 10 s after the last of its devices was lost at 20 ms.
+TEST_F(ControllerTest, WhatWaitsForLostDevicesIsRefusedInTheEnd) {
+  const DeviceId other = controller_->add_device(4, at(0));
+  request(1);
+  lose();
+  controller_->lose_device(other, DeviceTrouble::kLink, at(3000));
+  EXPECT_LE(controller_->turn(at(9000)), at(10'020));
+  EXPECT_EQ(controller_->turn(at(10'020)), at(13'000));
+  EXPECT_EQ(controller_->queued(), 1u);
+  controller_->turn(at(13'000));
+  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+}
+
+TEST_F(ControllerTest, WhatWaitsForADeviceThatComesBackIsKept) {
+  request(1);
+  lose();
+  join({});
+  controller_->turn(at(10'020));
+  EXPECT_EQ(controller_->queued(), 1u);
+  controller_->lose_device(DeviceId(0), DeviceTrouble::kLink, at(15'000));
+  controller_->turn(at(20'000));
+  EXPECT_EQ(controller_->queued(), 1u);
+  controller_->turn(at(25'000));
+  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+}
+
 TEST_F(ControllerTest, ExpectsWhatTheDurationModelThatItWasGivenExpects) {
   make({}, std::make_unique<FakeDurationModel>());
   load_model();
