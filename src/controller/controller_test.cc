@@ -20,6 +20,7 @@ class ScriptedPolicy : public Policy {
   void on_withdrawn(const Request& request, TimePoint) override { std::erase(queued, request.id); }
   void on_outcome(const Action&, const Outcome&, TimePoint) override {}
   void on_device_changed(DeviceId, TimePoint) override { ++device_changes; }
+  void on_target_changed(ModelId, TimePoint) override { ++target_changes; }
   void on_model_added(const ModelInfo&, TimePoint) override {}
   void on_model_removed(ModelId, TimePoint) override {}
   TimePoint plan(TimePoint, Dispatcher& dispatcher) override {
@@ -29,6 +30,7 @@ class ScriptedPolicy : public Policy {
   Script script;
   std::deque<RequestId> queued;
   int device_changes = 0;
+  int target_changes = 0;
 };
 
 class Sink : public ActionSink, public CompletionSink {
