@@ -684,7 +684,7 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
 void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now) {
   const Request request = tracked.request;
   const bool lost = status == OutcomeStatus::kLost || status == OutcomeStatus::kFailed;
-  const bool removed = removing_[request.model.value()];
+  const bool removed = removing_[request.model.value()] || !cluster_.first_able(request.model);
   const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
   if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
     ++tracked.returns;
@@ -814,7 +814,7 @@ std::string Controller::unable_detail(ModelId id) const {
 }
 
 uint32_t Controller::batch_index(DeviceId device, ModelId model, uint32_t batch_size) const {
-  const auto& sizes = cluster_.batch_sizes(device, model);
+  const auto& sizes = cluster_.runnable(device, model)->batch_sizes;
   const auto found = std::find(sizes.begin(), sizes.end(), batch_size);
   FOLIOT_CHECK(found != sizes.end());
   return static_cast<uint32_t>(found - sizes.begin());
