@@ -137,9 +137,9 @@ struct Cluster {
  private:
   struct Kind {
     std::string name;
-    std::vector<const Runnable*> runnables;                 // by ModelId; null: none
-    std::vector<bool> allowed;                              // by ModelId: may_place_on()
-    std::vector<std::span<const uint32_t>> batch_sizes{};   // by ModelId
+    std::vector<const Runnable*> runnables;                // by ModelId; null: none
+    std::vector<bool> allowed;                             // by ModelId: may_place_on()
+    std::vector<std::span<const uint32_t>> batch_sizes{};  // by ModelId
     uint32_t devices = 0;
     std::optional<DeviceId> first_device;
   };

@@ -1,5 +1,5 @@
-// ClusterView: what is known of load, durations and devices at one instant, for those who
-// decide what should be (controller/targets.h): planners, tuners, autoscalers. A value,
+// ClusterView: what is known of load, durations and devices at one instant, for planners,
+// tuners and autoscalers, which decide what should be (controller/targets.h). A value,
 // without references into the controller.
 //
 // Counts are of the time since the observer was made; the difference between two views is
@@ -36,21 +36,21 @@ struct ModelView {
   uint64_t late = 0;
   uint64_t refused = 0;
   std::array<uint32_t, kClasses> queued{};  // by RequestClass
-  uint32_t copies = 0;                             // devices that are up and hold it, loaded
-  std::vector<OnKind> kinds;                       // that some device has been of
+  uint32_t copies = 0;                      // devices that are up and hold it, loaded
+  std::vector<OnKind> kinds;                // that some device has been of
 };
 
 struct KindView {
   std::string name;
   uint32_t devices_up = 0;
-  double busy = 0;  // share of their time that EXECs took that ended since the last view, at most 1
+  double busy = 0;     // share of their time that EXECs took that ended since the last view, at most 1
   uint64_t pages = 0;  // of those that are up
   uint64_t free_pages = 0;
 };
 
 struct ClusterView {
   TimePoint at;
-  Duration interval;  // since the last view, or since the observer was made
+  Duration interval;              // since the last view, or since the observer was made
   std::vector<ModelView> models;  // by ModelId
   std::vector<KindView> kinds;    // by KindId
 };

@@ -56,11 +56,11 @@ class ClusterViewObserver : public Observer {
   Duration interval_;
   TimePoint last_;
   ClusterView view_;
-  FlatMap<RequestId, Open> open_;         // requests without a completion
+  FlatMap<RequestId, Open> open_;          // requests without a completion
   std::vector<uint64_t> arrivals_before_;  // by ModelId: at the last view
-  std::vector<Duration> busy_;            // by KindId: EXECs since the last view
-  BitSet measured_;                       // models of which durations may be others
-  std::vector<DeviceId> stands_for_;      // by KindId, in a view: the first device of the kind
+  std::vector<Duration> busy_;             // by KindId: EXECs since the last view
+  BitSet measured_;                        // models of which durations may be others
+  std::vector<DeviceId> stands_for_;       // by KindId, in a view: the first device of the kind
 };
 
 }  // namespace foliot

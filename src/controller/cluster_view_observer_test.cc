@@ -39,8 +39,10 @@ class ClusterViewObserverTest : public ::testing::Test {
     observer_.on_model(*model);
   }
   Request request(uint64_t id, uint32_t model, int64_t when, bool offline = false) {
-    const Request request{
-        .id = RequestId(id), .model = ModelId(model), .deadline = offline ? TimePoint::infinite_future() : at(when + 50), .offline = offline};
+    const Request request{.id = RequestId(id),
+                          .model = ModelId(model),
+                          .deadline = offline ? TimePoint::infinite_future() : at(when + 50),
+                          .offline = offline};
     observer_.on_request(request, at(when));
     return request;
   }

@@ -219,6 +219,9 @@ void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
   }
   cluster_.extend_model(std::move(model));
   for (Observer* observer : observers_) observer->on_model_extended(*cluster_.models[id]);
+  // What its target asks for may be possible now.
+  const ModelId extended(id);
+  if (cluster_.target(extended) != ModelTarget()) policy_->on_target_changed(extended, turn_now_);
 }
 
 void Controller::remove_model(ModelId model, TimePoint now) {
@@ -804,7 +807,8 @@ bool Controller::has_able_device(ModelId model) const {
 
 std::string Controller::unable_detail(ModelId id) const {
   const ModelInfo& model = cluster_.model(id);
-  if (cluster_.first_able(id, ModelTarget())) return "model '" + model.name + "' is not served: its target leaves it no device";
+  if (cluster_.first_able(id, ModelTarget()))
+    return "model '" + model.name + "' is not served: its target leaves it no device";
   std::set<std::string> kinds;
   for (const DeviceModel& device : cluster_.devices) kinds.insert(cluster_.kind_name(device.kind()));
   std::string has;

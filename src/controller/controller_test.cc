@@ -299,7 +299,8 @@ TEST_F(ControllerTest, WhereTargetsLeaveNoDeviceRequestsAreRefused) {
 }
 
 TEST_F(ControllerTest, TargetsHoldForWhatADeviceBringsAndGoWithTheirModel) {
-  ASSERT_TRUE(controller_->set_targets({{{ModelId(0), {.copies_most = 0}}, {ModelId(1), {.copies_least = 1}}}}, at(0)).ok());
+  ASSERT_TRUE(
+      controller_->set_targets({{{ModelId(0), {.copies_most = 0}}, {ModelId(1), {.copies_least = 1}}}}, at(0)).ok());
   lose();
   join({ModelId(0)});
   EXPECT_EQ(controller_->cluster().copies[0], 0u);

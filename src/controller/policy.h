@@ -32,15 +32,15 @@ namespace foliot {
 // only proposes what the Cluster allows gets no other.
 enum class Verdict : uint8_t {
   kAccepted,
-  kUnknown,        // device, model, bucket, batch size or request does not exist
-  kNotRunnable,    // the device is of a kind that cannot run the model
-  kNotPlaced,      // INFER or UNLOAD of a model that is not there
-  kAlreadyPlaced,  // LOAD of a model that is there
-  kNoPages,        // LOAD of more pages than are free
-  kBackingOff,     // LOAD of a model that has failed there a short while ago
-  kInUse,          // UNLOAD of a model that is loading or has INFERs outstanding
-  kBusy,           // as many actions outstanding as the device takes
-  kBadWindow,      // latest is before earliest or in the past
+  kUnknown,         // device, model, bucket, batch size or request does not exist
+  kNotRunnable,     // the device is of a kind that cannot run the model
+  kNotPlaced,       // INFER or UNLOAD of a model that is not there
+  kAlreadyPlaced,   // LOAD of a model that is there
+  kNoPages,         // LOAD of more pages than are free
+  kBackingOff,      // LOAD of a model that has failed there a short while ago
+  kInUse,           // UNLOAD of a model that is loading or has INFERs outstanding
+  kBusy,            // as many actions outstanding as the device takes
+  kBadWindow,       // latest is before earliest or in the past
   kAgainstTargets,  // what the model's target rules out (controller/targets.h)
 };
 std::string_view to_string(Verdict verdict);

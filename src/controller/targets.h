@@ -1,7 +1,7 @@
 // Targets: what should be of each model (core/model_target.h), as a whole: a model that is
 // absent is unconstrained.
 //
-// Who decides what should be sets Targets, and sends no actions. Controller::set_targets()
+// A planner, tuner or autoscaler sets Targets, and sends no actions. Controller::set_targets()
 // takes them as one event and keeps them in the Cluster, where they constrain every policy:
 // - LOAD beyond copies_most or on a kind that is not allowed, INFER above batch_most or on
 //   such a kind, and UNLOAD of a copy that copies_least requires are turned down
@@ -10,7 +10,7 @@
 //   it once its INFERs are over;
 // - of copies beyond copies_most the policy chooses those that go, likewise, and it loads
 //   what copies_least asks for (policies/common/target_keeper.h).
-// What can not be met, for want of devices, pages or time, is not met, and is tried again
+// What cannot be met, for want of devices, pages or time, is not met, and is tried again
 // when something has changed; other models are served meanwhile, in the pages that no target
 // requires. Where targets leave no device that a model may run on, its requests are refused.
 #ifndef FOLIOT_CONTROLLER_TARGETS_H_

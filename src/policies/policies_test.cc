@@ -611,9 +611,7 @@ class TargetWatch : public Observer {
 class PolicyTargetsTest : public ::testing::TestWithParam<RegisteredPolicy> {
  protected:
   static Targets targets(uint32_t model, const ModelTarget& target) { return {{{ModelId(model), target}}}; }
-  static uint32_t copies(Simulation& run, uint32_t model) {
-    return run.cluster().controller().cluster().copies[model];
-  }
+  static uint32_t copies(Simulation& run, uint32_t model) { return run.cluster().controller().cluster().copies[model]; }
   // Those that hold it, on their way in or out too.
   static std::vector<uint32_t> holders(Simulation& run, uint32_t model) {
     std::vector<uint32_t> found;
@@ -634,7 +632,8 @@ class PolicyTargetsTest : public ::testing::TestWithParam<RegisteredPolicy> {
 TEST_P(PolicyTargetsTest, LoadsTheLeastCopiesWithoutRequests) {
   Workload workload{.models = 30, .devices = 3, .pages = 7 * 32, .requests = 0};
   Targets all;
-  for (uint32_t id = 0; id < 30; ++id) all.models[ModelId(id)] = {.copies_least = 1 + id % 3, .copies_most = 1 + id % 3};
+  for (uint32_t id = 0; id < 30; ++id)
+    all.models[ModelId(id)] = {.copies_least = 1 + id % 3, .copies_most = 1 + id % 3};
   workload.targets = {{Duration(), all}};
   Simulation run(GetParam(), workload);
   run.finish();

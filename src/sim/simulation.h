@@ -72,8 +72,7 @@ struct SimulationOptions {
 
 // Errors: kInvalidArgument naming what is wrong: an instant outside the run, models or a kind
 // that there are none of, a value beyond its limit.
-Status check_targets(std::span<const TargetChange> changes, const SimulationOptions& options,
-                     const Workload& workload);
+Status check_targets(std::span<const TargetChange> changes, const SimulationOptions& options, const Workload& workload);
 
 // Called once per interval of simulated time.
 using SimulationProgress = std::function<void(Duration simulated)>;

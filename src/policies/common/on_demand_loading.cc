@@ -158,7 +158,8 @@ std::vector<DeviceId> OnDemandLoading::targets(ModelId model, TimePoint now) con
 }
 
 bool OnDemandLoading::load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) {
-  return load(device, model, [](ModelId) { return true; }, now, dispatcher);
+  return load(
+      device, model, [](ModelId) { return true; }, now, dispatcher);
 }
 
 bool OnDemandLoading::load(DeviceId device, ModelId model, const Residents::MayGo& may_go, TimePoint now,

@@ -63,8 +63,8 @@ class TargetKeeper {
   BitSet unmet_;        // models of which too few copies could be loaded
   TimePoint retry_at_ = TimePoint::infinite_future();
   TimePoint last_retry_;
-  uint32_t actions_left_ = 0;       // in this turn
-  std::vector<DeviceId> devices_;   // in bring_in_line()
+  uint32_t actions_left_ = 0;      // in this turn
+  std::vector<DeviceId> devices_;  // in bring_in_line()
 };
 
 }  // namespace foliot

@@ -57,8 +57,7 @@ class TestDispatcher : public Dispatcher {
     if (cluster_.placed(device, model)) return Verdict::kAlreadyPlaced;
     const uint32_t pages = cluster_.pages(device, model);
     if (pages > cluster_.device(device).free_pages()) return Verdict::kNoPages;
-    if (!cluster_.may_place(device, model) ||
-        cluster_.held[model.value()] >= cluster_.target(model).copies_most) {
+    if (!cluster_.may_place(device, model) || cluster_.held[model.value()] >= cluster_.target(model).copies_most) {
       return Verdict::kAgainstTargets;
     }
     if (!cluster_.may_load(device, model, now)) {
