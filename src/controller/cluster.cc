@@ -23,8 +23,8 @@ KindId Cluster::intern_kind(std::string_view name) {
   const auto id = static_cast<uint16_t>(found - kinds_.begin());
   if (found == kinds_.end()) {
     FOLIOT_CHECK(kinds_.size() < kKindsMax);
-    kinds_.push_back({.name = std::string(name), .runnables = {}, .devices = 0, .first_device = {}});
-    kinds_.back().runnables.resize(models.size());
+    kinds_.emplace_back().name = name;
+    resize(kinds_.back());
   }
   return KindId(id);
 }
@@ -35,15 +35,54 @@ std::vector<KindId> Cluster::intern_kinds_of(const ModelInfo& model) {
   return kinds;
 }
 
+void Cluster::resize(Kind& kind) const {
+  kind.runnables.resize(models.size());
+  kind.allowed.resize(models.size());
+  kind.batch_sizes.resize(models.size());
+}
+
 std::optional<DeviceId> Cluster::first_able(ModelId model) const {
   std::optional<DeviceId> first;
   for (const Kind& kind : kinds_) {
-    if (!kind.first_device || model.value() >= kind.runnables.size() || kind.runnables[model.value()] == nullptr) {
-      continue;
-    }
+    if (!kind.first_device || model.value() >= kind.allowed.size() || !kind.allowed[model.value()]) continue;
     first = std::min(first.value_or(*kind.first_device), *kind.first_device);
   }
   return first;
+}
+
+// ---- Targets ----
+
+bool Cluster::allows(const ModelTarget& target, const Kind& kind, uint32_t model) {
+  const Runnable* runnable = kind.runnables[model];
+  return runnable != nullptr && target.copies_most > 0 && runnable->batch_sizes.front() <= target.batch_most &&
+         (target.kinds.empty() || std::ranges::count(target.kinds, kind.name) > 0);
+}
+
+std::optional<DeviceId> Cluster::first_able(ModelId model, const ModelTarget& target) const {
+  std::optional<DeviceId> first;
+  for (const Kind& kind : kinds_) {
+    if (!kind.first_device || !allows(target, kind, model.value())) continue;
+    first = std::min(first.value_or(*kind.first_device), *kind.first_device);
+  }
+  return first;
+}
+
+void Cluster::set_target(ModelId model, const ModelTarget& target) {
+  FOLIOT_CHECK(has_model(model));
+  targets_[model.value()] = target;
+  apply_target(model.value());
+}
+
+void Cluster::apply_target(uint32_t model) {
+  const ModelTarget& target = targets_[model];
+  for (Kind& kind : kinds_) {
+    kind.allowed[model] = allows(target, kind, model);
+    kind.batch_sizes[model] = {};
+    if (kind.runnables[model] == nullptr) continue;
+    const std::vector<uint32_t>& sizes = kind.runnables[model]->batch_sizes;
+    const auto end = std::upper_bound(sizes.begin() + 1, sizes.end(), target.batch_most);
+    kind.batch_sizes[model] = {sizes.begin(), end};
+  }
 }
 
 // ---- Devices and models ----
@@ -75,15 +114,20 @@ void Cluster::put_model(std::shared_ptr<const ModelInfo> model, std::span<const 
   if (id == models.size()) {
     models.emplace_back();
     copies.push_back(0);
-    for (Kind& kind : kinds_) kind.runnables.push_back(nullptr);
+    held.push_back(0);
+    targets_.emplace_back();
+    for (Kind& kind : kinds_) resize(kind);
   }
   for (Kind& kind : kinds_) kind.runnables[id] = nullptr;
   for (size_t i = 0; i < kinds.size(); ++i) kinds_[kinds[i].value()].runnables[id] = &model->runnables[i];
   models[id] = std::move(model);
+  apply_target(id);
 }
 
 void Cluster::remove_model(ModelId model) {
   for (Kind& kind : kinds_) kind.runnables[model.value()] = nullptr;
+  targets_[model.value()] = {};
+  apply_target(model.value());
   models[model.value()] = nullptr;
 }
 

@@ -19,6 +19,7 @@
 #include "controller/duration_model.h"
 #include "controller/load_back_off.h"
 #include "core/model_info.h"
+#include "core/model_target.h"
 
 namespace foliot {
 
@@ -32,6 +33,8 @@ struct Cluster {
   // larger ones may come. Changed by add_model(), extend_model() and remove_model() only.
   std::vector<std::shared_ptr<const ModelInfo>> models;
   std::vector<uint32_t> copies;  // by ModelId: devices that hold it, loaded
+  // By ModelId: devices that are up and hold it: loaded, loading or set aside.
+  std::vector<uint32_t> held;
   LoadBackOff load_back_off;
   std::vector<DeviceTiming> timings;  // by DeviceId
   Duration margin_least;              // of all devices that are not lost
@@ -69,19 +72,37 @@ struct Cluster {
     FOLIOT_CHECK(device_id.value() < devices.size());
     return runnable_of(devices[device_id.value()].kind(), model_id);
   }
-  // REQUIRES: the device can run it.
-  const std::vector<uint32_t>& batch_sizes(DeviceId device_id, ModelId model_id) const {
-    return runnable(device_id, model_id)->batch_sizes;
+  // That may be run: those of the runnable up to what the targets allow, the smallest at
+  // least. Holds until the model or its target changes. REQUIRES: the device can run it.
+  std::span<const uint32_t> batch_sizes(DeviceId device_id, ModelId model_id) const {
+    return kinds_[device(device_id).kind().value()].batch_sizes[model_id.value()];
   }
   uint32_t pages(DeviceId device_id, ModelId model_id) const { return runnable(device_id, model_id)->pages; }
-  // The first device, up or not, that can run the model: where one stands for all.
+  // What should be of the model (controller/targets.h).
+  const ModelTarget& target(ModelId model_id) const { return targets_[model_id.value()]; }
+  // Devices like this one can run the model, and its target allows it: else LOAD and INFER
+  // are turned down.
+  bool may_place(DeviceId device_id, ModelId model_id) const {
+    return may_place_on(device(device_id).kind(), model_id);
+  }
+  bool may_place_on(KindId kind, ModelId model_id) const {
+    const std::vector<bool>& allowed = kinds_[kind.value()].allowed;
+    return model_id.value() < allowed.size() && allowed[model_id.value()];
+  }
+  // The first device, up or not, on which the model may be placed: where one stands for
+  // all. A model of which requests are queued has one.
   std::optional<DeviceId> first_able(ModelId model_id) const;
-  // False where the device cannot run it, and for some time after a LOAD or an EXEC of the
-  // model failed there: a LOAD is turned down. on_device_changed() is called when that
-  // time is over.
+  // False where it may not be placed, where there are as many copies as its target allows,
+  // and for some time after a LOAD or an EXEC of the model failed there: a LOAD is turned
+  // down. on_device_changed() is called when that time is over.
   bool may_load(DeviceId device_id, ModelId model_id, TimePoint now) const {
-    return runnable(device_id, model_id) != nullptr && load_back_off.may_load(device_id, model_id, now) &&
-           !device(device_id).set_aside(model_id);
+    return may_place(device_id, model_id) && held[model_id.value()] < target(model_id).copies_most &&
+           load_back_off.may_load(device_id, model_id, now) && !device(device_id).set_aside(model_id);
+  }
+  // False where the target requires all copies that are loaded: an UNLOAD is turned down.
+  bool may_evict(ModelId model_id) const {
+    const uint32_t least = target(model_id).copies_least;
+    return least == 0 || copies[model_id.value()] > least;
   }
   // True where an INFER could be sent now: the model is loaded or is loading.
   bool placed(DeviceId device_id, ModelId model_id) const {
@@ -108,18 +129,28 @@ struct Cluster {
   void add_model(std::shared_ptr<const ModelInfo> model);
   void extend_model(std::shared_ptr<const ModelInfo> model);
   void remove_model(ModelId model);
+  // first_able(), were this the model's target.
+  std::optional<DeviceId> first_able(ModelId model_id, const ModelTarget& target) const;
+  // REQUIRES: has_model(model_id).
+  void set_target(ModelId model_id, const ModelTarget& target);
 
  private:
   struct Kind {
     std::string name;
-    std::vector<const Runnable*> runnables;  // by ModelId; null: none
+    std::vector<const Runnable*> runnables;                // by ModelId; null: none
+    std::vector<bool> allowed;                             // by ModelId: may_place_on()
+    std::vector<std::span<const uint32_t>> batch_sizes{};  // by ModelId
     uint32_t devices = 0;
     std::optional<DeviceId> first_device;
   };
+  static bool allows(const ModelTarget& target, const Kind& kind, uint32_t model);
+  void apply_target(uint32_t model);
+  void resize(Kind& kind) const;
   std::vector<KindId> intern_kinds_of(const ModelInfo& model);
   void put_model(std::shared_ptr<const ModelInfo> model, std::span<const KindId> kinds);
 
-  std::vector<Kind> kinds_;  // by KindId
+  std::vector<Kind> kinds_;           // by KindId
+  std::vector<ModelTarget> targets_;  // by ModelId
   std::unique_ptr<DurationModel> durations_;
 };
 

@@ -42,6 +42,7 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::kInUse: return "in use";
     case Verdict::kBusy: return "busy";
     case Verdict::kBadWindow: return "bad window";
+    case Verdict::kAgainstTargets: return "against targets";
   }
   FOLIOT_CHECK(false);
 }
@@ -97,8 +98,12 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   cluster_.load_back_off.forget_device(id);
   if (failure_detector_) failure_detector_->on_join(id, now);
   count_copies(device, true);
+  for (const ModelId model : residents) put_forbidden_aside(id, model);
   device_changed({.device = id, .joined = true, .residents = residents, .kind = kind}, now);
-  for (const ModelId model : residents) continue_removal(model);
+  for (const ModelId model : residents) {
+    unload_set_aside(id, model);
+    continue_removal(model);
+  }
 }
 
 void Controller::drain_device(DeviceId device, TimePoint now) {
@@ -183,11 +188,13 @@ void Controller::device_changed(const DeviceChange& change, TimePoint now) {
 }
 
 void Controller::count_copies(const DeviceModel& device, bool there) {
-  for (const ModelId model : device.loaded()) {
-    if (device.set_aside(model)) continue;
-    uint32_t& copies = cluster_.copies[model.value()];
+  const auto count = [there](uint32_t& copies) {
     FOLIOT_CHECK(there || copies > 0);
     copies += there ? 1 : -1;
+  };
+  for (const ModelId model : device.held()) {
+    count(cluster_.held[model.value()]);
+    if (device.held(model) == Residency::kLoaded && !device.set_aside(model)) count(cluster_.copies[model.value()]);
   }
 }
 
@@ -215,11 +222,15 @@ void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
   }
   cluster_.extend_model(std::move(model));
   for (Observer* observer : observers_) observer->on_model_extended(*cluster_.models[id]);
+  // What its target asks for may be possible now.
+  const ModelId extended(id);
+  if (cluster_.target(extended) != ModelTarget()) policy_->on_target_changed(extended, turn_now_);
 }
 
 void Controller::remove_model(ModelId model, TimePoint now) {
   if (!cluster_.has_model(model) || removing_[model.value()]) return;
   turn_now_ = now;
+  if (cluster_.target(model) != ModelTarget()) set_target(model, ModelTarget(), now);
   removing_[model.value()] = true;
   if (failure_detector_) failure_detector_->forget_model(model);
   withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
@@ -234,7 +245,7 @@ bool Controller::model_gone(ModelId model) const { return !cluster_.has_model(mo
 void Controller::continue_removal(ModelId model) {
   if (!cluster_.has_model(model) || !removing_[model.value()]) return;
   for (const DeviceModel& device : cluster_.devices) {
-    if (check_unload(device.id(), model) == Verdict::kAccepted) unload(device.id(), model);
+    if (check_unload(device.id(), model) == Verdict::kAccepted) send_unload(device.id(), model);
   }
   bool outstanding = false;
   actions_outstanding_.for_each([&](const Action& action) { outstanding = outstanding || action.model == model; });
@@ -242,6 +253,68 @@ void Controller::continue_removal(ModelId model) {
                                   [&](const DeviceModel& device) { return device.held(model) != Residency::kAbsent; });
   if (!outstanding && !placed) cluster_.remove_model(model);
 }
+
+// ---- Targets ----
+
+Status Controller::set_targets(const Targets& targets, TimePoint now) {
+  for (const auto& [model, target] : targets.models) FOLIOT_RETURN_IF_ERROR(check_target(model, target));
+  turn_now_ = now;
+  for (uint32_t id = 0; id < cluster_.models.size(); ++id) {
+    const ModelId model(id);
+    if (!cluster_.has_model(model) || removing_[id] || targets.of(model) == cluster_.target(model)) continue;
+    set_target(model, targets.of(model), now);
+  }
+  return Status();
+}
+
+Status Controller::check_target(ModelId id, const ModelTarget& target) const {
+  if (!cluster_.has_model(id) || removing_[id.value()]) {
+    return Status::not_found("targets: there is no model with id " + std::to_string(id.value()) + "; leave it out");
+  }
+  const std::string of_model = "targets of model '" + cluster_.model(id).name + "': ";
+  if (target.copies_least > target.copies_most) {
+    return Status::invalid_argument(of_model + "copies_least is " + std::to_string(target.copies_least) +
+                                    ", and must not be above copies_most, which is " +
+                                    std::to_string(target.copies_most));
+  }
+  if (target.batch_most == 0) return Status::invalid_argument(of_model + "batch_most is 0, and must be at least 1");
+  for (const std::string& kind : target.kinds) {
+    if (cluster_.knows_kind(kind)) continue;
+    std::string known;
+    for (uint16_t i = 0; i < cluster_.kind_count(); ++i) known += (i == 0 ? "" : ", ") + cluster_.kind_name(KindId(i));
+    return Status::invalid_argument(of_model + "kinds has '" + kind + "', and must be of " + known);
+  }
+  return Status();
+}
+
+// What no device may run any more is refused while policies still see where it was to run.
+void Controller::set_target(ModelId model, const ModelTarget& target, TimePoint now) {
+  if (!cluster_.first_able(model, target)) {
+    withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
+  }
+  cluster_.set_target(model, target);
+  for (Observer* observer : observers_) observer->on_target(model, target, now);
+  for (const DeviceModel& device : cluster_.devices) {
+    if (cluster_.may_place(device.id(), model) || device.held(model) == Residency::kAbsent) continue;
+    put_forbidden_aside(device.id(), model);
+    policy_->on_device_changed(device.id(), now);
+    unload_set_aside(device.id(), model);
+  }
+  policy_->on_target_changed(model, now);
+}
+
+void Controller::put_forbidden_aside(DeviceId device, ModelId model) {
+  if (cluster_.may_place(device, model) || cluster_.device(device).set_aside(model)) return;
+  put_aside(device, model);
+}
+
+void Controller::put_aside(DeviceId id, ModelId model) {
+  DeviceModel& device = cluster_.devices[id.value()];
+  if (device.up() && device.held(model) == Residency::kLoaded) --cluster_.copies[model.value()];
+  device.put_aside(model);
+}
+
+// ---- Requests and turns ----
 
 void Controller::on_request(const Request& asked, TimePoint now) {
   Request request = asked;
@@ -302,6 +375,9 @@ Verdict Controller::check_load(DeviceId device, ModelId model, Window window) co
   if (cluster_.runnable(device, model) == nullptr) return Verdict::kNotRunnable;
   const DeviceModel& d = cluster_.device(device);
   if (d.residency(model) != Residency::kAbsent) return Verdict::kAlreadyPlaced;
+  if (!cluster_.may_place(device, model) || cluster_.held[model.value()] >= cluster_.target(model).copies_most) {
+    return Verdict::kAgainstTargets;
+  }
   if (cluster_.pages(device, model) > d.free_pages()) return Verdict::kNoPages;
   if (!cluster_.may_load(device, model, turn_now_)) return Verdict::kBackingOff;
   if (d.loads_outstanding() >= options_.loads_outstanding_max) return Verdict::kBusy;
@@ -320,6 +396,7 @@ Verdict Controller::load(DeviceId device, ModelId model, Window window) {
                       .expected = cluster_.durations().load(device, model)};
   cluster_.devices[device.value()].sent_load(action.id, model, cluster_.pages(device, model), window.earliest,
                                              action.expected, turn_now_);
+  ++cluster_.held[model.value()];
   send(action);
   observe_pages(device);
   return Verdict::kAccepted;
@@ -333,10 +410,26 @@ Verdict Controller::check_unload(DeviceId device, ModelId model) const {
   return Verdict::kAccepted;
 }
 
-// An UNLOAD may begin at any time: it takes none, and nothing waits for it but
-// the LOADs behind it.
 Verdict Controller::unload(DeviceId device, ModelId model) {
   if (const Verdict verdict = check_unload(device, model); verdict != Verdict::kAccepted) return reject(verdict);
+  if (!cluster_.may_evict(model)) return reject(Verdict::kAgainstTargets);
+  send_unload(device, model);
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::retire(DeviceId device, ModelId model) {
+  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return reject(Verdict::kUnknown);
+  if (cluster_.device(device).residency(model) == Residency::kAbsent) return reject(Verdict::kNotPlaced);
+  const bool loaded = cluster_.device(device).residency(model) == Residency::kLoaded;
+  if (loaded && !cluster_.may_evict(model)) return reject(Verdict::kAgainstTargets);
+  put_aside(device, model);
+  unload_set_aside(device, model);
+  return Verdict::kAccepted;
+}
+
+// An UNLOAD may begin at any time: it takes none, and nothing waits for it but
+// the LOADs behind it.
+void Controller::send_unload(DeviceId device, ModelId model) {
   const Action action{.id = ActionId(next_action_++),
                       .type = ActionType::kUnload,
                       .device = device,
@@ -346,10 +439,10 @@ Verdict Controller::unload(DeviceId device, ModelId model) {
                       .expected = Duration()};
   DeviceModel& d = cluster_.devices[device.value()];
   if (d.residency(model) == Residency::kLoaded) --cluster_.copies[model.value()];
+  if (d.up()) --cluster_.held[model.value()];
   d.sent_unload(model, cluster_.pages(device, model));
   send(action);
   observe_pages(device);
-  return Verdict::kAccepted;
 }
 
 Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
@@ -360,6 +453,9 @@ Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket,
   if (bucket.value() >= cluster_.model(model).buckets.size() ||
       !std::ranges::count(runnable->batch_sizes, batch_size) || requests.empty() || requests.size() > batch_size) {
     return Verdict::kUnknown;
+  }
+  if (!cluster_.may_place(device, model) || batch_size > cluster_.target(model).batch_most) {
+    return Verdict::kAgainstTargets;
   }
   for (const RequestId id : requests) {
     const Tracked* found = requests_.find(id);
@@ -477,7 +573,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   if (failed && action.type == ActionType::kLoad) cluster_.load_back_off.on_failure(action.device, action.model, now);
   policy_->on_outcome(action, outcome, now);
   if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
-  if (action.type == ActionType::kInfer) unload_set_aside(action.device, action.model);
+  if (action.type != ActionType::kUnload) unload_set_aside(action.device, action.model);
   if (action.type == ActionType::kInfer) infer_over(action, outcome, now);
   if (failed && action.type == ActionType::kLoad) load_failed(action, now);
   if (action.type != ActionType::kInfer) observe_pages(action.device);
@@ -487,8 +583,12 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
 void Controller::load_over(const Action& action, const Outcome& outcome) {
   cluster_.devices[action.device.value()].load_over(
       action.id, action.model, cluster_.pages(action.device, action.model), outcome.done(), outcome.end);
-  if (!outcome.done()) return;
-  if (cluster_.device(action.device).up()) ++cluster_.copies[action.model.value()];
+  const DeviceModel& device = cluster_.device(action.device);
+  if (!outcome.done()) {
+    if (device.up()) --cluster_.held[action.model.value()];
+    return;
+  }
+  if (device.up() && !device.set_aside(action.model)) ++cluster_.copies[action.model.value()];
   cluster_.durations().record_load(action.device, action.model, outcome.duration);
 }
 
@@ -500,7 +600,7 @@ bool Controller::could_serve(ModelId model, TimePoint now) const {
 
 // A device that is suspected or draining may be up again; a lost one has no pages.
 bool Controller::could_serve(const DeviceModel& device, ModelId model, TimePoint now) const {
-  if (device.set_aside(model) || cluster_.runnable(device.id(), model) == nullptr) return false;
+  if (device.set_aside(model) || !cluster_.may_place(device.id(), model)) return false;
   if (device.held(model) != Residency::kAbsent) return true;
   return device.pages_total() >= cluster_.pages(device.id(), model) && cluster_.may_load(device.id(), model, now);
 }
@@ -515,14 +615,13 @@ void Controller::load_failed(const Action& action, TimePoint now) {
 // A copy of a model that fails is not used again where another device could serve the
 // model: it is unloaded, and loaded again when its back-off is over.
 void Controller::exec_failed(const Action& action, TimePoint now) {
-  DeviceModel& own = cluster_.devices[action.device.value()];
+  const DeviceModel& own = cluster_.device(action.device);
   if (own.held(action.model) != Residency::kLoaded || own.set_aside(action.model)) return;
   const bool elsewhere = std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
     return device.id() != own.id() && device.up() && could_serve(device, action.model, now);
   });
   if (!elsewhere) return;
-  if (own.up()) --cluster_.copies[action.model.value()];
-  own.put_aside(action.model);
+  put_aside(own.id(), action.model);
   cluster_.load_back_off.on_failure(own.id(), action.model, now);
   policy_->on_device_changed(own.id(), now);
 }
@@ -530,7 +629,7 @@ void Controller::exec_failed(const Action& action, TimePoint now) {
 // Once nothing that was sent needs it any more.
 void Controller::unload_set_aside(DeviceId device, ModelId model) {
   if (!cluster_.device(device).set_aside(model)) return;
-  if (check_unload(device, model) == Verdict::kAccepted) unload(device, model);
+  if (check_unload(device, model) == Verdict::kAccepted) send_unload(device, model);
 }
 
 void Controller::end_back_offs(TimePoint now) {
@@ -541,7 +640,11 @@ void Controller::unload_over(const Action& action, const Outcome& outcome) {
   if (outcome.done()) return;
   DeviceModel& device = cluster_.devices[action.device.value()];
   device.unload_refused(action.model, cluster_.pages(action.device, action.model));
-  if (device.up()) ++cluster_.copies[action.model.value()];
+  if (device.up()) {
+    ++cluster_.copies[action.model.value()];
+    ++cluster_.held[action.model.value()];
+  }
+  put_forbidden_aside(action.device, action.model);
 }
 
 void Controller::exec_over(const Action& action, const Outcome& outcome) {
@@ -588,7 +691,7 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
 void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now) {
   const Request request = tracked.request;
   const bool lost = status == OutcomeStatus::kLost || status == OutcomeStatus::kFailed;
-  const bool removed = removing_[request.model.value()];
+  const bool removed = removing_[request.model.value()] || !cluster_.first_able(request.model);
   const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
   if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
     ++tracked.returns;
@@ -605,7 +708,7 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
 
 bool Controller::still_meetable(const Request& request, TimePoint now) const {
   return std::any_of(cluster_.devices.begin(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    if (!device.up() || cluster_.runnable(device.id(), request.model) == nullptr) return false;
+    if (!device.up() || !cluster_.may_place(device.id(), request.model)) return false;
     const Duration exec = cluster_.durations().exec({device.id(), request.model, request.bucket, 0});
     return now + device.delivery() + exec + cluster_.margin(device.id()) <= request.deadline;
   });
@@ -706,7 +809,7 @@ void Controller::refuse_stranded(TimePoint now) {
 TimePoint Controller::lost_since(ModelId model) const {
   TimePoint since;
   for (const DeviceModel& device : cluster_.devices) {
-    if (cluster_.runnable(device.id(), model) == nullptr) continue;
+    if (!cluster_.may_place(device.id(), model)) continue;
     if (device.state() != DeviceState::kLost) return TimePoint::infinite_future();
     if (device.id().value() < lost_at_.size()) since = std::max(since, lost_at_[device.id().value()]);
   }
@@ -724,12 +827,14 @@ bool Controller::has_able_device(ModelId model) const {
   const std::optional<DeviceId> first = cluster_.first_able(model);
   if (!first) return false;
   return std::any_of(cluster_.devices.begin() + first->value(), cluster_.devices.end(), [&](const DeviceModel& device) {
-    return device.state() != DeviceState::kLost && cluster_.runnable(device.id(), model) != nullptr;
+    return device.state() != DeviceState::kLost && cluster_.may_place(device.id(), model);
   });
 }
 
 std::string Controller::unable_detail(ModelId id) const {
   const ModelInfo& model = cluster_.model(id);
+  if (cluster_.first_able(id, ModelTarget()))
+    return "model '" + model.name + "' is not served: its target leaves it no device";
   std::set<std::string> kinds;
   for (const DeviceModel& device : cluster_.devices) kinds.insert(cluster_.kind_name(device.kind()));
   std::string has;
@@ -739,7 +844,7 @@ std::string Controller::unable_detail(ModelId id) const {
 }
 
 uint32_t Controller::batch_index(DeviceId device, ModelId model, uint32_t batch_size) const {
-  const auto& sizes = cluster_.batch_sizes(device, model);
+  const auto& sizes = cluster_.runnable(device, model)->batch_sizes;
   const auto found = std::find(sizes.begin(), sizes.end(), batch_size);
   FOLIOT_CHECK(found != sizes.end());
   return static_cast<uint32_t>(found - sizes.begin());

@@ -20,12 +20,14 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/status.h"
 #include "base/time.h"
 #include "controller/action_table.h"
 #include "controller/cluster.h"
 #include "controller/failure_detector.h"
 #include "controller/fair_share.h"
 #include "controller/policy.h"
+#include "controller/targets.h"
 #include "core/observer.h"
 #include "core/ports.h"
 #include "core/queue_shares.h"
@@ -104,6 +106,11 @@ class Controller : private Dispatcher {
   // is true once nothing of it is left.
   void remove_model(ModelId model, TimePoint now);
   bool model_gone(ModelId model) const;
+  // From now on these are in force, all or none of them, in place of those before. Errors:
+  // kNotFound naming a model that is not there, kInvalidArgument naming model, value and
+  // limit: a kind that no device and no model has, copies_least above copies_most, batch_most
+  // of 0. Targets go with their model.
+  Status set_targets(const Targets& targets, TimePoint now);
   // Gives the request its sequence number, whatever it brings.
   void on_request(const Request& request, TimePoint now);
   // Refuses the request, if it is queued, for this reason.
@@ -138,6 +145,7 @@ class Controller : private Dispatcher {
 
   Verdict load(DeviceId device, ModelId model, Window window) override;
   Verdict unload(DeviceId device, ModelId model) override;
+  Verdict retire(DeviceId device, ModelId model) override;
   Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
                 std::span<const RequestId> requests, Window window) override;
   Verdict refuse(RequestId request, Refusal reason, TimePoint earliest_completion) override;
@@ -147,6 +155,13 @@ class Controller : private Dispatcher {
   Verdict check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
                       std::span<const RequestId> requests, Window window) const;
   Verdict reject(Verdict verdict);
+  // REQUIRES: check_unload() accepts it.
+  void send_unload(DeviceId device, ModelId model);
+  Status check_target(ModelId model, const ModelTarget& target) const;
+  void set_target(ModelId model, const ModelTarget& target, TimePoint now);
+  // Where the model may not be placed.
+  void put_forbidden_aside(DeviceId device, ModelId model);
+  void put_aside(DeviceId device, ModelId model);
   void send(const Action& action);
   void doubt_if_idle(const Tracked& tracked);
   void continue_removal(ModelId model);
@@ -156,6 +171,7 @@ class Controller : private Dispatcher {
   void device_changed(const DeviceChange& change, TimePoint now);
   // Whether a request could still be met by some device, if it were run at once.
   bool still_meetable(const Request& request, TimePoint now) const;
+  // Of all models that the device holds, as it becomes up or stops to be.
   void count_copies(const DeviceModel& device, bool there);
 
   void load_over(const Action& action, const Outcome& outcome);

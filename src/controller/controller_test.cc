@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <string>
 
 #include "base/test_time.h"
 #include "controller/fake_duration_model.h"
@@ -20,6 +21,7 @@ class ScriptedPolicy : public Policy {
   void on_withdrawn(const Request& request, TimePoint) override { std::erase(queued, request.id); }
   void on_outcome(const Action&, const Outcome&, TimePoint) override {}
   void on_device_changed(DeviceId, TimePoint) override { ++device_changes; }
+  void on_target_changed(ModelId, TimePoint) override { ++target_changes; }
   void on_model_added(const ModelInfo&, TimePoint) override {}
   void on_model_removed(ModelId, TimePoint) override {}
   TimePoint plan(TimePoint, Dispatcher& dispatcher) override {
@@ -29,6 +31,7 @@ class ScriptedPolicy : public Policy {
   Script script;
   std::deque<RequestId> queued;
   int device_changes = 0;
+  int target_changes = 0;
 };
 
 class Sink : public ActionSink, public CompletionSink {
@@ -200,6 +203,114 @@ TEST_F(ControllerTest, WhatTheWorkerRefusedComesBackAFewTimes) {
     outcome(OutcomeStatus::kTooLate, at(20));
   }
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+}
+
+// ---- Targets ----
+
+TEST_F(ControllerTest, RejectsTargetsThatAreWrongAsAWhole) {
+  Targets targets{{{ModelId(0), {.copies_least = 1}}, {ModelId(1), {.copies_least = 3, .copies_most = 2}}}};
+  const Status crossed = controller_->set_targets(targets, at(0));
+  EXPECT_EQ(crossed.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(crossed.message().find("copies_least is 3, and must not be above copies_most, which is 2"),
+            std::string::npos);
+  EXPECT_EQ(controller_->cluster().target(ModelId(0)), ModelTarget()) << "none of them is in force";
+  targets.models[ModelId(1)] = {.kinds = {"cpu", "gpu"}};
+  EXPECT_NE(controller_->set_targets(targets, at(0)).message().find("'gpu', and must be of cpu"), std::string::npos);
+  targets.models[ModelId(1)] = {.batch_most = 0};
+  EXPECT_FALSE(controller_->set_targets(targets, at(0)).ok());
+  targets.models = {{ModelId(9), {}}};
+  EXPECT_EQ(controller_->set_targets(targets, at(0)).code(), StatusCode::kNotFound);
+  EXPECT_EQ(policy_->target_changes, 0);
+}
+
+TEST_F(ControllerTest, ThePolicyIsNotifiedOfTheTargetsThatChange) {
+  const Targets targets{{{ModelId(0), {.copies_least = 7}}, {ModelId(1), {}}}};
+  ASSERT_TRUE(controller_->set_targets(targets, at(0)).ok()) << "more than there are devices";
+  EXPECT_EQ(policy_->target_changes, 1);
+  EXPECT_EQ(controller_->cluster().target(ModelId(0)).copies_least, 7u);
+  ASSERT_TRUE(controller_->set_targets(targets, at(0)).ok());
+  EXPECT_EQ(policy_->target_changes, 1);
+  ASSERT_TRUE(controller_->set_targets({}, at(0)).ok());
+  EXPECT_EQ(policy_->target_changes, 2);
+}
+
+TEST_F(ControllerTest, TurnsDownWhatIsAgainstTargets) {
+  controller_->add_device(4, at(0));
+  controller_->add_device(4, at(0));
+  for (uint64_t id = 1; id <= 2; ++id) request(id);
+  const auto set = [&](const ModelTarget& target) {
+    ASSERT_TRUE(controller_->set_targets({{{ModelId(0), target}}}, at(0)).ok());
+  };
+  set({.copies_most = 1});
+  load_model(0, 0);
+  EXPECT_EQ(load(0, 1), Verdict::kAgainstTargets);
+  EXPECT_FALSE(controller_->cluster().may_load(DeviceId(1), ModelId(0), at(0)));
+  set({.copies_least = 1});
+  EXPECT_EQ(unload(0), Verdict::kAgainstTargets);
+  EXPECT_FALSE(controller_->cluster().may_evict(ModelId(0)));
+  ASSERT_EQ(load(0, 1), Verdict::kAccepted);
+  EXPECT_EQ(unload(0), Verdict::kAgainstTargets) << "the other copy may fail to load";
+  outcome();
+  EXPECT_EQ(unload(0), Verdict::kAccepted);
+  set({.batch_most = 1});
+  EXPECT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2, 1), Verdict::kAgainstTargets);
+  EXPECT_EQ(controller_->cluster().batch_sizes(DeviceId(1), ModelId(0)).size(), 1u);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, 1), Verdict::kAccepted);
+}
+
+TEST_F(ControllerTest, ARetiredCopyGetsNoWorkAndGoesOnceItHasNoneLeft) {
+  request(1);
+  request(2);
+  load_model();
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  const auto retire = [](Dispatcher& d) { return d.retire(DeviceId(0), ModelId(0)); };
+  propose([&](Dispatcher& d) { EXPECT_EQ(retire(d), Verdict::kAccepted); });
+  EXPECT_EQ(controller_->cluster().copies[0], 0u);
+  EXPECT_EQ(infer({RequestId(2)}), Verdict::kNotPlaced);
+  EXPECT_EQ(load(0), Verdict::kNoPages) << "it is there still";
+  outcome();
+  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
+  EXPECT_EQ(controller_->cluster().held[0], 0u);
+  outcome();
+
+  ASSERT_EQ(load(0), Verdict::kAccepted);
+  propose([&](Dispatcher& d) { EXPECT_EQ(retire(d), Verdict::kAccepted); });
+  propose([&](Dispatcher& d) { EXPECT_EQ(retire(d), Verdict::kNotPlaced); });
+  outcome();
+  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload) << "as soon as it is loaded";
+}
+
+TEST_F(ControllerTest, WhereTargetsLeaveNoDeviceRequestsAreRefused) {
+  request(1);
+  request(2, 1);
+  load_model();
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  request(3);
+  ASSERT_TRUE(controller_->set_targets({{{ModelId(0), {.copies_most = 0}}}}, at(5)).ok());
+  EXPECT_EQ(completion(3).refusal, Refusal::kUnloaded);
+  EXPECT_EQ(policy_->device_changes, 2) << "the first was its joining";
+  request(4);
+  EXPECT_EQ(completion(4).refusal, Refusal::kUnloaded);
+  EXPECT_NE(completion(4).detail.find("target leaves it no device"), std::string::npos);
+  outcome(OutcomeStatus::kTooLate);
+  EXPECT_EQ(completion(1).refusal, Refusal::kUnloaded) << "it does not wait for a device";
+  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
+  EXPECT_EQ(controller_->queued(), 1u) << "of the other model";
+}
+
+TEST_F(ControllerTest, TargetsHoldForWhatADeviceBringsAndGoWithTheirModel) {
+  ASSERT_TRUE(
+      controller_->set_targets({{{ModelId(0), {.copies_most = 0}}, {ModelId(1), {.copies_least = 1}}}}, at(0)).ok());
+  lose();
+  join({ModelId(0)});
+  EXPECT_EQ(controller_->cluster().copies[0], 0u);
+  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
+  outcome();
+  load_model(1);
+  controller_->remove_model(ModelId(1), at(50));
+  EXPECT_EQ(controller_->cluster().target(ModelId(1)), ModelTarget());
+  EXPECT_EQ(sink_.actions.back().type, ActionType::kUnload);
+  EXPECT_EQ(controller_->set_targets({{{ModelId(1), {}}}}, at(50)).code(), StatusCode::kNotFound);
 }
 
 // ---- Failures ----

@@ -58,6 +58,15 @@ std::vector<ModelId> DeviceModel::loaded() const {
   return found;
 }
 
+std::vector<ModelId> DeviceModel::held() const {
+  std::vector<ModelId> found;
+  models_.for_each([&](ModelId id, const State& s) {
+    if (s.residency != Residency::kAbsent) found.push_back(id);
+  });
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 void DeviceModel::lose() {
   state_ = DeviceState::kLost;
   page_count_ = 0;
@@ -124,7 +133,7 @@ void DeviceModel::unload_refused(ModelId model, uint32_t pages) {
 
 void DeviceModel::put_aside(ModelId model) {
   State& s = state(model);
-  FOLIOT_CHECK(s.residency == Residency::kLoaded);
+  FOLIOT_CHECK(s.residency != Residency::kAbsent);
   s.set_aside = true;
 }
 

@@ -86,7 +86,8 @@ class DeviceModel {
   uint32_t pages_total() const { return page_count_; }
   Residency held(ModelId model) const { return state(model).residency; }
   std::vector<ModelId> loaded() const;  // ascending; also those that are set aside
-  // Loaded, and not to be used any more.
+  std::vector<ModelId> held() const;    // likewise, and those that are loading
+  // Loaded or loading, and not to be used any more.
   bool set_aside(ModelId model) const { return state(model).set_aside; }
   // When the first INFER or LOAD is over if it takes so many times as long as
   // expected; infinite if there is none.
@@ -115,7 +116,7 @@ class DeviceModel {
   void infer_over(ActionId id, ModelId model, TimePoint end);
 
   // From now on policies do not see the model, which takes its pages until it is
-  // unloaded. REQUIRES: it is loaded.
+  // unloaded. REQUIRES: it is loaded or loading.
   void put_aside(ModelId model);
 
  private:

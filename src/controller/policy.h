@@ -32,15 +32,16 @@ namespace foliot {
 // only proposes what the Cluster allows gets no other.
 enum class Verdict : uint8_t {
   kAccepted,
-  kUnknown,        // device, model, bucket, batch size or request does not exist
-  kNotRunnable,    // the device is of a kind that cannot run the model
-  kNotPlaced,      // INFER or UNLOAD of a model that is not there
-  kAlreadyPlaced,  // LOAD of a model that is there
-  kNoPages,        // LOAD of more pages than are free
-  kBackingOff,     // LOAD of a model that has failed there a short while ago
-  kInUse,          // UNLOAD of a model that is loading or has INFERs outstanding
-  kBusy,           // as many actions outstanding as the device takes
-  kBadWindow,      // latest is before earliest or in the past
+  kUnknown,         // device, model, bucket, batch size or request does not exist
+  kNotRunnable,     // the device is of a kind that cannot run the model
+  kNotPlaced,       // INFER or UNLOAD of a model that is not there
+  kAlreadyPlaced,   // LOAD of a model that is there
+  kNoPages,         // LOAD of more pages than are free
+  kBackingOff,      // LOAD of a model that has failed there a short while ago
+  kInUse,           // UNLOAD of a model that is loading or has INFERs outstanding
+  kBusy,            // as many actions outstanding as the device takes
+  kBadWindow,       // latest is before earliest or in the past
+  kAgainstTargets,  // what the model's target rules out (controller/targets.h)
 };
 std::string_view to_string(Verdict verdict);
 
@@ -55,6 +56,9 @@ class Dispatcher {
   virtual ~Dispatcher() = default;
   virtual Verdict load(DeviceId device, ModelId model, Window window) = 0;
   virtual Verdict unload(DeviceId device, ModelId model) = 0;
+  // Unloads a copy that is loaded or loading once what it has to do is over; it is as good
+  // as gone now: policies do not see it any more, and it gets no more work.
+  virtual Verdict retire(DeviceId device, ModelId model) = 0;
   // Runs 1 to batch_size queued requests of one model and bucket in one EXEC of
   // the compiled size `batch_size`. Accepted: they are the device's now, and the
   // policy forgets them.
@@ -81,6 +85,10 @@ class Policy {
   // it had to do follow. Likewise when a copy is set aside because an EXEC of it has
   // failed, and when a model that has failed on the device may be loaded there again.
   virtual void on_device_changed(DeviceId device, TimePoint now) = 0;
+  // The model's target is another now (Cluster::target()). Where it leaves no device to the
+  // model, none of its requests is queued any more. Of copies that it does not allow where
+  // they are, on_device_changed() has been called: they are set aside.
+  virtual void on_target_changed(ModelId model, TimePoint now) = 0;
   virtual void on_model_added(const ModelInfo& model, TimePoint now) = 0;
   // None of its requests is queued any more.
   virtual void on_model_removed(ModelId model, TimePoint now) = 0;

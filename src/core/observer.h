@@ -8,6 +8,7 @@
 #include "core/action.h"
 #include "core/device_state.h"
 #include "core/model_info.h"
+#include "core/model_target.h"
 #include "core/request.h"
 
 namespace foliot {
@@ -18,6 +19,8 @@ class Observer {
   virtual void on_model(const ModelInfo& /*model*/) {}
   // It can be run in more batch sizes or by more kinds of device.
   virtual void on_model_extended(const ModelInfo& /*model*/) {}
+  // What should be of the model is another now; a model that is removed has no target.
+  virtual void on_target(ModelId /*model*/, const ModelTarget& /*target*/, TimePoint /*now*/) {}
   virtual void on_request(const Request& /*request*/, TimePoint /*now*/) {}
   virtual void on_action(const Action& /*action*/, TimePoint /*now*/) {}
   // `action` is the one that the outcome is of.

@@ -13,6 +13,7 @@ Checker::Device& Checker::device(DeviceId id) {
 
 void Checker::on_model(const ModelInfo& model) {
   if (model.id.value() >= runnables_.size()) runnables_.resize(model.id.value() + 1);
+  targets_.resize(runnables_.size());
   runnables_[model.id.value()] = model.runnables;
   for (Device& device : devices_) device.failed_loads.erase(model.id);
 }
@@ -31,6 +32,62 @@ void Checker::check_runnable(const Action& action) {
   FOLIOT_CHECK(action.type != ActionType::kInfer || std::ranges::count(own->batch_sizes, action.batch_size) == 1);
 }
 
+// ---- Targets ----
+
+void Checker::on_target(ModelId model, const ModelTarget& target, TimePoint now) {
+  targets_.at(model.value()) = target;
+  ruled_out_.erase(model);
+  note_ruled_out(model, now);
+}
+
+void Checker::set_held(Device& device, ModelId model, bool held) {
+  if (model.value() >= device.held.size()) device.held.resize(model.value() + 1);
+  device.held[model.value()] = held;
+}
+
+bool Checker::allows(const Device& device, ModelId model) const {
+  const ModelTarget& target = targets_.at(model.value());
+  const Runnable* own = runnable(device, model);
+  return own != nullptr && own->batch_sizes.front() <= target.batch_most &&
+         (target.kinds.empty() || std::ranges::count(target.kinds, device.kind) > 0);
+}
+
+uint32_t Checker::copies(ModelId model) const {
+  return static_cast<uint32_t>(std::ranges::count_if(devices_, [&](const Device& device) {
+    return device.state == DeviceState::kUp && model.value() < device.held.size() && device.held[model.value()];
+  }));
+}
+
+bool Checker::ruled_out(ModelId model) const {
+  if (copies(model) > targets_.at(model.value()).copies_most) return true;
+  return std::ranges::any_of(devices_, [&](const Device& device) {
+    return device.state == DeviceState::kUp && model.value() < device.held.size() && device.held[model.value()] &&
+           !allows(device, model);
+  });
+}
+
+void Checker::note_ruled_out(ModelId model, TimePoint now) {
+  if (targets_.at(model.value()) == ModelTarget() || !ruled_out(model)) {
+    ruled_out_.erase(model);
+  } else {
+    ruled_out_.try_emplace(model, now);
+  }
+}
+
+void Checker::check_target(const Action& action) const {
+  const ModelTarget& target = targets_.at(action.model.value());
+  if (target == ModelTarget() || action.type == ActionType::kUnload) return;
+  FOLIOT_CHECK(allows(devices_.at(action.device.value()), action.model));
+  FOLIOT_CHECK(action.type != ActionType::kLoad || copies(action.model) < target.copies_most);
+  FOLIOT_CHECK(action.type != ActionType::kInfer || action.batch_size <= target.batch_most);
+}
+
+void Checker::check_ruled_out(TimePoint now) const {
+  for (const auto& [model, since] : ruled_out_) FOLIOT_CHECK(now - since <= options_.ruled_out_max);
+}
+
+// ---- Requests and actions ----
+
 void Checker::on_request(const Request& request, TimePoint /*now*/) {
   ++requests_;
   const Turn turn{request.model, request.bucket, request.deadline, request.arrival, request.sequence};
@@ -46,7 +103,11 @@ void Checker::on_action(const Action& action, TimePoint now) {
   for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(++infers_[row.request] <= options_.returns_max + 1);
   check_runnable(action);
   check_order(action);
-  if (action.type != ActionType::kLoad) return;
+  check_target(action);
+  check_ruled_out(now);
+  if (action.type == ActionType::kInfer) return;
+  set_held(device(action.device), action.model, action.type == ActionType::kLoad);
+  if (action.type == ActionType::kUnload) return note_ruled_out(action.model, now);
   const auto& failed = device(action.device).failed_loads;
   const auto before = failed.find(action.model);
   FOLIOT_CHECK(before == failed.end() || now - before->second >= options_.load_back_off);
@@ -79,6 +140,10 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
     if (action.type == ActionType::kLoad) device(action.device).failed_loads[action.model] = now;
   }
   if (!outcome.done()) {
+    if (action.type != ActionType::kInfer && outcome.status != OutcomeStatus::kLost) {
+      set_held(device(action.device), action.model, action.type == ActionType::kUnload);
+      note_ruled_out(action.model, now);
+    }
     // Those that are not answered now wait again, in their old places.
     for (const BatchRows::Row& row : action.rows) waiting_.emplace(*open_.find(row.request), 0);
     return;
@@ -122,11 +187,15 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
   infers_.erase(completion.id);
 }
 
-void Checker::on_device(const DeviceChange& change, TimePoint /*now*/) {
+void Checker::on_device(const DeviceChange& change, TimePoint now) {
   Device& d = device(change.device);
   if (change.joined) d.kind = change.kind;
   d.state = change.state;
-  if (change.state != DeviceState::kLost && !change.joined) return;
+  const bool anew = change.state == DeviceState::kLost || change.joined;
+  if (anew) d.held.clear();
+  for (const ModelId model : change.residents) set_held(d, model, true);
+  for (uint32_t id = 0; id < targets_.size(); ++id) note_ruled_out(ModelId(id), now);
+  if (!anew) return;
   d.loaded.clear();
   d.failed_loads.clear();
   d.pages = 0;

@@ -2,7 +2,8 @@
 // every request is answered exactly once; no answer after its deadline counts as
 // good; executors do one thing at a time, inside its window; pages balance; a
 // device that is not up gets no work, and a lost one has no say; no model is loaded or run
-// on a device of a kind that cannot run it; no request is sent more
+// on a device of a kind that cannot run it, or against the target in
+// force for it, and no copy that a target rules out stays for long; no request is sent more
 // often than it may return; no LOAD comes again sooner than a back-off after it failed; of requests that are
 // equals, of one model, bucket and deadline, none waits while more than one batch of
 // later ones is sent. Later is what arrived later, or, where that is the same, was
@@ -32,6 +33,8 @@ struct CheckerOptions {
   Duration load_back_off = Duration::milliseconds(100);  // after the first failure
   // Batches of later equals that are sent while a request waits.
   uint32_t overtaken_max = 1;
+  // From when a target rules a copy out until its UNLOAD is sent.
+  Duration ruled_out_max = Duration::seconds(10);
   // How far apart the controller's and the workers' clocks may seem to be.
   Duration clock_error;
 };
@@ -42,6 +45,7 @@ class Checker : public Observer, public WorkObserver {
 
   void on_model(const ModelInfo& model) override;
   void on_model_extended(const ModelInfo& model) override;
+  void on_target(ModelId model, const ModelTarget& target, TimePoint now) override;
   void on_request(const Request& request, TimePoint now) override;
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
@@ -66,6 +70,7 @@ class Checker : public Observer, public WorkObserver {
   struct Device {
     std::array<TimePoint, kExecutorKinds> busy_until{};
     std::vector<bool> loaded;  // by ModelId, as outcomes say
+    std::vector<bool> held;    // by ModelId: from when a LOAD is sent until an UNLOAD is
     uint64_t pages = 0;        // of the loaded models
     uint32_t pages_total = 0;
     DeviceState state = DeviceState::kUp;
@@ -90,6 +95,16 @@ class Checker : public Observer, public WorkObserver {
   const Runnable* runnable(const Device& device, ModelId model) const;
   void check_runnable(const Action& action);
   void check_order(const Action& infer);
+  static void set_held(Device& device, ModelId model, bool held);
+  // Whether the target allows copies on devices like this one.
+  bool allows(const Device& device, ModelId model) const;
+  // Devices that are up and hold it.
+  uint32_t copies(ModelId model) const;
+  bool ruled_out(ModelId model) const;
+  void note_ruled_out(ModelId model, TimePoint now);
+  void check_target(const Action& action) const;
+  // That none of those that are ruled out has been so for too long.
+  void check_ruled_out(TimePoint now) const;
 
   const CheckerOptions options_;
   FlatMap<RequestId, Turn> open_;
@@ -99,6 +114,8 @@ class Checker : public Observer, public WorkObserver {
   FlatMap<ActionId, uint8_t> actions_;  // those without an outcome
   std::vector<Device> devices_;
   std::vector<std::vector<Runnable>> runnables_;  // by ModelId
+  std::vector<ModelTarget> targets_;              // by ModelId
+  std::map<ModelId, TimePoint> ruled_out_;        // models with copies that are, and since when
   std::array<uint64_t, kRefusals> refused_{};
   uint64_t requests_ = 0;
   uint64_t served_ = 0;

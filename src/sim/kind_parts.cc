@@ -10,6 +10,7 @@
 namespace foliot {
 
 Result<std::vector<KindPart>> split_by_kind(const SimulationOptions& options, const Workload& workload) {
+  if (!options.targets.empty()) return Status::invalid_argument("targets hold for the devices of all kinds together");
   std::map<std::string, std::string> kind_of;  // by group
   for (const ModelGroup& group : workload.groups) {
     if (group.runs_on.size() != 1) {

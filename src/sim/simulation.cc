@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,6 +136,7 @@ class Simulation {
   Simulation(const SimulationOptions& options, const Workload& workload, WorkloadArrivals arrivals, SharedModels models,
              const SimulationProgress& progress)
       : options_(options),
+        workload_(workload),
         streams_(workload.streams),
         arrivals_(std::move(arrivals)),
         progress_(progress),
@@ -163,6 +165,9 @@ class Simulation {
     begin_ = loop_.now();
     meter_.begin(begin_);
     if (!options_.faults.empty()) cluster_.schedule(options_.faults);
+    for (const TargetChange& change : options_.targets) {
+      loop_.at(begin_ + change.at, [this, own = &change] { change_targets(*own); });
+    }
     take_next();
     for (Duration at = options_.interval; at < options_.duration; at += options_.interval) {
       events_ += loop_.run_until(begin_ + at);
@@ -196,6 +201,17 @@ class Simulation {
     if (open_ == 0) return Status();
     return Status::internal(fmt::format("{} left {} best-effort requests unanswered for {} s", options_.policy, open_,
                                         kPreloadMax.to_seconds()));
+  }
+
+  void change_targets(const TargetChange& change) {
+    for (size_t group = 0; group < workload_.groups.size(); ++group) {
+      const ModelGroup& models = workload_.groups[group];
+      if (!change.models.empty() && !std::ranges::count(change.models, models.name)) continue;
+      const uint32_t first = workload_.first_model(group);
+      for (uint32_t i = 0; i < models.count; ++i) targets_.models[ModelId(first + i)] = change.target;
+    }
+    const Status set = cluster_.set_targets(targets_);
+    FOLIOT_CHECK(set.ok());  // check_targets() was
   }
 
   void submit(ModelId model, uint64_t stream, TimePoint deadline) {
@@ -260,6 +276,7 @@ class Simulation {
   }
 
   const SimulationOptions& options_;
+  const Workload& workload_;
   const std::vector<Stream>& streams_;
   WorkloadArrivals arrivals_;
   const SimulationProgress& progress_;
@@ -267,6 +284,7 @@ class Simulation {
   VirtualCluster cluster_;
   SimulationMeter meter_;
   TimePoint begin_;
+  Targets targets_;  // in force
   std::optional<Arrival> pending_;
   uint64_t next_request_ = 1;
   uint64_t open_ = 0;
@@ -282,9 +300,34 @@ Result<SimulationReport> run(const SimulationOptions& options, const Workload& w
 
 }  // namespace
 
+Status check_targets(std::span<const TargetChange> changes, const SimulationOptions& options,
+                     const Workload& workload) {
+  const std::vector<VirtualDevices> devices = devices_of(options);
+  for (const TargetChange& change : changes) {
+    const ModelTarget& target = change.target;
+    const auto wrong = [](const std::string& what) { return Status::invalid_argument("targets: " + what); };
+    if (change.at < Duration() || change.at >= options.duration) return wrong("'at' must be within the duration");
+    for (const std::string& name : change.models) {
+      if (std::ranges::count(workload.groups, name, &ModelGroup::name) > 0) continue;
+      return wrong(fmt::format("there are no models '{}'", name));
+    }
+    if (target.copies_least > target.copies_most) {
+      return wrong(fmt::format("copies_least is {}, and must not be above copies_most, which is {}",
+                               target.copies_least, target.copies_most));
+    }
+    if (target.batch_most == 0) return wrong("batch_most is 0, and must be at least 1");
+    for (const std::string& kind : target.kinds) {
+      if (std::ranges::count(devices, kind, &VirtualDevices::kind) > 0) continue;
+      return wrong(fmt::format("there are no devices of kind '{}'; there are {}", kind, kind_names(options)));
+    }
+  }
+  return Status();
+}
+
 Result<SimulationReport> simulate(const SimulationOptions& given, const Workload& workload,
                                   const ProfileTable& profiles, const SimulationProgress& progress) {
   FOLIOT_RETURN_IF_ERROR(check(given));
+  FOLIOT_RETURN_IF_ERROR(check_targets(given.targets, given, workload));
   SimulationOptions options = given;
   const std::vector<Fault> drawn =
       draw_faults(options.random_faults, options.devices, options.warm_up, options.duration, Random(options.seed));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "sim/fault.h"
 #include "sim/simulated_device.h"
 #include "sim/simulation_report.h"
+#include "sim/target_change.h"
 #include "workload/profile_table.h"
 #include "workload/workload.h"
 
@@ -61,10 +63,16 @@ struct SimulationOptions {
   // second time with the faults announced (sim/fault.h), to be compared with.
   std::vector<Fault> faults{};
   RandomFaults random_faults{};
+  // What should be of the models, from when on; those at one instant in this order.
+  std::vector<TargetChange> targets{};
   // Sees all that the controller does, preloading included; outlives the run. A log
   // is one (trace/recorder.h).
   Observer* observer = nullptr;
 };
+
+// Errors: kInvalidArgument naming what is wrong: an instant outside the run, models or a kind
+// that there are none of, a value beyond its limit.
+Status check_targets(std::span<const TargetChange> changes, const SimulationOptions& options, const Workload& workload);
 
 // Called once per interval of simulated time.
 using SimulationProgress = std::function<void(Duration simulated)>;

@@ -76,6 +76,11 @@ void VirtualCluster::remove_model(ModelId model) {
   schedule_turn();
 }
 
+Status VirtualCluster::set_targets(const Targets& targets) {
+  schedule_turn();
+  return controller_.set_targets(targets, loop_.now());
+}
+
 void VirtualCluster::submit(const Request& request) {
   controller_.on_request(request, loop_.now());
   schedule_turn();

@@ -59,6 +59,8 @@ class VirtualCluster : private CompletionSink,
   void add_unready_model(const std::shared_ptr<const ModelInfo>& model);
   void extend_model(std::shared_ptr<const ModelInfo> model);
   void remove_model(ModelId model);
+  // As Controller::set_targets().
+  Status set_targets(const Targets& targets);
   void submit(const Request& request);
   void cancel(RequestId request);
 

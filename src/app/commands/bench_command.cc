@@ -142,7 +142,8 @@ Result<ArrivalOptions> understand_arrivals(const BenchFlags& flags) {
 Status understand_workload(const BenchFlags& flags, BenchOptions& options) {
   FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(flags.workload));
   TomlReader reader(table, flags.workload);
-  for (const char* key : {"schedulers", "interval", "cluster", "noise", "faults", "random_faults", "profiles"}) {
+  for (const char* key :
+       {"schedulers", "interval", "cluster", "noise", "faults", "random_faults", "targets", "profiles"}) {
     reader.leave(key);
   }
   WorkloadRun run;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "config/price_file.h"
 #include "config/toml_file.h"
@@ -199,6 +200,25 @@ Status read_faults(TomlReader& reader, SimulationFile& file) {
   return Status();
 }
 
+// Over links there are none.
+Status read_targets(TomlReader& reader, SimulationFile& file) {
+  if (file.links && reader.has("targets")) reader.fail("targets", "need protocol = \"direct\"");
+  for (TomlReader& each : reader.tables("targets")) {
+    TargetChange& change = file.options.targets.emplace_back();
+    each.duration("at", change.at);
+    each.texts("models", change.models);
+    each.whole("copies_least", change.target.copies_least);
+    each.whole("copies_most", change.target.copies_most);
+    each.texts("kinds", change.target.kinds);
+    each.whole("batch_most", change.target.batch_most, 1);
+    FOLIOT_RETURN_IF_ERROR(each.finish());
+    const Status status = check_targets(std::span(&change, 1), file.options, file.workload);
+    if (!status.ok()) each.fail(status.message());
+    FOLIOT_RETURN_IF_ERROR(each.finish());
+  }
+  return Status();
+}
+
 void read_top(TomlReader& reader, SimulationFile& to) {
   WorkloadRun run;
   read_run(reader, run);
@@ -245,6 +265,7 @@ Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
   FOLIOT_RETURN_IF_ERROR(read_faults(reader, result));
   FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
   FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader, &result.profiles));
+  FOLIOT_RETURN_IF_ERROR(read_targets(reader, result));
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   return result;
 }

@@ -4,14 +4,14 @@
 
 namespace foliot::adaptive_batching {
 
-uint32_t BatchLimit::batch_index(const std::vector<uint32_t>& batch_sizes) const {
+uint32_t BatchLimit::batch_index(std::span<const uint32_t> batch_sizes) const {
   uint32_t index = 0;
   while (index + 1 < batch_sizes.size() && batch_sizes[index + 1] <= rows_) ++index;
   return index;
 }
 
 void BatchLimit::record(uint32_t batch_size, Duration measured, Duration objective,
-                        const std::vector<uint32_t>& batch_sizes) {
+                        std::span<const uint32_t> batch_sizes) {
   const uint32_t index = batch_index(batch_sizes);
   const double largest = batch_sizes.back();
   if (method_ == Method::kQuantileRegression) {

@@ -4,7 +4,7 @@
 #define FOLIOT_POLICIES_ADAPTIVE_BATCHING_BATCH_LIMIT_H_
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "base/time.h"
 #include "policies/adaptive_batching/latency_line.h"
@@ -21,11 +21,11 @@ class BatchLimit {
   explicit BatchLimit(Method method) : method_(method) {}
 
   // Position in `batch_sizes` of the largest compiled size within the limit.
-  uint32_t batch_index(const std::vector<uint32_t>& batch_sizes) const;
+  uint32_t batch_index(std::span<const uint32_t> batch_sizes) const;
   double rows() const { return rows_; }
 
   // A batch of this compiled size took so long.
-  void record(uint32_t batch_size, Duration measured, Duration objective, const std::vector<uint32_t>& batch_sizes);
+  void record(uint32_t batch_size, Duration measured, Duration objective, std::span<const uint32_t> batch_sizes);
 
  private:
   Method method_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace foliot::clockwork {
 namespace {
@@ -19,7 +20,11 @@ void update_alarm(std::set<std::pair<TimePoint, Key>>& alarms, std::optional<Tim
 }  // namespace
 
 ClockworkPolicy::ClockworkPolicy(const Cluster& cluster, const ClockworkOptions& options)
-    : cluster_(cluster), options_(options), residents_(cluster), loads_(cluster, residents_, options.lookahead) {}
+    : cluster_(cluster),
+      options_(options),
+      residents_(cluster),
+      loads_(cluster, residents_, options.lookahead),
+      keeper_(cluster, *this) {}
 
 std::set<ClockworkPolicy::Strategy>& ClockworkPolicy::strategies(DeviceId device) {
   if (device.value() >= strategies_.size()) strategies_.resize(device.value() + 1);
@@ -40,7 +45,7 @@ Duration ClockworkPolicy::fastest(LaneKey key) {
   if (known && known->revision == revision) return known->duration + cluster_.least_margin();
   known = {Duration::max(), {}, revision};
   for (const DeviceModel& device : cluster_.devices) {
-    if (cluster_.runnable(device.id(), key.model) == nullptr) continue;
+    if (!cluster_.may_place(device.id(), key.model)) continue;
     const Duration duration = exec(device.id(), key, 0);
     if (duration < known->duration) known = {duration, device.id(), revision};
   }
@@ -86,12 +91,28 @@ void ClockworkPolicy::on_withdrawn(const Request& request, TimePoint now) {
 void ClockworkPolicy::on_outcome(const Action& action, const Outcome& /*outcome*/, TimePoint now) {
   residents_.on_outcome(action);
   loads_.on_outcome(action);
+  keeper_.on_outcome(action, now);
   agenda_.changed(action.device);
   if (action.type == ActionType::kInfer) note_measured(action.device, {action.model, action.bucket});
   update_model(action.model, now);
 }
 
 void ClockworkPolicy::on_device_changed(DeviceId device, TimePoint now) {
+  keeper_.on_device_changed();
+  update_device(device, now);
+}
+
+// Other batch sizes may be run now, on other devices.
+void ClockworkPolicy::on_target_changed(ModelId model, TimePoint now) {
+  keeper_.on_target_changed(model);
+  for (LaneState& state : models_[model.value()].lanes) {
+    clear_slots(state);
+    state.fastest.reset();
+  }
+  update_model(model, now);
+}
+
+void ClockworkPolicy::update_device(DeviceId device, TimePoint now) {
   loads_.on_device_changed(device);
   agenda_.changed(device);
   for (const ModelId model : residents_.on_device_changed(device)) update_model(model, now);
@@ -120,10 +141,7 @@ void ClockworkPolicy::update_lane(LaneKey key, TimePoint now) {
   LaneState& state = lane(key);
   const std::vector<DeviceId>& holders = residents_.holders(key.model);
   if (state.placed_on != holders) {
-    for (const DeviceId device : state.placed_on) {
-      if (device.value() >= state.slots.size()) continue;
-      for (std::optional<Strategy>& slot : state.slots[device.value()]) fill_slot(device, state, slot, std::nullopt);
-    }
+    clear_slots(state);
     state.placed_on = holders;
   }
   update_expiry(key);
@@ -132,6 +150,13 @@ void ClockworkPolicy::update_lane(LaneKey key, TimePoint now) {
     const auto batch_sizes = static_cast<uint32_t>(cluster_.batch_sizes(device, key.model).size());
     for (uint32_t b = 0; b < batch_sizes; ++b) update_strategy(device, key, b, now);
     if (!state.queue.empty()) agenda_.work_for(device);
+  }
+}
+
+void ClockworkPolicy::clear_slots(LaneState& state) {
+  for (const DeviceId device : state.placed_on) {
+    if (device.value() >= state.slots.size()) continue;
+    for (std::optional<Strategy>& slot : state.slots[device.value()]) fill_slot(device, state, slot, std::nullopt);
   }
 }
 
@@ -153,7 +178,7 @@ void ClockworkPolicy::fill_slots(LaneKey key, TimePoint now) {
 void ClockworkPolicy::update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start) {
   LaneState& state = lane(key);
   if (device.value() >= state.slots.size()) state.slots.resize(device.value() + 1);
-  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, key.model);
+  const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, key.model);
   Slots& slots = state.slots[device.value()];
   slots.resize(sizes.size());
   std::optional<Strategy>& slot = slots[batch_index];
@@ -214,7 +239,8 @@ TimePoint ClockworkPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
   refuse_expired(now, dispatcher);
   while (const std::optional<DeviceId> device = agenda_.next(now)) serve(*device, now, dispatcher);
   while (!crossings_.empty() && crossings_.begin()->first < now) update_demand(crossings_.begin()->second, now);
-  TimePoint wake = std::min(loads_.plan(now, dispatcher), agenda_.wake());
+  const TimePoint targets_wake = keeper_.plan(now, dispatcher);
+  TimePoint wake = std::min({targets_wake, loads_.plan(now, dispatcher), agenda_.wake()});
   if (!expiries_.empty()) wake = std::min(wake, expiries_.begin()->first + Duration::microseconds(1));
   return wake;
 }
@@ -265,7 +291,7 @@ bool ClockworkPolicy::plan_infer(DeviceId device, TimePoint now, Dispatcher& dis
 bool ClockworkPolicy::send_batch(DeviceId device, const Strategy& strategy, TimePoint start, TimePoint now,
                                  Dispatcher& dispatcher) {
   const LaneKey key = strategy.lane;
-  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, key.model);
+  const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, key.model);
   LaneState& state = lane(key);
   uint32_t batch_index = strategy.batch_index;
   const Duration margin = cluster_.margin(device);

@@ -25,6 +25,7 @@
 #include "policies/common/agenda.h"
 #include "policies/common/lane.h"
 #include "policies/common/residents.h"
+#include "policies/common/target_keeper.h"
 
 namespace foliot::clockwork {
 
@@ -33,7 +34,7 @@ struct ClockworkOptions {
   Duration lookahead = Duration::milliseconds(5);
 };
 
-class ClockworkPolicy : public Policy {
+class ClockworkPolicy : public Policy, private TargetKeeper::Owner {
  public:
   ClockworkPolicy(const Cluster& cluster, const ClockworkOptions& options);
 
@@ -41,11 +42,17 @@ class ClockworkPolicy : public Policy {
   void on_withdrawn(const Request& request, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_device_changed(DeviceId device, TimePoint now) override;
+  void on_target_changed(ModelId model, TimePoint now) override;
   void on_model_added(const ModelInfo& model, TimePoint now) override;
   void on_model_removed(ModelId model, TimePoint now) override;
   TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
 
  private:
+  bool load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) override {
+    return loads_.load_model(device, model, now, dispatcher);
+  }
+  void on_retired(DeviceId device, ModelId /*model*/, TimePoint now) override { update_device(device, now); }
+
   // A batch that could be run: the first to have to start comes first, and of
   // those that may wait forever (best effort) the one that waits longest.
   struct Strategy {
@@ -85,7 +92,11 @@ class ClockworkPolicy : public Policy {
   // What is expected of one device's EXECs of the lane may have changed.
   void note_measured(DeviceId device, LaneKey key);
 
+  // It holds other models than it did.
+  void update_device(DeviceId device, TimePoint now);
   void update_lane(LaneKey key, TimePoint now);
+  // Takes what stands for the lane from all devices.
+  void clear_slots(LaneState& state);
   void fill_slots(LaneKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
   void update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start);
@@ -110,6 +121,7 @@ class ClockworkPolicy : public Policy {
   Agenda agenda_;
   Residents residents_;
   LoadPlanner loads_;
+  TargetKeeper keeper_;
 };
 
 // A factory for Controller.

@@ -126,20 +126,23 @@ std::optional<ModelId> LoadPlanner::choose(const DeviceModel& device, TimePoint 
   return std::nullopt;
 }
 
+bool LoadPlanner::load_model(DeviceId id, ModelId model, TimePoint now, Dispatcher& dispatcher) {
+  const auto any = [](ModelId) { return true; };
+  if (!residents_.make_room(id, cluster_.pages(id, model), any, dispatcher)) return false;
+  const Window window{now, cluster_.device(id).load_available(now) + kLoadSlack};
+  if (dispatcher.load(id, model, window) != Verdict::kAccepted) return false;
+  state(model).loading.push_back(id);
+  allocate(model);
+  return true;
+}
+
 bool LoadPlanner::load_one(const DeviceModel& device, TimePoint now, Dispatcher& dispatcher) {
   if (device.loads_outstanding() >= cluster_.loads_outstanding_max) return false;
   const std::optional<ModelId> model = choose(device, now);
   if (!model) return false;
-  const auto any = [](ModelId) { return true; };
-  if (!residents_.make_room(device.id(), cluster_.pages(device.id(), *model), any, dispatcher)) {
-    retry_[device.kind().value()] = now + kRetryInterval;
-    return false;
-  }
-  const Window window{now, device.load_available(now) + kLoadSlack};
-  if (dispatcher.load(device.id(), *model, window) != Verdict::kAccepted) return false;
-  state(*model).loading.push_back(device.id());
-  allocate(*model);
-  return true;
+  if (load_model(device.id(), *model, now, dispatcher)) return true;
+  retry_[device.kind().value()] = now + kRetryInterval;
+  return false;
 }
 
 }  // namespace foliot::clockwork

@@ -36,6 +36,10 @@ class LoadPlanner {
   // set_demand() follows for each model that it holds or held.
   void on_device_changed(DeviceId device);
 
+  // Sends the LOAD and the UNLOADs that it needs; false, and nothing done, if there is no
+  // room now.
+  bool load_model(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher);
+
   // Sends LOADs (and the UNLOADs that they need) until each device has enough to
   // do. Returns when to be called again at the latest.
   TimePoint plan(TimePoint now, Dispatcher& dispatcher);

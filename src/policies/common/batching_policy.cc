@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace foliot {
 
 BatchingRule::Batch densest_batch(const LaneView& lane, size_t first, uint32_t batch_index_max) {
-  const std::vector<uint32_t>& sizes = lane.batch_sizes();
+  const std::span<const uint32_t> sizes = lane.batch_sizes();
   const auto available = static_cast<uint32_t>(std::min<size_t>(lane.queue.size() - first, kBatchSizeMax));
   uint32_t full = 0;
   while (full < batch_index_max && sizes[full + 1] <= available) ++full;
@@ -28,7 +29,8 @@ BatchingPolicy::BatchingPolicy(const Cluster& cluster, std::unique_ptr<BatchingR
       rule_(std::move(rule)),
       lookahead_(lookahead),
       residents_(cluster),
-      loads_(cluster, residents_) {}
+      loads_(cluster, residents_),
+      keeper_(cluster, *this) {}
 
 LaneView BatchingPolicy::view(LaneKey key, DeviceId device) {
   return {cluster_, cluster_.model(key.model), key, lane(key).queue, device};
@@ -63,6 +65,7 @@ void BatchingPolicy::on_withdrawn(const Request& request, TimePoint now) {
 void BatchingPolicy::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   residents_.on_outcome(action);
   loads_.on_outcome(action);
+  keeper_.on_outcome(action, now);
   agenda_.changed(action.device);
   if (lanes_[action.model.value()].empty()) return;  // it was removed
   if (action.type != ActionType::kInfer) return update_model(action.model, now);
@@ -73,6 +76,21 @@ void BatchingPolicy::on_outcome(const Action& action, const Outcome& outcome, Ti
 }
 
 void BatchingPolicy::on_device_changed(DeviceId device, TimePoint now) {
+  keeper_.on_device_changed();
+  update_device(device, now);
+}
+
+void BatchingPolicy::on_target_changed(ModelId model, TimePoint now) {
+  keeper_.on_target_changed(model);
+  loads_.on_device_changed();
+  for (uint16_t bucket = 0; bucket < lanes_[model.value()].size(); ++bucket) {
+    const LaneKey key{model, BucketId(bucket)};
+    update_fastest(key);
+    update(key, now);
+  }
+}
+
+void BatchingPolicy::update_device(DeviceId device, TimePoint now) {
   loads_.on_device_changed();
   agenda_.changed(device);
   for (const ModelId model : residents_.on_device_changed(device)) {
@@ -121,7 +139,7 @@ void BatchingPolicy::update(LaneKey key, TimePoint now) {
 void BatchingPolicy::update_fastest(LaneKey key) {
   Duration best = Duration::max();
   for (const DeviceModel& device : cluster_.devices) {
-    if (cluster_.runnable(device.id(), key.model) == nullptr) continue;
+    if (!cluster_.may_place(device.id(), key.model)) continue;
     const Duration exec = cluster_.durations().exec({device.id(), key.model, key.bucket, 0});
     best = std::min(best, device.delivery() + exec + cluster_.margin(device.id()));
   }
@@ -175,7 +193,8 @@ TimePoint BatchingPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
   refuse_expired(now, dispatcher);
   ring_timers(now);
   while (const std::optional<DeviceId> device = agenda_.next(now)) serve(*device, now, dispatcher);
-  TimePoint wake = std::min(loads_.plan(now, dispatcher), agenda_.wake());
+  const TimePoint targets_wake = keeper_.plan(now, dispatcher);
+  TimePoint wake = std::min({targets_wake, loads_.plan(now, dispatcher), agenda_.wake()});
   if (!timers_.empty()) wake = std::min(wake, timers_.begin()->first);
   if (!expiries_.empty()) wake = std::min(wake, expiries_.begin()->first + Duration::microseconds(1));
   return wake;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "policies/common/lane.h"
 #include "policies/common/on_demand_loading.h"
 #include "policies/common/residents.h"
+#include "policies/common/target_keeper.h"
 
 namespace foliot {
 
@@ -34,8 +36,8 @@ struct LaneView {
   const Lane& queue;
   DeviceId device;
 
-  // That the device can run.
-  const std::vector<uint32_t>& batch_sizes() const { return cluster.batch_sizes(device, key.model); }
+  // That the device may run.
+  std::span<const uint32_t> batch_sizes() const { return cluster.batch_sizes(device, key.model); }
   // EXEC of a compiled batch size, with the margin.
   Duration exec(uint32_t batch_index) const {
     return cluster.durations().exec({device, key.model, key.bucket, batch_index}) + cluster.margin(device);
@@ -82,7 +84,7 @@ BatchingRule::Batch densest_batch(const LaneView& lane, size_t first, uint32_t b
 // `start` on. REQUIRES: alone it can.
 uint32_t largest_in_time(const LaneView& lane, size_t first, TimePoint start);
 
-class BatchingPolicy : public Policy {
+class BatchingPolicy : public Policy, private TargetKeeper::Owner {
  public:
   BatchingPolicy(const Cluster& cluster, std::unique_ptr<BatchingRule> rule,
                  Duration lookahead = Duration::milliseconds(1));
@@ -91,11 +93,17 @@ class BatchingPolicy : public Policy {
   void on_withdrawn(const Request& request, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_device_changed(DeviceId device, TimePoint now) override;
+  void on_target_changed(ModelId model, TimePoint now) override;
   void on_model_added(const ModelInfo& model, TimePoint now) override;
   void on_model_removed(ModelId model, TimePoint now) override;
   TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
 
  private:
+  bool load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) override {
+    return loads_.load_for_target(device, model, now, dispatcher);
+  }
+  void on_retired(DeviceId device, ModelId /*model*/, TimePoint now) override { update_device(device, now); }
+
   // A ready lane's place among those of a device.
   struct Place {
     bool offline;
@@ -124,6 +132,8 @@ class BatchingPolicy : public Policy {
 
   void update(LaneKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
+  // It holds other models than it did.
+  void update_device(DeviceId device, TimePoint now);
   void update_fastest(LaneKey key);
   void update_place(LaneState& state, const std::optional<Place>& place, ModelId model);
   void update_want(ModelId model);
@@ -149,6 +159,7 @@ class BatchingPolicy : public Policy {
   Agenda agenda_;
   Residents residents_;
   OnDemandLoading loads_;
+  TargetKeeper keeper_;
 };
 
 }  // namespace foliot

@@ -75,7 +75,7 @@ bool OnDemandLoading::all_wait(TimePoint now) const {
 
 bool OnDemandLoading::waits(ModelId model, TimePoint now) const {
   for (uint16_t kind = 0; kind < retry_.size(); ++kind) {
-    const bool able = cluster_.device_count(KindId(kind)) > 0 && cluster_.runnable_of(KindId(kind), model) != nullptr;
+    const bool able = cluster_.device_count(KindId(kind)) > 0 && cluster_.may_place_on(KindId(kind), model);
     if (able && retry_[kind] <= now) return false;
   }
   return true;
@@ -134,7 +134,7 @@ void OnDemandLoading::replicate(TimePoint now, Dispatcher& dispatcher) {
 bool OnDemandLoading::try_kinds(ModelId model, std::vector<bool>& tried) const {
   bool untried = false;
   for (uint16_t kind = 0; kind < tried.size(); ++kind) {
-    if (tried[kind] || cluster_.runnable_of(KindId(kind), model) == nullptr) continue;
+    if (tried[kind] || !cluster_.may_place_on(KindId(kind), model)) continue;
     tried[kind] = untried = true;
   }
   return untried;
@@ -155,6 +155,11 @@ std::vector<DeviceId> OnDemandLoading::targets(ModelId model, TimePoint now) con
   };
   std::sort(found.begin(), found.end(), [&](DeviceId a, DeviceId b) { return key(a) < key(b); });
   return found;
+}
+
+bool OnDemandLoading::load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) {
+  return load(
+      device, model, [](ModelId) { return true; }, now, dispatcher);
 }
 
 bool OnDemandLoading::load(DeviceId device, ModelId model, const Residents::MayGo& may_go, TimePoint now,

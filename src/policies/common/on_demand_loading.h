@@ -46,6 +46,10 @@ class OnDemandLoading {
   }
   void on_holders_changed(ModelId model) { update(model); }
 
+  // Sends a LOAD that the target of the model asks for, and the UNLOADs that it needs; false,
+  // and nothing done, if there is no room now.
+  bool load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher);
+
   // Sends LOADs, and the UNLOADs that they need. Returns when to be called again
   // at the latest.
   TimePoint plan(TimePoint now, Dispatcher& dispatcher);

@@ -74,7 +74,7 @@ bool Residents::make_room(DeviceId device_id, uint32_t pages, const MayGo& may_g
       continue;
     }
     const bool idle = device.residency(model) == Residency::kLoaded && device.infers_outstanding(model) == 0;
-    if (idle && may_go(model)) {
+    if (idle && cluster_.may_evict(model) && may_go(model)) {
       victims.push_back(entry);
       room += cluster_.pages(device_id, model);
     }

@@ -31,6 +31,8 @@ class TestDispatcher : public Dispatcher {
   }
 
   // LOAD takes 8 ms; EXEC of 1, 2 and 4 rows takes 2, 3 and 5 ms.
+  void set_target(ModelId model, const ModelTarget& target) { cluster_.set_target(model, target); }
+
   const ModelInfo& add_model(uint32_t id, uint32_t pages) {
     auto model = std::make_shared<ModelInfo>();
     model->id = ModelId(id);
@@ -55,19 +57,35 @@ class TestDispatcher : public Dispatcher {
     if (cluster_.placed(device, model)) return Verdict::kAlreadyPlaced;
     const uint32_t pages = cluster_.pages(device, model);
     if (pages > cluster_.device(device).free_pages()) return Verdict::kNoPages;
+    if (!cluster_.may_place(device, model) || cluster_.held[model.value()] >= cluster_.target(model).copies_most) {
+      return Verdict::kAgainstTargets;
+    }
     if (!cluster_.may_load(device, model, now)) {
       ++backing_off;
       return Verdict::kBackingOff;
     }
     begin({.type = ActionType::kLoad, .device = device, .model = model, .earliest = window.earliest});
     at(device).sent_load(actions.back().id, model, pages, now, cluster_.durations().load(device, model), now);
+    ++cluster_.held[model.value()];
     return Verdict::kAccepted;
   }
   Verdict unload(DeviceId device, ModelId model) override {
     if (cluster_.device(device).residency(model) != Residency::kLoaded) return Verdict::kNotPlaced;
     if (cluster_.device(device).infers_outstanding(model) > 0) return Verdict::kInUse;
-    begin({.type = ActionType::kUnload, .device = device, .model = model});
-    at(device).sent_unload(model, cluster_.pages(device, model));
+    if (!cluster_.may_evict(model)) return Verdict::kAgainstTargets;
+    --cluster_.copies[model.value()];
+    send_unload(device, model);
+    return Verdict::kAccepted;
+  }
+  // What has something to do stays, set aside.
+  Verdict retire(DeviceId device, ModelId model) override {
+    const Residency residency = cluster_.device(device).residency(model);
+    if (residency == Residency::kAbsent) return Verdict::kNotPlaced;
+    if (residency == Residency::kLoaded) --cluster_.copies[model.value()];
+    at(device).put_aside(model);
+    retired.push_back(device);
+    const bool in_use = residency == Residency::kLoading || cluster_.device(device).infers_outstanding(model) > 0;
+    if (!in_use) send_unload(device, model);
     return Verdict::kAccepted;
   }
   Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
@@ -82,7 +100,7 @@ class TestDispatcher : public Dispatcher {
                   .batch_size = batch_size};
     for (const RequestId request : requests) action.rows.add({request, {}});
     begin(action);
-    const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, model);
+    const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, model);
     const auto index = static_cast<uint32_t>(std::find(sizes.begin(), sizes.end(), batch_size) - sizes.begin());
     at(device).sent_infer(actions.back().id, model, now, cluster_.durations().exec({device, model, bucket, index}),
                           now);
@@ -96,6 +114,7 @@ class TestDispatcher : public Dispatcher {
   void finish(const Action& action) {
     if (action.type == ActionType::kLoad) {
       at(action.device).load_over(action.id, action.model, cluster_.pages(action.device, action.model), true, now);
+      ++cluster_.copies[action.model.value()];
     } else if (action.type == ActionType::kInfer) {
       at(action.device).infer_over(action.id, action.model, now);
     }
@@ -108,6 +127,7 @@ class TestDispatcher : public Dispatcher {
   // The action, a LOAD, failed.
   void fail_load(const Action& action) {
     at(action.device).load_over(action.id, action.model, cluster_.pages(action.device, action.model), false, now);
+    --cluster_.held[action.model.value()];
     cluster_.load_back_off.on_failure(action.device, action.model, now);
   }
   std::vector<DeviceId> take_ended_back_offs() { return cluster_.load_back_off.take_ended(now); }
@@ -115,6 +135,8 @@ class TestDispatcher : public Dispatcher {
   const Action& refuse_unload() {
     const Action& action = actions.back();
     at(action.device).unload_refused(action.model, cluster_.pages(action.device, action.model));
+    ++cluster_.copies[action.model.value()];
+    ++cluster_.held[action.model.value()];
     return action;
   }
 
@@ -130,10 +152,16 @@ class TestDispatcher : public Dispatcher {
   TimePoint now;
   std::vector<Action> actions;
   std::vector<RequestId> refused;
+  std::vector<DeviceId> retired;
   uint32_t backing_off = 0;  // LOADs that were turned down for this
 
  private:
   DeviceModel& at(DeviceId device) { return cluster_.devices[device.value()]; }
+  void send_unload(DeviceId device, ModelId model) {
+    begin({.type = ActionType::kUnload, .device = device, .model = model});
+    at(device).sent_unload(model, cluster_.pages(device, model));
+    --cluster_.held[model.value()];
+  }
   void begin(Action action) {
     action.id = ActionId(next_++);
     actions.push_back(action);

@@ -1,6 +1,7 @@
 #include "policies/dynamic_batching/dynamic_batching_policy.h"
 
 #include <algorithm>
+#include <span>
 
 #include "policies/common/batching_policy.h"
 
@@ -30,7 +31,7 @@ class DynamicBatchingRule : public BatchingRule {
  private:
   // The largest preferred size that is filled; if none is, all there are.
   Batch form(const LaneView& lane, size_t first) const {
-    const std::vector<uint32_t>& sizes = lane.batch_sizes();
+    const std::span<const uint32_t> sizes = lane.batch_sizes();
     const size_t available = lane.queue.size() - first;
     for (auto index = static_cast<uint32_t>(sizes.size()); index-- > 0;) {
       if (sizes[index] < smallest_preferred(lane)) break;
@@ -41,7 +42,7 @@ class DynamicBatchingRule : public BatchingRule {
   }
 
   uint32_t smallest_preferred(const LaneView& lane) const {
-    const std::vector<uint32_t>& sizes = lane.batch_sizes();
+    const std::span<const uint32_t> sizes = lane.batch_sizes();
     const auto found = std::lower_bound(sizes.begin(), sizes.end(), options_.preferred_from);
     return found == sizes.end() ? sizes.back() : *found;
   }

@@ -58,7 +58,7 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
   const Duration margin = board_.cluster().margin(device);
   const double stands_for = board_.for_each_candidate(device, kModelsCutMax, [&](ModelId model) {
     const ModelState& state = board_.model(model);
-    const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, model);
+    const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, model);
     for (uint16_t b = 0; b < state.lanes.size(); ++b) {
       const BucketId bucket(b);
       const std::span<const Duration> execs = board_.cluster().durations().execs(device, model, bucket);
@@ -215,7 +215,7 @@ size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint s
 }
 
 double BatchSelection::growth_of(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) const {
-  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, batch.model);
+  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, batch.model);
   const uint32_t larger = batch.rows < sizes[batch.batch_index] ? batch.batch_index : batch.batch_index + 1;
   if (larger >= sizes.size()) return 0;
   const Duration time = latest_start(device, batch, larger) - start;
@@ -267,7 +267,7 @@ BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& b
   const ModelState& state = board_.model(batch.model);
   const Lane& lane = state.lanes[batch.bucket.value()];
   const std::span<const Duration> execs = board_.cluster().durations().execs(device, batch.model, batch.bucket);
-  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, batch.model);
+  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, batch.model);
   const auto queued = static_cast<uint32_t>(lane.with_deadline() - batch.first);
   const TimePoint arrival = lane[batch.first].place.arrival;
   const auto largest = static_cast<uint32_t>(sizes.size()) - 1;
@@ -305,7 +305,7 @@ BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& b
 bool BatchSelection::wait_for_rows(DeviceId device, const Batch& batch, TimePoint now, TimePoint start,
                                    TimePoint until) {
   const ModelState& state = board_.model(batch.model);
-  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, batch.model);
+  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, batch.model);
   const auto queued = static_cast<uint32_t>(state.lanes[batch.bucket.value()].with_deadline() - batch.first);
   Awaited& awaited = this->awaited(batch.model);
   if (awaited.rows > 0 && queued > awaited.rows) {
@@ -368,7 +368,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
   if (!board_.best_effort_waits()) return best;
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
-    const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, ModelId(id));
+    const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, ModelId(id));
     for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
       const Lane& lane = state.lanes[bucket];
       const size_t first = lane.with_deadline();

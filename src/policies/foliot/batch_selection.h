@@ -67,7 +67,7 @@ class BatchSelection {
     BucketId bucket;
     const ModelState& state;
     const Lane& lane;
-    const std::vector<uint32_t>& sizes;
+    std::span<const uint32_t> sizes;
     std::span<const Duration> execs;  // by size
     Duration margin;
   };

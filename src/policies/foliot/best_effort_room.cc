@@ -1,6 +1,7 @@
 #include "policies/foliot/best_effort_room.h"
 
 #include <algorithm>
+#include <span>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -34,7 +35,7 @@ void BestEffortRoom::look_at(DeviceId device, ModelId id, TimePoint now, Limit& 
   const double all = state.rate.at(now);
   const double rate = all / state.holders.size();
   if (state.slo == Duration::max() || rate < kReservedRateMin) return;
-  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, id);
+  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, id);
   Duration longest;
   double need = 0;
   for (uint32_t i = 0; i < sizes.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "policies/foliot/blocking_cost.h"
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 
 namespace foliot::foliot_policy {
@@ -57,7 +58,7 @@ void BlockingCost::look(DeviceId device, TimePoint now, Curves& curves) const {
     const double all = state.rate.at(now);
     const double rate = all / state.holders.size();
     if (rate < kBlockedRateMin) return;
-    const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(device, model);
+    const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, model);
     // What has come meanwhile is served in one batch.
     double need = 0;
     Duration slack;

@@ -170,7 +170,7 @@ void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t
 }
 
 Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
-  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, id);
+  const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, id);
   Duration total;
   const ModelState& state = model(id);
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {

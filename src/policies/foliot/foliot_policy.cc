@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -27,7 +28,8 @@ FoliotPolicy::FoliotPolicy(const Cluster& cluster, const FoliotOptions& options)
       selection_(board_),
       best_effort_room_(board_),
       pool_(board_, options.consolidate),
-      loads_(board_, pool_) {}
+      loads_(board_, pool_),
+      keeper_(cluster, *this) {}
 
 // ---- Facts ----
 
@@ -55,6 +57,7 @@ void FoliotPolicy::on_withdrawn(const Request& request, TimePoint /*now*/) {
 void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   const uint32_t device = action.device.value();
   loads_.on_measured(action.model);
+  keeper_.on_outcome(action, now);
   switch (action.type) {
     case ActionType::kInfer:
       busy_.emplace(cluster_.device(action.device).exec_available(now) - board_.lookahead(action.device), device);
@@ -74,6 +77,19 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
 }
 
 void FoliotPolicy::on_device_changed(DeviceId device, TimePoint now) {
+  keeper_.on_device_changed();
+  update_device(device, now);
+}
+
+void FoliotPolicy::on_target_changed(ModelId model, TimePoint /*now*/) {
+  keeper_.on_target_changed(model);
+  loads_.on_measured(model);
+  loads_.on_target_changed();
+  touch(model);
+  note_expiry(model);
+}
+
+void FoliotPolicy::update_device(DeviceId device, TimePoint now) {
   loads_.on_device_changed(device, now);
   pool_.on_device_changed();
   for (const ModelId model : board_.on_device_changed(device)) {
@@ -112,7 +128,8 @@ TimePoint FoliotPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
   refuse_unmeetable(now, dispatcher);
   refuse_expired(now, dispatcher);
   run_batches(now, dispatcher);
-  TimePoint wake = loads_.plan(now, dispatcher);
+  const TimePoint targets_wake = keeper_.plan(now, dispatcher);
+  TimePoint wake = std::min(targets_wake, loads_.plan(now, dispatcher));
   if (!due_.empty() || !touched_.empty()) wake = now;
   if (!busy_.empty() && !board_.waiting().empty()) wake = std::min(wake, busy_.top().first);
   if (!spills_.empty()) wake = std::min(wake, spills_.top().first);
@@ -212,7 +229,7 @@ std::optional<uint32_t> FoliotPolicy::first_in_time(ModelId id, TimePoint now) c
 
 TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {
   const ModelState& state = board_.model(id);
-  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, id);
+  const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, id);
   TimePoint first = TimePoint::infinite_future();
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
@@ -290,7 +307,7 @@ Duration FoliotPolicy::shortest_answer(ModelId model, BucketId bucket) const {
   const bool absent = board_.absent().contains(model.value());
   const std::optional<DeviceId> first = cluster_.first_able(model);
   for (uint32_t i = first ? first->value() : ~0u; i < cluster_.devices.size() && looked < kDevicesLookedAtMax; ++i) {
-    if (cluster_.runnable(DeviceId(i), model) == nullptr) continue;
+    if (!cluster_.may_place(DeviceId(i), model)) continue;
     ++looked;
     const Duration load = absent ? cluster_.durations().load(DeviceId(i), model) : Duration();
     const Duration delivery = cluster_.device(DeviceId(i)).delivery();
@@ -355,7 +372,7 @@ bool FoliotPolicy::overloaded(DeviceId device, TimePoint now) const {
 void FoliotPolicy::note_overload(ModelId model, TimePoint now) {
   overloaded_until_.resize(cluster_.kind_count());
   for (uint16_t kind = 0; kind < overloaded_until_.size(); ++kind) {
-    if (cluster_.runnable_of(KindId(kind), model) != nullptr) overloaded_until_[kind] = now + kOverloadMemory;
+    if (cluster_.may_place_on(KindId(kind), model)) overloaded_until_[kind] = now + kOverloadMemory;
   }
 }
 
@@ -396,7 +413,7 @@ FoliotPolicy::Outlook FoliotPolicy::outlook(ModelId id, BucketId bucket, TimePoi
 }
 
 uint32_t FoliotPolicy::largest_batch_within(DeviceId device, ModelId id, BucketId bucket, Duration time) const {
-  const std::vector<uint32_t>& sizes = cluster_.batch_sizes(device, id);
+  const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, id);
   uint32_t largest = sizes.front();
   for (uint32_t i = 1; i < sizes.size(); ++i) {
     if (cluster_.durations().exec({device, id, bucket, i}) <= time) largest = sizes[i];

@@ -21,6 +21,7 @@
 
 #include "base/bit_set.h"
 #include "controller/policy.h"
+#include "policies/common/target_keeper.h"
 #include "policies/foliot/batch_selection.h"
 #include "policies/foliot/best_effort_room.h"
 #include "policies/foliot/board.h"
@@ -44,7 +45,7 @@ struct FoliotOptions {
   bool consolidate = false;
 };
 
-class FoliotPolicy : public Policy {
+class FoliotPolicy : public Policy, private TargetKeeper::Owner {
  public:
   FoliotPolicy(const Cluster& cluster, const FoliotOptions& options);
 
@@ -52,11 +53,17 @@ class FoliotPolicy : public Policy {
   void on_withdrawn(const Request& request, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_device_changed(DeviceId device, TimePoint now) override;
+  void on_target_changed(ModelId model, TimePoint now) override;
   void on_model_added(const ModelInfo& model, TimePoint now) override;
   void on_model_removed(ModelId model, TimePoint now) override;
   TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
 
  private:
+  bool load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) override {
+    return loads_.load_for_target(device, model, now, dispatcher);
+  }
+  void on_retired(DeviceId device, ModelId /*model*/, TimePoint now) override { update_device(device, now); }
+
   template <typename T>
   using Earliest = std::priority_queue<std::pair<TimePoint, T>, std::vector<std::pair<TimePoint, T>>, std::greater<>>;
 
@@ -82,6 +89,8 @@ class FoliotPolicy : public Policy {
   // there is none.
   uint32_t largest_batch_within(DeviceId device, ModelId model, BucketId bucket, Duration time) const;
 
+  // It holds other models than it did, or is up or not.
+  void update_device(DeviceId device, TimePoint now);
   void free_devices(TimePoint now);
   void touch(ModelId model);
   // The device will be looked at for a batch.
@@ -110,6 +119,7 @@ class FoliotPolicy : public Policy {
   BestEffortRoom best_effort_room_;
   Pool pool_;
   LoadPlanner loads_;
+  TargetKeeper keeper_;
 
   uint32_t devices_ = 0;
   uint32_t looks_left_ = 0;  // in this turn

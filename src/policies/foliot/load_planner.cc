@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace foliot::foliot_policy {
@@ -225,8 +226,8 @@ std::optional<DeviceId> LoadPlanner::least_busy(const WantedLoad& wanted, Need n
     const DeviceId device(id);
     if (!free_.contains(id) || (need.room && !roomy_.contains(id)) || (need.pool && !pool_.contains(device))) continue;
     const DeviceModel& facts = board_.cluster().device(device);
-    const Runnable* runnable = board_.cluster().runnable(device, wanted.model);
-    if (runnable == nullptr || (need.room && facts.free_pages() < runnable->pages)) continue;
+    if (!board_.cluster().may_place(device, wanted.model)) continue;
+    if (need.room && facts.free_pages() < board_.cluster().pages(device, wanted.model)) continue;
     if (!may_load(device, wanted.model, now)) continue;
     ++compared;
     looks_left_ -= std::min(looks_left_, 1U);
@@ -246,7 +247,7 @@ uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now)
   const TimePoint start =
       std::max(facts.load_available(now) + cluster.durations().load(device, id), facts.exec_available(now));
   const ModelState& state = board_.model(id);
-  const std::vector<uint32_t>& sizes = cluster.batch_sizes(device, id);
+  const std::span<const uint32_t> sizes = cluster.batch_sizes(device, id);
   size_t most = 0;
   for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
     const Lane& lane = state.lanes[bucket];
@@ -262,6 +263,10 @@ uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now)
 bool LoadPlanner::may_load(DeviceId device, ModelId model, TimePoint now) const {
   const Cluster& cluster = board_.cluster();
   return !cluster.placed(device, model) && cluster.may_load(device, model, now);
+}
+
+bool LoadPlanner::load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) {
+  return load(device, model, kAnyValue, now, dispatcher);
 }
 
 bool LoadPlanner::load(DeviceId device, ModelId model, double victims_value_max, TimePoint now,
@@ -347,7 +352,7 @@ std::optional<LoadPlanner::Evictable> LoadPlanner::take_least_missed(DeviceId de
 
 bool LoadPlanner::may_evict(DeviceId device, ModelId id) const {
   const ModelState& state = board_.model(id);
-  if (state.queued > 0 && state.holders.size() == 1) return false;
+  if ((state.queued > 0 && state.holders.size() == 1) || !board_.cluster().may_evict(id)) return false;
   return board_.cluster().device(device).infers_outstanding(id) == 0;
 }
 

@@ -53,6 +53,12 @@ class LoadPlanner {
   // A LOAD failed: free pages elsewhere may be filled with the model.
   void on_load_failed(ModelId model) { note_never_loaded(model); }
 
+  // The model's target has changed: LOADs may be allowed that were not.
+  void on_target_changed() { changed_ = rates_changed_ = true; }
+  // Sends a LOAD that the target of the model asks for, and the UNLOADs that it needs; false,
+  // and nothing done, if there is no room now.
+  bool load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher);
+
   // Sends LOADs (and the UNLOADs that they need) until each device has enough to
   // do. Returns when to be called again at the latest.
   TimePoint plan(TimePoint now, Dispatcher& dispatcher);

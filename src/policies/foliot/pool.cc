@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -57,7 +58,7 @@ void Pool::update(ModelId model, TimePoint now) {
   const std::optional<DeviceId> able = board_.cluster().first_able(model);
   if (!able) return set_need(model, KindId(), 0);
   const DeviceId any = *able;
-  const std::vector<uint32_t>& sizes = board_.cluster().batch_sizes(any, model);
+  const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(any, model);
   const double rate = state.rate.at(now);
   double need = 0;
   for (uint32_t i = 0; i < sizes.size(); ++i) {
