@@ -658,6 +658,22 @@ TEST_F(ControllerTest, RefusesWhatNoDeviceCanRunAndSaysWhichCould) {
   EXPECT_EQ(completion(3).refusal, Refusal::kWorkerLost);
 }
 
+TEST_F(ControllerTest, ADeviceTakesSoManyActionsOfEachKind) {
+  make({.infers_outstanding_max = 2, .loads_outstanding_max = 1});
+  const DeviceId large = controller_->add_device(6, at(0));
+  ASSERT_EQ(load(0, large.value()), Verdict::kAccepted);
+  EXPECT_EQ(load(1, large.value()), Verdict::kBusy);
+  outcome();
+  ASSERT_EQ(load(1, large.value()), Verdict::kAccepted);
+  for (uint64_t id = 1; id <= 3; ++id) request(id);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, large.value()), Verdict::kAccepted);
+  EXPECT_EQ(infer({RequestId(2)}, 0, 1, large.value()), Verdict::kAccepted);
+  EXPECT_EQ(infer({RequestId(3)}, 0, 1, large.value()), Verdict::kBusy);
+  EXPECT_EQ(controller_->proposals_rejected(), 2u);
+  outcome();
+  EXPECT_EQ(infer({RequestId(3)}, 0, 1, large.value()), Verdict::kAccepted);
+}
+
 // 10 s after the last of its devices was lost at 20 ms.
 TEST_F(ControllerTest, WhatWaitsForLostDevicesIsRefusedInTheEnd) {
   const DeviceId other = controller_->add_device(4, at(0));
