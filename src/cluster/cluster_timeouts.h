@@ -20,6 +20,9 @@ struct ClusterTimeouts {
   Duration frontend_silence = Duration::seconds(4);
   // Worker: inputs of an action that may begin at any time.
   Duration inputs = Duration::seconds(5);
+  // Worker: outputs that it holds for requests of which no more is received: longer than any of
+  // those waits that has a use for its answer.
+  Duration held_payload = Duration::seconds(60);
   // Worker: without an action after its Leave, since the controller may have sent more
   // before it received that.
   Duration drain_quiet = Duration::milliseconds(200);

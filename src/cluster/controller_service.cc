@@ -469,6 +469,10 @@ void ControllerService::tell_workers() {
   for (const Client& client : clients_) {
     if (client.session != nullptr) client.session->send_workers();
   }
+  const Workers all = workers();
+  for (const auto& [number, worker] : workers_) {
+    if (!worker->about().data_address.empty()) worker->send(all);
+  }
 }
 
 // ---- Clients ----

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
+#include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
 #include "transport/client_ids.h"
 #include "transport/frame_handlers.h"
@@ -14,10 +16,6 @@ namespace foliot {
 namespace {
 
 constexpr size_t kActionsPerRequestMax = 4;
-// What a worker asks for waits here until the worker reads it; more than this is a
-// fault of the worker.
-constexpr size_t kUnsentBytesMax = size_t{256} << 20;
-
 }  // namespace
 
 // ---- Sessions ----
@@ -119,10 +117,12 @@ class FrontendLink::WorkerSession : public Session {
   // Its clock is of no interest, but that it answers is.
   void keep(TimePoint now) { host_clock_.keep(now); }
   const std::string& address() const { return connection_.ends().dialed; }
+  Connection& connection() { return connection_; }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
     switch (frame.type) {
-      case MessageType::kFetch: return on_fetch(frame);
+      case MessageType::kFetch:
+        return answer_fetch(frame, connection_, [this](const Fetch& fetch) { return link_.inputs_of(fetch); });
       case MessageType::kOutputs: return on_outputs(frame, now);
       case MessageType::kPong: return on_pong(frame, now);
       case MessageType::kGoodbye: return on_goodbye(frame);
@@ -132,13 +132,6 @@ class FrontendLink::WorkerSession : public Session {
   void on_close(const Status& reason, TimePoint now) override { link_.on_worker_lost(*this, reason, now); }
 
  private:
-  Status on_fetch(const Frame& frame) {
-    Fetch fetch;
-    FOLIOT_RETURN_IF_ERROR(decode(frame, fetch));
-    if (connection_.unsent_bytes() > kUnsentBytesMax) return connection_.check();
-    link_.on_fetch(fetch, connection_);
-    return Status();
-  }
   Status on_outputs(const Frame& frame, TimePoint now) {
     Outputs outputs;
     FOLIOT_RETURN_IF_ERROR(decode(frame, outputs));
@@ -158,7 +151,7 @@ class FrontendLink::WorkerSession : public Session {
 // ---- The link ----
 
 FrontendLink::FrontendLink(Catalog& catalog, uint32_t requests_max, Watch watch)
-    : catalog_(catalog), watch_(std::move(watch)), orders_(size_t{3} * requests_max), in_flight_(requests_max) {
+    : catalog_(catalog), watch_(std::move(watch)), orders_(size_t{4} * requests_max), in_flight_(requests_max) {
   for (Slot slot = requests_max; slot-- > 0;) free_.push_back(slot);
 }
 FrontendLink::~FrontendLink() = default;
@@ -181,6 +174,11 @@ void FrontendLink::submit_labelled(const Request& request, std::shared_ptr<const
 
 void FrontendLink::cancel(RequestId request, Refusal reason) {
   FOLIOT_CHECK(orders_.push(CancelRequest{request, reason}));
+  loop_->wake();
+}
+
+void FrontendLink::release(const PayloadReference& payload, uint16_t consumers) {
+  FOLIOT_CHECK(orders_.push(ReleasePayload{payload, consumers}));
   loop_->wake();
 }
 
@@ -258,6 +256,8 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
                                          .model = model->second.told,
                                          .bucket = request.bucket,
                                          .payload = PayloadHandle(slot),
+                                         .input = request.input,
+                                         .consumers = request.consumers,
                                          .arrival = clock.to_host(request.arrival),
                                          .deadline = clock.to_host(request.deadline),
                                          .reserve = request.reserve,
@@ -281,7 +281,14 @@ void FrontendLink::refuse(const Request& request, Refusal refusal, std::string d
                               .arrival = request.arrival,
                               .deadline = request.answer_by(),
                               .finished = now};
+  consume(request.input, 1);
   frontend_->complete(completion);
+}
+
+// A worker that is not connected any more has freed it.
+void FrontendLink::consume(const PayloadReference& payload, uint16_t consumers) {
+  WorkerSession* worker = payload ? worker_of(*payload.holder) : nullptr;
+  if (worker != nullptr) worker->connection().send(Consumed{payload.handle, consumers});
 }
 
 FrontendLink::InFlight* FrontendLink::find(PayloadHandle payload, RequestId told) {
@@ -299,6 +306,10 @@ void FrontendLink::finish(Slot slot, Completion completion) {
   completion.arrival = entry.request.arrival;
   completion.deadline = entry.request.answer_by();
   if (entry.completion) --unjoined_;
+  consume(entry.request.input, 1);
+  for (const KeptOutputs& kept : entry.others) {
+    if (kept.held != completion.outputs) consume(kept.held, entry.request.consumers);
+  }
   slots_.erase(entry.request.id);
   entry = {};
   free_.push_back(slot);
@@ -308,6 +319,7 @@ void FrontendLink::finish(Slot slot, Completion completion) {
 void FrontendLink::fail(Slot slot, Refusal refusal, std::string detail, TimePoint now) {
   Completion completion = in_flight_[slot].completion.value_or(Completion());
   completion.refusal = refusal;
+  completion.outputs = {};
   completion.detail = std::move(detail);
   completion.finished = now;
   finish(slot, std::move(completion));
@@ -333,44 +345,52 @@ void FrontendLink::answer(Slot slot, TimePoint now) {
   if (entry.in_payload != action) {
     const auto kept = std::ranges::find(entry.others, action, &KeptOutputs::action);
     if (kept == entry.others.end()) {
-      if (!reachable(entry.completion->device)) {
+      if (worker_of(entry.completion->device) == nullptr) {
         fail(slot, Refusal::kWorkerLost, "its outputs were lost with the connection to its worker; try again", now);
       }
       return;
     }
-    put(entry, TensorBytes(kept->tensors.begin(), kept->tensors.end()));
+    if (kept->tensors.empty() && !kept->held) {
+      return fail(slot, Refusal::kWorkerLost,
+                  kept->detail.empty() ? "its inputs did not reach the worker; try again" : kept->detail, now);
+    }
+    entry.completion->outputs = kept->held;
+    if (!kept->held) put(entry, TensorBytes(kept->tensors.begin(), kept->tensors.end()));
   }
   if (now > entry.request.answer_by()) return fail(slot, Refusal::kLate, {}, now);
   Completion completion = *std::move(entry.completion);
   finish(slot, std::move(completion));
 }
 
-void FrontendLink::on_fetch(const Fetch& fetch, Connection& connection) {
-  Inputs inputs{.action = fetch.action, .request = fetch.request, .tensors = {}};
+// None if the request is over.
+TensorBytes FrontendLink::inputs_of(const Fetch& fetch) {
+  TensorBytes tensors;
   if (const InFlight* entry = find(fetch.payload, fetch.request)) {
     for (uint32_t i = 0; i < entry->model->inputs.size(); ++i) {
-      inputs.tensors.push_back(frontend_->input(entry->request.payload, i));
+      tensors.push_back(frontend_->input(entry->request.payload, i));
     }
   }
-  connection.send(inputs);
+  return tensors;
 }
 
 Status FrontendLink::on_outputs(const Outputs& outputs, TimePoint now) {
   InFlight* entry = find(outputs.payload, outputs.request);
-  if (entry == nullptr) return Status();  // it is over
-  const auto slot = static_cast<Slot>(outputs.payload.value());
-  const bool counts = entry->completion && entry->completion->action == outputs.action;
-  if (outputs.tensors.empty()) {
-    if (counts) fail(slot, Refusal::kWorkerLost, "its inputs did not reach the worker; try again", now);
+  if (entry == nullptr) {  // it is over
+    consume(outputs.held, std::numeric_limits<uint16_t>::max());
     return Status();
   }
-  FOLIOT_RETURN_IF_ERROR(check_sizes(*entry, outputs.tensors));
-  if (!entry->in_payload || counts) {
+  const auto slot = static_cast<Slot>(outputs.payload.value());
+  const bool counts = entry->completion && entry->completion->action == outputs.action;
+  const bool here = !outputs.tensors.empty();
+  if (here) FOLIOT_RETURN_IF_ERROR(check_sizes(*entry, outputs.tensors));
+  if (here && (!entry->in_payload || counts)) {
     put(*entry, outputs.tensors);
     entry->in_payload = outputs.action;
   } else if (entry->others.size() < kActionsPerRequestMax) {
     KeptOutputs& kept = entry->others.emplace_back();
     kept.action = outputs.action;
+    kept.held = outputs.held;
+    kept.detail = outputs.detail;
     for (const auto& tensor : outputs.tensors) kept.tensors.emplace_back(tensor.begin(), tensor.end());
   } else {
     return Status::invalid_argument("OUTPUTS of too many actions for one request");
@@ -499,11 +519,11 @@ void FrontendLink::on_workers(const Workers& told) {
   }
 }
 
-bool FrontendLink::reachable(DeviceId device) const {
+FrontendLink::WorkerSession* FrontendLink::worker_of(DeviceId device) const {
   const auto address = addresses_.find(device);
-  if (address == addresses_.end()) return false;
+  if (address == addresses_.end()) return nullptr;
   const auto worker = workers_.find(address->second);
-  return worker != workers_.end() && worker->second != nullptr;
+  return worker == workers_.end() ? nullptr : worker->second;
 }
 
 void FrontendLink::on_controller_lost(const Status& reason, TimePoint now) {

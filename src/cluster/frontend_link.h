@@ -11,6 +11,11 @@
 // payload when they come first, or kept aside, of four actions at most, if another
 // action's are there already.
 //
+// Of a request that announced consumers a worker holds the outputs, and the completion
+// names them (Completion::outputs). Every request that refers to them is one consumer,
+// however it ends; consumers that will not come are release()d. The worker frees what it
+// holds when the last one is over. What no completion names is released by the link.
+//
 // A completion has the id by which the controller knew the request, its number in the
 // controller's log; 0 where it was never sent. The payload identifies the request.
 //
@@ -20,9 +25,9 @@
 // ClusterTimeouts::answer, is refused (kWorkerLost, kLate).
 //
 // When full: the ring and the table have room for as many requests as the front end
-// has in flight, and a cancellation of each.
+// has in flight, a cancellation of each, and a release for each.
 //
-// Threading: submit() and cancel() from any thread; the rest belongs to the loop's
+// Threading: submit(), cancel() and release() from any thread; the rest belongs to the loop's
 // thread, from which the front end gets its completions.
 #ifndef FOLIOT_CLUSTER_FRONTEND_LINK_H_
 #define FOLIOT_CLUSTER_FRONTEND_LINK_H_
@@ -67,6 +72,9 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   void submit(const Request& request) override;
   void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;
   void cancel(RequestId request, Refusal reason) override;
+  // So many of the consumers that were announced will not come. At most once for each
+  // completion that named a payload.
+  void release(const PayloadReference& payload, uint16_t consumers);
 
   Result<std::unique_ptr<Session>> on_open(Connection& connection, Role peer, TimePoint now) override;
   void on_no_greeting(const std::string& peer, const Status& reason) override;
@@ -83,7 +91,11 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
     Request request;
     std::shared_ptr<const CallLabel> label;
   };
-  using Order = std::variant<Request, LabelledRequest, CancelRequest>;
+  struct ReleasePayload {
+    PayloadReference payload;
+    uint16_t consumers;
+  };
+  using Order = std::variant<Request, LabelledRequest, CancelRequest, ReleasePayload>;
   // A model in service. In the catalog it has an id of this side's, which is never
   // used again: so a request of before a reconnection is never taken for another's.
   struct Model {
@@ -96,6 +108,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   struct KeptOutputs {
     ActionId action;
     std::vector<std::vector<std::byte>> tensors;
+    PayloadReference held;  // in place of tensors
+    std::string detail;     // of neither
   };
   struct InFlight {
     bool used = false;
@@ -113,6 +127,8 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   void handle(const Request& request, TimePoint now) { send(request, nullptr, now); }
   void handle(const LabelledRequest& labelled, TimePoint now) { send(labelled.request, labelled.label.get(), now); }
   void handle(const CancelRequest& cancel, TimePoint now);
+  void handle(const ReleasePayload& order, TimePoint /*now*/) { consume(order.payload, order.consumers); }
+  void consume(const PayloadReference& payload, uint16_t consumers);
   void send(const Request& request, const CallLabel* label, TimePoint now);
   void refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now);
   InFlight* find(PayloadHandle payload, RequestId told);
@@ -120,7 +136,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   void fail(Slot slot, Refusal refusal, std::string detail, TimePoint now);
 
   void on_completion(Completion completion, TimePoint now);
-  void on_fetch(const Fetch& fetch, Connection& connection);
+  TensorBytes inputs_of(const Fetch& fetch);
   Status on_outputs(const Outputs& outputs, TimePoint now);
   Status check_sizes(const InFlight& request, const TensorBytes& tensors);
   void put(const InFlight& request, const TensorBytes& tensors);
@@ -135,7 +151,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   void on_workers(const Workers& workers);
   void on_controller_lost(const Status& reason, TimePoint now);
   void on_worker_lost(WorkerSession& worker, const Status& reason, TimePoint now);
-  bool reachable(DeviceId device) const;
+  WorkerSession* worker_of(DeviceId device) const;  // null: it is not connected
 
   Catalog& catalog_;
   const Watch watch_;

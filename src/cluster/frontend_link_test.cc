@@ -84,6 +84,17 @@ class WorkerPeer : public TestPeer {
   Status send_nothing(uint64_t action, const Request& request) {
     return say(Outputs{ActionId(action), request.id, request.payload, {}});
   }
+  Status send_held(uint64_t action, const Request& request, const PayloadReference& held) {
+    return say(Outputs{ActionId(action), request.id, request.payload, {}, held, {}});
+  }
+  // "handle: consumers" of each.
+  std::vector<std::string> consumed() {
+    std::vector<std::string> texts;
+    for (const Consumed& consumed : heard<Consumed>(MessageType::kConsumed)) {
+      texts.push_back(std::to_string(consumed.payload.value()) + ": " + std::to_string(consumed.consumers));
+    }
+    return texts;
+  }
 };
 
 class FrontendLinkTest : public ::testing::Test {
@@ -108,11 +119,14 @@ class FrontendLinkTest : public ::testing::Test {
   }
 
   // A request of the front end as the controller receives it.
-  Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
+  Request ask(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000, const PayloadReference& input = {},
+              uint16_t consumers = 0) {
     frontend_.ids[payload] = id;
     link_.submit({.id = RequestId(id),
                   .model = catalog_.find("doubling")->info->id,
                   .payload = PayloadHandle(payload),
+                  .input = input,
+                  .consumers = consumers,
                   .arrival = now_,
                   .deadline = at_ms(deadline_ms),
                   .tenant = TenantId(5),
@@ -420,6 +434,82 @@ TEST_F(FrontendLinkTest, AFrameOutOfPlaceEndsTheSession) {
   FrontendLink other(catalog, 1, {.log = [](Severity, const std::string&) {}, .on_ready = [](size_t) {}});
   TestPeer early(other, Role::kController, "controller:8100");
   EXPECT_THAT(early.say(two_workers()).message(), HasSubstr("WORKERS before an ADMISSION"));
+}
+
+// ---- Outputs that a worker holds
+
+constexpr PayloadReference kHeld{DeviceId(0), PayloadHandle(77)};
+
+TEST_F(FrontendLinkTest, ACompletionNamesTheOutputsThatAWorkerHolds) {
+  frontend_.outputs[10] = 0;
+  const Request request = ask(1, 10, 1000, {}, 2);
+  EXPECT_EQ(request.consumers, 2);
+  ASSERT_TRUE(complete(request, 7).ok());
+  EXPECT_THAT(frontend_.completions, IsEmpty()) << "the worker has not said that it holds them";
+  ASSERT_TRUE(workers_[0]->send_held(7, request, kHeld).ok());
+  ASSERT_EQ(frontend_.completions.size(), 1u);
+  EXPECT_TRUE(frontend_.completions[0].served());
+  EXPECT_EQ(frontend_.completions[0].outputs, kHeld);
+  EXPECT_THAT(workers_[0]->consumed(), IsEmpty());
+
+  const Request consumer = ask(2, 11, 1000, kHeld);
+  EXPECT_EQ(consumer.input, kHeld);
+  ASSERT_TRUE(workers_[1]->send(8, consumer, 3).ok());
+  ASSERT_TRUE(complete(consumer, 8, 1).ok());
+  EXPECT_EQ(frontend_.answers().back(), "2: 3");
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("77: 1"));
+  link_.release(kHeld, 1);
+  link_.on_turn_end(now_);
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("77: 1"));
+  EXPECT_THAT(workers_[1]->consumed(), IsEmpty());
+}
+
+TEST_F(FrontendLinkTest, EveryConsumerCountsHoweverItEnds) {
+  const Request refused = ask(1, 10, 1000, kHeld);
+  ASSERT_TRUE(complete(refused, 0, 0, Refusal::kOverload).ok());
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("77: 1"));
+
+  frontend_.ids[11] = 2;
+  link_.submit({.id = RequestId(2), .model = ModelId(99), .payload = PayloadHandle(11), .input = kHeld});
+  link_.on_turn_end(now_);
+  EXPECT_EQ(frontend_.answers().back(), "2: disconnected") << "there is no such model";
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("77: 1"));
+}
+
+TEST_F(FrontendLinkTest, WhatNoCompletionNamesIsReleased) {
+  const Request request = ask(1, 10, 1000, {}, 3);
+  ASSERT_TRUE(workers_[0]->send_held(6, request, {DeviceId(0), PayloadHandle(76)}).ok());
+  ASSERT_TRUE(workers_[1]->send_held(7, request, {DeviceId(1), PayloadHandle(77)}).ok());
+  ASSERT_TRUE(complete(request, 7, 1).ok());
+  EXPECT_EQ(frontend_.completions.back().outputs, (PayloadReference{DeviceId(1), PayloadHandle(77)}));
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("76: 3")) << "another action's";
+  EXPECT_THAT(workers_[1]->consumed(), IsEmpty());
+  ASSERT_TRUE(workers_[0]->send_held(8, request, {DeviceId(0), PayloadHandle(78)}).ok());
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("78: 65535")) << "the request is over";
+
+  const Request refused = ask(2, 11, 1000, {}, 3);
+  ASSERT_TRUE(workers_[0]->send_held(9, refused, kHeld).ok());
+  ASSERT_TRUE(complete(refused, 9, 0, Refusal::kLate).ok());
+  EXPECT_FALSE(frontend_.completions.back().outputs);
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("77: 3"));
+
+  const Request late = ask(3, 12, 500, {}, 3);
+  ASSERT_TRUE(complete(late, 10).ok());
+  now_ = at_ms(501);
+  workers_[0]->now = now_;
+  ASSERT_TRUE(workers_[0]->send_held(10, late, kHeld).ok());
+  EXPECT_EQ(frontend_.completions.back().refusal, Refusal::kLate);
+  EXPECT_FALSE(frontend_.completions.back().outputs);
+  EXPECT_THAT(workers_[0]->consumed(), ElementsAre("77: 3"));
+}
+
+TEST_F(FrontendLinkTest, WhyARowHadNoInputsReachesTheFrontEnd) {
+  const Request request = ask(1, 10, 1000, kHeld);
+  ASSERT_TRUE(
+      workers_[1]->say(Outputs{ActionId(7), request.id, request.payload, {}, {}, "its inputs are not held"}).ok());
+  ASSERT_TRUE(complete(request, 7, 1).ok());
+  EXPECT_EQ(frontend_.answers().back(), "1: worker_lost");
+  EXPECT_EQ(frontend_.completions.back().detail, "its inputs are not held");
 }
 
 }  // namespace

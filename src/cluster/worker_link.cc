@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
 #include "base/units.h"
+#include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
 #include "transport/frame_handlers.h"
 #include "transport/peer_clock.h"
@@ -73,7 +75,8 @@ class WorkerLink::ControllerSession : public Session {
     switch (frame.type) {
       case MessageType::kAction: return on_action(frame, now);
       case MessageType::kPong: return on_pong(frame, now);
-      case MessageType::kWelcome: return on_welcome(frame);
+      case MessageType::kWelcome: return on_welcome(frame, now);
+      case MessageType::kWorkers: return on_workers(frame);
       case MessageType::kNaming: return on_naming(frame);
       case MessageType::kRelease: return on_release(frame);
       case MessageType::kGoodbye: return on_goodbye(frame);
@@ -99,14 +102,21 @@ class WorkerLink::ControllerSession : public Session {
     return host_clock_.on_pong(pong, now);
   }
 
-  Status on_welcome(const Frame& frame) {
+  Status on_welcome(const Frame& frame, TimePoint now) {
     Welcome welcome;
     FOLIOT_RETURN_IF_ERROR(decode(frame, welcome));
     if (!registered_ || device_ || welcome.devices.size() != 1) {
       return Status::invalid_argument("a WELCOME that does not fit the registration");
     }
     device_ = welcome.devices.front();
-    return link_.on_welcome(welcome);
+    return link_.on_welcome(welcome, now);
+  }
+  Status on_workers(const Frame& frame) {
+    Workers workers;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, workers));
+    if (!device_) return unexpected(frame);
+    link_.on_workers(workers);
+    return Status();
   }
   Status on_naming(const Frame& frame) {
     Naming naming;
@@ -153,6 +163,7 @@ class WorkerLink::ClientSession : public Session {
     heard_ = now;
     switch (frame.type) {
       case MessageType::kInputs: return on_inputs(frame, now);
+      case MessageType::kConsumed: return on_consumed(frame);
       case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kAttach: return on_attach(frame, now);
       case MessageType::kGoodbye: return on_goodbye(frame);
@@ -182,11 +193,89 @@ class WorkerLink::ClientSession : public Session {
     if (!number_ || inputs.request.value() > kOwnIdMax) return Status::invalid_argument("INPUTS without a FETCH");
     return link_.on_inputs(*number_, inputs, now);
   }
+  Status on_consumed(const Frame& frame) {
+    Consumed consumed;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, consumed));
+    if (!number_) return Status::invalid_argument("a CONSUMED without an ATTACH");
+    link_.held_.consume(consumed.payload, *number_, consumed.consumers);
+    return Status();
+  }
 
   WorkerLink& link_;
   Connection& connection_;
   TimePoint heard_;
   std::optional<uint16_t> number_;  // once it has attached
+};
+
+// With another worker, whose payloads are fetched.
+class WorkerLink::HolderSession : public Session {
+ public:
+  HolderSession(WorkerLink& link, Connection& connection) : link_(link), connection_(connection), clock_(connection) {}
+
+  void start(TimePoint now) { clock_.start(now); }
+  // Its clock is of no interest, but that it answers is.
+  void keep(TimePoint now) { clock_.keep(now); }
+  Connection& connection() { return connection_; }
+  const std::string& address() const { return connection_.ends().dialed; }
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    switch (frame.type) {
+      case MessageType::kInputs: return on_inputs(frame, now);
+      case MessageType::kPong: return on_pong(frame, now);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& reason, TimePoint /*now*/) override {
+    const auto place = link_.holders_.find(address());
+    if (place == link_.holders_.end() || place->second != this) return;
+    place->second = nullptr;
+    link_.lost_holders_.push_back(address());
+    if (!reason.ok()) {
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the worker at {} is lost: {}", connection_.peer(), reason.message()));
+    }
+  }
+
+ private:
+  Status on_inputs(const Frame& frame, TimePoint now) {
+    Inputs inputs;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, inputs));
+    link_.on_held_inputs(address(), inputs, now);
+    return Status();
+  }
+  Status on_pong(const Frame& frame, TimePoint now) {
+    Pong pong;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
+    return clock_.on_pong(pong, now);
+  }
+
+  WorkerLink& link_;
+  Connection& connection_;
+  PeerClock clock_;
+};
+
+// With another worker, which fetches payloads.
+class WorkerLink::FetcherSession : public Session {
+ public:
+  FetcherSession(const WorkerLink& link, Connection& connection) : link_(link), connection_(connection) {}
+
+  Status on_frame(const Frame& frame, TimePoint now) override {
+    switch (frame.type) {
+      case MessageType::kFetch:
+        return answer_fetch(frame, connection_, [this](const Fetch& fetch) {
+          return link_.held_.find(fetch.payload, client_of(fetch.request));
+        });
+      case MessageType::kPing: return on_ping(frame, connection_, now);
+      case MessageType::kGoodbye: return on_goodbye(frame);
+      default: return unexpected(frame);
+    }
+  }
+  void on_close(const Status& /*reason*/, TimePoint /*now*/) override {}
+
+ private:
+  const WorkerLink& link_;
+  Connection& connection_;
 };
 
 // ---- The link ----
@@ -195,19 +284,20 @@ WorkerLink::WorkerLink(WorkerLinkOptions options, Watch watch)
     : options_(std::move(options)),
       watch_(std::move(watch)),
       staging_(options_.staging_bytes, options_.actions_max),
+      held_(options_.held_bytes, options_.held_max),
       outcomes_(options_.actions_max),
       orders_(size_t{2} * options_.models_max) {}
 WorkerLink::~WorkerLink() = default;
 
-void WorkerLink::start(Worker& worker, std::string data_address, std::function<void()> wake) {
+void WorkerLink::start(Worker& worker, std::string data_address, LinkControl& loop) {
   worker_ = &worker;
   data_address_ = std::move(data_address);
-  wake_ = std::move(wake);
+  loop_ = &loop;
 }
 
 void WorkerLink::drain() {
   drain_asked_.store(true);
-  wake_();
+  loop_->wake();
 }
 
 void WorkerLink::go_on_draining(TimePoint now) {
@@ -222,14 +312,24 @@ void WorkerLink::go_on_draining(TimePoint now) {
 // Every action has one outcome, and there are no more of them than the ring holds.
 void WorkerLink::report(const Outcome& outcome) {
   FOLIOT_CHECK(outcomes_.push(outcome));
-  wake_();
+  loop_->wake();
 }
 
 Result<std::unique_ptr<Session>> WorkerLink::on_open(Connection& connection, Role peer, TimePoint now) {
   const bool dialed = !connection.ends().dialed.empty();
-  if (peer != (dialed ? Role::kController : Role::kClient)) {
-    return Status::invalid_argument(
-        fmt::format("it is a {}, not a {}", to_string(peer), dialed ? "controller" : "client"));
+  const bool holder = dialed && holders_.contains(connection.ends().dialed);
+  if (!dialed && peer == Role::kWorker) {
+    return std::unique_ptr<Session>(std::make_unique<FetcherSession>(*this, connection));
+  }
+  const Role expected = holder ? Role::kWorker : dialed ? Role::kController : Role::kClient;
+  if (peer != expected) {
+    return Status::invalid_argument(fmt::format("it is a {}, not a {}", to_string(peer), to_string(expected)));
+  }
+  if (holder) {
+    auto session = std::make_unique<HolderSession>(*this, connection);
+    session->start(now);
+    on_holder(*session, now);
+    return std::unique_ptr<Session>(std::move(session));
   }
   if (!dialed) {
     auto client = std::make_unique<ClientSession>(*this, connection, now);
@@ -246,6 +346,7 @@ Result<std::unique_ptr<Session>> WorkerLink::on_open(Connection& connection, Rol
 
 // The same complaint about an absent controller comes twice a second.
 void WorkerLink::on_no_greeting(const std::string& peer, const Status& reason) {
+  if (holders_.contains(peer)) lost_holders_.push_back(peer);
   std::string complaint = fmt::format("{}: {}", peer, reason.message());
   if (reason.ok() || complaint == last_complaint_) return;
   watch_.log(Severity::kWarning, complaint);
@@ -257,11 +358,16 @@ TimePoint WorkerLink::on_turn_end(TimePoint now) {
   }
   while (orders_.consume([this](Order& order) { std::visit([this](auto& what) { handle(what); }, order); })) {
   }
+  starve_rows_of_lost_holders(now);
   register_if_idle(now);
   if (now >= next_look_) {
     next_look_ = now + kClusterTimeouts.check_interval;
     refuse_what_is_late(now);
+    held_.free_expired(now);
     if (controller_ != nullptr) controller_->keep(now);
+    for (const auto& [address, holder] : holders_) {
+      if (holder != nullptr) holder->keep(now);
+    }
     send_unserved();
     for (ClientSession* client : sessions_) client->check(now);
   }
@@ -304,8 +410,9 @@ bool WorkerLink::pages_are_clear(TimePoint now) {
   return given_.empty();
 }
 
-Status WorkerLink::on_welcome(const Welcome& welcome) {
+Status WorkerLink::on_welcome(const Welcome& welcome, TimePoint now) {
   FOLIOT_RETURN_IF_ERROR(models_.welcome(welcome.models));
+  held_.start_handles(controller_->offset().to_host(now));
   for (const ModelId model : models_.strays()) {
     if (!worker_->resident(model)) continue;
     return Status::unavailable("its pages hold models that are not served; it registers again without them");
@@ -327,7 +434,7 @@ Status WorkerLink::check(const ModelInfo& model) const {
 
 void WorkerLink::post(Order order) {
   FOLIOT_CHECK(orders_.push(std::move(order)));
-  if (wake_) wake_();
+  if (loop_ != nullptr) loop_->wake();
 }
 
 void WorkerLink::add_model(std::shared_ptr<const ModelInfo> model) { post(AddModel{std::move(model)}); }
@@ -385,11 +492,8 @@ Status WorkerLink::on_action(const Action& action, TimePoint now) {
     }
   }
   Given& kept = given_.emplace(action.id, given).first->second;
-  if (kept.missing.any()) {
-    for (uint32_t row = 0; row < action.rows.size(); ++row) fetch(kept, row);
-  } else {
-    advance(kept, now);
-  }
+  for (uint32_t row = 0; row < action.rows.size(); ++row) fetch(kept, row);
+  advance(kept, now);
   return Status();
 }
 
@@ -399,7 +503,7 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   given.layout = models_.layout(given.model, given.action.bucket);
   if (given.layout == nullptr || rows.size() == 0) return OutcomeStatus::kUnknownModel;
   given.batch = staging_.acquire(*given.layout, rows.size());
-  if (!given.batch) return OutcomeStatus::kNoIoMemory;
+  if (!given.batch || !reserve_held(given)) return OutcomeStatus::kNoIoMemory;
   given.inputs_by = std::min(given.action.latest, now + kClusterTimeouts.inputs);
   for (uint32_t row = 0; row < rows.size(); ++row) {
     (lost_clients_[client_of(rows[row].request)] ? given.gone : given.missing).set(row);
@@ -407,13 +511,78 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   return std::nullopt;
 }
 
+// Room for the outputs that are to be held.
+bool WorkerLink::reserve_held(Given& given) {
+  for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+    if (given.action.rows[row].consumers == 0) continue;
+    const std::optional<HeldPayloads::Place> place = held_.reserve(given.layout->outputs);
+    if (!place) return false;
+    given.places.emplace(row, *place);
+  }
+  return true;
+}
+
+// The memory that it took.
+void WorkerLink::release(const Given& given) {
+  if (given.batch) staging_.release(*given.batch);
+  for (const auto& [row, place] : given.places) held_.give_back(place);
+}
+
 // From a client that has not attached yet, it is fetched when it does.
-void WorkerLink::fetch(const Given& given, uint32_t row) {
+void WorkerLink::fetch(Given& given, uint32_t row) {
   if (!given.missing[row]) return;
   const BatchRows::Row& wanted = given.action.rows[row];
+  if (wanted.input) return fetch_held(given, row);
   const auto client = clients_.find(client_of(wanted.request));
   if (client == clients_.end()) return;
   client->second->connection().send(Fetch{given.action.id, own_id(wanted.request), wanted.payload});
+}
+
+// From a worker that is not connected yet, it is fetched when it is (on_holder()).
+void WorkerLink::fetch_held(Given& given, uint32_t row) {
+  const BatchRows::Row& wanted = given.action.rows[row];
+  if (wanted.input.holder == given.action.device) {
+    return feed_held(given, row, held_.find(wanted.input.handle, client_of(wanted.request)));
+  }
+  const std::string* address = address_of(wanted.input);
+  if (address == nullptr) return starve(given, row, "the worker that held its inputs is gone; try again");
+  const auto [holder, is_new] = holders_.try_emplace(*address, nullptr);
+  if (is_new) {
+    if (const Status status = loop_->keep(*address); !status.ok()) {
+      holders_.erase(holder);
+      return starve(given, row, fmt::format("the worker that holds its inputs: {}", status.message()));
+    }
+  }
+  if (holder->second == nullptr) return;
+  holder->second->connection().send(Fetch{given.action.id, wanted.request, wanted.input.handle});
+}
+
+// Errors: kInvalidArgument if they are not the inputs of the model.
+Status WorkerLink::feed(Given& given, uint32_t row, const TensorBytes& tensors) {
+  const std::vector<uint64_t>& wanted = given.layout->inputs;
+  if (!std::ranges::equal(wanted, tensors, {}, {}, &std::span<const std::byte>::size)) {
+    std::vector<size_t> sizes;
+    for (const auto& tensor : tensors) sizes.push_back(tensor.size());
+    return Status::invalid_argument(fmt::format("inputs of {} bytes do not fit the model '{}', which takes {}",
+                                                fmt::join(sizes, " and "), models_.info(given.model).name,
+                                                fmt::join(wanted, " and ")));
+  }
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    std::ranges::copy(tensors[i], staging_.input_space(StagingArea::payload(*given.batch, row), i).begin());
+  }
+  given.missing.reset(row);
+  return Status();
+}
+
+// With what its holder has sent; no tensors: it does not have it.
+void WorkerLink::feed_held(Given& given, uint32_t row, const TensorBytes& tensors) {
+  if (tensors.empty()) return starve(given, row, "its inputs are not held any more; try again");
+  if (const Status status = feed(given, row, tensors); !status.ok()) starve(given, row, status.message());
+}
+
+void WorkerLink::starve(Given& given, uint32_t row, std::string reason) {
+  given.missing.reset(row);
+  given.unfed.emplace(row, std::move(reason));
 }
 
 // To the worker, if nothing is missing any more. `given` may be over after this.
@@ -436,7 +605,7 @@ void WorkerLink::give_to_worker(Given& given) {
 }
 
 void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now) {
-  if (given.batch) staging_.release(*given.batch);
+  release(given);
   tell({.action = given.action.id,
         .type = given.action.type,
         .device = given.action.device,
@@ -460,11 +629,9 @@ void WorkerLink::refuse_what_is_late(TimePoint now) {
 void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
   const auto found = given_.find(outcome.action);
   FOLIOT_CHECK(found != given_.end());
-  const Given& given = found->second;
-  if (given.batch) {
-    if (!given.forgotten && outcome.done()) send_outputs(given);
-    staging_.release(*given.batch);
-  }
+  Given& given = found->second;
+  if (given.batch && !given.forgotten && outcome.done()) send_outputs(given, now);
+  release(given);
   Outcome told = outcome;
   told.model = given.action.model;
   tell(told, given, now);
@@ -473,19 +640,33 @@ void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
 
 // Before the outcome, so that they are on their way when the controller says that
 // they count.
-void WorkerLink::send_outputs(const Given& given) {
+void WorkerLink::send_outputs(Given& given, TimePoint now) {
   for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
-    const BatchRows::Row& answered = given.action.rows[row];
-    const auto client = clients_.find(client_of(answered.request));
-    if (client == clients_.end()) continue;
-    Outputs outputs{given.action.id, own_id(answered.request), answered.payload, {}};
-    if (!given.gone[row]) {
-      for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
-        outputs.tensors.push_back(staging_.output(StagingArea::payload(*given.batch, row), i));
-      }
-    }
-    client->second->connection().send(outputs);
+    const auto client = clients_.find(client_of(given.action.rows[row].request));
+    if (client != clients_.end()) client->second->connection().send(outputs_of(given, row, now));
   }
+}
+
+// The row's outputs, or a reference to them, which are held from now on. What is held is
+// always a client's that is attached, so that its end ends with it.
+Outputs WorkerLink::outputs_of(Given& given, uint32_t row, TimePoint now) {
+  const BatchRows::Row& answered = given.action.rows[row];
+  Outputs outputs{given.action.id, own_id(answered.request), answered.payload};
+  if (given.gone[row]) return outputs;
+  if (const auto unfed = given.unfed.find(row); unfed != given.unfed.end()) {
+    outputs.detail = unfed->second;
+    return outputs;
+  }
+  for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
+    outputs.tensors.push_back(staging_.output(StagingArea::payload(*given.batch, row), i));
+  }
+  const auto place = given.places.find(row);
+  if (place == given.places.end()) return outputs;
+  outputs.held = {given.action.device, held_.hold(place->second, outputs.tensors, client_of(answered.request),
+                                                  answered.consumers, now + kClusterTimeouts.held_payload)};
+  outputs.tensors.clear();
+  given.places.erase(place);
+  return outputs;
 }
 
 void WorkerLink::observe(Given& given, TimePoint now) {
@@ -514,12 +695,15 @@ void WorkerLink::tell(Outcome outcome, const Given& given, TimePoint now) {
   controller_->connection().send(outcome);
 }
 
-// What waits for inputs is over; what the worker has runs on, without a receiver.
+// What waits for inputs is over; what the worker has runs on, without a receiver. What is
+// held has no consumers any more: references are of the session.
 void WorkerLink::forget_actions(TimePoint now) {
+  held_.free_all();
+  on_workers({});
   for (auto& [id, given] : given_) {
     given.forgotten = true;
     if (given.missing.none()) continue;
-    staging_.release(*given.batch);
+    release(given);
     observe(given, {.action = id, .status = OutcomeStatus::kLost, .start = now, .end = now, .output_end = now}, now);
   }
   std::erase_if(given_, [](const auto& entry) { return entry.second.missing.any(); });
@@ -527,14 +711,14 @@ void WorkerLink::forget_actions(TimePoint now) {
 
 // ---- Clients ----
 
-// Visits every row of this client whose inputs are waited for; actions that lack
-// nothing afterwards go on.
-template <typename Visit>
-void WorkerLink::for_rows_of(uint16_t client, TimePoint now, Visit visit) {
+// Visits every such row whose inputs are waited for; actions that lack nothing afterwards
+// go on.
+template <typename Condition, typename Visit>
+void WorkerLink::for_missing_rows(TimePoint now, Condition condition, Visit visit) {
   std::vector<ActionId> touched;
   for (auto& [id, given] : given_) {
     for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
-      if (!given.missing[row] || client_of(given.action.rows[row].request) != client) continue;
+      if (!given.missing[row] || !condition(given.action.rows[row])) continue;
       visit(given, row);
       if (given.missing.none()) touched.push_back(id);
     }
@@ -549,11 +733,14 @@ void WorkerLink::on_attach(ClientSession& client, uint16_t number, TimePoint now
     place->second->set_number(std::nullopt);
     place->second->connection().request_close(Status::unavailable("another connection has taken its place"));
     place->second = &client;
+    held_.free_all_of(number);
   }
   client.set_number(number);
   lost_clients_.reset(number);
   watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
-  for_rows_of(number, now, [this](const Given& given, uint32_t row) { fetch(given, row); });
+  for_missing_rows(
+      now, [number](const BatchRows::Row& row) { return client_of(row.request) == number && !row.input; },
+      [this](Given& given, uint32_t row) { fetch(given, row); });
 }
 
 void WorkerLink::on_detach(ClientSession& client, TimePoint now) {
@@ -561,37 +748,92 @@ void WorkerLink::on_detach(ClientSession& client, TimePoint now) {
   clients_.erase(*client.number());
   watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
   lost_clients_.set(*client.number());
-  for_rows_of(*client.number(), now, [](Given& given, uint32_t row) {
-    given.missing.reset(row);
-    given.gone.set(row);
-  });
+  held_.free_all_of(*client.number());
+  for_missing_rows(
+      now, [&client](const BatchRows::Row& row) { return client_of(row.request) == *client.number(); },
+      [](Given& given, uint32_t row) {
+        given.missing.reset(row);
+        given.gone.set(row);
+      });
+}
+
+WorkerLink::Given* WorkerLink::find_missing(const Inputs& inputs, RequestId request, uint32_t& row) {
+  const auto found = given_.find(inputs.action);
+  if (found == given_.end()) return nullptr;  // it was given up
+  const BatchRows& rows = found->second.action.rows;
+  const auto place = std::ranges::find(rows, request, &BatchRows::Row::request);
+  row = static_cast<uint32_t>(place - rows.begin());
+  return place != rows.end() && found->second.missing[row] ? &found->second : nullptr;
 }
 
 Status WorkerLink::on_inputs(uint16_t client, const Inputs& inputs, TimePoint now) {
-  const auto found = given_.find(inputs.action);
-  if (found == given_.end()) return Status();  // it was given up
-  Given& given = found->second;
-  const RequestId request = request_of(client, inputs.request);
-  const BatchRows& rows = given.action.rows;
-  const auto row = static_cast<uint32_t>(
-      std::find_if(rows.begin(), rows.end(), [&](const BatchRows::Row& r) { return r.request == request; }) -
-      rows.begin());
-  if (row == rows.size() || !given.missing[row]) return Status();  // it came before
+  uint32_t row = 0;
+  Given* given = find_missing(inputs, request_of(client, inputs.request), row);
+  if (given == nullptr || given->action.rows[row].input) return Status();  // it came before, or comes from elsewhere
   if (inputs.tensors.empty()) {
-    given.gone.set(row);
+    given->missing.reset(row);
+    given->gone.set(row);
   } else {
-    if (inputs.tensors.size() != given.layout->inputs.size()) {
-      return Status::invalid_argument("INPUTS that do not fit the model");
-    }
-    for (uint32_t i = 0; i < inputs.tensors.size(); ++i) {
-      const std::span<std::byte> space = staging_.input_space(StagingArea::payload(*given.batch, row), i);
-      if (inputs.tensors[i].size() != space.size()) return Status::invalid_argument("INPUTS that do not fit the model");
-      std::ranges::copy(inputs.tensors[i], space.begin());
-    }
+    FOLIOT_RETURN_IF_ERROR(feed(*given, row, inputs.tensors));
   }
-  given.missing.reset(row);
-  advance(given, now);
+  advance(*given, now);
   return Status();
+}
+
+// ---- Other workers ----
+
+void WorkerLink::on_workers(const Workers& workers) {
+  addresses_.clear();
+  std::set<std::string> there;
+  for (const Workers::Worker& worker : workers.workers) {
+    if (worker.data_address.empty()) continue;
+    there.insert(worker.data_address);
+    for (const DeviceId device : worker.devices) addresses_[device] = worker.data_address;
+  }
+  for (const auto& [address, holder] : holders_) {
+    if (there.contains(address)) continue;
+    loop_->release(address);
+    lost_holders_.push_back(address);
+  }
+  std::erase_if(holders_, [&](const auto& holder) { return !there.contains(holder.first); });
+}
+
+const std::string* WorkerLink::address_of(const PayloadReference& payload) const {
+  const auto address = payload ? addresses_.find(*payload.holder) : addresses_.end();
+  return address == addresses_.end() ? nullptr : &address->second;
+}
+
+void WorkerLink::on_holder(HolderSession& holder, TimePoint now) {
+  holders_[holder.address()] = &holder;
+  for_missing_rows(
+      now,
+      [&](const BatchRows::Row& row) {
+        const std::string* address = address_of(row.input);
+        return address != nullptr && *address == holder.address();
+      },
+      [this](Given& given, uint32_t row) { fetch(given, row); });
+}
+
+void WorkerLink::starve_rows_of_lost_holders(TimePoint now) {
+  if (lost_holders_.empty()) return;
+  const std::vector<std::string> lost = std::exchange(lost_holders_, {});
+  for_missing_rows(
+      now,
+      [&](const BatchRows::Row& row) {
+        const std::string* address = address_of(row.input);
+        return row.input && (address == nullptr || std::ranges::find(lost, *address) != lost.end());
+      },
+      [this](Given& given, uint32_t row) { starve(given, row, "the worker that held its inputs is lost; try again"); });
+}
+
+void WorkerLink::on_held_inputs(const std::string& address, const Inputs& inputs, TimePoint now) {
+  uint32_t row = 0;
+  Given* given = find_missing(inputs, inputs.request, row);
+  if (given == nullptr) return;
+  const std::string* holder = address_of(given->action.rows[row].input);
+  if (holder == nullptr || *holder != address) return;
+  feed_held(*given, row, inputs.tensors);
+  advance(*given, now);
 }
 
 }  // namespace foliot

@@ -4,6 +4,7 @@
 //   controller --ACTION--> staging: FETCH ... INPUTS --> worker's executors
 //   front ends <-OUTPUTS-- staging <-- outcome, by a ring from the executors
 //   controller <-OUTCOME--
+//   other workers --FETCH--> held payloads; FETCH to theirs
 //
 // An INFER takes its place in the staging area before any input is asked for, and goes
 // to the worker when the inputs of all its rows are there. A row whose client has gone
@@ -12,10 +13,16 @@
 // attached yet, is waited for until `latest`, and then the action is refused as too
 // late: other actions do not wait for it.
 //
+// Outputs of a row with consumers are held (cluster/held_payloads.h), and its client gets a
+// reference. A row whose inputs are such a reference is copied from there, or fetched from
+// the worker that holds them, over a link that is made when it is first needed. If they
+// cannot be had, or do not fit, the row is computed on whatever lies there, and its client
+// gets the reason in place of outputs.
+//
 // When full: an action beyond `actions_max` is refused (kQueueFull), as is one that has
-// no room to be staged (kNoIoMemory). The ring from the executors has room for the
-// outcomes of all of them. A front end that does not read is disconnected
-// (transport/connection.h).
+// no room to be staged, or for its outputs to be held (kNoIoMemory). The ring from the
+// executors has room for the outcomes of all of them. A front end that does not read is
+// disconnected (transport/connection.h).
 //
 // The loop connects to a lost controller again. Pages are kept: the worker registers
 // again, with what they hold, once none of its actions is under way, and no page holds
@@ -33,6 +40,7 @@
 #include <bitset>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +48,7 @@
 #include <variant>
 #include <vector>
 
+#include "cluster/held_payloads.h"
 #include "cluster/offered_models.h"
 #include "cluster/staging_area.h"
 #include "core/catalog.h"
@@ -61,6 +70,9 @@ struct WorkerLinkOptions {
   uint32_t page_count = 0;
   uint32_t actions_max = 512;  // given and not over
   uint64_t staging_bytes = 0;
+  // Of outputs that are held for later requests; 0: requests with consumers are refused.
+  uint64_t held_bytes = 0;
+  uint32_t held_max = 4096;  // payloads
   Duration drain_timeout = Duration::seconds(30);
 };
 
@@ -79,6 +91,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   ~WorkerLink() override;
 
   PayloadStore& payloads() { return staging_; }
+  // On the loop's thread.
+  const HeldPayloads& held() const { return held_; }
   // Before the loop runs. It sees models, and the actions of models that the worker has,
   // under the worker's own ids, on this side's clock. What is not given to the executors
   // since the controller was lost ends as kLost. Outlives the link.
@@ -87,9 +101,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   // cannot. Outlives the link.
   void set_catalog(const Catalog& catalog) { catalog_ = &catalog; }
   // Before the loop runs. Front ends get `data_address`, or, if it begins with 0.0.0.0
-  // or [::], the address where the controller sees this side. `wake` makes the loop end
-  // a turn, from any thread.
-  void start(Worker& worker, std::string data_address, std::function<void()> wake);
+  // or [::], the address where the controller sees this side. Both outlive the link.
+  void start(Worker& worker, std::string data_address, LinkControl& loop);
   // Announces that it leaves, and finishes its actions. From any thread.
   void drain();
 
@@ -109,6 +122,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
  private:
   class ControllerSession;
   class ClientSession;
+  class HolderSession;
+  class FetcherSession;
   using RowSet = std::bitset<kBatchSizeMax>;
   // An action that was given and has no outcome yet.
   struct Given {
@@ -116,8 +131,10 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
     ModelId model;  // in the worker's words
     std::optional<StagingArea::Batch> batch;
     const RowLayout* layout = nullptr;
-    RowSet missing;  // rows whose inputs are waited for; none: the worker has it
-    RowSet gone;     // cancelled rows
+    RowSet missing;                                  // rows whose inputs are waited for; none: the worker has it
+    RowSet gone;                                     // cancelled rows
+    std::map<uint32_t, std::string> unfed;           // rows whose inputs cannot be had, with the reason
+    std::map<uint32_t, HeldPayloads::Place> places;  // rows whose outputs are to be held
     TimePoint inputs_by;
     bool forgotten = false;  // its controller was lost: the outcome is dropped
     bool observed = false;   // observers have seen it, and are to see its outcome
@@ -135,16 +152,23 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void post(Order order);
   void handle(AddModel& added);
   void handle(RemoveModel& removed);
-  Status on_welcome(const Welcome& welcome);
+  Status on_welcome(const Welcome& welcome, TimePoint now);
   Status on_action(const Action& action, TimePoint now);
   std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
-  void fetch(const Given& given, uint32_t row);
+  bool reserve_held(Given& given);
+  void release(const Given& given);
+  void fetch(Given& given, uint32_t row);
+  void fetch_held(Given& given, uint32_t row);
+  Status feed(Given& given, uint32_t row, const TensorBytes& tensors);
+  void feed_held(Given& given, uint32_t row, const TensorBytes& tensors);
+  void starve(Given& given, uint32_t row, std::string reason);
   void advance(Given& given, TimePoint now);
   void give_to_worker(Given& given);
   void refuse(const Given& given, OutcomeStatus status, TimePoint now);
   void refuse_what_is_late(TimePoint now);
   void on_outcome(const Outcome& outcome, TimePoint now);
-  void send_outputs(const Given& given);
+  void send_outputs(Given& given, TimePoint now);
+  Outputs outputs_of(Given& given, uint32_t row, TimePoint now);
   void tell(Outcome outcome, const Given& given, TimePoint now);
   void observe(Given& given, TimePoint now);
   void observe(const Given& given, Outcome outcome, TimePoint now);
@@ -158,13 +182,21 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void on_attach(ClientSession& client, uint16_t number, TimePoint now);
   void on_detach(ClientSession& client, TimePoint now);
   Status on_inputs(uint16_t client, const Inputs& inputs, TimePoint now);
-  template <typename Visit>
-  void for_rows_of(uint16_t client, TimePoint now, Visit visit);
+  void on_workers(const Workers& workers);
+  const std::string* address_of(const PayloadReference& payload) const;
+  void on_holder(HolderSession& holder, TimePoint now);
+  void starve_rows_of_lost_holders(TimePoint now);
+  void on_held_inputs(const std::string& address, const Inputs& inputs, TimePoint now);
+  // The row of this request that waits for its inputs; null: none does.
+  Given* find_missing(const Inputs& inputs, RequestId request, uint32_t& row);
+  template <typename Condition, typename Visit>
+  void for_missing_rows(TimePoint now, Condition condition, Visit visit);
 
   const WorkerLinkOptions options_;
   const Watch watch_;
   std::vector<Observer*> observers_;
   StagingArea staging_;
+  HeldPayloads held_;
   MpscRing<Outcome> outcomes_;
   MpscRing<Order> orders_;
   const Catalog* catalog_ = nullptr;           // null: nothing is sent of models that cannot be served
@@ -172,12 +204,15 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   OfferedModels models_;
   Worker* worker_ = nullptr;
   std::string data_address_;
-  std::function<void()> wake_;
+  LinkControl* loop_ = nullptr;
 
   ControllerSession* controller_ = nullptr;
   std::vector<ClientSession*> sessions_;
   std::unordered_map<uint16_t, ClientSession*> clients_;  // attached, by number
   std::bitset<kClientsMax> lost_clients_;                 // were attached, and are not any more
+  std::unordered_map<DeviceId, std::string> addresses_;   // of all workers that have some
+  std::map<std::string, HolderSession*> holders_;         // whose payloads were needed, by address; null: not connected
+  std::vector<std::string> lost_holders_;                 // since the last turn, by address
   std::unordered_map<ActionId, Given> given_;
   uint64_t unloads_ = 0;  // that it gave itself
   TimePoint next_look_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/cluster_timeouts.h"
 #include "cluster/test_peer.h"
 
 namespace foliot {
@@ -80,6 +81,18 @@ class Watcher : public Observer {
   }
 };
 
+// Notes the addresses that it is to connect to.
+class FakeLoop : public LinkControl {
+ public:
+  Status keep(const std::string& address) override {
+    kept.push_back(address);
+    return Status();
+  }
+  void release(const std::string& address) override { std::erase(kept, address); }
+  void wake() override {}
+  std::vector<std::string> kept;
+};
+
 class NoWaker : public Waker {
  public:
   void wake() override {}
@@ -125,6 +138,7 @@ class WorkerLinkTest : public ::testing::Test {
                .page_count = 4,
                .actions_max = kActionsMax,
                .staging_bytes = kStagingBytes,
+               .held_bytes = kHeldBytes,
                .drain_timeout = Duration::seconds(1)},
               {.log = [](Severity, const std::string&) {},
                .on_registered = [this](size_t models) { registered_ += static_cast<int>(models); },
@@ -133,7 +147,7 @@ class WorkerLinkTest : public ::testing::Test {
         worker_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}) {
     worker_.add_model({.id = ModelId(0), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
     link_.add_observer(watcher_);
-    link_.start(worker_, "0.0.0.0:8200", [] {});
+    link_.start(worker_, "0.0.0.0:8200", loop_);
     link_.add_model(std::make_shared<const ModelInfo>(hosted_model()));
     controller_ = meet_controller();
   }
@@ -174,12 +188,15 @@ class WorkerLinkTest : public ::testing::Test {
   struct Row {
     uint16_t client;
     uint64_t request;
+    PayloadReference input{};
+    uint16_t consumers = 0;
   };
   static Action infer(uint64_t id, const std::vector<Row>& rows) {
     Action infer = action(id, ActionType::kInfer);
     infer.batch_size = 4;
     for (const Row& row : rows) {
-      infer.rows.add({request_of(row.client, RequestId(row.request)), PayloadHandle(row.request)});
+      infer.rows.add(
+          {request_of(row.client, RequestId(row.request)), PayloadHandle(row.request), row.input, row.consumers});
     }
     return infer;
   }
@@ -206,7 +223,27 @@ class WorkerLinkTest : public ::testing::Test {
     return texts;
   }
 
+  // Twice this number, held by the worker for so many requests of client 1, which is `client`.
+  PayloadReference hold(Client& client, uint64_t action, float number, uint16_t consumers = 1) {
+    EXPECT_TRUE(controller_->say(infer(action, {{1, action, {}, consumers}})).ok());
+    EXPECT_TRUE(client.send(action, action, number).ok());
+    run();
+    const auto outputs = client.heard<Outputs>(MessageType::kOutputs);
+    EXPECT_EQ(outputs.size(), 1u);
+    EXPECT_TRUE(outputs.back().held && outputs.back().tensors.empty());
+    return outputs.back().held;
+  }
+  // Why the row of this one had no outputs.
+  static std::string detail(Client& client) {
+    const auto outputs = client.heard<Outputs>(MessageType::kOutputs);
+    EXPECT_EQ(outputs.size(), 1u);
+    EXPECT_TRUE(outputs.back().tensors.empty());
+    return outputs.back().detail;
+  }
+
   static constexpr uint64_t kStagingBytes = 4096;
+  static constexpr uint64_t kHeldBytes = 256;
+  FakeLoop loop_;
   Watcher watcher_;
   TimePoint now_ = at_ms(1);
   int registered_ = 0;
@@ -361,7 +398,7 @@ TEST_F(WorkerLinkTest, OneActionTooManyIsRefused) {
 TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
   WorkerLink small({.models_max = 4, .page_count = 4, .staging_bytes = 64},
                    {.log = [](Severity, const std::string&) {}, .on_registered = [](size_t) {}, .on_drained = [] {}});
-  small.start(worker_, "peer:1", [] {});
+  small.start(worker_, "peer:1", loop_);
   small.add_model(std::make_shared<const ModelInfo>(hosted_model()));
   TestPeer controller(small, Role::kController, "controller:8100");
   controller.tell_time();
@@ -411,6 +448,197 @@ TEST_F(WorkerLinkTest, AGoodbyeInTheMiddleEndsWhatWaitsAndLetsRunWhatRuns) {
   run();
   EXPECT_THAT(client.outputs(), ElementsAre("12: 6"));
   EXPECT_THAT(outcomes(*next), ElementsAre("2 done"));
+}
+
+// ---- Payloads that are held
+
+TEST_F(WorkerLinkTest, OutputsStayWhereTheyWereMadeUntilTheirLastConsumerIsOver) {
+  begin();
+  Client client(link_, 1);
+  const PayloadReference held = hold(client, 2, 5, 2);
+  EXPECT_EQ(held.holder, DeviceId(kDevice));
+  ASSERT_TRUE(controller_->say(infer(3, {{1, 11, held}, {1, 12}})).ok());
+  EXPECT_THAT(client.fetched(), ElementsAre(12)) << "the other input is here";
+  ASSERT_TRUE(client.send(3, 12, 7).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("11: 20", "12: 14"));
+  ASSERT_TRUE(client.say(Consumed{held.handle, 1}).ok());
+  EXPECT_EQ(link_.held().size(), 1u);
+  ASSERT_TRUE(controller_->say(infer(4, {{1, 13, held}})).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("13: 20"));
+  ASSERT_TRUE(client.say(Consumed{held.handle, 1}).ok());
+  EXPECT_EQ(link_.held().size(), 0u);
+  EXPECT_THAT(outcomes(), ElementsAre("2 done", "3 done", "4 done"));
+}
+
+TEST_F(WorkerLinkTest, AReferenceThatIsStaleOrOfAnotherClientFindsNothing) {
+  begin();
+  Client client(link_, 1);
+  Client other(link_, 2);
+  const PayloadReference stale = hold(client, 2, 5);
+  ASSERT_TRUE(client.say(Consumed{stale.handle, 1}).ok());
+  const PayloadReference held = hold(client, 3, 6);
+  ASSERT_TRUE(controller_->say(infer(4, {{1, 11, stale}})).ok());
+  ASSERT_TRUE(controller_->say(infer(5, {{2, 12, held}})).ok());
+  run();
+  EXPECT_THAT(detail(client), HasSubstr("not held any more"));
+  EXPECT_THAT(detail(other), HasSubstr("not held any more"));
+  ASSERT_TRUE(other.say(Consumed{held.handle, 1}).ok());
+  EXPECT_EQ(link_.held().size(), 1u) << "it is not that client's";
+}
+
+TEST_F(WorkerLinkTest, WhatIsHeldEndsWithItsClientTheSessionAndInTime) {
+  begin();
+  Client stays(link_, 2);
+  {
+    Client client(link_, 1);
+    hold(client, 2, 5);
+    hold(client, 3, 6, 9);
+    EXPECT_EQ(link_.held().size(), 2u);
+    client.close();
+  }
+  EXPECT_EQ(link_.held().size(), 0u);
+
+  Client client(link_, 1);
+  hold(client, 4, 5);
+  now_ = now_ + kClusterTimeouts.held_payload;
+  link_.on_turn_end(now_);
+  EXPECT_EQ(link_.held().size(), 1u);
+  now_ = now_ + Duration::seconds(1);
+  link_.on_turn_end(now_);
+  EXPECT_EQ(link_.held().size(), 0u);
+}
+
+TEST_F(WorkerLinkTest, WhatIsHeldEndsWithTheController) {
+  begin();
+  Client client(link_, 1);
+  const PayloadReference before = hold(client, 2, 5);
+  controller_->close();
+  EXPECT_EQ(link_.held().size(), 0u);
+  controller_ = meet_controller();
+  welcome(*controller_);
+  const PayloadReference held = hold(client, 3, 6);
+  EXPECT_NE(held, before);
+  EXPECT_EQ(link_.held().size(), 1u);
+}
+
+TEST_F(WorkerLinkTest, OutputsWithoutRoomToBeHeldAreRefused) {
+  begin();
+  Client client(link_, 1);
+  std::vector<Row> rows;
+  for (uint64_t i = 0; i < 4; ++i) rows.push_back({1, 10 + i, {}, 1});
+  ASSERT_TRUE(controller_->say(infer(2, rows)).ok());
+  ASSERT_TRUE(controller_->say(infer(3, {{1, 20, {}, 1}})).ok());
+  EXPECT_THAT(outcomes(), ElementsAre("3 no io memory")) << "the others' room is reserved";
+  for (uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(client.send_nothing(2, 10 + i).ok());
+  EXPECT_THAT(outcomes(), ElementsAre("2 too late")) << "all rows were cancelled";
+  EXPECT_EQ(link_.held().used_bytes(), 0u);
+  hold(client, 4, 1);
+}
+
+// Another worker, at device 8, whose payloads are fetched.
+class WorkerLinkHolderTest : public WorkerLinkTest {
+ protected:
+  WorkerLinkHolderTest() {
+    begin();
+    EXPECT_TRUE(controller_->say(workers()).ok());
+  }
+  static Workers workers() { return {{{"w", "10.0.0.1:8200", {DeviceId(kDevice)}}, {"other", kAddress, {kOther}}}}; }
+  static constexpr const char* kAddress = "other:8200";
+  static constexpr DeviceId kOther = DeviceId(8);
+  static constexpr PayloadReference kThere{kOther, PayloadHandle(77)};
+  Client client_{link_, 1};
+};
+
+TEST_F(WorkerLinkHolderTest, InputsAreFetchedFromTheWorkerThatHoldsThem) {
+  EXPECT_THAT(loop_.kept, IsEmpty()) << "nothing of it is needed";
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10, kThere}, {1, 11}})).ok());
+  EXPECT_THAT(loop_.kept, ElementsAre(kAddress));
+  EXPECT_THAT(client_.fetched(), ElementsAre(11));
+  TestPeer holder(link_, Role::kWorker, kAddress);
+  const auto fetches = holder.heard<Fetch>(MessageType::kFetch);
+  ASSERT_EQ(fetches.size(), 1u);
+  EXPECT_EQ(fetches[0].payload, kThere.handle);
+  EXPECT_EQ(fetches[0].request, request_of(1, RequestId(10))) << "it says whose it is to be";
+  const float number = 3;
+  const float wrong = 4;
+  ASSERT_TRUE(client_.send(2, 10, wrong).ok()) << "it is not asked, and changes nothing";
+  ASSERT_TRUE(client_.send(2, 11, 1).ok());
+  ASSERT_TRUE(holder.say(Inputs{ActionId(2), fetches[0].request, {std::as_bytes(std::span(&number, 1))}}).ok());
+  run();
+  EXPECT_THAT(client_.outputs(), ElementsAre("10: 6", "11: 2"));
+
+  ASSERT_TRUE(controller_->say(infer(3, {{1, 12, kThere}})).ok());
+  EXPECT_EQ(holder.heard<Fetch>(MessageType::kFetch).size(), 1u) << "over the same link";
+  EXPECT_EQ(loop_.kept.size(), 1u);
+}
+
+TEST_F(WorkerLinkHolderTest, ARowWhoseInputsCannotBeHadSaysWhy) {
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10, {DeviceId(99), PayloadHandle(1)}}})).ok());
+  run();
+  EXPECT_THAT(detail(client_), HasSubstr("the worker that held its inputs is gone"));
+
+  ASSERT_TRUE(controller_->say(infer(3, {{1, 11, kThere}})).ok());
+  link_.on_no_greeting(kAddress, Status::unavailable("cannot connect"));
+  run();
+  run();
+  EXPECT_THAT(detail(client_), HasSubstr("the worker that held its inputs is lost"));
+
+  TestPeer holder(link_, Role::kWorker, kAddress);
+  ASSERT_TRUE(controller_->say(infer(4, {{1, 12, kThere}})).ok());
+  ASSERT_TRUE(holder.say(Inputs{ActionId(4), request_of(1, RequestId(12)), {}}).ok());
+  run();
+  EXPECT_THAT(detail(client_), HasSubstr("not held any more"));
+
+  ASSERT_TRUE(controller_->say(infer(5, {{1, 13, kThere}})).ok());
+  const std::vector<float> two{1, 2};
+  ASSERT_TRUE(holder.say(Inputs{ActionId(5), request_of(1, RequestId(13)), {std::as_bytes(std::span(two))}}).ok());
+  run();
+  EXPECT_EQ(detail(client_), "inputs of 8 bytes do not fit the model 'doubling', which takes 4");
+
+  ASSERT_TRUE(controller_->say(infer(6, {{1, 14, kThere}, {1, 15}})).ok());
+  ASSERT_TRUE(client_.send(6, 15, 4).ok());
+  holder.close();
+  run();
+  run();
+  EXPECT_THAT(client_.outputs(), ElementsAre("14: nothing", "15: 8")) << "others' rows are not affected";
+  EXPECT_THAT(outcomes(), ElementsAre("2 done", "3 done", "4 done", "5 done", "6 done"));
+}
+
+TEST_F(WorkerLinkHolderTest, AHolderThatLeavesIsConnectedToNoLonger) {
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10, kThere}})).ok());
+  ASSERT_TRUE(controller_->say(Workers{{{"w", "10.0.0.1:8200", {DeviceId(kDevice)}}}}).ok());
+  EXPECT_THAT(loop_.kept, IsEmpty());
+  run();
+  run();
+  EXPECT_THAT(detail(client_), HasSubstr("is lost"));
+}
+
+TEST_F(WorkerLinkHolderTest, AnsweredInTimeOrTooLate) {
+  ASSERT_TRUE(controller_->say(infer(2, {{1, 10, kThere}})).ok());
+  now_ = at_ms(1001);
+  link_.on_turn_end(now_);
+  EXPECT_THAT(outcomes(), ElementsAre("2 too late"));
+}
+
+TEST_F(WorkerLinkHolderTest, AnotherWorkerGetsWhatIsItsClients) {
+  const PayloadReference held = hold(client_, 2, 5);
+  TestPeer other(link_, Role::kWorker);
+  const auto fetch = [&](uint16_t client, PayloadHandle handle) {
+    EXPECT_TRUE(other.say(Fetch{ActionId(9), request_of(client, RequestId(10)), handle}).ok());
+    const auto inputs = other.heard<Inputs>(MessageType::kInputs);
+    EXPECT_EQ(inputs.size(), 1u);
+    EXPECT_EQ(inputs[0].request, request_of(client, RequestId(10)));
+    float number = 0;
+    if (!inputs[0].tensors.empty()) std::memcpy(&number, inputs[0].tensors[0].data(), sizeof(number));
+    return number;
+  };
+  EXPECT_EQ(fetch(1, held.handle), 10);
+  EXPECT_EQ(fetch(1, held.handle), 10) << "fetching is not consuming: an action may be planned again";
+  EXPECT_EQ(fetch(2, held.handle), 0);
+  EXPECT_EQ(fetch(1, PayloadHandle(held.handle.value() + 1)), 0);
+  EXPECT_FALSE(other.say(Attach{1}).ok()) << "it is no client";
 }
 
 // ---- Models that come and go

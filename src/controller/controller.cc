@@ -487,7 +487,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
   for (const RequestId id : requests) {
     Tracked& row = tracked(id);
     dequeue(row);
-    action.rows.add({id, row.request.payload});
+    action.rows.add({id, row.request.payload, row.request.input, row.request.consumers});
   }
   fair_share_.on_sent(action);
   DeviceModel& own = cluster_.devices[device.value()];

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/time.h"
 #include "core/ids.h"
+#include "core/payload.h"
 
 namespace foliot {
 
@@ -28,6 +29,8 @@ class BatchRows {
   struct Row {
     RequestId request;
     PayloadHandle payload;
+    PayloadReference input{};  // its inputs, if they are elsewhere than in the payload
+    uint16_t consumers = 0;    // above 0: the worker holds its outputs for so many requests
   };
   BatchRows() {}
   BatchRows(const BatchRows& other) { *this = other; }

@@ -20,8 +20,7 @@ using BucketId = Id<struct BucketTag, uint16_t>;
 // The owner of one API key, on every front end (tenant_named() in core/request.h); 0:
 // clients without a key.
 using TenantId = Id<struct TenantTag, uint32_t>;
-// Names the inputs and outputs of a request where they entered; the controller
-// passes it on unread (core/payload.h).
+// Names a payload at its holder; the controller passes it on unread (core/payload.h).
 using PayloadHandle = Id<struct PayloadTag, uint64_t>;
 
 }  // namespace foliot

@@ -4,6 +4,9 @@
 //
 // A payload stays valid until the request's one Completion has been delivered.
 //
+// PayloadReference: the outputs of one request where they are, as inputs of later ones:
+// a stage's output stays on the worker that made it until its last consumer is done.
+//
 // Threading: any thread; one request's inputs and outputs are never touched by
 // two threads at a time.
 #ifndef FOLIOT_CORE_PAYLOAD_H_
@@ -11,11 +14,26 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/ids.h"
 
 namespace foliot {
+
+// A payload at its holder: the worker of this device. No device: there is none, and a
+// request's inputs are where it entered.
+//
+// Only requests of the front end whose request made it may refer to it. It ends when as
+// many of them are over as that request announced (Request::consumers), with the session
+// of the front end or of the worker, or after ClusterTimeouts::held_payload.
+struct PayloadReference {
+  std::optional<DeviceId> holder;
+  PayloadHandle handle;
+
+  explicit operator bool() const { return holder.has_value(); }
+  bool operator==(const PayloadReference&) const = default;
+};
 
 class PayloadStore {
  public:

@@ -14,6 +14,7 @@
 
 #include "base/time.h"
 #include "core/ids.h"
+#include "core/payload.h"
 
 namespace foliot {
 
@@ -37,7 +38,11 @@ struct Request {
   RequestId id;
   ModelId model;
   BucketId bucket;
-  PayloadHandle payload;
+  PayloadHandle payload;     // its inputs and outputs where it entered
+  PayloadReference input{};  // its inputs, if they are elsewhere
+  // So many requests will refer to its outputs: its worker holds them, and only the
+  // reference comes back (Completion::outputs). In one process they are in the payload.
+  uint16_t consumers = 0;
   TimePoint arrival;  // stamped by the front end
   // When the controller has to know that it is done; infinite: best effort, or offline.
   TimePoint deadline = TimePoint::infinite_future();
@@ -94,7 +99,8 @@ struct Completion {
   RequestId id;
   ModelId model;
   PayloadHandle payload;
-  Refusal refusal = Refusal::kNone;  // kNone: outputs are in the payload
+  Refusal refusal = Refusal::kNone;  // kNone: outputs are in the payload, or held:
+  PayloadReference outputs{};        // where, for the consumers that the request announced
   std::string detail;                // for people; empty when served
   TimePoint arrival;
   TimePoint deadline;

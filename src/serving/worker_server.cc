@@ -175,7 +175,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
   metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
   if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   link_->set_catalog(catalog_);
-  link_->start(worker_->worker(), data_address(options_, port_), [this] { loop_->wake(); });
+  link_->start(worker_->worker(), data_address(options_, port_), *loop_);
   return Status();
 }
 

@@ -205,6 +205,13 @@ void ClusterChecker::on_registration(const LinkEnd& to, const Registration& regi
 // ---- What it sends ----
 
 void ClusterChecker::on_sent(const LinkEnd& from, const Frame& frame) {
+  if (frame.type == MessageType::kOutputs) {
+    const PayloadReference held = read<Outputs>(frame).held;
+    if (held && !held_.emplace(held.holder->value(), held.handle.value()).second) {
+      fail(
+          fmt::format("payload {} of device {} is given out a second time", held.handle.value(), held.holder->value()));
+    }
+  }
   const auto found = controllers_.find(from.process);
   if (found == controllers_.end()) return;
   Controller& controller = *found->second;

@@ -11,8 +11,11 @@
 //               of it are open; no request's number comes twice; a ModelId means another
 //               model only after it has not been mentioned for ModelRegistry::kIdRest
 //
+//   held        no worker gives out a reference to outputs that it holds a second time
+//
 // The nodes check the rest and call fail(): each request ends once, in time, with outputs of
-// its own version, inputs and action; a worker runs nothing of an earlier session.
+// its own version, inputs and action, be those inputs its own or outputs that are held; a
+// worker runs nothing of an earlier session.
 #ifndef FOLIOT_SIM_CLUSTER_CHECKER_H_
 #define FOLIOT_SIM_CLUSTER_CHECKER_H_
 
@@ -23,6 +26,7 @@
 #include <set>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/observer.h"
@@ -92,6 +96,7 @@ class ClusterChecker : public LinkTap {
   std::set<uint64_t> workers_;
   std::map<uint64_t, std::unique_ptr<Controller>> controllers_;  // by process
   std::map<LinkNumber, Session> sessions_;
+  std::set<std::pair<uint32_t, uint64_t>> held_;  // references that were given out
 };
 
 }  // namespace foliot

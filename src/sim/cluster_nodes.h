@@ -119,6 +119,7 @@ struct SimulatedWorkerOptions {
   uint32_t models_max = 64;
   NoiseOptions noise;
   uint64_t staging_bytes = 64 << 10;
+  uint64_t held_bytes = 4 << 10;
   // What all versions of each model have in common.
   std::map<std::string, ModelInfo> models;
   std::string controller;  // HOST:PORT
@@ -143,6 +144,8 @@ class SimulatedWorker : public SimulatedNode {
   std::multiset<uint64_t> held() const;
   // No action is under way.
   bool idle() const;
+  // It holds outputs for requests to come, or keeps room for some.
+  bool holds_payloads() const;
   // Empty: it runs what its folder holds, and nothing else.
   std::string unsettled() const;
 
@@ -166,6 +169,7 @@ struct SimulatedFrontendOptions {
   uint32_t requests_max = 64;  // in flight
   double labelled = 0.1;       // shares of the requests
   double cancelled = 0.05;
+  double two_steps = 0;  // whose outputs a worker holds as the inputs of one or two further requests
   std::string controller;
 };
 

@@ -296,7 +296,10 @@ class ClusterSimulation {
     checker_.require(controller.proposals_rejected() == 0, "the controller turned down what the policy proposed");
     for (const auto& frontend : frontends_)
       checker_.require(frontend->in_flight() == 0, "a request is left in a front end");
-    for (const auto& worker : workers_) checker_.require(worker->idle(), "an action is left in a worker");
+    for (const auto& worker : workers_) {
+      checker_.require(worker->idle(), "an action is left in a worker");
+      checker_.require(!worker->holds_payloads(), "a worker holds outputs whose consumers are over");
+    }
     check_pages();
     controller_->service().drain();
     events_ += run_until(loop_.now() + Duration::seconds(1));

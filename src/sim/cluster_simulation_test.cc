@@ -47,6 +47,19 @@ TEST(ClusterSimulationTest, ServesAlmostAllWhenNothingGoesWrong) {
   EXPECT_GT(requests.served, requests.submitted * 99 / 100);
 }
 
+// Half of them are two requests or three, the later ones with the outputs of the first, which
+// are held on any of the workers, as inputs.
+TEST(ClusterSimulationTest, ServesStepsWhoseInputsAreHeldByWorkers) {
+  ClusterSimulationOptions quiet = options(1, 0);
+  quiet.frontend.cancelled = 0;
+  const ClusterTally plain = run(quiet).requests;
+  quiet.frontend.two_steps = 0.5;
+  const ClusterTally requests = run(quiet).requests;
+  EXPECT_GT(requests.submitted, plain.submitted * 3 / 2);
+  EXPECT_GT(requests.served, requests.submitted * 99 / 100);
+  EXPECT_EQ(requests.refused[static_cast<size_t>(Refusal::kWorkerLost)], 0u);
+}
+
 TEST(ClusterSimulationTest, EqualSeedsGiveEqualRuns) {
   const auto hash = [](uint64_t seed) { return run(options(seed, kFaults)).event_hash; };
   EXPECT_EQ(hash(7), hash(7));
@@ -55,6 +68,14 @@ TEST(ClusterSimulationTest, EqualSeedsGiveEqualRuns) {
 
 TEST(ClusterSimulationTest, KeepsItsPromisesWhateverGoesWrong) {
   for (uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) run(options(seed, kFaults));
+}
+
+TEST(ClusterSimulationTest, HoldsNoOutputsTooLongWhateverGoesWrong) {
+  for (uint64_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
+    ClusterSimulationOptions steps = options(seed, kFaults);
+    steps.frontend.two_steps = 0.5;
+    run(steps);
+  }
 }
 
 // Each line: a seed that found a defect once, and what it was.

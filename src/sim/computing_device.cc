@@ -10,6 +10,8 @@ namespace foliot {
 
 uint64_t content_hash(const ModelInfo& model) { return hash64(std::as_bytes(std::span(model.content))); }
 
+uint64_t input_hash(const SimulatedInput& input) { return hash64(std::as_bytes(std::span(input))); }
+
 std::shared_ptr<const ModelInfo> simulated_version(const ModelInfo& model, uint64_t version, ModelId id) {
   auto result = std::make_shared<ModelInfo>(model);
   result->id = id;
@@ -56,12 +58,14 @@ Status ComputingDevice::run(const InferWork& work) {
 }
 
 void ComputingDevice::output(const InferWork& work) {
-  SimulatedOutput output{.content = executed_.at(work.action.id), .input = {}, .action = work.action.id.value()};
+  SimulatedOutput output{.content = executed_.at(work.action.id), .input = 0, .action = work.action.id.value()};
   executed_.erase(work.action.id);
   for (const BatchRows::Row& row : work.action.rows) {
     const std::span<const std::byte> input = payloads_.input(row.payload, 0);
-    FOLIOT_CHECK(input.size() == sizeof(output.input));
-    std::memcpy(&output.input, input.data(), sizeof(output.input));
+    SimulatedInput words;
+    FOLIOT_CHECK(input.size() == sizeof(words));
+    std::memcpy(&words, input.data(), sizeof(words));
+    output.input = input_hash(words);
     const std::span<std::byte> place = payloads_.output(row.payload, 0);
     FOLIOT_CHECK(place.size() == sizeof(output));
     std::memcpy(place.data(), &output, sizeof(output));

@@ -16,15 +16,19 @@
 
 namespace foliot {
 
-// What a row's input and output hold. Models of a simulated cluster have one of each.
-using SimulatedInput = std::array<uint64_t, 2>;
+// What a row's input and output hold. Models of a simulated cluster have one of each, and
+// the output of one can be the input of another.
+using SimulatedInput = std::array<uint64_t, 3>;
 struct SimulatedOutput {
   uint64_t content = 0;  // content_hash() of the model
-  SimulatedInput input{};
+  uint64_t input = 0;    // input_hash()
   uint64_t action = 0;
 
   bool operator==(const SimulatedOutput&) const = default;
 };
+static_assert(sizeof(SimulatedInput) == sizeof(SimulatedOutput));
+
+uint64_t input_hash(const SimulatedInput& input);
 
 uint64_t content_hash(const ModelInfo& model);
 // This version of the model, with inputs and outputs as above. As with real models, two with

@@ -41,8 +41,10 @@ class ComputingSubject : public EngineSubject {
   EngineModel model(ModelId id, uint32_t variant) override { return engine_model(id, variant); }
   bool compute(const EngineModel& model, const Action& action, std::span<const std::byte> input,
                std::span<std::byte> output) override {
-    SimulatedOutput expected{.content = content_hash(*model.info), .input = {}, .action = action.id.value()};
-    std::memcpy(&expected.input, input.data(), sizeof(expected.input));
+    SimulatedOutput expected{.content = content_hash(*model.info), .input = 0, .action = action.id.value()};
+    SimulatedInput words;
+    std::memcpy(&words, input.data(), sizeof(words));
+    expected.input = input_hash(words);
     std::memcpy(output.data(), &expected, sizeof(expected));
     return true;
   }

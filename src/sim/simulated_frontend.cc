@@ -17,6 +17,12 @@ namespace {
 // up after PeerClock::kSilenceMax, and the last of its answers may have been late.
 constexpr Duration kOverdueMax = PeerClock::kSilenceMax * 2;
 
+// What a worker holds as the input of a second step.
+struct FirstStep {
+  PayloadReference held;
+  SimulatedInput input{};
+};
+
 }  // namespace
 
 struct SimulatedFrontend::Process : private RequestOrigin {
@@ -39,20 +45,26 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     SimulatedInput input{};
     SimulatedOutput output{};
   };
-
-  bool submit(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end) {
+  bool submit(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end, const FirstStep& first = {}) {
     const Catalog::EntryPtr entry = catalog.find(model);
     if (entry == nullptr || entry->state != ModelState::kReady || free.empty()) return false;
+    uint16_t consumers = 0;
+    if (node.options_.two_steps > 0 && !first.held && node.random_.uniform() < node.options_.two_steps) {
+      consumers = static_cast<uint16_t>(1 + node.random_.below(2));
+    }
     const TimePoint now = node.now();
     const uint32_t place = free.back();
     free.pop_back();
     const Request request{.id = RequestId(next_request++),
                           .model = entry->info->id,
                           .payload = PayloadHandle(place),
+                          .input = first.held,
+                          .consumers = consumers,
                           .arrival = now,
                           .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo};
     Payload& payload = payloads[place];
-    payload = {true, request, content_hash(*entry->info), tag, on_end, {node.random_.next(), request.id.value()}, {}};
+    const SimulatedInput own{node.random_.next(), request.id.value(), 0};
+    payload = {true, request, content_hash(*entry->info), tag, on_end, first.held ? first.input : own, {}};
     const bool labelled = node.random_.uniform() < node.options_.labelled;
     const bool cancelled = node.random_.uniform() < node.cancelled_;
     ++node.tally_.submitted;
@@ -77,19 +89,38 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     ClusterTally& tally = node.tally_;
     completion.served() ? ++tally.served : ++tally.refused[static_cast<size_t>(completion.refusal)];
     node.world_.hash.on_completion(completion, node.now());
-    const OnEnd on_end = std::move(payload.on_end);
-    const uint64_t tag = payload.tag;
-    payload = {};
+    const Payload over = std::exchange(payload, {});
     free.push_back(static_cast<uint32_t>(place));
-    if (!on_end) return;
-    on_end(tag, completion.served() ? std::string()
-                                    : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
+    if (completion.outputs) return take_second_step(over, completion);
+    if (!over.on_end) return;
+    over.on_end(over.tag, completion.served() ? std::string()
+                                              : fmt::format("{} {}", to_string(completion.refusal), completion.detail));
+  }
+  // The client's call ends with its first consumer. Those that cannot be submitted are
+  // released.
+  void take_second_step(const Payload& over, const Completion& completion) {
+    const SimulatedOutput made{over.content, input_hash(over.input), completion.action.value()};
+    FirstStep first{completion.outputs, {}};
+    std::memcpy(&first.input, &made, sizeof(made));
+    const Request& request = over.request;
+    const Duration slo = request.best_effort() ? Duration::max() : request.deadline - request.arrival;
+    uint16_t left = request.consumers;
+    for (OnEnd on_end = over.on_end; left > 0; --left, on_end = {}) {
+      const std::string model = draw_model();
+      if (submit(model, slo, over.tag, on_end, first)) continue;
+      if (on_end) on_end(over.tag, "turned away");
+      break;
+    }
+    if (left > 0) link.release(first.held, left);
   }
   void check_answer(const Payload& payload, const Completion& completion) {
     ClusterChecker& checker = node.world_.checker;
+    checker.require(completion.outputs.holder.has_value() == (payload.request.consumers > 0),
+                    "outputs are held without consumers, or not held for them");
+    if (completion.outputs) return;
     checker.require(node.now() <= payload.request.deadline, "an answer after its deadline counts as served");
     checker.require(payload.output.content == payload.content, "an answer is of another version than was asked for");
-    checker.require(payload.output.input == payload.input, "an answer is of another request's inputs");
+    checker.require(payload.output.input == input_hash(payload.input), "an answer is of another request's inputs");
     checker.require(payload.output.action == completion.action.value(), "an answer has another action's outputs");
   }
   std::span<const std::byte> input(PayloadHandle payload, uint32_t /*index*/) override {
@@ -106,6 +137,15 @@ struct SimulatedFrontend::Process : private RequestOrigin {
       node.world_.checker.require(node.now() - payload.request.deadline <= kOverdueMax,
                                   "a request has no end long after its deadline");
     }
+  }
+
+  // One of those that are ready; empty: none is.
+  std::string draw_model() {
+    std::vector<std::string> ready;
+    for (const auto& [name, entry] : catalog.snapshot()) {
+      if (entry->state == ModelState::kReady) ready.push_back(name);
+    }
+    return ready.empty() ? std::string() : ready[node.random_.below(ready.size())];
   }
 
   SimulatedFrontend& node;

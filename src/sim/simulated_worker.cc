@@ -33,7 +33,8 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
               .models_max = of.options_.models_max,
               .page_count = of.options_.page_count,
               .actions_max = kActionsMax,
-              .staging_bytes = of.options_.staging_bytes},
+              .staging_bytes = of.options_.staging_bytes,
+              .held_bytes = of.options_.held_bytes},
              {.log = [](Severity, const std::string&) {},
               .on_registered = [this](size_t) { on_registered(); },
               .on_drained = [this] { on_drained(); }}),
@@ -50,7 +51,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
     const auto executors = worker.executors();
     for (size_t i = 0; i < executors.size(); ++i) drivers()[i]->set_executor(*executors[i]);
     link.add_observer(*this);
-    link.start(worker, fmt::format("0.0.0.0:{}", kPort), [this] { links.wake(); });
+    link.start(worker, fmt::format("0.0.0.0:{}", kPort), links);
     links.listen(kPort);
   }
 
@@ -205,6 +206,8 @@ void SimulatedWorker::set_slowdown(double factor) {
 std::multiset<uint64_t> SimulatedWorker::held() const { return processes_.back()->device.held(); }
 
 bool SimulatedWorker::idle() const { return processes_.back()->running.empty(); }
+
+bool SimulatedWorker::holds_payloads() const { return processes_.back()->link.held().used_bytes() > 0; }
 
 std::string SimulatedWorker::unsettled() const {
   const Process& process = *processes_.back();

@@ -46,6 +46,7 @@ std::string_view to_string(MessageType type) {
     case MessageType::kRelease: return "RELEASE";
     case MessageType::kLabel: return "LABEL";
     case MessageType::kUnserved: return "UNSERVED";
+    case MessageType::kConsumed: return "CONSUMED";
   }
   FOLIOT_CHECK(false);
 }
@@ -137,10 +138,12 @@ void encode(const Attach& message, WireBytes& bytes) { write(MessageType::kAttac
 void encode(const Fetch& message, WireBytes& bytes) { write(MessageType::kFetch, message, bytes); }
 void encode(const Inputs& message, WireBytes& bytes) { write(MessageType::kInputs, message, bytes); }
 void encode(const Outputs& message, WireBytes& bytes) { write(MessageType::kOutputs, message, bytes); }
+void encode(const Consumed& message, WireBytes& bytes) { write(MessageType::kConsumed, message, bytes); }
 
 Status decode(const Frame& frame, Attach& message) { return read(frame, message); }
 Status decode(const Frame& frame, Fetch& message) { return read(frame, message); }
 Status decode(const Frame& frame, Inputs& message) { return read(frame, message); }
 Status decode(const Frame& frame, Outputs& message) { return read(frame, message); }
+Status decode(const Frame& frame, Consumed& message) { return read(frame, message); }
 
 }  // namespace foliot

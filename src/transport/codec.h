@@ -52,6 +52,7 @@ void encode(const Offer& message, WireBytes& bytes);
 void encode(const Withdrawal& message, WireBytes& bytes);
 void encode(const Naming& message, WireBytes& bytes);
 void encode(const Release& message, WireBytes& bytes);
+void encode(const Consumed& message, WireBytes& bytes);
 
 // Each reads the body of a frame of its type. Errors: kInvalidArgument if it is not
 // exactly one such message with every field in its range. Lists are limited by
@@ -82,6 +83,7 @@ Status decode(const Frame& frame, Offer& message);
 Status decode(const Frame& frame, Withdrawal& message);
 Status decode(const Frame& frame, Naming& message);
 Status decode(const Frame& frame, Release& message);
+Status decode(const Frame& frame, Consumed& message);
 
 }  // namespace foliot
 

@@ -51,6 +51,7 @@ class Listener : public Session {
       case MessageType::kRelease: return read_twice<Release>(frame);
       case MessageType::kLabel: return read_twice<Label>(frame);
       case MessageType::kUnserved: return read_twice<Unserved>(frame);
+      case MessageType::kConsumed: return read_twice<Consumed>(frame);
     }
     FOLIOT_CHECK(false);
   }

@@ -39,7 +39,12 @@ Action infer(uint32_t rows) {
                 .expected = ns(6),
                 .bucket = BucketId(7),
                 .batch_size = 64};
-  for (uint32_t i = 0; i < rows; ++i) action.rows.add({RequestId(100 + i), PayloadHandle(200 + i)});
+  // Every other one refers to a held payload.
+  for (uint32_t i = 0; i < rows; ++i) {
+    PayloadReference input;
+    if (i % 2 == 1) input = {DeviceId(300 + i), PayloadHandle(400 + i)};
+    action.rows.add({RequestId(100 + i), PayloadHandle(200 + i), input, static_cast<uint16_t>(i)});
+  }
   return action;
 }
 
@@ -127,6 +132,8 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .model = ModelId(2),
                            .bucket = BucketId(3),
                            .payload = PayloadHandle(4),
+                           .input = {DeviceId(9), PayloadHandle(10)},
+                           .consumers = 11,
                            .arrival = at(5),
                            .deadline = at(6),
                            .tenant = TenantId(7),
@@ -158,6 +165,10 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Fetch{ActionId(1), RequestId(2), PayloadHandle(3)}, MessageType::kFetch);
   check_round_trip(Inputs{ActionId(1), RequestId(2), tensors}, MessageType::kInputs);
   check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), tensors}, MessageType::kOutputs);
+  check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), {}, {DeviceId(0), PayloadHandle(4)}, {}},
+                   MessageType::kOutputs);
+  check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), {}, {}, "it is gone"}, MessageType::kOutputs);
+  check_round_trip(Consumed{PayloadHandle(1), 2}, MessageType::kConsumed);
 }
 
 TEST(CodecTest, FieldsArriveWhereTheyLeft) {
@@ -169,6 +180,9 @@ TEST(CodecTest, FieldsArriveWhereTheyLeft) {
   EXPECT_TRUE(action.latest.is_infinite());
   EXPECT_EQ(action.rows[1].request, RequestId(101));
   EXPECT_EQ(action.rows[1].payload, PayloadHandle(201));
+  EXPECT_FALSE(action.rows[0].input);
+  EXPECT_EQ(action.rows[1].input, (PayloadReference{DeviceId(301), PayloadHandle(401)}));
+  EXPECT_EQ(action.rows[1].consumers, 1);
   bytes.clear();
   encode(Models{{model()}}, bytes);
   Models models;
@@ -201,6 +215,8 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Request{.tenant_weight = 0}));
   EXPECT_FALSE(accepted(Request{.tenant_weight = kTenantWeightMax + 1}));
   EXPECT_FALSE(accepted(Naming{ModelId(1), kUnnamed}));
+  const std::vector<std::byte> tensor(1);
+  EXPECT_FALSE(accepted(Outputs{{}, {}, {}, {tensor}, {DeviceId(1), PayloadHandle(2)}, {}}));
   EXPECT_TRUE(accepted(Unserved{{{"a", "1", std::string(kReasonBytesMax, 'r')}}}));
   EXPECT_FALSE(accepted(Unserved{{{"a", "1", std::string(kReasonBytesMax + 1, 'r')}}}));
   EXPECT_FALSE(accepted(Unserved{{{"b", "1", "r"}, {"a", "1", "r"}}}));

@@ -6,13 +6,16 @@
 //
 //   action link, a worker and the controller:
 //     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Unserved..., Leave
-//     controller  Pong...,               Welcome, Action..., Naming..., Release...
+//     controller  Pong...,               Welcome, Action..., Naming..., Release..., Workers...
 //   request link, a client (a front end, a load generator) and the controller:
 //     client                             Ping..., Label, Request..., Cancel..., StatisticsRequest...
 //     controller  Admission, Models..., Unserved..., Workers..., Pong..., Completion..., Statistics...
 //   data link, a client and a worker, past the controller:
-//     client      Attach, Ping..., Inputs...
+//     client      Attach, Ping..., Inputs..., Consumed...
 //     worker              Pong..., Fetch..., Outputs...
+//   holder link, a worker and another that holds outputs of which it is to make inputs:
+//     worker      Ping..., Fetch...
+//     holder      Pong..., Inputs...
 //
 // A worker offers models and withdraws them as its repository changes; a change takes
 // effect when all workers have made it. It runs what it has withdrawn until it is
@@ -22,6 +25,11 @@
 // requests they are, and sends them the outputs before it reports the outcome. A
 // request's outputs count only once the controller has named the action that answers
 // it: after a worker was fenced, two of them may send some for one request.
+//
+// Of a request that announced consumers the worker holds the outputs, and sends a
+// reference to them in their place. A row whose inputs are such a reference gets them
+// from there: from the worker's own memory, or with a Fetch from the worker that holds
+// them. The client sends Consumed for every such request that is over.
 //
 // Either side may send Goodbye, with the reason, before it closes.
 #ifndef FOLIOT_TRANSPORT_MESSAGE_H_
@@ -38,12 +46,13 @@
 #include "core/call_label.h"
 #include "core/ids.h"
 #include "core/model_info.h"
+#include "core/payload.h"
 #include "core/request.h"
 
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 8;
+inline constexpr uint16_t kWireVersion = 9;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -76,8 +85,9 @@ enum class MessageType : uint8_t {
   kRelease,
   kLabel,
   kUnserved,
+  kConsumed,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kUnserved;
+inline constexpr MessageType kMessageTypeLast = MessageType::kConsumed;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -168,11 +178,12 @@ struct Unserved {
 inline constexpr size_t kReasonBytesMax = 512;
 inline constexpr size_t kUnservedMax = 8192;
 
-// The workers that answer requests; sent at the beginning, and at every change.
+// The workers that answer requests; sent to clients, and to workers that have an address,
+// at the beginning, and at every change.
 struct Workers {
   struct Worker {
     std::string name;
-    std::string data_address;  // HOST:PORT; empty: it sends no outputs
+    std::string data_address;  // HOST:PORT; empty: it sends no outputs, and holds none
     std::vector<DeviceId> devices;
   };
   std::vector<Worker> workers;
@@ -226,26 +237,37 @@ struct Attach {
 // whole. Of a received message they lie in its frame.
 using TensorBytes = std::vector<std::span<const std::byte>>;
 
-// Asks for the inputs of a row. Ids are the client's own.
+// Asks for the inputs of a row. To a client: the request's id is its own. To a holder: it
+// is the controller's, and the payload is one of the same client's.
 struct Fetch {
   ActionId action;
   RequestId request;
   PayloadHandle payload;
 };
 
-// No tensors: the request is over, its outputs are not needed any more.
+// No tensors. Of a client: the request is over, its outputs are not needed any more. Of a
+// holder: it does not hold such a payload of that client's, any more.
 struct Inputs {
   ActionId action;
   RequestId request;
   TensorBytes tensors;
 };
 
-// The result of an action for a row. No tensors: none, its inputs did not come.
+// The result of an action for a row. No tensors: they are held there, or there are none,
+// for this reason.
 struct Outputs {
   ActionId action;
   RequestId request;
   PayloadHandle payload;
-  TensorBytes tensors;
+  TensorBytes tensors{};
+  PayloadReference held{};
+  std::string detail{};
+};
+
+// So many of the consumers of a payload that the worker holds for the client are over.
+struct Consumed {
+  PayloadHandle payload;
+  uint16_t consumers = 0;
 };
 
 }  // namespace foliot

@@ -66,7 +66,7 @@ inline constexpr size_t kBytesMin<Workers::Worker> = 3 * sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<Unserved::Model> = 3 * sizeof(uint32_t);
 template <>
-inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t);
+inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t) + sizeof(uint32_t) + sizeof(uint16_t);
 
 // ---- The two directions ----
 
@@ -99,6 +99,11 @@ class FieldWriter {
   void put(const std::map<std::string, int64_t>& extents) {
     put(static_cast<uint32_t>(extents.size()));
     for (const auto& [name, extent] : extents) (*this)(name, extent);
+  }
+  // The holder's id and one; zero: none, and no handle follows.
+  void put(const PayloadReference& reference) {
+    put(reference ? reference.holder->value() + 1 : 0);
+    if (reference) put(reference.handle);
   }
   // Zero: none.
   void put(const std::optional<Duration>& duration) { put(duration.value_or(Duration())); }
@@ -162,6 +167,14 @@ class FieldReader {
       get(name);
       get(extents[name]);
     }
+  }
+  void get(PayloadReference& reference) {
+    uint32_t holder = 0;
+    get(holder);
+    reference = {};
+    if (holder == 0) return;
+    reference.holder = DeviceId(holder - 1);
+    get(reference.handle);
   }
   void get(std::optional<Duration>& duration) {
     Duration given;
@@ -296,7 +309,7 @@ void fields(Wire& wire, Carried<Wire, Release>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, BatchRows::Row>& row) {
-  wire(row.request, row.payload);
+  wire(row.request, row.payload, row.input, row.consumers);
 }
 
 template <typename Wire>
@@ -356,8 +369,8 @@ void fields(Wire& wire, Carried<Wire, Workers>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Request>& message) {
-  wire(message.id, message.model, message.bucket, message.payload, message.arrival, message.deadline, message.reserve,
-       message.tenant, message.tenant_weight, message.offline);
+  wire(message.id, message.model, message.bucket, message.payload, message.input, message.consumers, message.arrival,
+       message.deadline, message.reserve, message.tenant, message.tenant_weight, message.offline);
 }
 
 inline bool sound(const Request& message) {
@@ -425,7 +438,14 @@ void fields(Wire& wire, Carried<Wire, Inputs>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Outputs>& message) {
-  wire(message.action, message.request, message.payload, message.tensors);
+  wire(message.action, message.request, message.payload, message.tensors, message.held, message.detail);
+}
+
+inline bool sound(const Outputs& message) { return message.tensors.empty() || !message.held; }
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Consumed>& message) {
+  wire(message.payload, message.consumers);
 }
 
 }  // namespace foliot

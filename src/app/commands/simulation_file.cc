@@ -38,6 +38,7 @@ void read_links(TomlReader& reader, std::optional<ClusterSimulationOptions>& lin
   reader.whole("frontends", links->frontends, 1, 1000);
   reader.whole("requests_in_flight_max", links->frontend.requests_max, 1, 65536);
   reader.share("cancelled", links->frontend.cancelled);
+  reader.share("two_steps", links->frontend.two_steps);
   reader.duration("clock_offset", links->clock_offset);
   reader.whole("clock_drift_ppm", links->clock_drift_per_million, 0, 10'000);
   reader.duration("settle_max", links->settle_max);

@@ -1,0 +1,33 @@
+// answer_fetch(): what holds payloads, a front end or a worker, answers a peer's FETCH
+// with INPUTS.
+//
+// When the peer does not read: what it asked for waits until it does; more than
+// kUnreadInputsBytesMax is a fault of the peer, and ends its connection.
+#ifndef FOLIOT_CLUSTER_ANSWER_FETCH_H_
+#define FOLIOT_CLUSTER_ANSWER_FETCH_H_
+
+#include <cstddef>
+
+#include "base/status.h"
+#include "transport/codec.h"
+#include "transport/connection.h"
+#include "transport/message.h"
+
+namespace foliot {
+
+inline constexpr size_t kUnreadInputsBytesMax = size_t{256} << 20;
+
+// `find(fetch)` returns the TensorBytes that it names; empty: there are none, or they are
+// not this peer's. Errors: kInvalidArgument; kResourceExhausted, if the peer does not read.
+template <typename Find>
+Status answer_fetch(const Frame& frame, Connection& connection, Find find) {
+  Fetch fetch;
+  FOLIOT_RETURN_IF_ERROR(decode(frame, fetch));
+  if (connection.unsent_bytes() > kUnreadInputsBytesMax) return connection.check();
+  connection.send(Inputs{fetch.action, fetch.request, find(fetch)});
+  return Status();
+}
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CLUSTER_ANSWER_FETCH_H_
