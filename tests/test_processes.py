@@ -161,7 +161,7 @@ def greeting(role, version=VERSION):
     [
         (b"GET / HTTP/1.1\r\n\r\n", "not Foliot's protocol"),
         (greeting(0), "it is a controller, not a client"),
-        (greeting(1), "it is a worker, not a client"),
+        (greeting(1) + struct.pack("<IBH", 3, 16, 1), "unexpected ATTACH message"),
         (greeting(2, version=999), "it speaks version 999"),
         (greeting(2) + struct.pack("<IB", 2**31, 18), "a frame of 2147483648 bytes"),
         (greeting(2) + struct.pack("<IB", 1, 200), "a frame of unknown type 200"),

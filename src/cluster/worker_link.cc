@@ -271,7 +271,12 @@ class WorkerLink::FetcherSession : public Session {
       default: return unexpected(frame);
     }
   }
-  void on_close(const Status& /*reason*/, TimePoint /*now*/) override {}
+  void on_close(const Status& reason, TimePoint /*now*/) override {
+    if (!reason.ok()) {
+      link_.watch_.log(Severity::kWarning,
+                       fmt::format("the worker at {} is gone: {}", connection_.peer(), reason.message()));
+    }
+  }
 
  private:
   const WorkerLink& link_;
