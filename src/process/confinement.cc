@@ -261,6 +261,12 @@ std::optional<std::string> restrict_system_calls() {
   filter.allow("tgkill", equals(0, static_cast<uint64_t>(::getpid())));
   filter.allow("prctl", equals(0, PR_SET_NAME));
   filter.allow("prlimit64", equals(0, 0));
+  // Linux grants AMX to processes that ask for it. Without it a compiled model would be one for
+  // a lesser processor than the worker finds.
+  constexpr uint64_t kGetXcompPermission = 0x1022;      // asm/prctl.h: ARCH_GET_XCOMP_PERM,
+  constexpr uint64_t kRequestXcompPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  filter.allow("arch_prctl", equals(0, kGetXcompPermission));
+  filter.allow("arch_prctl", equals(0, kRequestXcompPermission));
   if (const int error = filter.load(); error != 0) return because("no filter of system calls", error);
   return std::nullopt;
 }

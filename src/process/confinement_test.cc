@@ -7,11 +7,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -97,6 +100,25 @@ TEST_F(ConfinementTest, MayHaveThreadsAndExecutableMemory) {
     std::thread([&] { ran = true; }).join();
     void* code = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return ran && ::mprotect(code, 4096, PROT_READ | PROT_EXEC) == 0;
+  });
+}
+
+// As the process that will run the model finds it.
+TEST_F(ConfinementTest, HasTheProcessorsInstructions) {
+  constexpr int kGetXcompPermission = 0x1022;  // asm/prctl.h: ARCH_GET_XCOMP_PERM, and to ask for one
+  constexpr int kRequestXcompPermission = 0x1023;
+  for (const int code : {kGetXcompPermission, kRequestXcompPermission}) {
+    expect(kCould, [=] {
+      uint64_t states = 0;
+      // Older kernels know neither, and none grants what does not exist.
+      const auto argument = code == kGetXcompPermission ? reinterpret_cast<uintptr_t>(&states) : uintptr_t{63};
+      return ::syscall(SYS_arch_prctl, code, argument) == 0 || errno != EPERM;
+    });
+  }
+  constexpr int kGetGs = 0x1004;
+  expect(kCouldNot, [] {
+    uint64_t base = 0;
+    return ::syscall(SYS_arch_prctl, kGetGs, &base) == 0;
   });
 }
 
