@@ -107,6 +107,8 @@ ASAN_ROOMS := base logging core platform process trace config access program com
 TSAN_ROOMS := base platform process worker trace transport frontend cluster serving
 empty :=
 tests_of = $(addsuffix _test,$(1))
+# Of those rooms; their corpora are replayed with the tests.
+ASAN_FUZZERS := toml_reader_fuzz package_fuzz compiler_fuzz codec_fuzz
 pattern_of = ^($(subst $(empty) ,|,$(strip $(1))))/
 
 .PHONY: test-asan
@@ -116,7 +118,7 @@ test-asan: build-asan ## The unit tests under the address and undefined-behaviou
 .PHONY: test-asan-below
 test-asan-below: configure-asan ## The same of the rooms below the servers, and of cluster/
 	$(call say,Address and undefined-behaviour sanitizers below the servers)
-	@cmake --build build/asan --target $(call tests_of,$(ASAN_ROOMS))
+	@cmake --build build/asan --target $(call tests_of,$(ASAN_ROOMS)) $(addsuffix _replay,$(ASAN_FUZZERS))
 	@UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --parallel 2 --output-on-failure --progress \
 	  --tests-regex '$(call pattern_of,$(ASAN_ROOMS))'
 
