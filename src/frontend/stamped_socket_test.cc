@@ -107,7 +107,8 @@ TEST_F(StampedSocketTest, WhatWasReadLongAgoIsNoOlderThanAnAgeMayBe) {
   EXPECT_EQ(socket.age_at(before - Duration::seconds(3600)), Duration());
 }
 
-// The kernel begins to stamp a moment after it was asked to for the first time.
+// The kernel begins to stamp some time after it was asked to for the first time, from a thread
+// of its own, which a busy machine lets wait.
 TEST_F(StampedSocketTest, KnowsHowLongItsBytesHaveWaitedEvenBeforeItWasAccepted) {
   net::write(client_, net::buffer("x", 1));
   Duration written = now();
@@ -117,7 +118,6 @@ TEST_F(StampedSocketTest, KnowsHowLongItsBytesHaveWaitedEvenBeforeItWasAccepted)
     const Duration later = now();
     return socket.age_at(later) >= later - written;
   };
-  // The kernel begins to stamp in a thread of its own, which a busy machine lets wait.
   for (int i = 0; i < 1'000'000 && !counts_from_the_write(); ++i) {
     net::write(client_, net::buffer("x", 1));
     written = now();

@@ -37,8 +37,8 @@ void FoliotPolicy::on_request(const Request& request, TimePoint now) {
   board_.note_arrival(request, now);
   loads_.on_request(request.model);
   pool_.on_request(request.model, now);
-  // Behind one that can still be met there is nothing new to find out: what expectations of
-  // four devices cost is most of what a request costs where many wait.
+  // Behind a request that can still be met, this one can be, too. Where many wait, the answer
+  // times of several devices would be most of what admitting a request costs.
   const bool behind_another = board_.waits_behind_another(request, now);
   if (!behind_another && now + shortest_answer(request.model, request.bucket) > request.deadline) {
     unmeetable_.push_back(request);
