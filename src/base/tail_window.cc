@@ -23,6 +23,8 @@ constexpr std::array<uint32_t, 3> kTailParts{10, 20, 40};
 constexpr uint32_t kTailMin = 3;
 constexpr uint32_t kStallPart = 100;
 constexpr double kFarOut = 1e-3;
+// So many of the last values are above recent().
+constexpr uint32_t kRecentAbove = 2;
 
 }  // namespace
 
@@ -58,10 +60,15 @@ bool TailWindow::record(Duration value, TimePoint now) {
 bool TailWindow::note_recent(Duration value) {
   const Duration forgotten = std::exchange(last_[next_last_], value);
   next_last_ = (next_last_ + 1) % kRecent;
-  if (value <= recent_ && forgotten < recent_) return false;
+  above_recent_ += (value > recent_ ? 1 : 0) - (forgotten > recent_ ? 1 : 0);
+  below_recent_ += (value < recent_ ? 1 : 0) - (forgotten < recent_ ? 1 : 0);
+  if (above_recent_ <= kRecentAbove && below_recent_ < kRecent - kRecentAbove) return false;
   std::array<Duration, kRecent> last = last_;
-  std::nth_element(last.begin(), last.begin() + 2, last.end(), std::greater<>());
-  return std::exchange(recent_, last[2]) != last[2];
+  std::nth_element(last.begin(), last.begin() + kRecentAbove, last.end(), std::greater<>());
+  recent_ = last[kRecentAbove];
+  above_recent_ = static_cast<uint32_t>(std::ranges::count_if(last, [&](Duration each) { return each > recent_; }));
+  below_recent_ = static_cast<uint32_t>(std::ranges::count_if(last, [&](Duration each) { return each < recent_; }));
+  return true;
 }
 
 Duration TailWindow::tail(double share) const {
@@ -71,22 +78,32 @@ Duration TailWindow::tail(double share) const {
 void TailWindow::refresh(TimePoint now) {
   since_refresh_ = 0;
   sorted_.clear();
-  // From the newest on.
-  const auto size = static_cast<uint32_t>(samples_.size());
-  for (uint32_t i = 1; i <= size; ++i) {
-    const Sample& sample = samples_[(next_ + size - i) % size];
-    if (sorted_.size() >= kKeptMin && !sample.at.is_infinite() && now - sample.at > kAgeMax) break;
-    sorted_.push_back(sample.value);
-  }
+  // From the newest on; false at the first that is too old.
+  const auto take = [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = end; i-- > begin;) {
+      const Sample& sample = samples_[i];
+      if (sorted_.size() >= kKeptMin && !sample.at.is_infinite() && now - sample.at > kAgeMax) return false;
+      sorted_.push_back(sample.value);
+    }
+    return true;
+  };
+  if (take(0, next_)) take(next_, static_cast<uint32_t>(samples_.size()));
   const auto count = static_cast<uint32_t>(sorted_.size());
-  const uint32_t most = std::max(count / kTailParts.front(), kTailMin);
-  std::nth_element(sorted_.begin(), sorted_.begin() + most, sorted_.end(), std::greater<>());
-  std::sort(sorted_.begin(), sorted_.begin() + most, std::greater<>());
   const uint32_t stalls = 1 + count / kStallPart;
+  // The larger ones first, at each of these positions the one that an order would have
+  // there: what is between two of them is only summed up.
+  auto end = sorted_.end();
+  const auto place = [&](uint32_t position) {
+    const auto at = sorted_.begin() + position;
+    if (at < end) std::nth_element(sorted_.begin(), at, end, std::greater<>());
+    end = std::min(at, end);
+  };
+  place(count / 2);
+  for (const uint32_t part : kTailParts) place(std::max(count / part, kTailMin));
+  place(stalls);
   Duration least = Duration::max();
   for (const uint32_t part : kTailParts) {
     const uint32_t above = std::max(count / part, kTailMin);
-    if (above <= stalls) break;
     const Duration threshold = sorted_[above];
     Duration excess = (sorted_[stalls] - threshold) * stalls;
     for (uint32_t i = stalls; i < above; ++i) excess += sorted_[i] - threshold;
@@ -101,9 +118,7 @@ void TailWindow::refresh(TimePoint now) {
     share_above_ = share;
     mean_excess_ = mean;
   }
-  const auto median = sorted_.begin() + count / 2;
-  std::nth_element(sorted_.begin() + most, median, sorted_.end(), std::greater<>());
-  median_ = *median;
+  median_ = sorted_[count / 2];
 }
 
 }  // namespace foliot

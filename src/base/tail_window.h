@@ -51,12 +51,14 @@ class TailWindow {
   void refresh(TimePoint now);
 
   std::vector<Sample> samples_;  // a ring
-  std::vector<Duration> sorted_;
+  std::vector<Duration> sorted_;  // as far as refresh() needs
   uint32_t next_ = 0;
   uint32_t since_refresh_ = 0;
   std::array<Duration, kRecent> last_{};
   uint32_t next_last_ = 0;
   Duration recent_ = -Duration::max();
+  uint32_t above_recent_ = 0;  // of last_
+  uint32_t below_recent_ = 0;
   // What exceeds `threshold_`, this share of all, has this mean excess.
   Duration threshold_;
   double share_above_ = 1;

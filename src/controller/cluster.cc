@@ -41,15 +41,6 @@ void Cluster::resize(Kind& kind) const {
   kind.batch_sizes.resize(models.size());
 }
 
-std::optional<DeviceId> Cluster::first_able(ModelId model) const {
-  std::optional<DeviceId> first;
-  for (const Kind& kind : kinds_) {
-    if (!kind.first_device || model.value() >= kind.allowed.size() || !kind.allowed[model.value()]) continue;
-    first = std::min(first.value_or(*kind.first_device), *kind.first_device);
-  }
-  return first;
-}
-
 // ---- Targets ----
 
 bool Cluster::allows(const ModelTarget& target, const Kind& kind, uint32_t model) {
@@ -83,6 +74,7 @@ void Cluster::apply_target(uint32_t model) {
     const auto end = std::upper_bound(sizes.begin() + 1, sizes.end(), target.batch_most);
     kind.batch_sizes[model] = {sizes.begin(), end};
   }
+  first_able_[model] = first_able(ModelId(model), target);
 }
 
 // ---- Devices and models ----
@@ -91,7 +83,10 @@ DeviceModel& Cluster::add_device(KindId kind, uint32_t page_count) {
   const DeviceId id(static_cast<uint32_t>(devices.size()));
   devices.emplace_back(id, page_count, kind);
   ++kinds_[kind.value()].devices;
-  if (!kinds_[kind.value()].first_device) kinds_[kind.value()].first_device = id;
+  if (!kinds_[kind.value()].first_device) {
+    kinds_[kind.value()].first_device = id;
+    for (uint32_t m = 0; m < models.size(); ++m) first_able_[m] = first_able(ModelId(m), targets_[m]);
+  }
   durations_->add_device(kind);
   return devices.back();
 }
@@ -116,6 +111,7 @@ void Cluster::put_model(std::shared_ptr<const ModelInfo> model, std::span<const 
     copies.push_back(0);
     held.push_back(0);
     targets_.emplace_back();
+    first_able_.emplace_back();
     for (Kind& kind : kinds_) resize(kind);
   }
   for (Kind& kind : kinds_) kind.runnables[id] = nullptr;

@@ -91,7 +91,9 @@ struct Cluster {
   }
   // The first device, up or not, on which the model may be placed: where one stands for
   // all. A model of which requests are queued has one.
-  std::optional<DeviceId> first_able(ModelId model_id) const;
+  std::optional<DeviceId> first_able(ModelId model_id) const {
+    return model_id.value() < first_able_.size() ? first_able_[model_id.value()] : std::nullopt;
+  }
   // False where it may not be placed, where there are as many copies as its target allows,
   // and for some time after a LOAD or an EXEC of the model failed there: a LOAD is turned
   // down. on_device_changed() is called when that time is over.
@@ -149,8 +151,9 @@ struct Cluster {
   std::vector<KindId> intern_kinds_of(const ModelInfo& model);
   void put_model(std::shared_ptr<const ModelInfo> model, std::span<const KindId> kinds);
 
-  std::vector<Kind> kinds_;           // by KindId
-  std::vector<ModelTarget> targets_;  // by ModelId
+  std::vector<Kind> kinds_;                          // by KindId
+  std::vector<ModelTarget> targets_;                 // by ModelId
+  std::vector<std::optional<DeviceId>> first_able_;  // by ModelId
   std::unique_ptr<DurationModel> durations_;
 };
 

@@ -451,7 +451,8 @@ Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket,
   const Runnable* runnable = cluster_.runnable(device, model);
   if (runnable == nullptr) return Verdict::kNotRunnable;
   if (bucket.value() >= cluster_.model(model).buckets.size() ||
-      !std::ranges::count(runnable->batch_sizes, batch_size) || requests.empty() || requests.size() > batch_size) {
+      std::ranges::find(runnable->batch_sizes, batch_size) == runnable->batch_sizes.end() || requests.empty() ||
+      requests.size() > batch_size) {
     return Verdict::kUnknown;
   }
   if (!cluster_.may_place(device, model) || batch_size > cluster_.target(model).batch_most) {
