@@ -448,15 +448,14 @@ void Controller::send_unload(DeviceId device, ModelId model) {
 Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
                                 std::span<const RequestId> requests, Window window) const {
   if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
-  const Runnable* runnable = cluster_.runnable(device, model);
-  if (runnable == nullptr) return Verdict::kNotRunnable;
-  if (bucket.value() >= cluster_.model(model).buckets.size() ||
-      std::ranges::find(runnable->batch_sizes, batch_size) == runnable->batch_sizes.end() || requests.empty() ||
-      requests.size() > batch_size) {
+  if (bucket.value() >= cluster_.model(model).buckets.size() || requests.empty() || requests.size() > batch_size) {
     return Verdict::kUnknown;
   }
-  if (!cluster_.may_place(device, model) || batch_size > cluster_.target(model).batch_most) {
-    return Verdict::kAgainstTargets;
+  const std::span<const uint32_t> allowed = cluster_.batch_sizes(device, model);
+  if (!cluster_.may_place(device, model) || std::ranges::find(allowed, batch_size) == allowed.end()) {
+    const Runnable* runnable = cluster_.runnable(device, model);
+    if (runnable == nullptr) return Verdict::kNotRunnable;
+    return std::ranges::count(runnable->batch_sizes, batch_size) > 0 ? Verdict::kAgainstTargets : Verdict::kUnknown;
   }
   for (const RequestId id : requests) {
     const Tracked* found = requests_.find(id);

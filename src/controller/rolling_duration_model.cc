@@ -85,10 +85,8 @@ void RollingDurationModel::extend_model(const ModelInfo& model, std::span<const 
       if (kinds_[device] != kinds[i]) continue;
       Place* own = find_own(DeviceId(device), model.id);
       if (own == nullptr) continue;
-      ModelProfiles& profiles = measured_[own->profiles];
-      profiles.extend(larger);
-      own->estimates = profiles.estimates.data();
-      own->exec = profiles.exec.data();
+      measured_[own->profiles].extend(larger);
+      *own = place_at(own->profiles);
     }
   }
   ++revision_;
@@ -110,13 +108,19 @@ const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, Mo
     unused_.push_back(static_cast<uint32_t>(measured_.size()));
     measured_.emplace_back();
   }
-  place.profiles = unused_.back();
+  const uint32_t profiles = unused_.back();
   unused_.pop_back();
-  ModelProfiles& profiles = measured_[place.profiles];
-  profiles = seeds(device, model);
-  place.estimates = profiles.estimates.data();
-  place.exec = profiles.exec.data();
+  measured_[profiles] = seeds(device, model);
+  place = place_at(profiles);
   return place;
+}
+
+RollingDurationModel::Place RollingDurationModel::place_at(uint32_t profiles) {
+  ModelProfiles& of = measured_[profiles];
+  return {.estimates = of.estimates.data(),
+          .exec = of.exec.data(),
+          .sizes = static_cast<uint32_t>(of.sizes.size()),
+          .profiles = profiles};
 }
 
 void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration measured) {
@@ -128,7 +132,7 @@ void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration 
 void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured) {
   const auto [device, model, bucket, batch_index] = shape;
   const Place& own_place = own(device, model);
-  const size_t at = position(device, model, bucket, batch_index);
+  const size_t at = bucket.value() * own_place.sizes + batch_index;
   if (batch_index == 0) {
     Duration& floor = seed_slot(kinds_[device.value()], model).beliefs[bucket.value()].floor;
     const Duration raised =

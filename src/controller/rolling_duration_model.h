@@ -57,13 +57,18 @@ class RollingDurationModel final : public DurationModel {
   void forget_device(DeviceId device) override;
   void add_model(const ModelInfo& model, std::span<const KindId> kinds) override;
   void extend_model(const ModelInfo& model, std::span<const KindId> kinds) override;
-  Duration load(DeviceId device, ModelId model) const override { return estimates(device, model)[0]; }
+  Duration load(DeviceId device, ModelId model) const override {
+    const Duration* own = place(device, model).estimates;
+    return (own != nullptr ? own : seeds(device, model).estimates.data())[0];
+  }
   Duration exec(const ExecShape& shape) const override {
-    return estimates(shape.device,
-                     shape.model)[1 + position(shape.device, shape.model, shape.bucket, shape.batch_index)];
+    return execs(shape.device, shape.model, shape.bucket)[shape.batch_index];
   }
   std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
-    return {estimates(device, model) + 1 + position(device, model, bucket, 0), seeds(device, model).sizes.size()};
+    const Place& own = place(device, model);
+    if (own.estimates != nullptr) return {own.estimates + 1 + bucket.value() * own.sizes, own.sizes};
+    const ModelProfiles& of_kind = seeds(device, model);
+    return {of_kind.estimates.data() + 1 + bucket.value() * of_kind.sizes.size(), of_kind.sizes.size()};
   }
   uint64_t revision() const override { return revision_; }
   // Neither term ever falls.
@@ -88,7 +93,8 @@ class RollingDurationModel final : public DurationModel {
   struct Place {
     const Duration* estimates = nullptr;  // its own; nullptr where nothing was measured
     RollingProfile* exec = nullptr;       // likewise
-    uint32_t profiles = 0;                // position of both in measured_
+    uint32_t sizes = 0;                   // of batches
+    uint32_t profiles = 0;                // position of all in measured_
   };
   // A device has run few of many models: those of nearby ids share a block, which is
   // there if one of them was run.
@@ -118,21 +124,12 @@ class RollingDurationModel final : public DurationModel {
   }
   // nullptr if the device has no profiles of its own of this model.
   Place* find_own(DeviceId device, ModelId model);
-  // As ModelProfiles::estimates: the device's own, or the seeds.
-  const Duration* estimates(DeviceId device, ModelId model) const {
-    const Duration* own = place(device, model).estimates;
-    return own != nullptr ? own : seeds(device, model).estimates.data();
-  }
-  // In ModelProfiles::exec.
-  size_t position(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
-    if (bucket.value() == 0) return batch_index;
-    return bucket.value() * seeds(device, model).sizes.size() + batch_index;
-  }
   // Of the device's kind.
   const ModelProfiles& seeds(DeviceId device, ModelId model) const {
     return seeds_[kinds_[device.value()].value()][model.value()].profiles;
   }
   Seeds& seed_slot(KindId kind, ModelId model);
+  Place place_at(uint32_t profiles);
   // For writing: a device has profiles of its own from its first measurement on.
   const Place& own(DeviceId device, ModelId model);
 
