@@ -37,12 +37,7 @@ void RollingDurationModel::add_device(KindId kind) {
 }
 
 void RollingDurationModel::forget_device(DeviceId device) {
-  for (const auto& block : places_[device.value()]) {
-    if (block == nullptr) continue;
-    for (const Place& place : *block) {
-      if (place.estimates != nullptr) unused_.push_back(place.profiles);
-    }
-  }
+  places_[device.value()].for_each([this](ModelId, const Place& place) { unused_.push_back(place.profiles); });
   places_[device.value()].clear();
   ++revision_;
 }
@@ -57,10 +52,10 @@ void RollingDurationModel::add_model(const ModelInfo& model, std::span<const Kin
   for (size_t i = 0; i < kinds.size(); ++i) seed_slot(kinds[i], model.id) = seeds_of(model.runnables[i]);
   doubts_.resize(models_);
   for (uint32_t device = 0; device < places_.size(); ++device) {
-    Place* own = find_own(DeviceId(device), model.id);
+    const Place* own = find_own(DeviceId(device), model.id);
     if (own == nullptr) continue;
     unused_.push_back(own->profiles);
-    *own = Place();
+    places_[device].erase(model.id);
   }
   ++revision_;
 }
@@ -83,7 +78,7 @@ void RollingDurationModel::extend_model(const ModelInfo& model, std::span<const 
     }
     for (uint32_t device = 0; device < places_.size(); ++device) {
       if (kinds_[device] != kinds[i]) continue;
-      Place* own = find_own(DeviceId(device), model.id);
+      Place* own = places_[device].find(model.id);
       if (own == nullptr) continue;
       measured_[own->profiles].extend(larger);
       *own = place_at(own->profiles);
@@ -92,18 +87,8 @@ void RollingDurationModel::extend_model(const ModelInfo& model, std::span<const 
   ++revision_;
 }
 
-RollingDurationModel::Place* RollingDurationModel::find_own(DeviceId device, ModelId model) {
-  if (place(device, model).estimates == nullptr) return nullptr;
-  return &(*places_[device.value()][model.value() / kPlacesPerBlock])[model.value() % kPlacesPerBlock];
-}
-
 const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, ModelId model) {
-  auto& blocks = places_[device.value()];
-  const uint32_t number = model.value() / kPlacesPerBlock;
-  if (number >= blocks.size()) blocks.resize(models_ / kPlacesPerBlock + 1);
-  if (blocks[number] == nullptr) blocks[number] = std::make_unique<PlaceBlock>();
-  Place& place = (*blocks[number])[model.value() % kPlacesPerBlock];
-  if (place.estimates != nullptr) return place;
+  if (const Place* found = find_own(device, model)) return *found;
   if (unused_.empty()) {
     unused_.push_back(static_cast<uint32_t>(measured_.size()));
     measured_.emplace_back();
@@ -111,8 +96,7 @@ const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, Mo
   const uint32_t profiles = unused_.back();
   unused_.pop_back();
   measured_[profiles] = seeds(device, model);
-  place = place_at(profiles);
-  return place;
+  return places_[device.value()][model] = place_at(profiles);
 }
 
 RollingDurationModel::Place RollingDurationModel::place_at(uint32_t profiles) {
@@ -162,8 +146,8 @@ void RollingDurationModel::doubt(KindId kind, ModelId model, BucketId bucket, Ti
   };
   doubt_one(seeds.profiles);
   for (uint32_t device = 0; device < places_.size(); ++device) {
-    const Place& found = place(DeviceId(device), model);
-    if (kinds_[device] == kind && found.estimates != nullptr) doubt_one(measured_[found.profiles]);
+    const Place* own = find_own(DeviceId(device), model);
+    if (kinds_[device] == kind && own != nullptr) doubt_one(measured_[own->profiles]);
   }
   ++doubts_[model.value()];
 }

@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/time.h"
 #include "controller/duration_model.h"
 #include "core/ids.h"
@@ -58,15 +59,16 @@ class RollingDurationModel final : public DurationModel {
   void add_model(const ModelInfo& model, std::span<const KindId> kinds) override;
   void extend_model(const ModelInfo& model, std::span<const KindId> kinds) override;
   Duration load(DeviceId device, ModelId model) const override {
-    const Duration* own = place(device, model).estimates;
-    return (own != nullptr ? own : seeds(device, model).estimates.data())[0];
+    const Place* own = find_own(device, model);
+    return (own != nullptr ? own->estimates : seeds(device, model).estimates.data())[0];
   }
   Duration exec(const ExecShape& shape) const override {
     return execs(shape.device, shape.model, shape.bucket)[shape.batch_index];
   }
   std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
-    const Place& own = place(device, model);
-    if (own.estimates != nullptr) return {own.estimates + 1 + bucket.value() * own.sizes, own.sizes};
+    if (const Place* own = find_own(device, model)) {
+      return {own->estimates + 1 + bucket.value() * own->sizes, own->sizes};
+    }
     const ModelProfiles& of_kind = seeds(device, model);
     return {of_kind.estimates.data() + 1 + bucket.value() * of_kind.sizes.size(), of_kind.sizes.size()};
   }
@@ -89,17 +91,13 @@ class RollingDurationModel final : public DurationModel {
     // Becomes what `larger` is, of which the first sizes are these.
     void extend(const ModelProfiles& larger);
   };
-  // What holds for one device and model; what is read most, first.
+  // Of one device and model, once it was measured there.
   struct Place {
-    const Duration* estimates = nullptr;  // its own; nullptr where nothing was measured
-    RollingProfile* exec = nullptr;       // likewise
-    uint32_t sizes = 0;                   // of batches
-    uint32_t profiles = 0;                // position of all in measured_
+    const Duration* estimates = nullptr;
+    RollingProfile* exec = nullptr;
+    uint32_t sizes = 0;     // of batches
+    uint32_t profiles = 0;  // position of all in measured_
   };
-  // A device has run few of many models: those of nearby ids share a block, which is
-  // there if one of them was run.
-  static constexpr uint32_t kPlacesPerBlock = 16;
-  using PlaceBlock = std::array<Place, kPlacesPerBlock>;
   // What is known of EXEC of one row of a model and bucket, of all devices of one kind.
   struct Belief {
     // Follows the shortest measurements; each doubt takes a little off. Zero where
@@ -115,15 +113,8 @@ class RollingDurationModel final : public DurationModel {
   static ModelProfiles seed(const Runnable& runnable);
   static Seeds seeds_of(const Runnable& runnable);
   void doubt(KindId kind, ModelId model, BucketId bucket, TimePoint now);
-  const Place& place(DeviceId device, ModelId model) const {
-    static constexpr Place kNone;
-    const std::vector<std::unique_ptr<PlaceBlock>>& blocks = places_[device.value()];
-    const uint32_t block = model.value() / kPlacesPerBlock;
-    if (block >= blocks.size() || blocks[block] == nullptr) return kNone;
-    return (*blocks[block])[model.value() % kPlacesPerBlock];
-  }
   // nullptr if the device has no profiles of its own of this model.
-  Place* find_own(DeviceId device, ModelId model);
+  const Place* find_own(DeviceId device, ModelId model) const { return places_[device.value()].find(model); }
   // Of the device's kind.
   const ModelProfiles& seeds(DeviceId device, ModelId model) const {
     return seeds_[kinds_[device.value()].value()][model.value()].profiles;
@@ -133,11 +124,11 @@ class RollingDurationModel final : public DurationModel {
   // For writing: a device has profiles of its own from its first measurement on.
   const Place& own(DeviceId device, ModelId model);
 
-  std::vector<KindId> kinds_;                                     // by device
-  std::vector<std::vector<Seeds>> seeds_;                         // by kind and model
-  uint32_t models_ = 0;                                           // ids are below
-  std::vector<std::vector<std::unique_ptr<PlaceBlock>>> places_;  // by device and model
-  std::vector<uint64_t> doubts_;                                  // by model: how many have counted
+  std::vector<KindId> kinds_;                    // by device
+  std::vector<std::vector<Seeds>> seeds_;        // by kind and model
+  uint32_t models_ = 0;                          // ids are below
+  std::vector<FlatMap<ModelId, Place>> places_;  // by device
+  std::vector<uint64_t> doubts_;                 // by model: how many have counted
   uint64_t revision_ = 0;
   std::vector<ModelProfiles> measured_;
   std::vector<uint32_t> unused_;  // positions in measured_
