@@ -70,17 +70,23 @@ std::optional<ChannelArithmetic> read_affine(const GraphEditor& editor, const No
                            .shift = {floats(shift).begin(), floats(shift).end()}};
 }
 
-// How the weights of a node are laid out: element i belongs to channel
-// i / run % channels.
+// How the weights of a node are laid out: in groups, one after the other, in each of which
+// element i belongs to channel i / run % channels of those of the group.
 struct WeightsLayout {
   size_t channels;
   size_t run;
+  size_t groups = 1;
 };
 
 std::optional<WeightsLayout> weights_layout(const Node& node, const Shape& shape) {
+  if (node.kind == OperatorKind::kAffine) return WeightsLayout{static_cast<size_t>(shape[0]), 1};
   if (node.kind == OperatorKind::kConvolution) {
     const auto channels = static_cast<size_t>(shape[0]);
     return WeightsLayout{channels, channels == 0 ? 1 : element_count(shape) / channels};
+  }
+  if (node.kind == OperatorKind::kConvolutionTranspose) {
+    const auto run = static_cast<size_t>(element_count(Shape(shape.begin() + 2, shape.end())));
+    return WeightsLayout{static_cast<size_t>(shape[1]), run, static_cast<size_t>(node.attributes.integer("groups"))};
   }
   if (node.kind == OperatorKind::kMatMul && shape.size() == 2) {
     const bool transposed = node.attributes.integer("transpose_b") != 0;
@@ -93,7 +99,10 @@ std::optional<WeightsLayout> weights_layout(const Node& node, const Shape& shape
 Constant scaled_weights(const Constant& weights, WeightsLayout layout, const std::vector<float>& factor) {
   const std::span<const float> from = floats(weights);
   std::vector<float> to(from.size());
-  for (size_t i = 0; i < to.size(); ++i) to[i] = from[i] * factor[i / layout.run % layout.channels];
+  for (size_t i = 0; i < to.size(); ++i) {
+    const size_t group = i * layout.groups / to.size();
+    to[i] = from[i] * factor[group * layout.channels + i / layout.run % layout.channels];
+  }
   return make_constant(weights.shape, to);
 }
 
@@ -114,22 +123,19 @@ std::optional<Node> absorb(GraphEditor& editor, const Node& node, const ChannelA
   const ValueIndex bias = node.inputs.size() > 2 ? node.inputs[2] : kNoValue;
   if (bias != kNoValue && !editor.value(bias).is_constant()) return std::nullopt;
   const Constant weights = editor.constant(node.inputs[1]);
-  WeightsLayout layout{arithmetic.factor.size(), 1};
-  if (node.kind != OperatorKind::kAffine) {
-    const auto found = weights_layout(node, weights.shape);
-    if (!found || found->channels != arithmetic.factor.size()) return std::nullopt;
-    layout = *found;
-  }
+  const auto layout = weights_layout(node, weights.shape);
+  if (!layout || layout->groups * layout->channels != arithmetic.factor.size()) return std::nullopt;
   Node result = node;
   const bool scales = std::ranges::any_of(arithmetic.factor, [](float f) { return f != 1; });
-  if (scales) result.inputs[1] = editor.add_constant(node.name, scaled_weights(weights, layout, arithmetic.factor));
+  if (scales) result.inputs[1] = editor.add_constant(node.name, scaled_weights(weights, *layout, arithmetic.factor));
   result.inputs.resize(3, kNoValue);
   result.inputs[2] = editor.add_constant(node.name, scaled_bias(editor, bias, arithmetic));
   return result;
 }
 
 bool has_weights(OperatorKind kind) {
-  return kind == OperatorKind::kConvolution || kind == OperatorKind::kMatMul || kind == OperatorKind::kAffine;
+  return kind == OperatorKind::kConvolution || kind == OperatorKind::kConvolutionTranspose ||
+         kind == OperatorKind::kMatMul || kind == OperatorKind::kAffine;
 }
 
 // The node that makes the one operand of `node` that is no constant, if its

@@ -12,10 +12,8 @@ namespace {
 
 constexpr size_t kPostOperationsMax = 8;
 
-bool takes_binary(OperatorKind kind) {
-  return kind == OperatorKind::kConvolution || kind == OperatorKind::kConvolutionTranspose ||
-         kind == OperatorKind::kMatMul;
-}
+// Not kConvolutionTranspose: oneDNN has no fast kernel that does more.
+bool takes_binary(OperatorKind kind) { return kind == OperatorKind::kConvolution || kind == OperatorKind::kMatMul; }
 
 bool takes_activation(OperatorKind kind) {
   return takes_binary(kind) || kind == OperatorKind::kBinary || kind == OperatorKind::kAffine;

@@ -118,6 +118,12 @@ bool mistakes_images(const dnnl::primitive_desc& descriptor, const Fusion& fusio
          std::string_view(descriptor.impl_info_str()).find("gemm") != std::string_view::npos;
 }
 
+// Its general kernel, which multiplies matrices, does what is fused into it value by value.
+bool fuses_slowly(const dnnl::primitive_desc& descriptor, const Node& node) {
+  return !node.post_operations.empty() &&
+         std::string_view(descriptor.impl_info_str()).find("gemm") != std::string_view::npos;
+}
+
 Descriptor weights_as_given(DataType type, const ConvolutionGeometry& geometry) {
   return strided_descriptor(type, geometry.weights, geometry.weights_strides);
 }
@@ -176,8 +182,12 @@ std::optional<dnnl::primitive_desc> choose(const Node& node, GraphLowering& lowe
   }
   const auto preferred =
       lowering.activation_layout() == ActivationLayout::kBlocked ? blocked_descriptor : channels_last_or_any_descriptor;
-  for (const auto& describe : {preferred, any_descriptor, dense_descriptor})
-    if (auto found = find(Method::kDirect, describe, fusion)) return found;
+  for (const auto& describe : {preferred, any_descriptor, dense_descriptor}) {
+    auto found = find(Method::kDirect, describe, fusion);
+    if (!found) continue;
+    if (fuses_slowly(*found, node) && !lowering.computes_narrow(node)) return std::nullopt;
+    return found;
+  }
   return std::nullopt;
 }
 

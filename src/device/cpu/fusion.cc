@@ -22,7 +22,8 @@ std::optional<Fusion> plan_fusion(const Node& node, const GraphLowering& lowerin
         const Descriptor destination = with_type(operand.descriptor, type);
         if (fusion.destination && *fusion.destination != destination) return std::nullopt;
         fusion.destination = destination;
-        operand.in_place = operation.function == Function::kAdd && fusion.overwritten == kNoValue &&
+        // Behind another post-operation, oneDNN's fast kernels have no sum in place.
+        operand.in_place = operation.function == Function::kAdd && &operation == &node.post_operations.front() &&
                            operand_type == type && lowering.may_overwrite(node, value, output);
         if (operand.in_place) fusion.overwritten = value;
       }

@@ -8,6 +8,7 @@
 #include "device/cpu/fusion.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/typed.h"
+#include "device/cpu/vector_functions.h"
 
 namespace foliot {
 namespace {
@@ -142,6 +143,7 @@ class UnaryKernel : public Kernel {
  public:
   UnaryKernel(const OperatorView& view, UnaryLoop<T> loop)
       : loop_(loop),
+        vector_function_(std::is_same_v<T, float> ? find_vector_function(view.attributes().function()) : nullptr),
         source_(view.input_index(0)),
         destination_(view.output_index()),
         count_(static_cast<int64_t>(element_count(view.output().shape))),
@@ -154,13 +156,18 @@ class UnaryKernel : public Kernel {
     T* to = reinterpret_cast<T*>(addresses[destination_]);
     parallel_for((count_ + kPiece - 1) / kPiece, count_ * 8, [&](int64_t piece) {
       const int64_t begin = piece * kPiece;
-      loop_(from + begin, to + begin, std::min(kPiece, count_ - begin), alpha_, beta_);
+      const int64_t count = std::min(kPiece, count_ - begin);
+      if constexpr (std::is_same_v<T, float>) {
+        if (vector_function_ != nullptr) return vector_function_(from + begin, to + begin, count);
+      }
+      loop_(from + begin, to + begin, count, alpha_, beta_);
     });
     return Status();
   }
 
  private:
   UnaryLoop<T> loop_;
+  VectorFunction vector_function_;  // in its place, if there is one
   TensorIndex source_, destination_;
   int64_t count_;
   T alpha_, beta_;

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Every pair and triple of operators that the compiler may fuse, three sizes each, beside onnxruntime and, where the
+Python package openvino is installed, OpenVINO: a fusion for which the processor has no fast kernel shows here. A cell is
+one operator (convolution, transposed convolution, product) followed by one or two of the functions that are fused into
+it, at batch size 1."""
+
+import argparse
+import itertools
+import json
+import pathlib
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+from runtime import FoliotSide, OnnxruntimeSide, check_answers, compile_model, machine
+
+try:
+    import openvino
+except ImportError:
+    openvino = None
+
+OPSET = 17
+# Of a cell, the median of so many runs of each side counts, which take turns.
+ROUNDS = 5
+SECONDS_PER_TURN = 0.02
+
+
+class OpenvinoSide:
+    """A request with its inputs bound."""
+
+    def __init__(self, model, threads):
+        core = openvino.Core()
+        self.request = core.compile_model(model, "CPU", {
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32",
+            "ENABLE_HYPER_THREADING": False}).create_infer_request()
+
+    def put(self, inputs):
+        for name, array in inputs.items():
+            self.request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+
+    def run(self, count):
+        durations = []
+        for _ in range(count):
+            start = time.perf_counter_ns()
+            self.request.infer()
+            durations.append((time.perf_counter_ns() - start) / 1e9)
+        return durations
+
+
+class Graph:
+    """An ONNX model that is built operator by operator."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.nodes, self.constants, self.inputs = [], [], []
+
+    def add_input(self, *shape):
+        name = f"input{len(self.inputs)}"
+        self.inputs.append((name, ["N", *shape]))
+        return name
+
+    def constant(self, *shape, scale=1.0):
+        name = f"constant{len(self.constants)}"
+        values = (self.random.standard_normal(shape) * scale).astype(np.float32)
+        self.constants.append(numpy_helper.from_array(values, name))
+        return name
+
+    def scalar(self, value):
+        name = f"constant{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(value, np.float32), name))
+        return name
+
+    def add(self, kind, *inputs, **attributes):
+        name = f"value{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], name=f"{kind}{len(self.nodes)}", **attributes))
+        return name
+
+    def write(self, result, path):
+        graph = helper.make_graph(
+            self.nodes, "operators",
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in self.inputs],
+            [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)], self.constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+        model.ir_version = 8
+        onnx.save(onnx.shape_inference.infer_shapes(model), path)
+        return path
+
+    def examples(self):
+        return {name: self.random.standard_normal([1, *shape[1:]]).astype(np.float32) for name, shape in self.inputs}
+
+
+# Of each operator: what makes it, and the shape of its result without the batch, from a size.
+def convolution(kernel, group=1, stride=1):
+    def build(graph, channels, extent):
+        weights = graph.constant(channels, channels // (channels if group == "channels" else 1), kernel, kernel,
+                                 scale=1 / np.sqrt(channels * kernel**2))
+        value = graph.add("Conv", graph.add_input(channels, extent, extent), weights,
+                          graph.constant(channels), kernel_shape=[kernel, kernel], strides=[stride, stride],
+                          pads=[kernel // 2] * 4, group=channels if group == "channels" else 1)
+        return value, (channels, (extent - 1) // stride + 1, (extent - 1) // stride + 1)
+
+    return build
+
+
+def transposed_convolution(graph, channels, extent):
+    weights = graph.constant(channels, channels // 2, 2, 2, scale=1 / np.sqrt(channels))
+    value = graph.add("ConvTranspose", graph.add_input(channels, extent, extent), weights, kernel_shape=[2, 2],
+                      strides=[2, 2])
+    return value, (channels // 2, 2 * extent, 2 * extent)
+
+
+def convolution_1d(graph, channels, extent):
+    weights = graph.constant(channels, channels, 3, scale=1 / np.sqrt(channels * 3))
+    value = graph.add("Conv", graph.add_input(channels, extent), weights, graph.constant(channels), kernel_shape=[3],
+                      pads=[1, 1])
+    return value, (channels, extent)
+
+
+def product(graph, channels, extent):
+    weights = graph.constant(channels, channels, scale=1 / np.sqrt(channels))
+    return graph.add("MatMul", graph.add_input(extent, channels), weights), (extent, channels)
+
+
+SQUARES = ((64, 56), (128, 28), (256, 14))
+OPERATORS = {
+    "conv3x3": (convolution(3), SQUARES),
+    "conv3x3/2": (convolution(3, stride=2), SQUARES),
+    "conv1x1": (convolution(1), SQUARES),
+    "depthwise3x3": (convolution(3, group="channels"), SQUARES),
+    "conv_transpose2x2": (transposed_convolution, ((64, 40), (128, 20), (256, 10))),
+    "conv1d": (convolution_1d, ((80, 1000), (256, 512), (384, 100))),
+    "matmul": (product, ((256, 128), (384, 197), (768, 32))),
+}
+
+
+def per_channel(shape):
+    return (1, shape[0], *([1] * (len(shape) - 1))) if len(shape) > 2 else (shape[-1],)
+
+
+def gelu(graph, value):
+    error = graph.add("Erf", graph.add("Div", value, graph.scalar(np.sqrt(2))))
+    return graph.add("Mul", graph.add("Mul", value, graph.add("Add", error, graph.scalar(1))), graph.scalar(0.5))
+
+
+# What may follow, each from the graph, the value before and its shape.
+FUNCTIONS = {
+    "add_channel": lambda graph, value, shape: graph.add("Add", value, graph.constant(*per_channel(shape))),
+    "mul_channel": lambda graph, value, shape: graph.add("Mul", value, graph.constant(*per_channel(shape))),
+    "add_tensor": lambda graph, value, shape: graph.add("Add", value, graph.add_input(*shape)),
+    "add_tensor_first": lambda graph, value, shape: graph.add("Add", graph.add_input(*shape), value),
+    "mul_tensor": lambda graph, value, shape: graph.add("Mul", value, graph.add_input(*shape)),
+    "relu": lambda graph, value, shape: graph.add("Relu", value),
+    "leaky_relu": lambda graph, value, shape: graph.add("LeakyRelu", value, alpha=0.1),
+    "clip": lambda graph, value, shape: graph.add("Clip", value, graph.scalar(0), graph.scalar(6)),
+    "sigmoid": lambda graph, value, shape: graph.add("Sigmoid", value),
+    "tanh": lambda graph, value, shape: graph.add("Tanh", value),
+    "silu": lambda graph, value, shape: graph.add("Mul", value, graph.add("Sigmoid", value)),
+    "hard_swish": lambda graph, value, shape: graph.add("HardSwish", value),
+    "gelu": lambda graph, value, shape: gelu(graph, value),
+    "erf": lambda graph, value, shape: graph.add("Erf", value),
+}
+
+
+def cells(operators):
+    """(operator, size, functions) of all pairs and triples."""
+    for operator in operators:
+        for size in OPERATORS[operator][1]:
+            for count in (1, 2):
+                for functions in itertools.permutations(FUNCTIONS, count):
+                    yield operator, size, functions
+
+
+def build(operator, size, functions, path):
+    graph = Graph(seed=7)
+    value, shape = OPERATORS[operator][0](graph, *size)
+    for function in functions:
+        value = FUNCTIONS[function](graph, value, shape)
+    return graph.write(value, path), graph.examples()
+
+
+def measure(sides):
+    """Milliseconds of each: the median of all runs, in turns."""
+    counts = {name: max(1, int(SECONDS_PER_TURN / min(run(3)))) for name, run in sides.items()}
+    durations = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, run in sides.items():
+            durations[name] += run(counts[name])
+    return {name: float(np.median(times)) * 1e3 for name, times in durations.items()}
+
+
+def measure_cell(operator, size, functions, folder):
+    model, inputs = build(operator, size, functions, folder / "model.onnx")
+    package = folder / "model.foliot"
+    compile_model(model, package, [1], 1)
+    reference = OnnxruntimeSide(str(model), 1)
+    with FoliotSide(package, 1) as foliot:
+        expected = reference.put(inputs)
+        foliot.put(0, inputs.values(), folder)
+        foliot.run(0, 1)
+        check_answers(operator, foliot, 0, expected, folder)
+        sides = {"foliot": lambda count: foliot.run(0, count), "onnxruntime": reference.run}
+        if openvino is not None:
+            rival = OpenvinoSide(model, 1)
+            rival.put(inputs)
+            sides["openvino"] = rival.run
+        times = measure(sides)
+    return {"operator": operator, "size": list(size), "functions": list(functions), **times,
+            "ratio": times["foliot"] / min(value for name, value in times.items() if name != "foliot")}
+
+
+def print_cell(cell):
+    others = " / ".join(f"{cell[name]:.3f}" for name in ("onnxruntime", "openvino") if name in cell)
+    print(f"| {cell['operator']} {'x'.join(map(str, cell['size']))} {' '.join(cell['functions'])} | {cell['foliot']:.3f} "
+          f"| {others} | {cell['ratio']:.2f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--operators", type=lambda text: text.split(","), default=list(OPERATORS), metavar="NAME,...")
+    parser.add_argument("--sample", type=int, help="so many cells only, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--above", type=float, default=1.5, help="print cells with a larger ratio (default 1.5)")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("out/bench-operators"))
+    arguments = parser.parse_args()
+    unknown = set(arguments.operators) - OPERATORS.keys()
+    if unknown:
+        parser.error(f"no operator {', '.join(sorted(unknown))}; there are {', '.join(OPERATORS)}")
+    onnxruntime.set_default_logger_severity(3)
+    chosen = list(cells(arguments.operators))
+    if arguments.sample:
+        drawn = np.random.default_rng(arguments.seed).choice(len(chosen), arguments.sample, replace=False)
+        chosen = [chosen[i] for i in sorted(drawn)]
+    print(f"{len(chosen)} cells; those above {arguments.above} times the faster rival:")
+    print("| cell | Foliot, ms | " + ("onnxruntime / OpenVINO" if openvino else "onnxruntime") + " | ratio |")
+    print("|---|---|---|---|")
+    measured = []
+    for number, (operator, size, functions) in enumerate(chosen):
+        with tempfile.TemporaryDirectory(prefix="foliot-bench-") as folder:
+            measured.append(measure_cell(operator, size, functions, pathlib.Path(folder)))
+        if measured[-1]["ratio"] > arguments.above:
+            print_cell(measured[-1])
+        if sys.stderr.isatty():
+            print(f"\r{number + 1}/{len(chosen)}", end="", file=sys.stderr)
+    ratios = [cell["ratio"] for cell in measured]
+    print(f"\nratio: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.2f}, "
+          f"above {arguments.above}: {sum(ratio > arguments.above for ratio in ratios)} of {len(ratios)}")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    (arguments.output / "operators.json").write_text(json.dumps({"machine": machine(), "cells": measured}, indent=1))
+    print(f"{machine()}; written to {arguments.output}")
+
+
+if __name__ == "__main__":
+    main()

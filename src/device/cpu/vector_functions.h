@@ -1,0 +1,23 @@
+// Functions of eight float32 values at a time: those of the C library's vector math
+// (libmvec), which are within 4 units in the last place. A value's result does not depend on
+// where it stands.
+//
+// Threading: thread-safe.
+#ifndef FOLIOT_DEVICE_CPU_VECTOR_FUNCTIONS_H_
+#define FOLIOT_DEVICE_CPU_VECTOR_FUNCTIONS_H_
+
+#include <cstdint>
+
+#include "device/function.h"
+
+namespace foliot {
+
+// `from` and `to` are the same or do not overlap.
+using VectorFunction = void (*)(const float* from, float* to, int64_t count);
+
+// Nullptr: the library has no such function, or the processor has no AVX2.
+VectorFunction find_vector_function(Function function);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_DEVICE_CPU_VECTOR_FUNCTIONS_H_
