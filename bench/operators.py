@@ -57,11 +57,15 @@ class Graph:
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
         self.nodes, self.constants, self.inputs = [], [], []
+        self.residual = None  # a value of the shape of the operator's result
 
     def add_input(self, *shape):
         name = f"input{len(self.inputs)}"
         self.inputs.append((name, ["N", *shape]))
         return name
+
+    def tensor(self, *shape):
+        return self.residual or self.add_input(*shape)
 
     def constant(self, *shape, scale=1.0):
         name = f"constant{len(self.constants)}"
@@ -93,17 +97,28 @@ class Graph:
         return {name: self.random.standard_normal([1, *shape[1:]]).astype(np.float32) for name, shape in self.inputs}
 
 
-# Of each operator: what makes it, and the shape of its result without the batch, from a size.
-def convolution(kernel, group=1, stride=1):
+# Of each operator: what makes it, and the shape of its result without the batch, from its
+# number of channels and the extent of its images.
+def convolution(kernel, group_channels=None, stride=1, dilation=1, inputs=None):
     def build(graph, channels, extent):
-        weights = graph.constant(channels, channels // (channels if group == "channels" else 1), kernel, kernel,
-                                 scale=1 / np.sqrt(channels * kernel**2))
-        value = graph.add("Conv", graph.add_input(channels, extent, extent), weights,
-                          graph.constant(channels), kernel_shape=[kernel, kernel], strides=[stride, stride],
-                          pads=[kernel // 2] * 4, group=channels if group == "channels" else 1)
-        return value, (channels, (extent - 1) // stride + 1, (extent - 1) // stride + 1)
+        source = inputs or channels
+        per_group = group_channels or source
+        weights = graph.constant(channels, per_group, kernel, kernel, scale=1 / np.sqrt(per_group * kernel**2))
+        value = graph.add("Conv", graph.add_input(source, extent, extent), weights, graph.constant(channels),
+                          kernel_shape=[kernel, kernel], strides=[stride, stride], dilations=[dilation, dilation],
+                          pads=[kernel // 2 * dilation] * 4, group=source // per_group)
+        return value, (channels, *[(extent - 1) // stride + 1] * 2)
 
     return build
+
+
+def bottleneck(graph, channels, extent):
+    """A convolution whose result is added to what it reads, as residual networks have it."""
+    value, _ = convolution(1)(graph, channels, extent)
+    graph.residual = graph.add("Relu", value)
+    weights = graph.constant(channels, channels, 3, 3, scale=1 / np.sqrt(channels * 9))
+    value = graph.add("Conv", graph.residual, weights, graph.constant(channels), kernel_shape=[3, 3], pads=[1] * 4)
+    return value, (channels, extent, extent)
 
 
 def transposed_convolution(graph, channels, extent):
@@ -129,8 +144,14 @@ SQUARES = ((64, 56), (128, 28), (256, 14))
 OPERATORS = {
     "conv3x3": (convolution(3), SQUARES),
     "conv3x3/2": (convolution(3, stride=2), SQUARES),
+    "conv3x3_dilated": (convolution(3, dilation=2), SQUARES),
+    "conv3x3_odd": (convolution(3), ((20, 56), (44, 28), (100, 14))),
+    "conv3x3_grouped": (convolution(3, group_channels=4), SQUARES),
     "conv1x1": (convolution(1), SQUARES),
-    "depthwise3x3": (convolution(3, group="channels"), SQUARES),
+    "bottleneck": (bottleneck, SQUARES),
+    "conv7x7/2_of_3": (convolution(7, stride=2, inputs=3), ((32, 64), (64, 112), (64, 224))),
+    "depthwise3x3": (convolution(3, group_channels=1), SQUARES),
+    "depthwise5x5/2": (convolution(5, group_channels=1, stride=2), ((72, 56), (120, 28), (240, 14))),
     "conv_transpose2x2": (transposed_convolution, ((64, 40), (128, 20), (256, 10))),
     "conv1d": (convolution_1d, ((80, 1000), (256, 512), (384, 100))),
     "matmul": (product, ((256, 128), (384, 197), (768, 32))),
@@ -150,9 +171,9 @@ def gelu(graph, value):
 FUNCTIONS = {
     "add_channel": lambda graph, value, shape: graph.add("Add", value, graph.constant(*per_channel(shape))),
     "mul_channel": lambda graph, value, shape: graph.add("Mul", value, graph.constant(*per_channel(shape))),
-    "add_tensor": lambda graph, value, shape: graph.add("Add", value, graph.add_input(*shape)),
-    "add_tensor_first": lambda graph, value, shape: graph.add("Add", graph.add_input(*shape), value),
-    "mul_tensor": lambda graph, value, shape: graph.add("Mul", value, graph.add_input(*shape)),
+    "add_tensor": lambda graph, value, shape: graph.add("Add", value, graph.tensor(*shape)),
+    "add_tensor_first": lambda graph, value, shape: graph.add("Add", graph.tensor(*shape), value),
+    "mul_tensor": lambda graph, value, shape: graph.add("Mul", value, graph.tensor(*shape)),
     "relu": lambda graph, value, shape: graph.add("Relu", value),
     "leaky_relu": lambda graph, value, shape: graph.add("LeakyRelu", value, alpha=0.1),
     "clip": lambda graph, value, shape: graph.add("Clip", value, graph.scalar(0), graph.scalar(6)),

@@ -149,10 +149,12 @@ Result<bool> GraphLowering::lower_split(const Node& node, size_t fused) {
       if (tensor_[next.inputs[1]] != kNoTensor) ++storage_uses_[storage(tensor_[next.inputs[1]])];
     }
     if (binary) main.inputs[rest[i].input] = next.inputs[1];
+    while (binary && i + 1 < rest.size() && rest[i + 1].kind == PostOperation::Kind::kActivation) {
+      next.post_operations.push_back(rest[++i]);
+    }
     last = i + 1 < rest.size() ? add_value(value(node.outputs[0])) : node.outputs[0];
     next.outputs = {last};
-    FOLIOT_ASSIGN_OR_RETURN(const bool done, lower_fused(next));
-    FOLIOT_CHECK(done);
+    FOLIOT_RETURN_IF_ERROR(lower_node(next));
   }
   return true;
 }
