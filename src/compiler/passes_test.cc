@@ -101,6 +101,26 @@ TEST(PassesTest, FoldsScalesPerChannelIntoConvolutions) {
   EXPECT_EQ(graph.nodes[1].post_operations.size(), 1u);
 }
 
+// Transposed convolutions have their channels in groups, and take in nothing else.
+TEST(PassesTest, FoldsScalesPerChannelIntoTransposedConvolutions) {
+  TestModel model;
+  model.input("x", {fixed(1), fixed(4), fixed(3), fixed(3)}).output("y");
+  model.constant("w", make_constant({4, 2, 1, 1}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}));
+  model.constant("scale", make_constant({4, 1, 1}, std::vector<float>{1, 10, 100, 1000}));
+  model.constant("shift", make_constant({1, 4, 1, 1}, std::vector<float>{5, 6, 7, 8}));
+  model.node("ConvTranspose", {"x", "w"}, "a", {{"group", int64_t{2}}});
+  model.node("Mul", {"a", "scale"}, "b").node("Add", {"shift", "b"}, "c").node("Relu", {"c"}, "y");
+  const Graph graph = optimized_at(model, {{1, 4, 3, 3}});
+  ASSERT_EQ(kinds_of(graph), (std::vector{OperatorKind::kConvolutionTranspose, OperatorKind::kUnary}));
+  const auto values_of = [&](ValueIndex index) {
+    return to_doubles({DataType::kFloat32, graph.values[index].shape, graph.values[index].constant});
+  };
+  const Node& node = graph.nodes[0];
+  EXPECT_EQ(values_of(node.inputs[1]), (std::vector<double>{1, 20, 3, 40, 500, 6000, 700, 8000}));
+  EXPECT_EQ(values_of(node.inputs[2]), (std::vector<double>{5, 6, 7, 8}));
+  EXPECT_TRUE(node.post_operations.empty());
+}
+
 TEST(PassesTest, RecognisesLayerNormAndGelu) {
   TestModel model(13);
   model.input("x", {fixed(2), fixed(3), fixed(8)}).output("y");

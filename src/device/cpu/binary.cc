@@ -7,6 +7,7 @@
 #include "device/cpu/fusion.h"
 #include "device/cpu/strided_loop.h"
 #include "device/cpu/typed.h"
+#include "device/cpu/vector_functions.h"
 
 namespace foliot {
 namespace {
@@ -96,6 +97,12 @@ T power(T x, T y) {
   return static_cast<T>(static_cast<int64_t>(result));
 }
 
+// A product in any case: a branch could not be foreseen.
+template <typename T>
+T parametric_relu(T x, T slope) {
+  return wrapping<T>(std::multiplies<>(), x, x < T(0) ? slope : T(1));
+}
+
 #define FOLIOT_BINARY(Name, expression) \
   struct Name {                         \
     template <typename T>               \
@@ -118,7 +125,7 @@ FOLIOT_BINARY(ShiftLeft, shift_left(x, y));
 FOLIOT_BINARY(ShiftRight, shift_right(x, y));
 FOLIOT_BINARY(Minimum, y < x ? y : x);
 FOLIOT_BINARY(Maximum, x < y ? y : x);
-FOLIOT_BINARY(ParametricRelu, x < T(0) ? wrapping<T>(std::multiplies<>(), x, y) : x);
+FOLIOT_BINARY(ParametricRelu, parametric_relu(x, y));
 FOLIOT_BINARY(Equal, x == y);
 FOLIOT_BINARY(Less, x < y);
 FOLIOT_BINARY(LessOrEqual, x <= y);
@@ -129,6 +136,24 @@ FOLIOT_BINARY(Or, x || y);
 FOLIOT_BINARY(Xor, x != y);
 #undef FOLIOT_BINARY
 
+// Of float32; most powers have one exponent for all.
+void power_loop(const std::byte* a, int64_t a_stride, const std::byte* b, int64_t b_stride, std::byte* to,
+                int64_t count) {
+  const VectorPower raise = find_vector_power();
+  if (a_stride != 1 || b_stride != 0 || raise == nullptr)
+    return loop<float, float, Power>(a, a_stride, b, b_stride, to, count);
+  const auto* base = reinterpret_cast<const float*>(a);
+  const float exponent = *reinterpret_cast<const float*>(b);
+  auto* result = reinterpret_cast<float*>(to);
+  if (exponent == 2.f) {
+    for (int64_t i = 0; i < count; ++i) result[i] = base[i] * base[i];
+  } else if (exponent == 3.f) {
+    for (int64_t i = 0; i < count; ++i) result[i] = base[i] * base[i] * base[i];
+  } else {
+    raise(base, exponent, result, count);
+  }
+}
+
 template <typename T>
 Loop arithmetic_loop(Function function) {
   switch (function) {
@@ -136,7 +161,7 @@ Loop arithmetic_loop(Function function) {
     case Function::kSub: return loop<T, T, Subtract>;
     case Function::kMul: return loop<T, T, Multiply>;
     case Function::kDiv: return loop<T, T, Divide>;
-    case Function::kPow: return loop<T, T, Power>;
+    case Function::kPow: return std::is_same_v<T, float> ? power_loop : loop<T, T, Power>;
     case Function::kMod: return loop<T, T, Modulo>;
     case Function::kFmod: return loop<T, T, Remainder>;
     case Function::kMin: return loop<T, T, Minimum>;

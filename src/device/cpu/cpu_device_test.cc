@@ -141,6 +141,38 @@ TEST(CpuDevice, WideConvolutionsAreRight) {
   }
 }
 
+// oneDNN does post-operations value by value where its kernel multiplies matrices, a
+// hundred times as slowly as on their own.
+TEST(CpuDevice, KernelsThatMultiplyMatricesHaveNothingFusedIntoThem) {
+  const Shape shape{1, 64, 20, 20};
+  const std::vector<std::vector<PostOperation>> chains{{activation("silu"), combination("add", 3)},
+                                                       {combination("add", 3), activation("gelu")},
+                                                       {activation("tanh"), combination("mul", 3)}};
+  for (const int64_t groups : {int64_t{1}, int64_t{64}}) {
+    for (const int64_t kernel : {int64_t{1}, int64_t{3}}) {
+      CaseGraphBuilder builder;
+      Random random(1);
+      const ValueIndex input = builder.input(shape), other = builder.input(shape);
+      const ValueIndex weights =
+          builder.constant(random_array(DataType::kFloat32, {64, 64 / groups, kernel, kernel}, random));
+      const std::vector<int64_t> ones{1, 1}, pads(4, kernel / 2);
+      for (const std::vector<PostOperation>& chain : chains)
+        builder.output(builder.node(OperatorKind::kConvolution, {input, weights, kNoValue, other}, shape,
+                                    {{"strides", ones}, {"dilations", ones}, {"pads", pads}, {"groups", groups}},
+                                    DataType::kFloat32, chain));
+      const auto device = with_threads(1)();
+      const std::vector<Graph> graphs{builder.graph()};
+      for (const size_t layout : {size_t{0}, size_t{1}}) {
+        const PlannedProgram program = lower_and_plan(*device, graphs, layout).value();
+        for (const Operator& operation : program.plans[0].operators) {
+          EXPECT_TRUE(operation.post_operations.empty() || operation.kernel.find("gemm") == std::string::npos)
+              << operation.kernel << " of " << groups << " groups, window " << kernel;
+        }
+      }
+    }
+  }
+}
+
 class FailingWeights : public WeightsSource {
  public:
   explicit FailingWeights(uint64_t bytes) : bytes_(bytes) {}

@@ -67,15 +67,38 @@ class WhereKernel : public Kernel {
     const T* b = reinterpret_cast<const T*>(addresses[b_]);
     T* to = reinterpret_cast<T*>(addresses[to_]);
     const auto& strides = loop_.inner_strides();
+    // The common strides are written out, so that the compiler can vectorise them.
+    const bool plain = strides[0] == 1 && strides[1] <= 1 && strides[2] <= 1;
     loop_.run([&](const auto& offsets, int64_t count) {
-      for (int64_t i = 0; i < count; ++i)
-        to[offsets[3] + i] = condition[offsets[0] + i * strides[0]] != 0 ? a[offsets[1] + i * strides[1]]
-                                                                         : b[offsets[2] + i * strides[2]];
+      const uint8_t* chosen = condition + offsets[0];
+      const T* left = a + offsets[1];
+      const T* right = b + offsets[2];
+      T* target = to + offsets[3];
+      if (!plain) {
+        for (int64_t i = 0; i < count; ++i)
+          target[i] = chosen[i * strides[0]] != 0 ? left[i * strides[1]] : right[i * strides[2]];
+      } else if (strides[1] == 1) {
+        strides[2] == 1 ? select<1, 1>(chosen, left, right, target, count)
+                        : select<1, 0>(chosen, left, right, target, count);
+      } else {
+        strides[2] == 1 ? select<0, 1>(chosen, left, right, target, count)
+                        : select<0, 0>(chosen, left, right, target, count);
+      }
     });
     return Status();
   }
 
  private:
+  // Both are read before one is chosen: a branch could not be foreseen.
+  template <int64_t kLeftStride, int64_t kRightStride>
+  static void select(const uint8_t* chosen, const T* a, const T* b, T* to, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const T left = a[i * kLeftStride];
+      const T right = b[i * kRightStride];
+      to[i] = chosen[i] != 0 ? left : right;
+    }
+  }
+
   TensorIndex condition_, a_, b_, to_;
   StridedLoop<4> loop_;
 };

@@ -1,5 +1,6 @@
 // Reduce and ArgReduce over dense tensors.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -20,7 +21,8 @@ bool is_reduction(Function function) {
          function == Function::kMax;
 }
 
-// The reduced dimensions of a tensor, listed as offsets from each first element.
+// Several results at a time: of neighbours that lie together, else the partial results of
+// one, so that the processor need not wait for each addition before the next.
 template <typename T>
 class ReduceKernel : public Kernel {
  public:
@@ -43,61 +45,116 @@ class ReduceKernel : public Kernel {
   Status run(Addresses addresses) override {
     const T* from = reinterpret_cast<const T*>(addresses[from_]);
     T* to = reinterpret_cast<T*>(addresses[to_]);
-    const int64_t stride = kept_.inner_strides()[0];
-    kept_.run([&](const auto& offsets, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) to[offsets[1] + i] = reduce(from + offsets[0] + i * stride);
-    });
-    return Status();
-  }
-
- private:
-  // Folds fold(accumulator, element) over everything that is reduced.
-  template <typename Fold>
-  Accumulator<T> folded(const T* from, Accumulator<T> start, const Fold& fold) const {
-    Accumulator<T> result = start;
-    const int64_t stride = reduced_.inner_strides()[0];
-    reduced_.run_serially([&](const auto& offsets, int64_t count) {
-      const T* run = from + offsets[0];
-      for (int64_t i = 0; i < count; ++i) result = fold(result, static_cast<Accumulator<T>>(run[i * stride]));
-    });
-    return result;
-  }
-
-  T reduce(const T* from) const {
     using A = Accumulator<T>;
     const auto sum = [](A a, A x) { return a + x; };
+    const auto product = [](A a, A x) { return a * x; };
     const auto squares = [](A a, A x) { return a + x * x; };
     const auto magnitudes = [](A a, A x) { return a + (x < 0 ? -x : x); };
     const auto larger = [](A a, A x) { return a < x ? x : a; };
     const auto smaller = [](A a, A x) { return x < a ? x : a; };
-    // What is beyond all elements, and what the reduction of none gives.
-    using Limits = std::numeric_limits<T>;
-    const A lowest =
-        std::is_floating_point_v<T> ? -std::numeric_limits<A>::infinity() : static_cast<A>(Limits::lowest());
-    const A highest = std::is_floating_point_v<T> ? std::numeric_limits<A>::infinity() : static_cast<A>(Limits::max());
+    const auto itself = [](A a) { return static_cast<T>(a); };
     switch (function_) {
-      case Function::kMean: return static_cast<T>(folded(from, 0, sum) / static_cast<A>(std::max<int64_t>(count_, 1)));
-      case Function::kSum: return static_cast<T>(folded(from, 0, sum));
-      case Function::kMax: return static_cast<T>(folded(from, lowest, larger));
-      case Function::kMin: return static_cast<T>(folded(from, highest, smaller));
-      case Function::kProd: return static_cast<T>(folded(from, 1, [](A a, A x) { return a * x; }));
-      case Function::kL1: return static_cast<T>(folded(from, 0, magnitudes));
-      case Function::kL2: return static_cast<T>(std::sqrt(static_cast<double>(folded(from, 0, squares))));
-      case Function::kSumSquare: return static_cast<T>(folded(from, 0, squares));
-      case Function::kLogSumExp: return log_sum_exp(from, folded(from, lowest, larger));
-      default: return T(0);
+      case Function::kMean:
+        reduce(from, to, A(0), sum, sum, [this](A a) { return static_cast<T>(a / std::max<A>(A(count_), A(1))); });
+        break;
+      case Function::kSum: reduce(from, to, A(0), sum, sum, itself); break;
+      case Function::kMax: reduce(from, to, lowest(), larger, larger, itself); break;
+      case Function::kMin: reduce(from, to, highest(), smaller, smaller, itself); break;
+      case Function::kProd: reduce(from, to, A(1), product, product, itself); break;
+      case Function::kL1: reduce(from, to, A(0), magnitudes, sum, itself); break;
+      case Function::kL2:
+        reduce(from, to, A(0), squares, sum, [](A a) { return static_cast<T>(std::sqrt(static_cast<double>(a))); });
+        break;
+      case Function::kSumSquare: reduce(from, to, A(0), squares, sum, itself); break;
+      case Function::kLogSumExp: reduce_log_sum_exp(from, to); break;
+      default: break;
     }
+    return Status();
+  }
+
+ private:
+  static constexpr int64_t kTogether = 16;
+  using Accumulators = std::array<Accumulator<T>, kTogether>;
+
+  // What is beyond all elements, and what the reduction of none gives.
+  static constexpr Accumulator<T> lowest() {
+    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<Accumulator<T>>::infinity();
+    return static_cast<Accumulator<T>>(std::numeric_limits<T>::lowest());
+  }
+  static constexpr Accumulator<T> highest() {
+    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<Accumulator<T>>::infinity();
+    return static_cast<Accumulator<T>>(std::numeric_limits<T>::max());
+  }
+
+  // `fold` takes an element into an accumulator, `join` another accumulator.
+  template <typename Fold, typename Join, typename Finish>
+  void reduce(const T* from, T* to, Accumulator<T> start, const Fold& fold, const Join& join,
+              const Finish& finish) const {
+    const int64_t stride = kept_.inner_strides()[0];
+    kept_.run([&](const auto& offsets, int64_t count) {
+      const T* first = from + offsets[0];
+      T* target = to + offsets[1];
+      int64_t i = 0;
+      for (; stride == 1 && i + kTogether <= count; i += kTogether) {
+        const Accumulators results = folded_together(first + i, start, fold);
+        for (int64_t j = 0; j < kTogether; ++j) target[i + j] = finish(results[static_cast<size_t>(j)]);
+      }
+      for (; i < count; ++i) target[i] = finish(folded(first + i * stride, start, fold, join));
+    });
+  }
+
+  // Of as many results, whose elements are neighbours.
+  template <typename Fold>
+  Accumulators folded_together(const T* from, Accumulator<T> start, const Fold& fold) const {
+    Accumulators results;
+    results.fill(start);
+    const int64_t stride = reduced_.inner_strides()[0];
+    reduced_.run_serially([&](const auto& offsets, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const T* run = from + offsets[0] + i * stride;
+        for (size_t j = 0; j < kTogether; ++j) results[j] = fold(results[j], static_cast<Accumulator<T>>(run[j]));
+      }
+    });
+    return results;
+  }
+
+  template <typename Fold, typename Join>
+  Accumulator<T> folded(const T* from, Accumulator<T> start, const Fold& fold, const Join& join) const {
+    Accumulators parts;
+    parts.fill(start);
+    const int64_t stride = reduced_.inner_strides()[0];
+    reduced_.run_serially([&](const auto& offsets, int64_t count) {
+      const T* run = from + offsets[0];
+      int64_t i = 0;
+      for (; stride == 1 && i + kTogether <= count; i += kTogether) {
+        for (size_t j = 0; j < kTogether; ++j) {
+          parts[j] = fold(parts[j], static_cast<Accumulator<T>>(run[i + static_cast<int64_t>(j)]));
+        }
+      }
+      for (; i < count; ++i) parts[0] = fold(parts[0], static_cast<Accumulator<T>>(run[i * stride]));
+    });
+    for (size_t j = 1; j < kTogether; ++j) parts[0] = join(parts[0], parts[j]);
+    return parts[0];
   }
 
   // Shifted by the maximum, so that it does not overflow.
-  T log_sum_exp(const T* from, Accumulator<T> maximum) const {
-    const auto shift = std::isfinite(static_cast<double>(maximum)) ? static_cast<double>(maximum) : 0.0;
-    double total = 0;
-    folded(from, 0, [&](auto accumulator, auto x) {
-      total += std::exp(static_cast<double>(x) - shift);
-      return accumulator;
+  void reduce_log_sum_exp(const T* from, T* to) const {
+    const int64_t stride = kept_.inner_strides()[0];
+    const auto larger = [](auto a, auto x) { return a < x ? x : a; };
+    kept_.run([&](const auto& offsets, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const T* first = from + offsets[0] + i * stride;
+        const auto maximum = static_cast<double>(folded(first, lowest(), larger, larger));
+        const double shift = std::isfinite(maximum) ? maximum : 0.0;
+        double total = 0;
+        reduced_.run_serially([&](const auto& reduced, int64_t elements) {
+          const T* run = first + reduced[0];
+          for (int64_t e = 0; e < elements; ++e)
+            total += std::exp(static_cast<double>(run[e * reduced_.inner_strides()[0]]) - shift);
+        });
+        to[offsets[1] + i] = static_cast<T>(std::log(total) + shift);
+      }
     });
-    return static_cast<T>(std::log(total) + shift);
   }
 
   Function function_;

@@ -66,6 +66,7 @@ class ResizeKernel : public Kernel {
     const Shape& destination = view.output().shape;
     const Rule rule{view.attributes().text("coordinates"), view.attributes().text("nearest"),
                     view.attributes().text("mode") == "linear"};
+    nearest_ = !rule.linear;
     Shape walked = source;  // the dimensions of the source in this order, groups for channels
     for (size_t d = 0; d < source.size(); ++d)
       taps_.push_back(taps_of(rule, view.attributes().reals("scales").at(d), source[d], destination[d]));
@@ -120,12 +121,33 @@ class ResizeKernel : public Kernel {
   }
 
   void fill(size_t d, const Corners& corners, const float* from, float*& to) const {
+    if (d + 1 == taps_.size() && lanes_ == 1) return fill_line(corners, from, to);
     if (d == taps_.size()) {
       blend(corners, from, to);
       to += lanes_;
       return;
     }
     for (size_t i = 0; i < taps_[d].size(); ++i) fill(d + 1, along(corners, d, static_cast<int64_t>(i)), from, to);
+  }
+
+  // Along the last dimension, whose elements lie one after the other.
+  void fill_line(const Corners& corners, const float* from, float*& to) const {
+    const std::vector<Tap>& taps = taps_.back();
+    for (size_t corner = 0; corner < corners.count; ++corner) {
+      const float* line = from + corners.offsets[corner];
+      const float weight = corners.weights[corner];
+      if (nearest_ && corners.count == 1) {
+        for (size_t i = 0; i < taps.size(); ++i) to[i] = line[taps[i].low];
+      } else if (corner == 0) {
+        for (size_t i = 0; i < taps.size(); ++i) to[i] = weight * between(line, taps[i]);
+      } else {
+        for (size_t i = 0; i < taps.size(); ++i) to[i] += weight * between(line, taps[i]);
+      }
+    }
+    to += taps.size();
+  }
+  static float between(const float* line, const Tap& tap) {
+    return line[tap.low] * (1.f - tap.high_weight) + line[tap.high] * tap.high_weight;
   }
 
   void blend(const Corners& corners, const float* from, float* to) const {
@@ -143,6 +165,7 @@ class ResizeKernel : public Kernel {
   }
 
   TensorIndex from_, to_;
+  bool nearest_ = false;
   int64_t lanes_ = 1;
   Shape strides_;
   std::vector<std::vector<Tap>> taps_;  // by dimension, by position in the result

@@ -1,5 +1,7 @@
 #include "device/cpu/vector_functions.h"
 
+#include <immintrin.h>
+
 #include <cstring>
 
 #include "device/cpu/instruction_set.h"
@@ -26,28 +28,55 @@ FOLIOT_LANES_OF(asinh);
 FOLIOT_LANES_OF(acosh);
 FOLIOT_LANES_OF(atanh);
 #undef FOLIOT_LANES_OF
+extern "C" Lanes foliot_lanes_pow(Lanes, Lanes) __asm__("_ZGVdN8vv_powf");
 
+// What is inlined into a function must not need more than it.
+#define FOLIOT_TARGET __attribute__((target("avx2,fma")))
+
+FOLIOT_TARGET Lanes lanes_floor(Lanes x) { return _mm256_floor_ps(x); }
+FOLIOT_TARGET Lanes lanes_ceil(Lanes x) { return _mm256_ceil_ps(x); }
+
+// The values that do not fill a vector by the same function as the others, so that they are
+// not rounded in another way.
 template <Lanes (*function)(Lanes)>
-__attribute__((target("avx2,fma"))) void apply(const float* from, float* to, int64_t count) {
+FOLIOT_TARGET void apply(const float* from, float* to, int64_t count) {
+  Lanes lanes{};
   for (; count >= kLanes; count -= kLanes, from += kLanes, to += kLanes) {
-    Lanes lanes;
     std::memcpy(&lanes, from, sizeof(lanes));
     lanes = function(lanes);
     std::memcpy(to, &lanes, sizeof(lanes));
   }
-  // The rest by the same function, so that it is not rounded in another way.
   if (count == 0) return;
-  Lanes lanes{};
   std::memcpy(&lanes, from, static_cast<size_t>(count) * sizeof(float));
   lanes = function(lanes);
   std::memcpy(to, &lanes, static_cast<size_t>(count) * sizeof(float));
 }
 
+FOLIOT_TARGET void apply_power(const float* from, float exponent, float* to, int64_t count) {
+  const Lanes exponents = Lanes{} + exponent;
+  Lanes lanes{};
+  for (; count >= kLanes; count -= kLanes, from += kLanes, to += kLanes) {
+    std::memcpy(&lanes, from, sizeof(lanes));
+    lanes = foliot_lanes_pow(lanes, exponents);
+    std::memcpy(to, &lanes, sizeof(lanes));
+  }
+  if (count == 0) return;
+  std::memcpy(&lanes, from, static_cast<size_t>(count) * sizeof(float));
+  lanes = foliot_lanes_pow(lanes, exponents);
+  std::memcpy(to, &lanes, static_cast<size_t>(count) * sizeof(float));
+}
+
+bool has_lanes() { return includes(instruction_set(), dnnl::cpu_isa::avx2) && __builtin_cpu_supports("fma") != 0; }
+
 }  // namespace
 
+VectorPower find_vector_power() { return has_lanes() ? apply_power : nullptr; }
+
 VectorFunction find_vector_function(Function function) {
-  if (!includes(instruction_set(), dnnl::cpu_isa::avx2) || __builtin_cpu_supports("fma") == 0) return nullptr;
+  if (!has_lanes()) return nullptr;
   switch (function) {
+    case Function::kFloor: return apply<lanes_floor>;
+    case Function::kCeil: return apply<lanes_ceil>;
     case Function::kErf: return apply<foliot_lanes_erf>;
     case Function::kLog: return apply<foliot_lanes_log>;
     case Function::kSin: return apply<foliot_lanes_sin>;

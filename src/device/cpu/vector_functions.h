@@ -18,6 +18,12 @@ using VectorFunction = void (*)(const float* from, float* to, int64_t count);
 // Nullptr: the library has no such function, or the processor has no AVX2.
 VectorFunction find_vector_function(Function function);
 
+// Raises each value to the power of `exponent`.
+using VectorPower = void (*)(const float* from, float exponent, float* to, int64_t count);
+
+// Nullptr: the processor has no AVX2.
+VectorPower find_vector_power();
+
 }  // namespace foliot
 
 #endif  // FOLIOT_DEVICE_CPU_VECTOR_FUNCTIONS_H_
