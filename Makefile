@@ -183,9 +183,16 @@ zoo: build python ## Every network of tools/models at every batch size against o
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/zoo_check.py $(ZOO)
 
 .PHONY: bench-runtime
-bench-runtime: build python ## Foliot's runtime beside onnxruntime: medians and tails (an hour; FLAGS=--quick: minutes)
+bench-runtime: build python ## Foliot's runtime beside onnxruntime and OpenVINO: medians and tails (an hour; FLAGS=--quick: minutes)
 	@cmake --build build/release --target runtime_runner
+	@$(PYTHON) -m pip install --quiet --requirement python/requirements-bench.txt
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/runtime.py $(FLAGS)
+
+.PHONY: bench-operators
+bench-operators: build python ## Every operator with what is fused into it, beside onnxruntime and OpenVINO (two hours; FLAGS='--sample 100': minutes)
+	$(call say,Operators beside onnxruntime and OpenVINO)
+	@$(PYTHON) -m pip install --quiet --requirement python/requirements-bench.txt
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/operators.py $(FLAGS)
 
 .PHONY: bench-start
 bench-start: build python ## How long ResNet-50 and BERT-base take to start, beside onnxruntime (minutes)

@@ -10,45 +10,17 @@ import json
 import pathlib
 import sys
 import tempfile
-import time
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
-from runtime import FoliotSide, OnnxruntimeSide, check_answers, compile_model, machine
-
-try:
-    import openvino
-except ImportError:
-    openvino = None
+from runtime import FoliotSide, OnnxruntimeSide, OpenvinoSide, check_answers, compile_model, machine, openvino
 
 OPSET = 17
 # Of a cell, the median of so many runs of each side counts, which take turns.
 ROUNDS = 5
 SECONDS_PER_TURN = 0.02
-
-
-class OpenvinoSide:
-    """A request with its inputs bound."""
-
-    def __init__(self, model, threads):
-        core = openvino.Core()
-        self.request = core.compile_model(model, "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32",
-            "ENABLE_HYPER_THREADING": False}).create_infer_request()
-
-    def put(self, inputs):
-        for name, array in inputs.items():
-            self.request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
-
-    def run(self, count):
-        durations = []
-        for _ in range(count):
-            start = time.perf_counter_ns()
-            self.request.infer()
-            durations.append((time.perf_counter_ns() - start) / 1e9)
-        return durations
 
 
 class Graph:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Foliot's runtime beside onnxruntime: the same model, input and number of threads,
-taking turns on one machine; a loop of pure arithmetic beside both shows how much
+"""Foliot's runtime beside onnxruntime and, where the Python package openvino is installed
+(pip install --requirement python/requirements-bench.txt), OpenVINO: the same model, input and number of threads,
+taking turns on one machine; a loop of pure arithmetic beside them shows how much
 of the tail is the machine's own. bench/start.py compares how long they take to start."""
 
 import argparse
@@ -16,6 +17,11 @@ import numpy as np
 import onnxruntime
 from foliot_tools.server import ROOT, foliot_binary
 
+try:
+    import openvino
+except ImportError:
+    openvino = None
+
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine  # noqa: E402
@@ -28,7 +34,8 @@ MODELS = {
 }
 # Those whose tails are shown beside that of arithmetic.
 TAILED = ("resnet50_v1b", "mobilenet_v2", "bert_base")
-SIDES = ("foliot", "onnxruntime", "loop")
+RIVALS = ("onnxruntime", "openvino") if openvino else ("onnxruntime",)
+SIDES = ("foliot", *RIVALS, "loop")
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 # The largest difference over the largest value, in float32.
 RELATIVE_ERROR_MAX = 1e-4
@@ -128,14 +135,36 @@ class OnnxruntimeSide:
         return durations
 
 
-def measure(foliot, position, reference, plan):
+class OpenvinoSide:
+    """A compiled model whose inputs are bound, in float32 as the others compute."""
+
+    def __init__(self, model, threads):
+        self.request = openvino.Core().compile_model(model, "CPU", {
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32",
+        }).create_infer_request()
+
+    def put(self, inputs):
+        for name, array in inputs.items():
+            self.request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+
+    def run(self, count):
+        durations = []
+        for _ in range(count):
+            start = time.perf_counter_ns()
+            self.request.infer()
+            durations.append((time.perf_counter_ns() - start) / 1e9)
+        return durations
+
+
+def measure(foliot, position, rivals, plan):
     """{side: durations}, in turns. The loop is made about as long as a run."""
     single = min(foliot.run(position, 5))
     iterations = max(1, int(1_000_000 * single / min(foliot.loop(1_000_000, 5))))
     count = max(1, int(plan.seconds / plan.rounds / single))
-    reference.run(2)
-    turns = {"foliot": lambda: foliot.run(position, count), "onnxruntime": lambda: reference.run(count),
-             "loop": lambda: foliot.loop(iterations, count)}
+    turns = {"foliot": lambda: foliot.run(position, count), "loop": lambda: foliot.loop(iterations, count)}
+    for name, rival in rivals.items():
+        rival.run(2)
+        turns[name] = lambda rival=rival: rival.run(count)
     durations = {side: [] for side in SIDES}
     for turn in range(plan.rounds):
         for shift in range(len(SIDES)):  # each side is first in its turn
@@ -179,17 +208,21 @@ def cells_of(name, batches, threads, plan, folder):
     model = models.write(network, folder / f"{name}/model.onnx")
     package = folder / f"{name}.foliot"
     compile_model(model, package, batches, threads)
-    reference = OnnxruntimeSide(model, threads)
+    rivals = {"onnxruntime": OnnxruntimeSide(model, threads)}
+    if openvino:
+        rivals["openvino"] = OpenvinoSide(model, threads)
     with FoliotSide(package, threads) as foliot:
         for position, batch in enumerate(batches):
             inputs = network.examples(batch, np.random.default_rng(7))
-            expected = reference.put(inputs)
+            expected = rivals["onnxruntime"].put(inputs)
+            if openvino:
+                rivals["openvino"].put(inputs)
             foliot.put(position, inputs.values(), folder)
             foliot.run(position, 1)
             check_answers(name, foliot, position, expected, folder)
-            sides = {side: summary(times) for side, times in measure(foliot, position, reference, plan).items()}
+            sides = {side: summary(times) for side, times in measure(foliot, position, rivals, plan).items()}
             yield {"model": name, "batch": batch, "threads": threads, **sides,
-                   "ratio": sides["foliot"]["p50"] / sides["onnxruntime"]["p50"],
+                   "ratio": sides["foliot"]["p50"] / min(sides[rival]["p50"] for rival in RIVALS),
                    "tail_over_loop": tail(sides["foliot"]) / tail(sides["loop"])}
 
 
@@ -205,8 +238,8 @@ def print_cell(cell):
 def print_tails(cells):
     """How much longer one run in a thousand takes than the median one."""
     print("\np99.9 / median (of fewer than 1000 runs: the highest quantile known)\n"
-          "| model | batch | threads | Foliot | onnxruntime | arithmetic | Foliot's over arithmetic's |\n"
-          "|---|---|---|---|---|---|---|")
+          f"| model | batch | threads | Foliot | {' | '.join(RIVALS)} | arithmetic | Foliot's over arithmetic's |\n"
+          + "|---" * (5 + len(RIVALS)) + "|")
     for cell in cells:
         if cell["model"] in TAILED:
             tails = " | ".join(f"{tail(cell[side]):.2f}" for side in SIDES)
@@ -230,7 +263,7 @@ def plot(cells, path):
         axes.plot([cell["ratio"] for cell in chosen], heights, "os^"[i % 3], label=label)
     axes.axvline(1, color="grey", linewidth=1)
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("median of Foliot / median of onnxruntime (left of 1: Foliot is faster)")
+    axes.set_xlabel("median of Foliot / median of the faster rival (left of 1: Foliot is faster)")
     axes.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
@@ -263,8 +296,8 @@ def main():
     plan = Plan(arguments.rounds, arguments.seconds)
     cells = []
     quantiles = " / ".join(QUANTILES)
-    print(f"ms, {quantiles}\n| model | batch | threads | Foliot | onnxruntime | arithmetic | ratio of medians "
-          "| tail over arithmetic's |\n|---|---|---|---|---|---|---|---|")
+    print(f"ms, {quantiles}\n| model | batch | threads | Foliot | {' | '.join(RIVALS)} | arithmetic "
+          "| ratio of medians, to the faster rival | tail over arithmetic's |\n" + "|---" * (6 + len(RIVALS)) + "|")
     for threads in arguments.threads:
         for name in arguments.models:
             with tempfile.TemporaryDirectory(prefix="foliot-bench-") as folder:
@@ -275,10 +308,11 @@ def main():
     ratios = [cell["ratio"] for cell in cells]
     print(f"\nratio of medians: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.3f}")
     arguments.output.mkdir(parents=True, exist_ok=True)
-    result = {"machine": machine(), "onnxruntime": onnxruntime.__version__, "cells": cells}
+    versions = {"onnxruntime": onnxruntime.__version__} | ({"openvino": openvino.__version__} if openvino else {})
+    result = {"machine": machine(), **versions, "cells": cells}
     (arguments.output / "runtime.json").write_text(json.dumps(result, indent=1))
     plot(cells, arguments.output / "runtime.png")
-    print(f"\n{machine()}; onnxruntime {onnxruntime.__version__}; written to {arguments.output}")
+    print(f"\n{machine()}; {versions}; written to {arguments.output}")
 
 
 if __name__ == "__main__":
