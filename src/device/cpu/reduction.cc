@@ -16,6 +16,10 @@ namespace {
 template <typename T>
 using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
+// Of so few elements that rounding does no harm, in which a register holds twice as many.
+template <typename T>
+using ShortAccumulator = std::conditional_t<std::is_same_v<T, float>, float, Accumulator<T>>;
+
 bool is_reduction(Function function) {
   return (function >= Function::kMean && function <= Function::kLogSumExp) || function == Function::kMin ||
          function == Function::kMax;
@@ -46,26 +50,27 @@ class ReduceKernel : public Kernel {
     const T* from = reinterpret_cast<const T*>(addresses[from_]);
     T* to = reinterpret_cast<T*>(addresses[to_]);
     using A = Accumulator<T>;
-    const auto sum = [](A a, A x) { return a + x; };
-    const auto product = [](A a, A x) { return a * x; };
-    const auto squares = [](A a, A x) { return a + x * x; };
-    const auto magnitudes = [](A a, A x) { return a + (x < 0 ? -x : x); };
-    const auto larger = [](A a, A x) { return a < x ? x : a; };
-    const auto smaller = [](A a, A x) { return x < a ? x : a; };
+    using S = ShortAccumulator<T>;
+    const auto sum = [](auto a, auto x) { return a + x; };
+    const auto product = [](auto a, auto x) { return a * x; };
+    const auto squares = [](auto a, auto x) { return a + x * x; };
+    const auto magnitudes = [](auto a, auto x) { return a + (x < 0 ? -x : x); };
+    const auto larger = [](auto a, auto x) { return a < x ? x : a; };
+    const auto smaller = [](auto a, auto x) { return x < a ? x : a; };
     const auto itself = [](A a) { return static_cast<T>(a); };
     switch (function_) {
       case Function::kMean:
-        reduce(from, to, A(0), sum, sum, [this](A a) { return static_cast<T>(a / std::max<A>(A(count_), A(1))); });
+        reduce<S>(from, to, A(0), sum, sum, [this](A a) { return static_cast<T>(a / std::max<A>(A(count_), A(1))); });
         break;
-      case Function::kSum: reduce(from, to, A(0), sum, sum, itself); break;
-      case Function::kMax: reduce(from, to, lowest(), larger, larger, itself); break;
-      case Function::kMin: reduce(from, to, highest(), smaller, smaller, itself); break;
-      case Function::kProd: reduce(from, to, A(1), product, product, itself); break;
-      case Function::kL1: reduce(from, to, A(0), magnitudes, sum, itself); break;
+      case Function::kSum: reduce<S>(from, to, A(0), sum, sum, itself); break;
+      case Function::kMax: reduce<S>(from, to, lowest(), larger, larger, itself); break;
+      case Function::kMin: reduce<S>(from, to, highest(), smaller, smaller, itself); break;
+      case Function::kProd: reduce<A>(from, to, A(1), product, product, itself); break;
+      case Function::kL1: reduce<S>(from, to, A(0), magnitudes, sum, itself); break;
       case Function::kL2:
-        reduce(from, to, A(0), squares, sum, [](A a) { return static_cast<T>(std::sqrt(static_cast<double>(a))); });
+        reduce<A>(from, to, A(0), squares, sum, [](A a) { return static_cast<T>(std::sqrt(static_cast<double>(a))); });
         break;
-      case Function::kSumSquare: reduce(from, to, A(0), squares, sum, itself); break;
+      case Function::kSumSquare: reduce<A>(from, to, A(0), squares, sum, itself); break;
       case Function::kLogSumExp: reduce_log_sum_exp(from, to); break;
       default: break;
     }
@@ -74,7 +79,7 @@ class ReduceKernel : public Kernel {
 
  private:
   static constexpr int64_t kTogether = 16;
-  using Accumulators = std::array<Accumulator<T>, kTogether>;
+  static constexpr int64_t kShort = 64 * kTogether;
 
   // What is beyond all elements, and what the reduction of none gives.
   static constexpr Accumulator<T> lowest() {
@@ -86,8 +91,9 @@ class ReduceKernel : public Kernel {
     return static_cast<Accumulator<T>>(std::numeric_limits<T>::max());
   }
 
-  // `fold` takes an element into an accumulator, `join` another accumulator.
-  template <typename Fold, typename Join, typename Finish>
+  // `fold` takes an element into an accumulator, `join` another accumulator. S: the type of
+  // an accumulator of up to 64 elements.
+  template <typename S, typename Fold, typename Join, typename Finish>
   void reduce(const T* from, T* to, Accumulator<T> start, const Fold& fold, const Join& join,
               const Finish& finish) const {
     const int64_t stride = kept_.inner_strides()[0];
@@ -96,17 +102,17 @@ class ReduceKernel : public Kernel {
       T* target = to + offsets[1];
       int64_t i = 0;
       for (; stride == 1 && i + kTogether <= count; i += kTogether) {
-        const Accumulators results = folded_together(first + i, start, fold);
+        const auto results = folded_together(first + i, start, fold);
         for (int64_t j = 0; j < kTogether; ++j) target[i + j] = finish(results[static_cast<size_t>(j)]);
       }
-      for (; i < count; ++i) target[i] = finish(folded(first + i * stride, start, fold, join));
+      for (; i < count; ++i) target[i] = finish(folded<S>(first + i * stride, start, fold, join));
     });
   }
 
   // Of as many results, whose elements are neighbours.
   template <typename Fold>
-  Accumulators folded_together(const T* from, Accumulator<T> start, const Fold& fold) const {
-    Accumulators results;
+  std::array<Accumulator<T>, kTogether> folded_together(const T* from, Accumulator<T> start, const Fold& fold) const {
+    std::array<Accumulator<T>, kTogether> results;
     results.fill(start);
     const int64_t stride = reduced_.inner_strides()[0];
     reduced_.run_serially([&](const auto& offsets, int64_t count) {
@@ -118,23 +124,25 @@ class ReduceKernel : public Kernel {
     return results;
   }
 
-  template <typename Fold, typename Join>
+  template <typename S, typename Fold, typename Join>
   Accumulator<T> folded(const T* from, Accumulator<T> start, const Fold& fold, const Join& join) const {
-    Accumulators parts;
-    parts.fill(start);
+    Accumulator<T> result = start;
     const int64_t stride = reduced_.inner_strides()[0];
     reduced_.run_serially([&](const auto& offsets, int64_t count) {
       const T* run = from + offsets[0];
       int64_t i = 0;
-      for (; stride == 1 && i + kTogether <= count; i += kTogether) {
-        for (size_t j = 0; j < kTogether; ++j) {
-          parts[j] = fold(parts[j], static_cast<Accumulator<T>>(run[i + static_cast<int64_t>(j)]));
+      while (stride == 1 && i + kTogether <= count) {
+        std::array<S, kTogether> parts;
+        parts.fill(static_cast<S>(start));
+        for (const int64_t end = std::min(i + kShort, count); i + kTogether <= end; i += kTogether) {
+          for (size_t j = 0; j < kTogether; ++j)
+            parts[j] = fold(parts[j], static_cast<S>(run[i + static_cast<int64_t>(j)]));
         }
+        for (const S part : parts) result = join(result, static_cast<Accumulator<T>>(part));
       }
-      for (; i < count; ++i) parts[0] = fold(parts[0], static_cast<Accumulator<T>>(run[i * stride]));
+      for (; i < count; ++i) result = fold(result, static_cast<Accumulator<T>>(run[i * stride]));
     });
-    for (size_t j = 1; j < kTogether; ++j) parts[0] = join(parts[0], parts[j]);
-    return parts[0];
+    return result;
   }
 
   // Shifted by the maximum, so that it does not overflow.
@@ -144,7 +152,7 @@ class ReduceKernel : public Kernel {
     kept_.run([&](const auto& offsets, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
         const T* first = from + offsets[0] + i * stride;
-        const auto maximum = static_cast<double>(folded(first, lowest(), larger, larger));
+        const auto maximum = static_cast<double>(folded<ShortAccumulator<T>>(first, lowest(), larger, larger));
         const double shift = std::isfinite(maximum) ? maximum : 0.0;
         double total = 0;
         reduced_.run_serially([&](const auto& reduced, int64_t elements) {
@@ -235,7 +243,8 @@ Result<bool> lower_reduce(const Node& node, GraphLowering& lowering) {
     return Status::unimplemented(fmt::format("no reduction '{}'", to_string(node.attributes.function())));
   FOLIOT_RETURN_IF_ERROR(visit_type(type, [](auto) { return Status(); }));
   const Shape& shape = lowering.shape(node.inputs[0]);
-  if (type == DataType::kFloat32 && element_count(shape) > 0 && is_global_average(node, shape))
+  if (type == DataType::kFloat32 && element_count(shape) > 0 && !lowering.is_dense(node.inputs[0]) &&
+      is_global_average(node, shape))
     return lower_pooling(global_average(node, shape), lowering);
   FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:reduce"));
   return true;
