@@ -32,6 +32,8 @@ constexpr int kCompilerVersion = 5;
 constexpr uint32_t kBatchSizeMax = 4096;
 // Runs of a plan in each layout that is tried.
 constexpr int kChoosingRuns = 4;
+// After so long two are enough.
+constexpr Duration kChoosingTime = Duration::milliseconds(300);
 
 // How far rows may differ from one batch size to another, as a share of the largest
 // value: in float32, and at most where that is what narrowing costs.
@@ -277,10 +279,13 @@ class Compilation {
     for (const size_t plan : {size_t{0}, program_.batch_sizes.size() - 1}) {
       runner->put_input(std::vector<std::byte>(program_.plans[plan].input_bytes));
       Duration shortest = Duration::max();
-      for (int run = 0; run < kChoosingRuns; ++run) {
+      Duration spent;
+      for (int run = 0; run < kChoosingRuns && (run < 2 || spent < kChoosingTime); ++run) {
         const Duration before = processor_time();
         FOLIOT_RETURN_IF_ERROR(runner->run_range(plan, {}).status());
-        shortest = std::min(shortest, processor_time() - before);
+        const Duration taken = processor_time() - before;
+        shortest = std::min(shortest, taken);
+        spent += taken;
       }
       product *= shortest.to_seconds();
     }
@@ -357,9 +362,12 @@ class Compilation {
       }
       FOLIOT_RETURN_IF_ERROR(runner.run(i, input, output).status());
       std::vector<Duration> durations;
-      for (uint32_t run = 0; run < std::max(options_.profile_runs, 1u); ++run) {
+      Duration spent;
+      const uint32_t runs = std::max(options_.profile_runs, 1u);
+      while (durations.size() < runs && (durations.size() < 2 || spent < options_.profile_time)) {
         FOLIOT_ASSIGN_OR_RETURN(const Duration duration, runner.run(i, input, output));
         durations.push_back(duration);
+        spent += duration;
       }
       std::ranges::sort(durations);
       result.push_back(durations[durations.size() * 3 / 4]);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/time.h"
 #include "device/device.h"
 #include "program/program.h"
 
@@ -50,8 +51,9 @@ struct CompileOptions {
   std::string batch_dimension;
   Precision precision = Precision::kFloat32;
   uint64_t page_bytes = uint64_t{16} << 20;
-  // Runs of each plan that make the seed profile.
+  // Runs of each plan that make the seed profile; after profile_time two are enough.
   uint32_t profile_runs = 5;
+  Duration profile_time = Duration::milliseconds(300);
   uint64_t workspace_bytes_max = uint64_t{4} << 30;
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct CompileCommandOptions {
   std::vector<uint32_t> batch_sizes;
   std::string precision;
   uint32_t threads = 1;
-  uint32_t profile_runs = CompileOptions().profile_runs;
+  std::optional<uint32_t> profile_runs;
   bool report = false;
   std::filesystem::path report_json;
 };
@@ -85,7 +86,8 @@ int run(const CompileCommandOptions& options) {
   CompileOptions compile_options = config->compile;
   if (!options.precision.empty()) compile_options.precision = *parse_precision(options.precision);
   if (!options.batch_sizes.empty()) compile_options.batch_sizes = options.batch_sizes;
-  compile_options.profile_runs = options.profile_runs;
+  compile_options.profile_runs = options.profile_runs.value_or(compile_options.profile_runs);
+  if (options.profile_runs) compile_options.profile_time = Duration::max();
 
   const auto device = make_cpu_device({.threads = options.threads});
   ProgressBar bar;
@@ -127,7 +129,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   command->add_option("--profile-runs", options->profile_runs, "runs of each batch size that make the first profile")
-      ->capture_default_str()
+      ->default_str("5, or two where they take long")
       ->check(CLI::Range(1, 1000));
   command->add_flag(
       "--report", options->report,
