@@ -426,6 +426,26 @@ TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {
               HasSubstr("device 0 holds 10 pages"));
 }
 
+TEST_F(ControllerServiceTest, ReportsAsManyModelsThatCannotBeServedAsAMessageMayName) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", "peer:2", {10}, models_, {{}}}).ok());
+  const auto report = [&](Peer& worker, const std::string& prefix, size_t count) {
+    Unserved unserved;
+    for (size_t i = 0; i < count; ++i)
+      unserved.models.push_back({prefix + std::to_string(10'000 + i), "1", "no model"});
+    ASSERT_TRUE(worker.say(unserved).ok());
+  };
+  const auto shown = [&] {
+    service_.on_turn_end(at_ms(1));
+    return client_.last<Unserved>().models.size();
+  };
+  report(worker_, "a", 2);
+  report(other, "b", 1);
+  EXPECT_EQ(shown(), 3u);
+  report(worker_, "a", kUnservedMax);
+  EXPECT_EQ(shown(), kUnservedMax);
+}
+
 // ---- Models that change ----
 
 TEST_F(ControllerServiceTest, WhatOneWorkerBringsBeyondTheOthersHasNoNameAndNoPages) {

@@ -190,6 +190,21 @@ TEST_F(ModelRegistryTest, TheFirstWorkerOfAKindDeterminesWhatRunsOnThatKindAlone
   EXPECT_EQ(served(), "both 1, x 1, y 1");
 }
 
+TEST_F(ModelRegistryTest, AWorkerOfANewKindKeepsWhatAKindHasLostAllItsWorkersWith) {
+  join(kOne, {model(0, "x")});
+  join(kTwo, {gpu_model(0, "z")}, "gpu");
+  decide();
+  lose(kOne);
+  ModelInfo other = gpu_model(0, "z");
+  other.only().kind = "npu";
+  join(kThree, {other}, "npu");
+  decide();
+  EXPECT_THAT(removed_, IsEmpty());
+  EXPECT_EQ(served(), "x 1, z 1");
+  lose(kThree);
+  EXPECT_THAT(join(kOne, {model(5, "x")}), ElementsAre(ModelId(0))) << "its worker comes back";
+}
+
 TEST_F(ModelRegistryTest, RefusesAModelForAnotherKindThanTheWorkers) {
   EXPECT_THAT(registry_.check("cpu", {gpu_model(0, "x")}).message(),
               HasSubstr("model 'x' is for devices of kind gpu; the worker's are of kind cpu"));

@@ -289,7 +289,7 @@ Status Controller::check_target(ModelId id, const ModelTarget& target) const {
 
 // What no device may run any more is refused while policies still see where it was to run.
 void Controller::set_target(ModelId model, const ModelTarget& target, TimePoint now) {
-  if (!cluster_.first_able(model, target)) {
+  if (!cluster_.has_able(model, target)) {
     withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   }
   cluster_.set_target(model, target);
@@ -833,7 +833,7 @@ bool Controller::has_able_device(ModelId model) const {
 
 std::string Controller::unable_detail(ModelId id) const {
   const ModelInfo& model = cluster_.model(id);
-  if (cluster_.first_able(id, ModelTarget()))
+  if (cluster_.has_able(id, ModelTarget()))
     return "model '" + model.name + "' is not served: its target leaves it no device";
   std::set<std::string> kinds;
   for (const DeviceModel& device : cluster_.devices) kinds.insert(cluster_.kind_name(device.kind()));
