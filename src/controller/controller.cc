@@ -166,9 +166,9 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
 }
 
-void Controller::on_heard(DeviceId device, TimePoint now) {
+void Controller::on_message(DeviceId device, TimePoint now) {
   if (failure_detector_ && cluster_.device(device).state() != DeviceState::kLost)
-    failure_detector_->on_heard(device, now);
+    failure_detector_->on_message(device, now);
 }
 
 void Controller::check_devices(TimePoint now) {
@@ -552,7 +552,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   const Action action = actions_outstanding_.take(outcome.action);
   turn_now_ = now;
   if (outcome.status != OutcomeStatus::kLost) {
-    on_heard(action.device, now);
+    on_message(action.device, now);
     if (failure_detector_) failure_detector_->on_report(action.device, std::max(outcome.end, outcome.output_end), now);
   }
   const bool failed = outcome.status == OutcomeStatus::kFailed;
