@@ -195,9 +195,9 @@ class ControllerService::ClientSession : public Session {
 
 ControllerService::ControllerService(const ControllerOptions& options, const Controller::PolicyFactory& make_policy,
                                      ClockFunction clock, Log log)
-    : clock_(clock), log_(std::move(log)), controller_(options, make_policy, *this, *this) {
+    : clock_(std::move(clock)), log_(std::move(log)), controller_(options, make_policy, *this, *this) {
   controller_.add_observer(*this);
-  counters_.since = clock();
+  counters_.since = clock_();
 }
 
 ControllerService::~ControllerService() = default;

@@ -278,13 +278,12 @@ Status Controller::check_target(ModelId id, const ModelTarget& target) const {
                                     std::to_string(target.copies_most));
   }
   if (target.batch_most == 0) return Status::invalid_argument(of_model + "batch_most is 0, and must be at least 1");
-  for (const std::string& kind : target.kinds) {
-    if (cluster_.knows_kind(kind)) continue;
-    std::string known;
-    for (uint16_t i = 0; i < cluster_.kind_count(); ++i) known += (i == 0 ? "" : ", ") + cluster_.kind_name(KindId(i));
-    return Status::invalid_argument(of_model + "kinds has '" + kind + "', and must be of " + known);
-  }
-  return Status();
+  const auto unknown =
+      std::ranges::find_if_not(target.kinds, [&](const std::string& kind) { return cluster_.knows_kind(kind); });
+  if (unknown == target.kinds.end()) return Status();
+  std::string known;
+  for (uint16_t i = 0; i < cluster_.kind_count(); ++i) known += (i == 0 ? "" : ", ") + cluster_.kind_name(KindId(i));
+  return Status::invalid_argument(of_model + "kinds has '" + *unknown + "', and must be of " + known);
 }
 
 // What no device may run any more is refused while policies still see where it was to run.
