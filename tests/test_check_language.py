@@ -10,7 +10,7 @@ SPEC = importlib.util.spec_from_file_location("check_language", ROOT / "tools/ch
 check_language = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(check_language)
 
-WORDS = "# A comment.\nnobody -> no client\nhosts? [src/transport] -> server\n"
+WORDS = "# A comment.\nnobody -> no client\ntold|nobody home {names} -> sent\nhosts? [src/transport] -> server\n"
 
 
 @pytest.fixture
@@ -54,6 +54,12 @@ def test_words_in_comments_and_strings(findings, text):
 ])
 def test_code_names_and_other_folders_are_not_text(findings, text):
     assert findings("src/core/a.cc", text) == []
+
+
+@pytest.mark.parametrize("name", ["told", "told_", "on_told", "kToldTime", "NotTold", "kNobodyHome"])
+def test_marked_words_in_identifiers(findings, name):
+    assert findings("src/core/a.cc", f'// One.\nint a = 0, {name}(1);  /* two\n */ "told"\n') == ["3", "2"]
+    assert findings("src/core/a.cc", "int untold = foretold;\n") == []
 
 
 def test_a_word_may_be_limited_to_folders(findings):

@@ -91,7 +91,7 @@ def test_a_new_version_takes_over_and_an_old_one_comes_back(server):
     assert ask(server) == 1
 
 
-def test_statistics_tell_versions_apart(server):
+def test_statistics_distinguish_versions(server):
     def served(path):
         return {each["version"]: each["inference_stats"]["success"]["count"] for each in server.get(path)[1]["model_stats"]}
 

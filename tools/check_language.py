@@ -3,8 +3,9 @@
 
 tools/words.txt lists words that are not used, each with a better one. They are
 looked for in comments and strings of src/, in comments and docstrings of python/
-and tests/, and in README.md and docs/. Sentences of the documents that are
-read first have at most 35 words. Code in backticks and fenced code is not text.
+and tests/, and in README.md and docs/; those marked {names} in the identifiers of
+src/, too. Sentences of the documents that are read first have at most 35 words.
+Code in backticks and fenced code is not text.
 
 Prints one line per finding and exits with 1 if there is any.
 """
@@ -34,16 +35,16 @@ FENCE = re.compile(r"^\s*(```|~~~)")
 
 
 def read_words(path):
-    """(pattern, folders or None, better) of every line of the list."""
+    """(pattern, in identifiers too, folders or None, better) of every line of the list."""
     words = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        match = re.fullmatch(r"(?P<word>[^\[]+?)\s*(?:\[(?P<folders>[^\]]+)\]\s*)?->\s*(?P<better>.+)", line)
+        match = re.fullmatch(r"(?P<word>[^\[]+?)\s*(?P<names>\{names\}\s*)?(?:\[(?P<folders>[^\]]+)\]\s*)?->\s*(?P<better>.+)", line)
         if not match:
             raise SystemExit(f"{path}:{number}: not of the form 'word -> better': {line}")
         pattern = re.compile(rf"\b(?:{match['word']})\b", re.IGNORECASE)
-        words.append((pattern, match["folders"].split() if match["folders"] else None, match["better"]))
+        words.append((pattern, bool(match["names"]), match["folders"].split() if match["folders"] else None, match["better"]))
     return words
 
 
@@ -56,6 +57,14 @@ def cpp_texts(source):
         first = source.count("\n", 0, match.start()) + 1
         for offset, line in enumerate(text.split("\n")):
             yield first + offset, line
+
+
+def cpp_names(source):
+    """(line number, its words) of every identifier of C++ source outside comments and strings."""
+    code = CPP_TEXT.sub(lambda match: "\n" * match[0].count("\n"), source)
+    for number, line in enumerate(code.split("\n"), 1):
+        for name in re.findall(r"[A-Za-z_]\w*", line):
+            yield number, " ".join(re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)).lower()
 
 
 def python_texts(source):
@@ -92,7 +101,7 @@ def files(root):
 
 def words_in(name, texts, words):
     """A finding for each listed word in the texts of the file `name`."""
-    words = [(pattern, better) for pattern, folders, better in words
+    words = [(pattern, better) for pattern, _, folders, better in words
              if folders is None or any(name.startswith(folder + "/") for folder in folders)]
     for number, line in texts:
         prose = CODE_SPAN.sub("", line)
@@ -136,8 +145,11 @@ def check(root, words):
     """All findings below `root`."""
     for path in files(root):
         name = path.relative_to(root).as_posix()
-        texts = list(READERS[path.suffix](path.read_text(encoding="utf-8")))
+        content = path.read_text(encoding="utf-8")
+        texts = list(READERS[path.suffix](content))
         yield from words_in(name, texts, words)
+        if path.suffix in (".h", ".cc"):
+            yield from words_in(name, cpp_names(content), [word for word in words if word[1]])
         if name in SHORT_SENTENCES:
             yield from long_sentences(name, texts)
 

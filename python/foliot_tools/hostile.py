@@ -148,12 +148,12 @@ class Attacker:
         for descriptor, _ in self._poll.poll(TICK):
             each = self._sockets[descriptor][0]
             try:
-                heard = each.recv(65536)
+                received = each.recv(65536)
             except OSError:
-                heard = b""
-            if heard.startswith(b"HTTP/"):
-                self._answers[heard.split(b"\r\n")[0].decode(errors="replace")] += 1
-            if not heard:
+                received = b""
+            if received.startswith(b"HTTP/"):
+                self._answers[received.split(b"\r\n")[0].decode(errors="replace")] += 1
+            if not received:
                 self._close(descriptor)
         time.sleep(max(0, end - time.monotonic()))
 

@@ -29,19 +29,19 @@ class Pair {
   // Until neither has anything to send, or one has an error.
   Status carry(size_t piece = SIZE_MAX) {
     while (!caller_.unsent().empty() || !called_.unsent().empty()) {
-      FOLIOT_RETURN_IF_ERROR(carry(caller_, called_, heard_by_called, piece));
-      FOLIOT_RETURN_IF_ERROR(carry(called_, caller_, heard_by_caller, piece));
+      FOLIOT_RETURN_IF_ERROR(carry(caller_, called_, received_by_called, piece));
+      FOLIOT_RETURN_IF_ERROR(carry(called_, caller_, received_by_caller, piece));
     }
     return Status();
   }
   TlsSession& caller() { return caller_; }
   TlsSession& called() { return called_; }
 
-  std::string heard_by_caller;
-  std::string heard_by_called;
+  std::string received_by_caller;
+  std::string received_by_called;
 
  private:
-  static Status carry(TlsSession& from, TlsSession& to, std::string& heard, size_t piece) {
+  static Status carry(TlsSession& from, TlsSession& to, std::string& received, size_t piece) {
     const auto bytes = from.unsent().first(std::min(piece, from.unsent().size()));
     FOLIOT_RETURN_IF_ERROR(to.receive(bytes));
     from.sent(bytes.size());
@@ -49,7 +49,7 @@ class Pair {
     while (true) {
       FOLIOT_ASSIGN_OR_RETURN(const size_t size, to.read(std::as_writable_bytes(std::span(plain))));
       if (size == 0) return Status();
-      heard.append(plain, 0, size);
+      received.append(plain, 0, size);
     }
   }
 
@@ -79,8 +79,8 @@ TEST_F(TlsSessionTest, CarriesBytesBothWays) {
     const auto sealed = pair.caller().unsent();
     EXPECT_EQ(std::search(sealed.begin(), sealed.end(), secret.begin(), secret.end()), sealed.end());
     ASSERT_TRUE(pair.carry(piece * 1000).ok());
-    EXPECT_EQ(pair.heard_by_called, question);
-    EXPECT_EQ(pair.heard_by_caller, answer);
+    EXPECT_EQ(pair.received_by_called, question);
+    EXPECT_EQ(pair.received_by_caller, answer);
   }
 }
 

@@ -36,7 +36,7 @@ class ServiceHarness final : public InferenceHarness {
 
 std::unique_ptr<InferenceHarness> make_service() { return std::make_unique<ServiceHarness>(); }
 
-INSTANTIATE_TEST_SUITE_P(Models, InferenceConformance, testing::Values(&make_service));
+INSTANTIATE_TEST_SUITE_P(Models, InferenceConformance, testing::Values(InferenceCase{"Service", &make_service}));
 
 }  // namespace
 }  // namespace foliot

@@ -32,7 +32,7 @@ class ControllerService::WorkerSession : public Session {
       : service_(service), connection_(connection), number_(number) {}
 
   Status on_frame(const Frame& frame, TimePoint now) override {
-    for (const DeviceId device : devices()) service_.controller_.on_heard(device, now);
+    for (const DeviceId device : devices()) service_.controller_.on_message(device, now);
     switch (frame.type) {
       case MessageType::kOutcome: {
         Outcome outcome;
@@ -78,7 +78,7 @@ class ControllerService::WorkerSession : public Session {
     FOLIOT_ASSIGN_OR_RETURN(const Welcome welcome, service_.register_worker(*this, registration, now));
     about_ = {registration.worker, registration.data_address, welcome.devices};
     connection_.send(welcome);
-    service_.tell_workers();
+    service_.send_workers();
     return Status();
   }
   Status on_offer(const Frame& frame) {
@@ -195,9 +195,9 @@ class ControllerService::ClientSession : public Session {
 
 ControllerService::ControllerService(const ControllerOptions& options, const Controller::PolicyFactory& make_policy,
                                      ClockFunction clock, Log log)
-    : clock_(clock), log_(std::move(log)), controller_(options, make_policy, *this, *this) {
+    : clock_(std::move(clock)), log_(std::move(log)), controller_(options, make_policy, *this, *this) {
   controller_.add_observer(*this);
-  counters_.since = clock();
+  counters_.since = clock_();
 }
 
 ControllerService::~ControllerService() = default;
@@ -438,7 +438,7 @@ void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
     device.worker = nullptr;
     controller_.lose_device(id, left ? DeviceTrouble::kLeft : DeviceTrouble::kLink, now);
   }
-  if (!worker.devices().empty()) tell_workers();
+  if (!worker.devices().empty()) send_workers();
 }
 
 // What the controller has found out by itself.
@@ -456,16 +456,16 @@ void ControllerService::on_device(const DeviceChange& change, TimePoint /*now*/)
 
 // Each once, at its first device.
 Workers ControllerService::workers() const {
-  Workers told;
+  Workers all;
   for (size_t i = 0; i < devices_.size(); ++i) {
     const WorkerSession* worker = devices_[i].worker;
     if (worker != nullptr && !worker->devices().empty() && worker->devices().front().value() == i)
-      told.workers.push_back(worker->about());
+      all.workers.push_back(worker->about());
   }
-  return told;
+  return all;
 }
 
-void ControllerService::tell_workers() {
+void ControllerService::send_workers() {
   for (const Client& client : clients_) {
     if (client.session != nullptr) client.session->send_workers();
   }

@@ -109,7 +109,7 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   void go_on_draining(TimePoint now);
   void on_device(const DeviceChange& change, TimePoint now) override;
   Workers workers() const;
-  void tell_workers();
+  void send_workers();
   Unserved unserved() const;
   Result<uint16_t> add_client(ClientSession& client);
   void submit(uint16_t client, Request request, std::optional<Label> label, TimePoint now);

@@ -244,16 +244,16 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
   free_.pop_back();
   slots_.emplace(request.id, slot);
   InFlight& entry = in_flight_[slot];
-  const RequestId told(next_request_++);
+  const RequestId link_id(next_request_++);
   entry = {.used = true,
            .request = request,
-           .told = told,
-           .number = request_of(number_.value_or(0), told),
+           .link_id = link_id,
+           .number = request_of(number_.value_or(0), link_id),
            .model = model->second.info};
-  if (label != nullptr) controller_->connection().send(Label{told, *label});
+  if (label != nullptr) controller_->connection().send(Label{link_id, *label});
   const ClockOffset& clock = controller_->offset();
-  controller_->connection().send(Request{.id = entry.told,
-                                         .model = model->second.told,
+  controller_->connection().send(Request{.id = entry.link_id,
+                                         .model = model->second.name,
                                          .bucket = request.bucket,
                                          .payload = PayloadHandle(slot),
                                          .input = request.input,
@@ -269,7 +269,7 @@ void FrontendLink::send(const Request& request, const CallLabel* label, TimePoin
 void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {
   const auto found = slots_.find(cancelled.request);
   if (found == slots_.end() || controller_ == nullptr) return;
-  controller_->connection().send(Cancel{in_flight_[found->second].told, cancelled.reason});
+  controller_->connection().send(Cancel{in_flight_[found->second].link_id, cancelled.reason});
 }
 
 void FrontendLink::refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now) {
@@ -291,10 +291,10 @@ void FrontendLink::consume(const PayloadReference& payload, uint16_t consumers) 
   if (worker != nullptr) worker->connection().send(Consumed{payload.handle, consumers});
 }
 
-FrontendLink::InFlight* FrontendLink::find(PayloadHandle payload, RequestId told) {
+FrontendLink::InFlight* FrontendLink::find(PayloadHandle payload, RequestId link_id) {
   if (payload.value() >= in_flight_.size()) return nullptr;
   InFlight& entry = in_flight_[payload.value()];
-  return entry.used && entry.told == told ? &entry : nullptr;
+  return entry.used && entry.link_id == link_id ? &entry : nullptr;
 }
 
 // The one completion, in the front end's own words.
@@ -433,21 +433,21 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   std::unordered_map<ModelId, ModelId> known;  // by the controller's name
   for (auto& [id, model] : models_) {
     if (model.forgotten_at) continue;
-    known.emplace(model.told, id);
+    known.emplace(model.name, id);
     model.forgotten_at = now + kClusterTimeouts.withdrawn_model;
   }
   std::set<std::string, std::less<>> names;
-  for (const ModelInfo& told : models) {
-    names.insert(told.name);
-    const auto place = known.find(told.id);
+  for (const ModelInfo& served : models) {
+    names.insert(served.name);
+    const auto place = known.find(served.id);
     Model* earlier = place == known.end() ? nullptr : &models_.at(place->second);
-    if (earlier != nullptr && earlier->info->name == told.name && earlier->info->version == told.version) {
+    if (earlier != nullptr && earlier->info->name == served.name && earlier->info->version == served.version) {
       earlier->forgotten_at.reset();
       continue;
     }
-    auto info = std::make_shared<ModelInfo>(told);
+    auto info = std::make_shared<ModelInfo>(served);
     info->id = ModelId(next_model_++);
-    models_.emplace(info->id, Model{told.id, info});
+    models_.emplace(info->id, Model{served.id, info});
     if (shown_.insert(info->name).second) frontend_->on_model(*info);
     catalog_.put({info->name, info->version, ModelState::kReady, {}, info});
   }
@@ -502,10 +502,10 @@ void FrontendLink::await_models(const std::string& why) {
   }
 }
 
-void FrontendLink::on_workers(const Workers& told) {
+void FrontendLink::on_workers(const Workers& message) {
   addresses_.clear();
   std::map<std::string, WorkerSession*> earlier = std::exchange(workers_, {});
-  for (const Workers::Worker& worker : told.workers) {
+  for (const Workers::Worker& worker : message.workers) {
     if (worker.data_address.empty()) continue;
     for (const DeviceId device : worker.devices) addresses_[device] = worker.data_address;
     const auto known = earlier.find(worker.data_address);

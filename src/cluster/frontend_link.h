@@ -99,7 +99,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   // A model in service. In the catalog it has an id of this side's, which is never
   // used again: so a request of before a reconnection is never taken for another's.
   struct Model {
-    ModelId told;  // the controller's name
+    ModelId name;  // the controller's
     std::shared_ptr<const ModelInfo> info;
     // Replaced or removed: requests that were on their way here still go on.
     std::optional<TimePoint> forgotten_at{};
@@ -113,9 +113,9 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   };
   struct InFlight {
     bool used = false;
-    Request request;   // as it was submitted
-    RequestId told;    // by which the controller and the workers know it on this link
-    RequestId number;  // by which the controller knows it among those of all links
+    Request request;    // as it was submitted
+    RequestId link_id;  // by which the controller and the workers know it on this link
+    RequestId number;   // by which the controller knows it among those of all links
     std::shared_ptr<const ModelInfo> model;
     std::optional<ActionId> in_payload;  // whose outputs lie there
     std::vector<KeptOutputs> others;
@@ -131,7 +131,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   void consume(const PayloadReference& payload, uint16_t consumers);
   void send(const Request& request, const CallLabel* label, TimePoint now);
   void refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now);
-  InFlight* find(PayloadHandle payload, RequestId told);
+  InFlight* find(PayloadHandle payload, RequestId link_id);
   void finish(Slot slot, Completion completion);
   void fail(Slot slot, Refusal refusal, std::string detail, TimePoint now);
 

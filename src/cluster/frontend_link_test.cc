@@ -90,7 +90,7 @@ class WorkerPeer : public TestPeer {
   // "handle: consumers" of each.
   std::vector<std::string> consumed() {
     std::vector<std::string> texts;
-    for (const Consumed& consumed : heard<Consumed>(MessageType::kConsumed)) {
+    for (const Consumed& consumed : received<Consumed>(MessageType::kConsumed)) {
       texts.push_back(std::to_string(consumed.payload.value()) + ": " + std::to_string(consumed.consumers));
     }
     return texts;
@@ -115,7 +115,7 @@ class FrontendLinkTest : public ::testing::Test {
     EXPECT_TRUE(controller_->say(Admission{kNumber}).ok());
     EXPECT_TRUE(controller_->say(two_workers()).ok());
     EXPECT_TRUE(controller_->say(Models{{served_model()}}).ok());
-    controller_->tell_time();
+    controller_->answer_pings();
   }
 
   // A request of the front end as the controller receives it.
@@ -132,8 +132,8 @@ class FrontendLinkTest : public ::testing::Test {
                   .tenant = TenantId(5),
                   .tenant_weight = 3});
     link_.on_turn_end(now_);
-    const auto told = controller_->heard<Request>(MessageType::kRequest);
-    return told.empty() ? Request() : told.back();
+    const auto sent = controller_->received<Request>(MessageType::kRequest);
+    return sent.empty() ? Request() : sent.back();
   }
   Status complete(const Request& request, uint64_t action, uint32_t device = 0, Refusal refusal = Refusal::kNone) {
     return controller_->say(Completion{.id = request.id,
@@ -168,7 +168,7 @@ TEST_F(FrontendLinkTest, ShowsTheModelsOfItsControllerAndAttachesToWorkers) {
   EXPECT_TRUE(catalog_.ready());
   EXPECT_EQ(catalog_.find("doubling")->state, ModelState::kReady);
   for (const auto& worker : workers_) {
-    const auto attached = worker->heard<Attach>(MessageType::kAttach);
+    const auto attached = worker->received<Attach>(MessageType::kAttach);
     ASSERT_EQ(attached.size(), 1u);
     EXPECT_EQ(attached[0].client, kNumber);
   }
@@ -195,9 +195,9 @@ TEST_F(FrontendLinkTest, ShowsWhatWorkersCannotServe) {
 }
 
 TEST_F(FrontendLinkTest, TheControllerGetsTheTenantsOfRequests) {
-  const Request told = ask(100, 1);
-  EXPECT_EQ(told.tenant, TenantId(5));
-  EXPECT_EQ(told.tenant_weight, 3u);
+  const Request sent = ask(100, 1);
+  EXPECT_EQ(sent.tenant, TenantId(5));
+  EXPECT_EQ(sent.tenant_weight, 3u);
 }
 
 TEST_F(FrontendLinkTest, OutputsAndCompletionAreJoinedInWhateverOrderTheyCome) {
@@ -268,8 +268,8 @@ TEST_F(FrontendLinkTest, OutputsThatNeverComeAreNotWaitedForEver) {
   ASSERT_TRUE(complete(request, 7).ok());
   for (int64_t ms = 500; ms < 10'000; ms += 500) {
     pass(ms);
-    controller_->tell_time();
-    for (const auto& worker : workers_) worker->tell_time();
+    controller_->answer_pings();
+    for (const auto& worker : workers_) worker->answer_pings();
   }
   EXPECT_THAT(frontend_.answers(), IsEmpty());
   pass(10'100);
@@ -350,10 +350,10 @@ TEST_F(FrontendLinkTest, NumbersAreNeverUsedAgainOfTheSameController) {
   controller.now = at_ms(5000);
   ASSERT_TRUE(controller.say(Admission{kNumber}).ok());
   ASSERT_TRUE(controller.say(Models{{served_model()}}).ok());
-  controller.tell_time();
+  controller.answer_pings();
   later.submit({.id = RequestId(7), .model = catalog.find("doubling")->info->id, .payload = PayloadHandle(9)});
   later.on_turn_end(at_ms(5000));
-  EXPECT_GE(controller.heard<Request>(MessageType::kRequest).at(0).id.value(), 5'000'000u);
+  EXPECT_GE(controller.received<Request>(MessageType::kRequest).at(0).id.value(), 5'000'000u);
 }
 
 TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
@@ -367,11 +367,11 @@ TEST_F(FrontendLinkTest, WhatAClientCallsItsCallGoesAheadOfTheRequest) {
   RequestId labelled;
   for (const Frame& frame : controller_->frames()) {
     types.push_back(frame.type);
-    Label told;
+    Label sent;
     if (frame.type != MessageType::kLabel) continue;
-    ASSERT_TRUE(decode(frame, told).ok());
-    EXPECT_EQ(told.label, *label);
-    labelled = told.request;
+    ASSERT_TRUE(decode(frame, sent).ok());
+    EXPECT_EQ(sent.label, *label);
+    labelled = sent.request;
   }
   EXPECT_THAT(types, ElementsAre(MessageType::kLabel, MessageType::kRequest, MessageType::kRequest));
   EXPECT_NE(labelled, RequestId());
@@ -381,14 +381,14 @@ TEST_F(FrontendLinkTest, InputsAreSentToTheWorkerThatFetchesThem) {
   const Request request = ask(100, 1);
   frontend_.inputs[1] = 4;
   ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(7), request.id, request.payload}).ok());
-  const auto inputs = workers_[0]->heard<Inputs>(MessageType::kInputs);
+  const auto inputs = workers_[0]->received<Inputs>(MessageType::kInputs);
   ASSERT_EQ(inputs.size(), 1u);
   ASSERT_EQ(inputs[0].tensors.size(), 1u);
   float number;
   std::memcpy(&number, inputs[0].tensors[0].data(), sizeof(number));
   EXPECT_EQ(number, 4);
   ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(8), RequestId(999), PayloadHandle(999)}).ok());
-  EXPECT_THAT(workers_[0]->heard<Inputs>(MessageType::kInputs).at(0).tensors, IsEmpty()) << "it is over";
+  EXPECT_THAT(workers_[0]->received<Inputs>(MessageType::kInputs).at(0).tensors, IsEmpty()) << "it is over";
 }
 
 TEST_F(FrontendLinkTest, ACancellationIsPassedOn) {
@@ -396,20 +396,20 @@ TEST_F(FrontendLinkTest, ACancellationIsPassedOn) {
   link_.cancel(RequestId(100), Refusal::kOverload);
   link_.cancel(RequestId(12345), Refusal::kCancelled);
   link_.on_turn_end(now_);
-  const auto cancelled = controller_->heard<Cancel>(MessageType::kCancel);
+  const auto cancelled = controller_->received<Cancel>(MessageType::kCancel);
   ASSERT_EQ(cancelled.size(), 1u);
   EXPECT_EQ(cancelled[0].request, request.id);
   EXPECT_EQ(cancelled[0].reason, Refusal::kOverload);
 }
 
 TEST_F(FrontendLinkTest, AsManyRequestsAsItHasPlacesForAreInFlight) {
-  std::vector<Request> told;
-  for (uint64_t i = 0; i < kRequestsMax; ++i) told.push_back(ask(100 + i, i));
+  std::vector<Request> sent;
+  for (uint64_t i = 0; i < kRequestsMax; ++i) sent.push_back(ask(100 + i, i));
   for (uint64_t i = 0; i < kRequestsMax; ++i)
     link_.cancel(RequestId(100 + i), Refusal::kCancelled);  // the ring holds these, too
   link_.on_turn_end(now_);
-  EXPECT_EQ(controller_->heard<Cancel>(MessageType::kCancel).size(), kRequestsMax);
-  for (const Request& request : told) ASSERT_TRUE(complete(request, 0, 0, Refusal::kCancelled).ok());
+  EXPECT_EQ(controller_->received<Cancel>(MessageType::kCancel).size(), kRequestsMax);
+  for (const Request& request : sent) ASSERT_TRUE(complete(request, 0, 0, Refusal::kCancelled).ok());
   EXPECT_EQ(frontend_.completions.size(), kRequestsMax);
   EXPECT_NE(ask(200, 1).id, RequestId()) << "there is room again";
 }

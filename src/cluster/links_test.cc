@@ -264,9 +264,9 @@ TEST_F(ControllerServiceTest, RequestIdsMustGrow) {
 class Labels : public CallLabelSink {
  public:
   void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override {
-    told.emplace_back(request.value(), label->text);
+    seen.emplace_back(request.value(), label->text);
   }
-  std::vector<std::pair<uint64_t, std::string>> told;
+  std::vector<std::pair<uint64_t, std::string>> seen;
 };
 
 TEST_F(ControllerServiceTest, PassesOnTheLabelsOfRequests) {
@@ -278,7 +278,7 @@ TEST_F(ControllerServiceTest, PassesOnTheLabelsOfRequests) {
   ASSERT_TRUE(client_.say(request(2)).ok());
   ASSERT_TRUE(other.say(Label{RequestId(1), call_label("order-18")}).ok());
   ASSERT_TRUE(other.say(request(1)).ok());
-  EXPECT_THAT(labels.told, ElementsAre(Pair(request_of(0, RequestId(1)).value(), "order-17"),
+  EXPECT_THAT(labels.seen, ElementsAre(Pair(request_of(0, RequestId(1)).value(), "order-17"),
                                        Pair(request_of(1, RequestId(1)).value(), "order-18")));
 }
 
@@ -426,6 +426,26 @@ TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {
               HasSubstr("device 0 holds 10 pages"));
 }
 
+TEST_F(ControllerServiceTest, ReportsAsManyModelsThatCannotBeServedAsAMessageMayName) {
+  Peer other(service_, Role::kWorker);
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", "peer:2", {10}, models_, {{}}}).ok());
+  const auto report = [&](Peer& worker, const std::string& prefix, size_t count) {
+    Unserved unserved;
+    for (size_t i = 0; i < count; ++i)
+      unserved.models.push_back({prefix + std::to_string(10'000 + i), "1", "no model"});
+    ASSERT_TRUE(worker.say(unserved).ok());
+  };
+  const auto shown = [&] {
+    service_.on_turn_end(at_ms(1));
+    return client_.last<Unserved>().models.size();
+  };
+  report(worker_, "a", 2);
+  report(other, "b", 1);
+  EXPECT_EQ(shown(), 3u);
+  report(worker_, "a", kUnservedMax);
+  EXPECT_EQ(shown(), kUnservedMax);
+}
+
 // ---- Models that change ----
 
 TEST_F(ControllerServiceTest, WhatOneWorkerBringsBeyondTheOthersHasNoNameAndNoPages) {
@@ -481,7 +501,7 @@ class ModelChangeTest : public ControllerServiceTest {
   }
   std::vector<Action> actions(int64_t ms) {
     service_.on_turn_end(at_ms(ms));
-    return worker_.heard<Action>(MessageType::kAction);
+    return worker_.received<Action>(MessageType::kAction);
   }
 
   ModelInfo next_ = models_[0];
@@ -489,17 +509,17 @@ class ModelChangeTest : public ControllerServiceTest {
 
 TEST_F(ModelChangeTest, ClientsAreNotifiedOfANewVersionAndNoMoreOfTheOld) {
   replace_model(2);
-  const auto namings = worker_.heard<Naming>(MessageType::kNaming);
+  const auto namings = worker_.received<Naming>(MessageType::kNaming);
   ASSERT_EQ(namings.size(), 1u);
   EXPECT_EQ(namings[0].model, ModelId(5));
   EXPECT_EQ(namings[0].name, ModelId(1));
-  const auto told = client_.heard<Models>(MessageType::kModels);
-  ASSERT_EQ(told.size(), 1u);
-  ASSERT_EQ(told[0].models.size(), 1u);
-  EXPECT_EQ(told[0].models[0].id, ModelId(1));
-  EXPECT_EQ(told[0].models[0].version, "2");
+  const auto listed = client_.received<Models>(MessageType::kModels);
+  ASSERT_EQ(listed.size(), 1u);
+  ASSERT_EQ(listed[0].models.size(), 1u);
+  EXPECT_EQ(listed[0].models[0].id, ModelId(1));
+  EXPECT_EQ(listed[0].models[0].version, "2");
   Peer late(service_, Role::kClient);
-  EXPECT_EQ(late.heard<Models>(MessageType::kModels).at(0).models.size(), 1u);
+  EXPECT_EQ(late.received<Models>(MessageType::kModels).at(0).models.size(), 1u);
   EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 2 is served in place of version 1"));
 }
 
@@ -525,7 +545,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   EXPECT_EQ(other.say(Registration{"x", "cpu", {}, {10}, {next_}, {{}}}).code(), StatusCode::kUnavailable);
   end(unloads[0], 2501);
   service_.on_turn_end(at_ms(2501));
-  const auto releases = worker_.heard<Release>(MessageType::kRelease);
+  const auto releases = worker_.received<Release>(MessageType::kRelease);
   ASSERT_EQ(releases.size(), 1u);
   EXPECT_EQ(releases[0].model, ModelId(0));
   EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 1 is removed"));
@@ -537,9 +557,9 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
 TEST_F(ModelChangeTest, ATurnComesWhenClientsAreNotified) {
   replace_model(2);
   EXPECT_LE(service_.on_turn_end(at_ms(3)), at_ms(2002));
-  EXPECT_THAT(worker_.heard<Release>(MessageType::kRelease), IsEmpty());
+  EXPECT_THAT(worker_.received<Release>(MessageType::kRelease), IsEmpty());
   service_.on_turn_end(at_ms(2002));
-  EXPECT_EQ(worker_.heard<Release>(MessageType::kRelease).size(), 1u) << "no page ever held it";
+  EXPECT_EQ(worker_.received<Release>(MessageType::kRelease).size(), 1u) << "no page ever held it";
 }
 
 TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
@@ -548,10 +568,10 @@ TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
   next_.name = "another";
   ASSERT_TRUE(worker_.say(Offer{next_}).ok());
   service_.on_turn_end(at_ms(2));
-  EXPECT_THAT(worker_.heard<Naming>(MessageType::kNaming), IsEmpty());
+  EXPECT_THAT(worker_.received<Naming>(MessageType::kNaming), IsEmpty());
   other.close();
   service_.on_turn_end(at_ms(3));
-  EXPECT_EQ(worker_.heard<Naming>(MessageType::kNaming).size(), 1u);
+  EXPECT_EQ(worker_.received<Naming>(MessageType::kNaming).size(), 1u);
   EXPECT_THAT(log_, ::testing::Contains("model 'another' version 2 is served"));
 }
 
@@ -561,7 +581,7 @@ TEST_F(ModelChangeTest, AWorkerThatLeavesHoldsNothingUp) {
   ASSERT_TRUE(worker_.say(Offer{next_}).ok());
   ASSERT_TRUE(other.say(Leave{}).ok());
   service_.on_turn_end(at_ms(2));
-  EXPECT_EQ(worker_.heard<Naming>(MessageType::kNaming).size(), 1u);
+  EXPECT_EQ(worker_.received<Naming>(MessageType::kNaming).size(), 1u);
 }
 
 // Whose repository changed while it could not reach the controller.
@@ -573,8 +593,8 @@ TEST_F(ModelChangeTest, TheOnlyWorkerMayComeBackWithOtherModels) {
   ASSERT_TRUE(again.say(Registration{"w", "cpu", {}, {10}, {next_}, {{0}}}).ok());
   EXPECT_THAT(again.last<Welcome>().models, ElementsAre(ModelId(1)));
   service_.on_turn_end(at_ms(3));
-  EXPECT_EQ(client_.heard<Completion>(MessageType::kCompletion).at(0).refusal, Refusal::kUnloaded);
-  EXPECT_THAT(again.heard<Action>(MessageType::kAction), IsEmpty());
+  EXPECT_EQ(client_.received<Completion>(MessageType::kCompletion).at(0).refusal, Refusal::kUnloaded);
+  EXPECT_THAT(again.received<Action>(MessageType::kAction), IsEmpty());
   Request asked = request(2);
   asked.model = ModelId(1);
   ASSERT_TRUE(client_.say(asked).ok());
@@ -599,11 +619,11 @@ TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndTheWorkers) {
   ASSERT_TRUE(
       next.say(Registration{"x", "cpu", "peer:2", {10, 10}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}})
           .ok());
-  const auto told = workers(client_);
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0].data_address, "peer:1");
-  EXPECT_EQ(told[1].name, "x");
-  EXPECT_THAT(told[1].devices, ElementsAre(DeviceId(1), DeviceId(2)));
+  const auto listed = workers(client_);
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].data_address, "peer:1");
+  EXPECT_EQ(listed[1].name, "x");
+  EXPECT_THAT(listed[1].devices, ElementsAre(DeviceId(1), DeviceId(2)));
   worker_.close();
   EXPECT_EQ(workers(client_).size(), 1u);
 }

@@ -358,7 +358,7 @@ void ModelRegistry::retire(ModelId id, TimePoint now) {
 }
 
 TimePoint ModelRegistry::end_of(const Entry& retiring) {
-  return retiring.since + (retiring.in_flight == 0 ? kHearingTime : kRetirementMax);
+  return retiring.since + (retiring.in_flight == 0 ? kNotificationTime : kRetirementMax);
 }
 
 void ModelRegistry::remove(ModelId id) {

@@ -49,7 +49,7 @@ class ModelRegistry {
   static constexpr uint32_t kModelsMax = 16384;
   // Requests that clients send before they are notified that a model retires come
   // within this.
-  static constexpr Duration kHearingTime = Duration::seconds(2);
+  static constexpr Duration kNotificationTime = Duration::seconds(2);
   // What still waits for a model that retires for so long is refused.
   static constexpr Duration kRetirementMax = Duration::seconds(30);
   // From a release on; a peer that is silent for half as long is given up.

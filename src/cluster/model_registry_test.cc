@@ -190,6 +190,21 @@ TEST_F(ModelRegistryTest, TheFirstWorkerOfAKindDeterminesWhatRunsOnThatKindAlone
   EXPECT_EQ(served(), "both 1, x 1, y 1");
 }
 
+TEST_F(ModelRegistryTest, AWorkerOfANewKindKeepsWhatAKindHasLostAllItsWorkersWith) {
+  join(kOne, {model(0, "x")});
+  join(kTwo, {gpu_model(0, "z")}, "gpu");
+  decide();
+  lose(kOne);
+  ModelInfo other = gpu_model(0, "z");
+  other.only().kind = "npu";
+  join(kThree, {other}, "npu");
+  decide();
+  EXPECT_THAT(removed_, IsEmpty());
+  EXPECT_EQ(served(), "x 1, z 1");
+  lose(kThree);
+  EXPECT_THAT(join(kOne, {model(5, "x")}), ElementsAre(ModelId(0))) << "its worker comes back";
+}
+
 TEST_F(ModelRegistryTest, RefusesAModelForAnotherKindThanTheWorkers) {
   EXPECT_THAT(registry_.check("cpu", {gpu_model(0, "x")}).message(),
               HasSubstr("model 'x' is for devices of kind gpu; the worker's are of kind cpu"));
@@ -222,7 +237,7 @@ TEST_F(ModelRegistryTest, NoWorkerRegistersWhileAModelRetires) {
   join(kOne, {model(0, "x"), model(1, "y")});
   withdraw(kOne, 1);
   EXPECT_EQ(registry_.check("cpu", {model(0, "x")}).code(), StatusCode::kUnavailable);
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   EXPECT_EQ(registry_.check("cpu", {model(0, "x")}).code(), StatusCode::kUnavailable) << "pages may hold it";
   end_removals();
   EXPECT_TRUE(registry_.check("cpu", {model(0, "x")}).ok());
@@ -285,7 +300,7 @@ TEST_F(ModelRegistryTest, ANewVersionTakesThePlaceOfTheOld) {
   EXPECT_EQ(served(), "x 2");
   EXPECT_EQ(replaced_.back(), "1");
   withdraw(kTwo, 0);
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   EXPECT_THAT(removed_, ElementsAre(ModelId(0)));
   EXPECT_THAT(released(kOne), IsEmpty());
   end_removals();
@@ -383,7 +398,7 @@ TEST_F(ModelRegistryTest, WhatAllHaveWithdrawnRetires) {
   withdraw(kTwo, 1);
   EXPECT_EQ(served(), "x 1");
   EXPECT_EQ(news_, news + 1);
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   EXPECT_THAT(removed_, ElementsAre(ModelId(1)));
   end_removals();
   EXPECT_THAT(released(kOne), ElementsAre(1));
@@ -410,14 +425,14 @@ TEST_F(ModelRegistryTest, WhatWasWithdrawnMayComeAgain) {
 TEST_F(ModelRegistryTest, AReleaseMayCrossAWithdrawal) {
   join(kOne, {model(0, "x")});
   offer(kOne, model(1, "x", "2"));
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   end_removals();
   EXPECT_THAT(released(kOne), ElementsAre(0));
   withdraw(kOne, 0);
   EXPECT_THAT(released(kOne), IsEmpty()) << "it was notified";
   EXPECT_FALSE(registry_.withdraw(kOne, ModelId(0)).ok());
   offer(kOne, model(2, "x", "3"));
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   end_removals();
   offer(kOne, model(1, "x", "1"));
   EXPECT_EQ(served(), "x 1") << "back to an earlier version, under an id that was released";
@@ -429,12 +444,12 @@ TEST_F(ModelRegistryTest, AModelRetiresWhenClientsAreNotifiedAndNothingIsInFligh
   join(kOne, {model(0, "x")});
   registry_.on_request(ModelId(0));
   offer(kOne, model(1, "x", "2"));
-  const TimePoint told = now_;
-  EXPECT_EQ(registry_.next(), told + ModelRegistry::kRetirementMax) << "an answer may come first";
-  pass(ModelRegistry::kHearingTime * 5);
+  const TimePoint notified = now_;
+  EXPECT_EQ(registry_.next(), notified + ModelRegistry::kRetirementMax) << "an answer may come first";
+  pass(ModelRegistry::kNotificationTime * 5);
   EXPECT_THAT(removed_, IsEmpty());
   registry_.on_answer(ModelId(0));
-  EXPECT_EQ(registry_.next(), told + ModelRegistry::kHearingTime);
+  EXPECT_EQ(registry_.next(), notified + ModelRegistry::kNotificationTime);
   decide();
   EXPECT_THAT(removed_, ElementsAre(ModelId(0)));
   EXPECT_THAT(registry_.removing(), ElementsAre(ModelId(0)));
@@ -458,8 +473,8 @@ TEST_F(ModelRegistryTest, WhatIsNeverAnsweredDoesNotKeepItForEver) {
 TEST_F(ModelRegistryTest, WithoutRequestsItRetiresWhenClientsAreNotified) {
   join(kOne, {model(0, "x")});
   offer(kOne, model(1, "x", "2"));
-  EXPECT_EQ(registry_.next(), now_ + ModelRegistry::kHearingTime);
-  pass(ModelRegistry::kHearingTime - Duration::nanoseconds(1));
+  EXPECT_EQ(registry_.next(), now_ + ModelRegistry::kNotificationTime);
+  pass(ModelRegistry::kNotificationTime - Duration::nanoseconds(1));
   EXPECT_THAT(removed_, IsEmpty());
   pass(Duration::nanoseconds(1));
   EXPECT_THAT(removed_, ElementsAre(ModelId(0)));
@@ -478,7 +493,7 @@ TEST_F(ModelRegistryTest, RequestsForWhatIsUnknownDoNotCount) {
 TEST_F(ModelRegistryTest, AnIdRestsBeforeItIsUsedAgain) {
   join(kOne, {model(0, "x")});
   offer(kOne, model(1, "x", "2"));
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   end_removals();
   pass(ModelRegistry::kIdRest - Duration::nanoseconds(1));
   offer(kOne, model(2, "y"));
@@ -534,7 +549,7 @@ TEST_F(ModelRegistryTest, OffersOfALeavingWorkerDoNotCount) {
   withdraw(kTwo, 1);
   leave(kOne);
   EXPECT_EQ(served(), "x 1, z 1");
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   end_removals();
   EXPECT_THAT(released(kOne), ElementsAre(1)) << "it has it still";
 }
@@ -547,7 +562,7 @@ TEST_F(ModelRegistryTest, WithNoWorkerLeftNothingChanges) {
   EXPECT_EQ(served(), "x 1");
   lose(kOne);
   EXPECT_EQ(served(), "x 1");
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   EXPECT_THAT(removed_, ElementsAre(ModelId(1))) << "what retires goes on retiring";
 }
 
@@ -576,7 +591,7 @@ TEST_F(ModelRegistryTest, ANewWorkerMayBringACandidate) {
   offer(kOne, model(1, "x", "2"));
   lose(kTwo);
   EXPECT_EQ(served(), "x 2");
-  pass(ModelRegistry::kHearingTime);
+  pass(ModelRegistry::kNotificationTime);
   end_removals();
   offer(kOne, model(2, "y"));
   EXPECT_THAT(join(kTwo, {model(0, "x", "2"), model(1, "y")}), ElementsAre(ModelId(1), ModelId(2)));

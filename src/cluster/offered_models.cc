@@ -56,26 +56,26 @@ void OfferedModels::forget_if_over(ModelId model) {
 
 const std::vector<ModelId>& OfferedModels::begin() {
   lose_names();
-  told_.clear();
+  listed_.clear();
   std::vector<ModelId> over;
   for (auto& [id, model] : models_) {
     if (model.withdrawn) model.released = true;
-    (model.withdrawn || model.released ? over : told_).push_back(id);
+    (model.withdrawn || model.released ? over : listed_).push_back(id);
   }
   for (const ModelId id : over) forget_if_over(id);
-  std::ranges::stable_sort(told_, std::greater(), [this](ModelId id) { return models_.at(id).named_at; });
-  return told_;
+  std::ranges::stable_sort(listed_, std::greater(), [this](ModelId id) { return models_.at(id).named_at; });
+  return listed_;
 }
 
 Status OfferedModels::welcome(std::span<const ModelId> names) {
-  if (names.size() != told_.size()) {
-    return Status::invalid_argument(fmt::format("{} names for {} models", names.size(), told_.size()));
+  if (names.size() != listed_.size()) {
+    return Status::invalid_argument(fmt::format("{} names for {} models", names.size(), listed_.size()));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == kUnnamed) {
-      models_.at(told_[i]).nameless = true;
+      models_.at(listed_[i]).nameless = true;
     } else {
-      FOLIOT_RETURN_IF_ERROR(name(told_[i], names[i]));
+      FOLIOT_RETURN_IF_ERROR(name(listed_[i], names[i]));
     }
   }
   return Status();

@@ -74,7 +74,7 @@ class OfferedModels {
 
   std::map<ModelId, Model> models_;
   std::unordered_map<ModelId, ModelId> by_name_;
-  std::vector<ModelId> told_;
+  std::vector<ModelId> listed_;
   uint64_t namings_ = 0;
 };
 

@@ -20,7 +20,7 @@ class OfferedModelsTest : public ::testing::Test {
   bool remove(uint32_t id) {
     return models_.remove(ModelId(id), [this, id] { gone_.push_back(id); });
   }
-  std::vector<uint32_t> told() {
+  std::vector<uint32_t> listed() {
     std::vector<uint32_t> ids;
     for (const ModelId id : models_.begin()) ids.push_back(id.value());
     return ids;
@@ -41,7 +41,7 @@ class OfferedModelsTest : public ::testing::Test {
 TEST_F(OfferedModelsTest, AreKnownByTheirNames) {
   add(0, "a");
   add(1, "b");
-  EXPECT_THAT(told(), ElementsAre(0, 1));
+  EXPECT_THAT(listed(), ElementsAre(0, 1));
   EXPECT_EQ(models_.named(ModelId(7)), std::nullopt);
   welcome({ModelId(7), kUnnamed});
   EXPECT_EQ(models_.named(ModelId(7)), ModelId(0));
@@ -54,7 +54,7 @@ TEST_F(OfferedModelsTest, AreKnownByTheirNames) {
 
 TEST_F(OfferedModelsTest, ANewVersionWithdrawsTheOldOneWhichIsRunUntilItIsReleased) {
   EXPECT_EQ(add(0, "a"), std::nullopt);
-  told();
+  listed();
   welcome({ModelId(7)});
   EXPECT_EQ(add(1, "a", "2"), ModelId(0));
   EXPECT_FALSE(remove(0));  // it was withdrawn above
@@ -68,7 +68,7 @@ TEST_F(OfferedModelsTest, ANewVersionWithdrawsTheOldOneWhichIsRunUntilItIsReleas
 
 TEST_F(OfferedModelsTest, WhatIsReleasedFirstIsForgottenWhenItIsRemoved) {
   add(0, "a");
-  told();
+  listed();
   welcome({ModelId(7)});
   EXPECT_TRUE(release(0));
   EXPECT_THAT(gone_, IsEmpty());
@@ -79,7 +79,7 @@ TEST_F(OfferedModelsTest, WhatIsReleasedFirstIsForgottenWhenItIsRemoved) {
 TEST_F(OfferedModelsTest, WhatIsRemovedIsWithdrawnAndForgottenOnRelease) {
   add(0, "a");
   add(1, "b");
-  told();
+  listed();
   welcome({ModelId(7), ModelId(8)});
   EXPECT_TRUE(remove(1));
   EXPECT_THAT(gone_, IsEmpty());
@@ -90,7 +90,7 @@ TEST_F(OfferedModelsTest, WhatIsRemovedIsWithdrawnAndForgottenOnRelease) {
 TEST_F(OfferedModelsTest, ReregistrationListsTheLastNamedFirstAndNoWithdrawnOnes) {
   add(0, "a");
   add(1, "b");
-  told();
+  listed();
   welcome({ModelId(7), ModelId(8)});
   add(2, "a", "2");
   name(2, 9);
@@ -99,14 +99,14 @@ TEST_F(OfferedModelsTest, ReregistrationListsTheLastNamedFirstAndNoWithdrawnOnes
   models_.lose_names();
   EXPECT_EQ(models_.named(ModelId(8)), std::nullopt);
   EXPECT_THAT(strays(), ElementsAre(0));
-  EXPECT_THAT(told(), ElementsAre(2, 1, 3));
+  EXPECT_THAT(listed(), ElementsAre(2, 1, 3));
   EXPECT_THAT(gone_, ElementsAre(0));
 }
 
 TEST_F(OfferedModelsTest, PagesMayNotHoldWhatTheControllerHasNoNameFor) {
   add(0, "a");
   add(1, "b");
-  told();
+  listed();
   EXPECT_THAT(strays(), IsEmpty());
   welcome({ModelId(7), kUnnamed});
   EXPECT_THAT(strays(), ElementsAre(1));
@@ -116,7 +116,7 @@ TEST_F(OfferedModelsTest, PagesMayNotHoldWhatTheControllerHasNoNameFor) {
 
 TEST_F(OfferedModelsTest, NonsenseIsAnError) {
   add(0, "a");
-  told();
+  listed();
   EXPECT_FALSE(models_.welcome({}).ok());
   welcome({ModelId(7)});
   EXPECT_FALSE(name(0, 8));  // has a name

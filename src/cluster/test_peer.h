@@ -30,14 +30,14 @@ class TestPeer {
     writer.put(role);
     writer.put(uint8_t{0});
     take();
-    EXPECT_TRUE(hear(greeting).ok());
+    EXPECT_TRUE(receive(greeting).ok());
   }
 
   template <typename Message>
   Status say(const Message& message) {
     WireBytes bytes;
     encode(message, bytes);
-    return hear(bytes);
+    return receive(bytes);
   }
 
   // What the handler has sent since the last call; valid until the next.
@@ -56,7 +56,7 @@ class TestPeer {
   }
   // Of these frames, those of one type.
   template <typename Message>
-  std::vector<Message> heard(MessageType type) {
+  std::vector<Message> received(MessageType type) {
     std::vector<Message> messages;
     for (const Frame& frame : frames()) {
       if (frame.type != type) continue;
@@ -69,14 +69,14 @@ class TestPeer {
   Message last() {
     WireBytes bytes;
     encode(Message(), bytes);
-    const std::vector<Message> all = heard<Message>(static_cast<MessageType>(bytes[kFrameLengthBytes]));
+    const std::vector<Message> all = received<Message>(static_cast<MessageType>(bytes[kFrameLengthBytes]));
     if (!all.empty()) return all.back();
     ADD_FAILURE() << "nothing was sent";
     return Message();
   }
   // As a server that a client connects to: answers its pings until none comes.
-  void tell_time() {
-    for (auto pings = heard<Ping>(MessageType::kPing); !pings.empty(); pings = heard<Ping>(MessageType::kPing)) {
+  void answer_pings() {
+    for (auto pings = received<Ping>(MessageType::kPing); !pings.empty(); pings = received<Ping>(MessageType::kPing)) {
       EXPECT_TRUE(say(Pong{pings.back().sent, now}).ok());
     }
   }
@@ -93,7 +93,7 @@ class TestPeer {
     void on_unsent(Connection&) override {}
   };
 
-  Status hear(const WireBytes& bytes) {
+  Status receive(const WireBytes& bytes) {
     for (size_t done = 0; done < bytes.size();) {
       const auto space = connection_.space();
       const size_t piece = std::min(space.size(), bytes.size() - done);

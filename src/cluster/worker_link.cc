@@ -148,19 +148,19 @@ class WorkerLink::ControllerSession : public Session {
 class WorkerLink::ClientSession : public Session {
  public:
   ClientSession(WorkerLink& link, Connection& connection, TimePoint now)
-      : link_(link), connection_(connection), heard_(now) {}
+      : link_(link), connection_(connection), last_message_(now) {}
 
   Connection& connection() { return connection_; }
   std::optional<uint16_t> number() const { return number_; }
   void set_number(std::optional<uint16_t> number) { number_ = number; }
   void check(TimePoint now) {
     constexpr Duration kSilence = kClusterTimeouts.frontend_silence;
-    if (now - heard_ > kSilence)
+    if (now - last_message_ > kSilence)
       connection_.request_close(Status::unavailable(fmt::format("no message for {:.0f} s", kSilence.to_seconds())));
   }
 
   Status on_frame(const Frame& frame, TimePoint now) override {
-    heard_ = now;
+    last_message_ = now;
     switch (frame.type) {
       case MessageType::kInputs: return on_inputs(frame, now);
       case MessageType::kConsumed: return on_consumed(frame);
@@ -203,7 +203,7 @@ class WorkerLink::ClientSession : public Session {
 
   WorkerLink& link_;
   Connection& connection_;
-  TimePoint heard_;
+  TimePoint last_message_;
   std::optional<uint16_t> number_;  // once it has attached
 };
 
@@ -611,15 +611,15 @@ void WorkerLink::give_to_worker(Given& given) {
 
 void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now) {
   release(given);
-  tell({.action = given.action.id,
-        .type = given.action.type,
-        .device = given.action.device,
-        .model = given.action.model,
-        .status = status,
-        .start = now,
-        .end = now,
-        .output_end = now},
-       given, now);
+  send_outcome({.action = given.action.id,
+                .type = given.action.type,
+                .device = given.action.device,
+                .model = given.action.model,
+                .status = status,
+                .start = now,
+                .end = now,
+                .output_end = now},
+               given, now);
 }
 
 void WorkerLink::refuse_what_is_late(TimePoint now) {
@@ -637,9 +637,9 @@ void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
   Given& given = found->second;
   if (given.batch && !given.forgotten && outcome.done()) send_outputs(given, now);
   release(given);
-  Outcome told = outcome;
-  told.model = given.action.model;
-  tell(told, given, now);
+  Outcome sent = outcome;
+  sent.model = given.action.model;
+  send_outcome(sent, given, now);
   given_.erase(found);
 }
 
@@ -689,7 +689,7 @@ void WorkerLink::observe(const Given& given, Outcome outcome, TimePoint now) {
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 }
 
-void WorkerLink::tell(Outcome outcome, const Given& given, TimePoint now) {
+void WorkerLink::send_outcome(Outcome outcome, const Given& given, TimePoint now) {
   observe(given, outcome, now);
   if (controller_ == nullptr || given.forgotten) return;
   const ClockOffset& offset = controller_->offset();

@@ -169,7 +169,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void on_outcome(const Outcome& outcome, TimePoint now);
   void send_outputs(Given& given, TimePoint now);
   Outputs outputs_of(Given& given, uint32_t row, TimePoint now);
-  void tell(Outcome outcome, const Given& given, TimePoint now);
+  void send_outcome(Outcome outcome, const Given& given, TimePoint now);
   void observe(Given& given, TimePoint now);
   void observe(const Given& given, Outcome outcome, TimePoint now);
   void forget_actions(TimePoint now);

@@ -106,7 +106,7 @@ class Client : public TestPeer {
   // The requests whose inputs are asked for, for whichever action.
   std::vector<uint64_t> fetched() {
     std::vector<uint64_t> requests;
-    for (const Fetch& fetch : heard<Fetch>(MessageType::kFetch)) requests.push_back(fetch.request.value());
+    for (const Fetch& fetch : received<Fetch>(MessageType::kFetch)) requests.push_back(fetch.request.value());
     return requests;
   }
   Status send(uint64_t action, uint64_t request, float number) {
@@ -118,7 +118,7 @@ class Client : public TestPeer {
   // "request: number" of each output; "request: nothing" of one without tensors.
   std::vector<std::string> outputs() {
     std::vector<std::string> texts;
-    for (const Outputs& outputs : heard<Outputs>(MessageType::kOutputs)) {
+    for (const Outputs& outputs : received<Outputs>(MessageType::kOutputs)) {
       float number = 0;
       if (!outputs.tensors.empty()) std::memcpy(&number, outputs.tensors[0].data(), sizeof(number));
       texts.push_back(std::to_string(outputs.request.value()) + ": " +
@@ -161,12 +161,12 @@ class WorkerLinkTest : public ::testing::Test {
   }
   std::unique_ptr<TestPeer> meet_controller() {
     auto controller = std::make_unique<TestPeer>(link_, Role::kController, "controller:8100");
-    controller->tell_time();
+    controller->answer_pings();
     link_.on_turn_end(now_);
     return controller;
   }
   void welcome(TestPeer& controller) {
-    EXPECT_EQ(controller.heard<Registration>(MessageType::kRegistration).size(), 1u);
+    EXPECT_EQ(controller.received<Registration>(MessageType::kRegistration).size(), 1u);
     EXPECT_TRUE(controller.say(Welcome{{DeviceId(kDevice)}, {ModelId(kWorkerModel)}}).ok());
   }
   // Taken in, with the model loaded.
@@ -217,7 +217,7 @@ class WorkerLinkTest : public ::testing::Test {
   std::vector<std::string> outcomes() { return outcomes(*controller_); }
   static std::vector<std::string> outcomes(TestPeer& controller) {
     std::vector<std::string> texts;
-    for (const Outcome& outcome : controller.heard<Outcome>(MessageType::kOutcome)) {
+    for (const Outcome& outcome : controller.received<Outcome>(MessageType::kOutcome)) {
       texts.push_back(std::to_string(outcome.action.value()) + " " + std::string(to_string(outcome.status)));
     }
     return texts;
@@ -228,14 +228,14 @@ class WorkerLinkTest : public ::testing::Test {
     EXPECT_TRUE(controller_->say(infer(action, {{1, action, {}, consumers}})).ok());
     EXPECT_TRUE(client.send(action, action, number).ok());
     run();
-    const auto outputs = client.heard<Outputs>(MessageType::kOutputs);
+    const auto outputs = client.received<Outputs>(MessageType::kOutputs);
     EXPECT_EQ(outputs.size(), 1u);
     EXPECT_TRUE(outputs.back().held && outputs.back().tensors.empty());
     return outputs.back().held;
   }
   // Why the row of this one had no outputs.
   static std::string detail(Client& client) {
-    const auto outputs = client.heard<Outputs>(MessageType::kOutputs);
+    const auto outputs = client.received<Outputs>(MessageType::kOutputs);
     EXPECT_EQ(outputs.size(), 1u);
     EXPECT_TRUE(outputs.back().tensors.empty());
     return outputs.back().detail;
@@ -272,7 +272,7 @@ TEST_F(WorkerLinkTest, ObserversSeeEachActionAndItsEnd) {
 }
 
 TEST_F(WorkerLinkTest, RegistersWithWhereItIsSeen) {
-  const auto registrations = controller_->heard<Registration>(MessageType::kRegistration);
+  const auto registrations = controller_->received<Registration>(MessageType::kRegistration);
   ASSERT_EQ(registrations.size(), 1u);
   EXPECT_EQ(registrations[0].data_address, "10.0.0.1:8200");
   EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
@@ -401,7 +401,7 @@ TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
   small.start(worker_, "peer:1", loop_);
   small.add_model(std::make_shared<const ModelInfo>(hosted_model()));
   TestPeer controller(small, Role::kController, "controller:8100");
-  controller.tell_time();
+  controller.answer_pings();
   small.on_turn_end(now_);
   welcome(controller);
   Client client(small, 1);
@@ -433,12 +433,12 @@ TEST_F(WorkerLinkTest, AGoodbyeInTheMiddleEndsWhatWaitsAndLetsRunWhatRuns) {
   controller_->close();
 
   const auto next = meet_controller();
-  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration), IsEmpty()) << "something is under way";
+  EXPECT_THAT(next->received<Registration>(MessageType::kRegistration), IsEmpty()) << "something is under way";
   EXPECT_TRUE(client.send(3, 11, 1).ok()) << "it was asked for";
   run();
   EXPECT_EQ(engine_.batches, 1);
   EXPECT_THAT(client.outputs(), IsEmpty()) << "their request has no answer yet";
-  const auto registrations = next->heard<Registration>(MessageType::kRegistration);
+  const auto registrations = next->received<Registration>(MessageType::kRegistration);
   ASSERT_EQ(registrations.size(), 1u);
   EXPECT_THAT(registrations[0].residents, ElementsAre(ElementsAre(0)));
 
@@ -557,7 +557,7 @@ TEST_F(WorkerLinkHolderTest, InputsAreFetchedFromTheWorkerThatHoldsThem) {
   EXPECT_THAT(loop_.kept, ElementsAre(kAddress));
   EXPECT_THAT(client_.fetched(), ElementsAre(11));
   TestPeer holder(link_, Role::kWorker, kAddress);
-  const auto fetches = holder.heard<Fetch>(MessageType::kFetch);
+  const auto fetches = holder.received<Fetch>(MessageType::kFetch);
   ASSERT_EQ(fetches.size(), 1u);
   EXPECT_EQ(fetches[0].payload, kThere.handle);
   EXPECT_EQ(fetches[0].request, request_of(1, RequestId(10))) << "it says whose it is to be";
@@ -570,7 +570,7 @@ TEST_F(WorkerLinkHolderTest, InputsAreFetchedFromTheWorkerThatHoldsThem) {
   EXPECT_THAT(client_.outputs(), ElementsAre("10: 6", "11: 2"));
 
   ASSERT_TRUE(controller_->say(infer(3, {{1, 12, kThere}})).ok());
-  EXPECT_EQ(holder.heard<Fetch>(MessageType::kFetch).size(), 1u) << "over the same link";
+  EXPECT_EQ(holder.received<Fetch>(MessageType::kFetch).size(), 1u) << "over the same link";
   EXPECT_EQ(loop_.kept.size(), 1u);
 }
 
@@ -627,7 +627,7 @@ TEST_F(WorkerLinkHolderTest, AnotherWorkerGetsWhatIsItsClients) {
   TestPeer other(link_, Role::kWorker);
   const auto fetch = [&](uint16_t client, PayloadHandle handle) {
     EXPECT_TRUE(other.say(Fetch{ActionId(9), request_of(client, RequestId(10)), handle}).ok());
-    const auto inputs = other.heard<Inputs>(MessageType::kInputs);
+    const auto inputs = other.received<Inputs>(MessageType::kInputs);
     EXPECT_EQ(inputs.size(), 1u);
     EXPECT_EQ(inputs[0].request, request_of(client, RequestId(10)));
     float number = 0;
@@ -688,9 +688,9 @@ TEST_F(WorkerLinkTest, ThePagesHoldOnlyModelsThatTheNextControllerKnows) {
   update();
   EXPECT_EQ(gone_, 0);
   const auto next = meet_controller();
-  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration), IsEmpty()) << "the pages are being emptied";
+  EXPECT_THAT(next->received<Registration>(MessageType::kRegistration), IsEmpty()) << "the pages are being emptied";
   run();
-  const auto registrations = next->heard<Registration>(MessageType::kRegistration);
+  const auto registrations = next->received<Registration>(MessageType::kRegistration);
   ASSERT_EQ(registrations.size(), 1u);
   ASSERT_EQ(registrations[0].models.size(), 1u);
   EXPECT_EQ(registrations[0].models[0].version, "2");
@@ -703,12 +703,12 @@ TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheControllerHasNoNameFor) {
   begin();
   controller_->close();
   const auto next = meet_controller();
-  EXPECT_THAT(next->heard<Registration>(MessageType::kRegistration)[0].residents, ElementsAre(ElementsAre(0)));
+  EXPECT_THAT(next->received<Registration>(MessageType::kRegistration)[0].residents, ElementsAre(ElementsAre(0)));
   EXPECT_THAT(next->say(Welcome{{DeviceId(kDevice)}, {kUnnamed}}).message(), HasSubstr("not served"));
   next->close();
   const auto again = meet_controller();
   run();
-  const auto registrations = again->heard<Registration>(MessageType::kRegistration);
+  const auto registrations = again->received<Registration>(MessageType::kRegistration);
   ASSERT_EQ(registrations.size(), 1u);
   EXPECT_EQ(registrations[0].models.size(), 1u);
   EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
@@ -731,7 +731,7 @@ TEST_F(WorkerLinkTest, DrainingAsksForNoMoreAndEndsWhenNothingIsUnderWay) {
   ASSERT_TRUE(controller_->say(infer(2, {{1, 10}})).ok());
   link_.drain();
   link_.on_turn_end(now_);
-  EXPECT_EQ(controller_->heard<Leave>(MessageType::kLeave).size(), 1u);
+  EXPECT_EQ(controller_->received<Leave>(MessageType::kLeave).size(), 1u);
   now_ = at_ms(500);
   link_.on_turn_end(now_);
   EXPECT_FALSE(drained_);

@@ -185,6 +185,7 @@ struct ShapeCase {
   int64_t opset;
   Shape expected;  // empty: an error
 };
+void PrintTo(const ShapeCase& value, std::ostream* out) { *out << value.name; }
 
 class ShapeTest : public testing::TestWithParam<ShapeCase> {};
 

@@ -49,13 +49,9 @@ bool Cluster::allows(const ModelTarget& target, const Kind& kind, uint32_t model
          (target.kinds.empty() || std::ranges::count(target.kinds, kind.name) > 0);
 }
 
-std::optional<DeviceId> Cluster::first_able(ModelId model, const ModelTarget& target) const {
-  std::optional<DeviceId> first;
-  for (const Kind& kind : kinds_) {
-    if (!kind.first_device || !allows(target, kind, model.value())) continue;
-    first = std::min(first.value_or(*kind.first_device), *kind.first_device);
-  }
-  return first;
+bool Cluster::has_able(ModelId model, const ModelTarget& target) const {
+  return std::ranges::any_of(
+      kinds_, [&](const Kind& kind) { return kind.first_device && allows(target, kind, model.value()); });
 }
 
 void Cluster::set_target(ModelId model, const ModelTarget& target) {

@@ -131,8 +131,8 @@ struct Cluster {
   void add_model(std::shared_ptr<const ModelInfo> model);
   void extend_model(std::shared_ptr<const ModelInfo> model);
   void remove_model(ModelId model);
-  // first_able(), were this the model's target.
-  std::optional<DeviceId> first_able(ModelId model_id, const ModelTarget& target) const;
+  // Whether the model would have a first_able() device, were this its target.
+  bool has_able(ModelId model_id, const ModelTarget& target) const;
   // REQUIRES: has_model(model_id).
   void set_target(ModelId model_id, const ModelTarget& target);
 

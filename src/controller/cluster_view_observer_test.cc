@@ -142,6 +142,13 @@ TEST_F(ClusterViewObserverTest, ShowsCopiesAndDurationsAsTheControllerExpectsThe
   EXPECT_EQ(views_.all[1].models[0].kinds[0].execs[1], expected);
 }
 
+TEST_F(ClusterViewObserverTest, NothingIsExpectedOfAKindWithoutDevices) {
+  add_model(2, {"gpu", "npu"});
+  observer_.on_time(at(100));
+  ASSERT_EQ(views_.all[0].models[2].kinds.size(), 1u);
+  EXPECT_EQ(views_.all[0].kinds[views_.all[0].models[2].kinds[0].kind.value()].name, "gpu");
+}
+
 TEST_F(ClusterViewObserverTest, AModelThatIsGoneIsNotServed) {
   cluster_.remove_model(ModelId(1));
   observer_.on_time(at(100));

@@ -166,9 +166,9 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
 }
 
-void Controller::on_heard(DeviceId device, TimePoint now) {
+void Controller::on_message(DeviceId device, TimePoint now) {
   if (failure_detector_ && cluster_.device(device).state() != DeviceState::kLost)
-    failure_detector_->on_heard(device, now);
+    failure_detector_->on_message(device, now);
 }
 
 void Controller::check_devices(TimePoint now) {
@@ -278,18 +278,17 @@ Status Controller::check_target(ModelId id, const ModelTarget& target) const {
                                     std::to_string(target.copies_most));
   }
   if (target.batch_most == 0) return Status::invalid_argument(of_model + "batch_most is 0, and must be at least 1");
-  for (const std::string& kind : target.kinds) {
-    if (cluster_.knows_kind(kind)) continue;
-    std::string known;
-    for (uint16_t i = 0; i < cluster_.kind_count(); ++i) known += (i == 0 ? "" : ", ") + cluster_.kind_name(KindId(i));
-    return Status::invalid_argument(of_model + "kinds has '" + kind + "', and must be of " + known);
-  }
-  return Status();
+  const auto unknown =
+      std::ranges::find_if_not(target.kinds, [&](const std::string& kind) { return cluster_.knows_kind(kind); });
+  if (unknown == target.kinds.end()) return Status();
+  std::string known;
+  for (uint16_t i = 0; i < cluster_.kind_count(); ++i) known += (i == 0 ? "" : ", ") + cluster_.kind_name(KindId(i));
+  return Status::invalid_argument(of_model + "kinds has '" + *unknown + "', and must be of " + known);
 }
 
 // What no device may run any more is refused while policies still see where it was to run.
 void Controller::set_target(ModelId model, const ModelTarget& target, TimePoint now) {
-  if (!cluster_.first_able(model, target)) {
+  if (!cluster_.has_able(model, target)) {
     withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   }
   cluster_.set_target(model, target);
@@ -552,7 +551,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
   const Action action = actions_outstanding_.take(outcome.action);
   turn_now_ = now;
   if (outcome.status != OutcomeStatus::kLost) {
-    on_heard(action.device, now);
+    on_message(action.device, now);
     if (failure_detector_) failure_detector_->on_report(action.device, std::max(outcome.end, outcome.output_end), now);
   }
   const bool failed = outcome.status == OutcomeStatus::kFailed;
@@ -833,7 +832,7 @@ bool Controller::has_able_device(ModelId model) const {
 
 std::string Controller::unable_detail(ModelId id) const {
   const ModelInfo& model = cluster_.model(id);
-  if (cluster_.first_able(id, ModelTarget()))
+  if (cluster_.has_able(id, ModelTarget()))
     return "model '" + model.name + "' is not served: its target leaves it no device";
   std::set<std::string> kinds;
   for (const DeviceModel& device : cluster_.devices) kinds.insert(cluster_.kind_name(device.kind()));

@@ -86,7 +86,7 @@ class Controller : private Dispatcher {
     return failure_detector_ ? failure_detector_->may_join(device) : TimePoint();
   }
   // A message of the device has come, a heartbeat at least.
-  void on_heard(DeviceId device, TimePoint now);
+  void on_message(DeviceId device, TimePoint now);
   // It gets no more work; once idle() it may leave.
   void drain_device(DeviceId device, TimePoint now);
   bool idle(DeviceId device) const;

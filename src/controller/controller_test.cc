@@ -298,6 +298,17 @@ TEST_F(ControllerTest, WhereTargetsLeaveNoDeviceRequestsAreRefused) {
   EXPECT_EQ(controller_->queued(), 1u) << "of the other model";
 }
 
+TEST_F(ControllerTest, TargetsHoldForACopyWhoseUnloadWasRefusedMeanwhile) {
+  load_model();
+  ASSERT_EQ(unload(0), Verdict::kAccepted);
+  ASSERT_TRUE(controller_->set_targets({{{ModelId(0), {.copies_most = 0}}}}, at(5)).ok());
+  outcome(OutcomeStatus::kBusy);
+  const DeviceModel& device = controller_->cluster().device(DeviceId(0));
+  EXPECT_EQ(device.held(ModelId(0)), Residency::kLoaded);
+  EXPECT_EQ(device.residency(ModelId(0)), Residency::kAbsent) << "policies do not see it";
+  EXPECT_EQ(controller_->cluster().copies[0], 0u);
+}
+
 TEST_F(ControllerTest, TargetsHoldForWhatADeviceBringsAndGoWithTheirModel) {
   ASSERT_TRUE(
       controller_->set_targets({{{ModelId(0), {.copies_most = 0}}, {ModelId(1), {.copies_least = 1}}}}, at(0)).ok());

@@ -2,7 +2,7 @@
 // implementation includes this, in one file of its test program, and instantiates it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Rolling, DurationModelConformance,
-//                            testing::Values(DurationModelCase{[] { return std::make_unique<...>(); }}));
+//                            testing::Values(DurationModelCase{"Rolling", [] { return std::make_unique<...>(); }}));
 #ifndef FOLIOT_CONTROLLER_DURATION_MODEL_CONFORMANCE_H_
 #define FOLIOT_CONTROLLER_DURATION_MODEL_CONFORMANCE_H_
 
@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "controller/duration_model.h"
@@ -20,8 +21,10 @@
 namespace foliot {
 
 struct DurationModelCase {
+  std::string name;
   std::function<std::unique_ptr<DurationModel>()> make;
 };
+inline void PrintTo(const DurationModelCase& value, std::ostream* out) { *out << value.name; }
 
 // Two devices and two models, each with two buckets and the batch sizes 1 and 2.
 class DurationModelConformance : public testing::TestWithParam<DurationModelCase> {

@@ -10,9 +10,11 @@ namespace foliot {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Rolling, DurationModelConformance,
-                         testing::Values(DurationModelCase{[] { return std::make_unique<RollingDurationModel>(); }}));
+                         testing::Values(DurationModelCase{"Rolling",
+                                                           [] { return std::make_unique<RollingDurationModel>(); }}));
 INSTANTIATE_TEST_SUITE_P(Fake, DurationModelConformance,
-                         testing::Values(DurationModelCase{[] { return std::make_unique<FakeDurationModel>(); }}));
+                         testing::Values(DurationModelCase{"Fake",
+                                                           [] { return std::make_unique<FakeDurationModel>(); }}));
 
 }  // namespace
 }  // namespace foliot

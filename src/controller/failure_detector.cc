@@ -14,7 +14,7 @@ constexpr Duration kRecent = Duration::seconds(2);
 void FailureDetector::on_join(DeviceId id, TimePoint now) {
   if (id.value() >= devices_.size()) devices_.resize(id.value() + 1);
   Device& device = devices_[id.value()];
-  device = {.heard = now, .loads_unproven = device.loads_unproven, .fences = device.fences};
+  device = {.last_message = now, .loads_unproven = device.loads_unproven, .fences = device.fences};
   next_check_ = std::min(next_check_, now + options_.check_interval);
 }
 
@@ -149,7 +149,7 @@ std::vector<FailureDetector::Finding> FailureDetector::check(TimePoint now) {
 
 FailureDetector::Finding FailureDetector::find(const DeviceModel& device, TimePoint now) const {
   const Device& known = devices_[device.id().value()];
-  const Duration silent = now - std::max(known.heard, here_since_);
+  const Duration silent = now - std::max(known.last_message, here_since_);
   const Duration overdue = now - std::max(device.first_end(options_.overdue_factor), here_since_);
   if (silent >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kSilent};
   if (overdue >= options_.fence_after) return {device.id(), DeviceState::kLost, DeviceTrouble::kOverdue};

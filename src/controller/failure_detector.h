@@ -93,7 +93,7 @@ class FailureDetector {
   // Facts.
   void on_join(DeviceId device, TimePoint now);
   void on_lost(DeviceId device, DeviceTrouble trouble, TimePoint now);
-  void on_heard(DeviceId device, TimePoint now) { devices_[device.value()].heard = now; }
+  void on_message(DeviceId device, TimePoint now) { devices_[device.value()].last_message = now; }
   void on_exec(DeviceId device, Duration seed, Duration measured, TimePoint now);
   // A LOAD or an EXEC has begun and is over. on_exec() follows for an EXEC that did not fail.
   void on_result(DeviceId device, ActionType type, ModelId model, bool failed, TimePoint now);
@@ -124,7 +124,7 @@ class FailureDetector {
     std::vector<ModelId> models;  // different ones, as many as are asked for
   };
   struct Device {
-    TimePoint heard;
+    TimePoint last_message;
     // Of its last EXECs, how many times as long as their seeds they took.
     std::array<double, kRatios> ratios{};
     uint64_t execs = 0;

@@ -32,7 +32,7 @@ class FailureDetectorTest : public ::testing::Test {
   void run_until(int64_t end, DeviceId mute = DeviceId(99)) {
     for (; now_ <= end; now_ += 50) {
       for (const DeviceModel& d : cluster_.devices) {
-        if (d.id() != mute && d.state() != DeviceState::kLost) failure_detector_->on_heard(d.id(), at(now_));
+        if (d.id() != mute && d.state() != DeviceState::kLost) failure_detector_->on_message(d.id(), at(now_));
       }
       for (const FailureDetector::Finding& finding : failure_detector_->check(at(now_))) {
         findings_.push_back(finding);

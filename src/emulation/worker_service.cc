@@ -33,13 +33,13 @@ struct WorkerService::Emulated : public OutcomeSink {
   void report(const Outcome& outcome) override {
     --in_flight;
     if (connection == nullptr) return;
-    Outcome told = outcome;
-    told.model = names.at(outcome.model.value());
-    told.start = offset->to_host(outcome.start);
-    told.end = offset->to_host(outcome.end);
-    told.output_end = offset->to_host(outcome.output_end);
-    if (outcome.ready > TimePoint()) told.ready = offset->to_host(outcome.ready);
-    connection->send(told);
+    Outcome sent = outcome;
+    sent.model = names.at(outcome.model.value());
+    sent.start = offset->to_host(outcome.start);
+    sent.end = offset->to_host(outcome.end);
+    sent.output_end = offset->to_host(outcome.output_end);
+    if (outcome.ready > TimePoint()) sent.ready = offset->to_host(outcome.ready);
+    connection->send(sent);
   }
   std::vector<uint32_t> residents() const {
     std::vector<uint32_t> found;

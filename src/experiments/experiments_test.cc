@@ -10,6 +10,9 @@
 #include "experiments/experiment.h"
 
 namespace foliot {
+
+void PrintTo(const Experiment& experiment, std::ostream* out) { *out << experiment.name; }
+
 namespace {
 
 std::vector<RegisteredPolicy> clockwork_and_foliot() {

@@ -20,7 +20,7 @@
 
 namespace foliot {
 
-std::ostream& operator<<(std::ostream& out, const RegisteredPolicy& policy) { return out << policy.name; }
+void PrintTo(const RegisteredPolicy& policy, std::ostream* out) { *out << policy.name; }
 
 namespace {
 

@@ -21,10 +21,10 @@ ChildOptions shell(const std::string& script) {
 }
 
 ChildOutput listen_to_the_end(ChildProcess& child) {
-  ChildOutput heard;
-  while (child.listen(Duration::milliseconds(100), heard.said, heard.complained)) {
+  ChildOutput output;
+  while (child.listen(Duration::milliseconds(100), output.said, output.complained)) {
   }
-  return heard;
+  return output;
 }
 
 TEST(ChildProcessTest, ReadsWhatItWrites) {
@@ -32,9 +32,9 @@ TEST(ChildProcessTest, ReadsWhatItWrites) {
   options.input = "sky\n";
   Result<ChildProcess> child = ChildProcess::start(options);
   ASSERT_TRUE(child.ok()) << child.status().message();
-  const ChildOutput heard = listen_to_the_end(*child);
-  EXPECT_EQ(heard.said, "sky blue\n");
-  EXPECT_EQ(heard.complained, "oh\n");
+  const ChildOutput output = listen_to_the_end(*child);
+  EXPECT_EQ(output.said, "sky blue\n");
+  EXPECT_EQ(output.complained, "oh\n");
   EXPECT_TRUE(child->succeeded());
 }
 

@@ -37,10 +37,10 @@ class ForkServerTest : public testing::Test {
     if (started.ok()) server_.emplace(std::move(started).value());
   }
   static ForkedOutput listen_to_the_end(ChildProcess& child) {
-    ForkedOutput heard;
-    while (child.listen(Duration::seconds(10), heard.said, heard.complained)) {
+    ForkedOutput output;
+    while (child.listen(Duration::seconds(10), output.said, output.complained)) {
     }
-    return heard;
+    return output;
   }
 
   std::optional<ForkServer> server_;
@@ -50,9 +50,9 @@ TEST_F(ForkServerTest, EachJobHasItsOwnCopy) {
   for (const std::string word : {"one", "two"}) {
     Result<ChildProcess> child = server_->fork("echo " + word + "; echo oh >&2; left=" + word + "; echo $left", -1);
     ASSERT_TRUE(child.ok()) << child.status().message();
-    const ForkedOutput heard = listen_to_the_end(*child);
-    EXPECT_EQ(heard.said, word + "\n" + word + "\n");
-    EXPECT_EQ(heard.complained, "oh\n");
+    const ForkedOutput output = listen_to_the_end(*child);
+    EXPECT_EQ(output.said, word + "\n" + word + "\n");
+    EXPECT_EQ(output.complained, "oh\n");
     EXPECT_TRUE(child->succeeded());
   }
 }

@@ -14,6 +14,9 @@
 #include "program/metadata.h"
 
 namespace foliot {
+
+void PrintTo(WeightsTier tier, std::ostream* out) { *out << (tier == WeightsTier::kMemory ? "memory" : "disk"); }
+
 namespace {
 
 constexpr uint64_t kPage = uint64_t{1} << 20;
@@ -259,6 +262,7 @@ struct HostileCase {
   const char* name;
   void (*spoil)(Program&);
 };
+void PrintTo(const HostileCase& value, std::ostream* out) { *out << value.name; }
 
 class HostileTest : public testing::TestWithParam<HostileCase> {};
 

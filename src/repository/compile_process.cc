@@ -60,7 +60,7 @@ class Session {
     const TimePoint begin = monotonic_now();
     const TimePoint give_up = begin + wall_time_max;
     while (child.listen(kListen, said_, complained_)) {
-      hear();
+      read_lines();
       const Duration elapsed = monotonic_now() - begin;
       const bool hungry = request_.share == CpuShare::kLeftover && elapsed > starved_after;
       if (hungry && child.cpu_time() < elapsed / kStarvedPart) return std::nullopt;
@@ -70,16 +70,16 @@ class Session {
             fmt::format("compiling took more than {}; raise --compile-time", format_duration(wall_time_max)));
       }
     }
-    hear();
+    read_lines();
     if (end_ && (!end_->ok() || child.succeeded())) return *end_;
     return why_it_ended(child);
   }
 
  private:
-  void hear() {
+  void read_lines() {
     size_t begin = 0;
     for (size_t end = 0; (end = said_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      hear_line(std::string_view(said_).substr(begin, end - begin));
+      read_line(std::string_view(said_).substr(begin, end - begin));
     }
     said_.erase(0, begin);
     if (said_.size() > kLineBytesMax) said_.clear();
@@ -87,7 +87,7 @@ class Session {
     if (complained_.size() > kComplaintBytesMax) complained_.erase(0, complained_.size() - kComplaintBytesMax);
   }
 
-  void hear_line(std::string_view text) {
+  void read_line(std::string_view text) {
     constexpr size_t kUnconfinedMax = 16;
     Result<CompileLine> line = decode_line(text);
     if (!line.ok()) return;

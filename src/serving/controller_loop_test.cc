@@ -152,9 +152,9 @@ class Labels : public CallLabelSink {
  public:
   void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override {
     EXPECT_EQ(label->text, std::to_string(request.value()));
-    ++told;
+    ++seen;
   }
-  std::atomic<int> told{0};
+  std::atomic<int> seen{0};
 };
 
 TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
@@ -187,7 +187,7 @@ TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
   for (std::thread& client : clients) client.join();
   sink.await(3 * kEach);  // there is no device: all are refused
   loop.stop();
-  EXPECT_EQ(labels.told.load(), static_cast<int>(3 * kEach / 2));
+  EXPECT_EQ(labels.seen.load(), static_cast<int>(3 * kEach / 2));
   EXPECT_GT(turns.load(), 0);
 }
 

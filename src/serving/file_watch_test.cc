@@ -53,16 +53,16 @@ TEST_F(FileWatchTest, AFileThatComesAndGoesIsAChange) {
 
 TEST_F(FileWatchTest, LooksByItself) {
   std::mutex mutex;
-  std::condition_variable told;
+  std::condition_variable changed;
   FileWatch watch({{.files = {one_}, .on_change = [&] {
                       std::lock_guard lock(mutex);
                       ++changes_;
-                      told.notify_all();
+                      changed.notify_all();
                     }}});
   ASSERT_TRUE(watch.start(Duration::milliseconds(1)).ok());
   write(one_, "longer");
   std::unique_lock lock(mutex);
-  told.wait(lock, [this] { return changes_ > 0; });
+  changed.wait(lock, [this] { return changes_ > 0; });
 }
 
 }  // namespace

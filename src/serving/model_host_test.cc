@@ -316,10 +316,10 @@ TEST_F(ModelHostTest, RemovingEndsWhenTheLastAnswerIsGiven) {
 TEST_F(ModelHostTest, WaitingCallsEndWhenItIsAbandoned) {
   ASSERT_TRUE(add("1").ok());
   const std::shared_ptr<const ModelInfo> lease = entry().info;
-  Status told;
-  ASSERT_TRUE(host_.remove("model", [&](const Status& status) { told = status; }).ok());
+  Status reported;
+  ASSERT_TRUE(host_.remove("model", [&](const Status& status) { reported = status; }).ok());
   host_.abandon();
-  EXPECT_EQ(told.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(reported.code(), StatusCode::kUnavailable);
 }
 
 }  // namespace

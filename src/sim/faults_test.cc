@@ -39,6 +39,9 @@ struct Case {
   double attainment_min;
   Duration recovery_max;
 };
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << to_string(value.fault.kind) << " for " << value.fault.length.to_milliseconds() << " ms";
+}
 
 class FaultsTest : public ::testing::TestWithParam<Case> {};
 

@@ -25,7 +25,7 @@ struct Flood {
   bool tenant;    // another one's than the urgent stream's
   int64_t lasts;  // seconds: beyond what fills the queue
 };
-std::ostream& operator<<(std::ostream& out, const Flood& flood) { return out << flood.name; }
+void PrintTo(const Flood& flood, std::ostream* out) { *out << flood.name; }
 
 // 150 requests/s of 50 ms, and a flood.
 class FloodedCluster {

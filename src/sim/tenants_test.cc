@@ -18,7 +18,7 @@ struct RegisteredPolicy {
   const char* name;
   Controller::PolicyFactory make;
 };
-std::ostream& operator<<(std::ostream& out, const RegisteredPolicy& policy) { return out << policy.name; }
+void PrintTo(const RegisteredPolicy& policy, std::ostream* out) { *out << policy.name; }
 
 const RegisteredPolicy kClockwork{"clockwork", [](const Cluster& c) { return clockwork::make_clockwork_policy(c); }};
 const RegisteredPolicy kEdf{"edf", [](const Cluster& c) { return edf::make_edf_policy(c); }};

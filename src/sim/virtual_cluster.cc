@@ -149,7 +149,7 @@ void VirtualCluster::on_report(DeviceId device, uint64_t session, const Outcome&
 }
 
 void VirtualCluster::on_heartbeat(DeviceId device, uint64_t session) {
-  if (session == sessions_[device.value()]) controller_.on_heard(device, loop_.now());
+  if (session == sessions_[device.value()]) controller_.on_message(device, loop_.now());
 }
 
 void VirtualCluster::on_leave(DeviceId device, uint64_t session) {

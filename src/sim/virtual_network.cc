@@ -346,14 +346,14 @@ void VirtualLinkLoop::flush(Link& link, int side) {
   connection.sent(size);
 }
 
-void VirtualLinkLoop::close(Link& link, int side, const Status& reason, bool tell_peer) {
+void VirtualLinkLoop::close(Link& link, int side, const Status& reason, bool notify_peer) {
   VirtualNetwork::End& end = link.ends[side];
   std::erase_if(open_, [&](const OpenEnd& other) { return other.link == &link && other.side == side; });
   end.open = false;
   if (network_.tap_ != nullptr) network_.tap_->on_closed(network_.end_of(link, side));
-  end.connection->close(reason, tell_peer, now());
+  end.connection->close(reason, notify_peer, now());
   ++closed_;
-  if (tell_peer) network_.push(link, side, end.connection->unsent());
+  if (notify_peer) network_.push(link, side, end.connection->unsent());
   network_.end_pipe(link, side, VirtualNetwork::Ending::kClosed);
   const std::string address = end.connection->ends().dialed;
   end.connection.reset();

@@ -210,7 +210,7 @@ class VirtualLinkLoop : public LinkControl, private ConnectionDriver {
   void on_unsent(Connection& connection) override;
   void flush_all();
   void flush(Link& link, int side);
-  void close(Link& link, int side, const Status& reason, bool tell_peer);
+  void close(Link& link, int side, const Status& reason, bool notify_peer);
   void schedule_turn();
   void turn();
   void sweep();

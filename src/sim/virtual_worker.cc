@@ -50,10 +50,10 @@ VirtualWorker::VirtualWorker(VirtualLoop& loop, Checker& checker, DeviceId devic
       controller_(controller),
       to_worker_(
           loop, [this] { return options_.link_delay() + extra_delay_; },
-          [this](const ToWorker& message) { hear(message); }),
+          [this](const ToWorker& message) { receive(message); }),
       to_controller_(
           loop, [this] { return options_.link_delay() + extra_delay_; },
-          [this](const ToController& message) { tell(message); }),
+          [this](const ToController& message) { deliver(message); }),
       process_(make_process()) {
   if (options_.heartbeats) beat();
 }
@@ -79,7 +79,7 @@ void VirtualWorker::report(const Outcome& outcome) {
   if (session_ != 0) to_controller_.send({Kind::kOutcome, session_, outcome});
 }
 
-void VirtualWorker::hear(const ToWorker& message) {
+void VirtualWorker::receive(const ToWorker& message) {
   if (process_ == nullptr || message.session != session_) return;
   if (!message.close) {
     ++in_flight_;
@@ -90,7 +90,7 @@ void VirtualWorker::hear(const ToWorker& message) {
   connect_after(kConnectInterval);
 }
 
-void VirtualWorker::tell(const ToController& message) {
+void VirtualWorker::deliver(const ToController& message) {
   switch (message.kind) {
     case Kind::kOutcome: return controller_.on_report(device_, message.session, message.outcome);
     case Kind::kHeartbeat: return controller_.on_heartbeat(device_, message.session);

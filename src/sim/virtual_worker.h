@@ -128,8 +128,8 @@ class VirtualWorker : private OutcomeSink {
 
   std::unique_ptr<Process> make_process();
   void report(const Outcome& outcome) override;
-  void hear(const ToWorker& message);
-  void tell(const ToController& message);
+  void receive(const ToWorker& message);
+  void deliver(const ToController& message);
   void say(Kind kind) { to_controller_.send({kind, session_, {}}); }
   void block_lines();
   void connect_after(Duration wait);

@@ -138,11 +138,11 @@ Status Connection::check() const {
                                                 unsent_bytes(), options_.unsent_bytes_max));
 }
 
-void Connection::close(const Status& reason, bool tell_peer, TimePoint now) {
+void Connection::close(const Status& reason, bool notify_peer, TimePoint now) {
   FOLIOT_CHECK(!closed_);
   closed_ = true;
   if (!session_) return host_.on_no_greeting(ends_.peer, reason);
-  if (tell_peer) encode(Goodbye{reason.ok() ? "it has stopped" : reason.message()}, unsent_);
+  if (notify_peer) encode(Goodbye{reason.ok() ? "it has stopped" : reason.message()}, unsent_);
   session_->on_close(reason, now);
   session_.reset();
 }

@@ -126,7 +126,7 @@ class Connection {
 
   // Ends the session. Unless the peer closed first, the reason is sent to it: unsent()
   // then holds the rest.
-  void close(const Status& reason, bool tell_peer, TimePoint now);
+  void close(const Status& reason, bool notify_peer, TimePoint now);
 
  private:
   Status open(TimePoint now);

@@ -26,7 +26,7 @@ class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
   void on_unsent(Connection&) override { ++unsent_calls; }
 
   // Carries all that this side has sent, in pieces of `piece` bytes, to the other.
-  Status tell(ConnectedSide& other, size_t piece = SIZE_MAX) {
+  Status carry_to(ConnectedSide& other, size_t piece = SIZE_MAX) {
     while (connection->unsent_bytes() > 0) {
       const std::span<const std::byte> unsent = connection->unsent();
       const std::span<std::byte> space = other.connection->space();
@@ -38,14 +38,14 @@ class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
     return Status();
   }
 
-  Status hear(const WireBytes& bytes) {
+  Status receive(const WireBytes& bytes) {
     std::copy(bytes.begin(), bytes.end(), connection->space().begin());
     return connection->received(bytes.size(), TimePoint());
   }
 
   std::optional<Connection> connection;
   std::optional<Role> peer_role;
-  std::vector<std::string> heard;
+  std::vector<std::string> received;
   std::optional<Status> closed;
   int unsent_calls = 0;
 
@@ -56,7 +56,7 @@ class ConnectedSide : public ConnectionHandler, public ConnectionDriver {
     Status on_frame(const Frame& frame, TimePoint) override {
       Goodbye goodbye;
       FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
-      side_.heard.push_back(goodbye.reason);
+      side_.received.push_back(goodbye.reason);
       return Status();
     }
     void on_close(const Status& reason, TimePoint) override { side_.closed = reason; }
@@ -83,30 +83,30 @@ TEST(ConnectionTest, SendsAGreetingAndCarriesFramesHoweverTheyAreCut) {
     ConnectedSide worker(Role::kWorker);
     ConnectedSide controller(Role::kController);
     for (int i = 0; i < 50; ++i) worker.connection->send(Goodbye{std::string(static_cast<size_t>(i) * 50, 'x')});
-    ASSERT_TRUE(worker.tell(controller, piece).ok());
-    ASSERT_TRUE(controller.tell(worker, piece).ok());
+    ASSERT_TRUE(worker.carry_to(controller, piece).ok());
+    ASSERT_TRUE(controller.carry_to(worker, piece).ok());
     EXPECT_EQ(controller.peer_role, Role::kWorker);
     EXPECT_EQ(worker.peer_role, Role::kController);
-    ASSERT_EQ(controller.heard.size(), 50u);
-    EXPECT_EQ(controller.heard[49].size(), 49u * 50);
+    ASSERT_EQ(controller.received.size(), 50u);
+    EXPECT_EQ(controller.received[49].size(), 49u * 50);
   }
 }
 
 TEST(ConnectionTest, AFrameMayBeLargerThanAnyRead) {
   ConnectedSide worker(Role::kWorker);
   ConnectedSide controller(Role::kController);
-  ASSERT_TRUE(worker.tell(controller).ok());
+  ASSERT_TRUE(worker.carry_to(controller).ok());
   Registration registration;
   for (int i = 0; i < 1000; ++i) registration.page_counts.push_back(1);
   for (int i = 0; i < 20; ++i) worker.connection->send(registration);
-  const Status status = worker.tell(controller, 100);  // the ConnectedSide understands only Goodbye
+  const Status status = worker.carry_to(controller, 100);  // the ConnectedSide understands only Goodbye
   EXPECT_NE(status.message().find("malformed REGISTRATION"), std::string::npos) << status.message();
 }
 
 TEST(ConnectionTest, NotifiesTheDriverOnceOfSomethingToSend) {
   ConnectedSide worker(Role::kWorker);
   ConnectedSide controller(Role::kController);
-  ASSERT_TRUE(worker.tell(controller).ok());
+  ASSERT_TRUE(worker.carry_to(controller).ok());
   EXPECT_EQ(worker.unsent_calls, 0);
   worker.connection->send(Goodbye{"a"});
   worker.connection->send(Goodbye{"b"});
@@ -114,7 +114,7 @@ TEST(ConnectionTest, NotifiesTheDriverOnceOfSomethingToSend) {
 }
 
 TEST(ConnectionTest, RefusesOtherProtocolsAndVersions) {
-  const auto refusal = [](const WireBytes& bytes) { return ConnectedSide(Role::kController).hear(bytes).message(); };
+  const auto refusal = [](const WireBytes& bytes) { return ConnectedSide(Role::kController).receive(bytes).message(); };
   WireBytes http;
   WireWriter(http).put(uint64_t{0x5448202f20544547});  // "GET / HT"
   EXPECT_NE(refusal(http).find("not Foliot's protocol"), std::string::npos);
@@ -129,11 +129,11 @@ TEST(ConnectionTest, EndsAtBadFrames) {
     ConnectionOptions options;
     options.frame_bytes_max = 1000;
     ConnectedSide side(Role::kController, options);
-    EXPECT_TRUE(side.hear(greeting(kMagic, kWireVersion, 1)).ok());
+    EXPECT_TRUE(side.receive(greeting(kMagic, kWireVersion, 1)).ok());
     WireBytes bytes;
     WireWriter(bytes).put(length);
     WireWriter(bytes).put(type);
-    return side.hear(bytes).message();
+    return side.receive(bytes).message();
   };
   EXPECT_NE(after_greeting(0, 0).find("a frame of 0 bytes"), std::string::npos);
   EXPECT_NE(after_greeting(1001, 0).find("a frame of 1001 bytes; allowed are 1 to 1000"), std::string::npos);
@@ -153,12 +153,12 @@ TEST(ConnectionTest, APeerThatTakesNothingIsFound) {
 TEST(ConnectionTest, ReportsWhyItCloses) {
   ConnectedSide worker(Role::kWorker);
   ConnectedSide controller(Role::kController);
-  ASSERT_TRUE(worker.tell(controller).ok());
-  ASSERT_TRUE(controller.tell(worker).ok());
+  ASSERT_TRUE(worker.carry_to(controller).ok());
+  ASSERT_TRUE(controller.carry_to(worker).ok());
   controller.connection->close(Status::invalid_argument("enough"), true, TimePoint());
   EXPECT_EQ(controller.closed->message(), "enough");
-  ASSERT_TRUE(controller.tell(worker).ok());
-  EXPECT_EQ(worker.heard, std::vector<std::string>{"enough"});
+  ASSERT_TRUE(controller.carry_to(worker).ok());
+  EXPECT_EQ(worker.received, std::vector<std::string>{"enough"});
 
   ConnectedSide silent(Role::kController);
   silent.connection->close(Status::unavailable("gone"), false, TimePoint());

@@ -120,7 +120,7 @@ class LinkLoop::Loop : private ConnectionDriver {
     Link(tcp::socket socket_of_peer, ConnectionEnds ends, Loop& loop)
         : socket(std::move(socket_of_peer)),
           connection(loop.options_.connection, std::move(ends), loop.host_, loop),
-          heard(monotonic_now()) {
+          last_message(monotonic_now()) {
       if (!loop.tls_) return;
       tls.emplace(*loop.tls_, connection.ends().dialed.empty() ? TlsEnd::kCalled : TlsEnd::kCaller);
     }
@@ -129,7 +129,7 @@ class LinkLoop::Loop : private ConnectionDriver {
     tcp::socket socket;
     Connection connection;
     std::optional<TlsSession> tls;
-    TimePoint heard;            // of its last message; until its greeting, when it was made
+    TimePoint last_message;     // when it came; until its greeting, when it was made
     size_t received_bytes = 0;  // taken of the loop's
     bool has_unsent = true;
     bool waits_to_write = false;
@@ -159,7 +159,7 @@ class LinkLoop::Loop : private ConnectionDriver {
   void flush(const LinkPointer& link);
   Result<std::span<const std::byte>> to_send(Link& link);
   void sent(Link& link, size_t bytes);
-  void close(const LinkPointer& link, const Status& reason, bool tell_peer);
+  void close(const LinkPointer& link, const Status& reason, bool notify_peer);
   void close_all();
   // True if the handler wants its next turn at once.
   bool end_turn();
@@ -355,7 +355,7 @@ bool LinkLoop::Loop::make_room() {
 void LinkLoop::Loop::find_evictable() {
   std::vector<IdleEvictions<std::weak_ptr<Link>>::Idle> silent;
   for (const auto& [connection, link] : links_) {
-    if (!connection->greeted()) silent.emplace_back(link->heard, link);
+    if (!connection->greeted()) silent.emplace_back(link->last_message, link);
   }
   evictions_.set_candidates(std::move(silent));
 }
@@ -366,9 +366,9 @@ void LinkLoop::Loop::sweep(TimePoint now) {
   const bool was_away = now - std::exchange(swept_, now) > options_.timeouts.silence_check * 3;
   std::vector<LinkPointer> silent;
   for (const auto& [connection, link] : links_) {
-    if (was_away) link->heard = now;
+    if (was_away) link->last_message = now;
     const Duration limit = connection->greeted() ? options_.timeouts.silence : options_.timeouts.greeting;
-    if (now - link->heard > limit) silent.push_back(link);
+    if (now - link->last_message > limit) silent.push_back(link);
   }
   for (const LinkPointer& link : silent) {
     const bool greeted = link->connection.greeted();
@@ -430,7 +430,7 @@ Status LinkLoop::Loop::received_tls(const LinkPointer& link) {
 Status LinkLoop::Loop::received(const LinkPointer& link, size_t bytes) {
   const TimePoint now = monotonic_now();
   FOLIOT_RETURN_IF_ERROR(link->connection.received(bytes, now));
-  if (link->connection.greeted()) link->heard = now;
+  if (link->connection.greeted()) link->last_message = now;
   received_bytes_ += link->connection.received_bytes() - link->received_bytes;
   link->received_bytes = link->connection.received_bytes();
   if (received_bytes_ <= options_.received_bytes_max) return Status();
@@ -493,13 +493,13 @@ void LinkLoop::Loop::sent(Link& link, size_t bytes) {
 }
 
 // What can be sent without waiting is still sent.
-void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool tell_peer) {
-  link->connection.close(reason, tell_peer, monotonic_now());
+void LinkLoop::Loop::close(const LinkPointer& link, const Status& reason, bool notify_peer) {
+  link->connection.close(reason, notify_peer, monotonic_now());
   link->closed = true;
   ++closed_;
   received_bytes_ -= link->received_bytes;
   error_code error;
-  while (tell_peer && !error) {
+  while (notify_peer && !error) {
     const auto rest = to_send(*link);
     if (!rest.ok() || rest->empty()) break;
     sent(*link, link->socket.write_some(asio::buffer(rest->data(), rest->size()), error));

@@ -50,15 +50,15 @@ class Side : public LinkHandler {
   // The next message received, or the next reason why a connection ended.
   std::string next() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return taken_ < heard_.size(); });
-    return heard_[taken_++];
+    changed_.wait(lock, [&] { return taken_ < received_.size(); });
+    return received_[taken_++];
   }
 
   Result<std::unique_ptr<Session>> on_open(Connection& connection, Role, TimePoint) override {
     if (!speech_.empty()) connection.send(Goodbye{speech_});
     return std::unique_ptr<Session>(std::make_unique<Talk>(*this));
   }
-  void on_no_greeting(const std::string&, const Status& reason) override { hear(reason.message()); }
+  void on_no_greeting(const std::string&, const Status& reason) override { receive(reason.message()); }
   TimePoint on_turn_end(TimePoint now) override {
     if (const uint16_t port = renewed_.exchange(0); port != 0) {
       const std::string address = "127.0.0.1:" + std::to_string(port);
@@ -86,9 +86,9 @@ class Side : public LinkHandler {
   // Releases the peers that it keeps there, and keeps them again, in one turn.
   void renew(uint16_t port) { renewed_.store(port); }
   // Messages received so far.
-  size_t heard() {
+  size_t received() {
     std::lock_guard lock(mutex_);
-    return heard_.size();
+    return received_.size();
   }
 
  private:
@@ -98,10 +98,10 @@ class Side : public LinkHandler {
     Status on_frame(const Frame& frame, TimePoint) override {
       Goodbye goodbye;
       FOLIOT_RETURN_IF_ERROR(decode(frame, goodbye));
-      side_.hear(goodbye.reason);
+      side_.receive(goodbye.reason);
       return Status();
     }
-    void on_close(const Status& reason, TimePoint) override { side_.hear(reason.message()); }
+    void on_close(const Status& reason, TimePoint) override { side_.receive(reason.message()); }
 
    private:
     Side& side_;
@@ -110,10 +110,10 @@ class Side : public LinkHandler {
   void start() {
     thread_ = std::thread([this] { loop_.run(); });
   }
-  void hear(const std::string& what) {
+  void receive(const std::string& what) {
     {
       std::lock_guard lock(mutex_);
-      heard_.push_back(what);
+      received_.push_back(what);
     }
     changed_.notify_all();
   }
@@ -124,7 +124,7 @@ class Side : public LinkHandler {
   std::atomic<uint16_t> renewed_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> heard_;
+  std::vector<std::string> received_;
   size_t taken_ = 0;
   uint64_t turns_ = 0;
   size_t connections_ = 0;
@@ -234,7 +234,7 @@ TEST(LinkLoopTest, KeepsOneConnectionToAPeerReleasedAndKeptAgain) {
   EXPECT_EQ(server.next(), "hello");
   client.await_turns(5);  // another would be tried in the next
   EXPECT_EQ(client.connections(), 1u);
-  EXPECT_EQ(server.heard(), 4u);
+  EXPECT_EQ(server.received(), 4u);
 }
 
 TEST(LinkLoopTest, EvictsPeersWithoutAGreeting) {

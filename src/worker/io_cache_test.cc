@@ -55,6 +55,19 @@ TEST(IoCacheTest, GrowsBehindWhatThereIs) {
   EXPECT_EQ(cache.free_bytes(), 1024u);
 }
 
+TEST(IoCacheTest, WhatIsNewDoesNotJoinWhatIsFreeElsewhere) {
+  IoCache cache(2048, 4);
+  const auto first = cache.acquire(1024);
+  const auto second = cache.acquire(1024);
+  ASSERT_TRUE(first && second);
+  cache.release(*first);
+  cache.grow(4096);
+  EXPECT_FALSE(cache.acquire(2049).has_value()) << "the second lies between";
+  const auto third = cache.acquire(2048);
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(third->offset, 2048u);
+}
+
 TEST(IoCacheTest, ReportsWhenNothingFits) {
   IoCache cache(1024, 4);
   EXPECT_TRUE(cache.acquire(1000).has_value());

@@ -52,7 +52,7 @@ MatMulGeometry geometry_of(const Attributes& attributes, Shape left, Shape right
   return geometry;
 }
 
-bool tells_last_dimension_only(const Shape& operand, const Shape& result) {
+bool varies_in_last_dimension_only(const Shape& operand, const Shape& result) {
   return operand.empty() || element_count(operand) == element_count(result) ||
          element_count(operand) == static_cast<uint64_t>(operand.back());
 }
@@ -182,7 +182,7 @@ Result<bool> lower_matmul(const Node& node, GraphLowering& lowering) {
   bool may_merge = true;
   for (const PostOperation& operation : node.post_operations)
     if (operation.kind == PostOperation::Kind::kBinary)
-      may_merge = may_merge && tells_last_dimension_only(lowering.shape(node.inputs.at(operation.input)), shape);
+      may_merge = may_merge && varies_in_last_dimension_only(lowering.shape(node.inputs.at(operation.input)), shape);
   const MatMulGeometry geometry =
       geometry_of(node.attributes, lowering.shape(node.inputs[0]), lowering.shape(node.inputs[1]), shape, may_merge);
   const Bias bias = bias_of(has_bias(node.inputs, node.post_operations), node.attributes.real("alpha"));
@@ -230,7 +230,7 @@ Result<PrimitiveRecipe> describe_matmul(const OperatorView& view) {
   bool may_merge = true;
   for (const PostOperation& post : operation.post_operations)
     if (post.kind == PostOperation::Kind::kBinary)
-      may_merge = may_merge && tells_last_dimension_only(view.input(post.input).shape, view.output().shape);
+      may_merge = may_merge && varies_in_last_dimension_only(view.input(post.input).shape, view.output().shape);
   const MatMulGeometry geometry =
       geometry_of(operation.attributes, view.input(0).shape, view.input(1).shape, view.output().shape, may_merge);
   const double alpha = operation.attributes.real("alpha");

@@ -24,7 +24,7 @@ class FakeHarness final : public InferenceHarness {
 
 std::unique_ptr<InferenceHarness> make_fake() { return std::make_unique<FakeHarness>(); }
 
-INSTANTIATE_TEST_SUITE_P(Fake, InferenceConformance, testing::Values(&make_fake));
+INSTANTIATE_TEST_SUITE_P(Fake, InferenceConformance, testing::Values(InferenceCase{"Fake", &make_fake}));
 
 TEST(FakeInferenceTest, AnswersHaveTheQualityThatItWasSet) {
   FakeHarness harness;

@@ -1,7 +1,7 @@
 // InferenceConformance: the suite that every Inference passes. The tests are in this
 // header: the test of an implementation includes it and instantiates it,
 //
-//   INSTANTIATE_TEST_SUITE_P(Fake, InferenceConformance, testing::Values(&make_fake));
+//   INSTANTIATE_TEST_SUITE_P(Fake, InferenceConformance, testing::Values(InferenceCase{"Fake", &make_fake}));
 //
 // where make_fake() makes an InferenceHarness around one.
 #ifndef FOLIOT_INFERENCE_CONFORMANCE_INFERENCE_CONFORMANCE_H_
@@ -127,7 +127,13 @@ class ConformanceClient : public AnswerSink {
   std::map<CallId, std::unique_ptr<Answer>> answers_;
 };
 
-class InferenceConformance : public testing::TestWithParam<std::unique_ptr<InferenceHarness> (*)()> {
+struct InferenceCase {
+  const char* name;
+  std::unique_ptr<InferenceHarness> (*make)();
+};
+inline void PrintTo(const InferenceCase& value, std::ostream* out) { *out << value.name; }
+
+class InferenceConformance : public testing::TestWithParam<InferenceCase> {
  protected:
   Query query() { return client_.doubling_query(harness_->now()); }
   static std::vector<float> floats_of(const std::string& bytes) {
@@ -136,7 +142,7 @@ class InferenceConformance : public testing::TestWithParam<std::unique_ptr<Infer
     return values;
   }
 
-  const std::unique_ptr<InferenceHarness> harness_ = GetParam()();
+  const std::unique_ptr<InferenceHarness> harness_ = GetParam().make();
   Inference& inference_ = harness_->inference();
   ConformanceClient client_{inference_};
 };

@@ -107,6 +107,21 @@ TEST(ClockworkPolicyTest, ADemandThatItsHoldersMeetIsNotLoadedAgain) {
   EXPECT_EQ(sent.back().device, DeviceId(1));
 }
 
+// Of devices that as much is asked of it is the first. The device is given one batch of four rows.
+TEST(ClockworkPolicyTest, LoadsWhereTheLeastIsAskedForAndNotWhereMuchWas) {
+  for (const int rows : {4, 12}) {
+    PolicyStage stage = make_stage(2);
+    const ModelId hot = stage.add_model({0});
+    for (int i = 0; i < rows; ++i) stage.request(hot, 0, 1000 + i);
+    ASSERT_EQ(stage.plan(0).size(), 1u);
+    stage.request(stage.add_model({}), 0, 1000);
+    const auto sent = stage.plan(0);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].type, ActionType::kLoad);
+    EXPECT_EQ(sent[0].device, DeviceId(rows == 4 ? 0 : 1)) << rows << " rows";
+  }
+}
+
 TEST(ClockworkPolicyTest, LoadsAModelThatFailedOnAnotherDeviceAndLaterThereAgain) {
   PolicyStage stage([](const Cluster& cluster) { return make_clockwork_policy(cluster); }, 2);
   const ModelId a = stage.add_model({});

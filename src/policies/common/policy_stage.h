@@ -88,6 +88,18 @@ class PolicyStage {
     over(load, Duration(), OutcomeStatus::kFailed);
   }
 
+  // The device is suspected: it keeps what it has, and is given nothing.
+  void suspect(uint32_t device, double when) {
+    dispatcher_.set_state(DeviceId(device), DeviceState::kSuspected);
+    policy_->on_device_changed(DeviceId(device), at(when));
+  }
+  // The device is lost with nothing outstanding, and joins again with empty pages.
+  void restart(uint32_t device, double when) {
+    dispatcher_.now = at(when);
+    dispatcher_.restart(DeviceId(device));
+    policy_->on_device_changed(DeviceId(device), at(when));
+  }
+
   // The ids of a batch's requests.
   static std::vector<RequestId> rows(const Action& action) {
     std::vector<RequestId> ids;

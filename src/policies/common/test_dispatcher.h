@@ -130,6 +130,16 @@ class TestDispatcher : public Dispatcher {
     --cluster_.held[action.model.value()];
     cluster_.load_back_off.on_failure(action.device, action.model, now);
   }
+  void set_state(DeviceId device, DeviceState state) { at(device).set_state(state); }
+  // The device is lost, and joins again with empty pages.
+  void restart(DeviceId device) {
+    DeviceModel& facts = at(device);
+    const uint32_t pages = facts.pages_total();
+    for (const ModelId model : facts.loaded()) --cluster_.copies[model.value()];
+    for (const ModelId model : facts.held()) --cluster_.held[model.value()];
+    facts.lose();
+    facts.join(pages, {}, 0, now);
+  }
   std::vector<DeviceId> take_ended_back_offs() { return cluster_.load_back_off.take_ended(now); }
   // The worker refused the last action, an UNLOAD; returns it.
   const Action& refuse_unload() {

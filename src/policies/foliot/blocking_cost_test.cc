@@ -29,7 +29,7 @@ class BlockingCostTest : public ::testing::Test {
     }
   }
 
-  TestDispatcher dispatcher_{2, 8};
+  TestDispatcher dispatcher_{3, 8};
   Board board_{dispatcher_.cluster()};
   BlockingCost cost_{board_};
   uint32_t models_ = 0;
@@ -69,6 +69,18 @@ TEST_F(BlockingCostTest, WhatAnotherIdleDeviceHoldsCostsNothing) {
   const RequestId request(1);
   dispatcher_.now = at(10'000);
   dispatcher_.infer(DeviceId(1), tight, BucketId(0), 4, std::span(&request, 1), {at(10'000), at(10'001)});
+  EXPECT_GT(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
+}
+
+// The third device is idle, but holds only the other model.
+TEST_F(BlockingCostTest, OfModelsHeldElsewhereTheOneHeldByTheFewestDecides) {
+  const ModelId wide = add({0, 1, 2});
+  const ModelId narrow = add({0, 1});
+  for (const ModelId model : {wide, narrow, add({0, 1, 2})}) ask(model, 20, 6);
+  EXPECT_EQ(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
+  const RequestId request(1);
+  dispatcher_.now = at(10'000);
+  dispatcher_.infer(DeviceId(1), narrow, BucketId(0), 4, std::span(&request, 1), {at(10'000), at(10'001)});
   EXPECT_GT(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
 }
 

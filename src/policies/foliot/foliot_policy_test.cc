@@ -172,6 +172,23 @@ TEST(FoliotPolicyTest, WeightDecidesWhatIsRefused) {
   EXPECT_EQ(dispatcher.actions[0].model, heavy.id);
 }
 
+// Four rows take 5 ms. Those of 31 models fit before 200 ms, and those of 63 do not, of which only
+// some are weighed against each other.
+TEST(FoliotPolicyTest, WhatIsNotWeighedTakesItsTimeToo) {
+  for (const int models : {31, 63}) {
+    PolicyStage stage = make_stage(1, 64);
+    const ModelId single = stage.add_model();
+    stage.request(single, 0, 190);
+    for (int i = 0; i < models; ++i) {
+      const ModelId model = stage.add_model();
+      for (int row = 0; row < 4; ++row) stage.request(model, 0, 200);
+    }
+    const auto sent = of_type(stage.plan(0), ActionType::kInfer);
+    ASSERT_FALSE(sent.empty());
+    EXPECT_EQ(sent[0].model == single, models == 31) << models << " full batches";
+  }
+}
+
 // Twelve rows of as many models do not all fit before 20 ms. More of the busy model will come.
 TEST(FoliotPolicyTest, WhenNotAllCanBeMetWhatMayGrowWaits) {
   PolicyStage stage = make_stage(1, 16);
@@ -276,6 +293,30 @@ TEST(FoliotPolicyTest, BestEffortRunsInFullBatchesWhereOtherDevicesStayQuick) {
       EXPECT_GE(full, 1u);
       EXPECT_LT(full, devices);
     }
+  }
+}
+
+// A request that finds this device busy with four rows, for 5 ms, is met by the other, if that is free.
+TEST(FoliotPolicyTest, BestEffortRunsInSmallBatchesWhileTheOtherDevicesAreBusy) {
+  for (const bool busy : {false, true}) {
+    PolicyStage stage = make_stage(2);
+    const ModelId sensitive = stage.add_model({0, 1});
+    const ModelId batch = stage.add_model({0});
+    const ModelId slow = stage.add_model({1});
+    for (uint32_t size = 0; size < 3; ++size) stage.set_exec(slow, Duration::milliseconds(40), size);
+    for (double now = 0; now < 500; now += 10) {
+      stage.request(sensitive, now, now + 6);
+      for (const Action& action : stage.plan(now)) stage.finish(action, now + 2, Duration::milliseconds(2));
+    }
+    if (busy) {
+      stage.request(slow, 500, -1);
+      ASSERT_EQ(stage.plan(500).size(), 1u);
+    }
+    for (int i = 0; i < 8; ++i) stage.request(batch, 500, -1);
+    const auto sent = stage.plan(500);
+    ASSERT_FALSE(sent.empty());
+    EXPECT_EQ(sent[0].model, batch);
+    EXPECT_EQ(sent[0].batch_size, busy ? 2u : 4u);
   }
 }
 
@@ -471,6 +512,21 @@ TEST(FoliotPolicyTest, LoadsWhatSavesTheMostRequests) {
   EXPECT_EQ(sent[0].model, many);
 }
 
+// One device is left for both, so it loads the one that more requests wait for.
+TEST(FoliotPolicyTest, ADeviceThatIsDownIsNotCountedAsFreeForALoad) {
+  PolicyStage stage = make_stage(2);
+  stage.plan(0);
+  stage.suspect(1, 1);
+  const ModelId few = stage.add_model({});
+  const ModelId many = stage.add_model({});
+  stage.request(few, 1, 101);
+  for (int i = 0; i < 4; ++i) stage.request(many, 1, 101);
+  const auto sent = of_type(stage.plan(1), ActionType::kLoad);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].model, many);
+  EXPECT_EQ(sent[0].device, DeviceId(0));
+}
+
 TEST(FoliotPolicyTest, EvictsWhatIsAskedForTheLeast) {
   PolicyStage stage = make_stage(1, 2);
   const ModelId rare = stage.add_model();
@@ -570,12 +626,43 @@ TEST(FoliotPolicyTest, FillsFreePagesWhenThereIsNothingElseToLoad) {
   EXPECT_EQ(of_type(stage.plan(0), ActionType::kLoad).size(), 1u);
 }
 
+TEST(FoliotPolicyTest, FillsThePagesOfADeviceThatComesBackEmpty) {
+  PolicyStage stage = make_stage(1, 1);
+  const ModelId first = stage.add_model({});
+  const auto loads = of_type(stage.plan(0), ActionType::kLoad);
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].model, first);
+  stage.finish(loads[0], 8, Duration::milliseconds(8));
+  const ModelId second = stage.add_model({});
+  EXPECT_TRUE(stage.plan(10).empty()) << "no page is free";
+  stage.restart(0, 20);
+  const auto again = of_type(stage.plan(20), ActionType::kLoad);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].model, second) << "which was never loaded";
+}
+
 TEST(FoliotPolicyTest, LoadsASecondCopyWhenTheHolderIsBusy) {
   PolicyStage stage = make_stage(2, 1);
   const ModelId a = stage.add_model({0});
   for (int i = 0; i < 60; ++i) stage.request(a, 0, 100);  // 75 ms of EXEC
   const auto loads = of_type(stage.plan(0), ActionType::kLoad);
   ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].device, DeviceId(1));
+}
+
+// The other device has no free page, and a model that no request asks for.
+TEST(FoliotPolicyTest, EvictsForASecondCopyOfAModelWhoseHolderIsBusy) {
+  PolicyStage stage = make_stage(2, 1);
+  const ModelId busy = stage.add_model({0});
+  const ModelId idle = stage.add_model({1});
+  for (int i = 0; i < 60; ++i) stage.request(busy, 0, 100);  // 75 ms of EXEC
+  const auto sent = stage.plan(0);
+  const auto unloads = of_type(sent, ActionType::kUnload);
+  ASSERT_EQ(unloads.size(), 1u);
+  EXPECT_EQ(unloads[0].model, idle);
+  const auto loads = of_type(sent, ActionType::kLoad);
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].model, busy);
   EXPECT_EQ(loads[0].device, DeviceId(1));
 }
 
