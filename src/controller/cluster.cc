@@ -49,9 +49,13 @@ bool Cluster::allows(const ModelTarget& target, const Kind& kind, uint32_t model
          (target.kinds.empty() || std::ranges::count(target.kinds, kind.name) > 0);
 }
 
-bool Cluster::has_able(ModelId model, const ModelTarget& target) const {
-  return std::ranges::any_of(
-      kinds_, [&](const Kind& kind) { return kind.first_device && allows(target, kind, model.value()); });
+std::optional<DeviceId> Cluster::find_first_able(ModelId model, const ModelTarget& target) const {
+  std::optional<DeviceId> first;
+  for (const Kind& kind : kinds_) {
+    if (!kind.first_device || !allows(target, kind, model.value())) continue;
+    first = std::min(first.value_or(*kind.first_device), *kind.first_device);
+  }
+  return first;
 }
 
 void Cluster::set_target(ModelId model, const ModelTarget& target) {
@@ -70,7 +74,7 @@ void Cluster::apply_target(uint32_t model) {
     const auto end = std::upper_bound(sizes.begin() + 1, sizes.end(), target.batch_most);
     kind.batch_sizes[model] = {sizes.begin(), end};
   }
-  first_able_[model] = first_able(ModelId(model), target);
+  first_able_[model] = find_first_able(ModelId(model), target);
 }
 
 // ---- Devices and models ----
@@ -81,7 +85,7 @@ DeviceModel& Cluster::add_device(KindId kind, uint32_t page_count) {
   ++kinds_[kind.value()].devices;
   if (!kinds_[kind.value()].first_device) {
     kinds_[kind.value()].first_device = id;
-    for (uint32_t m = 0; m < models.size(); ++m) first_able_[m] = first_able(ModelId(m), targets_[m]);
+    for (uint32_t m = 0; m < models.size(); ++m) first_able_[m] = find_first_able(ModelId(m), targets_[m]);
   }
   durations_->add_device(kind);
   return devices.back();

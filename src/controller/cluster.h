@@ -132,7 +132,9 @@ struct Cluster {
   void extend_model(std::shared_ptr<const ModelInfo> model);
   void remove_model(ModelId model);
   // Whether the model would have a first_able() device, were this its target.
-  bool has_able(ModelId model_id, const ModelTarget& target) const;
+  bool has_able(ModelId model_id, const ModelTarget& target) const {
+    return find_first_able(model_id, target).has_value();
+  }
   // REQUIRES: has_model(model_id).
   void set_target(ModelId model_id, const ModelTarget& target);
 
@@ -146,6 +148,7 @@ struct Cluster {
     std::optional<DeviceId> first_device;
   };
   static bool allows(const ModelTarget& target, const Kind& kind, uint32_t model);
+  std::optional<DeviceId> find_first_able(ModelId model_id, const ModelTarget& target) const;
   void apply_target(uint32_t model);
   void resize(Kind& kind) const;
   std::vector<KindId> intern_kinds_of(const ModelInfo& model);
