@@ -64,6 +64,7 @@ class PendingCall final : public Answer, public Delivery {
   uint32_t output_count() const override { return call_->requested_count(); }
   const TensorSpec& output_spec(uint32_t i) const override { return call_->requested_spec(i); }
   Shape output_shape(uint32_t i) const override { return call_->requested_shape(i); }
+  bool output_is_padded(uint32_t i) const override { return call_->requested_is_padded(i); }
   std::string take_output(uint32_t i) override { return call_->take_requested(i); }
   // Rows that are late by now are refused, and the call is counted.
   void settle() override;

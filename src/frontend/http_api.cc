@@ -274,11 +274,14 @@ class HttpInference : public HttpPending, public AnswerSink {
     append_json_string(json, spec.name);
     fmt::format_to(std::back_inserter(json), ",\"datatype\":\"{}\",\"shape\":", to_string(spec.type));
     append_json_shape(json, answer.output_shape(i));
+    const std::string_view padded = answer.output_is_padded(i) ? "\"padded\":true" : "";
     if (is_binary(i)) {
-      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}}}}}", bytes.size());
+      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}{}{}}}}}", bytes.size(),
+                     padded.empty() ? "" : ",", padded);
       body.push_back(std::move(bytes));
       return Status::ok_status();
     }
+    if (!padded.empty()) fmt::format_to(std::back_inserter(json), ",\"parameters\":{{{}}}", padded);
     json += ",\"data\":";
     const Status written = append_json_elements(json, spec.type, std::as_bytes(std::span(bytes)));
     if (!written.ok()) return written.with_context(fmt::format("output '{}'", spec.name));
