@@ -317,8 +317,8 @@ TEST_F(HttpApiTest, BadInputIsNamed) {
   EXPECT_THAT(error_of("/v2/models/nope/infer", kDoubling, 404), HasSubstr("unknown model 'nope'"));
   EXPECT_THAT(error_of("/v2/models/doubling/versions/7/infer", kDoubling, 404), HasSubstr("no version '7'"));
   EXPECT_THAT(error_of("/v2/models/sequence/infer", kDoubling, 400), HasSubstr("unknown input 'x'"));
-  EXPECT_THAT(error_of(kInfer, R"({"inputs":[{"name":"x","shape":[5,2],"datatype":"FP32","data":[]}]})", 400),
-              HasSubstr("expected 1 to 4 rows in one call, got 5"));
+  EXPECT_THAT(error_of(kInfer, R"({"inputs":[{"name":"x","shape":[0,2],"datatype":"FP32","data":[]}]})", 400),
+              HasSubstr("rows in one call"));
   EXPECT_THAT(error_of(kInfer, R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1]}]})", 400),
               AllOf(HasSubstr("expected 8 bytes"), HasSubstr("got 4")));
   EXPECT_THAT(error_of(kInfer, R"({"inputs":[],"parameters":{"timeout":"soon"}})", 400), HasSubstr("'timeout'"));
@@ -326,11 +326,11 @@ TEST_F(HttpApiTest, BadInputIsNamed) {
   EXPECT_TRUE(controller_.submitted().empty());
 }
 
-TEST_F(HttpApiTest, NumbersThatJsonCannotSayAreAnError) {
+TEST_F(HttpApiTest, NumbersThatAreNotFiniteAreWrittenAsTritonDoes) {
   const Reply reply =
-      client_.ask("POST", kInfer, R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[3e38,0]}]})");
-  EXPECT_EQ(reply.status, 400u);
-  EXPECT_THAT(reply.body, AllOf(HasSubstr("output 'y'"), HasSubstr("binary data")));
+      client_.ask("POST", kInfer, R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[3e38,NaN]}]})");
+  EXPECT_EQ(reply.status, 200u);
+  EXPECT_THAT(reply.body, HasSubstr("[Infinity,NaN]"));
 }
 
 TEST_F(HttpApiTest, LimitsBodyAndHeader) {

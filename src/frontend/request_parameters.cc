@@ -154,6 +154,14 @@ Status read_output_parameter(std::string_view output, std::string_view name, con
   return Status::unimplemented(fmt::format("output '{}': classification is not supported; ask for the tensor", output));
 }
 
+Status check_datatype(std::string_view input, std::string_view datatype) {
+  if (datatype != "BYTES") return Status();
+  return Status::unimplemented(
+      fmt::format("input '{}' has datatype BYTES, which Foliot does not serve: its models compute with numbers; decode "
+                  "or tokenize in the client and send the numbers",
+                  input));
+}
+
 Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown) {
   if (name == "unload_dependents") return Status();  // no model depends on another
   if (name == "config" || name.starts_with("file:")) {

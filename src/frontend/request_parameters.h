@@ -76,6 +76,8 @@ Status read_request_parameter(std::string_view name, const ParameterValue& value
 Status read_input_parameter(std::string_view input, std::string_view name, UnknownNamesOfRequest& unknown);
 Status read_output_parameter(std::string_view output, std::string_view name, const ParameterValue& value,
                              UnknownNamesOfRequest& unknown);
+// The datatype of strings, which no model takes. Errors: kUnimplemented.
+Status check_datatype(std::string_view input, std::string_view datatype);
 // Of a load or an unload of the repository API.
 Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown);
 
