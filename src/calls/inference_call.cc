@@ -293,7 +293,9 @@ bool InferenceCall::complete(const Completion& completion) {
 
 void InferenceCall::settle(TimePoint now) {
   FOLIOT_CHECK(completions_.size() == rows_);
+  const Refusal reason = served() ? Refusal::kNone : refusal().refusal;
   for (Completion& row : completions_) {
+    if (row.refusal == Refusal::kCancelled) row.refusal = reason;
     if (!row.served()) continue;
     if (now > deadline_) {
       row.refusal = Refusal::kLate;

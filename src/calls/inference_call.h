@@ -58,7 +58,8 @@ class InferenceCall {
 
   // True when this was the last row. The first refusal refuses the whole call.
   bool complete(const Completion& completion);
-  // Its answer leaves now: rows that were served, and had to be by an earlier instant,
+  // Its answer leaves now: rows that were cancelled since another was refused have its
+  // reason; rows that were served, and had to be by an earlier instant,
   // become refusals (kLate). REQUIRES: done.
   void settle(TimePoint now);
   bool served() const { return refused() == completions_.end(); }

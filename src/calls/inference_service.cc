@@ -90,9 +90,7 @@ void InferenceService::submit(const PendingCall& pending) {
 }
 
 void InferenceService::cancel(CallId call) {
-  const PendingCall* pending = table_.find_call(PayloadHandle(call.value()));
-  if (pending == nullptr) return;
-  for (PayloadHandle payload : pending->handles()) requests_.cancel(RequestId(payload.value()), Refusal::kCancelled);
+  if (PendingCall* pending = table_.find_call(PayloadHandle(call.value()))) pending->cancel();
 }
 
 Status InferenceService::observe(const Observation& observation) {

@@ -74,7 +74,7 @@ class InferenceService : public Inference, public RequestOrigin {
   const TensorLimits tensors_;
   const CallLimits limits_;
   AnswerPath answer_path_;
-  PendingCall::Shared shared_{table_, answer_path_, metrics_, now_};
+  PendingCall::Shared shared_{table_, requests_, answer_path_, metrics_, now_};
   PayloadTable table_;  // before all else, calls that are not answered end
 };
 
