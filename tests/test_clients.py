@@ -412,3 +412,24 @@ def test_strings_are_refused_as_such(either, binary):
     value = tensor(module, "pixels", np.array([["a"]], np.object_), "BYTES", **options)
     with pytest.raises(InferenceServerException, match="input 'pixels' has datatype BYTES, which Foliot does not serve"):
         client.infer("dense", [value])
+
+
+def test_settings_are_shown_and_kept(either):
+    client, module = either
+    options = {} if module is http_client else {"as_json": True}
+
+    def value(settings, name):
+        setting = settings[name] if module is http_client else settings["settings"][name]
+        return setting if module is http_client else setting["value"] if "value" in setting else next(iter(setting.values()))
+
+    assert value(client.get_log_settings(**options), "log_info") is True
+    assert value(client.update_log_settings({"log_info": True}, **options), "log_error") is True
+    with pytest.raises(InferenceServerException, match="'log_verbose_level' is 0 and cannot be changed to 2"):
+        client.update_log_settings({"log_verbose_level": 2})
+    for model in (None, "dense"):
+        assert value(client.get_trace_settings(model, **options), "trace_level") == ["OFF"]
+        client.update_trace_settings(model, {"trace_level": ["OFF"], "trace_rate": None})
+        with pytest.raises(InferenceServerException, match="'trace_level' is 'OFF' and cannot be changed"):
+            client.update_trace_settings(model, {"trace_level": ["TIMESTAMPS"]})
+    with pytest.raises(InferenceServerException, match="unknown model 'nobody'"):
+        client.get_trace_settings("nobody")

@@ -97,6 +97,9 @@ Status read_parameters(const inference::ModelInferRequest& message, GrpcRequest&
     if (name == "triton_enable_empty_final_response") {
       if (!parameter.has_bool_param()) return bad_grpc(fmt::format("parameter '{}' must be true or false", name));
       request.marks_final_response = parameter.bool_param();
+    } else if (name == kUnorderedParameter) {
+      if (!parameter.has_bool_param()) return bad_grpc(fmt::format("parameter '{}' must be true or false", name));
+      request.unordered = parameter.bool_param();
     } else {
       FOLIOT_RETURN_IF_ERROR(read_request_parameter(name, value_of(parameter), request.parameters));
     }

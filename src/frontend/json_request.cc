@@ -201,8 +201,8 @@ Status JsonRequestDecoder::Parser::read_parameters(element value) {
     if (key == "binary_data_output") {
       FOLIOT_ASSIGN_OR_RETURN(request.binary_by_default,
                               read<bool>(parameter, "parameter 'binary_data_output'", "true or false"));
-    } else if (key == "triton_enable_empty_final_response") {
-      // Over HTTP a request's one answer is its final one, with or without it.
+    } else if (key == "triton_enable_empty_final_response" || key == kUnorderedParameter) {
+      // Over HTTP a request has an answer of its own, which is its final one.
       FOLIOT_RETURN_IF_ERROR(read<bool>(parameter, fmt::format("parameter '{}'", key), "true or false").status());
     } else {
       FOLIOT_RETURN_IF_ERROR(read_request_parameter(key, value_of(parameter), request.parameters));
