@@ -381,3 +381,55 @@ def test_shared_memory_is_answered(http):
     http.unregister_system_shared_memory()
     http.unregister_cuda_shared_memory()
     assert http.get_system_shared_memory_status() == []
+
+
+def test_more_rows_than_a_batch(either):
+    client, module = either
+    pixels = RANDOM.random((700, 64), np.float32)
+    answers = infer_dense(client, module, pixels)
+    some = np.concatenate([infer_dense(client, module, pixels[i : i + 1]) for i in (0, 350, 699)])
+    np.testing.assert_allclose(answers[[0, 350, 699]], some, rtol=1e-4)
+    # All of them have one deadline: none is answered alone.
+    with pytest.raises(InferenceServerException, match="overload|unmeetable|expired|late"):
+        infer_dense(client, module, RANDOM.random((8000, 64), np.float32), timeout=1)
+    with pytest.raises(InferenceServerException, match="1 to 8192 rows.*--requests-in-flight-max.*got 8193"):
+        infer_dense(client, module, np.zeros((8193, 64), np.float32))
+
+
+def test_numbers_that_are_not_finite_in_json(http):
+    a = np.array([[np.inf, -np.inf, np.nan, 3e38]], np.float32)
+    inputs = [tensor(http_client, "a", a, binary_data=False), tensor(http_client, "b", a, binary_data=False)]
+    outputs = [http_client.InferRequestedOutput(name, binary_data=False) for name in ("sum", "difference")]
+    result = http.infer("pair", inputs, outputs=outputs)
+    np.testing.assert_array_equal(result.as_numpy("sum"), [[np.inf, -np.inf, np.nan, np.inf]])
+    np.testing.assert_array_equal(result.as_numpy("difference"), [[np.nan, np.nan, np.nan, 0]])
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_strings_are_refused_as_such(either, binary):
+    client, module = either
+    options = {"binary_data": binary} if module is http_client else {}
+    value = tensor(module, "pixels", np.array([["a"]], np.object_), "BYTES", **options)
+    with pytest.raises(InferenceServerException, match="input 'pixels' has datatype BYTES, which Foliot does not serve"):
+        client.infer("dense", [value])
+
+
+def test_settings_are_shown_and_kept(either):
+    client, module = either
+    options = {} if module is http_client else {"as_json": True}
+
+    def value(settings, name):
+        setting = settings[name] if module is http_client else settings["settings"][name]
+        return setting if module is http_client else setting["value"] if "value" in setting else next(iter(setting.values()))
+
+    assert value(client.get_log_settings(**options), "log_info") is True
+    assert value(client.update_log_settings({"log_info": True}, **options), "log_error") is True
+    with pytest.raises(InferenceServerException, match="'log_verbose_level' is 0 and cannot be changed to 2"):
+        client.update_log_settings({"log_verbose_level": 2})
+    for model in (None, "dense"):
+        assert value(client.get_trace_settings(model, **options), "trace_level") == ["OFF"]
+        client.update_trace_settings(model, {"trace_level": ["OFF"], "trace_rate": None})
+        with pytest.raises(InferenceServerException, match="'trace_level' is 'OFF' and cannot be changed"):
+            client.update_trace_settings(model, {"trace_level": ["TIMESTAMPS"]})
+    with pytest.raises(InferenceServerException, match="unknown model 'nobody'"):
+        client.get_trace_settings("nobody")

@@ -45,6 +45,15 @@ def test_it_runs_unmodified(small_server, protocol, load, tmp_path):
         assert row["Inferences/Second"] == pytest.approx(200, rel=0.25)
 
 
+def test_it_sends_json(small_server, tmp_path):
+    """Numbers that are not finite, too: JSON has none, and Triton takes them."""
+    data = tmp_path / "data.json"
+    data.write_text('{"data": [{"pixels": [NaN, Infinity, -Infinity' + ", 1.5" * 61 + "]}]}")
+    load = ["--concurrency-range", "2", "--input-tensor-format", "json", "--output-tensor-format", "json",
+            "--input-data", data]
+    assert perf_analyzer(small_server, "http", load, tmp_path / "report.csv")["Inferences/Second"] > 50
+
+
 def test_it_collects_metrics(small_server, tmp_path):
     load = ["--concurrency-range", "1", "--collect-metrics", "--metrics-url",
             f"127.0.0.1:{small_server.metrics_port}/metrics"]

@@ -115,7 +115,7 @@ class Load:
 
 
 @pytest.mark.parametrize("infer", [infer_http, infer_grpc])
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, 3, 4000])
 def test_answers_are_right(cluster, dense_oracle, infer, rows):
     for i, frontend in enumerate(cluster.frontends * 3):
         pixels = random_pixels(i, rows)

@@ -18,6 +18,7 @@
 #include "app/commands/flags.h"
 #include "app/commands/frontend_command.h"
 #include "app/commands/help_formatter.h"
+#include "app/commands/init_command.h"
 #include "app/commands/keys_command.h"
 #include "app/commands/models_command.h"
 #include "app/commands/run_command.h"
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   foliot::raise_locked_memory_limit();
   int exit_code = 0;
   foliot::add_serve_command(app, exit_code);
+  foliot::add_init_command(app, exit_code);
   foliot::add_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);

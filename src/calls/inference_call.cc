@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/units.h"
+#include "core/linear_extent.h"
 
 namespace foliot {
 namespace {
@@ -61,16 +63,18 @@ TimePoint deadline_of(const Query& query, const ModelInfo& model) {
   return model.default_slo ? std::min(query.deadline, query.arrival + *model.default_slo) : query.deadline;
 }
 
-InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query)
+InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query, const CallLimits& limits)
     : model_(std::move(model)),
       id_(query.id),
       arrival_(query.arrival),
       deadline_(deadline_of(query, *model_)),
       offline_(query.request_class == RequestClass::kOffline),
-      body_bytes_(query.body_bytes) {}
+      body_bytes_(query.body_bytes),
+      limits_(limits) {}
 
-Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const ModelInfo> model, const Query& query) {
-  std::unique_ptr<InferenceCall> call(new InferenceCall(std::move(model), query));
+Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const ModelInfo> model, const Query& query,
+                                                           const CallLimits& limits) {
+  std::unique_ptr<InferenceCall> call(new InferenceCall(std::move(model), query, limits));
   Result<std::vector<const TensorView*>> inputs = call->match_inputs(query);
   Status status = inputs.status();
   if (status.ok()) status = call->read_shapes(*inputs);
@@ -129,9 +133,11 @@ Status InferenceCall::read_shape(const TensorSpec& spec, const TensorView& input
 }
 
 Status InferenceCall::read_rows(const TensorSpec& spec, int64_t rows) {
-  if (rows < 1 || rows > int64_t{model_->batch_size_max()})
-    return Status::invalid_argument(fmt::format("input '{}': expected 1 to {} rows in one call, got {}", spec.name,
-                                                model_->batch_size_max(), rows));
+  const int64_t rows_max = std::max(limits_.rows_max, model_->batch_size_max());
+  if (rows < 1 || rows > rows_max)
+    return Status::invalid_argument(
+        fmt::format("input '{}': expected 1 to {} rows in one call (half of --requests-in-flight-max), got {}",
+                    spec.name, rows_max, rows));
   if (rows_ != 0 && rows_ != rows)
     return Status::invalid_argument(fmt::format("input '{}': expected {} rows like input '{}', got {}", spec.name,
                                                 rows_, model_->inputs.front().name, rows));
@@ -165,9 +171,16 @@ Status InferenceCall::choose_bucket() {
   std::vector<std::string> sent;
   for (const auto& [name, extent] : dimensions_) sent.push_back(fmt::format("{} = {}", name, extent));
   std::vector<std::string> declared;
-  for (const Bucket& candidate : model_->buckets) declared.push_back(fmt::format("{}", candidate.dimensions));
-  return Status::invalid_argument(fmt::format("{} fits no declared bucket; expected at most one of {}",
-                                              fmt::join(sent, ", "), fmt::join(declared, ", ")));
+  for (const Bucket& candidate : model_->buckets) {
+    std::vector<std::string> sizes;
+    for (const auto& [name, extent] : dimensions_) {
+      const auto size = candidate.dimensions.find(std::string(name));
+      if (size != candidate.dimensions.end()) sizes.push_back(fmt::format("{} = {}", name, size->second));
+    }
+    declared.push_back(fmt::format("{}", fmt::join(sizes, ", ")));
+  }
+  return Status::invalid_argument(fmt::format("{} fits no declared bucket; expected at most one of [{}]",
+                                              fmt::join(sent, ", "), fmt::join(declared, "], [")));
 }
 
 Status InferenceCall::take_inputs(std::span<const TensorView* const> inputs) {
@@ -197,6 +210,11 @@ Status InferenceCall::choose_outputs(const Query& query) {
   outputs_.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     outputs_[i].row_bytes = byte_size(specs[i].type, bucket_shape(specs[i]));
+    if (rows_ > model_->batch_size_max() && outputs_[i].row_bytes > limits_.output_bytes_max / rows_)
+      return Status::invalid_argument(fmt::format(
+          "output '{}': {} of each of {} rows are more than the {} that are allowed (--tensor-max); send "
+          "fewer rows in one call",
+          specs[i].name, format_bytes(outputs_[i].row_bytes), rows_, format_bytes(limits_.output_bytes_max)));
     outputs_[i].bytes.resize(outputs_[i].row_bytes * rows_);
     if (query.outputs.empty()) requested_.push_back(static_cast<uint32_t>(i));
   }
@@ -224,13 +242,35 @@ Shape InferenceCall::bucket_shape(const TensorSpec& spec) const {
   return shape;
 }
 
+std::optional<int64_t> InferenceCall::client_extent(std::string_view name) const {
+  const auto sent = [&](std::string_view dimension) -> std::optional<int64_t> {
+    const auto found = std::ranges::find(dimensions_, dimension, &Dimensions::value_type::first);
+    return found == dimensions_.end() ? std::nullopt : std::optional(found->second);
+  };
+  if (const auto extent = sent(name)) return extent;
+  const std::optional<LinearExtent> linear = parse_linear_extent(name);
+  const std::optional<int64_t> extent = linear ? sent(linear->dimension) : std::nullopt;
+  return extent ? std::optional(linear->of(*extent)) : std::nullopt;
+}
+
 Shape InferenceCall::client_shape(const TensorSpec& spec) const {
   Shape shape = bucket_shape(spec);
   for (size_t i = 0; i < shape.size(); ++i)
-    if (spec.shape[i] < 0)
-      for (const auto& [name, extent] : dimensions_)
-        if (name == spec.dimension_names[i]) shape[i] = extent;
+    if (spec.shape[i] < 0) shape[i] = std::min(shape[i], client_extent(spec.dimension_names[i]).value_or(shape[i]));
   return shape;
+}
+
+bool InferenceCall::is_padded() const {
+  return std::ranges::any_of(dimensions_, [&](const auto& dimension) {
+    return dimension.second < model_->buckets[bucket_.value()].dimensions.at(std::string(dimension.first));
+  });
+}
+
+bool InferenceCall::requested_is_padded(uint32_t i) const {
+  const TensorSpec& spec = requested_spec(i);
+  for (size_t axis = 0; axis < spec.shape.size(); ++axis)
+    if (spec.shape[axis] < 0 && !client_extent(spec.dimension_names[axis])) return is_padded();
+  return false;
 }
 
 std::span<const std::byte> InferenceCall::input(uint32_t row, uint32_t index) const {
@@ -253,7 +293,9 @@ bool InferenceCall::complete(const Completion& completion) {
 
 void InferenceCall::settle(TimePoint now) {
   FOLIOT_CHECK(completions_.size() == rows_);
+  const Refusal reason = served() ? Refusal::kNone : refusal().refusal;
   for (Completion& row : completions_) {
+    if (row.refusal == Refusal::kCancelled) row.refusal = reason;
     if (!row.served()) continue;
     if (now > deadline_) {
       row.refusal = Refusal::kLate;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ namespace foliot {
 // neither, and in classes without one.
 TimePoint deadline_of(const Query& query, const ModelInfo& model);
 
+// What one call may ask for. A model's largest batch is always allowed.
+struct CallLimits {
+  uint32_t rows_max = 8192;
+  uint64_t output_bytes_max = uint64_t{64} << 20;  // of one output, all rows together
+};
+
 // Threading: made, settled and read by one I/O thread; in between, inputs and outputs
 // are touched by executors and complete() is called by the controller's loop.
 class InferenceCall {
@@ -33,7 +40,8 @@ class InferenceCall {
   // padding is needed the inputs stay where they are: their bytes must outlive
   // the call. Errors: kInvalidArgument naming the tensor, what was expected and
   // what came.
-  static Result<std::unique_ptr<InferenceCall>> make(std::shared_ptr<const ModelInfo> model, const Query& query);
+  static Result<std::unique_ptr<InferenceCall>> make(std::shared_ptr<const ModelInfo> model, const Query& query,
+                                                     const CallLimits& limits = {});
 
   const ModelInfo& model() const { return *model_; }
   const std::string& id() const { return id_; }
@@ -50,7 +58,8 @@ class InferenceCall {
 
   // True when this was the last row. The first refusal refuses the whole call.
   bool complete(const Completion& completion);
-  // Its answer leaves now: rows that were served, and had to be by an earlier instant,
+  // Its answer leaves now: rows that were cancelled since another was refused have its
+  // reason; rows that were served, and had to be by an earlier instant,
   // become refusals (kLate). REQUIRES: done.
   void settle(TimePoint now);
   bool served() const { return refused() == completions_.end(); }
@@ -67,6 +76,9 @@ class InferenceCall {
   const TensorSpec& requested_spec(uint32_t i) const { return model_->outputs[requested_[i]]; }
   // With the batch dimension, and without padding.
   Shape requested_shape(uint32_t i) const;
+  // Whether it has a variable dimension that could not be cut back to what the inputs were
+  // before they were padded.
+  bool requested_is_padded(uint32_t i) const;
   // The bytes, without padding; once per output. REQUIRES: done and served.
   std::string take_requested(uint32_t i);
 
@@ -83,7 +95,7 @@ class InferenceCall {
   };
   using Dimensions = std::vector<std::pair<std::string_view, int64_t>>;
 
-  InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query);
+  InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query, const CallLimits& limits);
   Result<std::vector<const TensorView*>> match_inputs(const Query& query) const;
   Status read_shapes(std::span<const TensorView* const> inputs);
   Status read_shape(const TensorSpec& spec, const TensorView& input);
@@ -94,6 +106,9 @@ class InferenceCall {
   Status choose_outputs(const Query& query);
   // The extents of one row, as the client sees it and as the bucket has it.
   Shape client_shape(const TensorSpec& spec) const;
+  // What the client's variable dimensions make of one with this name; nullopt: not known.
+  std::optional<int64_t> client_extent(std::string_view name) const;
+  bool is_padded() const;
   Shape bucket_shape(const TensorSpec& spec) const;
   std::vector<Completion>::const_iterator refused() const;
 
@@ -103,6 +118,7 @@ class InferenceCall {
   TimePoint deadline_;
   bool offline_;
   uint64_t body_bytes_;
+  const CallLimits limits_;
   uint32_t rows_ = 0;  // 0 until the first input is read
   BucketId bucket_;
   Dimensions dimensions_;  // what the client's variable dimensions are

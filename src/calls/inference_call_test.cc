@@ -162,11 +162,48 @@ TEST_F(InferenceCallTest, ErrorsNameTheTensorWhatWasExpectedAndWhatCame) {
   EXPECT_THAT(error_of(query), HasSubstr("'y' was asked for twice"));
 }
 
-TEST_F(InferenceCallTest, RowsAreLimitedByTheLargestBatch) {
+TEST_F(InferenceCallTest, HasMoreRowsThanTheLargestBatch) {
+  const std::vector<float> numbers(600 * 2);
+  const Query query{.id = "", .arrival = {}, .inputs = {{"x", "FP32", {600, 2}, bytes_of(numbers)}}, .outputs = {}};
+  const auto made = InferenceCall::make(shared(doubling_model(ModelId(1))), query);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value()->rows(), 600u);
+  EXPECT_EQ(made.value()->output(599, 0).data(), made.value()->output(0, 0).data() + 599 * 8);
+}
+
+TEST_F(InferenceCallTest, RowsAndOutputsOfACallAreLimited) {
   Query query = doubling_query();
-  for (const int64_t rows : {int64_t{5}, int64_t{0}, int64_t{-1}, int64_t{1} << 40}) {
+  for (const int64_t rows : {int64_t{8193}, int64_t{0}, int64_t{-1}, int64_t{1} << 40}) {
     query.inputs[0].shape = {rows, 2};
-    EXPECT_THAT(error_of(query), AllOf(HasSubstr("1 to 4 rows"), HasSubstr(std::to_string(rows))));
+    EXPECT_THAT(error_of(query), AllOf(HasSubstr("1 to 8192 rows"), HasSubstr(std::to_string(rows)),
+                                       HasSubstr("--requests-in-flight-max")));
+  }
+  const std::vector<float> numbers(5 * 2);
+  query.inputs[0] = {"x", "FP32", {5, 2}, bytes_of(numbers)};
+  ModelInfo model = doubling_model(ModelId(1));
+  model.outputs[0].shape = {4 << 20};
+  EXPECT_THAT(error_of(query, model), AllOf(HasSubstr("'y'"), HasSubstr("5 rows"), HasSubstr("--tensor-max")));
+  // A batch was always allowed.
+  query.inputs[0] = {"x", "FP32", {4, 2}, bytes_of(numbers).first(32)};
+  EXPECT_TRUE(InferenceCall::make(shared(model), query, {.rows_max = 1, .output_bytes_max = 1}).ok());
+}
+
+TEST_F(InferenceCallTest, CutsOutputsBackWhereTheirLengthFollows) {
+  ModelInfo model = sequence_model(ModelId(2));
+  model.outputs = {{"half", DataType::kInt64, {-1}, {"(length + 1) / 2"}}, {"odd", DataType::kInt64, {-1}, {"odd_1"}}};
+  model.buckets = {{{{"length", 8}, {"(length + 1) / 2", 4}, {"odd_1", 64}}}};
+  for (const size_t length : {size_t{5}, size_t{8}}) {
+    const std::vector<int64_t> tokens(length);
+    const Query query{.id = "",
+                      .arrival = {},
+                      .inputs = {{"tokens", "INT64", {1, static_cast<int64_t>(length)}, bytes_of(tokens)}},
+                      .outputs = {}};
+    const auto made = InferenceCall::make(shared(model), query);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made.value()->requested_shape(0), (Shape{1, length == 5 ? 3 : 4}));
+    EXPECT_FALSE(made.value()->requested_is_padded(0));
+    EXPECT_EQ(made.value()->requested_shape(1), (Shape{1, 64}));
+    EXPECT_EQ(made.value()->requested_is_padded(1), length == 5);
   }
 }
 

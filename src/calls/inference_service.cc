@@ -20,6 +20,7 @@ InferenceService::InferenceService(const Options& options, const ServedNames& na
       metrics_(metrics),
       now_(std::move(now)),
       tensors_(options.tensors),
+      limits_{.rows_max = options.rows_max / 2, .output_bytes_max = options.tensors.tensor_bytes_max},
       table_(options.rows_max, options.bytes_max) {}
 
 Inference::Started InferenceService::start(const Query& query, const Caller& caller) {
@@ -31,7 +32,7 @@ Inference::Started InferenceService::start(const Query& query, const Caller& cal
     return call_error(status);
   };
   if (const Status status = check(tensors_, query); !status.ok()) return fail(status);
-  Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query);
+  Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query, limits_);
   if (!call.ok()) return fail(call.status());
   if (names_.draining()) return refuse(**call, Refusal::kDraining, "the server is shutting down");
 
@@ -89,9 +90,7 @@ void InferenceService::submit(const PendingCall& pending) {
 }
 
 void InferenceService::cancel(CallId call) {
-  const PendingCall* pending = table_.find_call(PayloadHandle(call.value()));
-  if (pending == nullptr) return;
-  for (PayloadHandle payload : pending->handles()) requests_.cancel(RequestId(payload.value()), Refusal::kCancelled);
+  if (PendingCall* pending = table_.find_call(PayloadHandle(call.value()))) pending->cancel();
 }
 
 Status InferenceService::observe(const Observation& observation) {

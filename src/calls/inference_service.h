@@ -34,7 +34,7 @@ namespace foliot {
 class InferenceService : public Inference, public RequestOrigin {
  public:
   struct Options {
-    uint32_t rows_max = 0;   // in flight at once
+    uint32_t rows_max = 0;   // in flight at once; half of them of one call
     uint64_t bytes_max = 0;  // of the bodies that they came in
     TensorLimits tensors;
   };
@@ -72,8 +72,9 @@ class InferenceService : public Inference, public RequestOrigin {
   Metrics& metrics_;
   const std::function<TimePoint()> now_;
   const TensorLimits tensors_;
+  const CallLimits limits_;
   AnswerPath answer_path_;
-  PendingCall::Shared shared_{table_, answer_path_, metrics_, now_};
+  PendingCall::Shared shared_{table_, requests_, answer_path_, metrics_, now_};
   PayloadTable table_;  // before all else, calls that are not answered end
 };
 

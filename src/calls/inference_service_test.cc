@@ -34,6 +34,30 @@ class ServiceHarness final : public InferenceHarness {
       {.rows_max = 64, .bytes_max = 1 << 20}, names_, controller_, statistics_, metrics_, [this] { return now(); }};
 };
 
+TEST(InferenceServiceTest, ARefusedRowHasTheOthersCancelled) {
+  Catalog catalog;
+  put_conformance_models(catalog);
+  ServedNames names(catalog);
+  CallStatistics statistics;
+  Metrics metrics(statistics);
+  FakeController controller;
+  InferenceService service({.rows_max = 64, .bytes_max = 1 << 20}, names, controller, statistics, metrics, steady_now);
+  controller.add_model(ModelId(1), compute_doubling);
+  controller.start(service);
+  controller.hold();
+  ConformanceClient client(service);
+  const std::vector<float> numbers(10 * 2);
+  const CallId call = client.started({.name = "doubling",
+                                      .arrival = steady_now(),
+                                      .inputs = {{"x", "FP32", {10, 2}, std::as_bytes(std::span(numbers))}}});
+  controller.await_submitted(10);
+  controller.cancel(controller.submitted()[3].id, Refusal::kOverload);
+  // Nothing else would answer the other nine.
+  client.await(1);
+  EXPECT_EQ(client.answer(call).error().reason, "overload");
+  controller.stop();
+}
+
 std::unique_ptr<InferenceHarness> make_service() { return std::make_unique<ServiceHarness>(); }
 
 INSTANTIATE_TEST_SUITE_P(Models, InferenceConformance, testing::Values(InferenceCase{"Service", &make_service}));

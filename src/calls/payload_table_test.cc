@@ -1,5 +1,6 @@
 #include "calls/payload_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +14,13 @@
 
 namespace foliot {
 namespace {
+
+class NoRequests : public RequestSink {
+ public:
+  void submit(const Request& /*request*/) override {}
+  void cancel(RequestId request, Refusal /*reason*/) override { cancelled.push_back(request); }
+  std::vector<RequestId> cancelled;
+};
 
 class KeepingSink : public AnswerSink {
  public:
@@ -35,7 +43,8 @@ class PayloadTableTest : public ::testing::Test {
                       .body_bytes = body_bytes};
     auto call = InferenceCall::make(model_, query);
     FOLIOT_CHECK(call.ok());
-    const PendingCall::Shared& shared = shared_.emplace_back(PendingCall::Shared{table, answer_path_, metrics_, now_});
+    const PendingCall::Shared& shared =
+        shared_.emplace_back(PendingCall::Shared{table, requests_, answer_path_, metrics_, now_});
     return std::make_unique<PendingCall>(std::move(call).value(), Caller{nullptr, mailbox_, sink_}, counters_,
                                          std::move(lease), shared);
   }
@@ -43,6 +52,7 @@ class PayloadTableTest : public ::testing::Test {
   std::shared_ptr<const ModelInfo> model_ = std::make_shared<ModelInfo>(doubling_model(ModelId(1)));
   float numbers_[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   int wakes_ = 0;
+  NoRequests requests_;
   Mailbox mailbox_{5, [this] { ++wakes_; }};
   std::shared_ptr<ModelCounters> counters_ = std::make_shared<ModelCounters>("doubling", "1");
   CallStatistics statistics_;
@@ -53,6 +63,26 @@ class PayloadTableTest : public ::testing::Test {
   PayloadTable table_{5};
   KeepingSink sink_;
 };
+
+TEST_F(PayloadTableTest, TheFirstRefusalHasTheRowsCancelledOnce) {
+  PendingCall& pending = table_.keep(pend(3));
+  pending.complete({});
+  EXPECT_EQ(wakes_, 0);
+  pending.complete({.refusal = Refusal::kOverload});
+  EXPECT_EQ(wakes_, 1);
+  mailbox_.deliver();
+  ASSERT_EQ(requests_.cancelled.size(), 3u);
+  EXPECT_EQ(requests_.cancelled[2], RequestId(pending.handles()[2].value()));
+  pending.cancel();
+  EXPECT_EQ(requests_.cancelled.size(), 3u);
+  EXPECT_TRUE(sink_.answers.empty());
+  pending.complete({.refusal = Refusal::kCancelled});
+  mailbox_.deliver();
+  ASSERT_EQ(sink_.answers.size(), 1u);
+  sink_.answers[0]->settle();
+  EXPECT_EQ(sink_.answers[0]->error().reason, "overload");
+  EXPECT_THAT(metrics_.text(), ::testing::HasSubstr("outcome=\"overload\"} 2"));
+}
 
 TEST_F(PayloadTableTest, HandlesLeadToRows) {
   const auto pending = pend(3);

@@ -36,7 +36,17 @@ PendingCall::~PendingCall() {
 }
 
 void PendingCall::complete(const Completion& completion) {
-  if (call_->complete(completion)) mailbox_.push(*this);
+  const bool is_first_refusal = !completion.served() && call_->served();
+  if (call_->complete(completion)) {
+    mailbox_.push(*this);
+  } else if (is_first_refusal) {
+    mailbox_.push(first_refusal_);
+  }
+}
+
+void PendingCall::cancel() {
+  if (std::exchange(cancelled_, true)) return;
+  for (const PayloadHandle payload : handles_) shared_.requests.cancel(RequestId(payload.value()), Refusal::kCancelled);
 }
 
 void PendingCall::deliver() { sink_.on_answer(call_id(), shared_.table.give(*this)); }

@@ -17,6 +17,7 @@
 #include "calls/inference_call.h"
 #include "calls/metrics.h"
 #include "calls/payload_table.h"
+#include "core/ports.h"
 #include "inference/inference.h"
 #include "inference/statistics.h"
 
@@ -27,6 +28,7 @@ class PendingCall final : public Answer, public Delivery {
   // What all calls share; outlives them.
   struct Shared {
     PayloadTable& table;
+    RequestSink& requests;
     AnswerPath& answer_path;
     Metrics& metrics;
     const std::function<TimePoint()>& now;
@@ -50,8 +52,10 @@ class PendingCall final : public Answer, public Delivery {
   CallId call_id() const { return CallId(handles_.front().value()); }
 
   // One row's answer, from the controller's loop. The last one sends the call to its
-  // caller's mailbox.
+  // caller's mailbox; the first refusal has the other rows cancelled.
   void complete(const Completion& completion);
+  // All rows that wait. Once: later calls do nothing.
+  void cancel();
   void deliver() override;
 
   bool served() const override { return call_->served(); }
@@ -64,11 +68,22 @@ class PendingCall final : public Answer, public Delivery {
   uint32_t output_count() const override { return call_->requested_count(); }
   const TensorSpec& output_spec(uint32_t i) const override { return call_->requested_spec(i); }
   Shape output_shape(uint32_t i) const override { return call_->requested_shape(i); }
+  bool output_is_padded(uint32_t i) const override { return call_->requested_is_padded(i); }
   std::string take_output(uint32_t i) override { return call_->take_requested(i); }
   // Rows that are late by now are refused, and the call is counted.
   void settle() override;
 
  private:
+  // On its way to the caller's thread, before the answer.
+  class FirstRefusal final : public Delivery {
+   public:
+    explicit FirstRefusal(PendingCall& call) : call_(call) {}
+    void deliver() override { call_.cancel(); }
+
+   private:
+    PendingCall& call_;
+  };
+
   std::unique_ptr<InferenceCall> call_;
   Mailbox& mailbox_;
   AnswerSink& sink_;
@@ -77,6 +92,8 @@ class PendingCall final : public Answer, public Delivery {
   const Shared& shared_;
   std::vector<PayloadHandle> handles_;
   std::vector<PayloadHandle> evicted_;
+  FirstRefusal first_refusal_{*this};
+  bool cancelled_ = false;
 };
 
 }  // namespace foliot

@@ -28,7 +28,7 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 5;
+constexpr int kCompilerVersion = 6;
 constexpr uint32_t kBatchSizeMax = 4096;
 // Runs of a plan in each layout that is tried.
 constexpr int kChoosingRuns = 4;
@@ -79,6 +79,7 @@ class Compilation {
 
   Result<CompiledProgram> run(OnnxModel model, std::string key) {
     FOLIOT_ASSIGN_OR_RETURN(dimensions_, resolve_dimensions(model, options_));
+    if (dimensions_.is_guess) if_not_batched_ = resolve_dimensions(model, options_, false).status();
     FOLIOT_RETURN_IF_ERROR(make_graphs(model));
     FOLIOT_RETURN_IF_ERROR(describe_interface(model));
     quantizes_ =
@@ -106,8 +107,9 @@ class Compilation {
   // The graph of one batch size and bucket. Rows must stay rows.
   Result<Graph> make_graph(const OnnxModel& model, uint32_t batch_size, size_t bucket) {
     const Rebatch rebatch{.from = dimensions_.own_batch_size, .to = batch_size};
-    FOLIOT_ASSIGN_OR_RETURN(Graph graph,
-                            translate(model, dimensions_.input_shapes(batch_size, bucket), rebatch, pool_));
+    FOLIOT_ASSIGN_OR_RETURN(
+        Graph graph,
+        translate(model, dimensions_.input_shapes(batch_size, dimensions_.buckets[bucket]), rebatch, pool_));
     optimize(graph, pool_, narrowing_);
     graph.batch_size = batch_size;
     graph.bucket = static_cast<uint16_t>(bucket);
@@ -153,13 +155,24 @@ class Compilation {
       }
       const Status status = make_graphs_of(model, sizes, true);
       if (status.ok()) return {};
-      note_without_batching(status.message());
+      FOLIOT_RETURN_IF_ERROR(go_on_without_batching(status.message()));
+    } else {
+      FOLIOT_RETURN_IF_ERROR(go_on_without_batching(
+          dimensions_.batching ? fmt::format("its batch of {} is larger than {}", own_batch_size(), kBatchSizeMax)
+                               : dimensions_.why_not));
     }
     return make_graphs_of(model, {own_batch_size()}, false);
   }
 
-  void note_without_batching(std::string_view why) {
+  // Notes why. An error if it was but a guess that the first dimensions are the batch: then
+  // they need sizes.
+  Status go_on_without_batching(std::string_view why) {
+    if (!if_not_batched_.ok()) {
+      return if_not_batched_.with_context(
+          fmt::format("the inputs' first dimensions have different names and are no batch ({})", why));
+    }
     program_.notes.push_back(fmt::format("compiled without batching: {}", why));
+    return {};
   }
 
   std::vector<const Graph*> one_graph_per_bucket() const {
@@ -172,10 +185,35 @@ class Compilation {
     outputs_ = model.outputs;
     bounds_ = index_bounds(graphs_.front());
     program_.inputs = input_specs(dimensions_, program_.batching);
-    FOLIOT_ASSIGN_OR_RETURN(program_.outputs,
-                            output_specs(dimensions_, outputs_, one_graph_per_bucket(), program_.batching));
-    for (const auto& values : dimensions_.buckets) program_.buckets.push_back({.dimensions = values, .seed_exec = {}});
+    // Both ways at once, as long as the model is there.
+    OutputExtents extents([&](const auto& sizes) { return output_shapes(model, sizes); }, dimensions_.buckets.back());
+    std::vector<OutputExtents::Sizes> buckets = dimensions_.buckets;
+    FOLIOT_ASSIGN_OR_RETURN(program_.outputs, output_specs(dimensions_, outputs_, one_graph_per_bucket(),
+                                                           program_.batching, extents, &buckets));
+    if (program_.batching) {
+      whole_outputs_ = output_specs(dimensions_, outputs_, graphs_of_own_size(), false, extents, &buckets);
+    }
+    for (const auto& values : buckets) program_.buckets.push_back({.dimensions = values, .seed_exec = {}});
     return {};
+  }
+
+  std::optional<std::vector<Shape>> output_shapes(const OnnxModel& model, const OutputExtents::Sizes& sizes) {
+    const Rebatch own{.from = dimensions_.own_batch_size, .to = dimensions_.own_batch_size};
+    const Result<Graph> graph =
+        translate(model, dimensions_.input_shapes(dimensions_.own_batch_size, sizes), own, pool_);
+    if (!graph.ok()) return std::nullopt;
+    std::vector<Shape> shapes;
+    for (const ValueIndex output : graph->outputs) shapes.push_back(graph->values[output].shape);
+    return shapes;
+  }
+
+  // REQUIRES: batching.
+  std::vector<const Graph*> graphs_of_own_size() const {
+    const auto own = std::ranges::find(program_.batch_sizes, own_batch_size()) - program_.batch_sizes.begin();
+    std::vector<const Graph*> result;
+    for (size_t i = static_cast<size_t>(own); i < graphs_.size(); i += program_.batch_sizes.size())
+      result.push_back(&graphs_[i]);
+    return result;
   }
 
   // Where the first graph computes in less than float32: what the same model gives
@@ -247,7 +285,6 @@ class Compilation {
       weights_ = std::move(best_weights);
       program_.weights_bytes = weights_.size();
     }
-    if (program_.batching) remember_whole_outputs();
     graphs_.clear();
     return {};
   }
@@ -292,16 +329,6 @@ class Compilation {
     return std::sqrt(product);
   }
 
-  // What the outputs are if it turns out that the model cannot be batched.
-  void remember_whole_outputs() {
-    const auto own = std::ranges::find(program_.batch_sizes, own_batch_size()) - program_.batch_sizes.begin();
-    std::vector<const Graph*> graphs;
-    for (size_t bucket = 0; bucket < dimensions_.buckets.size(); ++bucket) {
-      graphs.push_back(&graphs_[bucket * program_.batch_sizes.size() + static_cast<size_t>(own)]);
-    }
-    whole_outputs_ = output_specs(dimensions_, outputs_, graphs, false);
-  }
-
   Status check_and_measure() {
     report("loading", kLoading);
     FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner,
@@ -316,7 +343,7 @@ class Compilation {
       FOLIOT_ASSIGN_OR_RETURN(difference,
                               check_batches(*runner, program_, bucket, own_batch_size(), bounds_, batch_tolerance()));
     }
-    if (!difference.empty()) note_without_batching(difference);
+    if (!difference.empty()) FOLIOT_RETURN_IF_ERROR(go_on_without_batching(difference));
     return keep_plans(durations, difference.empty());
   }
 
@@ -394,7 +421,10 @@ class Compilation {
   std::vector<Graph> graphs_;  // bucket-major, as program_.plans
   std::vector<OnnxValueInfo> outputs_;
   std::vector<uint64_t> bounds_;
+  // What the outputs are if it turns out that the model cannot be batched, and the error
+  // if that is one.
   std::optional<Result<std::vector<TensorSpec>>> whole_outputs_;
+  Status if_not_batched_;
   Program program_;
   std::vector<std::byte> weights_;
 };
@@ -412,7 +442,7 @@ std::optional<Precision> parse_precision(std::string_view name) {
 
 std::string compile_fingerprint(const CompileOptions& options) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", kCompilerVersion, options.batch_sizes, options.buckets,
-                     options.batch_dimension, to_string(options.precision), options.page_bytes, options.profile_runs,
+                     options.batch_dimensions, to_string(options.precision), options.page_bytes, options.profile_runs,
                      options.workspace_bytes_max);
 }
 

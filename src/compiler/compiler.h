@@ -46,9 +46,9 @@ struct CompileOptions {
   // values, ascending. Several names are combined position by position, so all
   // lists have one length. Example: {"sequence": {32, 64, 128}}.
   std::map<std::string, std::vector<int64_t>> buckets;
-  // Name of the symbolic batch dimension; empty: the first dimension if all
-  // inputs and outputs agree on it.
-  std::string batch_dimension;
+  // Names of the symbolic batch dimension: exporters may give it another one in each
+  // input. Empty: the first dimensions, if the model can be batched along them.
+  std::vector<std::string> batch_dimensions;
   Precision precision = Precision::kFloat32;
   uint64_t page_bytes = uint64_t{16} << 20;
   // Runs of each plan that make the seed profile; after profile_time two are enough.

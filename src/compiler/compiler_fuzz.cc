@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   foliot::ConstantPool pool;
   for (int64_t batch_size : {1, 3}) {
     const foliot::Rebatch rebatch{.from = dimensions->own_batch_size, .to = batch_size};
-    auto graph = foliot::translate(*model, dimensions->input_shapes(batch_size, 0), rebatch, pool);
+    auto graph =
+        foliot::translate(*model, dimensions->input_shapes(batch_size, dimensions->buckets.front()), rebatch, pool);
     if (graph.ok()) foliot::optimize(*graph, pool);
   }
   return 0;

@@ -200,6 +200,116 @@ TEST_F(CompilerTest, AsksForBucketsByName) {
   }
 }
 
+TEST_F(CompilerTest, AsksForAllSizesAtOnceInToml) {
+  TestModel model;
+  model.input("ids", {open("batch"), open("sequence")}).input("mask", {open("batch"), open("sequence")});
+  model.input("x", {open("batch"), open("past + 1"), open("?"), open("")}).output("y").node("Relu", {"x"}, "y");
+  const auto result = compiled(model);
+  ASSERT_FALSE(result.ok());
+  for (const char* part :
+       {"'sequence' (dimension 1 of input 'ids', dimension 1 of input 'mask')", "'x_2' (dimension 2 of input 'x')",
+        "buckets = {\"past + 1\" = [3], sequence = [128], x_2 = [224], x_3 = [224]}"}) {
+    EXPECT_NE(result.status().message().find(part), std::string::npos) << part << "\n" << result.status().message();
+  }
+}
+
+TEST_F(CompilerTest, KeepsDeclaredSizesInWhatItSuggests) {
+  TestModel model;
+  model.input("x", {open("batch"), open("a"), open("b")}).output("y").node("Relu", {"x"}, "y");
+  options_.buckets = {{"a", {7, 9}}};
+  const auto result = compiled(model);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("buckets = {a = [7, 9], b = [32, 64]}"), std::string::npos)
+      << result.status().message();
+}
+
+TEST_F(CompilerTest, DimensionsWithoutANameAreNotAlike) {
+  TestModel model;
+  model.input("x", {open("batch"), open("?"), open("?")}).output("y").node("Relu", {"x"}, "y");
+  options_.buckets = {{"x_1", {2}}, {"x_2", {3}}};
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->program.inputs[0].dimension_names, (std::vector<std::string>{"x_1", "x_2"}));
+}
+
+// y = a + b, the batch of each under a name of its own.
+TestModel sum_of_two(const char* second) {
+  TestModel model;
+  model.input("a", {open("s10"), fixed(3)}).input("b", {open(second), fixed(3)}).output("y");
+  return model.node("Add", {"a", "b"}, "y");
+}
+
+TEST_F(CompilerTest, FindsABatchUnderSeveralNames) {
+  for (const auto& names : {std::vector<std::string>{}, {"s10", "s86"}}) {
+    options_.batch_dimensions = names;
+    const auto result = compiled(sum_of_two("s86"));
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_TRUE(result->program.batching);
+    EXPECT_TRUE(result->program.notes.empty());
+  }
+  options_.batch_dimensions.clear();
+  const auto unnamed = compiled(sum_of_two("?"));
+  ASSERT_TRUE(unnamed.ok()) << unnamed.status().message();
+  EXPECT_TRUE(unnamed->program.batching);
+}
+
+TEST_F(CompilerTest, TheBatchDimensionMustBeTheFirstOfEachInput) {
+  options_.batch_dimensions = {"s10"};
+  const auto result = compiled(sum_of_two("s86"));
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("'s10' of 'a', 's86' of 'b'"), std::string::npos)
+      << result.status().message();
+}
+
+TEST_F(CompilerTest, AsksForSizesWhereDifferentNamesAreNoBatch) {
+  // Each row of a with each of b.
+  TestModel model;
+  model.input("a", {open("m"), fixed(3)}).input("b", {open("n"), fixed(3)}).output("y");
+  model.node("Transpose", {"b"}, "t").node("MatMul", {"a", "t"}, "y");
+  const auto result = compiled(model);
+  ASSERT_FALSE(result.ok());
+  for (const char* part : {"are no batch (", "'m' (dimension 0 of input 'a'), 'n'", "buckets = {m = "}) {
+    EXPECT_NE(result.status().message().find(part), std::string::npos) << part << "\n" << result.status().message();
+  }
+  options_.buckets = {{"m", {2}}, {"n", {5}}};
+  const auto declared = compiled(model);
+  ASSERT_TRUE(declared.ok()) << declared.status().message();
+  ASSERT_EQ(declared->program.notes.size(), 1u);
+  EXPECT_NE(declared->program.notes[0].find("'m', the first dimension of input 'a'"), std::string::npos)
+      << declared->program.notes[0];
+}
+
+TEST_F(CompilerTest, SaysWhyFirstDimensionsAreNoBatch) {
+  TestModel model;
+  model.input("a", {fixed(2), fixed(3)}).input("b", {fixed(1), fixed(3)}).output("y").node("Add", {"a", "b"}, "y");
+  const auto result = compiled(model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  ASSERT_EQ(result->program.notes.size(), 1u);
+  EXPECT_EQ(result->program.notes[0],
+            "compiled without batching: the inputs' first dimensions differ: that of 'a' is 2, that of 'b' is 1");
+}
+
+TEST_F(CompilerTest, FindsHowOutputsFollowTheInputs) {
+  // Half as long; the square of the length; as long, where only one size is compiled.
+  TestModel model;
+  model.input("x", {open("batch"), fixed(1), open("length")}).weights("w", {1, 1, 2}).output("half").output("square");
+  model.output("same").node("Conv", {"x", "w"}, "half", {{"strides", std::vector<int64_t>{2}}});
+  model.node("Transpose", {"x"}, "t", {{"perm", std::vector<int64_t>{0, 2, 1}}}).node("MatMul", {"t", "x"}, "p");
+  model.integers("rows", {0, -1}).node("Reshape", {"p", "rows"}, "square").node("Relu", {"x"}, "same");
+  for (const auto& sizes : {std::vector<int64_t>{9}, {6, 9}}) {
+    options_.buckets = {{"length", sizes}};
+    const auto result = compiled(model);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const Program& program = result->program;
+    EXPECT_TRUE(check_program(program).ok()) << check_program(program).message();
+    EXPECT_EQ(program.outputs[0].dimension_names, (std::vector<std::string>{"", "length / 2"}));
+    EXPECT_EQ(program.outputs[1].dimension_names, std::vector<std::string>{"square_1"});
+    EXPECT_EQ(program.outputs[2].dimension_names, (std::vector<std::string>{"", "length"}));
+    EXPECT_EQ(program.buckets.back().dimensions,
+              (std::map<std::string, int64_t>{{"length", 9}, {"length / 2", 4}, {"square_1", 81}}));
+  }
+}
+
 TEST_F(CompilerTest, RefusesBucketsThatTheModelDoesNotHave) {
   options_.buckets = {{"sequnce", {8}}};
   const auto result = compiled(perceptron(open("batch")));

@@ -3,6 +3,7 @@
 #ifndef FOLIOT_COMPILER_DIMENSIONS_H_
 #define FOLIOT_COMPILER_DIMENSIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -15,23 +16,42 @@
 
 namespace foliot {
 
+// A dimension of inputs that is neither fixed nor the batch.
+struct VariableDimension {
+  std::string name;  // its symbol, or "INPUT_AXIS" where it has none
+  // Where it first stands.
+  size_t axis = 0;
+  size_t rank = 0;
+  std::vector<std::string> places{};  // all, for people: "dimension 1 of input 'x'"
+};
+
 struct Dimensions {
-  // Whether all inputs share a leading dimension that may be the batch.
+  // Whether all inputs have a leading dimension that may be the batch.
   bool batching = false;
+  // With batching: whether that is a guess, since the leading dimensions have different names.
+  bool is_guess = false;
+  std::string why_not;  // without batching
   // Its size where the model fixes it, else 1; 1 without batching.
   int64_t own_batch_size = 1;
   // Values of the variable dimensions, one entry per bucket; at least one.
   std::vector<std::map<std::string, int64_t>> buckets;
   // The inputs, their variable dimensions under the names that buckets use.
   std::vector<OnnxValueInfo> inputs;
+  std::vector<VariableDimension> variable;  // in their order in the inputs
 
   // Of all inputs. `batch_size` is not looked at without batching.
-  std::vector<Shape> input_shapes(int64_t batch_size, size_t bucket) const;
+  std::vector<Shape> input_shapes(int64_t batch_size, const std::map<std::string, int64_t>& values) const;
 };
 
-// Errors: kInvalidArgument where a dimension is variable and no bucket gives its
-// values, or a bucket names a dimension that the model does not have.
-Result<Dimensions> resolve_dimensions(const OnnxModel& model, const CompileOptions& options);
+// All but the buckets. `may_batch`: false to have all dimensions named.
+// Errors: kInvalidArgument where an input has no shape, or the declared batch dimension
+// is not the first one of each input.
+Result<Dimensions> find_dimensions(const OnnxModel& model, const CompileOptions& options, bool may_batch = true);
+
+// With the buckets. Errors, besides: kInvalidArgument where no bucket gives the values of
+// variable dimensions, naming all of these, or where a bucket names a dimension that the
+// model does not have.
+Result<Dimensions> resolve_dimensions(const OnnxModel& model, const CompileOptions& options, bool may_batch = true);
 
 }  // namespace foliot
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "compiler/dimensions.h"
 #include "compiler/onnx_model.h"
+#include "compiler/output_extents.h"
 #include "core/tensor.h"
 #include "device/graph.h"
 
@@ -17,10 +18,13 @@ namespace foliot {
 std::vector<TensorSpec> input_specs(const Dimensions& dimensions, bool batching);
 
 // `graphs`: one per bucket, in order. An output dimension is variable where the
-// model declares so or where it differs between buckets; kUnimplemented if no
-// dimension of the buckets explains it.
+// model declares so, or where it follows a variable dimension of the inputs. One that is
+// named after none of them has a name of its own (core/linear_extent.h where the rule is
+// known), with its extent in each of `buckets`.
+// Errors: kUnimplemented if an output has another number of dimensions in each bucket.
 Result<std::vector<TensorSpec>> output_specs(const Dimensions& dimensions, const std::vector<OnnxValueInfo>& outputs,
-                                             std::span<const Graph* const> graphs, bool batching);
+                                             std::span<const Graph* const> graphs, bool batching,
+                                             OutputExtents& extents, std::vector<OutputExtents::Sizes>* buckets);
 
 }  // namespace foliot
 

@@ -33,7 +33,9 @@ struct OnnxNode {
 
 struct OnnxDimension {
   int64_t value = -1;  // >= 1, or -1: not fixed
-  std::string symbol;  // its name if it is not fixed; may be empty
+  // Its name if it is not fixed: of one symbol all have the same extent. Empty, and "?" in
+  // the file: it has none, and need not be like any other.
+  std::string symbol;
 };
 
 struct OnnxValueInfo {

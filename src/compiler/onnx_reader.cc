@@ -39,6 +39,8 @@ Result<DataType> convert_type(int type) {
     case TensorProto::BFLOAT16: return DataType::kBfloat16;
     case TensorProto::FLOAT: return DataType::kFloat32;
     case TensorProto::DOUBLE: return DataType::kFloat64;
+    case TensorProto::STRING:
+      return Status::unimplemented("strings (datatype BYTES) are not supported: models compute with numbers");
     default: return Status::unimplemented(fmt::format("ONNX element type {} is not supported", type));
   }
 }
@@ -243,7 +245,7 @@ Result<OnnxValueInfo> convert_value_info(const onnx::ValueInfoProto& info) {
     OnnxDimension converted;
     if (dimension.has_dim_value() && dimension.dim_value() > 0) {
       converted.value = dimension.dim_value();
-    } else {
+    } else if (dimension.dim_param() != "?") {
       converted.symbol = dimension.dim_param();
     }
     result.dimensions->push_back(std::move(converted));

@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "core/catalog.h"
+#include "frontend/server_settings.h"
 #include "inference/inference.h"
 #include "inference/served_names.h"
 #include "inference/statistics.h"
@@ -50,6 +51,7 @@ struct FrontendOptions {
   Duration request_timeout = Duration::seconds(60);  // for all of a request to come
   bool strict_readiness = false;                     // ready only while all models are served, not one at least
   std::optional<TlsIdentity> tls;
+  LogLevels log_levels;                 // of the process, as clients see it
   std::shared_ptr<const KeyRing> keys;  // null: no authentication
   // Called for every call that was refused for its key, from any thread; must not
   // block.

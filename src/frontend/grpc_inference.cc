@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <list>
 #include <optional>
 #include <string>
@@ -73,6 +74,8 @@ class GrpcInference {
   // REQUIRES: it has its answer.
   RequestId number() const { return answer_->number(); }
 
+  bool unordered() const { return request_.unordered; }
+
   void cancel(GrpcCalls& calls) { calls.parts().inference.cancel(call_); }
 
  private:
@@ -138,6 +141,7 @@ class UnaryInference final : public GrpcCall, public AnswerSink {
   GrpcTag<UnaryInference> done_tag_{*this, &UnaryInference::on_done};
 };
 
+// Answers in the order of the requests, but those that need not wait.
 class StreamInference final : public GrpcCall {
  public:
   StreamInference(GrpcCalls& calls, Protocol& protocol) : GrpcCall(calls), protocol_(protocol) {
@@ -159,6 +163,7 @@ class StreamInference final : public GrpcCall {
     StreamInference& stream;
     GrpcInference inference;
     ModelStreamInferResponse response;
+    bool answered = false;
     std::list<Item>::iterator place;
   };
 
@@ -193,17 +198,30 @@ class StreamInference final : public GrpcCall {
   }
 
   void start_item() {
-    in_flight_.splice(in_flight_.begin(), next_);
-    Item& item = in_flight_.front();
-    item.place = in_flight_.begin();
+    in_flight_.splice(in_flight_.end(), next_);
+    Item& item = in_flight_.back();
+    item.place = std::prev(in_flight_.end());
     if (const auto error = item.inference.start(calls_, tenant_, context_, item)) {
       put_error(item, *error);
-      to_write_.splice(to_write_.end(), in_flight_, item.place);
+      put_to_write(item);
+    }
+  }
+  // With those that wait for it.
+  void put_to_write(Item& item) {
+    item.answered = true;
+    if (item.inference.unordered()) return to_write_.splice(to_write_.end(), in_flight_, item.place);
+    for (auto next = in_flight_.begin(); next != in_flight_.end();) {
+      const auto place = next++;
+      if (place->answered) {
+        to_write_.splice(to_write_.end(), in_flight_, place);
+      } else if (!place->inference.unordered()) {
+        return;
+      }
     }
   }
   void on_answer(Item& item, std::unique_ptr<Answer> answer) {
     item.inference.take(std::move(answer), *item.response.mutable_infer_response());
-    to_write_.splice(to_write_.end(), in_flight_, item.place);
+    put_to_write(item);
     advance();
   }
   void put_error(Item& item, const CallError& error) {
@@ -260,9 +278,9 @@ class StreamInference final : public GrpcCall {
   Protocol& protocol_;
   grpc::ServerAsyncReaderWriter<ModelStreamInferResponse, ModelInferRequest> stream_{&context_};
   std::shared_ptr<Tenant> tenant_;
-  std::list<Item> next_;  // the one that is being read
-  std::list<Item> in_flight_;
-  std::list<Item> to_write_;  // the first may be being written
+  std::list<Item> next_;       // the one that is being read
+  std::list<Item> in_flight_;  // in their order, and those whose answers wait for earlier ones
+  std::list<Item> to_write_;   // the first may be being written
   bool reading_ = false;
   bool writing_ = false;
   bool input_ended_ = false;

@@ -50,8 +50,6 @@ bool narrow_as(DataType type, const InferTensorContents& contents, std::string& 
 
 Result<std::span<const std::byte>> contents_bytes(const InferInput& input, GrpcRequest& request) {
   const InferTensorContents& contents = input.contents();
-  if (input.datatype() == "BYTES")
-    return Status::unimplemented(fmt::format("input '{}': datatype BYTES is not supported", input.name()));
   const std::optional<DataType> type = parse_data_type(input.datatype());
   if (!type) return bad_grpc(fmt::format("input '{}': unknown datatype '{}'", input.name(), input.datatype()));
   switch (*type) {
@@ -99,6 +97,9 @@ Status read_parameters(const inference::ModelInferRequest& message, GrpcRequest&
     if (name == "triton_enable_empty_final_response") {
       if (!parameter.has_bool_param()) return bad_grpc(fmt::format("parameter '{}' must be true or false", name));
       request.marks_final_response = parameter.bool_param();
+    } else if (name == kUnorderedParameter) {
+      if (!parameter.has_bool_param()) return bad_grpc(fmt::format("parameter '{}' must be true or false", name));
+      request.unordered = parameter.bool_param();
     } else {
       FOLIOT_RETURN_IF_ERROR(read_request_parameter(name, value_of(parameter), request.parameters));
     }
@@ -114,6 +115,7 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
   request.query.inputs.reserve(static_cast<size_t>(message.inputs_size()));
   for (int i = 0; i < message.inputs_size(); ++i) {
     const InferInput& input = message.inputs(i);
+    FOLIOT_RETURN_IF_ERROR(check_datatype(input.name(), input.datatype()));
     for (const auto& [name, parameter] : input.parameters()) {
       FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name(), name, request.parameters.unknown));
     }
@@ -183,6 +185,7 @@ void encode_grpc_response(Answer& answer, bool marks_final_response, inference::
     output->set_name(spec.name);
     output->set_datatype(std::string(to_string(spec.type)));
     for (int64_t extent : answer.output_shape(i)) output->add_shape(extent);
+    if (answer.output_is_padded(i)) (*output->mutable_parameters())["padded"].set_bool_param(true);
     message.add_raw_output_contents(answer.take_output(i));
   }
 }

@@ -30,6 +30,7 @@ struct GrpcRequest {
   RequestParameters parameters;
   std::vector<std::string> converted;  // of contents narrower than their field
   bool marks_final_response = false;   // triton_enable_empty_final_response
+  bool unordered = false;              // of a stream: its answer need not wait for earlier ones
 };
 
 // Errors: kInvalidArgument, kUnimplemented (shared memory, classification, BYTES).

@@ -21,12 +21,19 @@
 #include "frontend/grpc_request.h"
 #include "frontend/request_parameters.h"
 #include "frontend/server_info.h"
+#include "frontend/server_settings.h"
 
 namespace foliot {
 namespace {
 
 using InferenceProtocol = inference::GRPCInferenceService::AsyncService;
 using HealthProtocol = grpc::health::v1::Health::AsyncService;
+
+LogSetting log_setting_of(const inference::LogSettingsRequest::SettingValue& setting) {
+  if (setting.has_bool_param()) return setting.bool_param();
+  if (setting.has_uint32_param()) return uint64_t{setting.uint32_param()};
+  return setting.string_param();
+}
 
 int milliseconds(Duration duration) { return static_cast<int>(duration.to_milliseconds()); }
 
@@ -84,7 +91,8 @@ struct GrpcServer::State {
   void serve_server_methods();
   void serve_model_methods();
   void serve_repository_methods();
-  void serve_unsupported_methods();
+  void serve_shared_memory_methods();
+  void serve_settings();
   void serve_health();
   // Of a load or an unload.
   Status read_parameters(const auto& request) {
@@ -244,12 +252,10 @@ void GrpcServer::State::serve_repository_methods() {
       Scope::kAdmin);
 }
 
-void GrpcServer::State::serve_unsupported_methods() {
+void GrpcServer::State::serve_shared_memory_methods() {
   using namespace inference;  // NOLINT: the messages of the protocol
   const auto nothing = [](auto&, auto&) { return grpc::Status::OK; };
-  const auto unsupported = [](const char* what) {
-    return [what](auto&, auto&) { return to_grpc(Status::unimplemented(fmt::format("{} not supported", what))); };
-  };
+  const auto unsupported = [](auto&, auto&) { return to_grpc(shared_memory_not_supported()); };
   // Nothing is ever registered, so that status and unregister are always right.
   serve<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(
       FOLIOT_ACCEPT(protocol, SystemSharedMemoryStatus), nothing);
@@ -260,12 +266,42 @@ void GrpcServer::State::serve_unsupported_methods() {
   serve<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(
       FOLIOT_ACCEPT(protocol, CudaSharedMemoryUnregister), nothing);
   serve<SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse>(
-      FOLIOT_ACCEPT(protocol, SystemSharedMemoryRegister), unsupported("shared memory is"));
+      FOLIOT_ACCEPT(protocol, SystemSharedMemoryRegister), unsupported);
   serve<CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse>(
-      FOLIOT_ACCEPT(protocol, CudaSharedMemoryRegister), unsupported("shared memory is"));
-  serve<TraceSettingRequest, TraceSettingResponse>(FOLIOT_ACCEPT(protocol, TraceSetting),
-                                                   unsupported("trace settings are"));
-  serve<LogSettingsRequest, LogSettingsResponse>(FOLIOT_ACCEPT(protocol, LogSettings), unsupported("log settings are"));
+      FOLIOT_ACCEPT(protocol, CudaSharedMemoryRegister), unsupported);
+}
+
+void GrpcServer::State::serve_settings() {
+  using namespace inference;  // NOLINT: the messages of the protocol
+  serve<TraceSettingRequest, TraceSettingResponse>(
+      FOLIOT_ACCEPT(protocol, TraceSetting), [this](auto& request, auto& response) {
+        if (!request.model_name().empty()) {
+          const Status model = parts.names.find(request.model_name(), "").status();
+          if (!model.ok()) return to_grpc(model);
+        }
+        for (const auto& [name, setting] : request.settings()) {
+          const Status status = check_trace_setting(name, {setting.value().begin(), setting.value().end()});
+          if (!status.ok()) return to_grpc(status);
+        }
+        for (const auto& [name, values] : trace_settings())
+          for (const std::string& value : values) (*response.mutable_settings())[name].add_value(value);
+        return grpc::Status::OK;
+      });
+  serve<LogSettingsRequest, LogSettingsResponse>(
+      FOLIOT_ACCEPT(protocol, LogSettings), [this](auto& request, auto& response) {
+        for (const auto& [name, setting] : request.settings()) {
+          const Status status = check_log_setting(parts.log_levels, name, log_setting_of(setting));
+          if (!status.ok()) return to_grpc(status);
+        }
+        for (const auto& [name, setting] : log_settings(parts.log_levels)) {
+          auto& shown = (*response.mutable_settings())[name];
+          if (const auto* flag = std::get_if<bool>(&setting)) shown.set_bool_param(*flag);
+          if (const auto* number = std::get_if<uint64_t>(&setting))
+            shown.set_uint32_param(static_cast<uint32_t>(*number));
+          if (const auto* text = std::get_if<std::string>(&setting)) shown.set_string_param(*text);
+        }
+        return grpc::Status::OK;
+      });
 }
 
 void GrpcServer::State::serve_health() {
@@ -310,7 +346,8 @@ Status GrpcServer::State::start() {
   serve_server_methods();
   serve_model_methods();
   serve_repository_methods();
-  serve_unsupported_methods();
+  serve_shared_memory_methods();
+  serve_settings();
   serve_health();
   serve_inferences(protocol, calls);
   thread = std::thread([this] {

@@ -110,7 +110,7 @@ TEST_F(GrpcServerTest, ListsLoadsAndUnloadsModels) {
   call<RepositoryModelUnloadResponse>(&Stub::RepositoryModelUnload, unload);
 }
 
-TEST_F(GrpcServerTest, SharedMemoryTraceAndLogSettings) {
+TEST_F(GrpcServerTest, SharedMemoryIsNeverRegistered) {
   using namespace inference;  // NOLINT: the messages of the protocol
   const auto status =
       call<SystemSharedMemoryStatusResponse>(&Stub::SystemSharedMemoryStatus, SystemSharedMemoryStatusRequest());
@@ -120,8 +120,34 @@ TEST_F(GrpcServerTest, SharedMemoryTraceAndLogSettings) {
   call<CudaSharedMemoryUnregisterResponse>(&Stub::CudaSharedMemoryUnregister, CudaSharedMemoryUnregisterRequest());
   call<CudaSharedMemoryRegisterResponse>(&Stub::CudaSharedMemoryRegister, CudaSharedMemoryRegisterRequest(),
                                          grpc::StatusCode::UNIMPLEMENTED);
-  call<TraceSettingResponse>(&Stub::TraceSetting, TraceSettingRequest(), grpc::StatusCode::UNIMPLEMENTED);
-  call<LogSettingsResponse>(&Stub::LogSettings, LogSettingsRequest(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(GrpcServerTest, ShowsItsSettingsAndKeepsThem) {
+  using namespace inference;  // NOLINT: the messages of the protocol
+  TraceSettingRequest trace;
+  EXPECT_EQ(call<TraceSettingResponse>(&Stub::TraceSetting, trace).settings().at("trace_level").value(0), "OFF");
+  trace.set_model_name("doubling");
+  (*trace.mutable_settings())["trace_level"].add_value("OFF");
+  (*trace.mutable_settings())["trace_rate"];
+  call<TraceSettingResponse>(&Stub::TraceSetting, trace);
+  trace.set_model_name("nope");
+  call<TraceSettingResponse>(&Stub::TraceSetting, trace, grpc::StatusCode::NOT_FOUND);
+  trace.clear_model_name();
+  (*trace.mutable_settings())["trace_level"].add_value("TIMESTAMPS");
+  call<TraceSettingResponse>(&Stub::TraceSetting, trace, grpc::StatusCode::UNIMPLEMENTED);
+
+  LogSettingsRequest log;
+  const auto shown = call<LogSettingsResponse>(&Stub::LogSettings, log).settings();
+  EXPECT_TRUE(shown.at("log_info").bool_param());
+  EXPECT_EQ(shown.at("log_verbose_level").uint32_param(), 0u);
+  EXPECT_EQ(shown.at("log_format").string_param(), "default");
+  (*log.mutable_settings())["log_info"].set_bool_param(true);
+  call<LogSettingsResponse>(&Stub::LogSettings, log);
+  (*log.mutable_settings())["log_info"].set_bool_param(false);
+  call<LogSettingsResponse>(&Stub::LogSettings, log, grpc::StatusCode::UNIMPLEMENTED);
+  (*log.mutable_settings())["log_colour"].set_bool_param(false);
+  (*log.mutable_settings()).erase("log_info");
+  call<LogSettingsResponse>(&Stub::LogSettings, log, grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(GrpcServerTest, ChecksHealth) {
@@ -404,6 +430,36 @@ TEST_F(GrpcServerTest, StreamsCarryManyRequestsAtOnce) {
   writer.join();
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(ids.size(), static_cast<size_t>(kRequests));
+}
+
+TEST_F(GrpcServerTest, AStreamIsAnsweredInItsOrderButWhereItNeedNotBe) {
+  controller_.hold();
+  grpc::ClientContext context;
+  auto stream = stub_->ModelStreamInfer(&context);
+  const auto send = [&](const char* id, const char* model = "doubling") {
+    ModelInferRequest request = doubling_request({1, 2});
+    request.set_id(id);
+    request.set_model_name(model);
+    if (std::string_view(id) == "free") (*request.mutable_parameters())["unordered"].set_bool_param(true);
+    ASSERT_TRUE(stream->Write(request));
+  };
+  for (const char* id : {"first", "second", "free", "last"}) send(id);
+  send("bad", "nope");
+  controller_.await_submitted(4);
+  // The first is answered last.
+  const std::vector<Request> submitted = controller_.submitted();
+  for (const size_t i : {3, 1, 2}) controller_.cancel(submitted[i].id, Refusal::kCancelled);
+  ModelStreamInferResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.infer_response().id(), "free");
+  controller_.release();
+  for (const char* id : {"first", "second", "last", "bad"}) {
+    ASSERT_TRUE(stream->Read(&response));
+    EXPECT_EQ(response.infer_response().id(), id);
+  }
+  stream->WritesDone();
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST_F(GrpcServerTest, AStreamOutlivesItsErrors) {

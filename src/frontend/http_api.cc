@@ -54,9 +54,10 @@ HttpResponse ready_response(bool ready) {
   return response;
 }
 
-// Answers 405 unless the method is `wanted`.
+// Answers 405 unless the method is `wanted`. HEAD is a GET whose answer has no body.
 bool method_is(HttpExchange& exchange, std::string_view wanted) {
-  if (exchange.method() == wanted) return true;
+  const std::string_view method = exchange.method() == "HEAD" ? "GET" : exchange.method();
+  if (method == wanted) return true;
   HttpResponse response = error_response(
       Status::invalid_argument(fmt::format("method {} is not allowed; use {}", exchange.method(), wanted)));
   response.status = 405;
@@ -274,11 +275,14 @@ class HttpInference : public HttpPending, public AnswerSink {
     append_json_string(json, spec.name);
     fmt::format_to(std::back_inserter(json), ",\"datatype\":\"{}\",\"shape\":", to_string(spec.type));
     append_json_shape(json, answer.output_shape(i));
+    const std::string_view padded = answer.output_is_padded(i) ? "\"padded\":true" : "";
     if (is_binary(i)) {
-      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}}}}}", bytes.size());
+      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}{}{}}}}}", bytes.size(),
+                     padded.empty() ? "" : ",", padded);
       body.push_back(std::move(bytes));
       return Status::ok_status();
     }
+    if (!padded.empty()) fmt::format_to(std::back_inserter(json), ",\"parameters\":{{{}}}", padded);
     json += ",\"data\":";
     const Status written = append_json_elements(json, spec.type, std::as_bytes(std::span(bytes)));
     if (!written.ok()) return written.with_context(fmt::format("output '{}'", spec.name));
@@ -292,6 +296,15 @@ class HttpInference : public HttpPending, public AnswerSink {
   CallId call_;
   std::unique_ptr<Answer> answer_;  // until it is written
 };
+
+// What a POST asks to be set; nothing for another method or without a body.
+Result<Json> wanted_settings(HttpExchange& exchange) {
+  if (exchange.method() != "POST" || exchange.body().empty()) return Json::object();
+  Json wanted = Json::parse(exchange.body(), nullptr, false);
+  if (!wanted.is_object())
+    return Status::invalid_argument("the body must be a JSON object with the settings to change");
+  return wanted;
+}
 
 // A load or an unload under way. It is not undone when the client goes away.
 class HttpRepositoryChange : public HttpPending {
@@ -340,7 +353,7 @@ void HttpApi::handle(HttpExchange& exchange) {
         error_response(Status::not_found(fmt::format("{} is served on another port", exchange.target()))));
   }
   const bool known = !path.empty() && path[0] == "v2" &&
-                     (route_server(exchange, path) || route_models(exchange, path) ||
+                     (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
                       route_repository(exchange, path) || route_shared_memory(exchange, path));
   if (!known) exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
 }
@@ -428,10 +441,68 @@ bool HttpApi::route_shared_memory(HttpExchange& exchange, const Path& path) {
     return true;
   }
   if (what != "register" || !region) return false;
-  if (method_is(exchange, "POST"))
-    exchange.respond(error_response(
-        Status::unimplemented("shared memory is not supported; send tensors with the request, as binary data")));
+  if (method_is(exchange, "POST")) exchange.respond(error_response(shared_memory_not_supported()));
   return true;
+}
+
+// /v2/logging, and /v2[/models/M[/versions/V]]/trace/setting
+bool HttpApi::route_settings(HttpExchange& exchange, const Path& path) {
+  const bool log = path.size() == 2 && path[1] == "logging";
+  const bool trace = path.size() >= 3 && path[path.size() - 2] == "trace" && path.back() == "setting";
+  if (!log && !trace) return false;
+  if (path.size() > 3) {
+    const std::optional<ModelPath> model = model_path(Path(path.begin(), path.end() - 2));
+    if (!model || !model->what.empty()) return false;
+    const Status status = parts_.names.find(model->name, model->version).status();
+    if (!status.ok()) return exchange.respond(error_response(status)), true;
+  }
+  if (exchange.method() != "POST" && !method_is(exchange, "GET")) return true;
+  exchange.respond(log ? log_settings_response(exchange) : trace_settings_response(exchange));
+  return true;
+}
+
+HttpResponse HttpApi::log_settings_response(HttpExchange& exchange) const {
+  const Result<Json> wanted = wanted_settings(exchange);
+  if (!wanted.ok()) return error_response(wanted.status());
+  for (const auto& item : wanted->items()) {
+    const Json& value = item.value();
+    LogSetting setting = value.is_string() ? value.get<std::string>() : value.dump();
+    if (value.is_boolean()) setting = value.get<bool>();
+    if (value.is_number_unsigned()) setting = value.get<uint64_t>();
+    const Status status = check_log_setting(parts_.log_levels, item.key(), setting);
+    if (!status.ok()) return error_response(status);
+  }
+  Json settings;
+  for (const auto& [name, setting] : log_settings(parts_.log_levels))
+    std::visit([&, &key = name](const auto& value) { settings[key] = value; }, setting);
+  return json_response(settings);
+}
+
+HttpResponse HttpApi::trace_settings_response(HttpExchange& exchange) const {
+  const Result<Json> wanted = wanted_settings(exchange);
+  if (!wanted.ok()) return error_response(wanted.status());
+  for (const auto& item : wanted->items()) {
+    std::vector<std::string> values;
+    const auto add = [&](const Json& value) {
+      values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    };
+    if (item.value().is_array()) {
+      for (const Json& value : item.value()) add(value);
+    } else if (!item.value().is_null()) {
+      add(item.value());
+    }
+    if (const Status status = check_trace_setting(item.key(), values); !status.ok()) return error_response(status);
+  }
+  Json settings;
+  for (const auto& [name, values] : trace_settings()) {
+    // Of the levels there may be several.
+    if (name == "trace_level") {
+      settings[name] = values;
+    } else {
+      settings[name] = values.front();
+    }
+  }
+  return json_response(settings);
 }
 
 void HttpApi::infer(HttpExchange& exchange, const std::string& model, const std::string& version) {

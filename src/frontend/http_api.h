@@ -41,11 +41,14 @@ class HttpApi : public HttpHandler {
   bool route_models(HttpExchange& exchange, const Path& path);
   bool route_repository(HttpExchange& exchange, const Path& path);
   bool route_shared_memory(HttpExchange& exchange, const Path& path);
+  bool route_settings(HttpExchange& exchange, const Path& path);
 
   std::optional<HttpResponse> refuse_large_body(const HttpExchange& exchange, const Path& path) const;
   void infer(HttpExchange& exchange, const std::string& model, const std::string& version);
   void load_or_unload(HttpExchange& exchange, const std::string& model, bool load);
   Status read_repository_parameters(std::string_view body);
+  HttpResponse log_settings_response(HttpExchange& exchange) const;
+  HttpResponse trace_settings_response(HttpExchange& exchange) const;
   std::string index_json(bool ready_only) const;
 
   const HttpApiPart part_;

@@ -53,6 +53,14 @@ HttpResponse error_response(unsigned status, std::string message) {
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
+// The path and query of a target; a client may send the whole URL, as to a proxy.
+std::string_view origin_form(std::string_view target) {
+  const size_t scheme = target.find("://");
+  if (target.starts_with('/') || scheme == std::string_view::npos) return target;
+  const size_t path = target.find('/', scheme + 3);
+  return path == std::string_view::npos ? "/" : target.substr(path);
+}
+
 std::string head_of(const HttpResponse& response, bool keep_alive, unsigned version) {
   size_t body_bytes = 0;
   for (const std::string& piece : response.body) body_bytes += piece.size();
@@ -131,7 +139,7 @@ class HttpServer::Session final : public HttpExchange, public std::enable_shared
   void close();
 
   std::string_view method() const override { return view(parser_->get().method_string()); }
-  std::string_view target() const override { return view(parser_->get().target()); }
+  std::string_view target() const override { return origin_form(view(parser_->get().target())); }
   std::string_view header(std::string_view name) const override {
     return view(parser_->get()[boost::beast::string_view(name.data(), name.size())]);
   }
@@ -405,7 +413,8 @@ void HttpServer::Session::write() {
   head_ = head_of(response_, !close_after_, parser_->get().version());
   pieces_.clear();
   pieces_.push_back(net::buffer(head_));
-  for (const std::string& piece : response_.body) pieces_.push_back(net::buffer(piece));
+  if (method() != "HEAD")
+    for (const std::string& piece : response_.body) pieces_.push_back(net::buffer(piece));
   net::async_write(stream_, pieces_, then(&Session::on_written));
 }
 

@@ -4,6 +4,8 @@
 // One I/O thread runs everything: reading, the handler, writing. Each connection
 // has one request at a time; pipelined ones wait in the socket.
 //
+// The answer to HEAD is sent without its body.
+//
 // Limits: 413 (body, inflated or not) and 431 (header); 408 for a request that is not
 // whole in time; 503 where the bodies of all requests would exceed their memory. A
 // connection between requests is closed after the idle timeout. At the limit of
@@ -48,6 +50,7 @@ class HttpPending {
 class HttpExchange {
  public:
   virtual std::string_view method() const = 0;
+  // Path and query, also where the client sent the whole URL.
   virtual std::string_view target() const = 0;
   // Empty if it was not sent.
   virtual std::string_view header(std::string_view name) const = 0;

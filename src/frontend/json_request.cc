@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "frontend/request_parameters.h"
 
@@ -38,12 +40,57 @@ Result<std::string_view> read_string(element value, std::string_view what) {
 Result<object> read_object(element value, std::string_view what) { return read<object>(value, what, "an object"); }
 Result<array> read_array(element value, std::string_view what) { return read<array>(value, what, "an array"); }
 
+// ---- Numbers that JSON has none for
+
+// Which Triton and its clients write all the same, and the number that each is.
+constexpr std::pair<std::string_view, double> kNotFinite[] = {
+    {"NaN", std::numeric_limits<double>::quiet_NaN()},  {"Infinity", std::numeric_limits<double>::infinity()},
+    {"Inf", std::numeric_limits<double>::infinity()},   {"-Infinity", -std::numeric_limits<double>::infinity()},
+    {"-Inf", -std::numeric_limits<double>::infinity()},
+};
+
+// The same JSON with them in quotes; empty if there are none.
+std::string quote_not_finite(std::string_view json) {
+  std::string quoted;
+  size_t copied = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '"') in_string = !in_string;
+    if (in_string) {
+      if (json[i] == '\\') ++i;
+      continue;
+    }
+    if (json[i] != 'N' && json[i] != 'I' && json[i] != '-') continue;
+    const auto begins = [&](const auto& named) { return json.substr(i).starts_with(named.first); };
+    const auto found = std::ranges::find_if(kNotFinite, begins);
+    if (found == std::end(kNotFinite)) continue;
+    quoted.append(json.substr(copied, i - copied)).append(1, '"').append(found->first).append(1, '"');
+    copied = i + found->first.size();
+    i = copied - 1;
+  }
+  return copied == 0 ? std::string() : quoted.append(json.substr(copied));
+}
+
+// As a string, as protobuf's JSON writes them, or from quote_not_finite().
+bool get_not_finite(element value, double& number) {
+  std::string_view text;
+  if (value.get(text) != simdjson::SUCCESS) return false;
+  const auto found = std::ranges::find(kNotFinite, text, [](const auto& named) { return named.first; });
+  if (found == std::end(kNotFinite)) return false;
+  number = found->second;
+  return true;
+}
+
 // ---- Numbers of `data` to little-endian bytes
 
 template <typename T>
 bool get_number(element value, T& number) {
   if constexpr (std::is_floating_point_v<T>) {
     double wide;
+    if (get_not_finite(value, wide)) {
+      number = static_cast<T>(wide);
+      return true;
+    }
     if (value.get(wide) != simdjson::SUCCESS) return false;
     number = static_cast<T>(wide);
     return std::isfinite(number);
@@ -109,8 +156,6 @@ bool flatten_as(DataType type, array values, std::string& bytes) {
 
 Result<std::string> convert_data(std::string_view input, std::string_view datatype, element data) {
   const std::optional<DataType> type = parse_data_type(datatype);
-  if (datatype == "BYTES")
-    return Status::unimplemented(fmt::format("input '{}': datatype BYTES is not supported", input));
   if (!type) return bad_json(fmt::format("input '{}': unknown datatype '{}'", input, datatype));
   if (*type == DataType::kFloat16 || *type == DataType::kBfloat16)
     return bad_json(fmt::format("input '{}': {} cannot be read from JSON; send it as binary data", input, datatype));
@@ -156,8 +201,8 @@ Status JsonRequestDecoder::Parser::read_parameters(element value) {
     if (key == "binary_data_output") {
       FOLIOT_ASSIGN_OR_RETURN(request.binary_by_default,
                               read<bool>(parameter, "parameter 'binary_data_output'", "true or false"));
-    } else if (key == "triton_enable_empty_final_response") {
-      // Over HTTP a request's one answer is its final one, with or without it.
+    } else if (key == "triton_enable_empty_final_response" || key == kUnorderedParameter) {
+      // Over HTTP a request has an answer of its own, which is its final one.
       FOLIOT_RETURN_IF_ERROR(read<bool>(parameter, fmt::format("parameter '{}'", key), "true or false").status());
     } else {
       FOLIOT_RETURN_IF_ERROR(read_request_parameter(key, value_of(parameter), request.parameters));
@@ -188,6 +233,7 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
     }
   }
   if (input.name.empty()) return bad_json("an input has no 'name'");
+  FOLIOT_RETURN_IF_ERROR(check_datatype(input.name, input.datatype));
   if (!shape) return bad_json(fmt::format("input '{}' has no 'shape'", input.name));
   for (element extent : *shape) {
     FOLIOT_ASSIGN_OR_RETURN(const int64_t known, read<int64_t>(extent, "each of 'shape'", "a whole number"));
@@ -295,8 +341,12 @@ Result<JsonRequest> JsonRequestDecoder::decode(std::string& body, std::optional<
   parser_->request = JsonRequest{};
   parser_->rest = std::as_bytes(std::span(body)).subspan(json_size);
   element root;
-  if (const auto error = parser_->parser.parse(body.data(), json_size, false).get(root); error != simdjson::SUCCESS)
-    return bad_json(fmt::format("the request is not valid JSON: {}", simdjson::error_message(error)));
+  if (const auto error = parser_->parser.parse(body.data(), json_size, false).get(root); error != simdjson::SUCCESS) {
+    // The result shows nothing of this copy.
+    const std::string quoted = quote_not_finite(std::string_view(body).substr(0, json_size));
+    if (quoted.empty() || parser_->parser.parse(quoted).get(root) != simdjson::SUCCESS)
+      return bad_json(fmt::format("the request is not valid JSON: {}", simdjson::error_message(error)));
+  }
   FOLIOT_ASSIGN_OR_RETURN(const object document, read_object(root, "the request"));
   FOLIOT_RETURN_IF_ERROR(parser_->read_document(document));
   return std::move(parser_->request);

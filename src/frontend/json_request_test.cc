@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace foliot {
 namespace {
@@ -88,7 +90,31 @@ TEST_F(JsonRequestTest, RejectsNumbersOutsideTheDatatype) {
   EXPECT_FALSE(convert("FP32", "7").ok());
   EXPECT_THAT(convert("FP16", "[1]").status().message(), HasSubstr("binary"));
   EXPECT_EQ(convert("BYTES", "[\"a\"]").status().code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(convert("BYTES", "[\"a\"]").status().message(), HasSubstr("has datatype BYTES"));
   EXPECT_THAT(convert("FLOAT", "[1]").status().message(), HasSubstr("'FLOAT'"));
+}
+
+TEST_F(JsonRequestTest, ReadsNumbersThatAreNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(*convert("FP32", "[Infinity,-Infinity,Inf,-Inf,1]"),
+            raw<float>({infinity, -infinity, infinity, -infinity, 1}));
+  EXPECT_EQ(*convert("FP64", "[[\"-Infinity\"],[2]]"), raw<double>({-infinity, 2}));
+  const auto nan = convert("FP32", "[NaN]");
+  ASSERT_TRUE(nan.ok()) << nan.status().message();
+  float value = 0;
+  std::memcpy(&value, nan->data(), sizeof value);
+  EXPECT_TRUE(std::isnan(value));
+  for (const char* data : {"[NaNa]", "[nan]", "[Infinit]", "[+Inf]", "[-NaN]", "[NaN"})
+    EXPECT_FALSE(convert("FP32", data).ok()) << data;
+  EXPECT_FALSE(convert("INT32", "[NaN]").ok());
+}
+
+TEST_F(JsonRequestTest, LeavesStringsAsTheyAre) {
+  const auto request =
+      decode(R"({"id":"NaN \" Inf","inputs":[{"name":"-Infinity","shape":[1],"datatype":"FP32","data":[NaN]}]})");
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  EXPECT_EQ(request->query.id, "NaN \" Inf");
+  EXPECT_EQ(request->query.inputs[0].name, "-Infinity");
 }
 
 TEST_F(JsonRequestTest, ManyShortInputsKeepTheirBytes) {

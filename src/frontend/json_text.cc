@@ -51,6 +51,12 @@ void append_escaped(std::string& json, char c) {
     json += c;
 }
 
+// As Triton writes it, and its clients read it; JSON has no number for it.
+std::string_view name_of_not_finite(double value) {
+  if (std::isnan(value)) return "NaN";
+  return value > 0 ? "Infinity" : "-Infinity";
+}
+
 template <typename T>
 Status append_numbers(std::string& json, std::span<const std::byte> bytes) {
   FOLIOT_CHECK(bytes.size() % sizeof(T) == 0);
@@ -58,11 +64,13 @@ Status append_numbers(std::string& json, std::span<const std::byte> bytes) {
   for (size_t offset = 0; offset < bytes.size(); offset += sizeof(T)) {
     T value;
     std::memcpy(&value, bytes.data() + offset, sizeof(T));
-    if constexpr (std::is_floating_point_v<T>)
-      if (!std::isfinite(value))
-        return Status::invalid_argument(fmt::format(
-            "element {} is {}, which JSON has no number for; ask for binary data", offset / sizeof(T), value));
     if (offset > 0) text.push_back(',');
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!std::isfinite(value)) {
+        text.append(name_of_not_finite(value));
+        continue;
+      }
+    }
     fmt::format_to(std::back_inserter(text), "{}", value);
   }
   json.append(text.data(), text.size());

@@ -4,6 +4,7 @@
 
 #include "core/catalog.h"
 #include "frontend/gate.h"
+#include "frontend/server_settings.h"
 #include "frontend/unknown_names.h"
 #include "inference/inference.h"
 #include "inference/served_names.h"
@@ -19,6 +20,7 @@ struct ProtocolParts {
   ModelRepository& repository;
   const Gate& gate;
   UnknownNames& unknown_names;
+  LogLevels log_levels{};
 };
 
 }  // namespace foliot

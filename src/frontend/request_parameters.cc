@@ -91,8 +91,7 @@ Status check_sequence_mark(std::string_view name, const ParameterValue& value) {
 }
 
 Status no_shared_memory(std::string_view tensor) {
-  return Status::unimplemented(
-      fmt::format("tensor '{}': shared memory is not supported; send the data with the request", tensor));
+  return shared_memory_not_supported().with_context(fmt::format("tensor '{}'", tensor));
 }
 
 }  // namespace
@@ -152,6 +151,18 @@ Status read_output_parameter(std::string_view output, std::string_view name, con
   if (!classes) return wrong_type(name, value, "a number of classes").with_context(fmt::format("output '{}'", output));
   if (*classes == 0) return Status();
   return Status::unimplemented(fmt::format("output '{}': classification is not supported; ask for the tensor", output));
+}
+
+Status shared_memory_not_supported() {
+  return Status::unimplemented("shared memory is not supported; send the data with the request");
+}
+
+Status check_datatype(std::string_view input, std::string_view datatype) {
+  if (datatype != "BYTES") return Status();
+  return Status::unimplemented(
+      fmt::format("input '{}' has datatype BYTES, which Foliot does not serve: its models compute with numbers; decode "
+                  "or tokenize in the client and send the numbers",
+                  input));
 }
 
 Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown) {

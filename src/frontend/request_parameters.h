@@ -27,6 +27,9 @@
 
 namespace foliot {
 
+// Of requests on a stream: their answers need not wait for those of earlier requests.
+inline constexpr std::string_view kUnorderedParameter = "unordered";
+
 // monostate: anything else, such as a list.
 using ParameterValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
 
@@ -76,6 +79,10 @@ Status read_request_parameter(std::string_view name, const ParameterValue& value
 Status read_input_parameter(std::string_view input, std::string_view name, UnknownNamesOfRequest& unknown);
 Status read_output_parameter(std::string_view output, std::string_view name, const ParameterValue& value,
                              UnknownNamesOfRequest& unknown);
+// Of a tensor in shared memory, or of a region to be registered.
+Status shared_memory_not_supported();
+// The datatype of strings, which no model takes. Errors: kUnimplemented.
+Status check_datatype(std::string_view input, std::string_view datatype);
 // Of a load or an unload of the repository API.
 Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown);
 

@@ -52,6 +52,9 @@ class Answer {
   virtual uint32_t output_count() const = 0;
   virtual const TensorSpec& output_spec(uint32_t i) const = 0;
   virtual Shape output_shape(uint32_t i) const = 0;
+  // Whether it is longer than its inputs make it, since these were padded and it is not
+  // known how it follows from them.
+  virtual bool output_is_padded(uint32_t i) const = 0;
   // Its bytes, little-endian and row-major; once per output.
   virtual std::string take_output(uint32_t i) = 0;
 

@@ -28,8 +28,9 @@ class Delivery {
 class Mailbox {
  public:
   // `wake` makes the I/O thread call deliver() soon; it is called from the
-  // threads that push and post, at most once per delivery. `capacity`: calls in
-  // flight at most, so that the ring can never be full.
+  // threads that push and post, at most once per delivery. `capacity`: rows of calls in
+  // flight at most, so that the ring can never be full: a call brings its answer and, if
+  // it has several rows, its first refusal.
   Mailbox(uint32_t capacity, std::function<void()> wake);
 
   // Never blocks, never allocates.

@@ -42,7 +42,7 @@ std::string encode_request(const CompileRequest& request) {
   const Json json{{"model", request.model.string()},
                   {"batch_sizes", options.batch_sizes},
                   {"buckets", options.buckets},
-                  {"batch_dimension", options.batch_dimension},
+                  {"batch_dimensions", options.batch_dimensions},
                   {"precision", to_string(options.precision)},
                   {"page_bytes", options.page_bytes},
                   {"profile_runs", options.profile_runs},
@@ -63,7 +63,7 @@ Result<CompileRequest> decode_request(std::string_view bytes) try {
   request.model = json.at("model").get<std::string>();
   json.at("batch_sizes").get_to(options.batch_sizes);
   json.at("buckets").get_to(options.buckets);
-  json.at("batch_dimension").get_to(options.batch_dimension);
+  json.at("batch_dimensions").get_to(options.batch_dimensions);
   const auto precision = parse_precision(json.at("precision").get<std::string>());
   if (!precision) return Status::invalid_argument("not a request to compile: no such precision");
   options.precision = *precision;

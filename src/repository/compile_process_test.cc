@@ -43,7 +43,7 @@ TEST(CompileDialogueTest, RequestsComeAsTheyWent) {
                          .cpu_time = Duration::seconds(7)};
   request.options.batch_sizes = {1, 3};
   request.options.buckets = {{"sequence \"length\"", {8, 16}}};
-  request.options.batch_dimension = "N";
+  request.options.batch_dimensions = {"N", "M"};
   request.options.precision = Precision::kBfloat16;
   request.options.page_bytes = 8192;
   request.options.profile_runs = 9;

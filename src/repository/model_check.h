@@ -5,6 +5,8 @@
 #define FOLIOT_REPOSITORY_MODEL_CHECK_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "repository/compile_process.h"
@@ -16,7 +18,10 @@ namespace foliot {
 // Threading: one thread.
 class ModelCheck {
  public:
-  enum class Finding : uint8_t { kCompiled, kCanBeCompiled };
+  struct Finding {
+    bool is_compiled = false;        // else it can be
+    std::vector<std::string> notes;  // Program::notes, of one that is compiled
+  };
 
   // `threads`: of one EXEC. Both references outlive this.
   ModelCheck(PackageStore& packages, CompileProcess& compiler, uint32_t threads)

@@ -30,7 +30,7 @@ class Reader {
 
   Status read_key(std::string_view key, const toml::node& value) {
     if (key == "name") return read_text(key, value, config_.name.emplace());
-    if (key == "batch_dimension") return read_text(key, value, config_.compile.batch_dimension);
+    if (key == "batch_dimension") return read_batch_dimension(value);
     if (key == "default_slo") return read_default_slo(value);
     if (key == "weight") return read_weight(value);
     if (key == "batch_sizes") return read_batch_sizes(value);
@@ -45,6 +45,20 @@ class Reader {
     const auto* text = value.as_string();
     if (text == nullptr || text->get().empty()) return error(value, fmt::format("'{}' must be a text", key));
     to = text->get();
+    return Status();
+  }
+
+  // One name, or a list of them.
+  Status read_batch_dimension(const toml::node& value) {
+    std::vector<std::string>& names = config_.compile.batch_dimensions;
+    names.clear();
+    if (value.is_string()) return read_text("batch_dimension", value, names.emplace_back());
+    const auto* array = value.as_array();
+    if (array == nullptr || array->empty()) {
+      return error(value, "'batch_dimension' must be a name in quotes, or a list of names, e.g. [\"s10\", \"s86\"]");
+    }
+    for (const auto& element : *array)
+      FOLIOT_RETURN_IF_ERROR(read_text("batch_dimension", element, names.emplace_back()));
     return Status();
   }
 
@@ -118,6 +132,13 @@ class Reader {
 };
 
 }  // namespace
+
+std::filesystem::path config_file_of(const std::filesystem::path& model) {
+  const std::filesystem::path folder = model.parent_path();
+  const std::string version = folder.filename().string();
+  const bool is_version = !version.empty() && version.find_first_not_of("0123456789") == std::string::npos;
+  return (is_version ? folder.parent_path() : folder) / "model.toml";
+}
 
 Result<ModelConfig> read_model_config(const std::filesystem::path& file, const ModelConfig& defaults) {
   ModelConfig config = defaults;

@@ -19,6 +19,9 @@ struct ModelConfig {
   CompileOptions compile;               // batch_sizes, batch_dimension, precision, [buckets]
 };
 
+// The model.toml of a model: beside it, or beside the folder of its version.
+std::filesystem::path config_file_of(const std::filesystem::path& model);
+
 // `defaults`, changed by the file; `defaults` as they are if there is no such file.
 // Errors: kInvalidArgument naming file, line and key.
 Result<ModelConfig> read_model_config(const std::filesystem::path& file, const ModelConfig& defaults);

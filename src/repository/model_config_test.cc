@@ -36,9 +36,23 @@ TEST_F(ModelConfigTest, ReadsAllKeys) {
   EXPECT_EQ(config->default_slo, Duration::milliseconds(50));
   EXPECT_EQ(config->weight, 2.5);
   EXPECT_THAT(config->compile.batch_sizes, ElementsAre(1, 4));
-  EXPECT_EQ(config->compile.batch_dimension, "n");
+  EXPECT_EQ(config->compile.batch_dimensions, std::vector<std::string>{"n"});
   EXPECT_EQ(config->compile.precision, Precision::kBfloat16);
   EXPECT_THAT(config->compile.buckets.at("sequence"), ElementsAre(32, 64));
+}
+
+TEST_F(ModelConfigTest, ABatchMayHaveSeveralNames) {
+  const auto config = read("batch_dimension = [\"s10\", \"s86\"]");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_THAT(config->compile.batch_dimensions, ElementsAre("s10", "s86"));
+  expect_error("batch_dimension = []", "1", "a list of names");
+  expect_error("batch_dimension = [\"a\", 1]", "1", "must be a text");
+}
+
+TEST_F(ModelConfigTest, LiesBesideTheModelOrItsVersion) {
+  EXPECT_EQ(config_file_of("models/bert/model.onnx"), "models/bert/model.toml");
+  EXPECT_EQ(config_file_of("models/bert/12/model.onnx"), "models/bert/model.toml");
+  EXPECT_EQ(config_file_of("model.onnx"), "model.toml");
 }
 
 TEST_F(ModelConfigTest, WithoutAFileTheDefaultsHold) {

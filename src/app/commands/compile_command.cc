@@ -77,7 +77,7 @@ int run(const CompileCommandOptions& options) {
     fmt::print(stderr, "foliot compile: {}\n", status.message());
     return 1;
   };
-  const auto config = read_model_config(options.model.parent_path() / "model.toml", ModelConfig());
+  const auto config = read_model_config(config_file_of(options.model), ModelConfig());
   if (!config.ok()) {
     // A file that is no model is reported as such, before errors of model.toml.
     const auto model = read_onnx(options.model);
@@ -115,7 +115,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("compile", "Compile an ONNX model and report its operators and times");
   command->footer(
       "`foliot serve` compiles by itself; this is for looking at one model, or for compiling ahead. A\n"
-      "model.toml beside the model applies.\n\n"
+      "model.toml beside the model, or beside the folder of its version, applies; `foliot init` writes one.\n\n"
       "  foliot compile models/resnet50/model.onnx --report");
   auto options = std::make_shared<CompileCommandOptions>();
   options->threads = std::max(1u, usable_processors() - 1);

@@ -25,6 +25,7 @@ Status run(const FrontendFlags& flags) {
   StopSignals signals;
   Logger log(flags.log, standard_error());
   FrontendServerOptions options = flags.server;
+  options.frontend.log_levels = log_levels(flags.log);
   options.on_ready = [&](size_t models) { say(log, fmt::format("ready: {} models", models)); };
   FrontendServer server(std::move(options), log);
   FOLIOT_RETURN_IF_ERROR(server.start());

@@ -29,6 +29,10 @@ LoggerSink standard_error() {
   return [](std::string_view line) { static_cast<void>(write(STDERR_FILENO, line.data(), line.size()) < 0); };
 }
 
+LogLevels log_levels(const LoggerOptions& options) {
+  return {.info = options.level <= Severity::kInfo, .warning = options.level <= Severity::kWarning};
+}
+
 void say(Logger& log, const std::string& line) {
   if (log.options().format == LoggerFormat::kJson) return log.write(Severity::kInfo, line);
   fmt::print("{}\n", line);

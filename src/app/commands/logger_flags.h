@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "frontend/server_settings.h"
 #include "logging/logger.h"
 
 namespace foliot {
@@ -15,6 +16,8 @@ using JournalFunction = std::function<void(Severity, const std::string&)>;
 
 void add_logger_flags(CLI::App& app, LoggerOptions& options);
 LoggerSink standard_error();
+// As clients see it.
+LogLevels log_levels(const LoggerOptions& options);
 
 // Output for the person who started a part: a line on standard output or, with JSON for
 // a program, of the log.

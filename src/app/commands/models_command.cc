@@ -32,10 +32,6 @@ struct Flags {
   std::string url;
 };
 
-std::string_view describe(ModelCheck::Finding finding) {
-  return finding == ModelCheck::Finding::kCompiled ? "compiled" : "not compiled";
-}
-
 void print_model(const ModelFolder& model, size_t width, std::string_view state) {
   const auto slo = model.config.default_slo;
   fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", model.name, width, model.version, state,
@@ -60,7 +56,8 @@ Result<int> list(const Flags& flags) {
   for (const ModelFolder& model : models) {
     const Result<ModelCheck::Finding> finding = check.check(model);
     if (finding.ok()) {
-      print_model(model, width, describe(*finding));
+      print_model(model, width, finding->is_compiled ? "compiled" : "not compiled");
+      for (const std::string& note : finding->notes) fmt::print("{:{}}  {:>7}  note: {}\n", "", width, "", note);
     } else {
       fmt::print("{:{}}  {:>7}  cannot be served: {}\n", model.name, width, model.version, finding.status().message());
       all_ok = false;

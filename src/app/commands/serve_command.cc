@@ -34,6 +34,7 @@ struct ServeFlags {
 int serve(const ServeFlags& flags) {
   Logger log(flags.log, standard_error());
   ServerOptions options = flags.server;
+  options.frontend.log_levels = log_levels(flags.log);
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
   StopSignals signals;
   options.compile_command = confined_compile_command();

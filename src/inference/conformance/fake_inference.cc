@@ -105,6 +105,7 @@ class FakeInference::Call final : public Answer, public Delivery {
   uint32_t output_count() const override { return static_cast<uint32_t>(outputs_.size()); }
   const TensorSpec& output_spec(uint32_t i) const override { return model_->outputs[outputs_[i]]; }
   Shape output_shape(uint32_t i) const override { return whole_shape(*model_, output_spec(i), rows_); }
+  bool output_is_padded(uint32_t /*i*/) const override { return false; }
   std::string take_output(uint32_t i) override { return std::move(bytes_.at(outputs_[i])); }
   void settle() override {
     if (served() && inference_.now_() > deadline_) refuse(Refusal::kLate, "");

@@ -1,0 +1,72 @@
+#include "compiler/bucket_suggestion.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace foliot {
+namespace {
+
+constexpr std::array<int64_t, 3> kLengths{32, 64, 128}, kImageSides{224, 320, 448};
+constexpr int64_t kChannels = 3;
+constexpr size_t kImageRank = 4;  // batch, channels, height, width
+
+bool is_channels(const VariableDimension& dimension) { return dimension.rank == kImageRank && dimension.axis == 1; }
+bool is_image_side(const VariableDimension& dimension) { return dimension.rank == kImageRank && dimension.axis >= 2; }
+
+// Of `count` sizes.
+std::vector<int64_t> sizes_of(const VariableDimension& dimension, size_t count) {
+  const auto& known = is_image_side(dimension) ? kImageSides : kLengths;
+  // One size alone is the one that fits most requests.
+  if (count == 1) return {is_channels(dimension) ? kChannels : is_image_side(dimension) ? known.front() : known.back()};
+  std::vector<int64_t> sizes(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(count, known.size())));
+  while (sizes.size() < count) sizes.push_back(sizes.back() + known.front());
+  return sizes;
+}
+
+}  // namespace
+
+BucketSizes suggest_buckets(std::span<const VariableDimension> dimensions, const BucketSizes& declared, size_t count) {
+  BucketSizes buckets = declared;
+  // The number of channels does not grow with anything.
+  if (count == 0) count = std::ranges::any_of(dimensions, is_channels) ? 1 : kLengths.size();
+  if (!declared.empty()) count = declared.begin()->second.size();
+  for (const VariableDimension& dimension : dimensions) {
+    if (!declared.contains(dimension.name)) buckets[dimension.name] = sizes_of(dimension, count);
+  }
+  return buckets;
+}
+
+std::string toml_text(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (byte < ' ' || byte == 0x7f) {
+      quoted += fmt::format("\\u{:04x}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string toml_key(std::string_view name) {
+  const bool is_bare = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) != 0 || c == '_' || c == '-');
+  });
+  return is_bare ? std::string(name) : toml_text(name);
+}
+
+std::string toml_list(std::span<const int64_t> numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }
+
+std::string buckets_as_toml(const BucketSizes& buckets) {
+  std::vector<std::string> entries;
+  for (const auto& [name, sizes] : buckets) entries.push_back(fmt::format("{} = {}", toml_key(name), toml_list(sizes)));
+  return fmt::format("buckets = {{{}}}", fmt::join(entries, ", "));
+}
+
+}  // namespace foliot
