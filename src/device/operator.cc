@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 31> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 32> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -38,6 +38,7 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 31> kNames{{
     {OperatorKind::kTopK, "TopK"},
     {OperatorKind::kCumulative, "Cumulative"},
     {OperatorKind::kRecurrent, "Recurrent"},
+    {OperatorKind::kTreeEnsemble, "TreeEnsemble"},
     {OperatorKind::kResize, "Resize"},
     {OperatorKind::kReorder, "Reorder"},
 }};

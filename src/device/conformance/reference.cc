@@ -1,6 +1,7 @@
 #include "device/conformance/reference.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "device/tree_node.h"
 
 namespace foliot {
 namespace {
@@ -545,6 +547,46 @@ void recurrent(const Node& node, const Arguments& in, Array& y) {
   if (y.shape[0] > length) std::ranges::copy(memory.values, y.values.end() - std::ssize(memory.values));
 }
 
+TreeNode tree_node(const Array& nodes, uint32_t index) {
+  std::array<std::byte, sizeof(TreeNode)> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(nodes.values[index * sizeof(TreeNode) + i]);
+  TreeNode node;
+  std::memcpy(&node, bytes.data(), bytes.size());
+  return node;
+}
+
+// The leaf that row `row` of X comes to.
+uint32_t leaf_of(const Array& x, const Array& nodes, int64_t row, uint32_t root) {
+  for (uint32_t index = root;;) {
+    const TreeNode node = tree_node(nodes, index);
+    if (std::isnan(node.threshold) && node.child == index) return node.feature;
+    const double value = at(x, {row, node.feature & kTreeFeatureMask});
+    bool holds = (node.feature & kTreeEqual) != 0 ? value == node.threshold : value <= node.threshold;
+    if (std::isnan(value) && (node.feature & kTreeMissing) != 0) holds = true;
+    index = node.child + (holds ? 1 : 0);
+  }
+}
+
+void tree_ensemble(const Node& node, const Arguments& in, Array& y) {
+  const Function function = node.attributes.function();
+  const double first = function == Function::kSum ? 0 : function == Function::kMin ? HUGE_VAL : -HUGE_VAL;
+  y.values.assign(element_count(y.shape), first);
+  const int64_t width = in[2]->shape[1];
+  for (int64_t row = 0; row < y.shape[0]; ++row) {
+    for (int64_t tree = 0; tree < node.attributes.integer("trees"); ++tree) {
+      const int64_t leaf = leaf_of(*in[0], *in[1], row, static_cast<uint32_t>(tree));
+      const bool has_targets = in.size() > 3 && in[3] != nullptr;
+      const auto target = has_targets ? static_cast<int64_t>(at(*in[3], {leaf})) : 0;
+      for (int64_t i = 0; i < width; ++i) {
+        double& result = y.values[static_cast<size_t>(row * y.shape[1] + target + i)];
+        const double value = at(*in[2], {leaf, i});
+        result = function == Function::kSum ? result + value : binary(function, result, value, true);
+      }
+    }
+  }
+}
+
 void compute(const Node& node, const Arguments& in, Array& y) {
   const Attributes& attributes = node.attributes;
   switch (node.kind) {
@@ -582,6 +624,7 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kTopK: return top_k(node, in, y);
     case OperatorKind::kCumulative: return cumulative(node, in, y);
     case OperatorKind::kRecurrent: return recurrent(node, in, y);
+    case OperatorKind::kTreeEnsemble: return tree_ensemble(node, in, y);
     case OperatorKind::kCast: return fill(y, [&](const Shape& index) { return cast(at(*in[0], index), y.type); });
     case OperatorKind::kWhere:
       return fill(y,
