@@ -28,7 +28,7 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 5;
+constexpr int kCompilerVersion = 6;
 constexpr uint32_t kBatchSizeMax = 4096;
 // Runs of a plan in each layout that is tried.
 constexpr int kChoosingRuns = 4;
@@ -77,6 +77,7 @@ class Compilation {
 
   Result<CompiledProgram> run(OnnxModel model, std::string key) {
     FOLIOT_ASSIGN_OR_RETURN(dimensions_, resolve_dimensions(model, options_));
+    program_.notes = model.notes;
     FOLIOT_RETURN_IF_ERROR(make_graphs(model));
     FOLIOT_RETURN_IF_ERROR(describe_interface(model));
     quantizes_ =

@@ -27,7 +27,9 @@ bool outputs_may_share(const OnnxModel& model, const OnnxDimension& batch) {
   return std::ranges::all_of(model.outputs, [&](const OnnxValueInfo& output) {
     if (!output.dimensions) return true;
     if (output.dimensions->empty()) return false;
-    return output.dimensions->front().value == -1 || output.dimensions->front().value == batch.value;
+    // One row may be declared for as many as come in.
+    const int64_t declared = output.dimensions->front().value;
+    return declared == -1 || declared == batch.value || (declared == 1 && batch.value == -1);
   });
 }
 

@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 32> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 33> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -39,6 +39,7 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 32> kNames{{
     {OperatorKind::kCumulative, "Cumulative"},
     {OperatorKind::kRecurrent, "Recurrent"},
     {OperatorKind::kTreeEnsemble, "TreeEnsemble"},
+    {OperatorKind::kPairCoupling, "PairCoupling"},
     {OperatorKind::kResize, "Resize"},
     {OperatorKind::kReorder, "Reorder"},
 }};

@@ -135,6 +135,10 @@ enum class OperatorKind : uint16_t {
   // equal: int 0/1, whether any node has that mark. Nodes come from outside: an index that
   // is out of range reads as the last one, and no path is longer than `depth`.
   kTreeEnsemble,
+  // X[rows, k * (k - 1) / 2], the probability of class i against class j, for all i < j in
+  // order -> Y[rows, k], the probability of each class, by the second method of Wu, Lin and
+  // Weng (2004) as libsvm stops it: at an error of 0.005 / k, after 100 rounds at most. float32.
+  kPairCoupling,
   // X -> Y[N,C,d'..]. mode: "nearest" "linear"; coordinates: "half_pixel"
   // "align_corners" "asymmetric" "pytorch_half_pixel"; nearest: "round_prefer_floor"
   // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X,

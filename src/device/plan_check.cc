@@ -71,6 +71,7 @@ const std::vector<KindRule>& kind_rules() {
       {OperatorKind::kTreeEnsemble,
        3,
        {{"function", kFunction}, {"trees", kInteger}, {"depth", kInteger}, {"missing", kInteger}, {"equal", kInteger}}},
+      {OperatorKind::kPairCoupling, 1, {}},
       {OperatorKind::kCast, 1, {}},
       {OperatorKind::kQuantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
       {OperatorKind::kDequantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
@@ -281,6 +282,10 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
     case OperatorKind::kCumulative: return is_axis(operation, result) && shape(0) == result && type(0) == result_type;
     case OperatorKind::kRecurrent: return is_recurrent(operation, plan);
     case OperatorKind::kTreeEnsemble: return is_tree_ensemble(operation, plan);
+    case OperatorKind::kPairCoupling:
+      return type(0) == DataType::kFloat32 && result_type == DataType::kFloat32 && shape(0).size() == 2 &&
+             result.size() == 2 && shape(0)[0] == result[0] && result[1] >= 2 && result[1] <= kCoupledClassesMax &&
+             shape(0)[1] == result[1] * (result[1] - 1) / 2;
     case OperatorKind::kArgReduce:
       return is_axis(operation, shape(0)) &&
              elements_but(shape(0), operation.attributes.integer("axis")) == element_count(result);

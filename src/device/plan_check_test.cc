@@ -101,19 +101,33 @@ TEST(PlanCheckTest, TreesStayWithinTheirLimits) {
       [&](Plan& plan) { set(plan, "depth", -1); },
       [&](Plan& plan) { set(plan, "depth", kTreeDepthMax + 1); },
       [](Plan& plan) { plan.tensors[0].type = DataType::kInt32; },
-      [](Plan& plan) { plan.tensors[0].shape = {1, 0}; },
-      [](Plan& plan) { plan.tensors[0].shape = {2, 4}; },
+      [](Plan& plan) {
+        plan.tensors[0].shape = {1, 0};
+      },
+      [](Plan& plan) {
+        plan.tensors[0].shape = {2, 4};
+      },
       [](Plan& plan) { plan.tensors[0].shape = {8}; },
       [](Plan& plan) { plan.tensors[1].type = DataType::kInt8; },
-      [](Plan& plan) { plan.tensors[1].shape = {6, 8}; },
-      [](Plan& plan) { plan.tensors[1].shape = {0, 16}; },
+      [](Plan& plan) {
+        plan.tensors[1].shape = {6, 8};
+      },
+      [](Plan& plan) {
+        plan.tensors[1].shape = {0, 16};
+      },
       [](Plan& plan) { plan.tensors[2].type = DataType::kInt32; },
-      [](Plan& plan) { plan.tensors[2].shape = {1, 2}; },
-      [](Plan& plan) { plan.tensors[2].shape = {0, 1}; },
+      [](Plan& plan) {
+        plan.tensors[2].shape = {1, 2};
+      },
+      [](Plan& plan) {
+        plan.tensors[2].shape = {0, 1};
+      },
       [](Plan& plan) { plan.tensors[3].type = DataType::kFloat32; },
       [](Plan& plan) { plan.tensors[3].shape = {1}; },
       [](Plan& plan) { plan.tensors[4].type = DataType::kInt32; },
-      [](Plan& plan) { plan.tensors[2].shape = {1, 2}, plan.tensors[4].shape = {2, 1}; },
+      [](Plan& plan) {
+        plan.tensors[2].shape = {1, 2}, plan.tensors[4].shape = {2, 1};
+      },
   };
   for (size_t i = 0; i < damages.size(); ++i) {
     Plan plan = tree_plan();

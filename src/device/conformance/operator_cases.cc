@@ -675,6 +675,12 @@ void add_tree_ensembles(Cases& cases) {
                       {.trees = 21, .depth = 3, .features = 6, .targets = 2, .width = 2, .function = function});
 }
 
+void add_pair_couplings(Cases& cases) {
+  for (const int64_t classes : {2, 3, 7})
+    cases.node("pair_coupling_" + std::to_string(classes), Kind::kPairCoupling, {{5, classes * (classes - 1) / 2}},
+               {5, classes}, {}, {0.01, 0.99});
+}
+
 void add_resizes(Cases& cases) {
   for (const char* mode : {"nearest", "linear"})
     for (const char* coordinates : {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"}) {
@@ -709,6 +715,7 @@ std::vector<OperatorCase> operator_cases() {
   add_along_dimension(cases);
   add_recurrent(cases);
   add_tree_ensembles(cases);
+  add_pair_couplings(cases);
   add_resizes(cases);
   return cases.take();
 }

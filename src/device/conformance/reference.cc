@@ -587,6 +587,48 @@ void tree_ensemble(const Node& node, const Arguments& in, Array& y) {
   }
 }
 
+// libsvm's multiclass_probability().
+void pair_coupling(const Arguments& in, Array& y) {
+  const auto classes = static_cast<size_t>(y.shape[1]);
+  y.values.assign(element_count(y.shape), 1 / static_cast<double>(classes));
+  size_t at = 0;
+  for (size_t row = 0; row < static_cast<size_t>(y.shape[0]); ++row) {
+    std::vector<std::vector<double>> r(classes, std::vector<double>(classes)), q = r;
+    for (size_t i = 0; i < classes; ++i) {
+      for (size_t j = i + 1; j < classes; ++j) {
+        r[i][j] = in[0]->values[at++];
+        r[j][i] = 1 - r[i][j];
+      }
+    }
+    for (size_t i = 0; i < classes; ++i) {
+      for (size_t j = 0; j < classes; ++j) {
+        if (i != j) q[i][j] = -r[j][i] * r[i][j];
+        if (i != j) q[i][i] += r[j][i] * r[j][i];
+      }
+    }
+    double* p = y.values.data() + row * classes;
+    for (int round = 0; round < 100; ++round) {
+      std::vector<double> product(classes);
+      double total = 0, error = 0;
+      for (size_t i = 0; i < classes; ++i) {
+        for (size_t j = 0; j < classes; ++j) product[i] += q[i][j] * p[j];
+        total += p[i] * product[i];
+      }
+      for (double element : product) error = std::max(error, std::abs(element - total));
+      if (error < 0.005 / static_cast<double>(classes)) break;
+      for (size_t i = 0; i < classes; ++i) {
+        const double step = (total - product[i]) / q[i][i];
+        p[i] += step;
+        total = (total + step * (step * q[i][i] + 2 * product[i])) / (1 + step) / (1 + step);
+        for (size_t j = 0; j < classes; ++j) {
+          product[j] = (product[j] + step * q[i][j]) / (1 + step);
+          p[j] /= 1 + step;
+        }
+      }
+    }
+  }
+}
+
 void compute(const Node& node, const Arguments& in, Array& y) {
   const Attributes& attributes = node.attributes;
   switch (node.kind) {
@@ -625,6 +667,7 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kCumulative: return cumulative(node, in, y);
     case OperatorKind::kRecurrent: return recurrent(node, in, y);
     case OperatorKind::kTreeEnsemble: return tree_ensemble(node, in, y);
+    case OperatorKind::kPairCoupling: return pair_coupling(in, y);
     case OperatorKind::kCast: return fill(y, [&](const Shape& index) { return cast(at(*in[0], index), y.type); });
     case OperatorKind::kWhere:
       return fill(y,
