@@ -252,6 +252,7 @@ class PairwiseClassifier {
       return post_transformed(c_, probabilities(scores, a, b), transform);
     }
     if (classes_ > 2) return post_transformed(c_, scores, transform);
+    if (transform == PostTransform::kLogistic) scores = c_.unary(Function::kSigmoid, scores);
     const ValueIndex other =
         transform == PostTransform::kNone ? c_.unary(Function::kNeg, scores) : c_.linear(scores, -1, 1);
     return c_.concat({other, scores}, 1);

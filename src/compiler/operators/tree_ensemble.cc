@@ -380,7 +380,9 @@ class FlatTrees {
     const bool equal = split.mode == Mode::kEq || split.mode == Mode::kNeq;
     const bool strict = split.mode == Mode::kLt || split.mode == Mode::kGte;
     uint32_t marks = equal ? kTreeEqual : 0;
-    if (split.missing_is_true != opposite) marks |= kTreeMissing;
+    // NaN holds in no comparison but !=.
+    const bool missing_is_true = split.missing_is_true || split.mode == Mode::kNeq;
+    if (missing_is_true != opposite) marks |= kTreeMissing;
     marks_ |= marks;
     const uint32_t child = add_pair();
     nodes_[place.at] = {strict ? below(split.threshold, type_) : split.threshold, split.feature | marks, child};
@@ -515,6 +517,11 @@ Status check_base(const std::vector<double>& base, int64_t targets) {
   return invalid("attribute 'base_values' has {} values for {} targets or classes", base.size(), targets);
 }
 
+// As in onnxruntime, a single score has no transform but PROBIT.
+bool transforms_score(PostTransform transform, int64_t targets) {
+  return targets > 1 || transform == PostTransform::kProbit;
+}
+
 Status tree_regressor(NodeTranslation& node) {
   Composer c(node.builder());
   const ValueIndex x = compared_rows(c, node);
@@ -527,17 +534,22 @@ Status tree_regressor(NodeTranslation& node) {
   FOLIOT_ASSIGN_OR_RETURN(const PostTransform transform, parse_post_transform(node.text("post_transform", "NONE")));
   FOLIOT_ASSIGN_OR_RETURN(const Trees trees, NumberedTrees(node, c.shape(x)[1]).read("target", combination.targets));
   FOLIOT_ASSIGN_OR_RETURN(const ValueIndex scores, combined_scores(c, x, trees, combination));
-  return c.finish(node, post_transformed(c, scores, transform));
+  return c.finish(node,
+                  transforms_score(transform, combination.targets) ? post_transformed(c, scores, transform) : scores);
 }
 
 // Two classes of which only one has weights: the score of the other follows. Weights that
-// are all positive are probabilities.
+// are all positive are probabilities. As onnxruntime has it, since ONNX does not say.
 Status one_score_for_two(NodeTranslation& node, Composer& c, ValueIndex score, PostTransform transform,
                          const std::vector<int64_t>& labels, bool probabilities) {
+  if (transform == PostTransform::kProbit) {
+    return Status::unimplemented("post_transform PROBIT is not supported for two classes of which one has weights");
+  }
   FOLIOT_RETURN_IF_ERROR(c.finish(node, binary_labels(c, score, probabilities ? 0.5 : 0, labels[0], labels[1])));
-  const ValueIndex other = probabilities ? c.linear(score, -1, 1) : c.unary(Function::kNeg, score);
-  const ValueIndex both = c.concat({other, score}, 1);
-  return c.finish(node, probabilities ? both : post_transformed(c, both, transform), 1);
+  const bool logistic = transform == PostTransform::kLogistic;
+  if (logistic) score = c.unary(Function::kSigmoid, score);
+  const ValueIndex other = probabilities || logistic ? c.linear(score, -1, 1) : c.unary(Function::kNeg, score);
+  return c.finish(node, c.concat({other, score}, 1), 1);
 }
 
 Status tree_classifier(NodeTranslation& node) {
