@@ -331,7 +331,10 @@ class FlatTrees {
         put(place, &places);
       }
     }
-    return {};
+    const auto lost = std::ranges::find(reached, false);
+    if (lost == reached.end()) return {};
+    return invalid("no root leads to the node at position {} of the lists: it is its own ancestor, or left over",
+                   lost - reached.begin());
   }
 
   int64_t depth() const { return depth_; }
