@@ -126,3 +126,24 @@ def build_all(names=()):
             warnings.simplefilter("ignore")
             model, rows = recipes[name](data)
         yield ClassicModel(name, model, rows)
+
+
+def large_ensembles(trees):
+    """So many trees over 100 features, for measuring: boosted ones of depth 6, with missing values
+    in the rows of the second, and a forest of depth 10. Each gives one real number."""
+    from sklearn.ensemble import RandomForestRegressor
+    from xgboost import XGBRegressor
+
+    random = np.random.default_rng(0)
+    data = Data()
+    data.x = random.normal(size=(4000, 100)).astype(np.float32)
+    data.missing = np.where(random.uniform(size=data.x.shape) < 0.01, np.float32(np.nan), data.x)
+    data.real = ((data.x[:, :10] ** 2).sum(axis=1) + random.normal(size=4000)).astype(np.float32)
+    boosted = XGBRegressor(n_estimators=trees, max_depth=6, random_state=0)
+    forest = RandomForestRegressor(trees, max_depth=10, max_features=0.3, random_state=0)
+    for name, (model, rows) in {
+        "boosted": _xgboost(boosted, data, y="real"),
+        "boosted, values missing": _xgboost(boosted, data, "missing", "real"),
+        "forest": _scikit(forest, data, y="real"),
+    }.items():
+        yield ClassicModel(name, model, rows)
