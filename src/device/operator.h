@@ -131,9 +131,9 @@ enum class OperatorKind : uint16_t {
   // Y[rows, all targets]: each row goes through every tree, from the roots, which are the
   // first nodes, to a leaf, whose `width` values are combined with Y from column
   // targets[leaf] on, or from the first. In float32, in the order of the trees. function:
-  // kSum, kMin or kMax; trees: int, how many; depth: int, the most steps to a leaf; missing,
-  // equal: int 0/1, whether any node has that mark. Nodes come from outside: an index that
-  // is out of range reads as the last one, and no path is longer than `depth`.
+  // kSum, kMin or kMax; trees: int, how many; depth: int, the most steps to a leaf. Nodes
+  // come from outside: an index that is out of range reads as the last one, and no path is
+  // longer than `depth`.
   kTreeEnsemble,
   // X[rows, k * (k - 1) / 2], the probability of class i against class j, for all i < j in
   // order -> Y[rows, k], the probability of each class, by the second method of Wu, Lin and

@@ -81,7 +81,7 @@ Plan tree_plan() {
   plan.tensors.push_back({.name = "y", .shape = {1, 2}, .bytes = 8, .place = Place::kOutput});
   Operator trees{.kind = OperatorKind::kTreeEnsemble, .name = "trees", .inputs = {0, 1, 2, 3}, .outputs = {4}};
   trees.attributes.set("function", Function::kSum);
-  for (const char* one : {"trees", "depth", "missing", "equal"}) trees.attributes.set(one, int64_t{1});
+  for (const char* one : {"trees", "depth"}) trees.attributes.set(one, int64_t{1});
   plan.operators = {trees};
   plan.inputs = {0};
   plan.outputs = {4};

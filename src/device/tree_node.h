@@ -1,28 +1,38 @@
 // TreeNode: one node of a decision tree, as operators of kTreeEnsemble read it from weights
 // (device/operator.h).
 //
-// A step from a node with value v = X[row, feature] goes to node child + 1 if the node's
-// comparison holds, else to node child. It holds if v <= threshold, or with kTreeEqual if
-// v == threshold, and with kTreeMissing also if v is NaN. A threshold of NaN holds for no
-// number: a leaf is a node with one that is its own child, and its `feature` is its number
-// among the leaves; a node that has one and another child is a jump.
+// Values are compared by keys: unsigned numbers in the order of the values, so that every
+// comparison with a threshold is one of a key with a limit: v <= t by tree_key(t), v < t by
+// tree_key(t) - 1. Each feature has two columns, which differ for NaN only: in column 2f its
+// key is above all limits, in column 2f + 1 below all.
+//
+// A step goes from a node to node child + 1 if the key of its column is at most its limit,
+// else to node child. Limit 0 is below all keys: a leaf is a node with limit 0 that is its
+// own child, and its `column` is its number among the leaves.
 #ifndef FOLIOT_DEVICE_TREE_NODE_H_
 #define FOLIOT_DEVICE_TREE_NODE_H_
 
+#include <bit>
 #include <cstdint>
 
 namespace foliot {
 
 struct TreeNode {
-  double threshold;
-  uint32_t feature;  // with the marks below
+  uint64_t limit;
+  uint32_t column;
   uint32_t child;
 };
 static_assert(sizeof(TreeNode) == 16);
 
-inline constexpr uint32_t kTreeMissing = uint32_t{1} << 30;
-inline constexpr uint32_t kTreeEqual = uint32_t{1} << 31;
-inline constexpr uint32_t kTreeFeatureMask = kTreeMissing - 1;
+// Of NaN, in even and in odd columns.
+inline constexpr uint64_t kTreeKeyAbove = ~uint64_t{0}, kTreeKeyBelow = 1;
+
+// Between the keys of NaN; one for both zeros. REQUIRES: not NaN.
+inline uint64_t tree_key(double value) {
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  const auto bits = std::bit_cast<uint64_t>(value + 0.0);
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
 
 // Of all trees of an ensemble together: 160 MB.
 inline constexpr int64_t kTreeNodesMax = 10'000'000;

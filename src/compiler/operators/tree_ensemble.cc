@@ -18,9 +18,6 @@
 namespace foliot {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 enum class Mode : uint8_t { kLeq, kLt, kGte, kGt, kEq, kNeq, kMember, kLeaf };
 
 constexpr std::pair<std::string_view, Mode> kModes[] = {
@@ -301,19 +298,10 @@ class IndexedTrees {
   Trees trees_;
 };
 
-// The largest number of `type` below t; NaN if there is none.
-double below(double t, DataType type) {
-  if (t == -kInfinity) return kNan;
-  if (type == DataType::kFloat64) return std::nextafter(t, -kInfinity);
-  const auto single = static_cast<float>(t);
-  return single < t ? single : std::nextafterf(single, -std::numeric_limits<float>::infinity());
-}
-
 // Lays trees out as a device takes them: all roots, then tree by tree, level by level.
 class FlatTrees {
  public:
-  // `type`: of the values that nodes compare.
-  FlatTrees(const Trees& trees, DataType type) : trees_(trees), type_(type), nodes_(trees.roots.size()) {}
+  explicit FlatTrees(const Trees& trees) : trees_(trees), nodes_(trees.roots.size()) {}
 
   Status flatten() {
     std::vector<bool> reached(trees_.splits.size(), false);
@@ -338,8 +326,6 @@ class FlatTrees {
   }
 
   int64_t depth() const { return depth_; }
-  bool missing() const { return (marks_ & kTreeMissing) != 0; }
-  bool equal() const { return (marks_ & kTreeEqual) != 0; }
   // Of each leaf, by number: its split.
   const std::vector<size_t>& leaves() const { return leaves_; }
 
@@ -365,60 +351,68 @@ class FlatTrees {
 
   void put(const Place& place, std::deque<Place>* places) {
     const Split& split = trees_.splits[place.split];
-    if (split.mode == Mode::kLeaf) {
-      nodes_[place.at] = {kNan, static_cast<uint32_t>(leaves_.size()), place.at};
-      leaves_.push_back(place.split);
-    } else if (split.mode == Mode::kMember) {
-      put_member(place, places);
-    } else {
-      put_comparison(place, places);
+    switch (split.mode) {
+      case Mode::kLeaf:
+        nodes_[place.at] = {0, static_cast<uint32_t>(leaves_.size()), place.at};
+        leaves_.push_back(place.split);
+        return;
+      case Mode::kLeq:
+      case Mode::kLt:
+      case Mode::kGte:
+      case Mode::kGt: return put_order(place, places);
+      case Mode::kEq:
+        return put_members(place, {split.threshold}, split.missing_is_true, split.on_true, split.on_false, places);
+      case Mode::kNeq:  // NaN is unequal to all
+        return put_members(place, {split.threshold}, false, split.on_false, split.on_true, places);
+      case Mode::kMember:
+        return put_members(place, split.members, split.missing_is_true, split.on_true, split.on_false, places);
     }
   }
 
-  // Every comparison is one of v <= t and v == t, or the opposite of one, whose children
-  // change places.
-  void put_comparison(const Place& place, std::deque<Place>* places) {
+  // The column in which NaN holds, or does not.
+  static uint32_t column(const Split& split, bool missing_holds) { return 2 * split.feature + (missing_holds ? 1 : 0); }
+
+  // v <= t and v < t, or their opposites with the children in each other's place.
+  void put_order(const Place& place, std::deque<Place>* places) {
     const Split& split = trees_.splits[place.split];
-    const bool opposite = split.mode == Mode::kGt || split.mode == Mode::kGte || split.mode == Mode::kNeq;
-    const bool equal = split.mode == Mode::kEq || split.mode == Mode::kNeq;
+    const bool opposite = split.mode == Mode::kGt || split.mode == Mode::kGte;
     const bool strict = split.mode == Mode::kLt || split.mode == Mode::kGte;
-    uint32_t marks = equal ? kTreeEqual : 0;
-    // NaN holds in no comparison but !=.
-    const bool missing_is_true = split.missing_is_true || split.mode == Mode::kNeq;
-    if (missing_is_true != opposite) marks |= kTreeMissing;
-    marks_ |= marks;
     const uint32_t child = add_pair();
-    nodes_[place.at] = {strict ? below(split.threshold, type_) : split.threshold, split.feature | marks, child};
+    nodes_[place.at] = {tree_key(split.threshold) - (strict ? 1 : 0), column(split, split.missing_is_true != opposite),
+                        child};
     places->push_back({opposite ? split.on_true : split.on_false, child, place.depth + 1});
     places->push_back({opposite ? split.on_false : split.on_true, child + 1, place.depth + 1});
   }
 
-  // One comparison after the other: where one holds, a jump to the node that all lead to.
-  void put_member(const Place& place, std::deque<Place>* places) {
+  // Whether a value is one of a set: for each member whether it is at most that, and then
+  // whether it is below. From wherever that is known, a jump leads to the child.
+  void put_members(const Place& place, std::vector<double> members, bool missing, size_t inside, size_t outside,
+                   std::deque<Place>* places) {
     const Split& split = trees_.splits[place.split];
-    const uint32_t ends = add_pair();  // what follows if no comparison holds, and if one does
+    std::ranges::sort(members);
+    const uint32_t ends = add_pair();  // outside, inside
     uint32_t at = place.at;
     int64_t depth = place.depth;
-    marks_ |= kTreeEqual | (split.missing_is_true ? kTreeMissing : 0);
-    for (double member : split.members) {
-      const uint32_t child = add_pair();
-      nodes_[at] = {member, split.feature | kTreeEqual | (split.missing_is_true ? kTreeMissing : 0), child};
-      nodes_[child + 1] = {kNan, 0, ends + 1};
-      at = child;
-      ++depth;
+    for (double member : members) {
+      const uint32_t first = add_pair(), second = add_pair();
+      nodes_[at] = {tree_key(member), column(split, missing), first};
+      // NaN that is inside is here: in the other column it is not below.
+      nodes_[first + 1] = {tree_key(member) - 1, column(split, false), second};
+      nodes_[second] = {0, 0, ends + 1};
+      nodes_[second + 1] = {0, 0, ends};
+      at = first;
+      depth += 1;
     }
-    // Of no members, NaN alone may hold.
-    nodes_[at] = {kNan, split.feature | (split.members.empty() && split.missing_is_true ? kTreeMissing : 0), ends};
-    places->push_back({split.on_false, ends, depth + 1});
-    places->push_back({split.on_true, ends + 1, depth + 1});
+    // Above all members: outside. Of no members, NaN alone may be inside.
+    nodes_[at] = {members.empty() ? kTreeKeyBelow : 0, column(split, missing), ends};
+    places->push_back({outside, ends, depth + 3});
+    places->push_back({inside, ends + 1, depth + 3});
   }
 
   const Trees& trees_;
-  const DataType type_;
   std::vector<TreeNode> nodes_;
   std::vector<size_t> leaves_;
   int64_t depth_ = 0;
-  uint32_t marks_ = 0;
 };
 
 enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
@@ -473,7 +467,7 @@ ValueIndex compared_rows(Composer& c, NodeTranslation& node) {
 
 // The scores[rows, targets] of all trees together, in float32.
 Result<ValueIndex> combined_scores(Composer& c, ValueIndex x, const Trees& trees, const Combination& combination) {
-  FlatTrees flat(trees, c.type(x));
+  FlatTrees flat(trees);
   FOLIOT_RETURN_IF_ERROR(flat.flatten());
   const LeafValues leaves(trees, flat, combination);
   const auto count = static_cast<int64_t>(flat.leaves().size());
@@ -488,8 +482,6 @@ Result<ValueIndex> combined_scores(Composer& c, ValueIndex x, const Trees& trees
   attributes.set("function", function_of(combination.aggregate));
   attributes.set("trees", static_cast<int64_t>(trees.roots.size()));
   attributes.set("depth", flat.depth());
-  attributes.set("missing", int64_t{flat.missing()});
-  attributes.set("equal", int64_t{flat.equal()});
   ValueIndex scores = c.emit(OperatorKind::kTreeEnsemble, std::move(inputs), std::move(attributes),
                              ValueType{DataType::kFloat32, {c.shape(x)[0], combination.targets}});
   if (combination.aggregate == Aggregate::kAverage) {

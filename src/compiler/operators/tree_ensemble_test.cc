@@ -53,12 +53,11 @@ float follow(const Graph& graph, float value) {
   size_t at = 0;
   for (int64_t step = 0; step < ensemble.attributes.integer("depth"); ++step) {
     const TreeNode& node = nodes.at(at);
-    const bool equal = (node.feature & kTreeEqual) != 0, missing = (node.feature & kTreeMissing) != 0;
-    const bool holds = equal ? value == node.threshold : value <= node.threshold;
-    at = node.child + (holds || (missing && std::isnan(value)) ? 1 : 0);
+    const uint64_t nothing = node.column % 2 == 0 ? kTreeKeyAbove : kTreeKeyBelow;
+    at = node.child + ((std::isnan(value) ? nothing : tree_key(value)) <= node.limit ? 1 : 0);
   }
   EXPECT_EQ(nodes.at(at).child, at) << "not a leaf";
-  return elements<float>(graph.values[ensemble.inputs[2]]).at(nodes[at].feature);
+  return elements<float>(graph.values[ensemble.inputs[2]]).at(nodes[at].column);
 }
 
 TEST(TreeEnsembleTest, ComparesAsOnnxDoes) {

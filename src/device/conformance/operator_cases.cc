@@ -587,7 +587,6 @@ struct Ensemble {
   int64_t trees, depth, features, targets;
   int64_t width = 1;      // of a leaf
   bool targeted = false;  // leaves say which column is theirs
-  uint32_t marks = 0;     // that some nodes have
   Function function = Function::kSum;
   DataType type = kFloat;
 };
@@ -609,15 +608,15 @@ class Forest {
  private:
   void grow(uint32_t at, int64_t depth) {
     if (depth == 0 || random_.below(6) == 0) {
-      nodes_[at] = {std::numeric_limits<double>::quiet_NaN(), static_cast<uint32_t>(leaves_++), at};
+      nodes_[at] = {0, static_cast<uint32_t>(leaves_++), at};
       return;
     }
     const auto child = static_cast<uint32_t>(nodes_.size());
     nodes_.resize(child + 2);
     // Halves, which whole numbers and their halves meet.
-    nodes_[at] = {static_cast<double>(random_.below(9)) / 2 - 2,
-                  static_cast<uint32_t>(random_.below(static_cast<uint64_t>(of_.features))), child};
-    if (random_.below(2) == 0) nodes_[at].feature |= of_.marks;
+    const double threshold = static_cast<double>(random_.below(9)) / 2 - 2;
+    nodes_[at] = {tree_key(threshold) - random_.below(2),
+                  static_cast<uint32_t>(random_.below(2 * static_cast<uint64_t>(of_.features))), child};
     grow(child, depth - 1);
     grow(child + 1, depth - 1);
   }
@@ -647,11 +646,7 @@ void add_tree_ensemble(Cases& cases, const std::string& name, int64_t rows, cons
       inputs.push_back(graph.constant(random_array(DataType::kInt32, {forest.leaves()}, random, {0, last})));
     }
     graph.output(graph.node(Kind::kTreeEnsemble, inputs, {rows, of.targets},
-                            {{"function", of.function},
-                             {"trees", of.trees},
-                             {"depth", of.depth},
-                             {"missing", int64_t{(of.marks & kTreeMissing) != 0}},
-                             {"equal", int64_t{(of.marks & kTreeEqual) != 0}}}));
+                            {{"function", of.function}, {"trees", of.trees}, {"depth", of.depth}}));
   };
   cases.add("tree_ensemble_" + name, build, {-5, 5});
 }
@@ -661,15 +656,11 @@ void add_tree_ensembles(Cases& cases) {
   add_tree_ensemble(cases, "rows", 35, {.trees = 20, .depth = 5, .features = 7, .targets = 1});
   add_tree_ensemble(cases, "many_rows", 200, {.trees = 50, .depth = 7, .features = 4, .targets = 1});
   add_tree_ensemble(cases, "one_leaf", 3, {.trees = 1, .depth = 0, .features = 1, .targets = 1});
-  add_tree_ensemble(cases, "wide_leaves", 18,
-                    {.trees = 17, .depth = 4, .features = 5, .targets = 3, .width = 3, .marks = kTreeMissing});
-  add_tree_ensemble(
-      cases, "targets", 17,
-      {.trees = 30, .depth = 4, .features = 5, .targets = 4, .width = 2, .targeted = true, .marks = kTreeMissing});
-  add_tree_ensemble(cases, "equal", 20, {.trees = 9, .depth = 6, .features = 3, .targets = 1, .marks = kTreeEqual});
-  add_tree_ensemble(
-      cases, "doubles", 19,
-      {.trees = 9, .depth = 6, .features = 3, .targets = 1, .marks = kTreeMissing, .type = DataType::kFloat64});
+  add_tree_ensemble(cases, "wide_leaves", 18, {.trees = 17, .depth = 4, .features = 5, .targets = 3, .width = 3});
+  add_tree_ensemble(cases, "targets", 17,
+                    {.trees = 30, .depth = 4, .features = 5, .targets = 4, .width = 2, .targeted = true});
+  add_tree_ensemble(cases, "doubles", 19,
+                    {.trees = 9, .depth = 6, .features = 3, .targets = 1, .type = DataType::kFloat64});
   for (const Function function : {Function::kMin, Function::kMax})
     add_tree_ensemble(cases, std::string(to_string(function)), 18,
                       {.trees = 21, .depth = 3, .features = 6, .targets = 2, .width = 2, .function = function});

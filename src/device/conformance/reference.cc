@@ -560,11 +560,10 @@ TreeNode tree_node(const Array& nodes, uint32_t index) {
 uint32_t leaf_of(const Array& x, const Array& nodes, int64_t row, uint32_t root) {
   for (uint32_t index = root;;) {
     const TreeNode node = tree_node(nodes, index);
-    if (std::isnan(node.threshold) && node.child == index) return node.feature;
-    const double value = at(x, {row, node.feature & kTreeFeatureMask});
-    bool holds = (node.feature & kTreeEqual) != 0 ? value == node.threshold : value <= node.threshold;
-    if (std::isnan(value) && (node.feature & kTreeMissing) != 0) holds = true;
-    index = node.child + (holds ? 1 : 0);
+    if (node.limit == 0 && node.child == index) return node.column;
+    const double value = at(x, {row, node.column / 2});
+    const uint64_t nothing = node.column % 2 == 0 ? kTreeKeyAbove : kTreeKeyBelow;
+    index = node.child + ((std::isnan(value) ? nothing : tree_key(value)) <= node.limit ? 1 : 0);
   }
 }
 

@@ -60,11 +60,7 @@ Graph tree_graph(const std::vector<double>& nodes, int64_t rows) {
       builder.constant({.type = DataType::kFloat32, .shape = {2, 1}, .values = {1, 2}}),
       builder.constant({.type = DataType::kInt32, .shape = {2}, .values = {-1e9, 1e9}})};
   builder.output(builder.node(OperatorKind::kTreeEnsemble, inputs, {rows, 4},
-                              {{"function", Function::kSum},
-                               {"trees", int64_t{5}},
-                               {"depth", int64_t{100}},
-                               {"missing", int64_t{1}},
-                               {"equal", int64_t{1}}}));
+                              {{"function", Function::kSum}, {"trees", int64_t{5}}, {"depth", int64_t{100}}}));
   return builder.graph();
 }
 

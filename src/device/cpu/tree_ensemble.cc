@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <vector>
 
 #include "device/cpu/families.h"
 #include "device/cpu/parallel.h"
@@ -18,39 +19,31 @@ constexpr int64_t kPaths = 16;
 // Indices come from weights, which nothing has checked: what is beyond the end is the last.
 struct Bounds {
   uint32_t last_node = 0;
-  uint32_t last_feature = 0;
+  uint32_t last_column = 0;
 };
 
-// Where each path is, and the row that it is of.
-template <typename T>
+// Where each path is, and the keys of the row that it is of.
 struct Paths {
   std::array<uint32_t, kPaths> at;
-  std::array<const T*, kPaths> rows;
+  std::array<const uint64_t*, kPaths> keys;
 };
 
-template <typename T, bool kMarked>
-inline uint32_t next(const TreeNode* nodes, Bounds bounds, uint32_t at, const T* row) {
+inline uint32_t next(const TreeNode* nodes, Bounds bounds, uint32_t at, const uint64_t* keys) {
   const TreeNode& node = nodes[at];
-  const auto value = static_cast<double>(row[std::min(node.feature & kTreeFeatureMask, bounds.last_feature)]);
-  uint32_t holds = value <= node.threshold ? 1 : 0;
-  if constexpr (kMarked) {
-    const uint32_t equal = node.feature / kTreeEqual, missing = node.feature / kTreeMissing & 1;
-    holds = (holds & ~equal) | (uint32_t{value == node.threshold} & equal) | (uint32_t{value != value} & missing);
-  }
-  return std::min(node.child + holds, bounds.last_node);
+  const uint64_t key = keys[std::min(node.column, bounds.last_column)];
+  return std::min(node.child + (key <= node.limit ? 1 : 0), bounds.last_node);
 }
 
 // Goes on until every path is at a leaf, and at most `depth` steps and one.
-template <typename T, bool kMarked>
-void descend(const TreeNode* nodes, Bounds bounds, int64_t depth, Paths<T>& paths) {
+void descend(const TreeNode* nodes, Bounds bounds, int64_t depth, Paths& paths) {
   std::array<uint32_t, kPaths> at = paths.at;
   for (int64_t step = 0; step < depth; step += 2) {
     uint32_t moved = 0;
 #pragma GCC unroll 16
-    for (size_t i = 0; i < kPaths; ++i) at[i] = next<T, kMarked>(nodes, bounds, at[i], paths.rows[i]);
+    for (size_t i = 0; i < kPaths; ++i) at[i] = next(nodes, bounds, at[i], paths.keys[i]);
 #pragma GCC unroll 16
     for (size_t i = 0; i < kPaths; ++i) {
-      const uint32_t to = next<T, kMarked>(nodes, bounds, at[i], paths.rows[i]);
+      const uint32_t to = next(nodes, bounds, at[i], paths.keys[i]);
       moved |= to ^ at[i];
       at[i] = to;
     }
@@ -59,11 +52,15 @@ void descend(const TreeNode* nodes, Bounds bounds, int64_t depth, Paths<T>& path
   paths.at = at;
 }
 
+// Both columns of each value.
 template <typename T>
-bool has_nan(const T* values, int64_t count) {
-  uint32_t found = 0;
-  for (int64_t i = 0; i < count; ++i) found |= uint32_t{values[i] != values[i]};
-  return found != 0;
+void make_keys(const T* values, int64_t count, uint64_t* keys) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t key = tree_key(static_cast<double>(values[i]));
+    const bool is_number = values[i] == values[i];
+    keys[2 * i] = is_number ? key : kTreeKeyAbove;
+    keys[2 * i + 1] = is_number ? key : kTreeKeyBelow;
+  }
 }
 
 struct Sum {
@@ -94,11 +91,10 @@ class TreeEnsembleKernel : public Kernel {
         depth_(view.attributes().integer("depth")),
         leaves_(view.input(2).shape[0]),
         width_(view.input(2).shape[1]),
-        columns_(view.output().shape[1]),
-        missing_(view.attributes().integer("missing") != 0),
-        equal_(view.attributes().integer("equal") != 0),
+        targets_count_(view.output().shape[1]),
         bounds_{.last_node = static_cast<uint32_t>(view.input(1).shape[0] - 1),
-                .last_feature = static_cast<uint32_t>(features_ - 1)} {}
+                .last_column = static_cast<uint32_t>(2 * features_ - 1)},
+        keys_(static_cast<size_t>(row_count_ * 2 * features_)) {}
 
   Status run(Addresses addresses) override {
     const int64_t whole = row_count_ / kPaths, rest = row_count_ % kPaths;
@@ -113,29 +109,24 @@ class TreeEnsembleKernel : public Kernel {
   }
 
  private:
-  using Descend = void (*)(const TreeNode* nodes, Bounds bounds, int64_t depth, Paths<T>& paths);
-
-  const T* row(Addresses addresses, int64_t row) const {
-    return reinterpret_cast<const T*>(addresses[x_]) + row * features_;
+  // Of some rows from `first` on.
+  void make_row_keys(Addresses addresses, int64_t first, int64_t count) {
+    const T* x = reinterpret_cast<const T*>(addresses[x_]) + first * features_;
+    make_keys(x, count * features_, keys_.data() + first * 2 * features_);
   }
+  const uint64_t* row_keys(int64_t row) const { return keys_.data() + row * 2 * features_; }
   float* result(Addresses addresses, int64_t row) const {
-    return reinterpret_cast<float*>(addresses[y_]) + row * columns_;
+    return reinterpret_cast<float*>(addresses[y_]) + row * targets_count_;
   }
   const TreeNode* nodes(Addresses addresses) const { return reinterpret_cast<const TreeNode*>(addresses[nodes_]); }
 
-  // Marks only count where a value is NaN, or where some node compares for equality.
-  Descend descend_for(const T* values, int64_t count) const {
-    return equal_ || (missing_ && has_nan(values, count)) ? descend<T, true> : descend<T, false>;
-  }
-
   // One row, through several trees at a time.
-  void take_row(Addresses addresses, int64_t index) const {
-    const T* values = row(addresses, index);
-    float* y = result(addresses, index);
-    std::fill_n(y, columns_, Combine::kFirst);
-    const Descend descend = descend_for(values, features_);
-    Paths<T> paths;
-    paths.rows.fill(values);
+  void take_row(Addresses addresses, int64_t row) {
+    make_row_keys(addresses, row, 1);
+    float* y = result(addresses, row);
+    std::fill_n(y, targets_count_, Combine::kFirst);
+    Paths paths;
+    paths.keys.fill(row_keys(row));
     for (int64_t tree = 0; tree < trees_; tree += kPaths) {
       for (int64_t i = 0; i < kPaths; ++i)
         paths.at[static_cast<size_t>(i)] = static_cast<uint32_t>(std::min(tree + i, trees_ - 1));
@@ -146,11 +137,11 @@ class TreeEnsembleKernel : public Kernel {
   }
 
   // kPaths rows, through one tree after the other.
-  void take_rows(Addresses addresses, int64_t first) const {
-    std::fill_n(result(addresses, first), kPaths * columns_, Combine::kFirst);
-    const Descend descend = descend_for(row(addresses, first), kPaths * features_);
-    Paths<T> paths;
-    for (int64_t i = 0; i < kPaths; ++i) paths.rows[static_cast<size_t>(i)] = row(addresses, first + i);
+  void take_rows(Addresses addresses, int64_t first) {
+    make_row_keys(addresses, first, kPaths);
+    std::fill_n(result(addresses, first), kPaths * targets_count_, Combine::kFirst);
+    Paths paths;
+    for (int64_t i = 0; i < kPaths; ++i) paths.keys[static_cast<size_t>(i)] = row_keys(first + i);
     for (int64_t tree = 0; tree < trees_; ++tree) {
       paths.at.fill(static_cast<uint32_t>(tree));
       descend(nodes(addresses), bounds_, depth_, paths);
@@ -160,19 +151,19 @@ class TreeEnsembleKernel : public Kernel {
   }
 
   void add_leaf(Addresses addresses, uint32_t node, float* y) const {
-    const int64_t leaf = std::min<int64_t>(nodes(addresses)[node].feature & kTreeFeatureMask, leaves_ - 1);
+    const int64_t leaf = std::min<int64_t>(nodes(addresses)[node].column, leaves_ - 1);
     const float* values = reinterpret_cast<const float*>(addresses[values_]) + leaf * width_;
     if (targets_ != kNoTensor) {
       const int64_t target = reinterpret_cast<const int32_t*>(addresses[targets_])[leaf];
-      y += std::clamp<int64_t>(target, 0, columns_ - width_);
+      y += std::clamp<int64_t>(target, 0, targets_count_ - width_);
     }
     for (int64_t i = 0; i < width_; ++i) y[i] = Combine::combine(y[i], values[i]);
   }
 
   const TensorIndex x_, nodes_, values_, targets_, y_;
-  const int64_t row_count_, features_, trees_, depth_, leaves_, width_, columns_;
-  const bool missing_, equal_;
+  const int64_t row_count_, features_, trees_, depth_, leaves_, width_, targets_count_;
   const Bounds bounds_;
+  std::vector<uint64_t> keys_;  // [rows, 2 * features]
 };
 
 template <typename T>
