@@ -86,6 +86,17 @@ TEST(CpuDevice, TreesOfAnyBytesStayWithinTheirTensors) {
   }
 }
 
+TEST(CpuDevice, TreesNeedTheirScratchpad) {
+  const auto device = with_threads(1)();
+  const std::vector<Graph> graphs{tree_graph(std::vector<double>(20 * sizeof(TreeNode)), 1)};
+  PlannedProgram program = lower_and_plan(*device, graphs).value();
+  Operator& trees = program.plans[0].operators[0];
+  program.plans[0].tensors[trees.scratchpad].bytes -= 8;
+  ASSERT_TRUE(device->allocate({.page_count = 1, .io_cache_bytes = 1 << 20, .workspace_bytes = 1 << 20}).ok());
+  const auto executable = device->preload(program.plans, memory_weights(program.weights));
+  EXPECT_FALSE(executable.ok() && executable.value()->prepare(0).ok());
+}
+
 // A client's bad index must neither read elsewhere nor fail the batch.
 TEST(CpuDevice, GatherOutOfRangeReadsAsZero) {
   const auto device = with_threads(1)();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <vector>
 
 #include "device/cpu/families.h"
 #include "device/cpu/parallel.h"
@@ -94,7 +93,7 @@ class TreeEnsembleKernel : public Kernel {
         targets_count_(view.output().shape[1]),
         bounds_{.last_node = static_cast<uint32_t>(view.input(1).shape[0] - 1),
                 .last_column = static_cast<uint32_t>(2 * features_ - 1)},
-        keys_(static_cast<size_t>(row_count_ * 2 * features_)) {}
+        keys_(view.operation().scratchpad) {}
 
   Status run(Addresses addresses) override {
     const int64_t whole = row_count_ / kPaths, rest = row_count_ % kPaths;
@@ -110,23 +109,25 @@ class TreeEnsembleKernel : public Kernel {
 
  private:
   // Of some rows from `first` on.
-  void make_row_keys(Addresses addresses, int64_t first, int64_t count) {
+  void make_row_keys(Addresses addresses, int64_t first, int64_t count) const {
     const T* x = reinterpret_cast<const T*>(addresses[x_]) + first * features_;
-    make_keys(x, count * features_, keys_.data() + first * 2 * features_);
+    make_keys(x, count * features_, row_keys(addresses, first));
   }
-  const uint64_t* row_keys(int64_t row) const { return keys_.data() + row * 2 * features_; }
+  uint64_t* row_keys(Addresses addresses, int64_t row) const {
+    return reinterpret_cast<uint64_t*>(addresses[keys_]) + row * 2 * features_;
+  }
   float* result(Addresses addresses, int64_t row) const {
     return reinterpret_cast<float*>(addresses[y_]) + row * targets_count_;
   }
   const TreeNode* nodes(Addresses addresses) const { return reinterpret_cast<const TreeNode*>(addresses[nodes_]); }
 
   // One row, through several trees at a time.
-  void take_row(Addresses addresses, int64_t row) {
+  void take_row(Addresses addresses, int64_t row) const {
     make_row_keys(addresses, row, 1);
     float* y = result(addresses, row);
     std::fill_n(y, targets_count_, Combine::kFirst);
     Paths paths;
-    paths.keys.fill(row_keys(row));
+    paths.keys.fill(row_keys(addresses, row));
     for (int64_t tree = 0; tree < trees_; tree += kPaths) {
       for (int64_t i = 0; i < kPaths; ++i)
         paths.at[static_cast<size_t>(i)] = static_cast<uint32_t>(std::min(tree + i, trees_ - 1));
@@ -137,11 +138,11 @@ class TreeEnsembleKernel : public Kernel {
   }
 
   // kPaths rows, through one tree after the other.
-  void take_rows(Addresses addresses, int64_t first) {
+  void take_rows(Addresses addresses, int64_t first) const {
     make_row_keys(addresses, first, kPaths);
     std::fill_n(result(addresses, first), kPaths * targets_count_, Combine::kFirst);
     Paths paths;
-    for (int64_t i = 0; i < kPaths; ++i) paths.keys[static_cast<size_t>(i)] = row_keys(first + i);
+    for (int64_t i = 0; i < kPaths; ++i) paths.keys[static_cast<size_t>(i)] = row_keys(addresses, first + i);
     for (int64_t tree = 0; tree < trees_; ++tree) {
       paths.at.fill(static_cast<uint32_t>(tree));
       descend(nodes(addresses), bounds_, depth_, paths);
@@ -163,8 +164,11 @@ class TreeEnsembleKernel : public Kernel {
   const TensorIndex x_, nodes_, values_, targets_, y_;
   const int64_t row_count_, features_, trees_, depth_, leaves_, width_, targets_count_;
   const Bounds bounds_;
-  std::vector<uint64_t> keys_;  // [rows, 2 * features]
+  const TensorIndex keys_;  // [rows, 2 * features]
 };
+
+// Of the keys of X[rows, features].
+uint64_t key_bytes(const Shape& shape) { return 2 * byte_size(DataType::kUint64, shape); }
 
 template <typename T>
 Result<std::unique_ptr<Kernel>> make_for(const OperatorView& view) {
@@ -179,11 +183,15 @@ Result<std::unique_ptr<Kernel>> make_for(const OperatorView& view) {
 }  // namespace
 
 Result<bool> lower_tree_ensemble(const Node& node, GraphLowering& lowering) {
-  FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:tree_ensemble"));
+  FOLIOT_RETURN_IF_ERROR(
+      lowering.emit_dense(node, "foliot:tree_ensemble", key_bytes(lowering.shape(node.inputs.at(0)))));
   return true;
 }
 
 Result<std::unique_ptr<Kernel>> make_tree_ensemble(const OperatorView& view) {
+  const TensorIndex keys = view.operation().scratchpad;
+  if (keys == kNoTensor || view.tensor(keys).bytes < key_bytes(view.input(0).shape))
+    return Status::invalid_argument("its scratchpad is too small; compile the model anew");
   return view.input(0).type == DataType::kFloat64 ? make_for<double>(view) : make_for<float>(view);
 }
 
