@@ -423,7 +423,7 @@ struct Combination {
   std::vector<double> base;  // one for each target, one for all, or none
 };
 
-Function function_of(Aggregate aggregate) {
+Function combining_function(Aggregate aggregate) {
   return aggregate == Aggregate::kMin ? Function::kMin : aggregate == Aggregate::kMax ? Function::kMax : Function::kSum;
 }
 
@@ -479,7 +479,7 @@ Result<ValueIndex> combined_scores(Composer& c, ValueIndex x, const Trees& trees
     inputs.push_back(c.constant(from_integers(DataType::kInt32, {count}, leaves.targets)));
   }
   Attributes attributes;
-  attributes.set("function", function_of(combination.aggregate));
+  attributes.set("function", combining_function(combination.aggregate));
   attributes.set("trees", static_cast<int64_t>(trees.roots.size()));
   attributes.set("depth", flat.depth());
   ValueIndex scores = c.emit(OperatorKind::kTreeEnsemble, std::move(inputs), std::move(attributes),

@@ -47,7 +47,7 @@ std::vector<T> elements(const Value& value) {
 }
 
 // Where the only tree of a graph leads a row whose features are all `value`.
-float follow(const Graph& graph, float value) {
+float leaf_value(const Graph& graph, float value) {
   const Node& ensemble = graph.nodes.at(0);
   const auto nodes = elements<TreeNode>(graph.values[ensemble.inputs[1]]);
   size_t at = 0;
@@ -74,11 +74,11 @@ TEST(TreeEnsembleTest, ComparesAsOnnxDoes) {
       attributes["nodes_missing_value_tracks_true"] = Numbers{missing, 0, 0};
       const auto graph = regressor(attributes);
       ASSERT_TRUE(graph.ok()) << graph.status().message();
-      EXPECT_EQ(follow(*graph, std::nextafterf(0.5F, 0)), expected.below);
-      EXPECT_EQ(follow(*graph, 0.5F), expected.equal);
-      EXPECT_EQ(follow(*graph, std::nextafterf(0.5F, 1)), expected.above);
+      EXPECT_EQ(leaf_value(*graph, std::nextafterf(0.5F, 0)), expected.below);
+      EXPECT_EQ(leaf_value(*graph, 0.5F), expected.equal);
+      EXPECT_EQ(leaf_value(*graph, std::nextafterf(0.5F, 1)), expected.above);
       const bool unequal = std::string(expected.mode) == "BRANCH_NEQ";
-      EXPECT_EQ(follow(*graph, kNothing), missing != 0 || unequal ? 10 : 20);
+      EXPECT_EQ(leaf_value(*graph, kNothing), missing != 0 || unequal ? 10 : 20);
     }
   }
 }
@@ -89,7 +89,7 @@ TEST(TreeEnsembleTest, NothingIsBelowTheLeast) {
   attributes["nodes_values"] = Floats{kLeast, 0, 0};
   const auto graph = regressor(attributes);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  EXPECT_EQ(follow(*graph, kLeast), 20);
+  EXPECT_EQ(leaf_value(*graph, kLeast), 20);
 }
 
 AttributeMap indexed_stump() {
@@ -115,9 +115,9 @@ TEST(TreeEnsembleTest, FindsMembersOfASet) {
     attributes["nodes_missing_value_tracks_true"] = Numbers{missing};
     const auto graph = regressor(attributes, "TreeEnsemble");
     ASSERT_TRUE(graph.ok()) << graph.status().message();
-    for (const float member : {1.0F, 3.0F, 5.0F}) EXPECT_EQ(follow(*graph, member), 10);
-    for (const float other : {0.0F, 2.0F, 6.0F}) EXPECT_EQ(follow(*graph, other), 20);
-    EXPECT_EQ(follow(*graph, kNothing), missing != 0 ? 10 : 20);
+    for (const float member : {1.0F, 3.0F, 5.0F}) EXPECT_EQ(leaf_value(*graph, member), 10);
+    for (const float other : {0.0F, 2.0F, 6.0F}) EXPECT_EQ(leaf_value(*graph, other), 20);
+    EXPECT_EQ(leaf_value(*graph, kNothing), missing != 0 ? 10 : 20);
   }
 }
 
@@ -220,7 +220,7 @@ TEST(TreeEnsembleTest, RefusesATreeWithoutARoot) {
 }
 
 // Nodes 0, 2, 4, ... each lead to a leaf and to the next.
-AttributeMap chain(int64_t levels) {
+AttributeMap long_tree(int64_t levels) {
   AttributeMap attributes = stump();
   const auto count = static_cast<size_t>(2 * levels + 1);
   Numbers ids, on_true, on_false, zeros(count, 0);
@@ -242,8 +242,8 @@ AttributeMap chain(int64_t levels) {
 }
 
 TEST(TreeEnsembleTest, RefusesTreesThatAreTooDeep) {
-  EXPECT_TRUE(regressor(chain(kTreeDepthMax)).ok());
-  const auto graph = regressor(chain(kTreeDepthMax + 1));
+  EXPECT_TRUE(regressor(long_tree(kTreeDepthMax)).ok());
+  const auto graph = regressor(long_tree(kTreeDepthMax + 1));
   ASSERT_FALSE(graph.ok());
   EXPECT_NE(graph.status().message().find("4096"), std::string::npos) << graph.status().message();
 }
