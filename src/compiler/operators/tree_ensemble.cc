@@ -235,6 +235,7 @@ class IndexedTrees {
     FOLIOT_ASSIGN_OR_RETURN(weights_, tensor("leaf_weights"));
     if (node_.has_attribute("membership_values")) {
       FOLIOT_ASSIGN_OR_RETURN(members_, tensor("membership_values"));
+      FOLIOT_RETURN_IF_ERROR(check_count(members_.size()));
     }
     on_true_ = node_.integers("nodes_truenodeids");
     on_false_ = node_.integers("nodes_falsenodeids");
@@ -315,8 +316,8 @@ class FlatTrees {
         reached[place.split] = true;
         depth_ = std::max(depth_, place.depth);
         if (depth_ > kTreeDepthMax) return invalid("tree {} has more than {} levels", tree, kTreeDepthMax);
-        FOLIOT_RETURN_IF_ERROR(check_count(nodes_.size()));
         put(place, &places);
+        FOLIOT_RETURN_IF_ERROR(check_count(nodes_.size()));
       }
     }
     const auto lost = std::ranges::find(reached, false);
