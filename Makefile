@@ -146,6 +146,11 @@ determinism: configure-release configure-clang ## The same seeds give the same e
 	@cmake --build build/clang --target sim_test
 	@tools/compare_events build/release/bin/sim_test build/clang/bin/sim_test
 
+.PHONY: test-classic-models
+test-classic-models: build python ## 25 models of scikit-learn, XGBoost and LightGBM against onnxruntime (2 minutes)
+	@tools/python-environment classic
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/classic_models.py $(FLAGS)
+
 .PHONY: node-tests
 node-tests: build python ## The node tests of ONNX (part of `make test`, too); writes docs/OPERATORS.md
 	@$(PYTHON) tests/node_tests/node_tests.py --runner build/release/bin/node_test_runner --verbose --write docs/OPERATORS.md
@@ -208,6 +213,12 @@ bench-tail: build python ## How long the slowest runs take, beside arithmetic in
 bench-precisions: build python ## What bfloat16 and int8 gain over float32 (20 minutes)
 	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/precisions.py $(FLAGS)
+
+.PHONY: bench-trees
+bench-trees: build python ## Ensembles of 500 trees beside onnxruntime (2 minutes)
+	@tools/python-environment classic
+	@cmake --build build/release --target runtime_runner
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/trees.py $(FLAGS)
 
 .PHONY: bench-serve
 bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC

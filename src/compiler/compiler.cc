@@ -79,6 +79,7 @@ class Compilation {
 
   Result<CompiledProgram> run(OnnxModel model, std::string key) {
     FOLIOT_ASSIGN_OR_RETURN(dimensions_, resolve_dimensions(model, options_));
+    program_.notes = model.notes;
     if (dimensions_.is_guess) if_not_batched_ = resolve_dimensions(model, options_, false).status();
     FOLIOT_RETURN_IF_ERROR(make_graphs(model));
     FOLIOT_RETURN_IF_ERROR(describe_interface(model));

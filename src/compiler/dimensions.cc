@@ -57,7 +57,8 @@ std::string why_outputs_have_no_batch(const OnnxModel& model, const OnnxDimensio
     if (!output.dimensions) continue;
     if (output.dimensions->empty()) return fmt::format("output '{}' has no dimensions", output.name);
     const OnnxDimension& first = output.dimensions->front();
-    if (first.value == -1 || first.value == batch.value) continue;
+    // One row may be declared for as many as come in.
+    if (first.value == -1 || first.value == batch.value || (first.value == 1 && batch.value == -1)) continue;
     return fmt::format("the first dimension of output '{}' is {}, that of the inputs {}", output.name, first.value,
                        describe(batch));
   }

@@ -79,6 +79,7 @@ Result<std::vector<TensorSpec>> output_specs(const Dimensions& dimensions, const
     TensorSpec& spec = specs.emplace_back();
     spec.name = outputs[i].name;
     spec.type = outputs[i].type;
+    spec.labels = outputs[i].labels;
     const auto shape_in = [&](size_t bucket) -> const Shape& {
       return graphs[bucket]->values[graphs[bucket]->outputs[i]].shape;
     };

@@ -1,6 +1,9 @@
 // OnnxModel: the content of an ONNX file, in plain structures, so that only the reader
 // knows protobuf. Only its form has been checked: names, counts and shapes may still be
 // wrong.
+//
+// Tensors hold numbers only. A list of class names, and an output that is one of them,
+// stand as the names' positions, and a ZipMap before an output as an Identity.
 #ifndef FOLIOT_COMPILER_ONNX_MODEL_H_
 #define FOLIOT_COMPILER_ONNX_MODEL_H_
 
@@ -43,6 +46,8 @@ struct OnnxValueInfo {
   DataType type = DataType::kFloat32;
   // Nullopt: the rank is not known.
   std::optional<std::vector<OnnxDimension>> dimensions;
+  // As TensorSpec::labels.
+  std::vector<std::string> labels;
 };
 
 struct OnnxModel {
@@ -52,6 +57,7 @@ struct OnnxModel {
   std::map<std::string, Constant> constants;  // initializers
   std::vector<OnnxValueInfo> inputs;          // without those that are initializers
   std::vector<OnnxValueInfo> outputs;
+  std::vector<std::string> notes;  // as Program::notes
 };
 
 }  // namespace foliot

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -229,6 +231,84 @@ Result<OnnxNode> convert_node(const onnx::NodeProto& node, const std::filesystem
   return result;
 }
 
+bool is_text(const onnx::ValueInfoProto& info) { return info.type().tensor_type().elem_type() == TensorProto::STRING; }
+
+// Classes as text: names, or the numbers that are their labels.
+std::vector<std::string> classes_of(const onnx::NodeProto& node) {
+  std::vector<std::string> classes;
+  for (const auto& attribute : node.attribute()) {
+    if (!attribute.name().starts_with("classlabels_")) continue;
+    for (const std::string& name : attribute.strings()) classes.push_back(name);
+    for (int64_t label : attribute.ints()) classes.push_back(std::to_string(label));
+  }
+  return classes;
+}
+
+// What the classes of a model are called. A model has one list of names, since an output
+// that is one of them does not say of which.
+class ClassNames {
+ public:
+  Status add(const google::protobuf::RepeatedPtrField<std::string>& given) {
+    std::vector<std::string> names(given.begin(), given.end());
+    if (names.empty() || names == names_) return {};
+    if (!names_.empty()) {
+      return Status::unimplemented(
+          fmt::format("it has two lists of names, ['{}', ...] and ['{}', ...]; a model with one can be served",
+                      names_[0], names[0]));
+    }
+    FOLIOT_RETURN_IF_ERROR(check_labels(names));
+    names_ = std::move(names);
+    return {};
+  }
+
+  // As attributes and initializers have them.
+  Status add_all(const onnx::GraphProto& graph) {
+    for (const auto& node : graph.node()) {
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.name() != "classlabels_strings" && attribute.name() != "values_strings") continue;
+        FOLIOT_RETURN_IF_ERROR(add(attribute.strings()).with_context(fmt::format("node '{}'", node.name())));
+      }
+    }
+    for (const auto& tensor : graph.initializer()) {
+      if (tensor.data_type() != TensorProto::STRING) continue;
+      FOLIOT_RETURN_IF_ERROR(add(tensor.string_data()).with_context(fmt::format("tensor '{}'", tensor.name())));
+    }
+    return {};
+  }
+
+  const std::vector<std::string>& list() const { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+// The positions of the names in a tensor of them.
+Result<Constant> convert_names(const TensorProto& tensor) {
+  std::vector<int64_t> positions(static_cast<size_t>(tensor.string_data_size()));
+  std::iota(positions.begin(), positions.end(), 0);
+  Shape shape(tensor.dims().begin(), tensor.dims().end());
+  const Result<uint64_t> bytes = checked_byte_size(DataType::kInt64, shape);
+  if (!bytes.ok() || *bytes != positions.size() * sizeof(int64_t)) {
+    return Status::invalid_argument(
+        fmt::format("tensor '{}': it has {} names, not as many as its shape", tensor.name(), positions.size()));
+  }
+  return make_constant(std::move(shape), std::span<const int64_t>(positions));
+}
+
+// The ZipMap nodes that make outputs of a graph, by the outputs' names.
+using ZipMaps = std::map<std::string, const onnx::NodeProto*>;
+
+ZipMaps zip_maps_of(const onnx::GraphProto& graph) {
+  std::set<std::string> outputs;
+  for (const auto& output : graph.output()) outputs.insert(output.name());
+  ZipMaps found;
+  for (const auto& node : graph.node()) {
+    if (node.op_type() != "ZipMap" || node.input_size() != 1 || node.output_size() != 1) continue;
+    if (outputs.contains(node.output(0))) found.emplace(node.output(0), &node);
+  }
+  return found;
+}
+
 Result<OnnxValueInfo> convert_value_info(const onnx::ValueInfoProto& info) {
   OnnxValueInfo result;
   result.name = info.name();
@@ -251,6 +331,32 @@ Result<OnnxValueInfo> convert_value_info(const onnx::ValueInfoProto& info) {
     result.dimensions->push_back(std::move(converted));
   }
   return result;
+}
+
+// A model of many outputs needs no note on each.
+void note(std::string text, OnnxModel* model) {
+  constexpr size_t kNotesMax = 4;
+  if (model->notes.size() < kNotesMax) model->notes.push_back(std::move(text));
+}
+
+// A sequence of maps that ZipMap makes is left out, and what it is made of given out.
+Result<OnnxValueInfo> convert_output(const onnx::ValueInfoProto& output, const ZipMaps& zip_maps,
+                                     const ClassNames& names, OnnxModel* model) {
+  if (const auto zip_map = zip_maps.find(output.name()); zip_map != zip_maps.end()) {
+    OnnxValueInfo info{
+        .name = output.name(), .type = DataType::kFloat32, .dimensions = {}, .labels = classes_of(*zip_map->second)};
+    FOLIOT_RETURN_IF_ERROR(
+        check_labels(info.labels).with_context(fmt::format("node '{}' (ZipMap)", zip_map->second->name())));
+    note(fmt::format("ZipMap is left out: output '{}' is a tensor with one column for each class", info.name), model);
+    return info;
+  }
+  if (!is_text(output) || names.list().empty()) return convert_value_info(output);
+  onnx::ValueInfoProto counted = output;
+  counted.mutable_type()->mutable_tensor_type()->set_elem_type(TensorProto::INT64);
+  FOLIOT_ASSIGN_OR_RETURN(OnnxValueInfo info, convert_value_info(counted));
+  info.labels = names.list();
+  note(fmt::format("output '{}' gives the numbers of classes, from 0 on, instead of their names", info.name), model);
+  return info;
 }
 
 // A model of other domains' operators only may leave ONNX's own out.
@@ -282,8 +388,12 @@ Status read_graph(const onnx::GraphProto& graph, const std::filesystem::path& fo
   if (graph.node_size() > kNodesMax) {
     return Status::resource_exhausted(fmt::format("it has {} nodes, more than {}", graph.node_size(), kNodesMax));
   }
+  ClassNames names;
+  FOLIOT_RETURN_IF_ERROR(names.add_all(graph));
   for (const auto& tensor : graph.initializer()) {
-    FOLIOT_ASSIGN_OR_RETURN(Constant constant, convert_tensor(tensor, folder));
+    FOLIOT_ASSIGN_OR_RETURN(Constant constant, tensor.data_type() == TensorProto::STRING
+                                                   ? convert_names(tensor)
+                                                   : convert_tensor(tensor, folder));
     if (!model->constants.emplace(tensor.name(), std::move(constant)).second) {
       return Status::invalid_argument(fmt::format("initializer '{}' stands there twice", tensor.name()));
     }
@@ -293,12 +403,17 @@ Status read_graph(const onnx::GraphProto& graph, const std::filesystem::path& fo
     FOLIOT_ASSIGN_OR_RETURN(OnnxValueInfo info, convert_value_info(input));
     model->inputs.push_back(std::move(info));
   }
+  const ZipMaps zip_maps = zip_maps_of(graph);
   for (const auto& output : graph.output()) {
-    FOLIOT_ASSIGN_OR_RETURN(OnnxValueInfo info, convert_value_info(output));
+    FOLIOT_ASSIGN_OR_RETURN(OnnxValueInfo info, convert_output(output, zip_maps, names, model));
     model->outputs.push_back(std::move(info));
   }
   for (const auto& node : graph.node()) {
     FOLIOT_ASSIGN_OR_RETURN(OnnxNode converted, convert_node(node, folder));
+    if (converted.type == "ZipMap" && converted.outputs.size() == 1 && zip_maps.contains(converted.outputs[0])) {
+      converted.type = "Identity";
+      converted.domain.clear();
+    }
     model->nodes.push_back(std::move(converted));
   }
   return {};

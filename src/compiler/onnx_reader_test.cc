@@ -180,5 +180,74 @@ TEST(OnnxReaderTest, RefusesExternalDataOutsideTheFolder) {
   }
 }
 
+// A classifier as skl2onnx writes it: names as labels, and probabilities as a sequence of maps.
+onnx::ModelProto classifier(const std::vector<std::string>& names) {
+  onnx::ModelProto proto;
+  EXPECT_TRUE(proto.ParseFromString(serialize(small_model())));
+  onnx::GraphProto* graph = proto.mutable_graph();
+  onnx::NodeProto* zip_map = graph->add_node();
+  zip_map->set_op_type("ZipMap");
+  zip_map->set_domain("ai.onnx.ml");
+  zip_map->add_input("y");
+  zip_map->add_output("maps");
+  onnx::AttributeProto* labels = zip_map->add_attribute();
+  labels->set_name("classlabels_strings");
+  labels->set_type(onnx::AttributeProto::STRINGS);
+  for (const std::string& name : names) labels->add_strings(name);
+  onnx::ValueInfoProto* maps = graph->add_output();
+  maps->set_name("maps");
+  maps->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_map_type();
+  onnx::ValueInfoProto* label = graph->add_output();
+  label->set_name("label");
+  label->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::STRING);
+  return proto;
+}
+
+TEST(OnnxReaderTest, ServesNamesOfClassesAsNumbers) {
+  const std::vector<std::string> names{"cat", "dog"};
+  const auto model = parse(classifier(names).SerializeAsString());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  ASSERT_EQ(model->outputs.size(), 3u);
+  EXPECT_TRUE(model->outputs[0].labels.empty());
+  EXPECT_EQ(model->outputs[1].type, DataType::kFloat32);
+  EXPECT_EQ(model->outputs[1].labels, names);
+  EXPECT_EQ(model->outputs[2].type, DataType::kInt64);
+  EXPECT_EQ(model->outputs[2].labels, names);
+  EXPECT_EQ(model->nodes.back().type, "Identity");
+  EXPECT_EQ(model->nodes.back().domain, "");
+  ASSERT_EQ(model->notes.size(), 2u);
+  EXPECT_NE(model->notes[0].find("'maps'"), std::string::npos) << model->notes[0];
+  EXPECT_NE(model->notes[1].find("'label'"), std::string::npos) << model->notes[1];
+}
+
+TEST(OnnxReaderTest, ReadsATensorOfNamesAsTheirPositions) {
+  onnx::ModelProto proto = classifier({"cat", "dog"});
+  onnx::TensorProto* tensor = proto.mutable_graph()->add_initializer();
+  tensor->set_name("classes");
+  tensor->set_data_type(onnx::TensorProto::STRING);
+  tensor->add_dims(2);
+  for (const char* name : {"cat", "dog"}) tensor->add_string_data(name);
+  const auto model = parse(proto.SerializeAsString());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(to_integers(model->constants.at("classes")), (std::vector<int64_t>{0, 1}));
+
+  tensor->set_dims(0, 3);
+  EXPECT_FALSE(parse(proto.SerializeAsString()).ok());
+  tensor->set_dims(0, 2);
+  tensor->set_string_data(1, "cow");
+  const auto other = parse(proto.SerializeAsString());
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.status().message().find("two lists of names"), std::string::npos) << other.status().message();
+}
+
+TEST(OnnxReaderTest, LimitsNamesOfClasses) {
+  for (const auto& names : {std::vector<std::string>(kLabelsMax + 1, "x"),
+                            std::vector<std::string>(1, std::string(kLabelBytesMax + 1, 'x'))}) {
+    const auto model = parse(classifier(names).SerializeAsString());
+    ASSERT_FALSE(model.ok());
+    EXPECT_EQ(model.status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace foliot

@@ -84,7 +84,7 @@ class Translator {
   }
 
   Result<const OnnxOperator*> find_operator(const OnnxNode& node) const {
-    const OnnxOperator* found = node.domain.empty() ? find_onnx_operator(node.type) : nullptr;
+    const OnnxOperator* found = find_onnx_operator(node.type, node.domain);
     if (found != nullptr) return found;
     const std::string_view refusal = refusal_of_onnx_operator(node.type, node.domain);
     if (!refusal.empty()) {

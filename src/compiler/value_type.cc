@@ -370,6 +370,8 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kPad:
     case OperatorKind::kTopK:
     case OperatorKind::kRecurrent:
+    case OperatorKind::kTreeEnsemble:
+    case OperatorKind::kPairCoupling:
     case OperatorKind::kResize:
     case OperatorKind::kReorder: break;
   }

@@ -57,4 +57,16 @@ uint64_t byte_size(DataType type, const Shape& shape) { return element_count(sha
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
+Status check_labels(const std::vector<std::string>& labels) {
+  if (labels.size() > kLabelsMax) {
+    return Status::invalid_argument(fmt::format("{} classes have names, at most {} may", labels.size(), kLabelsMax));
+  }
+  for (const std::string& label : labels) {
+    if (label.size() <= kLabelBytesMax) continue;
+    return Status::invalid_argument(
+        fmt::format("the name of a class has {} bytes, at most {} are possible", label.size(), kLabelBytesMax));
+  }
+  return {};
+}
+
 }  // namespace foliot

@@ -2,11 +2,14 @@
 #ifndef FOLIOT_CORE_TENSOR_H_
 #define FOLIOT_CORE_TENSOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/status.h"
 
 namespace foliot {
 
@@ -48,7 +51,15 @@ struct TensorSpec {
   // holds its name at that place ("sequence"); other places are "".
   Shape shape;
   std::vector<std::string> dimension_names;
+  // Of an output of a classifier: the names of the classes that its values count, or that
+  // its last dimension has one value for each of. Empty: it has none.
+  std::vector<std::string> labels{};
 };
+
+inline constexpr size_t kLabelsMax = 10'000;
+inline constexpr size_t kLabelBytesMax = 256;
+// Errors: kInvalidArgument for more or longer ones.
+Status check_labels(const std::vector<std::string>& labels);
 
 }  // namespace foliot
 

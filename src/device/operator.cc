@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 31> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 33> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -38,6 +38,8 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 31> kNames{{
     {OperatorKind::kTopK, "TopK"},
     {OperatorKind::kCumulative, "Cumulative"},
     {OperatorKind::kRecurrent, "Recurrent"},
+    {OperatorKind::kTreeEnsemble, "TreeEnsemble"},
+    {OperatorKind::kPairCoupling, "PairCoupling"},
     {OperatorKind::kResize, "Resize"},
     {OperatorKind::kReorder, "Reorder"},
 }};

@@ -126,6 +126,19 @@ enum class OperatorKind : uint16_t {
   // cell: "lstm" (gates input, output, forget, cell) "gru" (update, reset, hidden) "rnn";
   // direction: "forward" "reverse" "bidirectional" (the second goes backwards).
   kRecurrent,
+  // X[rows, features] (float32 or float64), nodes[count, 16] (uint8: TreeNode each,
+  // device/tree_node.h), values[leaves, width], optional targets[leaves] (int32) ->
+  // Y[rows, all targets]: each row goes through every tree, from the roots, which are the
+  // first nodes, to a leaf, whose `width` values are combined with Y from column
+  // targets[leaf] on, or from the first. In float32, in the order of the trees. function:
+  // kSum, kMin or kMax; trees: int, how many; depth: int, the most steps to a leaf. Nodes
+  // come from outside: an index that is out of range reads as the last one, and no path is
+  // longer than `depth`.
+  kTreeEnsemble,
+  // X[rows, k * (k - 1) / 2], the probability of class i against class j, for all i < j in
+  // order -> Y[rows, k], the probability of each class, by the second method of Wu, Lin and
+  // Weng (2004) as libsvm stops it: at an error of 0.005 / k, after 100 rounds at most. float32.
+  kPairCoupling,
   // X -> Y[N,C,d'..]. mode: "nearest" "linear"; coordinates: "half_pixel"
   // "align_corners" "asymmetric" "pytorch_half_pixel"; nearest: "round_prefer_floor"
   // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X,

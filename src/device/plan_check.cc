@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "device/tree_node.h"
+
 namespace foliot {
 namespace {
 
@@ -66,6 +68,8 @@ const std::vector<KindRule>& kind_rules() {
        1,
        {{"function", kFunction}, {"axis", kInteger}, {"exclusive", kInteger}, {"reverse", kInteger}}},
       {OperatorKind::kRecurrent, 2, {{"cell", kText}, {"direction", kText}}},
+      {OperatorKind::kTreeEnsemble, 3, {{"function", kFunction}, {"trees", kInteger}, {"depth", kInteger}}},
+      {OperatorKind::kPairCoupling, 1, {}},
       {OperatorKind::kCast, 1, {}},
       {OperatorKind::kQuantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
       {OperatorKind::kDequantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
@@ -208,6 +212,25 @@ bool is_recurrent(const Operator& operation, const Plan& plan) {
          fits(2, {directions, hidden}) && fits(3, state) && fits(4, state);
 }
 
+bool is_tree_ensemble(const Operator& operation, const Plan& plan) {
+  const auto tensor = [&](size_t i) -> const Tensor& { return plan.tensors[operation.inputs[i]]; };
+  const Tensor& result = plan.tensors[operation.outputs[0]];
+  const Shape& x = tensor(0).shape;
+  const Shape& nodes = tensor(1).shape;
+  const Shape& values = tensor(2).shape;
+  if (x.size() != 2 || nodes.size() != 2 || values.size() != 2 || result.shape.size() != 2) return false;
+  if (tensor(0).type != DataType::kFloat32 && tensor(0).type != DataType::kFloat64) return false;
+  if (tensor(1).type != DataType::kUint8 || tensor(2).type != DataType::kFloat32) return false;
+  if (operation.inputs.size() > 3 && operation.inputs[3] != kNoTensor &&
+      (tensor(3).type != DataType::kInt32 || tensor(3).shape != Shape{values[0]})) {
+    return false;
+  }
+  const int64_t trees = operation.attributes.integer("trees"), depth = operation.attributes.integer("depth");
+  return x[1] >= 1 && nodes[0] <= kTreeNodesMax && nodes[1] == int64_t{sizeof(TreeNode)} && trees >= 1 &&
+         trees <= nodes[0] && depth >= 0 && depth <= kTreeDepthMax && values[0] >= 1 && values[1] >= 1 &&
+         values[1] <= result.shape[1] && result.shape[0] == x[0] && result.type == DataType::kFloat32;
+}
+
 // Kernels trust the shapes that they are made for, unless a library checks them. Whether the output's shape follows
 // from the inputs', so that no kernel reads or writes beyond a tensor.
 bool shapes_agree(const Operator& operation, const Plan& plan) {
@@ -256,6 +279,11 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
              fits_but(shape(0), result, operation.attributes.integer("axis")) && fits_but(result, shape(0), -1);
     case OperatorKind::kCumulative: return is_axis(operation, result) && shape(0) == result && type(0) == result_type;
     case OperatorKind::kRecurrent: return is_recurrent(operation, plan);
+    case OperatorKind::kTreeEnsemble: return is_tree_ensemble(operation, plan);
+    case OperatorKind::kPairCoupling:
+      return type(0) == DataType::kFloat32 && result_type == DataType::kFloat32 && shape(0).size() == 2 &&
+             result.size() == 2 && shape(0)[0] == result[0] && result[1] >= 2 && result[1] <= kCoupledClassesMax &&
+             shape(0)[1] == result[1] * (result[1] - 1) / 2;
     case OperatorKind::kArgReduce:
       return is_axis(operation, shape(0)) &&
              elements_but(shape(0), operation.attributes.integer("axis")) == element_count(result);

@@ -14,6 +14,8 @@ namespace foliot {
 
 // The most dimensions that a tensor may have.
 inline constexpr size_t kPlanRankMax = 12;
+// The most classes that kPairCoupling takes.
+inline constexpr int64_t kCoupledClassesMax = 1000;
 
 // What a layout (Tensor::layout) says of a tensor of this type. Errors: kInvalidArgument for
 // bytes that are no layout of this device.

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "device/tree_node.h"
+
 namespace foliot {
 namespace {
 
@@ -59,6 +61,90 @@ TEST(PlanCheckTest, DamageIsNamed) {
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << expected;
     EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
   }
+}
+
+// One tree of three nodes over 8 features, to 2 columns.
+Plan tree_plan() {
+  Plan plan{.batch_size = 1};
+  const auto weights = [&](const char* name, DataType type, Shape shape, uint64_t offset) {
+    plan.tensors.push_back({.name = name,
+                            .type = type,
+                            .shape = shape,
+                            .bytes = byte_size(type, shape),
+                            .place = Place::kWeights,
+                            .offset = offset});
+  };
+  plan.tensors = {{.name = "x", .shape = {1, 8}, .bytes = 32, .place = Place::kInput}};
+  weights("nodes", DataType::kUint8, {3, 16}, 0);
+  weights("values", DataType::kFloat32, {2, 1}, 64);
+  weights("targets", DataType::kInt32, {2}, 128);
+  plan.tensors.push_back({.name = "y", .shape = {1, 2}, .bytes = 8, .place = Place::kOutput});
+  Operator trees{.kind = OperatorKind::kTreeEnsemble, .name = "trees", .inputs = {0, 1, 2, 3}, .outputs = {4}};
+  trees.attributes.set("function", Function::kSum);
+  for (const char* one : {"trees", "depth"}) trees.attributes.set(one, int64_t{1});
+  plan.operators = {trees};
+  plan.inputs = {0};
+  plan.outputs = {4};
+  plan.input_bytes = 32;
+  plan.output_bytes = 8;
+  return plan;
+}
+
+TEST(PlanCheckTest, TreesStayWithinTheirLimits) {
+  constexpr uint64_t kWeightsBytes = 1 << 20;
+  const Status sound = check_plan(tree_plan(), kWeightsBytes, one_byte);
+  EXPECT_TRUE(sound.ok()) << sound.message();
+  const auto set = [](Plan& plan, const char* name, int64_t value) { plan.operators[0].attributes.set(name, value); };
+  const std::vector<std::function<void(Plan&)>> damages{
+      [&](Plan& plan) { set(plan, "trees", 0); },
+      [&](Plan& plan) { set(plan, "trees", 4); },
+      [&](Plan& plan) { set(plan, "depth", -1); },
+      [&](Plan& plan) { set(plan, "depth", kTreeDepthMax + 1); },
+      [](Plan& plan) { plan.tensors[0].type = DataType::kInt32; },
+      [](Plan& plan) {
+        plan.tensors[0].shape = {1, 0};
+      },
+      [](Plan& plan) {
+        plan.tensors[0].shape = {2, 4};
+      },
+      [](Plan& plan) { plan.tensors[0].shape = {8}; },
+      [](Plan& plan) { plan.tensors[1].type = DataType::kInt8; },
+      [](Plan& plan) {
+        plan.tensors[1].shape = {6, 8};
+      },
+      [](Plan& plan) {
+        plan.tensors[1].shape = {0, 16};
+      },
+      [](Plan& plan) { plan.tensors[2].type = DataType::kInt32; },
+      [](Plan& plan) {
+        plan.tensors[2].shape = {1, 2};
+      },
+      [](Plan& plan) {
+        plan.tensors[2].shape = {0, 1};
+      },
+      [](Plan& plan) { plan.tensors[3].type = DataType::kFloat32; },
+      [](Plan& plan) { plan.tensors[3].shape = {1}; },
+      [](Plan& plan) { plan.tensors[4].type = DataType::kInt32; },
+      [](Plan& plan) {
+        plan.tensors[2].shape = {1, 2}, plan.tensors[4].shape = {2, 1};
+      },
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    Plan plan = tree_plan();
+    damages[i](plan);
+    const Status status = check_plan(plan, kWeightsBytes, one_byte);
+    EXPECT_NE(status.message().find("do not agree"), std::string::npos) << "damage " << i << ": " << status.message();
+  }
+}
+
+TEST(PlanCheckTest, TooManyTreeNodesAreRefused) {
+  Plan plan = tree_plan();
+  const uint64_t bytes = (kTreeNodesMax + 1) * sizeof(TreeNode);
+  plan.tensors[1].shape[0] = kTreeNodesMax + 1;
+  plan.tensors[1].bytes = bytes;
+  EXPECT_FALSE(check_plan(plan, bytes, one_byte).ok());
+  plan.tensors[1].shape[0] = kTreeNodesMax;
+  EXPECT_TRUE(check_plan(plan, bytes, one_byte).ok());
 }
 
 }  // namespace

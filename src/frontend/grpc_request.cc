@@ -215,6 +215,9 @@ void encode_config(const ModelInfo& model, inference::ModelConfig& message) {
   };
   for (const TensorSpec& spec : model.inputs) encode_tensor(spec, message.add_input());
   for (const TensorSpec& spec : model.outputs) encode_tensor(spec, message.add_output());
+  for (const auto& [name, value] : config_parameters(model)) {
+    (*message.mutable_parameters())[name].set_string_value(value);
+  }
   if (!model.batching) return;
   for (uint32_t size : model.batch_sizes())
     message.mutable_dynamic_batching()->add_preferred_batch_size(static_cast<int32_t>(size));

@@ -87,7 +87,9 @@ TEST_F(GrpcServerTest, DescribesItselfAndItsModels) {
   EXPECT_EQ(described.inputs(0).shape_size(), 2);
   ModelConfigRequest config;
   config.set_name("doubling");
-  EXPECT_EQ(call<ModelConfigResponse>(&Stub::ModelConfig, config).config().max_batch_size(), 4);
+  const auto described_config = call<ModelConfigResponse>(&Stub::ModelConfig, config).config();
+  EXPECT_EQ(described_config.max_batch_size(), 4);
+  EXPECT_EQ(described_config.parameters().at("labels.y").string_value(), R"(["cat","a \"dog\""])");
   config.set_name("nope");
   call<ModelConfigResponse>(&Stub::ModelConfig, config, grpc::StatusCode::NOT_FOUND);
   ModelReadyRequest ready;

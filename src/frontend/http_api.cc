@@ -163,6 +163,7 @@ Json config_json(const ModelInfo& model) {
                  {"input", config_tensors_json(model.inputs)},
                  {"output", config_tensors_json(model.outputs)}};
   if (model.batching) config["dynamic_batching"] = {{"preferred_batch_size", model.batch_sizes()}};
+  for (const auto& [name, value] : config_parameters(model)) config["parameters"][name]["string_value"] = value;
   return config;
 }
 

@@ -147,6 +147,7 @@ TEST_F(HttpApiTest, DescribesModels) {
   EXPECT_EQ(metadata["inputs"][0], nlohmann::json({{"name", "tokens"}, {"datatype", "INT64"}, {"shape", {-1, -1}}}));
   const nlohmann::json config = client_.ask("GET", "/v2/models/doubling/config").parsed();
   EXPECT_EQ(config["max_batch_size"], 4);
+  EXPECT_EQ(config["parameters"]["labels.y"]["string_value"], R"(["cat","a \"dog\""])");
   EXPECT_EQ(config["input"][0], nlohmann::json({{"name", "x"}, {"data_type", "TYPE_FP32"}, {"dims", {2}}}));
   EXPECT_EQ(client_.ask("GET", "/v2/models/whole/config").parsed()["max_batch_size"], 0);
   EXPECT_EQ(client_.ask("GET", "/v2/models/doubling/ready").status, 200u);

@@ -3,9 +3,12 @@
 #define FOLIOT_FRONTEND_SERVER_INFO_H_
 
 #include <array>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "core/model_info.h"
+#include "frontend/json_text.h"
 
 namespace foliot {
 
@@ -29,6 +32,21 @@ inline uint32_t max_batch_size(const ModelInfo& model) { return model.batching ?
 
 // A model's configuration has names of its own for datatypes: "TYPE_FP32".
 inline std::string config_type(DataType type) { return "TYPE_" + std::string(to_string(type)); }
+
+// The parameters of a model's configuration: "labels.OUTPUT" for each output of classes, as
+// a JSON list of their names.
+inline std::map<std::string, std::string> config_parameters(const ModelInfo& model) {
+  std::map<std::string, std::string> parameters;
+  for (const TensorSpec& output : model.outputs) {
+    std::string list;
+    for (const std::string& label : output.labels) {
+      list += list.empty() ? '[' : ',';
+      append_json_string(list, label);
+    }
+    if (!list.empty()) parameters.emplace("labels." + output.name, list + "]");
+  }
+  return parameters;
+}
 
 }  // namespace foliot
 

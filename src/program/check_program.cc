@@ -38,7 +38,7 @@ Status check_spec(const TensorSpec& spec) {
       return wrong("'{}' has a variable dimension without a name", spec.name);
     }
   }
-  return {};
+  return check_labels(spec.labels);
 }
 
 // The shape that a plan's input or output must have.

@@ -35,6 +35,7 @@ void encode(const TensorSpec& from, package::TensorSpec* to) {
   to->set_type(std::string(to_string(from.type)));
   encode_list(from.shape, to->mutable_shape());
   for (const std::string& name : from.dimension_names) to->add_dimension_names(name);
+  for (const std::string& label : from.labels) to->add_labels(label);
 }
 
 Result<TensorSpec> decode(const package::TensorSpec& from) {
@@ -43,6 +44,7 @@ Result<TensorSpec> decode(const package::TensorSpec& from) {
   FOLIOT_ASSIGN_OR_RETURN(to.type, decode_type(from.type()));
   to.shape = decode_list<int64_t>(from.shape());
   to.dimension_names = decode_list<std::string>(from.dimension_names());
+  to.labels = decode_list<std::string>(from.labels());
   return to;
 }
 

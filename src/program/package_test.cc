@@ -75,7 +75,7 @@ Program make_program() {
   program.device_fingerprint = "library 1";
   program.batch_sizes = {1, 4};
   program.inputs = {{.name = "x", .shape = {4}, .dimension_names = {""}}};
-  program.outputs = {{.name = "y", .shape = {8}, .dimension_names = {""}}};
+  program.outputs = {{.name = "y", .shape = {8}, .dimension_names = {""}, .labels = {"cat", "d\xffg"}}};
   program.buckets = {{.dimensions = {}, .seed_exec = {Duration::microseconds(5), Duration::microseconds(9)}}};
   program.plans = {make_plan(1), make_plan(4)};
   program.page_bytes = kPage;
@@ -126,6 +126,7 @@ TEST_P(PackageTierTest, KeepsProgramAndWeights) {
   EXPECT_EQ(package->program->plans[1].tensors[1].layout, std::string("\0blocked\xff", 9));
   EXPECT_EQ(package->program->buckets[0].seed_exec[1], Duration::microseconds(9));
   EXPECT_EQ(package->program->notes, make_program().notes);
+  EXPECT_EQ(package->program->outputs[0].labels, make_program().outputs[0].labels);
 
   const std::vector<std::byte> weights = make_weights();
   ASSERT_EQ(package->weights->bytes(), weights.size());
@@ -337,6 +338,8 @@ INSTANTIATE_TEST_SUITE_P(
                     HostileCase{"seed_negative", [](Program& p) { p.seed_load = Duration::nanoseconds(-1); }},
                     HostileCase{"notes_many", [](Program& p) { p.notes.resize(1000); }},
                     HostileCase{"note_long", [](Program& p) { p.notes[0].resize(5000); }},
+                    HostileCase{"labels_many", [](Program& p) { p.outputs[0].labels.resize(kLabelsMax + 1); }},
+                    HostileCase{"label_long", [](Program& p) { p.outputs[0].labels[0].resize(kLabelBytesMax + 1); }},
                     HostileCase{"spec_shape", [](Program& p) { p.inputs[0].shape[0] = 5; }},
                     HostileCase{"spec_unknown_dimension",
                                 [](Program& p) {

@@ -17,7 +17,7 @@ ModelInfo model(uint32_t id = 7) {
           .content = "0123abcd",
           .batching = true,
           .inputs = {{.name = "ids", .type = DataType::kInt64, .shape = {-1}, .dimension_names = {"sequence"}}},
-          .outputs = {{.name = "logits", .shape = {2}}},
+          .outputs = {{.name = "logits", .shape = {2}, .labels = {"bad", "good"}}},
           .buckets = {{.dimensions = {{"sequence", 64}}}, {.dimensions = {{"sequence", 128}}}},
           .runnables = {{.kind = "cpu:4",
                          .batch_sizes = {1, 2, 8},
@@ -190,6 +190,7 @@ TEST(CodecTest, FieldsArriveWhereTheyLeft) {
   EXPECT_EQ(models.models[0].buckets[1].dimensions.at("sequence"), 128);
   EXPECT_EQ(models.models[0].default_slo, ns(100));
   EXPECT_EQ(models.models[0].inputs[0].dimension_names[0], "sequence");
+  EXPECT_EQ(models.models[0].outputs[0].labels, (std::vector<std::string>{"bad", "good"}));
   bytes.clear();
   encode(Naming{ModelId(1), ModelId(2)}, bytes);
   Naming naming;

@@ -194,12 +194,13 @@ bool sound(const Message& /*message*/) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, TensorSpec>& tensor) {
-  wire(tensor.name, tensor.type, tensor.shape, tensor.dimension_names);
+  wire(tensor.name, tensor.type, tensor.shape, tensor.dimension_names, tensor.labels);
 }
 
 inline bool sound(const TensorSpec& tensor) {
   constexpr size_t kDimensionsMax = 64;
-  return tensor.shape.size() <= kDimensionsMax && tensor.dimension_names.size() <= kDimensionsMax;
+  return tensor.shape.size() <= kDimensionsMax && tensor.dimension_names.size() <= kDimensionsMax &&
+         check_labels(tensor.labels).ok();
 }
 
 template <typename Wire>

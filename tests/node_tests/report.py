@@ -40,6 +40,21 @@ That is so in {bound} of the cases that pass; all others run on inputs alone.
 | QuantizeLinear, DequantizeLinear | kernels between float32 and int8 or uint8; convolutions, products, additions, elementwise functions, MaxPool and movements between the two compute in integers where the CPU has AVX512_VNNI, else in float32 |
 | other quantised operators (QLinearConv, ...) | by the arithmetic that defines them, in float32 |
 
+## Classic models
+
+Of the domain `ai.onnx.ml`, opsets 1 to 5: ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, LabelEncoder,
+LinearClassifier, LinearRegressor, Normalizer, OneHotEncoder, Scaler, SVMClassifier, SVMRegressor, TreeEnsemble,
+TreeEnsembleClassifier and TreeEnsembleRegressor, over numbers. ZipMap is left out where it makes an output. Where ONNX
+leaves open what a score becomes, they follow onnxruntime. `make test-classic-models` trains 25 models of scikit-learn,
+XGBoost and LightGBM, exports them with default options and compares all answers with onnxruntime's: 24 agree, and one
+is refused (KNeighborsClassifier, which needs Scan).
+
+- Trees: at most 10,000,000 nodes in all and 4,096 levels each.
+- Names of classes are served as their positions ([SERVING](SERVING.md#classifiers)). Other strings are refused.
+- A value that a OneHotEncoder does not know becomes zeros, also where `zeros` asks for an error.
+- A TreeEnsembleClassifier of two classes that both have weights gives the class of the higher score; onnxruntime gives
+  1 or 0 by the sign of the second score. PROBIT is refused for two classes of which one has weights.
+
 ## Refused on purpose
 
 | reason | cases | operators |

@@ -2,12 +2,12 @@
 
 namespace foliot {
 
-const OnnxOperator* find_onnx_operator(std::string_view name) {
-  for (const auto& family :
-       {elementwise_operators(), convolution_operators(), matrix_operators(), normalization_operators(),
-        reduction_operators(), shape_operators(), movement_operators(), resize_operators(), indexing_operators(),
-        loss_operators(), quantization_operators(), attention_operators(), recurrent_operators(), signal_operators(),
-        sampling_operators(), einsum_operators()}) {
+namespace {
+
+using Family = std::span<const OnnxOperator>;
+
+const OnnxOperator* find_in(std::initializer_list<Family> families, std::string_view name) {
+  for (const Family& family : families) {
     for (const OnnxOperator& candidate : family) {
       if (candidate.name == name) return &candidate;
     }
@@ -15,8 +15,28 @@ const OnnxOperator* find_onnx_operator(std::string_view name) {
   return nullptr;
 }
 
+}  // namespace
+
+const OnnxOperator* find_onnx_operator(std::string_view name, std::string_view domain) {
+  if (domain == kClassicDomain) {
+    return find_in({tree_ensemble_operators(), linear_model_operators(), feature_operators()}, name);
+  }
+  if (!domain.empty()) return nullptr;
+  return find_in({elementwise_operators(), convolution_operators(), matrix_operators(), normalization_operators(),
+                  reduction_operators(), shape_operators(), movement_operators(), resize_operators(),
+                  indexing_operators(), loss_operators(), quantization_operators(), attention_operators(),
+                  recurrent_operators(), signal_operators(), sampling_operators(), einsum_operators()},
+                 name);
+}
+
 std::string_view refusal_of_onnx_operator(std::string_view name, std::string_view domain) {
   if (domain == "ai.onnx.preview.training") return "it trains, and only inference is served";
+  if (domain == kClassicDomain && (name == "ZipMap" || name == "DictVectorizer" || name == "CastMap")) {
+    return "it works on maps, and only tensors of numbers can be served";
+  }
+  if (domain == kClassicDomain && name == "CategoryMapper") {
+    return "it maps strings, and only tensors of numbers can be served";
+  }
   if (!domain.empty()) return {};
   struct Refusal {
     std::string_view reason;

@@ -43,8 +43,15 @@ std::span<const OnnxOperator> signal_operators();
 std::span<const OnnxOperator> sampling_operators();
 std::span<const OnnxOperator> einsum_operators();
 
-// Of ONNX's own domain; nullptr if there is none of that name.
-const OnnxOperator* find_onnx_operator(std::string_view name);
+// Of the domain ai.onnx.ml.
+std::span<const OnnxOperator> tree_ensemble_operators();
+std::span<const OnnxOperator> linear_model_operators();
+std::span<const OnnxOperator> feature_operators();
+
+inline constexpr std::string_view kClassicDomain = "ai.onnx.ml";
+
+// nullptr if there is none of that name in that domain, ONNX's own being "".
+const OnnxOperator* find_onnx_operator(std::string_view name, std::string_view domain);
 
 // Why an operator cannot be served, whatever the model; empty if it could be.
 std::string_view refusal_of_onnx_operator(std::string_view name, std::string_view domain);

@@ -1,6 +1,10 @@
 #include "device/conformance/operator_cases.h"
 
+#include <cstddef>
 #include <limits>
+#include <span>
+
+#include "device/tree_node.h"
 
 namespace foliot {
 namespace {
@@ -579,6 +583,95 @@ void add_recurrent(Cases& cases) {
   add_recurrent(cases, "lstm", "forward", 2, 1, 370);  // large enough to share a step
 }
 
+struct Ensemble {
+  int64_t trees, depth, features, targets;
+  int64_t width = 1;      // of a leaf
+  bool targeted = false;  // leaves say which column is theirs
+  Function function = Function::kSum;
+  DataType type = kFloat;
+};
+
+// A random ensemble: some leaves come early, so that paths differ in length.
+class Forest {
+ public:
+  Forest(const Ensemble& of, Random& random) : of_(of), random_(random), nodes_(static_cast<size_t>(of.trees)) {
+    for (uint32_t tree = 0; tree < of.trees; ++tree) grow(tree, of.depth);
+  }
+
+  Array nodes() const {
+    Array array{DataType::kUint8, {static_cast<int64_t>(nodes_.size()), sizeof(TreeNode)}, {}};
+    for (std::byte byte : std::as_bytes(std::span(nodes_))) array.values.push_back(std::to_integer<int>(byte));
+    return array;
+  }
+  int64_t leaves() const { return leaves_; }
+
+ private:
+  void grow(uint32_t at, int64_t depth) {
+    if (depth == 0 || random_.below(6) == 0) {
+      nodes_[at] = {0, static_cast<uint32_t>(leaves_++), at};
+      return;
+    }
+    const auto child = static_cast<uint32_t>(nodes_.size());
+    nodes_.resize(child + 2);
+    // Halves, which whole numbers and their halves meet.
+    const double threshold = static_cast<double>(random_.below(9)) / 2 - 2;
+    nodes_[at] = {tree_key(threshold) - random_.below(2),
+                  static_cast<uint32_t>(random_.below(2 * static_cast<uint64_t>(of_.features))), child};
+    grow(child, depth - 1);
+    grow(child + 1, depth - 1);
+  }
+
+  const Ensemble of_;
+  Random& random_;
+  std::vector<TreeNode> nodes_;
+  int64_t leaves_ = 0;
+};
+
+void add_tree_ensemble(Cases& cases, const std::string& name, int64_t rows, const Ensemble& of) {
+  const auto build = [=](CaseGraphBuilder& graph, Random& random) {
+    // Halves and, above 1.5, NaN.
+    const Shape shape{rows, of.features};
+    const ValueIndex whole = graph.input(shape, DataType::kInt32);
+    ValueIndex x = graph.node(Kind::kCast, {whole}, shape, {}, of.type);
+    const auto scalar = [&](double value) { return graph.constant({of.type, {1}, {value}}); };
+    x = graph.node(Kind::kBinary, {x, scalar(0.5)}, shape, {{"function", Function::kMul}}, of.type);
+    const ValueIndex large =
+        graph.node(Kind::kBinary, {x, scalar(1.5)}, shape, {{"function", Function::kGreater}}, DataType::kBool);
+    x = graph.node(Kind::kWhere, {large, scalar(std::numeric_limits<double>::quiet_NaN()), x}, shape, {}, of.type);
+    const Forest forest(of, random);
+    std::vector<ValueIndex> inputs{x, graph.constant(forest.nodes()),
+                                   weights(graph, random, {forest.leaves(), of.width})};
+    if (of.targeted) {
+      const double last = static_cast<double>(of.targets - of.width);
+      inputs.push_back(graph.constant(random_array(DataType::kInt32, {forest.leaves()}, random, {0, last})));
+    }
+    graph.output(graph.node(Kind::kTreeEnsemble, inputs, {rows, of.targets},
+                            {{"function", of.function}, {"trees", of.trees}, {"depth", of.depth}}));
+  };
+  cases.add("tree_ensemble_" + name, build, {-5, 5});
+}
+
+void add_tree_ensembles(Cases& cases) {
+  add_tree_ensemble(cases, "one_row", 1, {.trees = 37, .depth = 6, .features = 10, .targets = 1});
+  add_tree_ensemble(cases, "rows", 35, {.trees = 20, .depth = 5, .features = 7, .targets = 1});
+  add_tree_ensemble(cases, "many_rows", 200, {.trees = 50, .depth = 7, .features = 4, .targets = 1});
+  add_tree_ensemble(cases, "one_leaf", 3, {.trees = 1, .depth = 0, .features = 1, .targets = 1});
+  add_tree_ensemble(cases, "wide_leaves", 18, {.trees = 17, .depth = 4, .features = 5, .targets = 3, .width = 3});
+  add_tree_ensemble(cases, "targets", 17,
+                    {.trees = 30, .depth = 4, .features = 5, .targets = 4, .width = 2, .targeted = true});
+  add_tree_ensemble(cases, "doubles", 19,
+                    {.trees = 9, .depth = 6, .features = 3, .targets = 1, .type = DataType::kFloat64});
+  for (const Function function : {Function::kMin, Function::kMax})
+    add_tree_ensemble(cases, std::string(to_string(function)), 18,
+                      {.trees = 21, .depth = 3, .features = 6, .targets = 2, .width = 2, .function = function});
+}
+
+void add_pair_couplings(Cases& cases) {
+  for (const int64_t classes : {2, 3, 7})
+    cases.node("pair_coupling_" + std::to_string(classes), Kind::kPairCoupling, {{5, classes * (classes - 1) / 2}},
+               {5, classes}, {}, {0.01, 0.99});
+}
+
 void add_resizes(Cases& cases) {
   for (const char* mode : {"nearest", "linear"})
     for (const char* coordinates : {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"}) {
@@ -612,6 +705,8 @@ std::vector<OperatorCase> operator_cases() {
   add_movements(cases);
   add_along_dimension(cases);
   add_recurrent(cases);
+  add_tree_ensembles(cases);
+  add_pair_couplings(cases);
   add_resizes(cases);
   return cases.take();
 }

@@ -1,6 +1,7 @@
 #include "device/conformance/reference.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "device/tree_node.h"
 
 namespace foliot {
 namespace {
@@ -545,6 +547,87 @@ void recurrent(const Node& node, const Arguments& in, Array& y) {
   if (y.shape[0] > length) std::ranges::copy(memory.values, y.values.end() - std::ssize(memory.values));
 }
 
+TreeNode tree_node(const Array& nodes, uint32_t index) {
+  std::array<std::byte, sizeof(TreeNode)> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(nodes.values[index * sizeof(TreeNode) + i]);
+  TreeNode node;
+  std::memcpy(&node, bytes.data(), bytes.size());
+  return node;
+}
+
+// The leaf that row `row` of X comes to.
+uint32_t leaf_of(const Array& x, const Array& nodes, int64_t row, uint32_t root) {
+  for (uint32_t index = root;;) {
+    const TreeNode node = tree_node(nodes, index);
+    if (node.limit == 0 && node.child == index) return node.column;
+    const double value = at(x, {row, node.column / 2});
+    const uint64_t nothing = node.column % 2 == 0 ? kTreeKeyAbove : kTreeKeyBelow;
+    index = node.child + ((std::isnan(value) ? nothing : tree_key(value)) <= node.limit ? 1 : 0);
+  }
+}
+
+void tree_ensemble(const Node& node, const Arguments& in, Array& y) {
+  const Function function = node.attributes.function();
+  const double first = function == Function::kSum ? 0 : function == Function::kMin ? HUGE_VAL : -HUGE_VAL;
+  y.values.assign(element_count(y.shape), first);
+  const int64_t width = in[2]->shape[1];
+  for (int64_t row = 0; row < y.shape[0]; ++row) {
+    for (int64_t tree = 0; tree < node.attributes.integer("trees"); ++tree) {
+      const int64_t leaf = leaf_of(*in[0], *in[1], row, static_cast<uint32_t>(tree));
+      const bool has_targets = in.size() > 3 && in[3] != nullptr;
+      const auto target = has_targets ? static_cast<int64_t>(at(*in[3], {leaf})) : 0;
+      for (int64_t i = 0; i < width; ++i) {
+        double& result = y.values[static_cast<size_t>(row * y.shape[1] + target + i)];
+        const double value = at(*in[2], {leaf, i});
+        result = function == Function::kSum ? result + value : binary(function, result, value, true);
+      }
+    }
+  }
+}
+
+// libsvm's multiclass_probability().
+void pair_coupling(const Arguments& in, Array& y) {
+  const auto classes = static_cast<size_t>(y.shape[1]);
+  y.values.assign(element_count(y.shape), 1 / static_cast<double>(classes));
+  size_t at = 0;
+  for (size_t row = 0; row < static_cast<size_t>(y.shape[0]); ++row) {
+    std::vector<std::vector<double>> r(classes, std::vector<double>(classes)), q = r;
+    for (size_t i = 0; i < classes; ++i) {
+      for (size_t j = i + 1; j < classes; ++j) {
+        r[i][j] = in[0]->values[at++];
+        r[j][i] = 1 - r[i][j];
+      }
+    }
+    for (size_t i = 0; i < classes; ++i) {
+      for (size_t j = 0; j < classes; ++j) {
+        if (i != j) q[i][j] = -r[j][i] * r[i][j];
+        if (i != j) q[i][i] += r[j][i] * r[j][i];
+      }
+    }
+    double* p = y.values.data() + row * classes;
+    for (int round = 0; round < 100; ++round) {
+      std::vector<double> product(classes);
+      double total = 0, error = 0;
+      for (size_t i = 0; i < classes; ++i) {
+        for (size_t j = 0; j < classes; ++j) product[i] += q[i][j] * p[j];
+        total += p[i] * product[i];
+      }
+      for (double element : product) error = std::max(error, std::abs(element - total));
+      if (error < 0.005 / static_cast<double>(classes)) break;
+      for (size_t i = 0; i < classes; ++i) {
+        const double step = (total - product[i]) / q[i][i];
+        p[i] += step;
+        total = (total + step * (step * q[i][i] + 2 * product[i])) / (1 + step) / (1 + step);
+        for (size_t j = 0; j < classes; ++j) {
+          product[j] = (product[j] + step * q[i][j]) / (1 + step);
+          p[j] /= 1 + step;
+        }
+      }
+    }
+  }
+}
+
 void compute(const Node& node, const Arguments& in, Array& y) {
   const Attributes& attributes = node.attributes;
   switch (node.kind) {
@@ -582,6 +665,8 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kTopK: return top_k(node, in, y);
     case OperatorKind::kCumulative: return cumulative(node, in, y);
     case OperatorKind::kRecurrent: return recurrent(node, in, y);
+    case OperatorKind::kTreeEnsemble: return tree_ensemble(node, in, y);
+    case OperatorKind::kPairCoupling: return pair_coupling(in, y);
     case OperatorKind::kCast: return fill(y, [&](const Shape& index) { return cast(at(*in[0], index), y.type); });
     case OperatorKind::kWhere:
       return fill(y,

@@ -11,6 +11,7 @@
 #include "device/conformance/conformance.h"
 #include "device/conformance/session.h"
 #include "device/cpu/instruction_set.h"
+#include "device/tree_node.h"
 
 namespace foliot {
 namespace {
@@ -48,6 +49,52 @@ Graph gather_graph() {
       builder.constant({.type = DataType::kFloat32, .shape = {3, 2}, .values = {1, 2, 3, 4, 5, 6}});
   builder.output(builder.node(OperatorKind::kGather, {table, indices}, {4, 2}, {{"axis", int64_t{0}}}));
   return builder.graph();
+}
+
+Graph tree_graph(const std::vector<double>& nodes, int64_t rows) {
+  CaseGraphBuilder builder;
+  const ValueIndex x = builder.input({rows, 3});
+  const auto count = static_cast<int64_t>(nodes.size() / sizeof(TreeNode));
+  const std::vector<ValueIndex> inputs{
+      x, builder.constant({.type = DataType::kUint8, .shape = {count, sizeof(TreeNode)}, .values = nodes}),
+      builder.constant({.type = DataType::kFloat32, .shape = {2, 1}, .values = {1, 2}}),
+      builder.constant({.type = DataType::kInt32, .shape = {2}, .values = {-1e9, 1e9}})};
+  builder.output(builder.node(OperatorKind::kTreeEnsemble, inputs, {rows, 4},
+                              {{"function", Function::kSum}, {"trees", int64_t{5}}, {"depth", int64_t{100}}}));
+  return builder.graph();
+}
+
+// Weights are not checked when they are loaded: whatever is in them, trees read and write
+// within their tensors and come to an end. Every tree adds one leaf's value.
+TEST(CpuDevice, TreesOfAnyBytesStayWithinTheirTensors) {
+  Random random(1);
+  for (int turn = 0; turn < 50; ++turn) {
+    std::vector<double> nodes(20 * sizeof(TreeNode));
+    for (double& byte : nodes) byte = static_cast<double>(turn == 0 ? 255 : random.below(256));
+    for (const int64_t rows : {int64_t{1}, int64_t{16}}) {
+      const auto device = with_threads(1)();
+      const std::vector<Graph> graphs{tree_graph(nodes, rows)};
+      Session session(*device, {lower_and_plan(*device, graphs).value()}, 4096);
+      session.load(0, 0);
+      const std::vector<Array> inputs{random_array(DataType::kFloat32, {rows, 3}, random)};
+      const Array output = from_bytes(DataType::kFloat32, {rows, 4}, session.run(0, 0, inputs)[0]);
+      for (size_t i = 0; i < output.values.size(); i += 4) {
+        const double sum = output.values[i] + output.values[i + 3];
+        EXPECT_TRUE(sum >= 5 && sum <= 10 && output.values[i + 1] == 0 && output.values[i + 2] == 0) << sum;
+      }
+    }
+  }
+}
+
+TEST(CpuDevice, TreesNeedTheirScratchpad) {
+  const auto device = with_threads(1)();
+  const std::vector<Graph> graphs{tree_graph(std::vector<double>(20 * sizeof(TreeNode)), 1)};
+  PlannedProgram program = lower_and_plan(*device, graphs).value();
+  Operator& trees = program.plans[0].operators[0];
+  program.plans[0].tensors[trees.scratchpad].bytes -= 8;
+  ASSERT_TRUE(device->allocate({.page_count = 1, .io_cache_bytes = 1 << 20, .workspace_bytes = 1 << 20}).ok());
+  const auto executable = device->preload(program.plans, memory_weights(program.weights));
+  EXPECT_FALSE(executable.ok() && executable.value()->prepare(0).ok());
 }
 
 // A client's bad index must neither read elsewhere nor fail the batch.

@@ -31,6 +31,8 @@ constexpr std::array kFamilies{
     Family{OperatorKind::kTopK, lower_top_k, nullptr, make_top_k, "foliot:top_k"},
     Family{OperatorKind::kCumulative, lower_cumulative, nullptr, make_cumulative, "foliot:cumulative"},
     Family{OperatorKind::kRecurrent, lower_recurrent, nullptr, make_recurrent, "foliot:recurrent"},
+    Family{OperatorKind::kTreeEnsemble, lower_tree_ensemble, nullptr, make_tree_ensemble, "foliot:tree_ensemble"},
+    Family{OperatorKind::kPairCoupling, lower_pair_coupling, nullptr, make_pair_coupling, "foliot:pair_coupling"},
     Family{OperatorKind::kCast, lower_cast, describe_reorder, make_cast, "foliot:cast"},
     Family{OperatorKind::kQuantize, lower_quantization, describe_quantization, nullptr, ""},
     Family{OperatorKind::kDequantize, lower_quantization, describe_quantization, nullptr, ""},

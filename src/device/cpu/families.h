@@ -102,6 +102,12 @@ Result<std::unique_ptr<Kernel>> make_cumulative(const OperatorView& view);
 Result<bool> lower_recurrent(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_recurrent(const OperatorView& view);
 
+Result<bool> lower_tree_ensemble(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_tree_ensemble(const OperatorView& view);
+
+Result<bool> lower_pair_coupling(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_pair_coupling(const OperatorView& view);
+
 Result<bool> lower_quantization(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_quantization(const OperatorView& view);
 

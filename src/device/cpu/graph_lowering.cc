@@ -431,10 +431,20 @@ void GraphLowering::add_post_inputs(const Node& node, Operator& operation) {
       operation.inputs[post.input] = present(node.inputs.at(post.input));
 }
 
-Status GraphLowering::emit_dense(const Node& node, std::string_view kernel) {
+TensorIndex GraphLowering::add_scratchpad(const Operator& operation, uint64_t bytes) {
+  if (bytes == 0) return kNoTensor;
+  return add_tensor({.name = operation.name + " scratchpad",
+                     .type = DataType::kUint8,
+                     .shape = {static_cast<int64_t>(bytes)},
+                     .layout = {},
+                     .bytes = bytes});
+}
+
+Status GraphLowering::emit_dense(const Node& node, std::string_view kernel, uint64_t scratchpad_bytes) {
   Operator operation = begin(node, kernel);
   for (ValueIndex input : node.inputs) operation.inputs.push_back(input == kNoValue ? kNoTensor : dense(input));
   operation.outputs = {dense_result(node.outputs.at(0))};
+  operation.scratchpad = add_scratchpad(operation, scratchpad_bytes);
   return emit(std::move(operation));
 }
 
@@ -446,12 +456,7 @@ Status GraphLowering::emit(Operator operation) {
     const ThreadLimit limit(is_short(view));
     FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
     operation.kernel = recipe.descriptor.impl_info_str();
-    if (const uint64_t bytes = recipe.descriptor.scratchpad_desc().get_size(); bytes > 0)
-      operation.scratchpad = add_tensor({.name = operation.name + " scratchpad",
-                                         .type = DataType::kUint8,
-                                         .shape = {static_cast<int64_t>(bytes)},
-                                         .layout = {},
-                                         .bytes = bytes});
+    operation.scratchpad = add_scratchpad(operation, recipe.descriptor.scratchpad_desc().get_size());
   }
   plan_.operators.push_back(std::move(operation));
   return Status();

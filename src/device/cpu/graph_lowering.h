@@ -84,8 +84,8 @@ class GraphLowering {
   static Operator begin(const Node& node, std::string_view kernel = {});
   // Adds the tensors that the post-operations read, as they are.
   void add_post_inputs(const Node& node, Operator& operation);
-  // An own kernel from dense operands to a dense result.
-  Status emit_dense(const Node& node, std::string_view kernel);
+  // An own kernel from dense operands to a dense result, with a scratchpad of so many bytes.
+  Status emit_dense(const Node& node, std::string_view kernel, uint64_t scratchpad_bytes = 0);
   // Finishes an operator; one that is not Foliot's own gets the name of oneDNN's kernel
   // (describe() may have been given one to ask for) and a scratchpad.
   Status emit(Operator operation);
@@ -103,6 +103,8 @@ class GraphLowering {
   Status finish_outputs();
   ValueIndex add_value(const Value& like);
   TensorIndex add_tensor(Tensor tensor);
+  // kNoTensor for 0 bytes.
+  TensorIndex add_scratchpad(const Operator& operation, uint64_t bytes);
   TensorIndex add_view(const Value& value, TensorIndex under, const std::string& layout, uint64_t bytes,
                        uint64_t offset = 0);
   TensorIndex constant_tensor(const Value& value, uint32_t constant, const std::string& layout, uint64_t bytes);

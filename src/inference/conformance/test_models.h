@@ -13,7 +13,7 @@ inline ModelInfo doubling_model(ModelId id) {
   info.name = "doubling";
   info.only().batch_sizes = {1, 2, 4};
   info.inputs = {{"x", DataType::kFloat32, {2}, {""}}};
-  info.outputs = {{"y", DataType::kFloat32, {2}, {""}}};
+  info.outputs = {{"y", DataType::kFloat32, {2}, {""}, {"cat", "a \"dog\""}}};
   info.buckets = {Bucket{}};
   return info;
 }
