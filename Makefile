@@ -190,13 +190,15 @@ zoo: build python ## Every network of tools/models at every batch size against o
 .PHONY: bench-runtime
 bench-runtime: build python ## Foliot's runtime beside onnxruntime and OpenVINO: medians and tails (an hour; FLAGS=--quick: minutes)
 	@cmake --build build/release --target runtime_runner
-	@$(PYTHON) -m pip install --quiet --requirement python/requirements-bench.txt
+	@tools/python-environment bench
+	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/runtime.py $(FLAGS)
 
 .PHONY: bench-operators
 bench-operators: build python ## Every operator with what is fused into it, beside onnxruntime and OpenVINO (two hours; FLAGS='--sample 100': minutes)
 	$(call say,Operators beside onnxruntime and OpenVINO)
-	@$(PYTHON) -m pip install --quiet --requirement python/requirements-bench.txt
+	@tools/python-environment bench
+	@cmake --build build/release --target runtime_runner
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/operators.py $(FLAGS)
 
 .PHONY: bench-start

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Foliot's runtime beside onnxruntime and, where the Python package openvino is installed
-(pip install --requirement python/requirements-bench.txt), OpenVINO: the same model, input and number of threads,
+(tools/python-environment bench), OpenVINO: the same model, input and number of threads,
 taking turns on one machine; a loop of pure arithmetic beside them shows how much
 of the tail is the machine's own. bench/start.py compares how long they take to start."""
 
