@@ -7,14 +7,12 @@
 
 #include "base/random.h"
 #include "compiler/example_input.h"
-#include "compiler/memory_planner.h"
-#include "compiler/weights_layout.h"
+#include "compiler/single_program.h"
 
 namespace foliot {
 namespace {
 
 constexpr uint64_t kNarrowingSeed = 3;
-constexpr uint64_t kPageBytes = uint64_t{1} << 20;
 
 }  // namespace
 
@@ -37,19 +35,9 @@ Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan
 }
 
 Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const uint64_t> bounds) {
-  const std::span graphs(&graph, 1);
-  FOLIOT_ASSIGN_OR_RETURN(LoweredProgram lowered, device.lower(graphs, device.layouts(graphs).front()));
-  const std::vector<std::byte> weights = lay_out_weights(lowered);
-  Program program;
-  program.device_kind = device.kind();
-  program.device_fingerprint = device.fingerprint();
-  program.page_bytes = kPageBytes;
-  program.weights_bytes = weights.size();
-  program.batch_sizes = {graph.batch_size};
-  program.plans = std::move(lowered.plans);
-  plan_memory(program.plans.front());
-  FOLIOT_ASSIGN_OR_RETURN(const auto runner, ProgramRunner::create(device, program, weights));
-  return run_example(*runner, program.plans.front(), bounds);
+  FOLIOT_ASSIGN_OR_RETURN(const SingleProgram single, lower_single(graph, device));
+  FOLIOT_ASSIGN_OR_RETURN(const auto runner, ProgramRunner::create(device, single.program, single.weights));
+  return run_example(*runner, single.program.plans.front(), bounds);
 }
 
 double largest_difference(std::span<const Example> expected, std::span<const Example> actual) {

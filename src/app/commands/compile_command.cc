@@ -52,13 +52,11 @@ void print_notes(const Program& program) {
   for (const std::string& note : program.notes) fmt::print(stderr, "warning: {}\n", note);
 }
 
-// Nodes for which a device has only a reference kernel, which is correct but slow.
-void warn_of_reference_kernels(const Program& program) {
-  for (const Plan& plan : program.plans)
-    for (const Operator& step : plan.operators)
-      if (step.kernel.starts_with("ref"))
-        fmt::print(stderr, "warning: node '{}' ({}, batch {}) runs on the reference kernel {}, which is slow\n",
-                   step.name, to_string(step.kind), plan.batch_size, step.kernel);
+void warn_of_slow_operators(const CompiledProgram& compiled, const CompileCommandOptions& options) {
+  const auto device = make_cpu_device({.threads = options.threads});
+  const auto slow = find_slow_operators(compiled.program, compiled.weights, *device);
+  if (!slow.ok()) return fmt::print(stderr, "warning: {}\n", slow.status().message());
+  for (const std::string& sentence : *slow) fmt::print(stderr, "warning: {}\n", sentence);
 }
 
 // On a device of its own: the compiler has used up the one that it had.
@@ -103,7 +101,7 @@ int run(const CompileCommandOptions& options) {
   }
   print_summary(compiled->program, output);
   print_notes(compiled->program);
-  warn_of_reference_kernels(compiled->program);
+  warn_of_slow_operators(*compiled, options);
   if (!options.report && options.report_json.empty()) return 0;
   const Status status = write_report(*compiled, options);
   return status.ok() ? 0 : fail(status);
