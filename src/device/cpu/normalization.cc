@@ -1,10 +1,13 @@
 // Softmax, LayerNorm and LRN.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/vector_functions.h"
 
 namespace foliot {
 namespace {
@@ -33,43 +36,72 @@ dnnl::primitive_desc softmax_descriptor(const Attributes& attributes, const Desc
   return dnnl::softmax_forward::primitive_desc({kInference, data, axis}, PrimitiveAttributes().make(), engine);
 }
 
+// Over a dimension that is not the last, of many neighbours at a time.
 class SoftmaxKernel : public Kernel {
  public:
   explicit SoftmaxKernel(const OperatorView& view)
       : source_(view.input_index(0)),
         destination_(view.output_index()),
         around_(around(view.input(0).shape, view.attributes().integer("axis"))),
-        log_(view.attributes().integer("log") != 0) {}
+        log_(view.attributes().integer("log") != 0),
+        exponential_(find_vector_function(Function::kExp)) {}
 
   Status run(Addresses addresses) override {
     const float* source = reinterpret_cast<const float*>(addresses[source_]);
     float* destination = reinterpret_cast<float*>(addresses[destination_]);
     const auto [outer, extent, inner] = around_;
-    parallel_for(outer * inner, outer * inner * extent * 8, [&, extent = extent, inner = inner](int64_t i) {
-      const int64_t start = i / inner * extent * inner + i % inner;
-      softmax(source + start, destination + start, extent, inner);
+    const int64_t pieces = (inner + kNeighbours - 1) / kNeighbours;
+    parallel_for(outer * pieces, outer * inner * extent * 8, [&, extent = extent, inner = inner](int64_t i) {
+      const int64_t first = i % pieces * kNeighbours;
+      const int64_t start = i / pieces * extent * inner + first;
+      softmax(source + start, destination + start, std::min(kNeighbours, inner - first));
     });
     return Status();
   }
 
  private:
-  void softmax(const float* source, float* destination, int64_t extent, int64_t stride) const {
-    float maximum = source[0];
-    for (int64_t i = 1; i < extent; ++i) maximum = std::max(maximum, source[i * stride]);
-    float sum = 0;
-    for (int64_t i = 0; i < extent; ++i) {
-      const float power = std::exp(source[i * stride] - maximum);
-      sum += power;
-      destination[i * stride] = log_ ? source[i * stride] - maximum : power;
+  static constexpr int64_t kNeighbours = 256;
+  using Line = std::array<float, kNeighbours>;
+
+  void softmax(const float* source, float* destination, int64_t count) const {
+    const auto [outer, extent, inner] = around_;
+    Line maximum, sum;
+    std::copy_n(source, count, maximum.begin());
+    for (int64_t row = 1; row < extent; ++row) combine(maximum, source + row * inner, count, Largest());
+    sum.fill(0);
+    for (int64_t row = 0; row < extent; ++row) {
+      Line powers;
+      for (int64_t i = 0; i < count; ++i) powers[at(i)] = source[row * inner + i] - maximum[at(i)];
+      if (log_) std::copy_n(powers.begin(), count, destination + row * inner);
+      raise(powers, count);
+      if (!log_) std::copy_n(powers.begin(), count, destination + row * inner);
+      combine(sum, powers.data(), count, std::plus<>());
     }
-    const float logarithm = std::log(sum);
-    for (int64_t i = 0; i < extent; ++i)
-      destination[i * stride] = log_ ? destination[i * stride] - logarithm : destination[i * stride] / sum;
+    for (int64_t i = 0; i < count; ++i) sum[at(i)] = log_ ? std::log(sum[at(i)]) : 1 / sum[at(i)];
+    for (int64_t row = 0; row < extent; ++row) {
+      float* line = destination + row * inner;
+      for (int64_t i = 0; log_ && i < count; ++i) line[i] -= sum[at(i)];
+      for (int64_t i = 0; !log_ && i < count; ++i) line[i] *= sum[at(i)];
+    }
   }
+
+  struct Largest {
+    float operator()(float a, float b) const { return a < b ? b : a; }
+  };
+  template <typename Combine>
+  static void combine(Line& line, const float* with, int64_t count, const Combine& combine) {
+    for (int64_t i = 0; i < count; ++i) line[at(i)] = combine(line[at(i)], with[i]);
+  }
+  void raise(Line& line, int64_t count) const {
+    if (exponential_ != nullptr) return exponential_(line.data(), line.data(), count);
+    for (int64_t i = 0; i < count; ++i) line[at(i)] = std::exp(line[at(i)]);
+  }
+  static size_t at(int64_t i) { return static_cast<size_t>(i); }
 
   TensorIndex source_, destination_;
   Around around_;
   bool log_;
+  VectorFunction exponential_;  // nullptr: none
 };
 
 // LayerNorm over merged dimensions: [what is left, what is normalised].
@@ -162,6 +194,12 @@ Result<bool> lower_same_shape(const Node& node, GraphLowering& lowering, std::st
 }  // namespace
 
 Result<bool> lower_softmax(const Node& node, GraphLowering& lowering) {
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  if (around(shape, node.attributes.integer("axis")).inner > 1) {
+    FOLIOT_RETURN_IF_ERROR(require_float32(node, lowering));
+    FOLIOT_RETURN_IF_ERROR(lowering.emit_dense(node, "foliot:softmax"));
+    return true;
+  }
   return lower_same_shape(node, lowering, "foliot:softmax", [&](const Descriptor& data) {
     return softmax_descriptor(node.attributes, data, lowering.engine());
   });

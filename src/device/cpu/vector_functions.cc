@@ -15,6 +15,7 @@ using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 // Their names follow the vector function ABI of x86-64: AVX2, no mask, eight lanes.
 #define FOLIOT_LANES_OF(name) extern "C" Lanes foliot_lanes_##name(Lanes) __asm__("_ZGVdN8v_" #name "f")
 FOLIOT_LANES_OF(erf);
+FOLIOT_LANES_OF(exp);
 FOLIOT_LANES_OF(log);
 FOLIOT_LANES_OF(sin);
 FOLIOT_LANES_OF(cos);
@@ -78,6 +79,7 @@ VectorFunction find_vector_function(Function function) {
     case Function::kFloor: return apply<lanes_floor>;
     case Function::kCeil: return apply<lanes_ceil>;
     case Function::kErf: return apply<foliot_lanes_erf>;
+    case Function::kExp: return apply<foliot_lanes_exp>;
     case Function::kLog: return apply<foliot_lanes_log>;
     case Function::kSin: return apply<foliot_lanes_sin>;
     case Function::kCos: return apply<foliot_lanes_cos>;
