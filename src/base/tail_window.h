@@ -50,7 +50,7 @@ class TailWindow {
   bool note_recent(Duration value);
   void refresh(TimePoint now);
 
-  std::vector<Sample> samples_;  // a ring
+  std::vector<Sample> samples_;   // a ring
   std::vector<Duration> sorted_;  // as far as refresh() needs
   uint32_t next_ = 0;
   uint32_t since_refresh_ = 0;
