@@ -12,8 +12,11 @@ namespace {
 constexpr int64_t kLanes = 8;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
+// What is inlined into a function, or called with vectors, must not need more than it.
+#define FOLIOT_TARGET __attribute__((target("avx2,fma")))
+
 // Their names follow the vector function ABI of x86-64: AVX2, no mask, eight lanes.
-#define FOLIOT_LANES_OF(name) extern "C" Lanes foliot_lanes_##name(Lanes) __asm__("_ZGVdN8v_" #name "f")
+#define FOLIOT_LANES_OF(name) extern "C" FOLIOT_TARGET Lanes foliot_lanes_##name(Lanes) __asm__("_ZGVdN8v_" #name "f")
 FOLIOT_LANES_OF(erf);
 FOLIOT_LANES_OF(exp);
 FOLIOT_LANES_OF(log);
@@ -29,10 +32,7 @@ FOLIOT_LANES_OF(asinh);
 FOLIOT_LANES_OF(acosh);
 FOLIOT_LANES_OF(atanh);
 #undef FOLIOT_LANES_OF
-extern "C" Lanes foliot_lanes_pow(Lanes, Lanes) __asm__("_ZGVdN8vv_powf");
-
-// What is inlined into a function must not need more than it.
-#define FOLIOT_TARGET __attribute__((target("avx2,fma")))
+extern "C" FOLIOT_TARGET Lanes foliot_lanes_pow(Lanes, Lanes) __asm__("_ZGVdN8vv_powf");
 
 FOLIOT_TARGET Lanes lanes_floor(Lanes x) { return _mm256_floor_ps(x); }
 FOLIOT_TARGET Lanes lanes_ceil(Lanes x) { return _mm256_ceil_ps(x); }
