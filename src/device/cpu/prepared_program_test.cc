@@ -129,12 +129,34 @@ TEST(PreparedProgram, RunKeepsNothing) {
   EXPECT_GT(allocations, 0u);
 }
 
+// More than this process has threads.
+constexpr int kThreadsBeside = 64;
+
+// A thread takes over the heap of one that has ended, with what lies in it, and after a fork
+// those of all others have ended: these are taken by threads that stay, so that the next
+// thread's is new, as that of EXEC is.
+void take_heaps_left() {
+  static std::atomic<int> taken;
+  taken = 0;
+  for (int i = 0; i < kThreadsBeside; ++i) {
+    std::thread([] {
+      void* volatile block = std::malloc(64);
+      std::free(block);
+      ++taken;
+      taken.notify_one();
+      ::pause();
+    }).detach();
+  }
+  for (int now = taken; now < kThreadsBeside; now = taken) taken.wait(now);
+}
+
 // Whether `body` makes no system call, once it has run a few times: where it does the kernel ends the
 // thread, one of a fork of this process, for which an OpenMP runtime may begin anew. It
 // is not the first thread, whose heap is another, since EXEC has a thread of its own.
 bool makes_no_system_call(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
+    take_heaps_left();
     std::atomic<bool> done = false;
     std::thread([&] {
       for (int run = 0; run < kRunsBefore; ++run) body();
