@@ -53,7 +53,8 @@ is refused (KNeighborsClassifier, which needs Scan).
 - Names of classes are served as their positions ([SERVING](SERVING.md#classifiers)). Other strings are refused.
 - A value that a OneHotEncoder does not know becomes zeros, also where `zeros` asks for an error.
 - A TreeEnsembleClassifier of two classes that both have weights gives the class of the higher score; onnxruntime gives
-  1 or 0 by the sign of the second score. PROBIT is refused for two classes of which one has weights.
+  1 or 0 by the sign of the second score. PROBIT is refused for two classes of which one has weights, and for a
+  LinearClassifier with a single score.
 
 ## Refused on purpose
 

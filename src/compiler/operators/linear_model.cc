@@ -50,11 +50,12 @@ Status linear_classifier(NodeTranslation& node) {
   const auto targets = static_cast<int64_t>(one_for_two ? 1 : labels.size());
   FOLIOT_ASSIGN_OR_RETURN(ValueIndex scores, linear_scores(node, c, targets));
   if (one_for_two || labels.size() == 1) {
+    if (transform == PostTransform::kProbit) {
+      return Status::unimplemented("post_transform PROBIT of a single score is not supported; use LOGISTIC or NONE");
+    }
     const int64_t negative = one_for_two ? labels[0] : 0, positive = one_for_two ? labels[1] : 1;
     FOLIOT_RETURN_IF_ERROR(c.finish(node, binary_labels(c, scores, 0, negative, positive)));
-    if (transform == PostTransform::kLogistic || transform == PostTransform::kProbit) {
-      scores = post_transformed(c, scores, transform);
-    }
+    if (transform == PostTransform::kLogistic) scores = post_transformed(c, scores, transform);
     if (one_for_two) scores = c.concat({c.linear(scores, -1, 1), scores}, 1);
     return c.finish(node, scores, 1);
   }

@@ -51,6 +51,13 @@ TEST(LinearModelTest, NamesListsOfTheWrongLength) {
                  "2 keys and 1 values");
 }
 
+TEST(LinearModelTest, RefusesTheProbitOfASingleScore) {
+  ClassicAttributes attributes{{"coefficients", std::vector<float>(3)},
+                               {"classlabels_ints", std::vector<int64_t>{0, 1}},
+                               {"post_transform", std::string("PROBIT")}};
+  expect_message(translate_classic("LinearClassifier", attributes), "PROBIT of a single score");
+}
+
 TEST(LinearModelTest, RefusesStringsAndMaps) {
   using Names = std::vector<std::string>;
   expect_message(translate_classic("OneHotEncoder", {{"cats_strings", Names{"a"}}}), "strings");
