@@ -220,6 +220,31 @@ TEST(CpuDevice, KernelsThatMultiplyMatricesHaveNothingFusedIntoThem) {
   }
 }
 
+// One pass over the result instead of two.
+TEST(CpuDevice, ASumThatIsSplitOffTakesTheActivationBehindIt) {
+  const Shape shape{1, 64, 20, 20};
+  CaseGraphBuilder builder;
+  Random random(1);
+  const ValueIndex input = builder.input(shape), other = builder.input(shape);
+  const ValueIndex weights = builder.constant(random_array(DataType::kFloat32, {64, 1, 3, 3}, random));
+  const std::vector<int64_t> ones{1, 1}, pads(4, 1);
+  builder.output(builder.node(OperatorKind::kConvolution, {input, weights, kNoValue, other}, shape,
+                              {{"strides", ones}, {"dilations", ones}, {"pads", pads}, {"groups", int64_t{64}}},
+                              DataType::kFloat32, {combination("add", 3), activation("gelu")}));
+  const auto device = with_threads(1)();
+  const std::vector<Graph> graphs{builder.graph()};
+  const PlannedProgram program = lower_and_plan(*device, graphs).value();
+  size_t sums = 0;
+  for (const Operator& operation : program.plans[0].operators) {
+    EXPECT_NE(operation.kind, OperatorKind::kUnary);
+    if (operation.kind != OperatorKind::kBinary) continue;
+    ++sums;
+    ASSERT_EQ(operation.post_operations.size(), 1u);
+    EXPECT_EQ(operation.post_operations[0].function, Function::kGelu);
+  }
+  EXPECT_EQ(sums, 1u);
+}
+
 class FailingWeights : public WeightsSource {
  public:
   explicit FailingWeights(uint64_t bytes) : bytes_(bytes) {}
