@@ -47,6 +47,20 @@ TEST(TailWindowTest, WhatStaysIsSeenAtOnce) {
   EXPECT_EQ(window.recent(), Duration::milliseconds(5));
 }
 
+TEST(TailWindowTest, WhatIsGoneIsForgottenAtOnce) {
+  TailWindow window(Duration::milliseconds(1));
+  TimePoint now;
+  const auto record = [&](int64_t milliseconds, int times) {
+    for (int i = 0; i < times; ++i)
+      window.record(Duration::milliseconds(milliseconds), now += Duration::milliseconds(1));
+  };
+  record(10, 16);
+  record(1, 13);
+  EXPECT_EQ(window.recent(), Duration::milliseconds(10)) << "three of the last sixteen";
+  record(1, 1);
+  EXPECT_EQ(window.recent(), Duration::milliseconds(1)) << "two of them";
+}
+
 TEST(TailWindowTest, ForgetsWhatIsOld) {
   TailWindow window(us(100));
   for (int64_t i = 0; i < 1000; ++i) window.record(Duration::milliseconds(30), at(i));
