@@ -151,6 +151,11 @@ test-classic-models: build python ## 25 models of scikit-learn, XGBoost and Ligh
 	@tools/python-environment classic
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/classic_models.py $(FLAGS)
 
+.PHONY: test-torch-exports
+test-torch-exports: build python ## 31 networks of torchvision, timm and transformers, by both of torch's exporters (half an hour; 6 GiB)
+	@tools/python-environment torch
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/torch_exports.py $(FLAGS)
+
 .PHONY: node-tests
 node-tests: build python ## The node tests of ONNX (part of `make test`, too); writes docs/OPERATORS.md
 	@$(PYTHON) tests/node_tests/node_tests.py --runner build/release/bin/node_test_runner --verbose --write docs/OPERATORS.md

@@ -30,7 +30,8 @@ from tools import models  # noqa: E402
 MODELS = {
     "resnet50_v1b": {}, "densenet121": {}, "inception_v3": {}, "mobilenet_v2": {},
     "efficientnet_b0": {}, "vgg16": {}, "unet": {}, "yolo_small": {}, "vit_b16": {}, "bert_base": {"sequence": 128},
-    "lstm_classifier": {}, "dlrm": {},
+    "lstm_classifier": {}, "dlrm": {}, "yolo8_nano": {}, "text_detection": {}, "whisper_tiny_encoder": {},
+    "smart_turn": {},
 }
 # Those whose tails are shown beside that of arithmetic.
 TAILED = ("resnet50_v1b", "mobilenet_v2", "bert_base")

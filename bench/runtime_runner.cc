@@ -114,7 +114,7 @@ class Runner {
   void prepare(size_t batch_index) {
     const Program& program = *package_.program;
     for (size_t plan = batch_index; plan < program.plans.size(); plan += program.batch_sizes.size())
-      require(executable_->prepare(static_cast<uint32_t>(plan)));
+      require(executable_->prepare(static_cast<uint32_t>(plan), 1));
   }
 
   void read_input(const Plan& plan, size_t number, const std::string& path) {
@@ -139,7 +139,7 @@ class Runner {
 
   int64_t run_once(uint32_t plan) {
     const int64_t start = now_nanoseconds();
-    require(executable_->run(plan, {}, 0, output_offset_));
+    require(executable_->run({.plan = plan, .output_offset = output_offset_}));
     return now_nanoseconds() - start;
   }
 

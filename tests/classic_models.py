@@ -21,7 +21,7 @@ from tools.models import classic  # noqa: E402
 
 BATCH_SIZES = (1, 2, 16)
 ERROR_MAX = 1e-5
-SERVED_MIN = 23
+SERVED_MIN = 25
 
 
 class Failed(Exception):

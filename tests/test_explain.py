@@ -155,7 +155,8 @@ def test_logs_of_a_cluster(small_models, tmp_path):
     assert len(served) > 50
     assert all(request.id in actions[request.action].requests for request in served)
     assert "INFER" in foliot("explain", served[0].id, "--log", log)
-    refused = next(request for request in records.requests if request.status != "served")
+    # A call with so little time may be given up by its client.
+    refused = next(request for request in records.requests if request.status not in ("served", "cancelled"))
     assert "It was refused because" in foliot("explain", refused.id, "--log", log)
     foliot("trace", "export", log, "--output", tmp_path / "trace.json")
     names = [event["args"]["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

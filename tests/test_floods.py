@@ -6,8 +6,10 @@ import queue
 import numpy as np
 import pytest
 import tritonclient.grpc as grpc_client
+import tritonclient.http as http_client
 
 from foliot_tools import onnx_models
+from foliot_tools.waiting import eventually
 
 IN_FLIGHT_MAX = 1024
 FLOOD = 2000
@@ -20,7 +22,11 @@ def server(serve, tmp_path):
     folder = tmp_path / "models"
     onnx_models.random_dense_network(folder / "slow/1/model.onnx", (FEATURES,) * 17 + (2,))
     (folder / "slow/model.toml").write_text("batch_sizes = [1, 2, 4]\n")
-    return serve(folder, page_cache="256MiB", requests_in_flight_max=IN_FLIGHT_MAX)
+    server = serve(folder, page_cache="256MiB", requests_in_flight_max=IN_FLIGHT_MAX)
+    with http_client.InferenceServerClient(server.http) as client:
+        eventually(lambda: client.get_model_config("slow")["max_batch_size"] == 4,
+                   otherwise="the larger batch sizes are not compiled")
+    return server
 
 
 def ask(client, count, answers, **options):

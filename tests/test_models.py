@@ -18,6 +18,8 @@ SMALL = {
     "simple_pose_resnet18": {"height": 64, "width": 64},
     "unet": {"resolution": 64, "channels": 16},
     "yolo_small": {"resolution": 64, "width": 0.25},
+    "yolo8_nano": {"resolution": 64},
+    "text_detection": {"resolution": 64},
     "vit_b16": {"resolution": 64, "layers": 2, "hidden": 192, "heads": 3},
     "bert_base": {"layers": 2, "hidden": 128, "heads": 4, "vocabulary": 1000, "sequence": [8, 16]},
     "minilm": {"layers": 2, "hidden": 128, "heads": 4, "vocabulary": 1000, "sequence": [8, 16]},
@@ -27,6 +29,8 @@ SMALL = {
     "m5": {"samples": 4000},
     "wavenet": {"samples": 1000},
     "quartznet": {"frames": 50},
+    "whisper_tiny_encoder": {"frames": 100, "layers": 2},
+    "smart_turn": {"frames": 100, "layers": 2},
     "mlp": {},
 }
 

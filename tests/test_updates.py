@@ -269,7 +269,8 @@ def test_compiling_within_limits(tmp_path, serve):
     write_slow(tmp_path / "models/slow/1/model.onnx", layers=1000)
     onnx_models.constant(tmp_path / "models/m/1/model.onnx", 1)
     server = serve(tmp_path / "models", compile_memory="200MiB", **OPTIONS)
-    reason = index(server)["slow"]["reason"]
+    # Its smallest batch size may fit.
+    reason = eventually(lambda: index(server)["slow"]["reason"])
     assert "--compile-memory" in reason or "memory" in reason
 
 

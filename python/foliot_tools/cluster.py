@@ -140,6 +140,9 @@ class Cluster:
         return options
 
     def worker_part(self, name, **options):
+        options = {**self.worker_options, **options}
+        if "devices" in options:
+            options.pop("threads", None)  # as wide as its cores
         return Part(
             self.folder / f"{name}.log",
             "worker",
@@ -148,7 +151,6 @@ class Cluster:
             name=name,
             cache=self.folder / "cache",
             **self.observed(name),
-            **self.worker_options,
             **self.part_options,
             **options,
         )

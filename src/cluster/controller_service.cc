@@ -329,7 +329,8 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
       if (joined.names[position] != kUnnamed) residents.push_back(joined.names[position]);
     }
     std::ranges::sort(residents);
-    controller_.join_device(devices[i], registration.page_counts[i], residents, now, registration.kind);
+    controller_.join_device(devices[i], registration.page_counts[i], residents, now, registration.kind,
+                            registration.lane_counts[i]);
   }
   return Welcome{devices, joined.names};
 }

@@ -33,7 +33,7 @@ RowLayout row_layout(const ModelInfo& model, BucketId bucket) {
 }
 
 StagingArea::StagingArea(uint64_t bytes, uint32_t batches_max)
-    : memory_(std::make_unique<std::byte[]>(bytes)), blocks_(bytes, batches_max), slots_(batches_max) {
+    : memory_(std::make_unique_for_overwrite<std::byte[]>(bytes)), blocks_(bytes, batches_max), slots_(batches_max) {
   for (Batch batch = batches_max; batch-- > 0;) free_.push_back(batch);
 }
 

@@ -62,7 +62,13 @@ class WorkerLink::ControllerSession : public Session {
   const ClockOffset& offset() const { return host_clock_.offset(); }
   bool can_register() const { return host_clock_.ready() && !registered_; }
   bool registered() const { return registered_; }
-  bool welcome() const { return device_.has_value(); }
+  bool welcome() const { return !devices_.empty(); }
+  // The position of the device that the controller knows by this id; nullopt: none of these.
+  std::optional<DeviceId> own(DeviceId device) const {
+    const auto found = std::ranges::find(devices_, device);
+    if (found == devices_.end()) return std::nullopt;
+    return DeviceId(static_cast<uint32_t>(found - devices_.begin()));
+  }
   void register_with(const Registration& registration) {
     registered_ = true;
     connection_.send(registration);
@@ -105,44 +111,45 @@ class WorkerLink::ControllerSession : public Session {
   Status on_welcome(const Frame& frame, TimePoint now) {
     Welcome welcome;
     FOLIOT_RETURN_IF_ERROR(decode(frame, welcome));
-    if (!registered_ || device_ || welcome.devices.size() != 1) {
+    if (!registered_ || this->welcome() || welcome.devices.size() != link_.workers_.size()) {
       return Status::invalid_argument("a WELCOME that does not fit the registration");
     }
-    device_ = welcome.devices.front();
+    devices_ = welcome.devices;
     return link_.on_welcome(welcome, now);
   }
   Status on_workers(const Frame& frame) {
     Workers workers;
     FOLIOT_RETURN_IF_ERROR(decode(frame, workers));
-    if (!device_) return unexpected(frame);
+    if (!welcome()) return unexpected(frame);
     link_.on_workers(workers);
     return Status();
   }
   Status on_naming(const Frame& frame) {
     Naming naming;
     FOLIOT_RETURN_IF_ERROR(decode(frame, naming));
-    return device_ ? link_.models_.name(naming.model, naming.name) : unexpected(frame);
+    return welcome() ? link_.models_.name(naming.model, naming.name) : unexpected(frame);
   }
   Status on_release(const Frame& frame) {
     Release release;
     FOLIOT_RETURN_IF_ERROR(decode(frame, release));
-    return device_ ? link_.models_.release(release.model) : unexpected(frame);
+    return welcome() ? link_.models_.release(release.model) : unexpected(frame);
   }
 
   Status on_action(const Frame& frame, TimePoint now) {
     Action action;
     FOLIOT_RETURN_IF_ERROR(decode(frame, action));
-    if (device_ != action.device) return Status::invalid_argument("an ACTION for another device");
+    const std::optional<DeviceId> device = own(action.device);
+    if (!device) return Status::invalid_argument("an ACTION for another device");
     action.earliest = host_clock_.offset().to_own(action.earliest);
     action.latest = host_clock_.offset().to_own(action.latest);
-    return link_.on_action(action, now);
+    return link_.on_action(action, *device, now);
   }
 
   WorkerLink& link_;
   Connection& connection_;
   PeerClock host_clock_;
   bool registered_ = false;
-  std::optional<DeviceId> device_;  // once it is welcome
+  std::vector<DeviceId> devices_;  // as the controller knows them, once it is welcome
 };
 
 class WorkerLink::ClientSession : public Session {
@@ -291,11 +298,11 @@ WorkerLink::WorkerLink(WorkerLinkOptions options, Watch watch)
       staging_(options_.staging_bytes, options_.actions_max),
       held_(options_.held_bytes, options_.held_max),
       outcomes_(options_.actions_max),
-      orders_(size_t{2} * options_.models_max) {}
+      orders_(size_t{4} * options_.models_max) {}
 WorkerLink::~WorkerLink() = default;
 
-void WorkerLink::start(Worker& worker, std::string data_address, LinkControl& loop) {
-  worker_ = &worker;
+void WorkerLink::start(std::vector<Worker*> workers, std::string data_address, LinkControl& loop) {
+  workers_ = std::move(workers);
   data_address_ = std::move(data_address);
   loop_ = &loop;
 }
@@ -387,12 +394,15 @@ void WorkerLink::register_if_idle(TimePoint now) {
   Registration registration{.worker = options_.name,
                             .kind = options_.kind,
                             .data_address = reachable(data_address_, controller_->connection().ends().own_host),
-                            .page_counts = {options_.page_count},
+                            .page_counts = std::vector<uint32_t>(workers_.size(), options_.page_count),
+                            .lane_counts = std::vector<uint32_t>(workers_.size(), options_.lane_count),
                             .models = {},
-                            .residents = {{}}};
+                            .residents = std::vector<std::vector<uint32_t>>(workers_.size())};
   for (const ModelId model : models_.begin()) {
-    if (worker_->resident(model))
-      registration.residents[0].push_back(static_cast<uint32_t>(registration.models.size()));
+    for (size_t device = 0; device < workers_.size(); ++device) {
+      if (!workers_[device]->resident(model)) continue;
+      registration.residents[device].push_back(static_cast<uint32_t>(registration.models.size()));
+    }
     registration.models.push_back(models_.info(model));
   }
   // The first model may still be on its way here.
@@ -401,25 +411,36 @@ void WorkerLink::register_if_idle(TimePoint now) {
 
 bool WorkerLink::pages_are_clear(TimePoint now) {
   for (const ModelId model : models_.strays()) {
-    if (!worker_->resident(model)) continue;
-    if (given_.size() == options_.actions_max) break;
-    const Action unload{.id = ActionId(kOwnActions | ++unloads_),
-                        .type = ActionType::kUnload,
-                        .model = model,
-                        .earliest = now,
-                        .latest = TimePoint::infinite_future()};
-    Given& given = given_.emplace(unload.id, Given{.action = unload, .model = model, .forgotten = true}).first->second;
-    observe(given, now);
-    advance(given, now);
+    for (uint32_t device = 0; device < workers_.size(); ++device) {
+      if (!workers_[device]->resident(model)) continue;
+      if (given_.size() == options_.actions_max) return false;
+      unload(model, DeviceId(device), now);
+    }
   }
   return given_.empty();
+}
+
+void WorkerLink::unload(ModelId model, DeviceId device, TimePoint now) {
+  const Action unload{.id = ActionId(kOwnActions | ++unloads_),
+                      .type = ActionType::kUnload,
+                      .model = model,
+                      .earliest = now,
+                      .latest = TimePoint::infinite_future()};
+  const Given kept{.action = unload, .device = device, .model = model, .forgotten = true};
+  Given& given = given_.emplace(unload.id, kept).first->second;
+  observe(given, now);
+  advance(given, now);
+}
+
+bool WorkerLink::is_resident(ModelId model) const {
+  return std::ranges::any_of(workers_, [model](const Worker* worker) { return worker->resident(model); });
 }
 
 Status WorkerLink::on_welcome(const Welcome& welcome, TimePoint now) {
   FOLIOT_RETURN_IF_ERROR(models_.welcome(welcome.models));
   held_.start_handles(controller_->offset().to_host(now));
   for (const ModelId model : models_.strays()) {
-    if (!worker_->resident(model)) continue;
+    if (!is_resident(model)) continue;
     return Status::unavailable("its pages hold models that are not served; it registers again without them");
   }
   watch_.on_controller(true);
@@ -474,11 +495,11 @@ void WorkerLink::send_unserved() {
 
 // ---- Actions ----
 
-Status WorkerLink::on_action(const Action& action, TimePoint now) {
+Status WorkerLink::on_action(const Action& action, DeviceId device, TimePoint now) {
   if (given_.contains(action.id) || action.id.value() >= kOwnActions) {
     return Status::invalid_argument("an ACTION that was sent before");
   }
-  Given given{.action = action};
+  Given given{.action = action, .device = device};
   const std::optional<ModelId> model = models_.named(action.model);
   if (!model) {
     refuse(given, OutcomeStatus::kUnknownModel, now);
@@ -546,7 +567,7 @@ void WorkerLink::fetch(Given& given, uint32_t row) {
 // From a worker that is not connected yet, it is fetched when it is (on_holder()).
 void WorkerLink::fetch_held(Given& given, uint32_t row) {
   const BatchRows::Row& wanted = given.action.rows[row];
-  if (wanted.input.holder == given.action.device) {
+  if (wanted.input.holder && controller_ != nullptr && controller_->own(*wanted.input.holder)) {
     return feed_held(given, row, held_.find(wanted.input.handle, client_of(wanted.request)));
   }
   const std::string* address = address_of(wanted.input);
@@ -601,12 +622,13 @@ void WorkerLink::advance(Given& given, TimePoint now) {
 
 void WorkerLink::give_to_worker(Given& given) {
   Action action = given.action;
+  action.device = given.device;
   action.model = given.model;
   action.rows = BatchRows();
   for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
     action.rows.add({given.action.rows[row].request, StagingArea::payload(*given.batch, row)});
   }
-  worker_->send(action);
+  workers_[given.device.value()]->send(action);
 }
 
 void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now) {
@@ -638,6 +660,7 @@ void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
   if (given.batch && !given.forgotten && outcome.done()) send_outputs(given, now);
   release(given);
   Outcome sent = outcome;
+  sent.device = given.action.device;
   sent.model = given.action.model;
   send_outcome(sent, given, now);
   given_.erase(found);
@@ -678,6 +701,7 @@ void WorkerLink::observe(Given& given, TimePoint now) {
   if (observers_.empty()) return;
   given.observed = true;
   Action action = given.action;
+  action.device = given.device;
   action.model = given.model;
   for (Observer* observer : observers_) observer->on_action(action, now);
 }
@@ -685,6 +709,7 @@ void WorkerLink::observe(Given& given, TimePoint now) {
 void WorkerLink::observe(const Given& given, Outcome outcome, TimePoint now) {
   if (!given.observed) return;
   Action action = given.action;
+  outcome.device = action.device = given.device;
   outcome.model = action.model = given.model;
   for (Observer* observer : observers_) observer->on_outcome(action, outcome, now);
 }

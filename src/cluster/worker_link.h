@@ -65,9 +65,10 @@ namespace foliot {
 
 struct WorkerLinkOptions {
   std::string name = "worker";
-  std::string kind{kDefaultKind};  // of its device
+  std::string kind{kDefaultKind};  // of its devices
   uint32_t models_max = 16384;
-  uint32_t page_count = 0;
+  uint32_t page_count = 0;     // of each device
+  uint32_t lane_count = 1;     // likewise
   uint32_t actions_max = 512;  // given and not over
   uint64_t staging_bytes = 0;
   // Of outputs that are held for later requests; 0: requests with consumers are refused.
@@ -94,15 +95,16 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   // On the loop's thread.
   const HeldPayloads& held() const { return held_; }
   // Before the loop runs. It sees models, and the actions of models that the worker has,
-  // under the worker's own ids, on this side's clock. What is not given to the executors
+  // under the worker's own ids (devices by their positions), on this side's clock. What is not given to the executors
   // since the controller was lost ends as kLost. Outlives the link.
   void add_observer(Observer& observer) { observers_.push_back(&observer); }
   // Before the loop runs. The controller is sent which of its models should be served and
   // cannot. Outlives the link.
   void set_catalog(const Catalog& catalog) { catalog_ = &catalog; }
   // Before the loop runs. Front ends get `data_address`, or, if it begins with 0.0.0.0
-  // or [::], the address where the controller sees this side. Both outlive the link.
-  void start(Worker& worker, std::string data_address, LinkControl& loop);
+  // or [::], the address where the controller sees this side. Workers and loop outlive the link.
+  // `workers`: one for each of its devices, which all have the same models.
+  void start(std::vector<Worker*> workers, std::string data_address, LinkControl& loop);
   // Announces that it leaves, and finishes its actions. From any thread.
   void drain();
 
@@ -127,8 +129,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   using RowSet = std::bitset<kBatchSizeMax>;
   // An action that was given and has no outcome yet.
   struct Given {
-    Action action;  // in the controller's words, on this side's clock
-    ModelId model;  // in the worker's words
+    Action action;    // in the controller's words, on this side's clock
+    DeviceId device;  // in the worker's words: its position
+    ModelId model;    // in the worker's words
     std::optional<StagingArea::Batch> batch;
     const RowLayout* layout = nullptr;
     RowSet missing;                                  // rows whose inputs are waited for; none: the worker has it
@@ -153,7 +156,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void handle(AddModel& added);
   void handle(RemoveModel& removed);
   Status on_welcome(const Welcome& welcome, TimePoint now);
-  Status on_action(const Action& action, TimePoint now);
+  Status on_action(const Action& action, DeviceId device, TimePoint now);
+  bool is_resident(ModelId model) const;  // on any device
   std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
   bool reserve_held(Given& given);
   void release(const Given& given);
@@ -177,6 +181,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void register_if_idle(TimePoint now);
   // False while pages hold what they should not when a session begins.
   bool pages_are_clear(TimePoint now);
+  void unload(ModelId model, DeviceId device, TimePoint now);
   void go_on_draining(TimePoint now);
 
   void on_attach(ClientSession& client, uint16_t number, TimePoint now);
@@ -202,7 +207,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   const Catalog* catalog_ = nullptr;           // null: nothing is sent of models that cannot be served
   std::optional<uint64_t> unserved_revision_;  // of what the controller was sent; nullopt: nothing
   OfferedModels models_;
-  Worker* worker_ = nullptr;
+  std::vector<Worker*> workers_;  // by device
   std::string data_address_;
   LinkControl* loop_ = nullptr;
 

@@ -132,7 +132,7 @@ class WorkerLinkTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kActionsMax = 4;
 
-  WorkerLinkTest()
+  explicit WorkerLinkTest(bool second_device = false)
       : link_({.name = "w",
                .models_max = 4,
                .page_count = 4,
@@ -144,10 +144,12 @@ class WorkerLinkTest : public ::testing::Test {
                .on_registered = [this](size_t models) { registered_ += static_cast<int>(models); },
                .on_drained = [this] { drained_ = true; }}),
         engine_(payloads_),
-        worker_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}) {
+        worker_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}),
+        second_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}) {
     worker_.add_model({.id = ModelId(0), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
     link_.add_observer(watcher_);
-    link_.start(worker_, "0.0.0.0:8200", loop_);
+    second_.add_model({.id = ModelId(0), .pages = 1, .batch_sizes = {1, 2, 4}, .io_bytes = {{4, 4}, {8, 8}, {16, 16}}});
+    link_.start(second_device ? std::vector{&worker_, &second_} : std::vector{&worker_}, "0.0.0.0:8200", loop_);
     link_.add_model(std::make_shared<const ModelInfo>(hosted_model()));
     controller_ = meet_controller();
   }
@@ -205,10 +207,12 @@ class WorkerLinkTest : public ::testing::Test {
   void run() {
     for (bool busy = true; busy;) {
       busy = false;
-      for (Executor* executor : worker_.executors()) {
-        if (!executor->poll(now_).run) continue;
-        executor->finish(now_, now_, executor->perform());
-        busy = true;
+      for (Worker* worker : {&worker_, &second_}) {
+        for (Executor* executor : worker->executors()) {
+          if (!executor->poll(now_).run) continue;
+          executor->finish(now_, now_, executor->perform());
+          busy = true;
+        }
       }
     }
     link_.on_turn_end(now_);
@@ -254,6 +258,7 @@ class WorkerLinkTest : public ::testing::Test {
   DoublingEngine engine_;
   NoWaker waker_;
   Worker worker_;
+  Worker second_;  // of the second device, if there is one
   std::unique_ptr<TestPeer> controller_;
 };
 
@@ -398,7 +403,7 @@ TEST_F(WorkerLinkTest, OneActionTooManyIsRefused) {
 TEST_F(WorkerLinkTest, WhatHasNoRoomToBeStagedIsRefused) {
   WorkerLink small({.models_max = 4, .page_count = 4, .staging_bytes = 64},
                    {.log = [](Severity, const std::string&) {}, .on_registered = [](size_t) {}, .on_drained = [] {}});
-  small.start(worker_, "peer:1", loop_);
+  small.start({&worker_}, "peer:1", loop_);
   small.add_model(std::make_shared<const ModelInfo>(hosted_model()));
   TestPeer controller(small, Role::kController, "controller:8100");
   controller.answer_pings();
@@ -712,6 +717,87 @@ TEST_F(WorkerLinkTest, ThePagesHoldNothingThatTheControllerHasNoNameFor) {
   ASSERT_EQ(registrations.size(), 1u);
   EXPECT_EQ(registrations[0].models.size(), 1u);
   EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty()));
+}
+
+class TwoDevicesTest : public WorkerLinkTest {
+ protected:
+  static constexpr uint32_t kSecond = 3;
+
+  TwoDevicesTest() : WorkerLinkTest(true) {}
+  void welcome_both(TestPeer& controller) {
+    EXPECT_TRUE(controller.say(Welcome{{DeviceId(kDevice), DeviceId(kSecond)}, {ModelId(kWorkerModel)}}).ok());
+  }
+  static Action on(uint32_t device, Action action) {
+    action.device = DeviceId(device);
+    return action;
+  }
+};
+
+TEST_F(TwoDevicesTest, EachIsRegisteredWithItsPagesAndWhatTheyHold) {
+  auto registrations = controller_->received<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  EXPECT_THAT(registrations[0].page_counts, ElementsAre(4, 4));
+  EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty(), IsEmpty()));
+  welcome_both(*controller_);
+  ASSERT_TRUE(controller_->say(on(kSecond, action(1, ActionType::kLoad))).ok());
+  run();
+  EXPECT_THAT(outcomes(), ElementsAre("1 done"));
+  EXPECT_FALSE(worker_.resident(ModelId(0)));
+  EXPECT_TRUE(second_.resident(ModelId(0)));
+  controller_->close();
+  const auto next = meet_controller();
+  registrations = next->received<Registration>(MessageType::kRegistration);
+  ASSERT_EQ(registrations.size(), 1u);
+  EXPECT_THAT(registrations[0].residents, ElementsAre(IsEmpty(), ElementsAre(0)));
+}
+
+TEST_F(TwoDevicesTest, ActionsGoToTheirDevicesAndOutcomesNameThem) {
+  welcome_both(*controller_);
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(on(kSecond, action(1, ActionType::kLoad))).ok());
+  ASSERT_TRUE(controller_->say(on(kDevice, infer(2, {{1, 10}}))).ok());
+  ASSERT_TRUE(controller_->say(on(kSecond, infer(3, {{1, 11}}))).ok());
+  ASSERT_TRUE(client.send(2, 10, 4).ok());
+  ASSERT_TRUE(client.send(3, 11, 5).ok());
+  run();
+  std::vector<std::string> ended;
+  for (const Outcome& outcome : controller_->received<Outcome>(MessageType::kOutcome)) {
+    ended.push_back(std::to_string(outcome.action.value()) + " on " + std::to_string(outcome.device.value()) + " " +
+                    std::string(to_string(outcome.status)));
+  }
+  EXPECT_THAT(ended, UnorderedElementsAre("1 on 3 done", "2 on 7 not loaded", "3 on 3 done"));
+  EXPECT_THAT(client.outputs(), ElementsAre("11: 10"));
+}
+
+TEST_F(TwoDevicesTest, WhatOneHoldsIsFedToTheOtherWithoutALink) {
+  welcome_both(*controller_);
+  Client client(link_, 1);
+  ASSERT_TRUE(controller_->say(on(kDevice, action(1, ActionType::kLoad))).ok());
+  ASSERT_TRUE(controller_->say(on(kSecond, action(2, ActionType::kLoad))).ok());
+  run();
+  const PayloadReference held = hold(client, 3, 4);
+  ASSERT_TRUE(controller_->say(on(kSecond, infer(4, {{1, 11, held}}))).ok());
+  run();
+  EXPECT_THAT(client.outputs(), ElementsAre("11: 16"));
+  EXPECT_THAT(loop_.kept, IsEmpty());
+}
+
+TEST_F(TwoDevicesTest, BothAreEmptiedOfWhatIsNotServed) {
+  welcome_both(*controller_);
+  ASSERT_TRUE(controller_->say(on(kDevice, action(1, ActionType::kLoad))).ok());
+  ASSERT_TRUE(controller_->say(on(kSecond, action(2, ActionType::kLoad))).ok());
+  run();
+  controller_->close();
+  update();
+  const auto next = meet_controller();
+  run();
+  EXPECT_FALSE(worker_.resident(ModelId(0)) || second_.resident(ModelId(0)));
+  EXPECT_THAT(next->received<Registration>(MessageType::kRegistration)[0].residents, ElementsAre(IsEmpty(), IsEmpty()));
+}
+
+TEST_F(TwoDevicesTest, AWelcomeForAnotherNumberOfDevicesIsAnError) {
+  EXPECT_THAT(controller_->say(Welcome{{DeviceId(kDevice)}, {ModelId(kWorkerModel)}}).message(),
+              HasSubstr("does not fit the registration"));
 }
 
 TEST_F(WorkerLinkTest, AModelWhoseBatchHasNoRoomIsNotTakenIn) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -19,8 +18,12 @@
 #include "compiler/memory_planner.h"
 #include "compiler/narrowing_check.h"
 #include "compiler/onnx_reader.h"
+#include "compiler/operator_rates.h"
 #include "compiler/passes.h"
+#include "compiler/plan_durations.h"
+#include "compiler/processor_time.h"
 #include "compiler/program_runner.h"
+#include "compiler/slow_operators.h"
 #include "compiler/translate.h"
 #include "compiler/weights_layout.h"
 
@@ -28,7 +31,7 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 6;
+constexpr int kCompilerVersion = 7;
 constexpr uint32_t kBatchSizeMax = 4096;
 // Runs of a plan in each layout that is tried.
 constexpr int kChoosingRuns = 4;
@@ -42,16 +45,11 @@ constexpr double kBatchTolerance = 1e-3, kNarrowTolerance = 0.5;
 // the other way is a step of its codes, which later layers spread as int8 would.
 constexpr double kQuantizedTolerance = 0.25;
 
+// Of CompileOptions::first_size_only.
+constexpr uint32_t kFirstProfileRuns = 1;
+
 // Shares of the whole at which the steps begin.
 constexpr double kTranslating = 0.1, kLowering = 0.3, kLoading = 0.6, kMeasuring = 0.65, kChecking = 0.8;
-
-// Of all threads of this process: unlike the time that passes, it does not depend
-// on what else the machine is doing.
-Duration processor_time() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
-}
 
 Status check_options(const CompileOptions& options) {
   const auto& sizes = options.batch_sizes;
@@ -71,6 +69,7 @@ class Compilation {
  public:
   Compilation(const CompileOptions& options, Device& device, const Progress& progress)
       : options_(options),
+        asked_sizes_(options.first_size_only ? std::vector{options.batch_sizes.front()} : options.batch_sizes),
         device_(device),
         progress_(progress),
         narrowing_{.quantized = device.supports_products(DataType::kUint8).ok(),
@@ -148,7 +147,11 @@ class Compilation {
 
   // All batch sizes if the model can be batched, else its own.
   Status make_graphs(const OnnxModel& model) {
-    std::vector<uint32_t> sizes = options_.batch_sizes;
+    std::vector<uint32_t> sizes = asked_sizes_;
+    // Whether rows can be batched is found out by comparing two sizes.
+    if (sizes.size() < options_.batch_sizes.size() && sizes.front() == own_batch_size()) {
+      sizes.insert(own_batch_size() > 1 ? sizes.begin() : sizes.end(), own_batch_size() > 1 ? 1 : 2);
+    }
     if (dimensions_.batching && dimensions_.own_batch_size <= kBatchSizeMax) {
       // The size that the model was written for is what the others are checked against.
       if (!std::ranges::binary_search(sizes, own_batch_size())) {
@@ -274,7 +277,7 @@ class Compilation {
       report(fmt::format("choosing kernels, activations {}", layouts[i]),
              kLowering + (kLoading - kLowering) * static_cast<double>(i) / static_cast<double>(layouts.size()));
       FOLIOT_RETURN_IF_ERROR(lower_in(layouts[i]));
-      if (layouts.size() == 1) break;
+      if (layouts.size() == 1 || options_.first_size_only) break;
       FOLIOT_ASSIGN_OR_RETURN(const double slowness, measure_slowness());
       if (best && *best <= slowness) continue;
       best = slowness;
@@ -319,9 +322,9 @@ class Compilation {
       Duration shortest = Duration::max();
       Duration spent;
       for (int run = 0; run < kChoosingRuns && (run < 2 || spent < kChoosingTime); ++run) {
-        const Duration before = processor_time();
+        const ProcessorTime time;
         FOLIOT_RETURN_IF_ERROR(runner->run_range(plan, {}).status());
-        const Duration taken = processor_time() - before;
+        const Duration taken = time.elapsed();
         shortest = std::min(shortest, taken);
         spent += taken;
       }
@@ -344,8 +347,23 @@ class Compilation {
       FOLIOT_ASSIGN_OR_RETURN(difference,
                               check_batches(*runner, program_, bucket, own_batch_size(), bounds_, batch_tolerance()));
     }
+    if (!options_.first_size_only) FOLIOT_RETURN_IF_ERROR(note_what_is_slow(*runner, durations));
     if (!difference.empty()) FOLIOT_RETURN_IF_ERROR(go_on_without_batching(difference));
     return keep_plans(durations, difference.empty());
+  }
+
+  // Operators of the first plan that was measured. Where all together take no longer than
+  // one that is slow, none is.
+  Status note_what_is_slow(ProgramRunner& runner, const std::vector<Duration>& durations) {
+    const size_t first = static_cast<size_t>(
+        std::ranges::find(durations, true, [](Duration duration) { return duration > Duration(); }) -
+        durations.begin());
+    if (first == durations.size() || durations[first] < kSlowOperatorMin) return {};
+    FOLIOT_ASSIGN_OR_RETURN(const OperatorRates rates, measure_rates(*device_.another()));
+    FOLIOT_ASSIGN_OR_RETURN(const PlanDurations taken, measure_plan(program_.plans[first], first, runner));
+    for (std::string& note : find_slow_operators(program_.plans[first], taken, rates))
+      program_.notes.push_back(std::move(note));
+    return {};
   }
 
   // Leaves the plans that were asked for, or where batching failed those of the
@@ -355,7 +373,7 @@ class Compilation {
     std::vector<Plan> plans = std::exchange(program_.plans, {});
     const auto is_kept = [&](uint32_t size) {
       if (!program_.batching) return true;
-      return batches ? std::ranges::binary_search(options_.batch_sizes, size) : size == own_batch_size();
+      return batches ? std::ranges::binary_search(asked_sizes_, size) : size == own_batch_size();
     };
     for (size_t i = 0; i < plans.size(); ++i) {
       if (!is_kept(compiled[i % compiled.size()])) continue;
@@ -379,6 +397,10 @@ class Compilation {
     Random random(1);
     for (size_t i = 0; i < program_.plans.size(); ++i) {
       const Plan& plan = program_.plans[i];
+      if (!is_measured(plan.batch_size)) {
+        result.emplace_back();
+        continue;
+      }
       report(
           fmt::format("measuring batch {}", plan.batch_size),
           kMeasuring + (kChecking - kMeasuring) * static_cast<double>(i) / static_cast<double>(program_.plans.size()));
@@ -391,7 +413,7 @@ class Compilation {
       FOLIOT_RETURN_IF_ERROR(runner.run(i, input, output).status());
       std::vector<Duration> durations;
       Duration spent;
-      const uint32_t runs = std::max(options_.profile_runs, 1u);
+      const uint32_t runs = options_.first_size_only ? kFirstProfileRuns : std::max(options_.profile_runs, 1u);
       while (durations.size() < runs && (durations.size() < 2 || spent < options_.profile_time)) {
         FOLIOT_ASSIGN_OR_RETURN(const Duration duration, runner.run(i, input, output));
         durations.push_back(duration);
@@ -403,6 +425,11 @@ class Compilation {
     return result;
   }
 
+  // The others are only compared with.
+  bool is_measured(uint32_t batch_size) const {
+    return !program_.batching || batch_size == own_batch_size() || std::ranges::binary_search(asked_sizes_, batch_size);
+  }
+
   // Kernels may differ between batch sizes, and so does then what they round to less
   // than float32: by about what that costs at all.
   double batch_tolerance() const {
@@ -411,6 +438,7 @@ class Compilation {
   }
 
   const CompileOptions& options_;
+  const std::vector<uint32_t> asked_sizes_;
   Device& device_;
   const Progress& progress_;
   Narrowing narrowing_;
@@ -442,9 +470,9 @@ std::optional<Precision> parse_precision(std::string_view name) {
 }
 
 std::string compile_fingerprint(const CompileOptions& options) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", kCompilerVersion, options.batch_sizes, options.buckets,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}{}", kCompilerVersion, options.batch_sizes, options.buckets,
                      options.batch_dimensions, to_string(options.precision), options.page_bytes, options.profile_runs,
-                     options.workspace_bytes_max);
+                     options.workspace_bytes_max, options.first_size_only ? "\nfirst" : "");
 }
 
 Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,

@@ -55,6 +55,10 @@ struct CompileOptions {
   uint32_t profile_runs = 5;
   Duration profile_time = Duration::milliseconds(300);
   uint64_t workspace_bytes_max = uint64_t{4} << 30;
+  // Only the smallest of the batch sizes, as soon as possible: in the first layout that
+  // the device proposes, and with a short profile. Inputs, outputs and answers are those
+  // of the whole program.
+  bool first_size_only = false;
 };
 
 struct CompiledProgram {

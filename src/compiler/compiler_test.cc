@@ -107,6 +107,36 @@ TEST_F(CompilerTest, MakesTheSameProgramEveryTime) {
   EXPECT_EQ(unmeasured(one->program), unmeasured(two->program));
 }
 
+TEST_F(CompilerTest, MakesTheFirstSizeAloneWithTheInterfaceOfAll) {
+  const auto all = compiled(perceptron(open("batch")));
+  options_.first_size_only = true;
+  const auto first = compiled(perceptron(open("batch")));
+  ASSERT_TRUE(all.ok() && first.ok()) << first.status().message();
+  EXPECT_TRUE(check_program(first->program).ok()) << check_program(first->program).message();
+  EXPECT_GT(all->program.plans.size(), 1u);
+  EXPECT_EQ(first->program.batch_sizes, std::vector<uint32_t>{1});
+  ASSERT_EQ(first->program.plans.size(), 1u);
+  ASSERT_EQ(first->program.buckets[0].seed_exec.size(), 1u);
+  EXPECT_GT(first->program.buckets[0].seed_exec[0], Duration());
+  EXPECT_TRUE(first->program.batching);
+  EXPECT_EQ(first->program.inputs[0].shape, all->program.inputs[0].shape);
+  EXPECT_EQ(first->program.outputs[0].shape, all->program.outputs[0].shape);
+}
+
+// Whether rows can be batched is known before a larger batch size is compiled.
+TEST_F(CompilerTest, DoesNotBatchTheFirstSizeOfAModelThatMixesRows) {
+  options_.first_size_only = true;
+  for (const OnnxDimension& batch : {open("batch"), fixed(1), fixed(3)}) {
+    TestModel model;
+    model.input("x", {batch, fixed(3)}).output("y").node("Softmax", {"x"}, "y", {{"axis", int64_t{0}}});
+    const auto result = compiled(model);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_FALSE(result->program.batching);
+    EXPECT_EQ(result->program.plans.size(), 1u);
+    EXPECT_TRUE(check_program(result->program).ok()) << check_program(result->program).message();
+  }
+}
+
 TEST_F(CompilerTest, FreesABatchThatTheExporterFixed) {
   TestModel model;
   model.input("x", {fixed(1), fixed(2), fixed(2), fixed(2)}).integers("flat", {1, 8}).output("y");

@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -19,19 +21,45 @@
 
 namespace foliot {
 
-// Present in the file and of no use to us (a subgraph, a sparse tensor).
+struct OnnxGraph;
+
+// In a function: the attribute of this name of the node that calls the function.
+struct OnnxAttributeReference {
+  std::string name;
+};
+
+// Present in the file and of no use to us (a sparse tensor).
 struct OnnxUnsupportedAttribute {};
 
-using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-                                   std::vector<std::string>, Constant, OnnxUnsupportedAttribute>;
+using OnnxAttribute =
+    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+                 Constant, std::shared_ptr<const OnnxGraph>, OnnxAttributeReference, OnnxUnsupportedAttribute>;
+using OnnxAttributes = std::map<std::string, OnnxAttribute, std::less<>>;
 
 struct OnnxNode {
   std::string name;                 // may be empty
   std::string type;                 // "Conv"
   std::string domain;               // "" for ONNX's own
+  std::string overload;             // of a function; mostly empty
   std::vector<std::string> inputs;  // "" where left out
   std::vector<std::string> outputs;
-  std::map<std::string, OnnxAttribute, std::less<>> attributes;
+  OnnxAttributes attributes;
+};
+
+// The body of an If, Loop or Scan, whose nodes may use the names of the graphs around it,
+// or of a function, whose nodes may not.
+struct OnnxGraph {
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, Constant> constants;  // initializers
+  std::vector<OnnxNode> nodes;
+};
+
+// A function that the file defines, and its nodes call like an operator.
+struct OnnxFunction {
+  OnnxGraph body;
+  int64_t opset = 0;        // of ONNX's own domain, in the body
+  OnnxAttributes defaults;  // of attributes that a call may leave out
 };
 
 struct OnnxDimension {
@@ -58,6 +86,8 @@ struct OnnxModel {
   std::vector<OnnxValueInfo> inputs;          // without those that are initializers
   std::vector<OnnxValueInfo> outputs;
   std::vector<std::string> notes;  // as Program::notes
+  // By domain, name and overload, as nodes call them.
+  std::map<std::tuple<std::string, std::string, std::string>, OnnxFunction> functions;
 };
 
 }  // namespace foliot

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/unknown_field_set.h>
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -186,13 +187,17 @@ int attribute_type(const onnx::AttributeProto& attribute) {
   if (attribute.has_f()) return onnx::AttributeProto::FLOAT;
   if (attribute.has_s()) return onnx::AttributeProto::STRING;
   if (attribute.has_t()) return onnx::AttributeProto::TENSOR;
+  if (attribute.has_g()) return onnx::AttributeProto::GRAPH;
   if (attribute.ints_size() > 0) return onnx::AttributeProto::INTS;
   if (attribute.floats_size() > 0) return onnx::AttributeProto::FLOATS;
   if (attribute.strings_size() > 0) return onnx::AttributeProto::STRINGS;
   return onnx::AttributeProto::UNDEFINED;
 }
 
+Result<OnnxGraph> convert_subgraph(const onnx::GraphProto& graph, const std::filesystem::path& folder);
+
 Result<OnnxAttribute> convert_attribute(const onnx::AttributeProto& attribute, const std::filesystem::path& folder) {
+  if (!attribute.ref_attr_name().empty()) return OnnxAttribute(OnnxAttributeReference{attribute.ref_attr_name()});
   switch (attribute_type(attribute)) {
     case onnx::AttributeProto::INT: return OnnxAttribute(int64_t{attribute.i()});
     case onnx::AttributeProto::FLOAT: return OnnxAttribute(attribute.f());
@@ -207,16 +212,40 @@ Result<OnnxAttribute> convert_attribute(const onnx::AttributeProto& attribute, c
       FOLIOT_ASSIGN_OR_RETURN(Constant constant, convert_tensor(attribute.t(), folder));
       return OnnxAttribute(std::move(constant));
     }
+    case onnx::AttributeProto::GRAPH: {
+      FOLIOT_ASSIGN_OR_RETURN(OnnxGraph graph, convert_subgraph(attribute.g(), folder));
+      return OnnxAttribute(std::make_shared<const OnnxGraph>(std::move(graph)));
+    }
     default: return OnnxAttribute(OnnxUnsupportedAttribute{});
   }
 }
 
 std::string normalized_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
+// Fields of ONNX that this version of its library does not know, by their numbers.
+constexpr int kNodeOverload = 8, kFunctionOverload = 13, kFunctionAttributes = 11;
+
+std::vector<std::string> unknown_fields(const google::protobuf::Message& message, int number) {
+  const google::protobuf::UnknownFieldSet& fields = message.GetReflection()->GetUnknownFields(message);
+  std::vector<std::string> found;
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const google::protobuf::UnknownField& field = fields.field(i);
+    if (field.number() != number || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
+    found.push_back(field.length_delimited());
+  }
+  return found;
+}
+
+std::string overload_of(const google::protobuf::Message& message, int number) {
+  std::vector<std::string> found = unknown_fields(message, number);
+  return found.empty() ? "" : std::move(found.back());
+}
+
 Result<OnnxNode> convert_node(const onnx::NodeProto& node, const std::filesystem::path& folder) {
   OnnxNode result{.name = node.name(),
                   .type = node.op_type(),
                   .domain = normalized_domain(node.domain()),
+                  .overload = overload_of(node, kNodeOverload),
                   .inputs = {node.input().begin(), node.input().end()},
                   .outputs = {node.output().begin(), node.output().end()},
                   .attributes = {}};
@@ -229,6 +258,73 @@ Result<OnnxNode> convert_node(const onnx::NodeProto& node, const std::filesystem
     result.attributes.insert_or_assign(attribute.name(), std::move(value).value());
   }
   return result;
+}
+
+template <typename Initializers>
+Status read_constants(const Initializers& initializers, const std::filesystem::path& folder, OnnxGraph* graph) {
+  for (const auto& tensor : initializers) {
+    FOLIOT_ASSIGN_OR_RETURN(Constant constant, convert_tensor(tensor, folder));
+    if (!graph->constants.emplace(tensor.name(), std::move(constant)).second) {
+      return Status::invalid_argument(fmt::format("initializer '{}' stands there twice", tensor.name()));
+    }
+  }
+  return {};
+}
+
+template <typename Nodes>
+Status read_nodes(const Nodes& nodes, const std::filesystem::path& folder, OnnxGraph* graph) {
+  for (const auto& node : nodes) {
+    FOLIOT_ASSIGN_OR_RETURN(OnnxNode converted, convert_node(node, folder));
+    graph->nodes.push_back(std::move(converted));
+  }
+  return {};
+}
+
+Result<OnnxGraph> convert_subgraph(const onnx::GraphProto& graph, const std::filesystem::path& folder) {
+  if (graph.sparse_initializer_size() > 0) return Status::unimplemented("it has sparse initializers");
+  OnnxGraph result;
+  for (const auto& input : graph.input()) result.inputs.push_back(input.name());
+  for (const auto& output : graph.output()) result.outputs.push_back(output.name());
+  FOLIOT_RETURN_IF_ERROR(read_constants(graph.initializer(), folder, &result));
+  FOLIOT_RETURN_IF_ERROR(read_nodes(graph.node(), folder, &result));
+  return result;
+}
+
+int64_t own_opset(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& opsets, int64_t otherwise) {
+  for (const auto& opset : opsets) {
+    if (normalized_domain(opset.domain()).empty()) return opset.version();
+  }
+  return otherwise;
+}
+
+Result<OnnxFunction> convert_function(const onnx::FunctionProto& function, const std::filesystem::path& folder,
+                                      int64_t opset) {
+  OnnxFunction result;
+  result.opset = own_opset(function.opset_import(), opset);
+  result.body.inputs = {function.input().begin(), function.input().end()};
+  result.body.outputs = {function.output().begin(), function.output().end()};
+  FOLIOT_RETURN_IF_ERROR(read_nodes(function.node(), folder, &result.body));
+  for (const std::string& bytes : unknown_fields(function, kFunctionAttributes)) {
+    onnx::AttributeProto attribute;
+    if (!attribute.ParseFromString(bytes)) return Status::invalid_argument("a default attribute is damaged");
+    FOLIOT_ASSIGN_OR_RETURN(OnnxAttribute value, convert_attribute(attribute, folder));
+    result.defaults.insert_or_assign(attribute.name(), std::move(value));
+  }
+  return result;
+}
+
+Status read_functions(const onnx::ModelProto& proto, const std::filesystem::path& folder, OnnxModel* model) {
+  for (const auto& function : proto.functions()) {
+    const std::string where = fmt::format("function '{}'", function.name());
+    Result<OnnxFunction> converted = convert_function(function, folder, model->opset);
+    if (!converted.ok()) return converted.status().with_context(where);
+    auto name =
+        std::tuple(normalized_domain(function.domain()), function.name(), overload_of(function, kFunctionOverload));
+    if (!model->functions.emplace(std::move(name), std::move(converted).value()).second) {
+      return Status::invalid_argument("it is defined twice").with_context(where);
+    }
+  }
+  return {};
 }
 
 bool is_text(const onnx::ValueInfoProto& info) { return info.type().tensor_type().elem_type() == TensorProto::STRING; }
@@ -455,6 +551,23 @@ void list_locations(const TensorProto& tensor, std::set<std::string>* locations)
   }
 }
 
+void list_locations(const onnx::GraphProto& graph, std::set<std::string>* locations);
+
+void list_locations(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                    std::set<std::string>* locations) {
+  for (const auto& node : nodes) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_t()) list_locations(attribute.t(), locations);
+      if (attribute.has_g()) list_locations(attribute.g(), locations);
+    }
+  }
+}
+
+void list_locations(const onnx::GraphProto& graph, std::set<std::string>* locations) {
+  for (const auto& tensor : graph.initializer()) list_locations(tensor, locations);
+  list_locations(graph.node(), locations);
+}
+
 }  // namespace
 
 Result<OnnxModel> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder) {
@@ -462,6 +575,7 @@ Result<OnnxModel> parse_onnx(std::span<const std::byte> bytes, const std::filesy
   OnnxModel model;
   FOLIOT_RETURN_IF_ERROR(read_opsets(proto, &model));
   FOLIOT_RETURN_IF_ERROR(read_graph(proto.graph(), folder, &model));
+  FOLIOT_RETURN_IF_ERROR(read_functions(proto, folder, &model));
   return model;
 }
 
@@ -477,12 +591,8 @@ Result<std::vector<std::filesystem::path>> list_onnx_files(const std::filesystem
   const Result<onnx::ModelProto> proto = parse(bytes);
   if (!proto.ok()) return proto.status().with_context(path.string());
   std::set<std::string> locations;
-  for (const auto& tensor : proto->graph().initializer()) list_locations(tensor, &locations);
-  for (const auto& node : proto->graph().node()) {
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.has_t()) list_locations(attribute.t(), &locations);
-    }
-  }
+  list_locations(proto->graph(), &locations);
+  for (const auto& function : proto->functions()) list_locations(function.node(), &locations);
   std::vector<std::filesystem::path> files{path};
   for (const std::string& location : locations) {
     Result<std::filesystem::path> file = external_path(path.parent_path(), location);

@@ -8,6 +8,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <onnx/onnx_pb.h>
 #pragma GCC diagnostic pop
+#include <google/protobuf/unknown_field_set.h>
 
 #include "base/check.h"
 #include "compiler/test_model.h"
@@ -71,8 +72,45 @@ struct AttributeWriter {
     to->set_type(onnx::AttributeProto::TENSOR);
     write("", constant, to->mutable_t());
   }
-  void operator()(const OnnxUnsupportedAttribute&) const { to->set_type(onnx::AttributeProto::GRAPH); }
+  void operator()(const std::shared_ptr<const OnnxGraph>& graph) const;
+  void operator()(const OnnxAttributeReference& reference) const { to->set_ref_attr_name(reference.name); }
+  void operator()(const OnnxUnsupportedAttribute&) const { to->set_type(onnx::AttributeProto::SPARSE_TENSOR); }
 };
+
+void write(const OnnxNode& node, onnx::NodeProto* added) {
+  added->set_name(node.name);
+  added->set_op_type(node.type);
+  added->set_domain(node.domain);
+  for (const std::string& input : node.inputs) added->add_input(input);
+  for (const std::string& output : node.outputs) added->add_output(output);
+  for (const auto& [name, value] : node.attributes) {
+    onnx::AttributeProto* attribute = added->add_attribute();
+    attribute->set_name(name);
+    std::visit(AttributeWriter{attribute}, value);
+  }
+}
+
+void AttributeWriter::operator()(const std::shared_ptr<const OnnxGraph>& graph) const {
+  to->set_type(onnx::AttributeProto::GRAPH);
+  for (const auto& [name, constant] : graph->constants) write(name, constant, to->mutable_g()->add_initializer());
+  for (const std::string& input : graph->inputs) to->mutable_g()->add_input()->set_name(input);
+  for (const std::string& output : graph->outputs) to->mutable_g()->add_output()->set_name(output);
+  for (const OnnxNode& node : graph->nodes) write(node, to->mutable_g()->add_node());
+}
+
+void write(const OnnxFunction& function, onnx::FunctionProto* added) {
+  added->add_opset_import()->set_version(function.opset);
+  for (const std::string& input : function.body.inputs) added->add_input(input);
+  for (const std::string& output : function.body.outputs) added->add_output(output);
+  for (const OnnxNode& node : function.body.nodes) write(node, added->add_node());
+  for (const auto& [name, value] : function.defaults) {
+    onnx::AttributeProto attribute;
+    attribute.set_name(name);
+    std::visit(AttributeWriter{&attribute}, value);
+    constexpr int kDefaults = 11;  // as onnx 1.13 and later have them
+    added->GetReflection()->MutableUnknownFields(added)->AddLengthDelimited(kDefaults, attribute.SerializeAsString());
+  }
+}
 
 }  // namespace
 
@@ -85,18 +123,12 @@ std::string serialize(const TestModel& test) {
   for (const auto& [name, constant] : model.constants) write(name, constant, graph->add_initializer());
   for (const OnnxValueInfo& input : model.inputs) write(input, graph->add_input());
   for (const OnnxValueInfo& output : model.outputs) write(output, graph->add_output());
-  for (const OnnxNode& node : model.nodes) {
-    onnx::NodeProto* added = graph->add_node();
-    added->set_name(node.name);
-    added->set_op_type(node.type);
-    added->set_domain(node.domain);
-    for (const std::string& input : node.inputs) added->add_input(input);
-    for (const std::string& output : node.outputs) added->add_output(output);
-    for (const auto& [name, value] : node.attributes) {
-      onnx::AttributeProto* attribute = added->add_attribute();
-      attribute->set_name(name);
-      std::visit(AttributeWriter{attribute}, value);
-    }
+  for (const OnnxNode& node : model.nodes) write(node, graph->add_node());
+  for (const auto& [name, function] : model.functions) {
+    onnx::FunctionProto* added = proto.add_functions();
+    added->set_domain(std::get<0>(name));
+    added->set_name(std::get<1>(name));
+    write(function, added);
   }
   return proto.SerializeAsString();
 }

@@ -4,35 +4,26 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <numeric>
 #include <utility>
+
+#include "compiler/processor_time.h"
 
 namespace foliot {
 namespace {
 
 uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
-// Measuring is all that the compiler needs a clock for; it runs in no loop that
-// could hand one in.
-Duration read_clock(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return Duration::seconds(time.tv_sec) + Duration::nanoseconds(time.tv_nsec);
-}
-
 // What something takes. Time in which the process only waits for a CPU does not
 // count: a server compiles in the background, and its profile is to be that of a
 // program that goes first.
 class Stopwatch {
  public:
-  Duration elapsed() const {
-    return std::min(read_clock(CLOCK_MONOTONIC) - wall_, read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_);
-  }
+  Duration elapsed() const { return std::min(read_clock(CLOCK_MONOTONIC) - wall_, processor_.elapsed()); }
 
  private:
   Duration wall_ = read_clock(CLOCK_MONOTONIC);
-  Duration cpu_ = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+  ProcessorTime processor_;
 };
 
 // Weights in memory that the caller keeps.
@@ -76,7 +67,7 @@ Status ProgramRunner::start(const Program& program, std::shared_ptr<WeightsSourc
                                            .io_cache_bytes = output_offset_ + round_up(program.output_bytes(), 4096),
                                            .workspace_bytes = program.workspace_bytes()}));
   FOLIOT_ASSIGN_OR_RETURN(executable_, device_.preload(program.plans, std::move(weights)));
-  for (uint32_t plan = 0; plan < program.plans.size(); ++plan) FOLIOT_RETURN_IF_ERROR(executable_->prepare(plan));
+  for (uint32_t plan = 0; plan < program.plans.size(); ++plan) FOLIOT_RETURN_IF_ERROR(executable_->prepare(plan, 1));
   std::vector<PageIndex> indices(pages);
   std::iota(indices.begin(), indices.end(), PageIndex{0});
   // The first LOAD also meets memory that was never touched.
@@ -97,7 +88,8 @@ Result<Duration> ProgramRunner::run(size_t plan, std::span<const std::byte> inpu
 
 Result<Duration> ProgramRunner::run_range(size_t plan, OperatorRange range) {
   const Stopwatch stopwatch;
-  FOLIOT_RETURN_IF_ERROR(executable_->run(static_cast<uint32_t>(plan), range, 0, output_offset_));
+  FOLIOT_RETURN_IF_ERROR(executable_->run(
+      {.plan = static_cast<uint32_t>(plan), .part = {.range = range}, .output_offset = output_offset_}));
   return stopwatch.elapsed();
 }
 

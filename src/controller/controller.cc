@@ -42,6 +42,7 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::kInUse: return "in use";
     case Verdict::kBusy: return "busy";
     case Verdict::kBadWindow: return "bad window";
+    case Verdict::kBadLanes: return "bad lanes";
     case Verdict::kAgainstTargets: return "against targets";
   }
   FOLIOT_CHECK(false);
@@ -71,14 +72,14 @@ Controller::~Controller() = default;
 
 // ---- Devices ----
 
-DeviceId Controller::add_device(uint32_t page_count, TimePoint now, std::string_view kind) {
+DeviceId Controller::add_device(uint32_t page_count, TimePoint now, std::string_view kind, uint32_t lane_count) {
   const DeviceId id(static_cast<uint32_t>(cluster_.devices.size()));
-  join_device(id, page_count, {}, now, kind);
+  join_device(id, page_count, {}, now, kind, lane_count);
   return id;
 }
 
 void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const ModelId> residents, TimePoint now,
-                             std::string_view kind) {
+                             std::string_view kind, uint32_t lane_count) {
   FOLIOT_CHECK(id.value() <= cluster_.devices.size());
   if (id.value() == cluster_.devices.size()) {
     cluster_.add_device(cluster_.intern_kind(kind), 0).lose();
@@ -92,14 +93,15 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
     FOLIOT_CHECK(cluster_.runnable(id, model) != nullptr);
     pages += cluster_.pages(id, model);
   }
-  device.join(page_count, residents, pages, now);
+  device.join(page_count, lane_count, residents, pages, now);
+  cluster_.durations().set_lane_count(id, lane_count);
   cluster_.timings[id.value()] = DeviceTiming(options_.timing);
   timing_changed(id, now);
   cluster_.load_back_off.forget_device(id);
   if (failure_detector_) failure_detector_->on_join(id, now);
   count_copies(device, true);
   for (const ModelId model : residents) put_forbidden_aside(id, model);
-  device_changed({.device = id, .joined = true, .residents = residents, .kind = kind}, now);
+  device_changed({.device = id, .joined = true, .residents = residents, .kind = kind, .lane_count = lane_count}, now);
   for (const ModelId model : residents) {
     unload_set_aside(id, model);
     continue_removal(model);
@@ -445,7 +447,7 @@ void Controller::send_unload(DeviceId device, ModelId model) {
 }
 
 Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
-                                std::span<const RequestId> requests, Window window) const {
+                                LaneInterval lanes, std::span<const RequestId> requests, Window window) const {
   if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
   if (bucket.value() >= cluster_.model(model).buckets.size() || requests.empty() || requests.size() > batch_size) {
     return Verdict::kUnknown;
@@ -464,24 +466,32 @@ Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket,
   }
   const DeviceModel& d = cluster_.device(device);
   if (d.residency(model) == Residency::kAbsent) return Verdict::kNotPlaced;
+  if (!is_lane_interval(lanes, d.lane_count())) return Verdict::kBadLanes;
   if (d.infers_outstanding() >= options_.infers_outstanding_max) return Verdict::kBusy;
   if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
   return Verdict::kAccepted;
 }
 
-Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                           std::span<const RequestId> requests, Window window) {
-  const Verdict verdict = check_infer(device, model, bucket, batch_size, requests, window);
+  const Verdict verdict = check_infer(device, model, bucket, batch_size, lanes, requests, window);
   if (verdict != Verdict::kAccepted) return reject(verdict);
+  DeviceModel& own = cluster_.devices[device.value()];
+  const ExecShape shape{.device = device,
+                        .model = model,
+                        .bucket = bucket,
+                        .batch_index = batch_index(device, model, batch_size),
+                        .width_index = width_index(lanes.count, own.lane_count())};
   Action action{.id = ActionId(next_action_++),
                 .type = ActionType::kInfer,
                 .device = device,
                 .model = model,
                 .earliest = window.earliest,
                 .latest = window.latest,
-                .expected = cluster_.durations().exec({device, model, bucket, batch_index(device, model, batch_size)}),
+                .expected = cluster_.durations().exec(shape),
                 .bucket = bucket,
                 .batch_size = batch_size,
+                .lanes = lanes,
                 .rows = {}};
   for (const RequestId id : requests) {
     Tracked& row = tracked(id);
@@ -489,9 +499,8 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
     action.rows.add({id, row.request.payload, row.request.input, row.request.consumers});
   }
   fair_share_.on_sent(action);
-  DeviceModel& own = cluster_.devices[device.value()];
-  own.sent_infer(action.id, model, window.earliest, action.expected, turn_now_);
-  cluster_.timings[device.value()].on_sent(action.id, own.exec_available(turn_now_), turn_now_);
+  own.sent_infer(action.id, model, lanes, window.earliest, action.expected, turn_now_);
+  cluster_.timings[device.value()].on_sent(action.id, own.exec_available(turn_now_, lanes), turn_now_);
   send(action);
   return Verdict::kAccepted;
 }
@@ -653,10 +662,14 @@ void Controller::exec_over(const Action& action, const Outcome& outcome) {
     cluster_.load_back_off.on_success(action.device, action.model);
   }
   const uint32_t size = batch_index(action.device, action.model, action.batch_size);
-  cluster_.durations().record_exec({action.device, action.model, action.bucket, size}, outcome.duration);
-  fair_share_.on_exec(action, outcome.duration);
+  const uint32_t lane_count = cluster_.device(action.device).lane_count();
+  const uint32_t width = width_index(action.lanes.count, lane_count);
+  cluster_.durations().record_exec({action.device, action.model, action.bucket, size, width}, outcome.duration);
+  // The part of the device that it took, for so long.
+  fair_share_.on_exec(action, outcome.duration * action.lanes.count / lane_count);
   if (!failure_detector_) return;
-  const Duration seed = cluster_.runnable(action.device, action.model)->seed_exec[action.bucket.value()][size];
+  const Duration on_all_lanes = cluster_.runnable(action.device, action.model)->seed_exec[action.bucket.value()][size];
+  const Duration seed = on_all_lanes * lane_count / action.lanes.count;
   failure_detector_->on_exec(action.device, seed, outcome.duration, outcome.end);
 }
 

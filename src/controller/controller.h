@@ -71,11 +71,12 @@ class Controller : private Dispatcher {
   // A device joins, as the next id or as one that was lost. Its pages hold
   // `residents` and nothing else, and it has nothing to do. REQUIRES: they are models
   // that exist, each once, that devices of its kind can run, and fit; one that was lost
-  // is of the kind that it was of; may_add_kind(kind).
+  // is of the kind that it was of; may_add_kind(kind); it has 1 to kLanesMax lanes.
   void join_device(DeviceId device, uint32_t page_count, std::span<const ModelId> residents, TimePoint now,
-                   std::string_view kind = kDefaultKind);
+                   std::string_view kind = kDefaultKind, uint32_t lane_count = 1);
   // The next id, empty.
-  DeviceId add_device(uint32_t page_count, TimePoint now, std::string_view kind = kDefaultKind);
+  DeviceId add_device(uint32_t page_count, TimePoint now, std::string_view kind = kDefaultKind,
+                      uint32_t lane_count = 1);
   // Whether there may be devices of this kind, and models that run on them: one that is
   // there, or one of kKindsMax.
   bool may_add_kind(std::string_view kind) const {
@@ -146,13 +147,13 @@ class Controller : private Dispatcher {
   Verdict load(DeviceId device, ModelId model, Window window) override;
   Verdict unload(DeviceId device, ModelId model) override;
   Verdict retire(DeviceId device, ModelId model) override;
-  Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+  Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                 std::span<const RequestId> requests, Window window) override;
   Verdict refuse(RequestId request, Refusal reason, TimePoint earliest_completion) override;
 
   Verdict check_load(DeviceId device, ModelId model, Window window) const;
   Verdict check_unload(DeviceId device, ModelId model) const;
-  Verdict check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+  Verdict check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                       std::span<const RequestId> requests, Window window) const;
   Verdict reject(Verdict verdict);
   // REQUIRES: check_unload() accepts it.

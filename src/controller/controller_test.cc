@@ -87,10 +87,11 @@ class ControllerTest : public ::testing::Test {
     propose([&](Dispatcher& d) { verdict = d.unload(DeviceId(0), ModelId(model)); });
     return verdict;
   }
-  Verdict infer(std::vector<RequestId> requests, uint32_t model = 0, uint32_t batch_size = 1, uint32_t device = 0) {
+  Verdict infer(std::vector<RequestId> requests, uint32_t model = 0, uint32_t batch_size = 1, uint32_t device = 0,
+                LaneInterval lanes = {}) {
     Verdict verdict{};
     propose([&](Dispatcher& d) {
-      verdict = d.infer(DeviceId(device), ModelId(model), BucketId(0), batch_size, requests, {at(0), at(100)});
+      verdict = d.infer(DeviceId(device), ModelId(model), BucketId(0), batch_size, lanes, requests, {at(0), at(100)});
     });
     return verdict;
   }
@@ -137,6 +138,48 @@ TEST_F(ControllerTest, ServesARequest) {
   EXPECT_EQ(controller_->queued(), 0u);
 }
 
+TEST_F(ControllerTest, RunsOnLanesOfTheDeviceOnly) {
+  const DeviceId wide = controller_->add_device(4, at(0), kDefaultKind, 4);
+  load_model(0, wide.value());
+  for (uint64_t id = 1; id <= 3; ++id) request(id);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, wide.value(), {1, 2}), Verdict::kBadLanes);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, wide.value(), {4, 1}), Verdict::kBadLanes);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, 0, {0, 2}), Verdict::kNotPlaced);
+  ASSERT_EQ(infer({RequestId(1)}, 0, 1, wide.value(), {2, 2}), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().lanes, (LaneInterval{2, 2}));
+  EXPECT_EQ(sink_.actions.back().expected, ms(4)) << "on half of its lanes";
+  ASSERT_EQ(infer({RequestId(2)}, 0, 1, wide.value(), {0, 4}), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(2));
+  const DeviceModel& device = controller_->cluster().device(wide);
+  EXPECT_EQ(device.exec_available(at(0), {3, 1}), at(6) + device.delivery()) << "the wide one waits for the first";
+  EXPECT_EQ(device.infers_outstanding(), 2u);
+}
+
+TEST_F(ControllerTest, LearnsADurationForEachWidth) {
+  const DeviceId wide = controller_->add_device(4, at(0), kDefaultKind, 2);
+  load_model(0, wide.value());
+  request(1);
+  ASSERT_EQ(infer({RequestId(1)}, 0, 1, wide.value(), {1, 1}), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(4));
+  outcome(OutcomeStatus::kDone, at(50));  // after 2 ms
+  const DurationModel& durations = controller_->cluster().durations();
+  EXPECT_EQ(durations.exec({wide, ModelId(0), BucketId(0), 0, 1}), ms(2));
+  EXPECT_EQ(durations.exec({wide, ModelId(0), BucketId(0), 1, 1}), ms(5))
+      << "of another size: in proportion to one row";
+  EXPECT_EQ(durations.exec({wide, ModelId(0), BucketId(0), 0, 0}), ms(2));
+}
+
+TEST_F(ControllerTest, ADeviceMayComeBackWithOtherLanes) {
+  const DeviceId wide = controller_->add_device(4, at(0), kDefaultKind, 4);
+  controller_->lose_device(wide, DeviceTrouble::kLink, at(20));
+  controller_->join_device(wide, 4, {}, at(30), kDefaultKind, 2);
+  EXPECT_EQ(controller_->cluster().device(wide).all_lanes(), (LaneInterval{0, 2}));
+  load_model(0, wide.value());
+  request(1);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, wide.value(), {2, 2}), Verdict::kBadLanes);
+  EXPECT_EQ(infer({RequestId(1)}, 0, 1, wide.value(), {1, 1}), Verdict::kAccepted);
+}
+
 // Ids grow, fall or jump as front ends like.
 TEST_F(ControllerTest, RefusesInTheOrderOfAdmission) {
   for (const uint64_t id : {7, 900, 3, 42, 5}) request(id);
@@ -160,7 +203,8 @@ TEST_F(ControllerTest, ChecksEveryProposal) {
   EXPECT_EQ(infer({RequestId(1)}, 0, 3), Verdict::kUnknown);  // size not compiled
   propose([&](Dispatcher& d) {
     const RequestId id(1);
-    EXPECT_EQ(d.infer(DeviceId(0), ModelId(0), BucketId(0), 1, std::span(&id, 1), {at(5), at(4)}), Verdict::kBadWindow);
+    EXPECT_EQ(d.infer(DeviceId(0), ModelId(0), BucketId(0), 1, {}, std::span(&id, 1), {at(5), at(4)}),
+              Verdict::kBadWindow);
     EXPECT_EQ(d.refuse(RequestId(7), Refusal::kExpired, at(0)), Verdict::kUnknown);
   });
   ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);

@@ -1,47 +1,83 @@
 #include "controller/device_model.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
 
 namespace foliot {
 
-TimePoint Timeline::available(TimePoint now, const Link& link) const {
+template <uint32_t kLanes>
+TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval lanes) const {
   // What ended later than this need not be known yet.
   const TimePoint known_until = now - link.report;
-  TimePoint at = known_until;
+  std::array<TimePoint, kLanes> free;
+  free.fill(known_until);
+  const auto all_free = [&free](LaneInterval of) {
+    return *std::max_element(free.begin() + of.first, free.begin() + of.first + of.count);
+  };
   for (const Pending& pending : pending_) {
-    const TimePoint start = &pending == &pending_.front() ? first_start_ : std::max(at, pending.begin_min);
+    const TimePoint start = pending.begin ? *pending.begin : std::max(all_free(pending.lanes), pending.begin_min);
     // What should be known to be over and is not will be over any moment.
-    at = std::max(known_until, start + pending.expected);
+    std::fill_n(free.begin() + pending.lanes.first, pending.lanes.count,
+                std::max(known_until, start + pending.expected));
   }
-  return std::max(now + link.delivery, at);
+  return std::max(now + link.delivery, all_free(lanes));
 }
+template TimePoint Timeline::available_of<1>(TimePoint, const Link&, LaneInterval) const;
+template TimePoint Timeline::available_of<kLanesMax>(TimePoint, const Link&, LaneInterval) const;
 
-void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link) {
-  const Pending added{earliest, id, expected, std::max(now + link.delivery, earliest)};
+void Timeline::add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link,
+                   LaneInterval lanes) {
+  const Pending added{earliest, id, expected, std::max(now + link.delivery, earliest), lanes};
   const auto behind = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
     return std::pair(added.earliest, added.id) < std::pair(pending.earliest, pending.id);
   });
-  if (behind == pending_.begin()) first_start_ = added.begin_min;
+  for (auto later = behind; later != pending_.end(); ++later) {
+    if (later->lanes.overlaps(lanes)) later->begin.reset();
+  }
   pending_.insert(behind, added);
+  note_first(TimePoint());
 }
 
 void Timeline::remove(ActionId id, TimePoint end) {
   const auto found =
       std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) { return pending.id == id; });
   FOLIOT_CHECK(found != pending_.end());
-  const bool first = found == pending_.begin();
   pending_.erase(found);
-  // What comes next began when this one ended; if this one was refused from
-  // behind the one that runs, that one's start stands.
-  if (first && !pending_.empty()) first_start_ = std::max(end, pending_.front().begin_min);
+  // What comes next began when this one ended; if this one was refused from behind the
+  // one that runs, that one's begin stands.
+  note_first(end);
+}
+
+void Timeline::note_first(TimePoint at) {
+  uint64_t taken = 0;  // lanes of what comes before
+  for (Pending& pending : pending_) {
+    const uint64_t own = pending.lanes.bits();
+    if ((taken & own) == 0 && !pending.begin) pending.begin = std::max(at, pending.begin_min);
+    taken |= own;
+  }
 }
 
 TimePoint Timeline::first_end(int64_t times) const {
-  if (pending_.empty()) return TimePoint::infinite_future();
-  return first_start_ + pending_.front().expected * times;
+  TimePoint first = TimePoint::infinite_future();
+  for (const Pending& pending : pending_) {
+    if (pending.begin) first = std::min(first, *pending.begin + pending.expected * times);
+  }
+  return first;
+}
+
+TimePoint DeviceModel::lane_available(TimePoint now) const {
+  TimePoint first = exec_available(now, {});
+  for (uint32_t lane = 1; lane < lane_count(); ++lane) first = std::min(first, exec_available(now, {lane, 1}));
+  return first;
+}
+
+TimePoint DeviceModel::exec_done(TimePoint now) const {
+  Duration all;
+  for (uint32_t lane = 0; lane < lane_count(); ++lane) all += exec_available(now, {lane, 1}) - now;
+  return now + all / lane_count();
 }
 
 void DeviceModel::forget_if_gone(ModelId model) {
@@ -76,11 +112,14 @@ void DeviceModel::lose() {
   load_.clear();
 }
 
-void DeviceModel::join(uint32_t page_count, std::span<const ModelId> residents, uint32_t pages_used, TimePoint now) {
+void DeviceModel::join(uint32_t page_count, uint32_t lane_count, std::span<const ModelId> residents,
+                       uint32_t pages_used, TimePoint now) {
   FOLIOT_CHECK(state_ == DeviceState::kLost && pages_used <= page_count);
+  FOLIOT_CHECK(lane_count >= 1 && lane_count <= kLanesMax);
   state_ = DeviceState::kUp;
   page_count_ = page_count;
   free_pages_ = page_count - pages_used;
+  exec_.set_lane_count(lane_count);
   for (const ModelId model : residents) {
     state(model) = {.residency = Residency::kLoaded, .infers = 0, .loaded_at = now, .last_used = now};
   }
@@ -105,12 +144,13 @@ void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
   models_.erase(model);
 }
 
-void DeviceModel::sent_infer(ActionId id, ModelId model, TimePoint earliest, Duration expected, TimePoint now) {
+void DeviceModel::sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected,
+                             TimePoint now) {
   State& s = state(model);
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
   ++s.infers;
   s.last_used = now;
-  exec_.add(id, earliest, expected, now, link_);
+  exec_.add(id, earliest, expected, now, link_, lanes);
 }
 
 void DeviceModel::load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end) {

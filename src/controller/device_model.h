@@ -1,6 +1,6 @@
 // DeviceModel: what the controller knows of one device without asking it: the models
-// that its pages hold, the actions that it was sent, and when each of its executors
-// will be free (Clockwork, section 5.3: "managing worker state").
+// that its pages hold, the actions that it was sent, and when each of its executors, of
+// EXEC each of its lanes, will be free (Clockwork, section 5.3: "managing worker state").
 //
 // Every action is checked against it before it is sent, and changes it at once.
 //
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,13 +20,14 @@
 #include "core/action.h"
 #include "core/device_state.h"
 #include "core/ids.h"
+#include "core/lanes.h"
 
 namespace foliot {
 
 enum class Residency : uint8_t { kAbsent, kLoading, kLoaded };
 
-// Actions of one executor that were sent and have no outcome yet, in the order
-// in which it takes them.
+// Actions of one executor that were sent and have no outcome yet, in the order in which
+// each of its lanes takes them: an action begins once it is the first of all its lanes.
 class Timeline {
  public:
   // How long an action takes to get there, and an outcome to get here.
@@ -33,14 +35,22 @@ class Timeline {
     Duration delivery;
     Duration report;
   };
-  // When work sent at `now` and allowed to begin at once could begin: when it is there,
-  // and after all that was sent before it.
-  TimePoint available(TimePoint now, const Link& link) const;
-  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link);
-  // The action is over; the executor was free again at `end`.
+  explicit Timeline(uint32_t lane_count = 1) : lane_count_(lane_count) {}
+
+  uint32_t lane_count() const { return lane_count_; }
+  // When work for these lanes sent at `now` and allowed to begin at once could begin: when
+  // it is there, and after all that was sent before it.
+  TimePoint available(TimePoint now, const Link& link, LaneInterval lanes = {}) const {
+    return lane_count_ == 1 ? available_of<1>(now, link, lanes) : available_of<kLanesMax>(now, link, lanes);
+  }
+  void add(ActionId id, TimePoint earliest, Duration expected, TimePoint now, const Link& link,
+           LaneInterval lanes = {});
+  // The action is over; its lanes were free again at `end`.
   void remove(ActionId id, TimePoint end);
   uint32_t size() const { return static_cast<uint32_t>(pending_.size()); }
   void clear() { pending_.clear(); }
+  // From now on it has so many lanes. REQUIRES: nothing is outstanding.
+  void set_lane_count(uint32_t lane_count) { lane_count_ = lane_count; }
   // When the first of them is over if it takes so many times as long as expected;
   // infinite if there is none.
   TimePoint first_end(int64_t times) const;
@@ -51,20 +61,31 @@ class Timeline {
     ActionId id;
     Duration expected;
     TimePoint begin_min;  // when it is there and may begin
+    LaneInterval lanes;
+    // When it is expected to have begun, if it is the first of all its lanes.
+    std::optional<TimePoint> begin{};
   };
+  // Of at most so many lanes.
+  template <uint32_t kLanes>
+  TimePoint available_of(TimePoint now, const Link& link, LaneInterval lanes) const;
+  // Those that are the first of all their lanes now, and were not, may begin at `at`.
+  void note_first(TimePoint at);
+
+  uint32_t lane_count_;
   std::vector<Pending> pending_;  // by (earliest, id), as the executor's queue
-  TimePoint first_start_;         // when the first of them is expected to have begun
 };
 
 class DeviceModel {
  public:
-  DeviceModel(DeviceId id, uint32_t page_count, KindId kind = KindId())
-      : id_(id), kind_(kind), page_count_(page_count), free_pages_(page_count) {}
+  DeviceModel(DeviceId id, uint32_t page_count, KindId kind = KindId(), uint32_t lane_count = 1)
+      : id_(id), kind_(kind), page_count_(page_count), free_pages_(page_count), exec_(lane_count) {}
 
   DeviceId id() const { return id_; }
   KindId kind() const { return kind_; }  // never changes
   DeviceState state() const { return state_; }
   bool up() const { return state_ == DeviceState::kUp; }
+  uint32_t lane_count() const { return exec_.lane_count(); }
+  LaneInterval all_lanes() const { return {0, lane_count()}; }
   uint32_t page_count() const { return up() ? page_count_ : 0; }
   uint32_t free_pages() const { return up() ? pages_free() : 0; }
   Residency residency(ModelId model) const { return up() && !set_aside(model) ? held(model) : Residency::kAbsent; }
@@ -74,7 +95,13 @@ class DeviceModel {
   uint32_t infers_outstanding(ModelId model) const { return state(model).infers; }
   uint32_t infers_outstanding() const { return exec_.size(); }
   uint32_t loads_outstanding() const { return load_.size(); }
-  TimePoint exec_available(TimePoint now) const { return exec_.available(now, link_); }
+  // When an EXEC that takes these lanes, or all, could begin.
+  TimePoint exec_available(TimePoint now, LaneInterval lanes) const { return exec_.available(now, link_, lanes); }
+  TimePoint exec_available(TimePoint now) const { return exec_available(now, all_lanes()); }
+  // When an EXEC on some lane could begin.
+  TimePoint lane_available(TimePoint now) const;
+  // When all lanes together have done what they have to do: the mean of theirs.
+  TimePoint exec_done(TimePoint now) const;
   TimePoint load_available(TimePoint now) const { return load_.available(now, link_); }
   // From sending an action until it could begin, if there is nothing else to do.
   Duration delivery() const { return link_.delivery; }
@@ -100,13 +127,14 @@ class DeviceModel {
   // Forgets all that it had and held.
   void lose();
   // Empty but for `residents`, which take `pages_used`. REQUIRES: it is lost.
-  void join(uint32_t page_count, std::span<const ModelId> residents, uint32_t pages_used, TimePoint now);
+  void join(uint32_t page_count, uint32_t lane_count, std::span<const ModelId> residents, uint32_t pages_used,
+            TimePoint now);
 
   // Each takes in an action that is about to be sent. REQUIRES: the device can
   // do it (Controller checks that before).
   void sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected, TimePoint now);
   void sent_unload(ModelId model, uint32_t pages);
-  void sent_infer(ActionId id, ModelId model, TimePoint earliest, Duration expected, TimePoint now);
+  void sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected, TimePoint now);
 
   // Each takes in an outcome: when the executor was free again, and whether the
   // model is loaded now.

@@ -57,6 +57,61 @@ TEST(TimelineTest, WorkBeginsWhenItIsThere) {
   EXPECT_EQ(timeline.available(at(16), kFar), at(24));
 }
 
+constexpr LaneInterval kLeft{0, 1};
+constexpr LaneInterval kRight{1, 1};
+constexpr LaneInterval kBoth{0, 2};
+
+TEST(TimelineTest, LanesAreFreeOnTheirOwn) {
+  Timeline timeline(2);
+  timeline.add(ActionId(1), at(0), ms(10), at(0), kHere, kLeft);
+  EXPECT_EQ(timeline.available(at(0), kHere, kLeft), at(10));
+  EXPECT_EQ(timeline.available(at(0), kHere, kRight), at(0));
+  EXPECT_EQ(timeline.available(at(0), kHere, kBoth), at(10));
+}
+
+TEST(TimelineTest, AWideActionBeginsWhenTheLastOfItsLanesIsFree) {
+  Timeline timeline(2);
+  timeline.add(ActionId(1), at(0), ms(10), at(0), kHere, kLeft);
+  timeline.add(ActionId(2), at(0), ms(5), at(0), kHere, kBoth);
+  timeline.add(ActionId(3), at(0), ms(3), at(0), kHere, kRight);
+  EXPECT_EQ(timeline.available(at(0), kHere, kLeft), at(15));
+  EXPECT_EQ(timeline.available(at(0), kHere, kRight), at(18)) << "in the order in which they were sent";
+  timeline.remove(ActionId(1), at(8));
+  EXPECT_EQ(timeline.available(at(8), kHere, kLeft), at(13));
+  EXPECT_EQ(timeline.available(at(8), kHere, kRight), at(16));
+  timeline.remove(ActionId(2), at(14));
+  EXPECT_EQ(timeline.available(at(14), kHere, kLeft), at(14));
+  EXPECT_EQ(timeline.available(at(14), kHere, kRight), at(17));
+}
+
+TEST(TimelineTest, WhatRunsElsewhereLeavesTheFirstOfALaneAlone) {
+  Timeline timeline(2);
+  timeline.add(ActionId(1), at(0), ms(10), at(0), kHere, kLeft);
+  timeline.add(ActionId(2), at(0), ms(20), at(0), kHere, kRight);
+  timeline.remove(ActionId(1), at(12));
+  EXPECT_EQ(timeline.available(at(12), kHere, kRight), at(20));
+  EXPECT_EQ(timeline.first_end(1), at(20));
+}
+
+TEST(TimelineTest, TheFirstEndIsThatOfAnyLane) {
+  Timeline timeline(2);
+  EXPECT_TRUE(timeline.first_end(2).is_infinite());
+  timeline.add(ActionId(1), at(0), ms(10), at(0), kHere, kLeft);
+  timeline.add(ActionId(2), at(0), ms(4), at(0), kHere, kRight);
+  EXPECT_EQ(timeline.first_end(2), at(8));
+  timeline.remove(ActionId(2), at(4));
+  EXPECT_EQ(timeline.first_end(2), at(20));
+}
+
+TEST(TimelineTest, WhatComesBeforeAWideActionPutsItBackOnAllLanes) {
+  Timeline timeline(2);
+  timeline.add(ActionId(1), at(5), ms(10), at(0), kHere, kBoth);
+  timeline.add(ActionId(2), at(0), ms(8), at(0), kHere, kRight);
+  EXPECT_EQ(timeline.available(at(0), kHere, kLeft), at(18));
+  timeline.remove(ActionId(2), at(9));
+  EXPECT_EQ(timeline.available(at(9), kHere, kLeft), at(19));
+}
+
 TEST(TimelineTest, WhatHasEndedNeedNotBeKnownYet) {
   Timeline timeline;
   timeline.add(ActionId(1), at(0), ms(10), at(0), kFar);

@@ -2,14 +2,17 @@
 // measured. Every policy and the controller ask it through the Cluster; which one
 // answers is chosen where the controller is made.
 //
+// An EXEC may take all lanes of a device or some. Seeds are of all lanes; what is expected
+// of a narrower EXEC of which nothing was measured is that it takes longer in proportion.
+//
 // Contract, which each implementation passes as a suite
 // (controller/duration_model_conformance.h):
 //  - Before anything was measured, an expectation follows from the seeds of ModelInfo.
 //  - An expectation is never negative, and the same until the next change: policies keep
 //    what they derived from it for as long as revision() of the model stands and nothing
 //    was recorded of that device and model.
-//  - What is recorded of one device, model or bucket changes nothing of another device's
-//    model or of another bucket.
+//  - What is recorded of one device, model, bucket or width changes nothing of another
+//    device's model, of another bucket or of another width.
 //  - doubt() never raises an expectation, and often enough repeated it lowers any that
 //    nothing measures. An expectation that is too high would confirm itself: what is
 //    thought to take too long is refused, never runs, and is never measured again.
@@ -33,14 +36,17 @@ struct ExecShape {
   ModelId model;
   BucketId bucket;
   uint32_t batch_index = 0;  // position among the batch sizes of the device's Runnable
+  uint32_t width_index = 0;  // of the lanes that it takes (core/lanes.h): 0 is all of them
 };
 
 class DurationModel {
  public:
   virtual ~DurationModel() = default;
 
-  // Facts. A device is the next id.
+  // Facts. A device is the next id, and has one lane.
   virtual void add_device(KindId kind) = 0;
+  // From now on. REQUIRES: nothing has been measured on it since it was added or forgotten.
+  virtual void set_lane_count(DeviceId device, uint32_t lane_count) = 0;
   // Nothing has been measured on it: it is another one now, or may be.
   virtual void forget_device(DeviceId device) = 0;
   // REQUIRES: ids are dense and in order; or were those of a model before, of which
@@ -52,12 +58,13 @@ class DurationModel {
   // of those that it has.
   virtual void extend_model(const ModelInfo& model, std::span<const KindId> kinds) = 0;
 
-  // Expectations. REQUIRES: the device can run the model; bucket and batch size exist.
+  // Expectations. REQUIRES: the device can run the model; bucket, batch size and width exist.
   virtual Duration load(DeviceId device, ModelId model) const = 0;
   virtual Duration exec(const ExecShape& shape) const = 0;
   // exec() of every batch size, smallest first; holds until the next call of execs() or
   // of anything that changes this.
-  virtual std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const = 0;
+  virtual std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket,
+                                          uint32_t width_index) const = 0;
   // Another number after every change of expected EXECs but by record_exec() and doubt(),
   // which change those of one model.
   virtual uint64_t revision() const = 0;

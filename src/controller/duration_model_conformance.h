@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "controller/duration_model.h"
+#include "core/lanes.h"
 
 namespace foliot {
 
@@ -57,7 +58,7 @@ class DurationModelConformance : public testing::TestWithParam<DurationModelCase
       for (uint32_t m = 0; m < 2; ++m) {
         for (uint16_t b = 0; b < 2; ++b) {
           if (d == device && m == model && b == bucket) continue;
-          for (const Duration exec : durations_->execs(DeviceId(d), ModelId(m), BucketId(b))) all.push_back(exec);
+          for (const Duration exec : durations_->execs(DeviceId(d), ModelId(m), BucketId(b), 0)) all.push_back(exec);
         }
       }
     }
@@ -80,7 +81,7 @@ TEST_P(DurationModelConformance, BeginsWithTheSeeds) {
 TEST_P(DurationModelConformance, GivesAllBatchSizesAsItGivesEach) {
   durations_->record_exec(shape(0, 0, 1, 1), ms(25));
   for (uint32_t device = 0; device < 2; ++device) {
-    const std::span<const Duration> execs = durations_->execs(DeviceId(device), ModelId(0), BucketId(1));
+    const std::span<const Duration> execs = durations_->execs(DeviceId(device), ModelId(0), BucketId(1), 0);
     ASSERT_EQ(execs.size(), 2u);
     for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(execs[i], exec(device, 0, 1, i));
   }
@@ -147,7 +148,7 @@ TEST_P(DurationModelConformance, KeepsWhatWasRecordedWhenAModelHasMoreBatchSizes
   EXPECT_NE(durations_->revision(ModelId(0)), model_revision);
   EXPECT_EQ(exec(1, 0, 1, 1), ms(25));
   EXPECT_EQ(exec(0, 0, 1, 2), ms(50));
-  EXPECT_EQ(durations_->execs(DeviceId(0), ModelId(0), BucketId(0)).size(), 3u);
+  EXPECT_EQ(durations_->execs(DeviceId(0), ModelId(0), BucketId(0), 0).size(), 3u);
 }
 
 TEST_P(DurationModelConformance, ADoubtRaisesNothingAndManyLowerWhatNothingMeasures) {
@@ -181,6 +182,55 @@ TEST_P(DurationModelConformance, KeepsKindsApart) {
   EXPECT_EQ(exec(0, 1, 0, 1), ms(18));
   for (int i = 0; i < 20; ++i) durations_->record_exec(shape(2, 1, 0, 0), ms(1));
   EXPECT_EQ(exec(0, 1, 0, 0), ms(10));
+}
+
+TEST_P(DurationModelConformance, ExpectsNarrowExecsToTakeLongerInProportion) {
+  const uint64_t revision = durations_->revision();
+  durations_->set_lane_count(DeviceId(1), 4);
+  EXPECT_NE(durations_->revision(), revision);
+  for (uint32_t width = 0; width < width_count(4); ++width) {
+    const int64_t times = 4 / width_at(width, 4);
+    EXPECT_EQ(durations_->exec({DeviceId(1), ModelId(0), BucketId(0), 0, width}), ms(10) * times);
+    const std::span<const Duration> execs = durations_->execs(DeviceId(1), ModelId(0), BucketId(1), width);
+    ASSERT_EQ(execs.size(), 2u);
+    EXPECT_EQ(execs[0], ms(20) * times);
+    EXPECT_EQ(execs[1], ms(38) * times);
+  }
+  EXPECT_EQ(exec(0, 0, 0, 0), ms(10));
+}
+
+TEST_P(DurationModelConformance, KeepsWidthsApart) {
+  durations_->set_lane_count(DeviceId(1), 2);
+  for (int i = 0; i < 20; ++i) durations_->record_exec({DeviceId(1), ModelId(0), BucketId(1), 1, 1}, ms(45));
+  EXPECT_EQ(durations_->exec({DeviceId(1), ModelId(0), BucketId(1), 1, 1}), ms(45));
+  EXPECT_EQ(exec(1, 0, 1, 1), ms(38));
+  for (int i = 0; i < 20; ++i) durations_->record_exec(shape(1, 0, 1, 1), ms(30));
+  EXPECT_EQ(durations_->exec({DeviceId(1), ModelId(0), BucketId(1), 1, 1}), ms(45));
+  EXPECT_EQ(durations_->execs(DeviceId(1), ModelId(0), BucketId(1), 1)[1], ms(45));
+  EXPECT_EQ(exec(0, 0, 1, 1), ms(38));
+}
+
+TEST_P(DurationModelConformance, ADeviceThatIsForgottenMayHaveOtherLanes) {
+  durations_->set_lane_count(DeviceId(1), 4);
+  durations_->record_exec({DeviceId(1), ModelId(0), BucketId(0), 0, 2}, ms(12));
+  durations_->forget_device(DeviceId(1));
+  durations_->set_lane_count(DeviceId(1), 2);
+  EXPECT_EQ(durations_->exec({DeviceId(1), ModelId(0), BucketId(0), 0, 1}), ms(20));
+  EXPECT_EQ(exec(1, 0, 0, 0), ms(10));
+}
+
+TEST_P(DurationModelConformance, ModelsThatComeLaterHaveAllWidths) {
+  durations_->set_lane_count(DeviceId(1), 2);
+  durations_->add_model(model(2), kKinds);
+  EXPECT_EQ(durations_->exec({DeviceId(1), ModelId(2), BucketId(0), 0, 1}), ms(20));
+  ModelInfo larger = model(2);
+  larger.only().batch_sizes.push_back(4);
+  larger.only().seed_exec[0].push_back(ms(30));
+  larger.only().seed_exec[1].push_back(ms(50));
+  durations_->record_exec({DeviceId(1), ModelId(2), BucketId(0), 1, 1}, ms(31));
+  durations_->extend_model(larger, kKinds);
+  EXPECT_EQ(durations_->exec({DeviceId(1), ModelId(2), BucketId(0), 1, 1}), ms(31));
+  EXPECT_EQ(durations_->exec({DeviceId(1), ModelId(2), BucketId(1), 2, 1}), ms(100));
 }
 
 TEST_P(DurationModelConformance, AModelCanBeExtendedByAKind) {

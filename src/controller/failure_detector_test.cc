@@ -46,7 +46,7 @@ class FailureDetectorTest : public ::testing::Test {
     }
   }
   void rejoin(DeviceId id) {
-    device(id).join(10, {}, 0, at(now_));
+    device(id).join(10, 1, {}, 0, at(now_));
     failure_detector_->on_join(id, at(now_));
   }
   void exec(DeviceId id, double times, int64_t when) {
@@ -112,7 +112,7 @@ TEST_F(FailureDetectorTest, AnActionThatNeverEndsIsFoundDespiteHeartbeats) {
   const ModelId model(0);
   device(kFirst).sent_load(ActionId(1), model, 1, at(0), ms(5), at(0));
   device(kFirst).load_over(ActionId(1), model, 1, true, at(5));
-  device(kFirst).sent_infer(ActionId(2), model, at(100), ms(20), at(100));
+  device(kFirst).sent_infer(ActionId(2), model, {}, at(100), ms(20), at(100));
   run_until(200);
   EXPECT_EQ(state(), DeviceState::kUp);  // 80 ms would be slow, not strange
   run_until(400);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "controller/duration_model.h"
+#include "core/lanes.h"
 
 namespace foliot {
 
@@ -20,8 +21,12 @@ class FakeDurationModel : public DurationModel {
     devices_.emplace_back().kind = kind;
     ++revision_;
   }
+  void set_lane_count(DeviceId device, uint32_t lane_count) override {
+    if (std::exchange(devices_[device.value()].lanes, lane_count) != lane_count) ++revision_;
+  }
   void forget_device(DeviceId device) override {
-    devices_[device.value()] = {.kind = devices_[device.value()].kind};
+    const Recorded& own = devices_[device.value()];
+    devices_[device.value()] = {.kind = own.kind, .lanes = own.lanes};
     ++revision_;
   }
   void add_model(const ModelInfo& model, std::span<const KindId> kinds) override {
@@ -47,20 +52,19 @@ class FakeDurationModel : public DurationModel {
   }
   Duration exec(const ExecShape& shape) const override {
     const auto& execs = devices_[shape.device.value()].execs;
-    const auto found = execs.find({shape.model, shape.bucket, shape.batch_index});
-    Duration exec = found != execs.end()
-                        ? found->second
-                        : runnable(shape.device, shape.model).seed_exec.at(shape.bucket.value()).at(shape.batch_index);
+    const auto found = execs.find({shape.model, shape.bucket, shape.batch_index, shape.width_index});
+    Duration exec = found != execs.end() ? found->second : seed(shape);
     const auto doubts = doubts_.find({shape.model, shape.bucket});
     for (uint32_t i = 0; shape.batch_index == 0 && doubts != doubts_.end() && i < doubts->second; ++i) {
       exec = exec - exec / 4;
     }
     return exec;
   }
-  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket,
+                                  uint32_t width_index) const override {
     execs_.clear();
     for (uint32_t i = 0; i < runnable(device, model).batch_sizes.size(); ++i) {
-      execs_.push_back(exec({device, model, bucket, i}));
+      execs_.push_back(exec({device, model, bucket, i, width_index}));
     }
     return execs_;
   }
@@ -75,16 +79,22 @@ class FakeDurationModel : public DurationModel {
     devices_[device.value()].loads[model] = measured;
   }
   void record_exec(const ExecShape& shape, Duration measured) override {
-    devices_[shape.device.value()].execs[{shape.model, shape.bucket, shape.batch_index}] = measured;
+    devices_[shape.device.value()].execs[{shape.model, shape.bucket, shape.batch_index, shape.width_index}] = measured;
   }
   void doubt(ModelId model, BucketId bucket, TimePoint /*now*/) override { ++doubts_[{model, bucket}]; }
 
  private:
   struct Recorded {
     KindId kind;
-    std::map<ModelId, Duration> loads;
-    std::map<std::tuple<ModelId, BucketId, uint32_t>, Duration> execs;
+    uint32_t lanes = 1;
+    std::map<ModelId, Duration> loads{};
+    std::map<std::tuple<ModelId, BucketId, uint32_t, uint32_t>, Duration> execs{};
   };
+  Duration seed(const ExecShape& shape) const {
+    const uint32_t lanes = devices_[shape.device.value()].lanes;
+    const Duration all = runnable(shape.device, shape.model).seed_exec.at(shape.bucket.value()).at(shape.batch_index);
+    return all * lanes / width_at(shape.width_index, lanes);
+  }
   const Runnable& runnable(DeviceId device, ModelId model) const {
     return runnables_.at({devices_[device.value()].kind, model});
   }

@@ -40,6 +40,7 @@ enum class Verdict : uint8_t {
   kBackingOff,      // LOAD of a model that has failed there a short while ago
   kInUse,           // UNLOAD of a model that is loading or has INFERs outstanding
   kBusy,            // as many actions outstanding as the device takes
+  kBadLanes,        // no interval of the device's lanes (core/lanes.h)
   kBadWindow,       // latest is before earliest or in the past
   kAgainstTargets,  // what the model's target rules out (controller/targets.h)
 };
@@ -60,9 +61,9 @@ class Dispatcher {
   // as gone now: policies do not see it any more, and it gets no more work.
   virtual Verdict retire(DeviceId device, ModelId model) = 0;
   // Runs 1 to batch_size queued requests of one model and bucket in one EXEC of
-  // the compiled size `batch_size`. Accepted: they are the device's now, and the
-  // policy forgets them.
-  virtual Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+  // the compiled size `batch_size` on these lanes. Accepted: they are the device's now,
+  // and the policy forgets them.
+  virtual Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                         std::span<const RequestId> requests, Window window) = 0;
   // Answers a queued request with a refusal; the policy forgets it.
   // `earliest_completion`: when it could have been answered, zero if unknown.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/lanes.h"
 
 namespace foliot {
 namespace {
@@ -30,10 +31,36 @@ void RollingProfile::doubt(Duration floor) {
 }
 
 void RollingDurationModel::add_device(KindId kind) {
-  kinds_.push_back(kind);
-  if (kind.value() >= seeds_.size()) seeds_.resize(kind.value() + 1);
+  device_groups_.push_back(group(kind, 1));
   places_.emplace_back();
   ++revision_;
+}
+
+void RollingDurationModel::set_lane_count(DeviceId device, uint32_t lane_count) {
+  FOLIOT_CHECK(places_[device.value()].empty());
+  const Group& now = groups_[device_groups_[device.value()]];
+  if (now.lanes == lane_count) return;
+  device_groups_[device.value()] = group(now.kind, lane_count);
+  ++revision_;
+}
+
+uint32_t RollingDurationModel::group(KindId kind, uint32_t lanes) {
+  for (uint32_t found = 0; found < groups_.size(); ++found) {
+    if (groups_[found].kind == kind && groups_[found].lanes == lanes) return found;
+  }
+  const auto added = static_cast<uint32_t>(groups_.size());
+  groups_.push_back({kind, lanes});
+  seeds_.emplace_back();
+  if (lanes == 1) return added;
+  const uint32_t narrow = group(kind, 1);
+  for (uint32_t model = 0; model < seeds_[narrow].size(); ++model) {
+    const ModelProfiles& profiles = seeds_[narrow][model].profiles;
+    if (profiles.sizes.empty()) continue;
+    Seeds& seeds = seed_slot(added, ModelId(model));
+    seeds.profiles = widened(profiles, lanes);
+    seeds.beliefs.resize(size_t{width_count(lanes)} * profiles.buckets);
+  }
+  return added;
 }
 
 void RollingDurationModel::forget_device(DeviceId device) {
@@ -46,10 +73,15 @@ void RollingDurationModel::add_model(const ModelInfo& model, std::span<const Kin
   const uint32_t id = model.id.value();
   FOLIOT_CHECK(id <= models_ && kinds.size() == model.runnables.size());
   models_ = std::max(models_, id + 1);
-  for (std::vector<Seeds>& of_kind : seeds_) {
-    if (id < of_kind.size()) of_kind[id] = Seeds();
+  for (std::vector<Seeds>& of_group : seeds_) {
+    if (id < of_group.size()) of_group[id] = Seeds();
   }
-  for (size_t i = 0; i < kinds.size(); ++i) seed_slot(kinds[i], model.id) = seeds_of(model.runnables[i]);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    group(kinds[i], 1);
+    for (uint32_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].kind == kinds[i]) seed_slot(g, model.id) = seeds_of(model.runnables[i], groups_[g].lanes);
+    }
+  }
   doubts_.resize(models_);
   for (uint32_t device = 0; device < places_.size(); ++device) {
     const Place* own = find_own(DeviceId(device), model.id);
@@ -60,31 +92,37 @@ void RollingDurationModel::add_model(const ModelInfo& model, std::span<const Kin
   ++revision_;
 }
 
-RollingDurationModel::Seeds& RollingDurationModel::seed_slot(KindId kind, ModelId model) {
-  if (kind.value() >= seeds_.size()) seeds_.resize(kind.value() + 1);
-  std::vector<Seeds>& of_kind = seeds_[kind.value()];
-  if (model.value() >= of_kind.size()) of_kind.resize(model.value() + 1);
-  return of_kind[model.value()];
+RollingDurationModel::Seeds& RollingDurationModel::seed_slot(uint32_t group, ModelId model) {
+  std::vector<Seeds>& of_group = seeds_[group];
+  if (model.value() >= of_group.size()) of_group.resize(model.value() + 1);
+  return of_group[model.value()];
 }
 
 void RollingDurationModel::extend_model(const ModelInfo& model, std::span<const KindId> kinds) {
   for (size_t i = 0; i < kinds.size(); ++i) {
-    const ModelProfiles larger = seed(model.runnables[i]);
-    Seeds& seeds = seed_slot(kinds[i], model.id);
-    if (seeds.profiles.sizes.empty()) {
-      seeds = seeds_of(model.runnables[i]);
-    } else {
-      seeds.profiles.extend(larger);
-    }
-    for (uint32_t device = 0; device < places_.size(); ++device) {
-      if (kinds_[device] != kinds[i]) continue;
-      Place* own = places_[device].find(model.id);
-      if (own == nullptr) continue;
-      measured_[own->profiles].extend(larger);
-      *own = place_at(own->profiles);
+    group(kinds[i], 1);
+    for (uint32_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].kind == kinds[i]) extend_group(g, model.id, model.runnables[i]);
     }
   }
   ++revision_;
+}
+
+void RollingDurationModel::extend_group(uint32_t group, ModelId model, const Runnable& runnable) {
+  Seeds& seeds = seed_slot(group, model);
+  const ModelProfiles larger = seed(runnable, groups_[group].lanes);
+  if (seeds.profiles.sizes.empty()) {
+    seeds = seeds_of(runnable, groups_[group].lanes);
+  } else {
+    seeds.profiles.extend(larger);
+  }
+  for (uint32_t device = 0; device < places_.size(); ++device) {
+    if (device_groups_[device] != group) continue;
+    Place* own = places_[device].find(model);
+    if (own == nullptr) continue;
+    measured_[own->profiles].extend(larger);
+    *own = place_at(own->profiles);
+  }
 }
 
 const RollingDurationModel::Place& RollingDurationModel::own(DeviceId device, ModelId model) {
@@ -104,6 +142,7 @@ RollingDurationModel::Place RollingDurationModel::place_at(uint32_t profiles) {
   return {.estimates = of.estimates.data(),
           .exec = of.exec.data(),
           .sizes = static_cast<uint32_t>(of.sizes.size()),
+          .buckets = of.buckets,
           .profiles = profiles};
 }
 
@@ -114,46 +153,48 @@ void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration 
 }
 
 void RollingDurationModel::record_exec(const ExecShape& shape, Duration measured) {
-  const auto [device, model, bucket, batch_index] = shape;
+  const auto [device, model, bucket, batch_index, width_index] = shape;
   const Place& own_place = own(device, model);
-  const size_t at = bucket.value() * own_place.sizes + batch_index;
+  const size_t at = (size_t{width_index} * own_place.buckets + bucket.value()) * own_place.sizes + batch_index;
   if (batch_index == 0) {
-    Duration& floor = seed_slot(kinds_[device.value()], model).beliefs[bucket.value()].floor;
-    const Duration raised =
-        floor == Duration() ? seeds(device, model).exec[at].estimate() : floor + floor / kFloorShare;
+    Seeds& seeds = seed_slot(device_groups_[device.value()], model);
+    Duration& floor = seeds.beliefs[size_t{width_index} * own_place.buckets + bucket.value()].floor;
+    const Duration raised = floor == Duration() ? seeds.profiles.exec[at].estimate() : floor + floor / kFloorShare;
     floor = std::min(measured, raised);
   }
-  if (own_place.exec[at].record(measured)) measured_[own_place.profiles].update_estimates(bucket);
+  if (own_place.exec[at].record(measured)) measured_[own_place.profiles].update_estimates(width_index, bucket);
 }
 
 // Of all devices: which of them a policy judged the request by is not known.
 void RollingDurationModel::doubt(ModelId model, BucketId bucket, TimePoint now) {
-  for (uint16_t kind = 0; kind < seeds_.size(); ++kind) {
-    if (model.value() >= seeds_[kind].size() || seeds_[kind][model.value()].profiles.sizes.empty()) continue;
-    doubt(KindId(kind), model, bucket, now);
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    if (model.value() >= seeds_[group].size() || seeds_[group][model.value()].profiles.sizes.empty()) continue;
+    doubt(group, model, bucket, now);
   }
 }
 
-void RollingDurationModel::doubt(KindId kind, ModelId model, BucketId bucket, TimePoint now) {
-  Seeds& seeds = seed_slot(kind, model);
-  Belief& belief = seeds.beliefs[bucket.value()];
-  if (now < belief.next_doubt) return;
-  belief.next_doubt = now + kDoubtInterval;
-  belief.floor -= belief.floor / kFloorShare;
-  const auto doubt_one = [&](ModelProfiles& profiles) {
-    profiles.exec[bucket.value() * profiles.sizes.size()].doubt(belief.floor);
-    profiles.update_estimates(bucket);
-  };
-  doubt_one(seeds.profiles);
-  for (uint32_t device = 0; device < places_.size(); ++device) {
-    const Place* own = find_own(DeviceId(device), model);
-    if (kinds_[device] == kind && own != nullptr) doubt_one(measured_[own->profiles]);
+void RollingDurationModel::doubt(uint32_t group, ModelId model, BucketId bucket, TimePoint now) {
+  Seeds& seeds = seed_slot(group, model);
+  for (uint32_t width = 0; width < width_count(groups_[group].lanes); ++width) {
+    Belief& belief = seeds.beliefs[size_t{width} * seeds.profiles.buckets + bucket.value()];
+    if (now < belief.next_doubt) return;  // nor may any other: they are doubted together
+    belief.next_doubt = now + kDoubtInterval;
+    belief.floor -= belief.floor / kFloorShare;
+    const auto doubt_one = [&](ModelProfiles& profiles) {
+      profiles.exec[profiles.position(width, bucket)].doubt(belief.floor);
+      profiles.update_estimates(width, bucket);
+    };
+    doubt_one(seeds.profiles);
+    for (uint32_t device = 0; device < places_.size(); ++device) {
+      const Place* own = find_own(DeviceId(device), model);
+      if (device_groups_[device] == group && own != nullptr) doubt_one(measured_[own->profiles]);
+    }
   }
   ++doubts_[model.value()];
 }
 
-void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket) {
-  const size_t first = bucket.value() * sizes.size();
+void RollingDurationModel::ModelProfiles::update_estimates(uint32_t width_index, BucketId bucket) {
+  const size_t first = position(width_index, bucket);
   for (size_t i = 0; i < sizes.size(); ++i) {
     Duration estimate = exec[first + i].estimate();
     if (i > 0) {
@@ -165,35 +206,55 @@ void RollingDurationModel::ModelProfiles::update_estimates(BucketId bucket) {
   }
 }
 
+void RollingDurationModel::ModelProfiles::update_all_estimates() {
+  estimates.resize(1 + exec.size());
+  estimates[0] = load.estimate();
+  for (uint32_t width = 0; width < widths(); ++width) {
+    for (uint16_t bucket = 0; bucket < buckets; ++bucket) update_estimates(width, BucketId(bucket));
+  }
+}
+
 void RollingDurationModel::ModelProfiles::extend(const ModelProfiles& larger) {
   FOLIOT_CHECK(std::ranges::mismatch(sizes, larger.sizes).in1 == sizes.end());
   ModelProfiles extended = larger;
   extended.load = load;
-  extended.estimates[0] = load.estimate();
-  const size_t buckets = exec.size() / sizes.size();
-  for (size_t bucket = 0; bucket < buckets; ++bucket) {
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      extended.exec[bucket * larger.sizes.size() + i] = exec[bucket * sizes.size() + i];
+  for (uint32_t width = 0; width < widths(); ++width) {
+    for (uint16_t b = 0; b < buckets; ++b) {
+      const BucketId bucket(b);
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        extended.exec[larger.position(width, bucket) + i] = exec[position(width, bucket) + i];
+      }
     }
-    extended.update_estimates(BucketId(static_cast<uint16_t>(bucket)));
   }
+  extended.update_all_estimates();
   *this = std::move(extended);
 }
 
-RollingDurationModel::Seeds RollingDurationModel::seeds_of(const Runnable& runnable) {
-  return {.profiles = seed(runnable), .beliefs = std::vector<Belief>(runnable.seed_exec.size())};
+RollingDurationModel::Seeds RollingDurationModel::seeds_of(const Runnable& runnable, uint32_t lanes) {
+  return {.profiles = seed(runnable, lanes),
+          .beliefs = std::vector<Belief>(width_count(lanes) * runnable.seed_exec.size())};
 }
 
-RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& runnable) {
-  ModelProfiles profiles{.load = RollingProfile(runnable.seed_load), .sizes = runnable.batch_sizes};
+RollingDurationModel::ModelProfiles RollingDurationModel::seed(const Runnable& runnable, uint32_t lanes) {
+  ModelProfiles profiles{.load = RollingProfile(runnable.seed_load),
+                         .sizes = runnable.batch_sizes,
+                         .buckets = static_cast<uint32_t>(runnable.seed_exec.size())};
   for (const std::vector<Duration>& seeds : runnable.seed_exec) {
     FOLIOT_CHECK(seeds.size() == runnable.batch_sizes.size());
     for (const Duration duration : seeds) profiles.exec.emplace_back(duration);
   }
-  profiles.estimates.resize(1 + profiles.exec.size());
-  profiles.estimates[0] = runnable.seed_load;
-  const auto buckets = static_cast<uint16_t>(runnable.seed_exec.size());
-  for (uint16_t bucket = 0; bucket < buckets; ++bucket) profiles.update_estimates(BucketId(bucket));
+  return widened(std::move(profiles), lanes);
+}
+
+RollingDurationModel::ModelProfiles RollingDurationModel::widened(ModelProfiles profiles, uint32_t lanes) {
+  const size_t all_lanes = profiles.exec.size();
+  profiles.exec.reserve(all_lanes * width_count(lanes));
+  for (uint32_t width = 1; width < width_count(lanes); ++width) {
+    for (size_t i = 0; i < all_lanes; ++i) {
+      profiles.exec.emplace_back(profiles.exec[i].estimate() * lanes / width_at(width, lanes));
+    }
+  }
+  profiles.update_all_estimates();
   return profiles;
 }
 

@@ -1,5 +1,5 @@
 // RollingDurationModel: the expected duration of a LOAD or an EXEC, from the last
-// durations measured for the same (device, model, bucket, batch size) (Clockwork,
+// durations measured for the same (device, model, bucket, batch size, width) (Clockwork,
 // section 5.3: "action profiles").
 //
 // The estimate is a high quantile of the last kWindow durations; before the
@@ -55,6 +55,7 @@ class RollingDurationModel final : public DurationModel {
   RollingDurationModel& operator=(const RollingDurationModel&) = delete;
 
   void add_device(KindId kind) override;
+  void set_lane_count(DeviceId device, uint32_t lane_count) override;
   void forget_device(DeviceId device) override;
   void add_model(const ModelInfo& model, std::span<const KindId> kinds) override;
   void extend_model(const ModelInfo& model, std::span<const KindId> kinds) override;
@@ -63,14 +64,15 @@ class RollingDurationModel final : public DurationModel {
     return (own != nullptr ? own->estimates : seeds(device, model).estimates.data())[0];
   }
   Duration exec(const ExecShape& shape) const override {
-    return execs(shape.device, shape.model, shape.bucket)[shape.batch_index];
+    return execs(shape.device, shape.model, shape.bucket, shape.width_index)[shape.batch_index];
   }
-  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket,
+                                  uint32_t width_index) const override {
     if (const Place* own = find_own(device, model)) {
-      return {own->estimates + 1 + bucket.value() * own->sizes, own->sizes};
+      return {own->estimates + 1 + (width_index * own->buckets + bucket.value()) * own->sizes, own->sizes};
     }
-    const ModelProfiles& of_kind = seeds(device, model);
-    return {of_kind.estimates.data() + 1 + bucket.value() * of_kind.sizes.size(), of_kind.sizes.size()};
+    const ModelProfiles& unmeasured = seeds(device, model);
+    return {unmeasured.estimates.data() + 1 + unmeasured.position(width_index, bucket), unmeasured.sizes.size()};
   }
   uint64_t revision() const override { return revision_; }
   // Neither term ever falls.
@@ -84,10 +86,17 @@ class RollingDurationModel final : public DurationModel {
   struct ModelProfiles {
     RollingProfile load;
     std::vector<uint32_t> sizes;
-    std::vector<RollingProfile> exec;  // [bucket * sizes.size() + batch_index]
+    uint32_t buckets = 0;
+    std::vector<RollingProfile> exec;  // [(width_index * buckets + bucket) * sizes.size() + batch_index]
     // Of LOAD, and then of `exec`: each of these within reach of its smaller size.
     std::vector<Duration> estimates;
-    void update_estimates(BucketId bucket);
+    // In `exec`, of the smallest size.
+    size_t position(uint32_t width_index, BucketId bucket) const {
+      return (size_t{width_index} * buckets + bucket.value()) * sizes.size();
+    }
+    uint32_t widths() const { return static_cast<uint32_t>(exec.size() / (buckets * sizes.size())); }
+    void update_estimates(uint32_t width_index, BucketId bucket);
+    void update_all_estimates();
     // Becomes what `larger` is, of which the first sizes are these.
     void extend(const ModelProfiles& larger);
   };
@@ -95,37 +104,50 @@ class RollingDurationModel final : public DurationModel {
   struct Place {
     const Duration* estimates = nullptr;
     RollingProfile* exec = nullptr;
-    uint32_t sizes = 0;     // of batches
+    uint32_t sizes = 0;  // of batches
+    uint32_t buckets = 0;
     uint32_t profiles = 0;  // position of all in measured_
   };
-  // What is known of EXEC of one row of a model and bucket, of all devices of one kind.
+  // Devices of which the same is expected before they are measured.
+  struct Group {
+    KindId kind;
+    uint32_t lanes = 1;
+  };
+  // What is known of EXEC of one row of a model and bucket at one width, of all devices of
+  // one group.
   struct Belief {
     // Follows the shortest measurements; each doubt takes a little off. Zero where
     // nothing was measured.
     Duration floor;
     TimePoint next_doubt;
   };
-  // Of one kind of device.
+  // Of one group.
   struct Seeds {
     ModelProfiles profiles;       // without sizes: it cannot run the model
-    std::vector<Belief> beliefs;  // by bucket
+    std::vector<Belief> beliefs;  // [width_index * buckets + bucket]
   };
-  static ModelProfiles seed(const Runnable& runnable);
-  static Seeds seeds_of(const Runnable& runnable);
-  void doubt(KindId kind, ModelId model, BucketId bucket, TimePoint now);
+  static ModelProfiles seed(const Runnable& runnable, uint32_t lanes);
+  // What is expected of a device of one lane, for one of so many.
+  static ModelProfiles widened(ModelProfiles profiles, uint32_t lanes);
+  static Seeds seeds_of(const Runnable& runnable, uint32_t lanes);
+  // Finds it or makes it; that of one lane comes first.
+  uint32_t group(KindId kind, uint32_t lanes);
+  void extend_group(uint32_t group, ModelId model, const Runnable& runnable);
+  void doubt(uint32_t group, ModelId model, BucketId bucket, TimePoint now);
   // nullptr if the device has no profiles of its own of this model.
   const Place* find_own(DeviceId device, ModelId model) const { return places_[device.value()].find(model); }
-  // Of the device's kind.
+  // Of the device's group.
   const ModelProfiles& seeds(DeviceId device, ModelId model) const {
-    return seeds_[kinds_[device.value()].value()][model.value()].profiles;
+    return seeds_[device_groups_[device.value()]][model.value()].profiles;
   }
-  Seeds& seed_slot(KindId kind, ModelId model);
+  Seeds& seed_slot(uint32_t group, ModelId model);
   Place place_at(uint32_t profiles);
   // For writing: a device has profiles of its own from its first measurement on.
   const Place& own(DeviceId device, ModelId model);
 
-  std::vector<KindId> kinds_;                    // by device
-  std::vector<std::vector<Seeds>> seeds_;        // by kind and model
+  std::vector<Group> groups_;
+  std::vector<uint32_t> device_groups_;          // by device
+  std::vector<std::vector<Seeds>> seeds_;        // by group and model
   uint32_t models_ = 0;                          // ids are below
   std::vector<FlatMap<ModelId, Place>> places_;  // by device
   std::vector<uint64_t> doubts_;                 // by model: how many have counted

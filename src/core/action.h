@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/time.h"
 #include "core/ids.h"
+#include "core/lanes.h"
 #include "core/payload.h"
 
 namespace foliot {
@@ -72,6 +73,7 @@ struct Action {
   // INFER only:
   BucketId bucket;
   uint32_t batch_size = 0;  // the compiled batch size to run; >= rows.size()
+  LaneInterval lanes{};     // those that EXEC takes
   BatchRows rows;
 };
 

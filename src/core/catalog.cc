@@ -63,6 +63,19 @@ Catalog::Entries Catalog::snapshot() const {
   return entries_;
 }
 
+void Catalog::ask_for(std::string_view name) const {
+  const std::shared_lock lock(mutex_);
+  if (!entries_.contains(name)) return;
+  const std::lock_guard asked_lock(asked_mutex_);
+  if (asked_names_.emplace(name).second) asked_.emplace_back(name);
+}
+
+std::vector<std::string> Catalog::take_asked() {
+  const std::lock_guard lock(asked_mutex_);
+  asked_names_.clear();
+  return std::exchange(asked_, {});
+}
+
 bool Catalog::ready() const {
   const std::shared_lock lock(mutex_);
   return ready_;

@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -62,6 +64,10 @@ class Catalog {
   // least one is served (`strict`: all of them). Without any wanted model there is
   // nothing that could not be served: true.
   bool can_serve(bool strict) const;
+  // A client asks for a model that is not served yet. Without effect if there is none.
+  void ask_for(std::string_view name) const;
+  // Those that were asked for since the last call, in their order, each once.
+  std::vector<std::string> take_asked();
   // Grows whenever a model that is wanted becomes unavailable, is no longer, or is so for
   // another reason.
   uint64_t unavailable_revision() const { return unavailable_revision_.load(); }
@@ -75,6 +81,10 @@ class Catalog {
   size_t served_ = 0;  // of those that are wanted
   bool ready_ = false;
   std::atomic<uint64_t> unavailable_revision_{0};
+
+  mutable std::mutex asked_mutex_;          // guards what follows; taken after mutex_
+  mutable std::vector<std::string> asked_;  // names of entries
+  mutable std::set<std::string, std::less<>> asked_names_;
 };
 
 // Loads and unloads models at run time; calls may take as long as a compilation.

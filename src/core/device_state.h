@@ -39,7 +39,8 @@ struct DeviceChange {
   // What a device that has joined holds; it is empty but for these.
   bool joined = false;
   std::span<const ModelId> residents;
-  std::string_view kind{};  // of one that has joined
+  std::string_view kind{};  // of one that has joined, and how many lanes it has
+  uint32_t lane_count = 1;
 };
 
 }  // namespace foliot

@@ -6,15 +6,21 @@
 //                stand behind which program (Clockwork, section 5.2)
 //   io cache     one block of bytes for inputs and outputs in flight; the caller
 //                decides what lies where
-//   workspace    intermediates; one, because one EXEC runs at a time
+//   workspaces   intermediates; one for each context, that is for each batch that has
+//                begun and is not finished
+//
+// It has lanes (core/lanes.h), which share all of this. On each interval of lanes one
+// EXEC runs at a time, and several on intervals that have no lane in common.
 //
 // Compiling uses lower(); serving uses allocate(), then preload() for each
 // program, then the Executable's prepare(), load(), run() and unload().
 //
 // Threading: lower(), preload() and prepare() may be called from any one thread at
 // a time, and beside the others. load() and unload() belong to the LOAD executor's
-// thread, run() to the EXEC executor's, copy_to_io() to the INPUT and
-// copy_from_io() to the OUTPUT executor's; these four may run at the same time.
+// thread, copy_to_io() to the INPUT and copy_from_io() to the OUTPUT executor's. run()
+// belongs to the thread of its lane interval, which is used for no other: the team of
+// threads with which it computes stays with it, and runs where it may run itself. All of
+// these may run at the same time.
 #ifndef FOLIOT_DEVICE_DEVICE_H_
 #define FOLIOT_DEVICE_DEVICE_H_
 
@@ -26,6 +32,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "core/exec_part.h"
 #include "device/graph.h"
 #include "device/plan.h"
 
@@ -37,11 +44,21 @@ struct DeviceMemory {
   uint64_t page_bytes = uint64_t{16} << 20;
   uint32_t page_count = 0;
   uint64_t io_cache_bytes = 0;
-  uint64_t workspace_bytes = 0;
+  uint64_t workspace_bytes = 0;  // of each context
+  uint32_t contexts = 1;
+};
+
+// What one EXEC does: part of plan `plan`, with its input block and output block at these
+// offsets of the io cache. Input tensor i of the plan starts at input_offset + its own offset.
+struct DeviceRun {
+  uint32_t plan = 0;
+  ExecPart part{};
+  uint64_t input_offset = 0;
+  uint64_t output_offset = 0;
 };
 
 // Where LOAD copies weights from: host memory or a file.
-// Threading: used by one thread at a time.
+// Threading: any; devices of one process share it.
 class WeightsSource {
  public:
   virtual ~WeightsSource() = default;
@@ -56,12 +73,13 @@ class Executable {
  public:
   virtual ~Executable() = default;
 
-  // Makes all that running plan `plan` (its position in preload()'s `plans`) needs:
-  // nothing is made or chosen later. At once if it was done before, for this program
-  // or for one with the same plans. Errors: kInvalidArgument for a plan of another
-  // fingerprint or a damaged one, naming operator and batch size; then the plan is not
-  // prepared, and others are as they were.
-  virtual Status prepare(uint32_t plan) = 0;
+  // Makes all that running plan `plan` (its position in preload()'s `plans`) on any
+  // interval of `width` lanes needs: nothing is made or chosen later. At once if it was
+  // done before, for this program or for one with the same plans. Errors: kInvalidArgument
+  // for a plan of another fingerprint or a damaged one, naming operator and batch size; then
+  // the plan is not prepared for this width, and all else is as it was. REQUIRES: one of
+  // lane_widths().
+  virtual Status prepare(uint32_t plan, uint32_t width) = 0;
 
   // LOAD: puts the weights into these pages, in this order, and makes them what run()
   // sees. Blocks for as long as copying takes. REQUIRES: not loaded; as many pages as
@@ -71,13 +89,13 @@ class Executable {
   // loaded, and no run() in progress.
   virtual void unload() = 0;
 
-  // EXEC: runs part of plan `plan`, with its input block and output block at these offsets of the io cache. Input
-  // tensor i of the plan starts at input_offset + its own offset. A range
-  // continues from what the workspace holds.
+  // EXEC. A range continues from what its context holds, wherever the one before it ran: no
+  // intermediate is copied.
   //
   // No allocation by this code, no lock, no log, no blocking system call.
-  // REQUIRES: loaded; the plan is prepared; offsets are multiples of kTensorAlignment.
-  virtual Status run(uint32_t plan, OperatorRange range, uint64_t input_offset, uint64_t output_offset) = 0;
+  // REQUIRES: loaded; the plan is prepared for this width; no other run() on any of these
+  // lanes or in this context; offsets are multiples of kTensorAlignment.
+  virtual Status run(const DeviceRun& run) = 0;
 };
 
 class Device {
@@ -92,6 +110,8 @@ class Device {
   // Whether a program made under this fingerprint computes the same here: on another
   // number of threads it does, with another instruction set it may not.
   virtual bool runs(const std::string& fingerprint) const = 0;
+
+  virtual uint32_t lanes() const { return 1; }
 
   // Whether products of this type (kBfloat16; kUint8: by int8, summed up exactly) have
   // fast kernels, so that narrowing what is multiplied saves time. Otherwise
@@ -116,7 +136,7 @@ class Device {
   // Takes a program in, with none of its plans prepared. `plans` stay where they are
   // until the last prepare(); `weights` is kept and read by load(). Errors:
   // kInvalidArgument for damaged plans, as far as it shows before they are prepared;
-  // kResourceExhausted if a plan's workspace exceeds the device's.
+  // kResourceExhausted if a plan's workspace exceeds a context's.
   virtual Result<std::unique_ptr<Executable>> preload(std::span<const Plan> plans,
                                                       std::shared_ptr<WeightsSource> weights) = 0;
 

@@ -1,8 +1,8 @@
 // Plan: a graph lowered for one kind of device, with a place for every tensor.
 // Static: nothing about memory is decided when it runs.
 //
-// A plan is a list of operators, and any range [first, last) of it can be run,
-// its live intermediates staying in the workspace until the next range.
+// A plan is a list of operators, and any OperatorRange of it can be run, its live
+// intermediates staying in the context until the next range.
 #ifndef FOLIOT_DEVICE_PLAN_H_
 #define FOLIOT_DEVICE_PLAN_H_
 
@@ -67,12 +67,6 @@ struct Plan {
   uint64_t workspace_bytes = 0;
   uint64_t input_bytes = 0;   // of the input block; inputs[i] begins at its tensor's offset
   uint64_t output_bytes = 0;  // of the output block
-};
-
-// Operators [first, last) of a plan.
-struct OperatorRange {
-  uint32_t first = 0;
-  uint32_t last = ~uint32_t{0};  // capped to the plan's length
 };
 
 // What a device's lowering returns: plans whose tensors have sizes but no

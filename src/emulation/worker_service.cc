@@ -98,6 +98,7 @@ class WorkerService::ControllerSession : public Session {
                                   .kind = service_.options_.kind,
                                   .data_address = {},
                                   .page_counts = {service_.options_.page_count},
+                                  .lane_counts = {1},
                                   .models = service_.options_.models,
                                   .residents = {emulated_.residents()}});
   }

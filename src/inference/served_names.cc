@@ -14,6 +14,7 @@ Result<std::shared_ptr<const ModelInfo>> ServedNames::find(std::string_view name
   if (!version.empty() && version != entry.version)
     return Status::not_found(
         fmt::format("model '{}' has no version '{}'; version '{}' is served", name, version, entry.version));
+  if (entry.state == ModelState::kLoading) catalog_.ask_for(name);
   if (entry.state != ModelState::kReady || entry.info == nullptr)
     return Status::unavailable(fmt::format("model '{}' is not ready: {}{}{}", name, to_string(entry.state),
                                            entry.reason.empty() ? "" : ": ", entry.reason));

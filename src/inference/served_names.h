@@ -22,7 +22,8 @@ class ServedNames {
   explicit ServedNames(const Catalog& catalog, bool strict_readiness = false)
       : catalog_(catalog), strict_readiness_(strict_readiness) {}
 
-  // A model that is ready. Errors: kNotFound, kUnavailable (not ready).
+  // A model that is ready. Errors: kNotFound, kUnavailable (not ready; one that is loading
+  // is loaded before others from now on).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
 
   // Every call from now on is to be refused (kDraining).

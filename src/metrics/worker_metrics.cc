@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -41,8 +42,27 @@ struct WorkerMetrics::Series {
              .Add({});
     frontends = &gauge_family(registry, "foliot_worker_frontends", "Front ends that are attached").Add({});
   }
-  void count(ActionType type, OutcomeStatus status);
-  void move_pages(const Action& action);
+  // Of one device.
+  struct Device {
+    Device(Series& series, size_t position);
+    // As labels, with the device's own before them.
+    std::map<std::string, std::string> labels(std::map<std::string, std::string> others = {}) const;
+
+    const std::string name;  // its position
+    std::array<std::array<Counter*, kOutcomeStatuses>, kActionTypes>
+        ended{};  // owned by the registry; null until one ended so
+    Histogram& load_duration;
+    Histogram& exec_duration;
+    Counter& load_busy;
+    Counter& input_busy;
+    Counter& exec_busy;
+    Counter& output_busy;
+    Gauge& outstanding;
+    std::atomic<uint32_t> pages_used{0};  // written by the thread that observes
+  };
+  Device& device(DeviceId id) { return *devices.at(id.value()); }
+  void count(Device& device, ActionType type, OutcomeStatus status);
+  void move_pages(Device& device, const Action& action);
   void read_memory();
 
   prometheus::Registry registry;
@@ -56,34 +76,46 @@ struct WorkerMetrics::Series {
   Family<Gauge>& pages = gauge_family(registry, "foliot_worker_pages", "Pages of the page cache by state");
   Family<Gauge>& io_cache = gauge_family(registry, "foliot_worker_io_cache_bytes", "Bytes of the io cache by state");
 
-  std::array<std::array<Counter*, kOutcomeStatuses>, kActionTypes>
-      ended{};  // owned by the registry; null until one ended so
-  Histogram& load_duration = durations.Add({{"action", "LOAD"}}, duration_boundaries(-5, 1, 5));
-  Histogram& exec_duration = durations.Add({{"action", "EXEC"}}, duration_boundaries(-5, 1, 5));
-  Counter& load_busy = busy.Add({{"executor", "load"}});
-  Counter& input_busy = busy.Add({{"executor", "input"}});
-  Counter& exec_busy = busy.Add({{"executor", "exec"}});
-  Counter& output_busy = busy.Add({{"executor", "output"}});
-  Gauge& outstanding = gauge_family(registry, "foliot_worker_actions_outstanding",
-                                    "Actions that the worker was given and that have not ended")
-                           .Add({});
+  Family<Gauge>& outstanding = gauge_family(registry, "foliot_worker_actions_outstanding",
+                                            "Actions that the worker was given and that have not ended");
   Gauge* controller = nullptr;  // null: there are no links
   Gauge* frontends = nullptr;
 
-  std::mutex memory_mutex;
-  WorkerMemory memory;  // guarded by memory_mutex
+  // Made by set_memory(), and then there for good.
+  std::vector<std::unique_ptr<Device>> devices;
 
-  std::atomic<uint32_t> used{0};  // pages; written by the thread that observes
+  std::mutex memory_mutex;
+  std::vector<WorkerMemory> memory;  // by device; guarded by memory_mutex
+
   // Of the thread that observes:
   std::unordered_map<ModelId, uint32_t> model_pages;
 };
 
+WorkerMetrics::Series::Device::Device(Series& series, size_t position)
+    : name(std::to_string(position)),
+      load_duration(series.durations.Add(labels({{"action", "LOAD"}}), duration_boundaries(-5, 1, 5))),
+      exec_duration(series.durations.Add(labels({{"action", "EXEC"}}), duration_boundaries(-5, 1, 5))),
+      load_busy(series.busy.Add(labels({{"executor", "load"}}))),
+      input_busy(series.busy.Add(labels({{"executor", "input"}}))),
+      exec_busy(series.busy.Add(labels({{"executor", "exec"}}))),
+      output_busy(series.busy.Add(labels({{"executor", "output"}}))),
+      outstanding(series.outstanding.Add(labels())) {}
+
+std::map<std::string, std::string> WorkerMetrics::Series::Device::labels(
+    std::map<std::string, std::string> others) const {
+  others.emplace("device", name);
+  return others;
+}
+
 WorkerMetrics::WorkerMetrics(Links links) : series_(std::make_unique<Series>(links)) {}
 WorkerMetrics::~WorkerMetrics() = default;
 
-void WorkerMetrics::set_memory(WorkerMemory memory) {
+void WorkerMetrics::set_memory(std::vector<WorkerMemory> devices) {
   const std::lock_guard lock(series_->memory_mutex);
-  series_->memory = std::move(memory);
+  while (series_->devices.size() < devices.size()) {
+    series_->devices.push_back(std::make_unique<Series::Device>(*series_, series_->devices.size()));
+  }
+  series_->memory = std::move(devices);
 }
 
 void WorkerMetrics::on_controller(bool connected) {
@@ -102,51 +134,56 @@ std::string WorkerMetrics::text() const {
 
 void WorkerMetrics::on_model(const ModelInfo& model) { series_->model_pages[model.id] = model.only().pages; }
 
-void WorkerMetrics::on_action(const Action& /*action*/, TimePoint /*now*/) { series_->outstanding.Increment(); }
+void WorkerMetrics::on_action(const Action& action, TimePoint /*now*/) {
+  series_->device(action.device).outstanding.Increment();
+}
 
-void WorkerMetrics::Series::count(ActionType type, OutcomeStatus status) {
-  Counter*& counted = ended[static_cast<size_t>(type)][static_cast<size_t>(status)];
+void WorkerMetrics::Series::count(Device& device, ActionType type, OutcomeStatus status) {
+  Counter*& counted = device.ended[static_cast<size_t>(type)][static_cast<size_t>(status)];
   if (counted == nullptr) {
-    counted = &actions.Add({{"action", std::string(to_string(type))}, {"status", label_value(to_string(status))}});
+    counted = &actions.Add(
+        device.labels({{"action", std::string(to_string(type))}, {"status", label_value(to_string(status))}}));
   }
   counted->Increment();
 }
 
 // REQUIRES: a LOAD or an UNLOAD that was done.
-void WorkerMetrics::Series::move_pages(const Action& action) {
+void WorkerMetrics::Series::move_pages(Device& device, const Action& action) {
   const uint32_t moved = model_pages[action.model];
-  action.type == ActionType::kLoad ? used += moved : used -= moved;
+  action.type == ActionType::kLoad ? device.pages_used += moved : device.pages_used -= moved;
 }
 
 void WorkerMetrics::Series::read_memory() {
   const std::lock_guard lock(memory_mutex);
-  if (!memory.io_cache) return;
-  const auto show = [](Family<Gauge>& owner, uint64_t in_use, uint64_t total) {
-    owner.Add({{"state", "used"}}).Set(static_cast<double>(in_use));
-    owner.Add({{"state", "free"}}).Set(static_cast<double>(total - in_use));
-  };
-  show(pages, used.load(), memory.page_count);
-  const IoCacheBytes bytes = memory.io_cache();
-  show(io_cache, bytes.used, bytes.all);
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const Device& device = *devices[i];
+    const auto show = [&device](Family<Gauge>& owner, uint64_t in_use, uint64_t total) {
+      owner.Add(device.labels({{"state", "used"}})).Set(static_cast<double>(in_use));
+      owner.Add(device.labels({{"state", "free"}})).Set(static_cast<double>(total - in_use));
+    };
+    show(pages, device.pages_used.load(), memory[i].page_count);
+    const IoCacheBytes bytes = memory[i].io_cache();
+    show(io_cache, bytes.used, bytes.all);
+  }
 }
 
 void WorkerMetrics::on_outcome(const Action& action, const Outcome& outcome, TimePoint /*now*/) {
-  Series& series = *series_;
-  series.outstanding.Decrement();
-  series.count(action.type, outcome.status);
+  Series::Device& device = series_->device(action.device);
+  device.outstanding.Decrement();
+  series_->count(device, action.type, outcome.status);
   if (!outcome.done()) return;
   switch (action.type) {
-    case ActionType::kUnload: series.move_pages(action); break;
+    case ActionType::kUnload: series_->move_pages(device, action); break;
     case ActionType::kLoad:
-      series.move_pages(action);
-      series.load_duration.Observe(outcome.duration.to_seconds());
-      series.load_busy.Increment(outcome.duration.to_seconds());
+      series_->move_pages(device, action);
+      device.load_duration.Observe(outcome.duration.to_seconds());
+      device.load_busy.Increment(outcome.duration.to_seconds());
       break;
     case ActionType::kInfer:
-      series.exec_duration.Observe(outcome.duration.to_seconds());
-      series.input_busy.Increment(outcome.input_duration.to_seconds());
-      series.exec_busy.Increment(outcome.duration.to_seconds());
-      series.output_busy.Increment(outcome.output_duration.to_seconds());
+      device.exec_duration.Observe(outcome.duration.to_seconds());
+      device.input_busy.Increment(outcome.input_duration.to_seconds());
+      device.exec_busy.Increment(outcome.duration.to_seconds());
+      device.output_busy.Increment(outcome.output_duration.to_seconds());
       break;
   }
 }

@@ -1,5 +1,6 @@
 // WorkerMetrics: a worker's own measurements as Prometheus series: its actions and
-// their durations, its executors, its memory and its links.
+// their durations, its executors, its memory and its links, by device (its position in the
+// worker).
 //
 // Beside a controller's series of the same actions these also exist while the
 // controller cannot be reached, and they count what it no longer waits for.
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/observer.h"
 #include "metrics/metrics_source.h"
@@ -24,13 +26,14 @@ struct IoCacheBytes {
   uint64_t all = 0;
 };
 
-// The memory that a worker took.
+// The memory that a device took.
 struct WorkerMemory {
   uint32_t page_count = 0;
   std::function<IoCacheBytes()> io_cache;  // any thread
 };
 
-// Given to the worker: on_model(), on_action() and on_outcome() of what it was sent.
+// Given to the worker: on_model(), on_action() and on_outcome() of what it was sent, with
+// the positions of its devices as their ids.
 class WorkerMetrics : public Observer, public MetricsSource {
  public:
   enum class Links { kNone, kShown };  // kNone: front end and controller are in this process
@@ -38,8 +41,9 @@ class WorkerMetrics : public Observer, public MetricsSource {
   explicit WorkerMetrics(Links links);
   ~WorkerMetrics() override;
 
-  // Any thread, before the first action. Series of the memory begin with this.
-  void set_memory(WorkerMemory memory);
+  // Any thread, before the first action: of each device. Series of the memory begin with
+  // this.
+  void set_memory(std::vector<WorkerMemory> devices);
   // The worker was registered with the controller, or the controller was lost.
   void on_controller(bool connected);
   // So many front ends are attached.

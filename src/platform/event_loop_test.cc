@@ -91,7 +91,7 @@ TEST(EventLoopTest, FirstTurnComesByItself) {
 TEST(EventLoopTest, StartReportsWhyItFails) {
   Recorder recorder;
   EventLoopOptions impossible = options();
-  impossible.thread.cpu = 1'000'000;
+  impossible.thread.cores = {kCoresMax - 1};
   EventInbox<Event> inbox(64);
   EventLoop<Event> loop(impossible, inbox, recorder);
   EXPECT_EQ(loop.start().code(), StatusCode::kInvalidArgument);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "platform/control_group.h"
+#include "platform/core_set.h"
 
 namespace foliot {
 namespace {
@@ -32,7 +33,11 @@ uint32_t usable_processors() { return usable_processors("/"); }
 std::string processor_name() { return processor_name("/"); }
 
 uint32_t usable_processors(const fs::path& root) {
-  double processors = std::max(1u, std::thread::hardware_concurrency());
+  return std::min(std::max(1u, std::thread::hardware_concurrency()), granted_processors(root));
+}
+
+uint32_t granted_processors(const fs::path& root) {
+  double processors = kCoresMax;
   for (const ControlGroup& group : control_groups(root, "cpu")) processors = std::min(processors, granted(group));
   return static_cast<uint32_t>(std::max(1.0, std::ceil(processors)));
 }

@@ -16,6 +16,9 @@ std::string processor_name();
 
 // The same, read from `root` instead of "/" (proc and sys below it), for tests.
 uint32_t usable_processors(const std::filesystem::path& root);
+// How many the control groups grant time for (rounded up), at least 1; kCoresMax: there is
+// no limit.
+uint32_t granted_processors(const std::filesystem::path& root);
 std::string processor_name(const std::filesystem::path& root);
 
 }  // namespace foliot

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error_text.h"
+#include "platform/memory_node.h"
 
 namespace foliot {
 namespace {
@@ -54,25 +55,15 @@ void* run(void* argument) {
   // priority is always allowed.
   if (start->options.nice != 0) setpriority(PRIO_PROCESS, 0, start->options.nice);
   if (start->options.nice <= 0) ask_for_short_slices();
+  const MemoryNode node(start->options.memory_node);
   start->body();
   return nullptr;
 }
 
-std::string allowed_cpus() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof(allowed), &allowed);
-  std::string text;
-  for (size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) text += fmt::format("{}{}", text.empty() ? "" : ",", cpu);
-  }
-  return text;
-}
-
 Status start_failed(const ThreadOptions& options, int error) {
-  if (error == EINVAL && options.cpu) {
-    return Status::invalid_argument(fmt::format("cannot pin thread '{}' to CPU {}: this process may use CPUs {}",
-                                                options.name, *options.cpu, allowed_cpus()));
+  if (error == EINVAL && !options.cores.empty()) {
+    return Status::invalid_argument(fmt::format("cannot pin thread '{}' to cores {}: this process may use none of them",
+                                                options.name, to_string(options.cores)));
   }
   return Status::resource_exhausted(
       fmt::format("cannot start thread '{}': {}; raise the limit on threads (ulimit -u) or free memory", options.name,
@@ -84,14 +75,14 @@ Status start_failed(const ThreadOptions& options, int error) {
 Result<Thread> Thread::start(const ThreadOptions& options, std::function<void()> body) {
   FOLIOT_CHECK(!options.name.empty() && options.name.size() <= kNameLengthMax);
   FOLIOT_CHECK(options.nice >= -20 && options.nice <= 19);
-  if (options.cpu && *options.cpu >= CPU_SETSIZE) return start_failed(options, EINVAL);
+  static_assert(kCoresMax <= CPU_SETSIZE);
 
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  if (options.cpu) {
+  if (!options.cores.empty()) {
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
-    CPU_SET(*options.cpu, &cpus);
+    for (const uint32_t core : options.cores) CPU_SET(core, &cpus);
     pthread_attr_setaffinity_np(&attributes, sizeof(cpus), &cpus);
   }
   auto start = std::make_unique<Start>(Start{options, std::move(body)});

@@ -15,12 +15,16 @@
 #include <string>
 
 #include "base/status.h"
+#include "platform/core_set.h"
 
 namespace foliot {
 
 struct ThreadOptions {
-  std::string name{};             // 1 to 15 characters, as debuggers and top show it
-  std::optional<uint32_t> cpu{};  // the only CPU it runs on; nullopt: any
+  std::string name{};  // 1 to 15 characters, as debuggers and top show it
+  // The cores that it and the threads that it starts run on; empty: any.
+  CoreSet cores{};
+  // Where what they touch first is taken from (memory_node.h); nullopt: where they run.
+  std::optional<uint32_t> memory_node{};
   // -20 (runs before everything else; without the right to it: as 0) to 19 (runs after
   // everything else).
   int nice = 0;
@@ -30,7 +34,7 @@ struct ThreadOptions {
 class Thread {
  public:
   // Runs `body` on a new thread; it must not throw. Errors: kInvalidArgument if
-  // this process may not use that CPU, kResourceExhausted if there can be no more
+  // this process may use none of these cores, kResourceExhausted if there can be no more
   // threads.
   static Result<Thread> start(const ThreadOptions& options, std::function<void()> body);
 

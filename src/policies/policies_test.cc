@@ -60,6 +60,7 @@ struct Workload {
   uint32_t models = 8;
   uint32_t devices = 1;
   uint32_t pages = 7 * 8;
+  uint32_t lanes = 1;
   uint16_t buckets = 1;
   double rate = 100;  // requests/s in all, Poisson
   // Each request draws one of these; Duration::max() is best effort.
@@ -106,6 +107,7 @@ class Simulation {
                   .devices = workload.devices,
                   .pages_per_device = workload.pages,
                   .kinds = workload.kinds,
+                  .lanes = {.count = workload.lanes},
                   .noise = workload.noise,
                   .controller = controller_options(workload)},
                  policy.make, [this](const Completion& completion) { on_completion(completion); }) {
@@ -248,6 +250,14 @@ TEST_P(PoliciesTest, ServesAlmostAllAtLowLoad) { EXPECT_GT(attainment_of({.rate 
 TEST_P(PoliciesTest, SpreadsOverDevices) {
   // More than one device can do, one request at a time; less than four.
   EXPECT_GT(attainment_of({.devices = 4, .pages = 7 * 6, .rate = 600, .skew = 0.5, .warm_up = 2000}), 0.97);
+}
+
+// The checker and finish() see to it that no lane does two things at once.
+TEST_P(PoliciesTest, RunsOnDevicesWithLanes) {
+  for (const uint32_t lanes : {2u, 3u, 8u}) {
+    EXPECT_GT(attainment_of({.lanes = lanes, .buckets = 2, .rate = 100, .warm_up = 1000}), 0.98) << lanes;
+    attainment_of({.devices = 2, .lanes = lanes, .rate = 1200, .skew = 0.5, .cancelled = 0.1, .removed_at = 5000});
+  }
 }
 
 // The checker and finish() see to it that nothing is placed where it cannot run.

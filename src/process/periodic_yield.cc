@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -12,6 +13,7 @@ namespace foliot {
 namespace {
 
 constexpr long kNanosecondsBetweenOffers = 500'000;
+constexpr long kStackBytesMin = 64 << 10;
 
 // The processor time of the thread when it last yielded.
 thread_local int64_t used_at_offer_nanoseconds = 0;
@@ -41,11 +43,15 @@ std::atomic<bool> handled{false};
 void handle_yield_signal() {
   struct sigaction action {};
   action.sa_handler = &offer_processor;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   handled = sigaction(kYieldSignal, &action, nullptr) == 0;
 }
 
-PeriodicYield::PeriodicYield() {
+PeriodicYield::PeriodicYield()
+    // A frame holds all registers, of which processors have more and more.
+    : stack_(static_cast<size_t>(std::max(sysconf(_SC_SIGSTKSZ), kStackBytesMin))) {
+  const stack_t stack{.ss_sp = stack_.data(), .ss_flags = 0, .ss_size = stack_.size()};
+  if (sigaltstack(&stack, &stack_before_) != 0) return;
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = kYieldSignal;
@@ -60,6 +66,13 @@ PeriodicYield::PeriodicYield() {
 
 PeriodicYield::~PeriodicYield() {
   if (timer_) timer_delete(*timer_);
+  sigset_t yield_signal, before;
+  sigemptyset(&yield_signal);
+  sigaddset(&yield_signal, kYieldSignal);
+  // One that is pending still is handled now, before its stack is gone.
+  pthread_sigmask(SIG_UNBLOCK, &yield_signal, &before);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  sigaltstack(&stack_before_, nullptr);
 }
 
 }  // namespace foliot

@@ -14,13 +14,19 @@
 // restarted by the kernel, except for those that wait, which end early with EINTR. A
 // thread that waits meanwhile blocks kYieldSignal, and the timer rests.
 //
+// The handler has a stack of its own: while they run, kernels of oneDNN (its AVX2 products)
+// let the stack pointer point into their buffers, where a signal's frame would overwrite
+// what lies before them.
+//
 // Threading: begins and ends on one thread.
 #ifndef FOLIOT_PROCESS_PERIODIC_YIELD_H_
 #define FOLIOT_PROCESS_PERIODIC_YIELD_H_
 
 #include <csignal>
+#include <cstddef>
 #include <ctime>
 #include <optional>
+#include <vector>
 
 namespace foliot {
 
@@ -41,6 +47,8 @@ class PeriodicYield {
 
  private:
   std::optional<timer_t> timer_;
+  std::vector<std::byte> stack_;  // of the handler
+  stack_t stack_before_{};
 };
 
 }  // namespace foliot

@@ -54,6 +54,27 @@ TEST_F(PeriodicYieldTest, ItsSignalIsHandledAndSystemCallsGoOn) {
   EXPECT_NE(action.sa_flags & SA_RESTART, 0);
 }
 
+// Kernels of oneDNN use the stack pointer for their buffers.
+TEST_F(PeriodicYieldTest, TheHandlerHasAStackOfItsOwn) {
+  struct sigaction action {};
+  ASSERT_EQ(sigaction(kYieldSignal, nullptr, &action), 0);
+  EXPECT_NE(action.sa_flags & SA_ONSTACK, 0);
+  stack_t before{};
+  ASSERT_EQ(sigaltstack(nullptr, &before), 0);
+  {
+    const PeriodicYield yield;
+    stack_t now{};
+    ASSERT_EQ(sigaltstack(nullptr, &now), 0);
+    EXPECT_EQ(now.ss_flags, 0);
+    EXPECT_NE(now.ss_sp, before.ss_sp);
+    EXPECT_GE(now.ss_size, size_t{64} << 10);
+  }
+  stack_t after{};
+  ASSERT_EQ(sigaltstack(nullptr, &after), 0);
+  EXPECT_EQ(after.ss_flags, before.ss_flags);
+  EXPECT_EQ(after.ss_sp, before.ss_sp);
+}
+
 // Where another thread always wants the processor, too.
 TEST_F(PeriodicYieldTest, AYieldingThreadMakesProgress) {
   cpu_set_t allowed, one;

@@ -47,6 +47,7 @@ std::string encode_request(const CompileRequest& request) {
                   {"page_bytes", options.page_bytes},
                   {"profile_runs", options.profile_runs},
                   {"workspace_bytes_max", options.workspace_bytes_max},
+                  {"first_size_only", options.first_size_only},
                   {"threads", request.threads},
                   {"share", request.share},
                   {"memory_bytes", request.memory_bytes},
@@ -70,6 +71,7 @@ Result<CompileRequest> decode_request(std::string_view bytes) try {
   json.at("page_bytes").get_to(options.page_bytes);
   json.at("profile_runs").get_to(options.profile_runs);
   json.at("workspace_bytes_max").get_to(options.workspace_bytes_max);
+  json.at("first_size_only").get_to(options.first_size_only);
   json.at("threads").get_to(request.threads);
   json.at("share").get_to(request.share);
   if (request.share > CpuShare::kSmall) return Status::invalid_argument("not a request to compile: no such share");

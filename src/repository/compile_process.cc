@@ -171,31 +171,71 @@ Status CompileProcess::compile(CompileRequest request, int output, const Compile
 
 std::optional<Status> CompileProcess::try_compile(const CompileRequest& request, int output,
                                                   const CompileWatch& watch) {
-  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, start(request, output));
-  return Session(request, watch, unconfined_).run(std::move(child), limits_.starved_after);
+  const bool is_first = [this] {
+    const std::lock_guard lock(mutex_);
+    return !std::exchange(has_compiled_, true);
+  }();
+  if (!is_first || request.share != CpuShare::kWhole) return try_in_copy(request, output, watch);
+  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start({.command = command_,
+                                                                   .environment = environment(request.share),
+                                                                   .input = encode_request(request),
+                                                                   .output_file = output}));
+  return follow(std::move(child), request, watch);
 }
 
-Result<ChildProcess> CompileProcess::start(const CompileRequest& request, int output) {
+std::optional<Status> CompileProcess::try_in_copy(const CompileRequest& request, int output,
+                                                  const CompileWatch& watch) {
+  FOLIOT_ASSIGN_OR_RETURN(Copy copy, start_copy(request, output));
+  std::optional<Status> status = follow(std::move(copy.child), request, watch);
+  const std::lock_guard lock(mutex_);
+  standbys_[settings_of(request.share)].push_back(std::move(copy.standby));
+  return status;
+}
+
+Result<CompileProcess::Copy> CompileProcess::start_copy(const CompileRequest& request, int output) {
   const std::string input = encode_request(request);
-  if (request.share == CpuShare::kWhole) {
-    return ChildProcess::start(
-        {.command = command_, .environment = environment(request.share), .input = input, .output_file = output});
-  }
-  Result<ChildProcess> child = start_copy(input, output);
-  const bool standby_lost = child.status().code() == StatusCode::kUnavailable;  // it was killed
-  return standby_lost ? start_copy(input, output) : std::move(child);
+  FOLIOT_ASSIGN_OR_RETURN(ForkServer standby, take_standby(request.share));
+  Result<ChildProcess> child = standby.fork(input, output);
+  if (child.ok()) return Copy{std::move(standby), std::move(child).value()};
+  if (child.status().code() != StatusCode::kUnavailable) return child.status();
+  // It was killed.
+  FOLIOT_ASSIGN_OR_RETURN(ForkServer another, ForkServer::start(standby_command(), environment(request.share)));
+  FOLIOT_ASSIGN_OR_RETURN(ChildProcess second, another.fork(input, output));
+  return Copy{std::move(another), std::move(second)};
 }
 
-Result<ChildProcess> CompileProcess::start_copy(const std::string& input, int output) {
-  if (!stands_by_) {
-    std::vector<std::string> command = command_;
-    command.emplace_back(kStandBy);
-    FOLIOT_ASSIGN_OR_RETURN(ForkServer server, ForkServer::start(command, environment(CpuShare::kSmall)));
-    stands_by_.emplace(std::move(server));
+std::optional<Status> CompileProcess::follow(ChildProcess child, const CompileRequest& request,
+                                             const CompileWatch& watch) {
+  std::set<std::string> unconfined;
+  std::optional<Status> status = Session(request, watch, unconfined).run(std::move(child), limits_.starved_after);
+  const std::lock_guard lock(mutex_);
+  unconfined_.merge(unconfined);
+  return status;
+}
+
+Result<ForkServer> CompileProcess::take_standby(CpuShare share) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (share != CpuShare::kWhole) standbys_[kOfWhole].clear();  // models are served now
+    std::vector<ForkServer>& standbys = standbys_[settings_of(share)];
+    if (!standbys.empty()) {
+      ForkServer standby = std::move(standbys.back());
+      standbys.pop_back();
+      return standby;
+    }
   }
-  Result<ChildProcess> child = stands_by_->fork(input, output);
-  if (!child.ok()) stands_by_.reset();
-  return child;
+  return ForkServer::start(standby_command(), environment(share));
+}
+
+std::vector<std::string> CompileProcess::standby_command() const {
+  std::vector<std::string> command = command_;
+  command.emplace_back(kStandBy);
+  return command;
+}
+
+std::set<std::string> CompileProcess::unconfined() const {
+  const std::lock_guard lock(mutex_);
+  return unconfined_;
 }
 
 int serve_compile_request(const std::function<std::unique_ptr<Device>(uint32_t threads)>& make_device) {

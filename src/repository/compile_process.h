@@ -3,16 +3,22 @@
 // file, and its output is checked when it is opened (program/package.h). No failure of
 // it affects the server.
 //
-// While models are served, a compilation gets less than the whole CPU and is a copy of
-// a standby process (process/fork_server.h). At idle priority it may get next to
+// Most compilations are copies of a standby process (process/fork_server.h), of which
+// there are as many as compilations at a time; only the first, where it gets the whole
+// CPU, is started as a program, since there may be no other.
+//
+// While models are served, a compilation gets less than the whole CPU. At idle priority it may get next to
 // nothing; after a while of that it is ended and begins again at nice 10, since on a
 // machine that is never idle it would take for ever. (Raising its priority instead
 // needs a right that few processes have.)
 #ifndef FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 #define FOLIOT_REPOSITORY_COMPILE_PROCESS_H_
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -45,7 +51,7 @@ struct CompileWatch {
 
 inline constexpr std::string_view kStandBy = "stand-by";
 
-// Threading: one thread at a time.
+// Threading: any thread; each call of compile() has a process of its own.
 class CompileProcess {
  public:
   // `command`: the program that runs serve_compile_request(), and its arguments. With
@@ -60,17 +66,30 @@ class CompileProcess {
   Status compile(CompileRequest request, int output, const CompileWatch& watch);
 
   // Parts of the confinement that this machine could not provide, so far.
-  const std::set<std::string>& unconfined() const { return unconfined_; }
+  std::set<std::string> unconfined() const;
 
  private:
+  // A library's settings at the start of a process, which its copies share.
+  enum Settings : uint8_t { kOfWhole, kOfShared, kSettings };
+  static Settings settings_of(CpuShare share) { return share == CpuShare::kWhole ? kOfWhole : kOfShared; }
+
   // nullopt: it starved.
   std::optional<Status> try_compile(const CompileRequest& request, int output, const CompileWatch& watch);
-  Result<ChildProcess> start(const CompileRequest& request, int output);
-  Result<ChildProcess> start_copy(const std::string& input, int output);
+  std::optional<Status> try_in_copy(const CompileRequest& request, int output, const CompileWatch& watch);
+  std::optional<Status> follow(ChildProcess child, const CompileRequest& request, const CompileWatch& watch);
+  struct Copy {
+    ForkServer standby;
+    ChildProcess child;
+  };
+  Result<Copy> start_copy(const CompileRequest& request, int output);
+  Result<ForkServer> take_standby(CpuShare share);
+  std::vector<std::string> standby_command() const;
 
-  std::vector<std::string> command_;
-  CompileLimits limits_;
-  std::optional<ForkServer> stands_by_;
+  const std::vector<std::string> command_;
+  const CompileLimits limits_;
+  mutable std::mutex mutex_;                                 // guards what follows
+  std::array<std::vector<ForkServer>, kSettings> standbys_;  // without a copy
+  bool has_compiled_ = false;
   std::set<std::string> unconfined_;
 };
 

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,7 +25,10 @@ struct Attempt {
   BucketSizes buckets;
   std::optional<Program> program;
   Status status;
+  uint32_t batch_size_max = 0;  // of kBatchSizes; with batching
 };
+
+constexpr std::array<uint32_t, 5> kBatchSizes{1, 2, 4, 8, 16};
 
 std::vector<BucketSizes> guesses(const std::vector<VariableDimension>& variable) {
   if (variable.empty()) return {{}};
@@ -48,8 +53,11 @@ class Trial {
     for (const bool may_batch : {true, false}) {
       FOLIOT_ASSIGN_OR_RETURN(const Dimensions dimensions, find_dimensions(content, {}, may_batch));
       for (const BucketSizes& buckets : guesses(dimensions.variable)) {
-        Attempt attempt = compile_with(dimensions, buckets);
-        if (attempt.status.ok()) return attempt;
+        Attempt attempt = compile_with(dimensions, buckets, {1, 2});  // two show whether it can be batched
+        if (attempt.status.ok()) {
+          attempt.batch_size_max = attempt.program->batching ? largest_batch(dimensions, buckets) : 0;
+          return attempt;
+        }
         if (!first) first = std::move(attempt);
       }
       if (!dimensions.is_guess) break;
@@ -58,10 +66,23 @@ class Trial {
   }
 
  private:
-  Attempt compile_with(const Dimensions& dimensions, const BucketSizes& buckets) const {
-    if (step_) step_(buckets.empty() ? "compiling" : fmt::format("compiling with {}", buckets_as_toml(buckets)));
+  // A large batch may need more memory than it may have, or meet what small ones do not.
+  uint32_t largest_batch(const Dimensions& dimensions, const BucketSizes& buckets) const {
+    for (size_t i = kBatchSizes.size(); i-- > 2;) {
+      const Attempt attempt = compile_with(dimensions, buckets, {1, kBatchSizes[i]});
+      if (attempt.status.ok() && attempt.program->batching) return kBatchSizes[i];
+    }
+    return 2;
+  }
+
+  Attempt compile_with(const Dimensions& dimensions, const BucketSizes& buckets,
+                       std::vector<uint32_t> batch_sizes) const {
+    if (step_) {
+      step_(fmt::format("compiling for batches of {}{}{}", batch_sizes.back(), buckets.empty() ? "" : " with ",
+                        buckets.empty() ? "" : buckets_as_toml(buckets)));
+    }
     CompileOptions options;
-    options.batch_sizes = {1, 2};  // two show whether it can be batched
+    options.batch_sizes = std::move(batch_sizes);
     options.profile_runs = 1;
     options.buckets = buckets;
     Attempt attempt{.dimensions = dimensions, .buckets = buckets, .program = {}, .status = {}};
@@ -128,7 +149,11 @@ void append_batch(std::string& text, const Attempt& attempt) {
   text +=
       "# Requests are run together in batches of these sizes, along the first dimension of every input. A\n"
       "# larger batch serves more per second and takes longer: leave out sizes that do not fit the deadline.\n"
-      "batch_sizes = [1, 2, 4, 8, 16]\n\n";
+      "batch_sizes = ";
+  const auto sizes = attempt.program ? std::ranges::count_if(
+                                           kBatchSizes, [&](uint32_t size) { return size <= attempt.batch_size_max; })
+                                     : static_cast<std::ptrdiff_t>(kBatchSizes.size());
+  text += fmt::format("[{}]\n\n", fmt::join(std::span(kBatchSizes).first(static_cast<size_t>(sizes)), ", "));
   if (attempt.dimensions.inputs.front().dimensions->front().value != -1) return;
   const std::vector<std::string> names = batch_names(attempt.dimensions);
   text += names.size() == 1

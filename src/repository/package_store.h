@@ -1,13 +1,18 @@
 // PackageStore: compiled programs, kept on disk under the hash of all that they
-// were compiled from, so that nothing is compiled twice.
+// were compiled from, so that nothing is compiled twice. A program of the first batch
+// size alone is not kept: its file is gone when it is opened, so that only whole
+// packages are found by a later start, however this one ends.
 #ifndef FOLIOT_REPOSITORY_PACKAGE_STORE_H_
 #define FOLIOT_REPOSITORY_PACKAGE_STORE_H_
 
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/status.h"
@@ -17,10 +22,11 @@
 
 namespace foliot {
 
-// Threading: one thread at a time.
+// Threading: any thread. Of several that want the same package one compiles it and the
+// others wait.
 class PackageStore {
  public:
-  // Writes the package of this model into the open, empty file `output`.
+  // Writes the package of this model into the open, empty file `output`. Any thread.
   using Compile = std::function<Status(const std::filesystem::path& model, const CompileOptions& options, int output,
                                        const CompileWatch& watch)>;
 
@@ -42,6 +48,9 @@ class PackageStore {
   // those of compiling; kUnavailable if its files changed meanwhile.
   Result<Package> get(const std::filesystem::path& model, const CompileOptions& options,
                       const CompileWatch& watch = {});
+  // The program of the smallest batch size alone (CompileOptions::first_size_only),
+  // compiled now. Errors: as get().
+  Result<Package> get_first(const std::filesystem::path& model, CompileOptions options, const CompileWatch& watch = {});
 
  private:
   struct Hashes {
@@ -51,21 +60,31 @@ class PackageStore {
   Result<Hashes> hash(const std::filesystem::path& model, const CompileOptions& options) const;
   std::filesystem::path file_of(const std::string& key) const;
   Status cannot_write(const std::string& reason) const;
+  class Draft;
+  class Turn;
+  Result<Package> get_with(const Hashes& hashes, const std::filesystem::path& model, const CompileOptions& options,
+                           const CompileWatch& watch);
   Result<Package> open(const std::string& key);
+  std::optional<Package> find_open(const std::string& key);
+  Result<Package> open_file(const std::string& key, const std::filesystem::path& file);
   Result<Package> compile_and_open(const std::string& key, const std::filesystem::path& model,
                                    const CompileOptions& options, const CompileWatch& watch);
-  Status compile_to(const std::filesystem::path& package, const std::filesystem::path& model,
-                    const CompileOptions& options, const CompileWatch& watch);
+  Status compile_to(const Draft& draft, const std::filesystem::path& model, const CompileOptions& options,
+                    const CompileWatch& watch);
 
-  std::filesystem::path folder_;
-  WeightsTier tier_;
-  std::string device_;
-  Compile compile_;
+  const std::filesystem::path folder_;
+  const WeightsTier tier_;
+  const std::string device_;
+  const Compile compile_;
   struct Open {
     std::weak_ptr<const Program> program;
     std::weak_ptr<WeightsSource> weights;
   };
+  std::mutex mutex_;                // guards what follows
+  std::condition_variable turned_;  // some key is not compiled any more
+  std::set<std::string> compiling_;
   std::map<std::string, Open> open_;
+  size_t open_max_ = 1;  // of open_, before what is closed is taken out
 };
 
 }  // namespace foliot

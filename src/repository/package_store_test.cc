@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <future>
+#include <thread>
+#include <utility>
 
 namespace foliot {
 namespace {
@@ -39,7 +43,10 @@ class PackageStoreTest : public testing::Test {
  protected:
   PackageStoreTest()
       : store_(make_folder() / "cache", WeightsTier::kMemory, "device 1",
-               [this](const auto&, const auto&, int output, const CompileWatch&) { return compile(output); }) {
+               [this](const auto&, const CompileOptions& options, int output, const CompileWatch&) {
+                 compiled_first_ += options.first_size_only ? 1 : 0;
+                 return compile(output);
+               }) {
     set_model("a");
   }
   ~PackageStoreTest() override { std::filesystem::remove_all(folder_); }
@@ -68,7 +75,8 @@ class PackageStoreTest : public testing::Test {
 
   std::filesystem::path folder_;
   PackageStore store_;
-  int compiled_ = 0;
+  std::atomic<int> compiled_ = 0;
+  int compiled_first_ = 0;  // of these
   Status result_;
   std::function<void(int)> during_;
 };
@@ -153,6 +161,54 @@ TEST_F(PackageStoreTest, AModelThatChangesMeanwhileIsToBeLoadedAgain) {
   EXPECT_TRUE(files().empty());
   during_ = {};
   EXPECT_TRUE(get().ok());
+}
+
+TEST_F(PackageStoreTest, KeepsWholePackagesOnly) {
+  const auto first = store_.get_first(model(), {});
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_EQ(compiled_first_, 1);
+  EXPECT_TRUE(files().empty());
+  EXPECT_FALSE(store_.find(model(), {})->has_value());
+  EXPECT_EQ(store_.get_first(model(), {})->program, first->program) << "copies share one";
+  const auto whole = get();
+  ASSERT_TRUE(whole.ok());
+  EXPECT_NE(whole->program, first->program);
+  EXPECT_NE(whole->content, first->content);
+  EXPECT_EQ(compiled_, 2);
+  EXPECT_EQ(files().size(), 1u);
+  std::vector<std::byte> weights(4096);
+  EXPECT_TRUE(first->weights->read(0, weights).ok()) << "though its file is gone";
+}
+
+TEST_F(PackageStoreTest, AFirstSizeThatFailsLeavesNothingBehind) {
+  during_ = [this](int) { set_model("b"); };
+  EXPECT_EQ(store_.get_first(model(), {}).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(PackageStoreTest, OneOfSeveralThatWantAPackageCompilesIt) {
+  std::promise<void> begun;
+  std::promise<void> go_on;
+  during_ = [&](int) {
+    begun.set_value();
+    go_on.get_future().wait();
+  };
+  std::thread one([this] { EXPECT_TRUE(get().ok()); });
+  begun.get_future().wait();
+  const auto cancelled = store_.get(model(), {}, {.progress = {}, .cancelled = [] { return true; }});
+  EXPECT_EQ(cancelled.status().code(), StatusCode::kUnavailable);
+  // It asks only while it waits.
+  std::thread two([&] {
+    bool asked = false;
+    const auto let_in = [&] {
+      if (!std::exchange(asked, true)) go_on.set_value();
+      return false;
+    };
+    EXPECT_TRUE(store_.get(model(), {}, {.progress = {}, .cancelled = let_in}).ok());
+  });
+  one.join();
+  two.join();
+  EXPECT_EQ(compiled_, 1);
 }
 
 TEST_F(PackageStoreTest, AFolderThatCannotBeWrittenIsSaid) {

@@ -14,7 +14,8 @@ constexpr size_t kOtherEvents = 4096;
 
 }  // namespace
 
-ControllerInbox::ControllerInbox(uint32_t requests_max) : events_(size_t{3} * requests_max + kOtherEvents) {}
+ControllerInbox::ControllerInbox(uint32_t requests_max, size_t devices)
+    : events_(size_t{3} * requests_max + devices * kOtherEvents) {}
 
 template <typename What>
 void ControllerInbox::post(What&& what) {

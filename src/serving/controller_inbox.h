@@ -44,9 +44,9 @@ struct ControllerEvent {
 
 class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public ModelSink {
  public:
-  // `requests_max`: how many requests the front end has in flight at most; with that
-  // bound the inbox can never be full.
-  explicit ControllerInbox(uint32_t requests_max);
+  // `requests_max`: how many requests the front end has in flight at most; `devices`: how
+  // many send outcomes. With these bounds the inbox can never be full.
+  explicit ControllerInbox(uint32_t requests_max, size_t devices = 1);
 
   void submit(const Request& request) override;
   void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;

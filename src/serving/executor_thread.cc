@@ -17,9 +17,10 @@ constexpr Duration kSpin = Duration::microseconds(50);
 
 }  // namespace
 
-Status ExecutorThread::start(Executor& executor) {
+Status ExecutorThread::start(Executor& executor, const CoreSet& cores, std::optional<uint32_t> node) {
   Result<Thread> thread =
-      Thread::start({.name = executor.name(), .nice = kExecutorNice}, [this, &executor] { run(executor); });
+      Thread::start({.name = executor.name(), .cores = cores, .memory_node = node, .nice = kExecutorNice},
+                    [this, &executor] { run(executor); });
   if (!thread.ok()) return thread.status();
   thread_ = std::move(thread).value();
   return Status();

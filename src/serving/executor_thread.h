@@ -4,9 +4,11 @@
 #define FOLIOT_SERVING_EXECUTOR_THREAD_H_
 
 #include <atomic>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
+#include "platform/core_set.h"
 #include "platform/parker.h"
 #include "platform/thread.h"
 #include "worker/executor.h"
@@ -19,8 +21,9 @@ class ExecutorThread : public Waker {
   ExecutorThread() = default;
   ~ExecutorThread() override { stop(); }
 
-  // `executor` outlives the thread.
-  Status start(Executor& executor);
+  // `executor` outlives the thread, which and whose own threads run on `cores` (empty: any)
+  // and take the memory of `node`, as in ThreadOptions.
+  Status start(Executor& executor, const CoreSet& cores = {}, std::optional<uint32_t> node = {});
   // Ends after the piece of work under way, if any; what waits is left.
   void stop();
 

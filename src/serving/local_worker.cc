@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "base/units.h"
 #include "platform/memory.h"
+#include "platform/memory_node.h"
 #include "worker/device_engine.h"
 
 namespace foliot {
@@ -43,7 +45,9 @@ DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<Co
     pages += files_bytes / kPackedDenominator * kPackedNumerator / options.page_bytes + 1;
   }
   const uint64_t wanted = std::max(pages * options.page_bytes, kPageCacheBytesMin);
-  const uint64_t page_cache = options.page_cache_bytes.value_or(std::min(wanted, total_memory_bytes() / 2));
+  const uint64_t devices = options.devices.size();
+  const uint64_t page_cache =
+      options.page_cache_bytes.value_or(std::min(wanted * devices, total_memory_bytes() / 2)) / devices;
   return {.page_bytes = options.page_bytes,
           .page_count = static_cast<uint32_t>(page_cache / options.page_bytes),
           .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_bytes * kBatchesInFlight, kIoCacheBytesMin)),
@@ -76,14 +80,15 @@ Status LocalWorkerOptions::check() const {
   return Status::invalid_argument("--page-size must be a multiple of 4KiB");
 }
 
-LocalWorker::LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
-                         const std::vector<uint64_t>& uncompiled)
-    : options_(options), memory_(plan_memory(options, models, uncompiled)), grown_(memory_) {}
+LocalWorker::LocalWorker(const LocalWorkerOptions& options, const DevicePlace& place,
+                         const std::vector<CompiledModel>& models, const std::vector<uint64_t>& uncompiled)
+    : options_(options), place_(place), memory_(plan_memory(options, models, uncompiled)), grown_(memory_) {}
 
 Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
   FOLIOT_RETURN_IF_ERROR(check_available(memory_));
   const bool can_grow = !options_.io_cache_bytes || !options_.workspace_bytes;
-  device_ = make_cpu_device({.threads = options_.threads, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
+  const MemoryNode node(place_.node);
+  device_ = make_cpu_device({.threads = place_.threads, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
   FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
   engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
   worker_ = std::make_unique<Worker>(WorkerOptions{.page_count = memory_.page_count,
@@ -93,8 +98,11 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
                                                    .infers_in_flight_max = options_.infers_in_flight_max},
                                      *engine_, outcomes,
                                      WorkerWakers{executors_[0], executors_[1], executors_[2], executors_[3]});
+  // Only EXEC and its team are pinned: the others copy, and run where there is time.
   for (size_t i = 0; i < executors_.size(); ++i) {
-    FOLIOT_RETURN_IF_ERROR(executors_[i].start(*worker_->executors()[i]));
+    Executor& executor = *worker_->executors()[i];
+    const bool exec = std::string_view(executor.name()) == "exec";
+    FOLIOT_RETURN_IF_ERROR(executors_[i].start(executor, exec ? place_.cores : CoreSet(), place_.node));
   }
   return Status();
 }
@@ -119,6 +127,7 @@ Status LocalWorker::make_room(const Program& program) {
                                           .page_count = 0,
                                           .io_cache_bytes = wanted.io_cache_bytes - grown_.io_cache_bytes,
                                           .workspace_bytes = wanted.workspace_bytes - grown_.workspace_bytes}));
+  const MemoryNode node(place_.node);
   FOLIOT_RETURN_IF_ERROR(device_->grow(wanted.io_cache_bytes, wanted.workspace_bytes));
   worker_->grow_io_cache(wanted.io_cache_bytes);
   grown_ = wanted;

@@ -1,5 +1,5 @@
-// LocalWorker: a worker on this machine's processors: device, executors and the threads
-// that drive them. Its owner provides payloads and receives outcomes.
+// LocalWorker: one device on this machine's processors, its worker, executors and the
+// threads that drive them. Its owner provides payloads and receives outcomes.
 #ifndef FOLIOT_SERVING_LOCAL_WORKER_H_
 #define FOLIOT_SERVING_LOCAL_WORKER_H_
 
@@ -16,6 +16,7 @@
 #include "device/cpu/cpu_device.h"
 #include "metrics/worker_metrics.h"
 #include "serving/compiled_model.h"
+#include "serving/device_places.h"
 #include "serving/executor_thread.h"
 #include "worker/engine.h"
 #include "worker/worker.h"
@@ -23,11 +24,14 @@
 namespace foliot {
 
 struct LocalWorkerOptions {
-  uint32_t threads = 1;  // of one EXEC
+  DevicePlaces devices{DevicePlace{}};
   uint64_t page_bytes = uint64_t{16} << 20;
-  std::optional<uint64_t> page_cache_bytes;  // nullopt: all models, up to half of the memory
-  std::optional<uint64_t> io_cache_bytes;    // nullopt: as the models need
-  std::optional<uint64_t> workspace_bytes;   // nullopt: as the models need
+  // Of all devices, each with an equal share. nullopt: each has all models, up to half of
+  // the memory in all.
+  std::optional<uint64_t> page_cache_bytes;
+  // Of each device; nullopt: as the models need.
+  std::optional<uint64_t> io_cache_bytes;
+  std::optional<uint64_t> workspace_bytes;
   uint32_t models_max = 16384;
   uint32_t loads_in_flight_max = 128;
   uint32_t infers_in_flight_max = 64;
@@ -47,8 +51,8 @@ class LocalWorker {
   // Where the options leave it open, memory() is what these models need, and a page
   // cache that will hold the models that are `uncompiled`, estimated by their files'
   // sizes.
-  LocalWorker(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
-              const std::vector<uint64_t>& uncompiled = {});
+  LocalWorker(const LocalWorkerOptions& options, const DevicePlace& place, const std::vector<CompiledModel>& models,
+              const std::vector<uint64_t>& uncompiled);
   ~LocalWorker() { stop(); }
 
   // As it was taken at the start.
@@ -72,6 +76,7 @@ class LocalWorker {
 
  private:
   const LocalWorkerOptions options_;
+  const DevicePlace place_;
   const DeviceMemory memory_;
   DeviceMemory grown_;  // what it is now
   // In the order in which they are made; each uses those before it.

@@ -52,15 +52,15 @@ Status ModelHost::start(const CompiledModel& model, ModelId id) {
   const auto info = std::make_shared<const ModelInfo>(model.info(id, page_bytes_, parts_.kind));
   const size_t all = info->only().batch_sizes.size();
   const size_t needed = has(info->name) || !parts_.planner.takes_parts() ? all : 1;
-  Result<WorkerModel> added = prepare({info, model.package}, needed);
+  Result<std::vector<WorkerModel>> added = add(EngineModel{info, model.package}, needed);
   if (!added.ok()) {
-    parts_.engine.remove(id);
+    for (const Device& device : parts_.devices) device.engine.remove(id);
     give_back(id);
     return added.status();
   }
   serve({info, model.package}, std::move(added).value(), needed);
   for (size_t next = needed; next < all; ++next) {
-    if (Status status = parts_.engine.prepare(id, next); !status.ok()) {
+    if (Status status = prepare(id, next); !status.ok()) {
       const Status removed = remove(info->name, {});
       FOLIOT_CHECK(removed.ok());
       return status;
@@ -70,19 +70,28 @@ Status ModelHost::start(const CompiledModel& model, ModelId id) {
   return Status();
 }
 
-Result<WorkerModel> ModelHost::prepare(const EngineModel& model, size_t ready) {
+Result<std::vector<WorkerModel>> ModelHost::add(const EngineModel& model, size_t ready) {
   const ModelInfo& info = *model.info;
   FOLIOT_RETURN_IF_ERROR(check_fits(info, page_bytes_, page_count_));
   FOLIOT_RETURN_IF_ERROR(parts_.planner.check(info));
-  if (parts_.make_room) FOLIOT_RETURN_IF_ERROR(parts_.make_room(*model.package.program));
-  FOLIOT_ASSIGN_OR_RETURN(WorkerModel added, parts_.engine.add(model));
-  for (size_t i = 0; i < ready; ++i) FOLIOT_RETURN_IF_ERROR(parts_.engine.prepare(info.id, i));
+  std::vector<WorkerModel> added;
+  for (const Device& device : parts_.devices) {
+    if (device.make_room) FOLIOT_RETURN_IF_ERROR(device.make_room(*model.package.program));
+    FOLIOT_ASSIGN_OR_RETURN(WorkerModel table, device.engine.add(model));
+    added.push_back(std::move(table));
+  }
+  for (size_t i = 0; i < ready; ++i) FOLIOT_RETURN_IF_ERROR(prepare(info.id, i));
   return added;
 }
 
-void ModelHost::serve(const EngineModel& model, WorkerModel added, size_t ready) {
+Status ModelHost::prepare(ModelId id, size_t batch_index) {
+  for (const Device& device : parts_.devices) FOLIOT_RETURN_IF_ERROR(device.engine.prepare(id, batch_index));
+  return Status();
+}
+
+void ModelHost::serve(const EngineModel& model, std::vector<WorkerModel> added, size_t ready) {
   const std::shared_ptr<const ModelInfo>& info = model.info;
-  parts_.worker.add_model(std::move(added));
+  for (size_t i = 0; i < added.size(); ++i) parts_.devices[i].worker.add_model(std::move(added[i]));
   parts_.planner.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
   const std::shared_ptr<const ModelInfo> lease(info.get(),
                                                [info, progress = progress_](const ModelInfo*) { progress->made(); });
@@ -137,8 +146,10 @@ bool ModelHost::sweep() {
     more = !leaving_.empty();
   }
   for (const Leaving& leaving : gone) {
-    parts_.worker.remove_model(leaving.served.id);
-    parts_.engine.remove(leaving.served.id);
+    for (const Device& device : parts_.devices) {
+      device.worker.remove_model(leaving.served.id);
+      device.engine.remove(leaving.served.id);
+    }
     if (leaving.gone) leaving.gone(Status());
   }
   std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
-// ModelHost: brings models into service and out of it: preloads on the worker, adds to
-// the controller, and shows in the catalog, in this order, and the other way round.
+// ModelHost: brings models into service and out of it: preloads on the workers of all
+// devices, adds to the controller, and shows in the catalog, in this order, and the other
+// way round.
 //
 // A model is served as soon as its smallest batch size is ready, if the controller
 // takes it in parts. The others are made meanwhile, in ascending order, and the
@@ -33,16 +34,20 @@ namespace foliot {
 // Threading: any; add() and remove() of one model at a time.
 class ModelHost {
  public:
-  struct Parts {
-    Catalog& catalog;
+  // All run every model.
+  struct Device {
     Engine& engine;
     Worker& worker;
-    ModelSink& planner;
     // Makes the worker's memory large enough for a program, before it is added.
     std::function<Status(const Program&)> make_room{};
-    std::string kind{kDefaultKind};  // of the device
   };
-  // All references outlive this.
+  struct Parts {
+    Catalog& catalog;
+    ModelSink& planner;
+    std::vector<Device> devices;     // at least one
+    std::string kind{kDefaultKind};  // of all of them
+  };
+  // All references outlive this. `page_count`: of each device.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
   ~ModelHost() { set_on_progress({}); }
 
@@ -93,9 +98,11 @@ class ModelHost {
   void give_back(ModelId id);
   bool has(const std::string& name);
   Status start(const CompiledModel& model, ModelId id);
-  // Adds the model to the engine and makes the `ready` smallest batch sizes ready.
-  Result<WorkerModel> prepare(const EngineModel& model, size_t ready);
-  void serve(const EngineModel& model, WorkerModel added, size_t ready);
+  // Adds the model to the engines and makes the `ready` smallest batch sizes ready.
+  // Returns what the workers' tables need.
+  Result<std::vector<WorkerModel>> add(const EngineModel& model, size_t ready);
+  Status prepare(ModelId id, size_t batch_index);
+  void serve(const EngineModel& model, std::vector<WorkerModel> added, size_t ready);
   void leave(Served served, Gone gone);
   bool left(Leaving& leaving);
 

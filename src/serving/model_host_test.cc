@@ -60,7 +60,7 @@ class IdleDevice : public Device {
    public:
     explicit IdleExecutable(IdleDevice& device) : device_(device) { ++device_.alive_; }
     ~IdleExecutable() override { --device_.alive_; }
-    Status prepare(uint32_t plan) override {
+    Status prepare(uint32_t plan, uint32_t /*width*/) override {
       while (plan >= device_.allowed_) {
         device_.waiting_ = true;
         std::this_thread::yield();
@@ -72,10 +72,10 @@ class IdleDevice : public Device {
     }
     Status load(std::span<const PageIndex>) override { return Status(); }
     void unload() override {}
-    Status run(uint32_t plan, OperatorRange, uint64_t, uint64_t) override {
-      FOLIOT_CHECK(prepared_[plan]);
+    Status run(const DeviceRun& run) override {
+      FOLIOT_CHECK(prepared_[run.plan]);
       while (device_.hold_) std::this_thread::yield();
-      ++device_.runs_[plan];
+      ++device_.runs_[run.plan];
       return Status();
     }
 
@@ -138,7 +138,7 @@ class ModelHostTest : public testing::Test {
         worker_({.page_count = kPages, .io_cache_bytes = 1 << 16, .models_max = kModelsMax}, engine_, inbox_,
                 {threads_[0], threads_[1], threads_[2], threads_[3]}),
         loop_({}, find_policy("foliot")->make, inbox_, worker_, sink_),
-        host_({catalog_, engine_, worker_, inbox_}, kPageBytes, kPages, kModelsMax) {
+        host_({catalog_, inbox_, {{engine_, worker_}}}, kPageBytes, kPages, kModelsMax) {
     loop_.controller().add_device(kPages, monotonic_now());
     EXPECT_TRUE(loop_.start().ok());
     for (size_t i = 0; i < threads_.size(); ++i) EXPECT_TRUE(threads_[i].start(*worker_.executors()[i]).ok());

@@ -2,7 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 namespace foliot {
+namespace {
+
+constexpr std::chrono::milliseconds kCancelInterval(100);
+
+}  // namespace
 
 void ModelStartup::find(const std::vector<ModelFolder>& folders) {
   progress_ = {.total = folders.size()};
@@ -42,30 +49,33 @@ void ModelStartup::serve_compiled(ModelHost& host) {
   }
 }
 
-void ModelStartup::serve_others(ModelHost& host) {
-  for (const ModelFolder& folder : std::exchange(uncompiled_, {})) {
-    const std::optional<CompiledModel> model = compile(folder);
-    if (parts_.cancelled()) return;
-    if (model) serve(*model, host);
-  }
+void ModelStartup::load_others(RepositoryService& repository) {
+  if (uncompiled_.empty()) return;
+  repository.load_all(uncompiled_,
+                      {.progress =
+                           [this](const std::string& name, std::string_view step, double share) {
+                             const std::lock_guard lock(mutex_);
+                             parts_.reporter.on_compiling(name, step, share);
+                           },
+                       .done = [this](const std::string& name, const Status& status) { on_loaded(name, status); }});
 }
 
-void ModelStartup::compile_others() {
-  for (const ModelFolder& folder : std::exchange(uncompiled_, {})) {
-    std::optional<CompiledModel> model = compile(folder);
-    if (parts_.cancelled()) return;
-    if (model) compiled_.push_back(*std::move(model));
+void ModelStartup::wait_for_others(RepositoryService& repository) {
+  {
+    std::unique_lock lock(mutex_);
+    while (!parts_.cancelled() && !loaded_.wait_for(lock, kCancelInterval, [this] { return progress_.complete(); })) {
+    }
   }
+  if (parts_.cancelled()) repository.stop();
 }
 
-std::optional<CompiledModel> ModelStartup::compile(const ModelFolder& folder) {
-  const CompileWatch watch{
-      [&](std::string_view step, double share) { parts_.reporter.on_compiling(folder.name, step, share); },
-      parts_.cancelled};
-  Result<Package> package = parts_.packages.get(folder.model, folder.config.compile, watch);
-  if (package.ok()) return CompiledModel{folder, *std::move(package)};
-  if (!parts_.cancelled()) fail(folder, package.status());
-  return std::nullopt;
+void ModelStartup::on_loaded(const std::string& name, const Status& status) {
+  if (!status.ok() && parts_.cancelled()) return;
+  const std::lock_guard lock(mutex_);
+  ++(status.ok() ? progress_.served : progress_.broken);
+  parts_.reporter.on_model(name, status);
+  parts_.reporter.on_progress(progress_);
+  loaded_.notify_all();
 }
 
 void ModelStartup::serve(const CompiledModel& model, ModelHost& host) {
@@ -73,16 +83,17 @@ void ModelStartup::serve(const CompiledModel& model, ModelHost& host) {
   if (!status.ok()) return fail(model.folder, status);
   for (const std::string& note : model.package.program->notes)
     parts_.reporter.on_note(fmt::format("model '{}': {}", model.folder.name, note));
-  ++progress_.served;
-  parts_.reporter.on_model(model.folder.name, status);
-  parts_.reporter.on_progress(progress_);
+  on_loaded(model.folder.name, status);
 }
 
 void ModelStartup::fail(const ModelFolder& folder, const Status& status) {
   parts_.catalog.put({folder.name, folder.version, ModelState::kUnavailable, status.message(), nullptr});
-  ++progress_.broken;
-  parts_.reporter.on_model(folder.name, status);
-  parts_.reporter.on_progress(progress_);
+  on_loaded(folder.name, status);
+}
+
+StartupProgress ModelStartup::progress() {
+  const std::lock_guard lock(mutex_);
+  return progress_;
 }
 
 }  // namespace foliot

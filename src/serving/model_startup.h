@@ -1,13 +1,16 @@
 // ModelStartup: brings the models of a repository into service when a server or a worker
-// starts, one by one: first those that were compiled before, then the others, each as soon
-// as it is compiled. The catalog shows all of them from the beginning, as LOADING, READY,
-// or UNAVAILABLE with the reason.
+// starts: first those that were compiled before, then the others, each as soon as its
+// smallest batch size is compiled (serving/repository_service.h). The catalog shows all of
+// them from the beginning, as LOADING, READY, or UNAVAILABLE with the reason.
 #ifndef FOLIOT_SERVING_MODEL_STARTUP_H_
 #define FOLIOT_SERVING_MODEL_STARTUP_H_
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,11 +19,12 @@
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
 #include "serving/model_host.h"
+#include "serving/repository_service.h"
 #include "serving/startup_reporter.h"
 
 namespace foliot {
 
-// Threading: one thread.
+// Threading: one thread, besides the service's.
 class ModelStartup {
  public:
   struct Parts {
@@ -37,23 +41,27 @@ class ModelStartup {
   // After find(): what a worker's memory is planned by.
   const std::vector<CompiledModel>& compiled() const { return compiled_; }
   std::vector<uint64_t> uncompiled_bytes() const;  // of their files
-  // Compiles what is not, without serving it yet.
-  void compile_others();
-  // Serves what is compiled; then compiles and serves what is not.
+  // Has the others compiled, and served once the service has a ModelHost. It outlives neither
+  // this nor the parts.
+  void load_others(RepositoryService& repository);
+  // Serves what is compiled.
   void serve_compiled(ModelHost& host);
-  void serve_others(ModelHost& host);
+  // Returns when each of the others is served, or cannot be, or when cancelled; the service
+  // has stopped then.
+  void wait_for_others(RepositoryService& repository);
 
-  const StartupProgress& progress() const { return progress_; }
+  StartupProgress progress();
 
  private:
-  // nullopt: it cannot be, or compiling was cancelled.
-  std::optional<CompiledModel> compile(const ModelFolder& folder);
   void serve(const CompiledModel& model, ModelHost& host);
   void fail(const ModelFolder& folder, const Status& status);
+  void on_loaded(const std::string& name, const Status& status);
 
   const Parts parts_;
   std::vector<CompiledModel> compiled_;
   std::vector<ModelFolder> uncompiled_;
+  std::mutex mutex_;  // guards what follows, and the reporter's calls
+  std::condition_variable loaded_;
   StartupProgress progress_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/units.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
@@ -18,7 +19,7 @@
 #include "serving/controller_inbox.h"
 #include "serving/controller_loop.h"
 #include "serving/inference_stack.h"
-#include "serving/local_worker.h"
+#include "serving/local_devices.h"
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
 #include "serving/repository_service.h"
@@ -46,13 +47,19 @@ class Server::Parts {
                     return compiler_.compile(
                         {.model = model,
                          .options = compile_options,
-                         .threads = options_.worker.threads,
+                         .threads = threads_max(options_.worker.devices),
                          .share = options_.compile_in_background && catalog_.ready() ? CpuShare::kLeftover
                                                                                      : CpuShare::kWhole},
                         output, watch);
                   }),
-        repository_({options.repository, options.model_defaults, {}, options.watch_interval, options.on_failure}),
-        inbox_(options.frontend.requests_in_flight_max) {}
+        repository_({options.repository,
+                     options.model_defaults,
+                     {},
+                     options.watch_interval,
+                     options.compilations,
+                     options.on_failure,
+                     options.on_note}),
+        inbox_(options.frontend.requests_in_flight_max, options.worker.devices.size()) {}
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   void stop();
@@ -61,7 +68,7 @@ class Server::Parts {
 
  private:
   std::string device_fingerprint() const {
-    const auto device = make_cpu_device({.threads = options_.worker.threads});
+    const auto device = make_cpu_device({.threads = threads_max(options_.worker.devices)});
     return device->kind() + " " + device->fingerprint();
   }
   Status open_ports();
@@ -76,6 +83,7 @@ class Server::Parts {
   Catalog catalog_;
   CompileProcess compiler_;
   PackageStore packages_;
+  std::unique_ptr<ModelStartup> startup_;
   RepositoryService repository_;
   StartupProgress models_;
   bool stopped_ = false;
@@ -86,7 +94,7 @@ class Server::Parts {
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<InferenceStack> inference_;
-  std::unique_ptr<LocalWorker> worker_;
+  std::unique_ptr<LocalDevices> devices_;
   std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<ModelHost> host_;
 };
@@ -100,19 +108,23 @@ Status Server::Parts::start(StartupReporter& reporter, const std::function<bool(
   reporter.on_listening(where());
   FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(options_.repository, options_.model_defaults));
   FOLIOT_RETURN_IF_ERROR(serve_models(policy, folders, reporter, cancelled));
-  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_, folders));
   catalog_.set_ready();
   return Status();
 }
 
 Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
                                    StartupReporter& reporter, const std::function<bool()>& cancelled) {
-  ModelStartup models({catalog_, packages_, reporter, cancelled});
+  startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
+  ModelStartup& models = *startup_;
   models.find(folders);
   if (cancelled()) return stopped();
+  // Compiling begins while memory is taken.
+  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, folders));
+  models.load_others(repository_);
   FOLIOT_RETURN_IF_ERROR(start_worker(policy, models, reporter));
   models.serve_compiled(*host_);
-  models.serve_others(*host_);
+  repository_.attach(*host_);
+  models.wait_for_others(repository_);
   if (cancelled()) return stopped();
   for (const std::string& what : compiler_.unconfined()) {
     reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
@@ -141,21 +153,19 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
   LocalWorkerOptions worker = options_.worker;
   worker.loads_in_flight_max = 2 * options_.controller.loads_outstanding_max;
   worker.infers_in_flight_max = 2 * options_.controller.infers_outstanding_max;
-  worker_ = std::make_unique<LocalWorker>(worker, models.compiled(), models.uncompiled_bytes());
-  const DeviceMemory& memory = worker_->memory();
-  FOLIOT_RETURN_IF_ERROR(worker_->start(inference_->origin(), inbox_));
-  if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
-  worker_metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
-  host_ = std::make_unique<ModelHost>(
-      ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), inbox_,
-                       [this](const Program& program) { return worker_->make_room(program); }},
-      memory.page_bytes, memory.page_count, options_.worker.models_max);
+  devices_ = std::make_unique<LocalDevices>(worker, models.compiled(), models.uncompiled_bytes());
+  const DeviceMemory& memory = devices_->memory();
+  FOLIOT_RETURN_IF_ERROR(devices_->start(inference_->origin(), inbox_));
+  if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
+  worker_metrics_.set_memory(devices_->metrics());
+  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, inbox_, devices_->hosts()}, memory.page_bytes,
+                                      memory.page_count, options_.worker.models_max);
   return start_controller(policy, memory.page_count);
 }
 
 Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t page_count) {
-  controller_ = std::make_unique<ControllerLoop>(options_.controller, policy.make, inbox_, worker_->worker(),
-                                                 inference_->origin());
+  controller_ =
+      std::make_unique<ControllerLoop>(options_.controller, policy.make, inbox_, *devices_, inference_->origin());
   Controller& controller = controller_->controller();
   controller.add_observer(inference_->origin());
   controller.add_observer(controller_metrics_);
@@ -167,7 +177,9 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
     controller.add_observer(*recorder_);
     controller_->set_label_sink(*recorder_);
   }
-  controller.add_device(page_count, monotonic_now());
+  for (uint32_t device = 0; device < devices_->count(); ++device) {
+    FOLIOT_CHECK(controller.add_device(page_count, monotonic_now()) == DeviceId(device));
+  }
   return controller_->start();
 }
 
@@ -180,7 +192,7 @@ void Server::Parts::stop() {
   inference_->drain();
   wait_until_answered();
   frontend().stop();
-  if (worker_ != nullptr) worker_->stop();
+  if (devices_ != nullptr) devices_->stop();
   if (controller_ != nullptr) controller_->stop();
 }
 
@@ -198,9 +210,10 @@ std::string Server::Parts::where() const {
 }
 
 std::string Server::Parts::description() const {
-  const DeviceMemory& memory = worker_->memory();
-  const std::string place = fmt::format("on {}; page cache {}, scheduler {}", where(),
-                                        format_bytes(memory.page_count * memory.page_bytes), options_.scheduler);
+  const DeviceMemory& memory = devices_->memory();
+  const uint64_t page_cache = devices_->count() * memory.page_count * memory.page_bytes;
+  const std::string place = fmt::format("on {}; {}page cache {}, scheduler {}", where(), devices_->count_text(),
+                                        format_bytes(page_cache), options_.scheduler);
   const bool strict = options_.frontend.strict_readiness;
   if (!catalog_.can_serve(strict)) {
     return fmt::format("not ready: {} of {} models can be served{} {}", models_.served, models_.total,

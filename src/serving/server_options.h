@@ -31,14 +31,17 @@ struct ServerOptions {
       compile_command;  // starts the process that compiles one model (repository/compile_process.h)
   CompileLimits compile_limits;
   bool compile_in_background = true;       // where nothing else wants the CPU, once models are served
+  uint32_t compilations = 1;               // at a time (serving/repository_service.h)
   std::optional<Duration> watch_interval;  // how often to look for changes of the repository; nullopt: never
   WeightsTier weights_tier = WeightsTier::kMemory;
-  LocalWorkerOptions worker;  // its actions in flight follow from `controller`
+  LocalWorkerOptions worker;  // of all devices; their actions in flight follow from `controller`
   LogOptions log;             // no folder: none is kept; its origin is the start of the server
   Duration drain_timeout = Duration::seconds(30);
   // Called for models that the watch saw and that cannot be served, from a thread of
   // its own.
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};
+  // Called with what the compiler noted of a model, from any thread.
+  std::function<void(const std::string&)> on_note = [](const std::string&) {};
 };
 
 }  // namespace foliot

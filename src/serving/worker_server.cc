@@ -16,6 +16,7 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
+#include "serving/local_devices.h"
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
 #include "serving/repository_service.h"
@@ -27,9 +28,14 @@ namespace {
 constexpr uint32_t kFrontendsMax = 256;
 // Memory for so many of the largest frames that are partly received.
 constexpr uint64_t kWorkerFramesAtOnce = 16;
-// So many of the largest batches are fetched ahead, or sent back, at once.
+// For each device so many of the largest batches are fetched ahead, or sent back, at once.
 constexpr uint64_t kBatchesStaged = 8;
+// Given by the controller and not over.
+constexpr uint32_t kActionsPerDevice = 512;
 constexpr uint64_t kStagingBytesMin = uint64_t{64} << 20;
+// Of models that are not compiled the batches are not known. What is not used is address
+// space and no memory.
+constexpr uint64_t kStagingBytesUncompiled = uint64_t{1} << 30;
 
 Status stopped_while_starting() { return Status::unavailable("stopped while starting"); }
 
@@ -38,12 +44,14 @@ std::string device_fingerprint(uint32_t threads) {
   return device->kind() + " " + device->fingerprint();
 }
 
-uint64_t staging_bytes(const WorkerServerOptions& options, const std::vector<CompiledModel>& models) {
+uint64_t staging_bytes(const WorkerServerOptions& options, const ModelStartup& models) {
   uint64_t batch_bytes = 0;
-  for (const CompiledModel& model : models) {
+  for (const CompiledModel& model : models.compiled()) {
     batch_bytes = std::max(batch_bytes, model.package.program->input_bytes() + model.package.program->output_bytes());
   }
-  return options.staging_bytes.value_or(std::max(kBatchesStaged * batch_bytes, kStagingBytesMin));
+  const uint64_t least = models.uncompiled_bytes().empty() ? kStagingBytesMin : kStagingBytesUncompiled;
+  const uint64_t batches = kBatchesStaged * options.worker.devices.size();
+  return options.staging_bytes.value_or(std::max(batches * batch_bytes, least));
 }
 
 std::string data_address(const WorkerServerOptions& options, uint16_t port) {
@@ -84,6 +92,7 @@ class WorkerServer::Parts {
   CompileProcess compiler_;
   std::atomic<bool> serves_{false};  // from then on models are compiled in the background
   PackageStore packages_;
+  std::unique_ptr<ModelStartup> startup_;
   RepositoryService repository_;
   std::vector<ModelFolder> folders_;
   uint16_t port_ = 0;
@@ -91,7 +100,7 @@ class WorkerServer::Parts {
   // In the order in which they are made; each uses those before it.
   WorkerMetrics metrics_{WorkerMetrics::Links::kShown};
   std::unique_ptr<Telemetry> telemetry_;
-  std::unique_ptr<LocalWorker> worker_;
+  std::unique_ptr<LocalDevices> devices_;
   std::unique_ptr<WorkerLink> link_;
   std::unique_ptr<LinkLoop> loop_;
   std::unique_ptr<ModelHost> host_;
@@ -108,19 +117,24 @@ WorkerServer::Parts::Parts(const WorkerServerOptions& options, Logger& log)
                    .defaults = options.model_defaults,
                    .models = options.models,
                    .watch_interval = options.watch_interval,
-                   .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); }}) {}
+                   .compilations = options.compilations,
+                   .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); },
+                   .on_note = [&log](const std::string& line) { log.write(Severity::kWarning, "note: " + line); }}) {}
 
-WorkerServer::Parts::~Parts() { metrics_.set_memory({}); }
+WorkerServer::Parts::~Parts() {
+  repository_.stop();
+  metrics_.set_memory({});
+}
 
 // Compiles in the background once the worker serves.
 PackageStore WorkerServer::Parts::make_packages() {
   return {options_.cache.empty() ? options_.repository / ".foliot" : options_.cache, options_.weights_tier,
-          device_fingerprint(options_.worker.threads),
+          device_fingerprint(threads_max(options_.worker.devices)),
           [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
             return compiler_.compile(
                 {.model = model,
                  .options = compile_options,
-                 .threads = options_.worker.threads,
+                 .threads = threads_max(options_.worker.devices),
                  .share = options_.compile_in_background && serves_.load() ? CpuShare::kLeftover : CpuShare::kWhole},
                 output, watch);
           }};
@@ -146,24 +160,26 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
     return Status::invalid_argument(fmt::format("no model in {} matches --models {}", options_.repository.string(),
                                                 fmt::join(options_.models, " ")));
   }
-  ModelStartup models({catalog_, packages_, reporter, cancelled});
-  models.find(folders_);
-  models.compile_others();
+  startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
+  startup_->find(folders_);
   if (cancelled()) return stopped_while_starting();
-  FOLIOT_RETURN_IF_ERROR(start_links(models, reporter));
-  FOLIOT_RETURN_IF_ERROR(serve(models, cancelled));
+  // Compiling begins while memory is taken.
+  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, folders_));
+  startup_->load_others(repository_);
+  FOLIOT_RETURN_IF_ERROR(start_links(*startup_, reporter));
+  FOLIOT_RETURN_IF_ERROR(serve(*startup_, cancelled));
   return run_loop();
 }
 
 Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupReporter& reporter) {
   FOLIOT_ASSIGN_OR_RETURN(auto link_tls, open_link_tls(options_.link_tls));
-  worker_ = std::make_unique<LocalWorker>(options_.worker, models.compiled());
-  const DeviceMemory& memory = worker_->memory();
+  devices_ = std::make_unique<LocalDevices>(options_.worker, models.compiled(), models.uncompiled_bytes());
   link_ = std::make_unique<WorkerLink>(WorkerLinkOptions{.name = options_.name,
                                                          .kind = options_.kind,
                                                          .models_max = options_.worker.models_max,
-                                                         .page_count = memory.page_count,
-                                                         .staging_bytes = staging_bytes(options_, models.compiled()),
+                                                         .page_count = devices_->memory().page_count,
+                                                         .actions_max = kActionsPerDevice * devices_->count(),
+                                                         .staging_bytes = staging_bytes(options_, models),
                                                          .drain_timeout = options_.drain_timeout},
                                        link_watch());
   // Metrics are counted only where they can be read.
@@ -171,27 +187,26 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
   if (telemetry_->recorder() != nullptr) link_->add_observer(*telemetry_->recorder());
   loop_ = std::make_unique<LinkLoop>(link_loop_options(options_, std::move(link_tls)), *link_);
   FOLIOT_ASSIGN_OR_RETURN(port_, loop_->listen(options_.data_listen));
-  FOLIOT_RETURN_IF_ERROR(worker_->start(link_->payloads(), *link_));
-  metrics_.set_memory({.page_count = memory.page_count, .io_cache = [this] { return worker_->io_cache(); }});
-  if (!worker_->memory_locked()) reporter.on_note(kMemoryNotLocked);
+  FOLIOT_RETURN_IF_ERROR(devices_->start(link_->payloads(), *link_));
+  metrics_.set_memory(devices_->metrics());
+  if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   link_->set_catalog(catalog_);
-  link_->start(worker_->worker(), data_address(options_, port_), *loop_);
+  link_->start(devices_->workers(), data_address(options_, port_), *loop_);
   return Status();
 }
 
 Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool()>& cancelled) {
-  const DeviceMemory& memory = worker_->memory();
-  host_ = std::make_unique<ModelHost>(
-      ModelHost::Parts{catalog_, worker_->engine(), worker_->worker(), *link_,
-                       [this](const Program& program) { return worker_->make_room(program); }, options_.kind},
-      memory.page_bytes, memory.page_count, options_.worker.models_max);
+  const DeviceMemory& memory = devices_->memory();
+  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, *link_, devices_->hosts(), options_.kind},
+                                      memory.page_bytes, memory.page_count, options_.worker.models_max);
   models.serve_compiled(*host_);
+  repository_.attach(*host_);
+  models.wait_for_others(repository_);
   if (cancelled()) return stopped_while_starting();
   if (models.progress().served == 0) {
     return Status::invalid_argument(
         fmt::format("there is no model that can be served in {}", options_.repository.string()));
   }
-  FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, *host_, folders_));
   serves_.store(true);
   return Status();
 }
@@ -210,13 +225,13 @@ void WorkerServer::Parts::stop() {
   repository_.stop();
   link_->drain();
   thread_.join();
-  worker_->stop();
+  devices_->stop();
 }
 
 std::string WorkerServer::Parts::description() const {
-  const DeviceMemory& memory = worker_->memory();
-  return fmt::format("front ends on port {}; page cache {}; controller {}{}", port_,
-                     format_bytes(memory.page_count * memory.page_bytes), options_.controller,
+  const DeviceMemory& memory = devices_->memory();
+  return fmt::format("front ends on port {}; {}page cache {}; controller {}{}", port_, devices_->count_text(),
+                     format_bytes(devices_->count() * memory.page_count * memory.page_bytes), options_.controller,
                      telemetry_->description());
 }
 

@@ -1,8 +1,9 @@
 // WorkerServer: a worker of a cluster as one process runs it: its repository and compiler,
 // the device with its executors, and the links to the controller and to front ends.
 //
-// start() compiles what is not compiled yet, takes memory, and registers with the
-// controller. stop() finishes what the controller gave, and ends all threads.
+// start() takes memory, compiles the smallest batch size of what is not compiled yet, and
+// registers with the controller; the whole models follow as an update. stop() finishes what the controller gave, and
+// ends all threads.
 #ifndef FOLIOT_SERVING_WORKER_SERVER_H_
 #define FOLIOT_SERVING_WORKER_SERVER_H_
 
@@ -42,6 +43,7 @@ struct WorkerServerOptions {
       compile_command;  // starts the process that compiles one model (repository/compile_process.h)
   CompileLimits compile_limits;
   bool compile_in_background = true;
+  uint32_t compilations = 1;               // at a time (serving/repository_service.h)
   std::optional<Duration> watch_interval;  // of the repository; nullopt: it is read once
   LocalWorkerOptions worker;
   std::string data_listen = "127.0.0.1:0";         // HOST:PORT for front ends; port 0: any that is free

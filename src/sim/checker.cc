@@ -29,7 +29,9 @@ const Runnable* Checker::runnable(const Device& device, ModelId model) const {
 void Checker::check_runnable(const Action& action) {
   const Runnable* own = runnable(device(action.device), action.model);
   FOLIOT_CHECK(own != nullptr);
-  FOLIOT_CHECK(action.type != ActionType::kInfer || std::ranges::count(own->batch_sizes, action.batch_size) == 1);
+  if (action.type != ActionType::kInfer) return;
+  FOLIOT_CHECK(std::ranges::count(own->batch_sizes, action.batch_size) == 1);
+  FOLIOT_CHECK(is_lane_interval(action.lanes, device(action.device).lane_count));
 }
 
 // ---- Targets ----
@@ -189,7 +191,10 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
 
 void Checker::on_device(const DeviceChange& change, TimePoint now) {
   Device& d = device(change.device);
-  if (change.joined) d.kind = change.kind;
+  if (change.joined) {
+    d.kind = change.kind;
+    d.lane_count = change.lane_count;
+  }
   d.state = change.state;
   const bool anew = change.state == DeviceState::kLost || change.joined;
   if (anew) d.held.clear();
@@ -210,9 +215,17 @@ void Checker::on_pages(DeviceId id, uint32_t used, uint32_t total) {
 }
 
 void Checker::on_work(ExecutorKind executor, const Action& action, TimePoint start, TimePoint end) {
-  TimePoint& busy_until = device(action.device).busy_until[static_cast<size_t>(executor)];
-  FOLIOT_CHECK(start >= busy_until && end >= start);
-  busy_until = end;
+  FOLIOT_CHECK(end >= start);
+  Device& d = device(action.device);
+  const auto use = [&](TimePoint& busy_until) {
+    FOLIOT_CHECK(start >= busy_until);
+    busy_until = end;
+  };
+  if (executor == ExecutorKind::kExec) {
+    for (uint32_t lane = action.lanes.first; lane < action.lanes.end(); ++lane) use(d.lanes_busy_until[lane]);
+  } else {
+    use(d.busy_until[static_cast<size_t>(executor)]);
+  }
   if (executor == ExecutorKind::kLoad || executor == ExecutorKind::kExec) {
     FOLIOT_CHECK(start >= action.earliest && start <= action.latest);
   }

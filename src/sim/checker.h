@@ -1,6 +1,6 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
 // every request is answered exactly once; no answer after its deadline counts as
-// good; executors do one thing at a time, inside its window; pages balance; a
+// good; executors, and lanes, do one thing at a time, inside its window; pages balance; a
 // device that is not up gets no work, and a lost one has no say; no model is loaded or run
 // on a device of a kind that cannot run it, or against the target in
 // force for it, and no copy that a target rules out stays for long; no request is sent more
@@ -68,7 +68,9 @@ class Checker : public Observer, public WorkObserver {
  private:
   static constexpr size_t kRefusals = static_cast<size_t>(kRefusalLast) + 1;
   struct Device {
-    std::array<TimePoint, kExecutorKinds> busy_until{};
+    std::array<TimePoint, kExecutorKinds> busy_until{};  // but EXEC's
+    std::array<TimePoint, kLanesMax> lanes_busy_until{};
+    uint32_t lane_count = 1;
     std::vector<bool> loaded;  // by ModelId, as outcomes say
     std::vector<bool> held;    // by ModelId: from when a LOAD is sent until an UNLOAD is
     uint64_t pages = 0;        // of the loaded models

@@ -117,6 +117,7 @@ using ModelVersions = std::map<std::string, uint64_t>;
 struct SimulatedWorkerOptions {
   uint32_t page_count = 0;
   uint32_t models_max = 64;
+  SimulatedLanes lanes{};
   NoiseOptions noise;
   uint64_t staging_bytes = 64 << 10;
   uint64_t held_bytes = 4 << 10;

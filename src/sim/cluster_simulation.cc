@@ -70,6 +70,7 @@ class ClusterSimulation {
                                                         Duration::seconds(2));
     const SimulatedWorkerOptions worker{
         .page_count = static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes),
+        .lanes = options.lanes,
         .noise = options.noise,
         .models = std::move(models),
         .controller = controller};

@@ -37,6 +37,7 @@ struct ClusterSimulationOptions {
   uint32_t frontends = 2;
   uint64_t page_bytes = uint64_t{16} << 20;
   uint64_t page_cache_bytes = uint64_t{512} << 20;  // of each worker
+  SimulatedLanes lanes{};                           // likewise
   NoiseOptions noise;
   NetworkOptions network;
   // Clocks are ahead of one another by up to `clock_offset`, and run up to so many parts in

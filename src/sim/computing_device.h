@@ -40,8 +40,8 @@ uint64_t version_of(const ModelInfo& model);
 class ComputingDevice : public SimulatedDevice {
  public:
   // `payloads` outlives it.
-  ComputingDevice(const NoiseOptions& noise, uint64_t seed, PayloadStore& payloads)
-      : SimulatedDevice(noise, seed), payloads_(payloads) {}
+  ComputingDevice(const NoiseOptions& noise, uint64_t seed, const SimulatedLanes& lanes, PayloadStore& payloads)
+      : SimulatedDevice(noise, seed, lanes), payloads_(payloads) {}
 
   // The models that its pages hold, by content.
   std::multiset<uint64_t> held() const;

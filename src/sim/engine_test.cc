@@ -36,7 +36,7 @@ class SimulatedSubject : public EngineSubject {
 
 class ComputingSubject : public EngineSubject {
  public:
-  explicit ComputingSubject(PayloadStore& payloads) : device_({}, 1, payloads) {}
+  explicit ComputingSubject(PayloadStore& payloads) : device_({}, 1, {}, payloads) {}
   Engine& engine() override { return device_; }
   EngineModel model(ModelId id, uint32_t variant) override { return engine_model(id, variant); }
   bool compute(const EngineModel& model, const Action& action, std::span<const std::byte> input,

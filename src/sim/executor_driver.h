@@ -4,12 +4,15 @@
 #define FOLIOT_SIM_EXECUTOR_DRIVER_H_
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "sim/node_clock.h"
 #include "sim/simulated_device.h"
 #include "sim/virtual_loop.h"
 #include "sim/work_observer.h"
 #include "worker/executor.h"
+#include "worker/worker.h"
 
 namespace foliot {
 
@@ -47,6 +50,41 @@ class ExecutorDriver : public Waker {
   const Action* action_ = nullptr;
   TimePoint start_;
   Status status_;
+};
+
+// The drivers of all executors of a worker.
+class WorkerDrivers {
+ public:
+  WorkerDrivers(VirtualLoop& loop, SimulatedDevice& device, WorkObserver& observer, uint32_t lane_count,
+                const NodeClock& clock = {}) {
+    // In the order of Worker::executors().
+    for (const ExecutorKind kind :
+         {ExecutorKind::kLoad, ExecutorKind::kInput, ExecutorKind::kExec, ExecutorKind::kOutput}) {
+      drivers_.push_back(std::make_unique<ExecutorDriver>(loop, device, observer, kind, clock));
+    }
+    for (uint32_t lane = 1; lane < lane_count; ++lane) {
+      drivers_.push_back(std::make_unique<ExecutorDriver>(loop, device, observer, ExecutorKind::kExec, clock));
+    }
+  }
+  WorkerWakers wakers() {
+    WorkerWakers wakers{*drivers_[0], *drivers_[1], *drivers_[2], *drivers_[3]};
+    for (size_t i = 4; i < drivers_.size(); ++i) wakers.other_lanes.push_back(drivers_[i].get());
+    return wakers;
+  }
+  // Before the first wake().
+  void drive(Worker& worker) {
+    const std::vector<Executor*> executors = worker.executors();
+    for (size_t i = 0; i < executors.size(); ++i) drivers_[i]->set_executor(*executors[i]);
+  }
+  void pause() {
+    for (const auto& driver : drivers_) driver->pause();
+  }
+  void resume() {
+    for (const auto& driver : drivers_) driver->resume();
+  }
+
+ private:
+  std::vector<std::unique_ptr<ExecutorDriver>> drivers_;
 };
 
 }  // namespace foliot

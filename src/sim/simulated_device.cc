@@ -75,7 +75,8 @@ Duration SimulatedDevice::measured(const Action& action, TimePoint now) {
   const auto& sizes = model.only().batch_sizes;
   const auto index = std::find(sizes.begin(), sizes.end(), action.batch_size) - sizes.begin();
   drift_ = std::min(drift_ * (1 + noise_.exec_drift), noise_.exec_drift_max);
-  const Duration seed = model.only().seed_exec[action.bucket.value()][static_cast<size_t>(index)];
+  Duration seed = model.only().seed_exec[action.bucket.value()][static_cast<size_t>(index)];
+  if (action.lanes.count != lanes_.count) seed = seed.scaled(lanes_.slowdown(action.lanes.count));
   if (!noise_.exec_speeds.empty()) return at_measured_speed(seed.scaled(drift_), now);
   const Duration jitter = jittery(noise_.exec_jitter, [&] { return random_.normal(); });
   return noisy(seed.scaled(drift_), noise_.exec_deviation, jitter);

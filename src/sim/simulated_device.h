@@ -52,9 +52,23 @@ struct NoiseOptions {
   static NoiseOptions clockwork();
 };
 
+struct SimulatedLanes {
+  uint32_t count = 1;
+  // The share of an EXEC that lanes divide among themselves; the rest takes as long on all as
+  // on one (Amdahl's law). Profiles are of all lanes.
+  double parallel_share = 0.9;
+
+  // How many times as long as on all lanes an EXEC takes on so many.
+  double slowdown(uint32_t width) const {
+    const auto time = [this](uint32_t lanes) { return 1 - parallel_share + parallel_share / lanes; };
+    return time(width) / time(count);
+  }
+};
+
 class SimulatedDevice : public Engine {
  public:
-  SimulatedDevice(const NoiseOptions& noise, uint64_t seed) : noise_(noise), random_(seed) {}
+  SimulatedDevice(const NoiseOptions& noise, uint64_t seed, const SimulatedLanes& lanes = {})
+      : noise_(noise), random_(seed), lanes_(lanes) {}
 
   // From now on EXEC and LOAD take so many times as long.
   void set_slowdown(double factor) { slowdown_ = factor; }
@@ -85,6 +99,7 @@ class SimulatedDevice : public Engine {
 
   NoiseOptions noise_;
   Random random_;
+  SimulatedLanes lanes_;
   double drift_ = 1;
   double slowdown_ = 1;
   bool loads_fail_ = false;

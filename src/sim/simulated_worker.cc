@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -32,31 +31,28 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
         link({.name = of.name_,
               .models_max = of.options_.models_max,
               .page_count = of.options_.page_count,
+              .lane_count = of.options_.lanes.count,
               .actions_max = kActionsMax,
               .staging_bytes = of.options_.staging_bytes,
               .held_bytes = of.options_.held_bytes},
              {.log = [](Severity, const std::string&) {},
               .on_registered = [this](size_t) { on_registered(); },
               .on_drained = [this] { on_drained(); }}),
-        device(of.options_.noise, seed, link.payloads()),
-        load(of.world_.loop, device, work(), ExecutorKind::kLoad, of.clock_),
-        input(of.world_.loop, device, work(), ExecutorKind::kInput, of.clock_),
-        exec(of.world_.loop, device, work(), ExecutorKind::kExec, of.clock_),
-        output(of.world_.loop, device, work(), ExecutorKind::kOutput, of.clock_),
+        device(of.options_.noise, seed, of.options_.lanes, link.payloads()),
+        drivers(of.world_.loop, device, work(), of.options_.lanes.count, of.clock_),
         worker({.page_count = of.options_.page_count,
                 .io_cache_bytes = kIoCacheBytes,
-                .models_max = of.options_.models_max},
-               device, *this, {load, input, exec, output}),
+                .models_max = of.options_.models_max,
+                .lane_count = of.options_.lanes.count},
+               device, *this, drivers.wakers()),
         links(of.world_.network, of.host_, of.clock_, {.role = Role::kWorker}, link) {
-    const auto executors = worker.executors();
-    for (size_t i = 0; i < executors.size(); ++i) drivers()[i]->set_executor(*executors[i]);
+    drivers.drive(worker);
     link.add_observer(*this);
-    link.start(worker, fmt::format("0.0.0.0:{}", kPort), links);
+    link.start({&worker}, fmt::format("0.0.0.0:{}", kPort), links);
     links.listen(kPort);
   }
 
   WorkObserver& work() { return *this; }
-  std::array<ExecutorDriver*, kExecutorKinds> drivers() { return {&load, &input, &exec, &output}; }
 
   // ---- The folder ----
 
@@ -142,10 +138,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
   SimulatedWorker& node;
   WorkerLink link;
   ComputingDevice device;
-  ExecutorDriver load;
-  ExecutorDriver input;
-  ExecutorDriver exec;
-  ExecutorDriver output;
+  WorkerDrivers drivers;
   Worker worker;
   VirtualLinkLoop links;
 
@@ -177,7 +170,8 @@ void SimulatedWorker::make_process() {
 void SimulatedWorker::end_process() { pause_process(true); }
 
 void SimulatedWorker::pause_process(bool paused) {
-  for (ExecutorDriver* driver : processes_.back()->drivers()) paused ? driver->pause() : driver->resume();
+  WorkerDrivers& drivers = processes_.back()->drivers;
+  paused ? drivers.pause() : drivers.resume();
 }
 
 VirtualLinkLoop& SimulatedWorker::links() { return processes_.back()->links; }

@@ -144,6 +144,7 @@ class Simulation {
                  {.seed = options.seed,
                   .kinds = devices_of(options),
                   .models_max = static_cast<uint32_t>(models.size()),
+                  .lanes = options.lanes,
                   .noise = options.noise,
                   .link = options.link,
                   .link_jitter = options.link_jitter,

@@ -44,6 +44,7 @@ struct SimulationOptions {
   // None: all devices are of kDefaultKind. Else each has its own number and page cache,
   // and `devices` is their sum.
   std::vector<SimulatedKind> kinds{};
+  SimulatedLanes lanes{};  // of each device
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

@@ -22,8 +22,10 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       .worker = {.page_count = 0,
                  .io_cache_bytes = uint64_t{64} << 20,
                  .models_max = options.models_max,
-                 .infers_in_flight_max = 2 * options.controller.infers_outstanding_max},
+                 .infers_in_flight_max = 2 * options.controller.infers_outstanding_max,
+                 .lane_count = options.lanes.count},
       .noise = options.noise,
+      .lanes = options.lanes,
       .heartbeats = options.controller.health.has_value(),
       .link_delay = [this] { return link_delay(); },
       .seed = [this] { return random_.next(); }};
@@ -33,7 +35,7 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
   for (const VirtualDevices& kind : kinds) {
     worker_options.worker.page_count = kind.pages;
     for (uint32_t i = 0; i < kind.count; ++i) {
-      const DeviceId id = controller_.add_device(kind.pages, loop_.now(), kind.kind);
+      const DeviceId id = controller_.add_device(kind.pages, loop_.now(), kind.kind, options.lanes.count);
       places_.push_back({kind.kind, kind.pages});
       workers_.push_back(std::make_unique<VirtualWorker>(loop_, checker_, id, worker_options, own_end));
       sessions_.push_back(VirtualWorker::kFirstSession);
@@ -138,7 +140,7 @@ void VirtualCluster::on_registration(DeviceId device, uint64_t session, const st
   if (controller_.may_join(device) > loop_.now()) return workers_[device.value()]->close(session);
   sessions_[device.value()] = session;
   const Place& place = places_[device.value()];
-  controller_.join_device(device, place.pages, residents, loop_.now(), place.kind);
+  controller_.join_device(device, place.pages, residents, loop_.now(), place.kind, options_.lanes.count);
   schedule_turn();
 }
 

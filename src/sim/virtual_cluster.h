@@ -33,6 +33,7 @@ struct VirtualClusterOptions {
   uint32_t pages_per_device = 64;
   std::vector<VirtualDevices> kinds{};  // in place of these two, if there are any
   uint32_t models_max = 16384;          // ids are below
+  SimulatedLanes lanes{};               // of each device
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

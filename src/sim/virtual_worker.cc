@@ -1,7 +1,5 @@
 #include "sim/virtual_worker.h"
 
-#include <array>
-
 #include "base/check.h"
 
 namespace foliot {
@@ -17,27 +15,16 @@ constexpr Duration kQuiesceInterval = Duration::milliseconds(10);
 
 struct VirtualWorker::Process {
   Process(VirtualLoop& loop, Checker& checker, const Options& options, OutcomeSink& outcomes)
-      : device(options.noise, options.seed()),
-        load(loop, device, checker, ExecutorKind::kLoad),
-        input(loop, device, checker, ExecutorKind::kInput),
-        exec(loop, device, checker, ExecutorKind::kExec),
-        output(loop, device, checker, ExecutorKind::kOutput),
-        worker(options.worker, device, outcomes, {load, input, exec, output}) {
-    const auto executors = worker.executors();
-    load.set_executor(*executors[0]);
-    input.set_executor(*executors[1]);
-    exec.set_executor(*executors[2]);
-    output.set_executor(*executors[3]);
+      : device(options.noise, options.seed(), options.lanes),
+        drivers(loop, device, checker, options.lanes.count),
+        worker(options.worker, device, outcomes, drivers.wakers()) {
+    drivers.drive(worker);
   }
 
   void add_model(const std::shared_ptr<const ModelInfo>& model) { worker.add_model(device.add({model}).value()); }
-  std::array<ExecutorDriver*, kExecutorKinds> drivers() { return {&load, &input, &exec, &output}; }
 
   SimulatedDevice device;
-  ExecutorDriver load;
-  ExecutorDriver input;
-  ExecutorDriver exec;
-  ExecutorDriver output;
+  WorkerDrivers drivers;
   Worker worker;
 };
 
@@ -131,7 +118,7 @@ void VirtualWorker::block_lines() {
 
 void VirtualWorker::kill() {
   if (process_ == nullptr) return;
-  for (ExecutorDriver* driver : process_->drivers()) driver->pause();
+  process_->drivers.pause();
   dead_.push_back(std::move(process_));
   in_flight_ = 0;
   leaving_ = false;
@@ -152,13 +139,13 @@ void VirtualWorker::start() {
 
 void VirtualWorker::freeze() {
   frozen_ = true;
-  for (ExecutorDriver* driver : process_->drivers()) driver->pause();
+  process_->drivers.pause();
   block_lines();
 }
 
 void VirtualWorker::resume() {
   frozen_ = false;
-  for (ExecutorDriver* driver : process_->drivers()) driver->resume();
+  process_->drivers.resume();
   block_lines();
 }
 

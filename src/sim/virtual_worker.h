@@ -81,6 +81,7 @@ class VirtualWorker : private OutcomeSink {
   struct Options {
     WorkerOptions worker;
     NoiseOptions noise;
+    SimulatedLanes lanes{};
     bool heartbeats = false;
     std::function<Duration()> link_delay;
     std::function<uint64_t()> seed;  // of the noise of the next process

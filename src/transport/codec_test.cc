@@ -104,7 +104,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
   check_round_trip(Ping{at(1)}, MessageType::kPing);
   check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
-  check_round_trip(Registration{"one", "cpu:4", "peer:1", {3, 4}, {model(), model(8)}, {{0, 1}, {}}},
+  check_round_trip(Registration{"one", "cpu:4", "peer:1", {3, 4}, {1, 64}, {model(), model(8)}, {{0, 1}, {}}},
                    MessageType::kRegistration);
   check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
   check_round_trip(Welcome{{DeviceId(1)}, {kUnnamed, ModelId(3), kUnnamed}}, MessageType::kWelcome);
@@ -230,7 +230,7 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
 
 TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
   const auto accepted_with = [](std::vector<ModelInfo> models) {
-    return accepted(Registration{"one", "cpu:4", "", {3}, std::move(models), {{}}});
+    return accepted(Registration{"one", "cpu:4", "", {3}, {1}, std::move(models), {{}}});
   };
   EXPECT_TRUE(accepted_with({model(2), model(9), model(1)})) << "of one name";
   EXPECT_FALSE(accepted_with({model(2), model(9), model(2)}));
@@ -238,7 +238,7 @@ TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
 
 TEST(CodecTest, RefusesResidentsThatCannotBe) {
   const auto accepted_with = [](std::vector<std::vector<uint32_t>> residents) {
-    return accepted(Registration{"one", "cpu:4", "", {3}, {model(), model(8)}, std::move(residents)});
+    return accepted(Registration{"one", "cpu:4", "", {3}, {1}, {model(), model(8)}, std::move(residents)});
   };
   EXPECT_TRUE(accepted_with({{}}));
   EXPECT_TRUE(accepted_with({{0, 1}}));
@@ -247,6 +247,18 @@ TEST(CodecTest, RefusesResidentsThatCannotBe) {
   EXPECT_FALSE(accepted_with({{1, 0}}));
   EXPECT_FALSE(accepted_with({{0, 0}}));
   EXPECT_FALSE(accepted_with({{2}}));
+}
+
+TEST(CodecTest, RefusesLanesThatCannotBe) {
+  const auto accepted_with = [](std::vector<uint32_t> lane_counts) {
+    return accepted(Registration{"one", "cpu:4", "", {3}, std::move(lane_counts), {model()}, {{}}});
+  };
+  EXPECT_TRUE(accepted_with({1}));
+  EXPECT_TRUE(accepted_with({kLanesMax}));
+  EXPECT_FALSE(accepted_with({0}));
+  EXPECT_FALSE(accepted_with({kLanesMax + 1}));
+  EXPECT_FALSE(accepted_with({}));
+  EXPECT_FALSE(accepted_with({1, 1}));
 }
 
 // A tensor of more bytes than the frame has.

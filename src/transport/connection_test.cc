@@ -97,7 +97,8 @@ TEST(ConnectionTest, AFrameMayBeLargerThanAnyRead) {
   ConnectedSide controller(Role::kController);
   ASSERT_TRUE(worker.carry_to(controller).ok());
   Registration registration;
-  for (int i = 0; i < 1000; ++i) registration.page_counts.push_back(1);
+  registration.page_counts.resize(1000, 1);
+  registration.lane_counts.resize(1000, 1);
   for (int i = 0; i < 20; ++i) worker.connection->send(registration);
   const Status status = worker.carry_to(controller, 100);  // the ConnectedSide understands only Goodbye
   EXPECT_NE(status.message().find("malformed REGISTRATION"), std::string::npos) << status.message();

@@ -52,7 +52,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 10;
+inline constexpr uint16_t kWireVersion = 11;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -109,6 +109,7 @@ struct Registration {
   std::string kind{kDefaultKind};     // of all its devices
   std::string data_address;           // HOST:PORT where clients reach it; empty: it needs no inputs
   std::vector<uint32_t> page_counts;  // of each of its devices
+  std::vector<uint32_t> lane_counts;  // likewise, 1 to kLanesMax
   // Every device can run all of them; each has one Runnable, of this kind. Ids are the worker's own. Of several of one
   // name the first is the one to serve, if none is served yet.
   std::vector<ModelInfo> models;

@@ -263,7 +263,8 @@ void fields(Wire& wire, Carried<Wire, Pong>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Registration>& message) {
-  wire(message.worker, message.kind, message.data_address, message.page_counts, message.models, message.residents);
+  wire(message.worker, message.kind, message.data_address, message.page_counts, message.lane_counts, message.models,
+       message.residents);
 }
 
 // Models have names of their own, and each device's residents are positions in the list of
@@ -275,6 +276,8 @@ inline bool sound(const Registration& message) {
   std::ranges::sort(ids);
   return std::ranges::adjacent_find(ids) == ids.end() && is_kind_name(message.kind) &&
          message.residents.size() == message.page_counts.size() &&
+         message.lane_counts.size() == message.page_counts.size() &&
+         std::ranges::all_of(message.lane_counts, [](uint32_t count) { return count >= 1 && count <= kLanesMax; }) &&
          std::ranges::all_of(message.residents, [&](const std::vector<uint32_t>& models) {
            return std::ranges::adjacent_find(models, std::greater_equal<>()) == models.end() &&
                   (models.empty() || models.back() < message.models.size());
@@ -314,9 +317,14 @@ void fields(Wire& wire, Carried<Wire, BatchRows::Row>& row) {
 }
 
 template <typename Wire>
+void fields(Wire& wire, Carried<Wire, LaneInterval>& lanes) {
+  wire(lanes.first, lanes.count);
+}
+
+template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Action>& message) {
   wire(message.id, message.type, message.device, message.model, message.earliest, message.latest, message.expected,
-       message.bucket, message.batch_size, message.rows);
+       message.bucket, message.batch_size, message.lanes, message.rows);
 }
 
 template <typename Wire>

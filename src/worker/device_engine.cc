@@ -43,7 +43,9 @@ Result<WorkerModel> DeviceEngine::add(const EngineModel& model) {
 Status DeviceEngine::prepare(ModelId model, size_t batch_index) {
   const Entry& entry = entries_[model.value()];
   for (size_t plan = batch_index; plan < entry.program->plans.size(); plan += entry.program->batch_sizes.size()) {
-    FOLIOT_RETURN_IF_ERROR(entry.executable->prepare(static_cast<uint32_t>(plan)));
+    for (const uint32_t width : lane_widths(device_.lanes())) {
+      FOLIOT_RETURN_IF_ERROR(entry.executable->prepare(static_cast<uint32_t>(plan), width));
+    }
   }
   return Status();
 }
@@ -81,8 +83,8 @@ Status DeviceEngine::run(const InferWork& work) {
   uint32_t index = 0;
   plan_of(work, index);
   const uint64_t before = heap_allocations();
-  const Status status = entries_[work.action.model.value()].executable->run(index, OperatorRange{}, work.input_offset,
-                                                                            work.output_offset);
+  const Status status = entries_[work.action.model.value()].executable->run(
+      {.plan = index, .part = work.part, .input_offset = work.input_offset, .output_offset = work.output_offset});
   count_exec_heap_allocations(heap_allocations() - before);
   return status;
 }

@@ -19,6 +19,7 @@ class DeviceEngine : public Engine {
   // All references outlive the engine. ModelId values are below `models_max`.
   DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max);
 
+  uint32_t lanes() const override { return device_.lanes(); }
   // Of EngineModel::package. Errors: Device::preload()'s.
   Result<WorkerModel> add(const EngineModel& model) override;
   // Errors: Executable::prepare()'s.

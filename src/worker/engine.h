@@ -13,7 +13,8 @@
 //
 // Threading: add(), prepare() and remove() belong to one control thread, load() and
 // unload() to the LOAD executor, input(), run() and output() to the INPUT, EXEC and OUTPUT
-// executors; all of these may run at the same time.
+// executors, of which EXEC may have one for each lane interval; all of these may run at the
+// same time.
 #ifndef FOLIOT_WORKER_ENGINE_H_
 #define FOLIOT_WORKER_ENGINE_H_
 
@@ -24,6 +25,7 @@
 
 #include "base/status.h"
 #include "core/action.h"
+#include "core/exec_part.h"
 #include "core/model_info.h"
 #include "device/device.h"
 #include "program/package.h"
@@ -37,9 +39,10 @@ struct EngineModel {
   Package package{};                      // native: its program and weights
 };
 
-// An INFER with its place in the io cache.
+// An INFER with its place in the io cache, and what of it is computed where.
 struct InferWork {
   Action action;
+  ExecPart part{};
   uint64_t input_offset = 0;
   uint64_t output_offset = 0;
 };
@@ -47,6 +50,9 @@ struct InferWork {
 class Engine {
  public:
   virtual ~Engine() = default;
+
+  // Of its device.
+  virtual uint32_t lanes() const { return 1; }
 
   // Takes a model in; none of its batch sizes can run yet. Returns what the worker's table
   // needs: pages, batch sizes, and the bytes of the io cache that an INFER takes. Errors:
@@ -67,7 +73,7 @@ class Engine {
   // not loaded; as many pages as add() said, which belong to no other model.
   virtual Status load(ModelId model, std::span<const PageIndex> pages) = 0;
   // UNLOAD: the pages may belong to another model from here on. REQUIRES: loaded, and no
-  // run() of it in progress.
+  // run() of it in progress on any lane.
   virtual void unload(ModelId model) = 0;
 
   // INPUT and OUTPUT: between the rows' payloads and the io cache, from input_offset and
@@ -75,7 +81,7 @@ class Engine {
   // a part of these blocks; output() follows a run() that succeeded.
   virtual void input(const InferWork& work) = 0;
   virtual void output(const InferWork& work) = 0;
-  // EXEC: computes the outputs of a batch. Rows do not depend on their neighbours, nor on
+  // EXEC: computes the outputs of a batch, or a part of it. Rows do not depend on their neighbours, nor on
   // where the batch lies, nor on the pages of its model. No allocation by this code, no
   // lock, no log; it blocks for nothing but the computation. REQUIRES: the model is
   // loaded, the batch size prepared.

@@ -49,6 +49,12 @@ class ExecutorQueue {
   }
 
   // REQUIRES: !empty().
+  const Work& head() const {
+    FOLIOT_CHECK(!empty());
+    return heap_.front().work;
+  }
+
+  // REQUIRES: !empty().
   Work pop() {
     FOLIOT_CHECK(!empty());
     std::pop_heap(heap_.begin(), heap_.end(), Later());

@@ -10,15 +10,14 @@ Outcome outcome_of(const Action& action, OutcomeStatus status) {
 }  // namespace
 
 InputExecutor::InputExecutor(uint64_t io_cache_bytes, InferSlots& slots, ModelTable& models, Engine& engine,
-                             OutcomeSink& outcomes, ExecExecutor& next, Waker& next_waker)
+                             OutcomeSink& outcomes, std::vector<ExecLane> lanes)
     : io_cache_(io_cache_bytes, slots.size()),
       io_cache_bytes_(io_cache_bytes),
       slots_(slots),
       models_(models),
       engine_(engine),
       outcomes_(outcomes),
-      next_(next),
-      next_waker_(next_waker),
+      lanes_(std::move(lanes)),
       inbox_(slots.size()),
       returned_(slots.size()) {
   for (uint32_t slot = 0; slot < slots.size(); ++slot) free_slots_.push_back(slot);
@@ -46,6 +45,7 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   if (model == nullptr) return OutcomeStatus::kUnknownModel;
   const std::optional<uint32_t> plan = model->plan(action.bucket, action.batch_size);
   if (!plan || action.rows.size() == 0 || action.rows.size() > action.batch_size) return OutcomeStatus::kUnknownModel;
+  if (!is_lane_interval(action.lanes, static_cast<uint32_t>(lanes_.size()))) return OutcomeStatus::kUnknownModel;
   if (free_slots_.empty()) return OutcomeStatus::kQueueFull;
   const IoBytes bytes = model->io_bytes[*plan];
   // The input block is rounded up so that the output block behind it is aligned.
@@ -56,7 +56,10 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   current_ = free_slots_.back();
   free_slots_.pop_back();
   InferSlot& slot = slots_[current_];
-  slot.work = {action, block->offset, block->offset + output_at};
+  slot.work = {.action = action,
+               .part = {.lanes = action.lanes},
+               .input_offset = block->offset,
+               .output_offset = block->offset + output_at};
   slot.block = *block;
   return OutcomeStatus::kDone;
 }
@@ -69,15 +72,23 @@ Status InputExecutor::perform() {
 void InputExecutor::finish(TimePoint start, TimePoint end, const Status& /*always ok*/) {
   slots_[current_].input_duration = end - start;
   slots_[current_].ready = end;
-  next_.submit(current_);
-  next_waker_.wake();
+  const LaneInterval lanes = slots_[current_].work.action.lanes;
+  slots_[current_].lanes_waiting.store(lanes.count);
+  // The first lane last: it may begin at once, and end, before the others are submitted to.
+  for (uint32_t lane = lanes.end(); lane-- > lanes.first;) {
+    lanes_[lane].executor->submit(current_);
+    lanes_[lane].waker->wake();
+  }
 }
 
-ExecExecutor::ExecExecutor(InferSlots& slots, ModelTable& models, Engine& engine, OutputExecutor& next,
-                           Waker& next_waker)
-    : slots_(slots),
+ExecExecutor::ExecExecutor(uint32_t lane, LaneClaims& claims, InferSlots& slots, ModelTable& models, Engine& engine,
+                           std::vector<Waker*> wakers, OutputExecutor& next, Waker& next_waker)
+    : lane_(lane),
+      claims_(claims),
+      slots_(slots),
       models_(models),
       engine_(engine),
+      wakers_(std::move(wakers)),
       next_(next),
       next_waker_(next_waker),
       inbox_(slots.size()),
@@ -87,6 +98,7 @@ ExecExecutor::ExecExecutor(InferSlots& slots, ModelTable& models, Engine& engine
 void ExecExecutor::submit(uint32_t slot) { FOLIOT_CHECK(inbox_.push(slot)); }
 
 Executor::Step ExecExecutor::poll(TimePoint now) {
+  if (!take_back()) return {.wake = TimePoint::infinite_future()};
   while (std::optional<uint32_t> slot = inbox_.pop()) {
     const Action& action = slots_[*slot].work.action;
     queue_.push(*slot, action.earliest, action.latest);
@@ -95,20 +107,68 @@ Executor::Step ExecExecutor::poll(TimePoint now) {
     switch (queue_.head_state(now)) {
       case HeadState::kNone: return {.wake = TimePoint::infinite_future()};
       case HeadState::kWaiting: return {.wake = queue_.head_earliest()};
-      case HeadState::kTooLate: pass_on(queue_.pop(), OutcomeStatus::kTooLate, now, now); continue;
+      case HeadState::kTooLate: drop(queue_.pop(), now); continue;
       case HeadState::kOpen: break;
     }
+    const uint32_t head = queue_.head();
+    const Action& action = slots_[head].work.action;
+    const TimePoint window_over = action.latest + Duration::nanoseconds(1);
+    if (!leads(head)) {
+      claims_.offer(lane_, head);
+      wakers_[action.lanes.first]->wake();
+      return {.wake = window_over};
+    }
+    if (!take_all_lanes(head)) return {.wake = window_over};
     current_ = queue_.pop();
-    const Action& action = slots_[current_].work.action;
     if (models_.begin_exec(action.model)) return {.run = true, .action = &action};
+    give_lanes_back(current_);
     pass_on(current_, OutcomeStatus::kNotLoaded, now, now);
   }
+}
+
+bool ExecExecutor::take_back() {
+  while (true) {
+    switch (claims_.state(lane_)) {
+      case LaneClaims::State::kFree: return true;
+      case LaneClaims::State::kTaken: return false;
+      case LaneClaims::State::kOffered:
+        if (claims_.withdraw(lane_)) return true;
+        continue;  // the leader was quicker
+      case LaneClaims::State::kGivenBack:
+        // What it was offered to is the head still: nothing was put in the queue since.
+        queue_.pop();
+        claims_.reset(lane_);
+        return true;
+    }
+  }
+}
+
+bool ExecExecutor::take_all_lanes(uint32_t slot) {
+  const LaneInterval lanes = lanes_of(slot);
+  const uint32_t others = lanes.count - 1u;
+  const uint32_t taken = claims_.take_all(lanes, slot);
+  if (taken == others) return true;
+  for (uint32_t i = 1; i <= taken; ++i) wakers_[lanes.first + i]->wake();
+  return false;
+}
+
+void ExecExecutor::give_lanes_back(uint32_t slot) {
+  for (uint32_t lane = lanes_of(slot).first + 1; lane < lanes_of(slot).end(); ++lane) {
+    claims_.give_back(lane);
+    wakers_[lane]->wake();
+  }
+}
+
+// The last lane in whose queue it waits passes it on.
+void ExecExecutor::drop(uint32_t slot, TimePoint now) {
+  if (slots_[slot].lanes_waiting.fetch_sub(1) == 1) pass_on(slot, OutcomeStatus::kTooLate, now, now);
 }
 
 Status ExecExecutor::perform() { return engine_.run(slots_[current_].work); }
 
 void ExecExecutor::finish(TimePoint start, TimePoint end, const Status& status) {
   models_.end_exec(slots_[current_].work.action.model);
+  give_lanes_back(current_);
   pass_on(current_, status.ok() ? OutcomeStatus::kDone : OutcomeStatus::kFailed, start, end);
 }
 
@@ -116,22 +176,28 @@ void ExecExecutor::pass_on(uint32_t slot, OutcomeStatus status, TimePoint start,
   slots_[slot].status = status;
   slots_[slot].exec_start = start;
   slots_[slot].exec_end = end;
-  next_.submit(slot);
+  next_.submit(lane_, slot);
   next_waker_.wake();
 }
 
-OutputExecutor::OutputExecutor(InferSlots& slots, Engine& engine, OutcomeSink& outcomes)
-    : slots_(slots), engine_(engine), outcomes_(outcomes), inbox_(slots.size()) {}
+OutputExecutor::OutputExecutor(uint32_t lane_count, InferSlots& slots, Engine& engine, OutcomeSink& outcomes)
+    : slots_(slots), engine_(engine), outcomes_(outcomes) {
+  for (uint32_t lane = 0; lane < lane_count; ++lane) {
+    inboxes_.push_back(std::make_unique<SpscRing<uint32_t>>(slots.size()));
+  }
+}
 
-void OutputExecutor::submit(uint32_t slot) { FOLIOT_CHECK(inbox_.push(slot)); }
+void OutputExecutor::submit(uint32_t lane, uint32_t slot) { FOLIOT_CHECK(inboxes_[lane]->push(slot)); }
 
 Executor::Step OutputExecutor::poll(TimePoint now) {
-  while (std::optional<uint32_t> slot = inbox_.pop()) {
-    current_ = *slot;
-    if (slots_[current_].status == OutcomeStatus::kDone) {
-      return {.run = true, .action = &slots_[current_].work.action};
+  for (const auto& inbox : inboxes_) {
+    while (std::optional<uint32_t> slot = inbox->pop()) {
+      current_ = *slot;
+      if (slots_[current_].status == OutcomeStatus::kDone) {
+        return {.run = true, .action = &slots_[current_].work.action};
+      }
+      report(current_, Duration(), now);
     }
-    report(current_, Duration(), now);
   }
   return {.wake = TimePoint::infinite_future()};
 }

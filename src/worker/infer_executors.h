@@ -2,11 +2,15 @@
 // (Clockwork, section 5.2). INPUT runs on receipt, EXEC in the action's window,
 // OUTPUT at once; a refused INFER passes through OUTPUT too, which alone gives
 // back what INPUT took and reports the outcome.
+//
+// Each lane of a device has an EXEC executor of its own. An INFER that takes several lanes
+// waits in the queues of all of them, and is run by that of its first.
 #ifndef FOLIOT_WORKER_INFER_EXECUTORS_H_
 #define FOLIOT_WORKER_INFER_EXECUTORS_H_
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/spsc_ring.h"
@@ -15,6 +19,7 @@
 #include "worker/executor.h"
 #include "worker/executor_queue.h"
 #include "worker/io_cache.h"
+#include "worker/lane_claims.h"
 #include "worker/model_table.h"
 
 namespace foliot {
@@ -29,16 +34,23 @@ struct InferSlot {
   TimePoint ready;
   TimePoint exec_start;
   TimePoint exec_end;
+  std::atomic<uint32_t> lanes_waiting{0};  // in the queues of so many lanes
 };
 using InferSlots = std::vector<InferSlot>;
 
 class OutputExecutor;
 class ExecExecutor;
 
+// One lane of the device: its executor, and what wakes that.
+struct ExecLane {
+  ExecExecutor* executor;
+  Waker* waker;
+};
+
 class InputExecutor : public Executor {
  public:
   InputExecutor(uint64_t io_cache_bytes, InferSlots& slots, ModelTable& models, Engine& engine, OutcomeSink& outcomes,
-                ExecExecutor& next, Waker& next_waker);
+                std::vector<ExecLane> lanes);
 
   // From the worker's one sender. False when the queue is full.
   bool submit(const Action& action) { return inbox_.push(action); }
@@ -67,8 +79,7 @@ class InputExecutor : public Executor {
   ModelTable& models_;
   Engine& engine_;
   OutcomeSink& outcomes_;
-  ExecExecutor& next_;
-  Waker& next_waker_;
+  const std::vector<ExecLane> lanes_;
   SpscRing<Action> inbox_;
   SpscRing<uint32_t> returned_;
   uint32_t current_ = 0;
@@ -76,9 +87,11 @@ class InputExecutor : public Executor {
 
 class ExecExecutor : public Executor {
  public:
-  ExecExecutor(InferSlots& slots, ModelTable& models, Engine& engine, OutputExecutor& next, Waker& next_waker);
+  // `wakers`: of the EXEC executors of all lanes.
+  ExecExecutor(uint32_t lane, LaneClaims& claims, InferSlots& slots, ModelTable& models, Engine& engine,
+               std::vector<Waker*> wakers, OutputExecutor& next, Waker& next_waker);
 
-  // From INPUT.
+  // From INPUT. The INFER takes this lane, perhaps among others.
   void submit(uint32_t slot);
 
   const char* name() const override { return "exec"; }
@@ -87,11 +100,23 @@ class ExecExecutor : public Executor {
   void finish(TimePoint start, TimePoint end, const Status& status) override;
 
  private:
+  LaneInterval lanes_of(uint32_t slot) const { return slots_[slot].work.action.lanes; }
+  bool leads(uint32_t slot) const { return lanes_of(slot).first == lane_; }
+  // Whether this lane is not another's now; it is offered to none then.
+  bool take_back();
+  // Of an INFER that this lane leads: whether it has all its lanes.
+  bool take_all_lanes(uint32_t slot);
+  void give_lanes_back(uint32_t slot);
+  // This lane gives the INFER up: its window is over.
+  void drop(uint32_t slot, TimePoint now);
   void pass_on(uint32_t slot, OutcomeStatus status, TimePoint start, TimePoint end);
 
+  const uint32_t lane_;
+  LaneClaims& claims_;
   InferSlots& slots_;
   ModelTable& models_;
   Engine& engine_;
+  const std::vector<Waker*> wakers_;  // by lane
   OutputExecutor& next_;
   Waker& next_waker_;
   SpscRing<uint32_t> inbox_;
@@ -101,12 +126,12 @@ class ExecExecutor : public Executor {
 
 class OutputExecutor : public Executor {
  public:
-  OutputExecutor(InferSlots& slots, Engine& engine, OutcomeSink& outcomes);
+  OutputExecutor(uint32_t lane_count, InferSlots& slots, Engine& engine, OutcomeSink& outcomes);
 
   // Whom to give slots back to; before the first poll().
   void set_first(InputExecutor& first) { first_ = &first; }
-  // From EXEC.
-  void submit(uint32_t slot);
+  // From EXEC of this lane.
+  void submit(uint32_t lane, uint32_t slot);
 
   const char* name() const override { return "output"; }
   Step poll(TimePoint now) override;
@@ -120,7 +145,7 @@ class OutputExecutor : public Executor {
   Engine& engine_;
   OutcomeSink& outcomes_;
   InputExecutor* first_ = nullptr;
-  SpscRing<uint32_t> inbox_;
+  std::vector<std::unique_ptr<SpscRing<uint32_t>>> inboxes_;  // by lane
   uint32_t current_ = 0;
 };
 

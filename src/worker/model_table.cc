@@ -36,7 +36,7 @@ void ModelTable::add(WorkerModel model) {
 
 void ModelTable::remove(ModelId id) {
   Slot& s = slot(id);
-  FOLIOT_CHECK(s.known.load() && !s.resident.load() && !s.executing.load());
+  FOLIOT_CHECK(s.known.load() && !s.resident.load() && s.executing.load() == 0);
   s.known.store(false);
 }
 
@@ -55,19 +55,19 @@ void ModelTable::set_resident(ModelId id) { slot(id).resident.store(true); }
 bool ModelTable::begin_unload(ModelId id) {
   Slot& s = slot(id);
   s.resident.store(false);
-  if (!s.executing.load()) return true;
+  if (s.executing.load() == 0) return true;
   s.resident.store(true);
   return false;
 }
 
 bool ModelTable::begin_exec(ModelId id) {
   Slot& s = slot(id);
-  s.executing.store(true);
+  s.executing.fetch_add(1);
   if (s.resident.load()) return true;
-  s.executing.store(false);
+  s.executing.fetch_sub(1);
   return false;
 }
 
-void ModelTable::end_exec(ModelId id) { slot(id).executing.store(false); }
+void ModelTable::end_exec(ModelId id) { slot(id).executing.fetch_sub(1); }
 
 }  // namespace foliot

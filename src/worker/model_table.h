@@ -54,7 +54,8 @@ class ModelTable {
   // False if an EXEC of the model is under way; then nothing has changed.
   bool begin_unload(ModelId id);
 
-  // EXEC executor. False if not resident; otherwise end_exec() must follow.
+  // EXEC executors, of several lanes at once. False if not resident; otherwise end_exec()
+  // must follow.
   bool begin_exec(ModelId id);
   void end_exec(ModelId id);
 
@@ -62,7 +63,7 @@ class ModelTable {
   struct Slot {
     std::atomic<bool> known{false};
     std::atomic<bool> resident{false};
-    std::atomic<bool> executing{false};
+    std::atomic<uint32_t> executing{0};  // EXECs under way
     WorkerModel model;
     std::vector<PageIndex> pages;
   };

@@ -18,5 +18,23 @@ TEST(WorkerModelTest, HasAPlanForEachBucketAndBatchSizeAndNoOther) {
   EXPECT_EQ(model.plan(BucketId(2), 4), std::nullopt);
 }
 
+TEST(ModelTableTest, NothingIsUnloadedWhileAnyLaneExecutesIt) {
+  ModelTable models(2);
+  const ModelId id(1);
+  models.add({.id = id});
+  EXPECT_FALSE(models.begin_exec(id));
+  models.set_resident(id);
+  EXPECT_TRUE(models.begin_exec(id));
+  EXPECT_TRUE(models.begin_exec(id));
+  EXPECT_FALSE(models.begin_unload(id));
+  models.end_exec(id);
+  EXPECT_FALSE(models.begin_unload(id));
+  EXPECT_TRUE(models.resident(id));
+  models.end_exec(id);
+  EXPECT_TRUE(models.begin_unload(id));
+  EXPECT_FALSE(models.begin_exec(id));
+  models.remove(id);
+}
+
 }  // namespace
 }  // namespace foliot

@@ -1,5 +1,6 @@
-// Worker: one device and its four executors. It does what actions demand, within their
-// windows, or refuses; it chooses nothing (Clockwork, section 4.4).
+// Worker: one device and its executors: LOAD, INPUT, OUTPUT, and EXEC of each lane. It does
+// what actions demand, within their windows, or refuses; it chooses nothing (Clockwork,
+// section 4.4).
 //
 // Threading: send() belongs to one thread (the controller's loop or a link);
 // add_model(), remove_model() and grow_io_cache() to one control thread; each executor to its
@@ -7,8 +8,9 @@
 #ifndef FOLIOT_WORKER_WORKER_H_
 #define FOLIOT_WORKER_WORKER_H_
 
-#include <array>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "core/ports.h"
 #include "worker/engine.h"
@@ -25,14 +27,16 @@ struct WorkerOptions {
   // Actions waiting or under way, of each kind; one more is refused as kQueueFull.
   uint32_t loads_in_flight_max = 256;
   uint32_t infers_in_flight_max = 64;
+  uint32_t lane_count = 1;  // up to kLanesMax
 };
 
 // The wakers of the executors' drivers.
 struct WorkerWakers {
   Waker& load;
   Waker& input;
-  Waker& exec;
+  Waker& exec;  // of lane 0
   Waker& output;
+  std::vector<Waker*> other_lanes{};  // of EXEC of lanes 1, 2, ...
 };
 
 class Worker : public ActionSink {
@@ -47,18 +51,22 @@ class Worker : public ActionSink {
 
   void send(const Action& action) override;
 
-  std::array<Executor*, 4> executors() { return {&load_, &input_, &exec_, &output_}; }
+  // LOAD, INPUT, EXEC of lane 0, OUTPUT; EXEC of lanes 1, 2, ...
+  std::vector<Executor*> executors();
   const LoadExecutor& load() const { return load_; }
   const InputExecutor& input() const { return input_; }
 
  private:
+  std::vector<std::unique_ptr<ExecExecutor>> make_lanes(uint32_t count, Engine& engine);
+
   OutcomeSink& outcomes_;
   WorkerWakers wakers_;
   ModelTable models_;
   InferSlots slots_;
   LoadExecutor load_;
   OutputExecutor output_;
-  ExecExecutor exec_;
+  LaneClaims claims_;
+  std::vector<std::unique_ptr<ExecExecutor>> lanes_;
   InputExecutor input_;
 };
 

@@ -75,10 +75,22 @@ class RunnerProcess:
         return answer
 
 
+def bodies(node):
+    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+
+
+def all_nodes(graph):
+    """The graph's nodes and those of the bodies of If, Loop and Scan in it."""
+    for node in graph.node:
+        yield node
+        for body in bodies(node):
+            yield from all_nodes(body)
+
+
 def ancestors(graph, name):
     """The graph's inputs that the value of `name` depends on."""
     inputs = {value.name for value in graph.input}
-    producers = {output: node for node in graph.node for output in node.output}
+    producers = {output: node for node in all_nodes(graph) for output in node.output}
     found, todo, seen = [], [name], set()
     while todo:
         current = todo.pop()
@@ -90,6 +102,7 @@ def ancestors(graph, name):
         node = producers.get(current)
         if node is not None and node.op_type not in SHAPE_OPERATORS:
             todo.extend(node.input)
+            todo.extend(output.name for body in bodies(node) for output in body.output)
     return found
 
 

@@ -4,7 +4,7 @@ static shapes, a fixed order of operators, and tensors of numbers."""
 import re
 
 NOT_A_TENSOR = "sequences, optionals, strings and files are no tensors of numbers"
-CONTROL_FLOW = "If and Loop run what the data decides"
+CONTROL_FLOW = "what an If or Loop runs depends on the data"
 DATA_DEPENDENT = "the shape of the result depends on the data"
 RANDOM = "the result is random"
 TRAINING = "training"
@@ -13,7 +13,7 @@ ELEMENT_TYPE = "element types that the Open Inference Protocol does not have (fl
 # Numbers of TensorProto.DataType: 8 is STRING, 14 and 15 are complex, 17 to 20
 # and 23 to 27 are small floats, 21, 22 and 25, 26 small integers.
 MESSAGES = [
-    (r"operator '\w+' cannot be served: what runs would depend", CONTROL_FLOW),
+    (r"what runs would depend on the data|its number of runs .* depends on", CONTROL_FLOW),
     (r"operator '\w+' cannot be served: the shape of its result", DATA_DEPENDENT),
     (r"operator '\w+' cannot be served: its result is random", RANDOM),
     (r"operator '\w+' cannot be served: it works on sequences", NOT_A_TENSOR),

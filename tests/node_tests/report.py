@@ -38,7 +38,37 @@ That is so in {bound} of the cases that pass; all others run on inputs alone.
 | float64 | as it is where only elements are compared, combined or moved, and in matrix products; in float32 in convolutions, pooling, normalisation, softmax and resizing |
 | integers, bool | as they are; convolutions of integers in float32, where that is exact; matrix products of integers by plain loops (`foliot compile --report` shows `foliot:matmul`) |
 | QuantizeLinear, DequantizeLinear | kernels between float32 and int8 or uint8; convolutions, products, additions, elementwise functions, MaxPool and movements between the two compute in integers where the CPU has AVX512_VNNI, else in float32 |
-| other quantised operators (QLinearConv, ...) | by the arithmetic that defines them, in float32 |
+| operators on codes (QLinearConv, QLinearMatMul, QLinearAdd, ...) | as the real operator between a dequantisation and a quantisation, so as those above; by the arithmetic that defines them, in float32, where scales are not known when compiling |
+
+## Control flow and functions
+
+An If is the branch that its condition takes, and a Loop or Scan (from opset 9 on) is unrolled, where the condition or
+the number of runs is known once dimensions are fixed: computed from constants and shapes. What depends on the values
+of inputs is refused. Functions that the file defines (`ModelProto.functions`) are inlined; a function that calls itself
+is refused by its name.
+
+- At most 100,000 nodes come out of bodies and functions of a model, each run of a loop counting as one more, and they
+  stand at most 64 deep in one another. The error names the node and the limit.
+- A Loop or Scan that runs no times has no outputs that are joined from its runs: their shape is not known.
+
+## What onnxruntime writes
+
+Of the domain `com.microsoft`, as its sessions save models at the levels `basic` and `extended`, and as its optimizer
+of transformers and its quantizers write them; tested beside onnxruntime (`tests/test_microsoft_operators.py`):
+Attention, BiasGelu, DynamicQuantizeMatMul, EmbedLayerNormalization, FastGelu, FusedConv, FusedGemm, FusedMatMul, Gelu,
+MatMulIntegerToFloat, MultiHeadAttention, QAttention, QEmbedLayerNormalization, QGemm, QLinearAdd, QLinearAveragePool,
+QLinearConcat, QLinearGlobalAveragePool, QLinearLeakyRelu, QLinearMul, QLinearSigmoid, QLinearSoftmax, QLinearWhere,
+QuickGelu, SkipLayerNormalization, SkipSimplifiedLayerNormalization, TransposeMatMul, and SimplifiedLayerNormalization,
+which onnxruntime writes into ONNX's own domain. Each becomes the operators that it was fused from. Attributes beyond
+these operators' own, and values that ask for more, are refused by node and attribute: `do_rotary`, `channels_last`,
+`transBatchA` and `transBatchB`, a `past` that shares its buffer, outputs for training. The level `all` writes layouts of
+one processor (`com.microsoft.nchwc`), which are refused.
+
+## Exports of torch
+
+`make test-torch-exports` exports 31 networks of torchvision, timm and transformers, with random weights and
+a dynamic batch dimension, by both of torch's exporters, lets `foliot init` write their settings, and compares answers
+with onnxruntime's.
 
 ## Classic models
 
@@ -46,8 +76,7 @@ Of the domain `ai.onnx.ml`, opsets 1 to 5: ArrayFeatureExtractor, Binarizer, Fea
 LinearClassifier, LinearRegressor, Normalizer, OneHotEncoder, Scaler, SVMClassifier, SVMRegressor, TreeEnsemble,
 TreeEnsembleClassifier and TreeEnsembleRegressor, over numbers. ZipMap is left out where it makes an output. Where ONNX
 leaves open what a score becomes, they follow onnxruntime. `make test-classic-models` trains 25 models of scikit-learn,
-XGBoost and LightGBM, exports them with default options and compares all answers with onnxruntime's: 24 agree, and one
-is refused (KNeighborsClassifier, which needs Scan).
+XGBoost and LightGBM, exports them with default options and compares all answers with onnxruntime's: all agree.
 
 - Trees: at most 10,000,000 nodes in all and 4,096 levels each.
 - Names of classes are served as their positions ([SERVING](SERVING.md#classifiers)). Other strings are refused.

@@ -6,10 +6,10 @@ import inspect
 import onnx
 
 from . import (audio, bert, densenet, dla, dlrm, efficientnet, googlenet, inception, mlp, mobilenet, pose, recurrent,
-               resnest, resnet, resnext, senet, unet, vgg, vit, wide_resnet, xception, yolo)
+               resnest, resnet, resnext, senet, speech, text_detection, unet, vgg, vit, wide_resnet, xception, yolo, yolo8)
 
 FAMILIES = (resnet, resnext, senet, wide_resnet, resnest, densenet, googlenet, inception, xception, dla, mobilenet,
-            efficientnet, vgg, pose, unet, yolo, vit, bert, recurrent, dlrm, audio, mlp)
+            efficientnet, vgg, pose, unet, yolo, yolo8, text_detection, vit, bert, recurrent, dlrm, audio, speech, mlp)
 MODELS = {name: build for family in FAMILIES for name, build in family.MODELS.items()}
 
 

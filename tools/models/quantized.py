@@ -1,5 +1,5 @@
-"""Networks as onnxruntime's quantizer writes them: int8 between QuantizeLinear and
-DequantizeLinear (QDQ), calibrated on seeded random examples."""
+"""Networks as onnxruntime's quantizer writes them, calibrated on seeded random examples: int8
+between QuantizeLinear and DequantizeLinear (QDQ), or operators on codes (QOperator)."""
 
 import logging
 import pathlib
@@ -26,7 +26,8 @@ class Examples:
         return next(self.rest, None)
 
 
-def quantize(network: Network, path: pathlib.Path, activations="uint8", per_channel=True, examples=4):
+def quantize(network: Network, path: pathlib.Path, activations="uint8", per_channel=True, examples=4,
+             form="QDQ"):
     """Writes the network, quantised, to path. Weights are int8."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -44,7 +45,7 @@ def quantize(network: Network, path: pathlib.Path, activations="uint8", per_chan
         onnx.save(network.model(), real)
         # Folds BatchNormalization, which the quantizer leaves as it is.
         quant_pre_process(real, folded, skip_symbolic_shape=True)
-        quantize_static(folded, path, Reader(network, examples), quant_format=QuantFormat.QDQ, per_channel=per_channel,
+        quantize_static(folded, path, Reader(network, examples), quant_format=QuantFormat[form], per_channel=per_channel,
                         activation_type=QuantType.QUInt8 if activations == "uint8" else QuantType.QInt8,
                         weight_type=QuantType.QInt8)
     if network.settings():

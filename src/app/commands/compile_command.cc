@@ -52,13 +52,6 @@ void print_notes(const Program& program) {
   for (const std::string& note : program.notes) fmt::print(stderr, "warning: {}\n", note);
 }
 
-void warn_of_slow_operators(const CompiledProgram& compiled, const CompileCommandOptions& options) {
-  const auto device = make_cpu_device({.threads = options.threads});
-  const auto slow = find_slow_operators(compiled.program, compiled.weights, *device);
-  if (!slow.ok()) return fmt::print(stderr, "warning: {}\n", slow.status().message());
-  for (const std::string& sentence : *slow) fmt::print(stderr, "warning: {}\n", sentence);
-}
-
 // On a device of its own: the compiler has used up the one that it had.
 Status write_report(const CompiledProgram& compiled, const CompileCommandOptions& options) {
   const auto device = make_cpu_device({.threads = options.threads});
@@ -101,7 +94,6 @@ int run(const CompileCommandOptions& options) {
   }
   print_summary(compiled->program, output);
   print_notes(compiled->program);
-  warn_of_slow_operators(*compiled, options);
   if (!options.report && options.report_json.empty()) return 0;
   const Status status = write_report(*compiled, options);
   return status.ok() ? 0 : fail(status);

@@ -3,30 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "base/units.h"
 #include "compiler/memory_planner.h"
-#include "compiler/operator_rates.h"
+#include "compiler/plan_durations.h"
 #include "compiler/program_runner.h"
 #include "device/cpu/layout_name.h"
 #include "frontend/json_text.h"
 
 namespace foliot {
 namespace {
-
-// Runs of each plan: so many, or fewer where they take longer than this.
-constexpr size_t kRunsMax = 5;
-constexpr Duration kTimeMax = Duration::milliseconds(200);
-// An operator is slow that takes so many times what it should, and at least so long.
-constexpr int64_t kSlowRatio = 10;
-constexpr Duration kSlowMin = Duration::microseconds(200);
-
-// The shortest: what anything else on the machine added is not the operator's.
-Duration shortest(const std::vector<Duration>& durations) { return *std::ranges::min_element(durations); }
 
 // "add+relu"; empty: nothing was fused into it.
 std::string fused_into(const Operator& step) {
@@ -151,57 +140,18 @@ std::string plan_json(const Program& program, const Plan& plan, const PlanReport
   return json + "]}";
 }
 
-Result<PlanReport> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner) {
-  PlanReport report;
-  report.workspace_bytes_min = workspace_bytes_min(plan);
-  runner.put_input(std::vector<std::byte>(plan.input_bytes));
-  std::vector<Duration> wholes;
-  std::vector<std::vector<Duration>> operators(plan.operators.size());
-  while (wholes.empty() || (wholes.size() < kRunsMax && sum(wholes) < kTimeMax)) {
-    FOLIOT_ASSIGN_OR_RETURN(const Duration whole, runner.run_range(position, {}));
-    wholes.push_back(whole);
-    for (uint32_t i = 0; i < plan.operators.size(); ++i) {
-      FOLIOT_ASSIGN_OR_RETURN(const Duration duration, runner.run_range(position, {.first = i, .last = i + 1}));
-      operators[i].push_back(duration);
-    }
-  }
-  report.duration = shortest(wholes);
-  std::ranges::transform(operators, std::back_inserter(report.operators), shortest);
-  return report;
-}
-
 }  // namespace
 
 Result<CompileReport> measure_operators(const Program& program, std::span<const std::byte> weights, Device& device) {
   FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner, ProgramRunner::create(device, program, weights));
   CompileReport report;
   for (size_t i = 0; i < program.plans.size(); ++i) {
-    FOLIOT_ASSIGN_OR_RETURN(PlanReport plan, measure_plan(program.plans[i], i, *runner));
-    report.push_back(std::move(plan));
+    FOLIOT_ASSIGN_OR_RETURN(PlanDurations durations, measure_plan(program.plans[i], i, *runner));
+    report.push_back({.workspace_bytes_min = workspace_bytes_min(program.plans[i]),
+                      .duration = durations.whole,
+                      .operators = std::move(durations.operators)});
   }
   return report;
-}
-
-Result<std::vector<std::string>> find_slow_operators(const Program& program, std::span<const std::byte> weights,
-                                                     Device& device) {
-  const std::unique_ptr<Device> other = device.another();
-  FOLIOT_ASSIGN_OR_RETURN(const OperatorRates rates, measure_rates(*other));
-  FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner, ProgramRunner::create(device, program, weights));
-  const Plan& plan = program.plans.front();
-  FOLIOT_ASSIGN_OR_RETURN(const PlanReport report, measure_plan(plan, 0, *runner));
-  std::vector<std::string> slow;
-  for (size_t i = 0; i < plan.operators.size(); ++i) {
-    const Operator& step = plan.operators[i];
-    const Duration taken = report.operators[i];
-    const Duration expected = rates.expect(plan, step);
-    if (expected == Duration() || taken < kSlowMin || taken < expected * kSlowRatio) continue;
-    slow.push_back(
-        fmt::format("node '{}' ({}, batch {}) takes {}, {:.0f} times what this machine needs for a plain "
-                    "operator of its size; its kernel {} is slow here",
-                    step.name, to_string(step.kind), plan.batch_size, format_duration(taken),
-                    taken.to_seconds() / expected.to_seconds(), step.kernel));
-  }
-  return slow;
 }
 
 std::string report_text(const Program& program, const CompileReport& report) {

@@ -30,11 +30,6 @@ using CompileReport = std::vector<PlanReport>;
 // Runs every operator of every plan a few times on zeros and takes the shortest.
 // `device` must be fresh, and of the fingerprint that `program` was made for.
 Result<CompileReport> measure_operators(const Program& program, std::span<const std::byte> weights, Device& device);
-// A sentence for each operator of the first plan that takes ten times as long as it should by
-// what the machine reaches on plain operators (compiler/operator_rates.h).
-// `device` must be fresh, and of the fingerprint that `program` was made for.
-Result<std::vector<std::string>> find_slow_operators(const Program& program, std::span<const std::byte> weights,
-                                                     Device& device);
 
 // A table of operators for each plan, and what takes the time.
 std::string report_text(const Program& program, const CompileReport& report);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "app/commands/logger_flags.h"
 #include "platform/clock.h"
 
@@ -31,7 +29,7 @@ void ConsoleReporter::on_progress(const StartupProgress& progress) {
 
 void ConsoleReporter::on_compiling(std::string_view model, std::string_view step, double share) {
   if (log_.options().format == LoggerFormat::kText) return bar_.show(model, step, share);
-  if (std::exchange(compiling_, model) == model) return;
+  if (!compiling_.emplace(model).second) return;
   log_.write(Severity::kInfo, fmt::format("compiling {}", model));
 }
 

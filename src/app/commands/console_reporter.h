@@ -2,6 +2,8 @@
 #ifndef FOLIOT_APP_COMMANDS_CONSOLE_REPORTER_H_
 #define FOLIOT_APP_COMMANDS_CONSOLE_REPORTER_H_
 
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -26,7 +28,7 @@ class ConsoleReporter : public StartupReporter {
  private:
   Logger& log_;
   ProgressBar bar_;
-  std::string compiling_;
+  std::set<std::string, std::less<>> compiling_;  // or compiled
   TimePoint next_progress_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "device/cuda/driver.h"
 #include "platform/memory.h"
 #include "platform/processor.h"
+#include "platform/topology.h"
+#include "serving/device_places.h"
 
 namespace foliot {
 namespace {
@@ -25,9 +28,21 @@ std::string locked_memory_limit() {
   return fmt::format("{} (ulimit -l); a larger page cache is not locked into memory", format_bytes(limit.rlim_cur));
 }
 
+void print_cores(const Topology& topology) {
+  for (const CoreSet& cores : topology.usable_by_node()) {
+    const auto first = std::ranges::find(topology.cores, cores.front(), &Topology::Core::number);
+    fmt::print("        cores          {} of node {}\n", to_string(cores), first->node);
+  }
+  const DevicePlaces places = default_device_places(topology);
+  for (size_t device = 0; device < places.size(); ++device) {
+    fmt::print("        device {:<7} {}\n", device, to_string(places[device]));
+  }
+}
+
 void print_cpu() {
   fmt::print("cpu     {}\n", processor_name());
   fmt::print("        processors     {}\n", usable_processors());
+  if (const auto topology = read_topology(); topology.ok()) print_cores(*topology);
   fmt::print("        kernels        {}\n", make_cpu_device()->fingerprint());
   const auto available = available_memory_bytes();
   fmt::print("        memory         {}{}\n", format_bytes(total_memory_bytes()),
@@ -60,7 +75,8 @@ void add_devices_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("devices", "List the processors and GPUs of this machine, and its limits");
   command->footer(
       "Processors and memory are those that this process may use: what its control group (a container's\n"
-      "limits) and its CPU affinity leave. CUDA_VISIBLE_DEVICES hides GPUs.");
+      "limits) and its CPU affinity leave. Cores are listed by NUMA node, and devices as `foliot serve` has\n"
+      "them without --devices and --threads. CUDA_VISIBLE_DEVICES hides GPUs.");
   command->callback([&exit_code] {
     print_cpu();
     if (const Status status = print_gpus(); !status.ok()) fmt::print("gpu     none: {}\n", status.message());

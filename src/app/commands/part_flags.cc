@@ -7,7 +7,7 @@
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "platform/memory.h"
-#include "platform/processor.h"
+#include "platform/topology.h"
 
 namespace foliot {
 
@@ -70,6 +70,9 @@ void add_log_flags(CLI::App& app, LogOptions& options) {
   add_bytes_flag(app, "log-max", options.bytes_max, "size of that folder; the oldest records go first");
 }
 
+// Beyond that memory may be short before processors are.
+constexpr uint32_t kCompilationsMax = 4;
+
 void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
   const FlagGroup group(app, "Compiling and changing models");
   add_duration_flag(app, "watch", flags.watch_interval,
@@ -79,20 +82,41 @@ void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
   add_duration_flag(app, "compile-time", flags.limits.cpu_time, "CPU time that compiling one model may take");
   app.add_option("--compile-in-background", flags.in_background, "compile new models at idle priority while serving")
       ->capture_default_str();
+  flags.compilations = std::clamp(usable_processors(), 1u, kCompilationsMax);
+  app.add_option("--compilations", flags.compilations,
+                 "models compiled at a time for their smallest batch size, and as many behind these for the others")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
 }
 
-void add_worker_flags(CLI::App& app, LocalWorkerOptions& options) {
+Result<DevicePlaces> device_places(const DeviceFlags& flags) {
+  if (flags.threads) return DevicePlaces{{.threads = *flags.threads}};
+  FOLIOT_ASSIGN_OR_RETURN(const Topology topology, read_topology());
+  if (flags.sets.empty()) return default_device_places(topology);
+  return parse_device_places(flags.sets, topology);
+}
+
+void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices) {
   const FlagGroup group(app, "Threads and memory");
-  options.threads = std::max(1u, usable_processors() - 1);
-  app.add_option("--threads", options.threads, "threads of one EXEC")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  add_bytes_flag(app, "page-cache", options.page_cache_bytes, "memory for weights; may be smaller than all models",
+  CLI::Option* const sets =
+      app.add_option("--devices", devices.sets, "a device for each set of cores, pinned there, e.g. '0-15;16-31'")
+          ->type_name("CORES[;CORES]...")
+          ->default_str("one for each NUMA node")
+          ->check([](const std::string& text) {
+            return text.empty() ? std::string("a set without cores; name at least one") : std::string();
+          });
+  app.add_option("--threads", devices.threads, "one device, not pinned, with so many threads for one EXEC")
+      ->default_str("all cores but one")
+      ->check(CLI::Range(1, 1024))
+      ->excludes(sets);
+  add_bytes_flag(app, "page-cache", options.page_cache_bytes,
+                 "memory for weights, of all devices; may be smaller than all models",
                  "all models, up to half of the memory");
   add_bytes_flag(app, "page-size", options.page_bytes, "page of the page cache; smaller for many small models");
-  add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight",
+  add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight, of each device",
                  "as the models need");
-  add_bytes_flag(app, "workspace", options.workspace_bytes, "memory for intermediates", "as the models need");
+  add_bytes_flag(app, "workspace", options.workspace_bytes, "memory for intermediates, of each device",
+                 "as the models need");
   app.add_option("--models-max", options.models_max, "models at a time")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1u << 20));

@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/status.h"
 #include "base/time.h"
 #include "frontend/frontend.h"
 #include "program/package.h"
 #include "repository/compile_process.h"
 #include "repository/model_config.h"
+#include "serving/device_places.h"
 #include "serving/local_worker.h"
 #include "trace/log_writer.h"
 
@@ -27,15 +29,23 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options);
 void add_repository_flags(CLI::App& app, const RepositoryFlags& options);
 void add_log_flags(CLI::App& app, LogOptions& options);
 // How models come, change and go while others are served. Sets the default of
-// `limits.memory_bytes`: all of the machine. Models are compiled one at a time.
+// `limits.memory_bytes`: all of the machine; and of `compilations`: as many as processors,
+// up to 4.
 struct ChangeFlags {
   std::optional<Duration>& watch_interval;
   CompileLimits& limits;
   bool& in_background;
+  uint32_t& compilations;
 };
 void add_change_flags(CLI::App& app, const ChangeFlags& flags);
-// Sets the default of `options.threads`: all of the machine but one.
-void add_worker_flags(CLI::App& app, LocalWorkerOptions& options);
+// Where devices run, as it was asked for.
+struct DeviceFlags {
+  std::optional<uint32_t> threads;  // of the one device
+  std::string sets;                 // of cores; empty: neither is given, and the machine decides
+};
+void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices);
+// On this machine. Errors: kInvalidArgument naming the flag.
+Result<DevicePlaces> device_places(const DeviceFlags& flags);
 
 }  // namespace foliot
 

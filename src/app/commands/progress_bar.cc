@@ -19,8 +19,7 @@ ProgressBar::ProgressBar(std::string verb) : verb_(std::move(verb)), terminal_(i
 void ProgressBar::show(std::string_view what, std::string_view step, double share) {
   if (!terminal_) {
     // Only that it began: logs need no steps.
-    if (last_ == what) return;
-    last_ = what;
+    if (!begun_.emplace(what).second) return;
     fmt::print(stderr, "{} {}\n", verb_, what);
     return;
   }

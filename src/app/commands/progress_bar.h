@@ -1,8 +1,10 @@
 // ProgressBar: the progress of long work, shown to a person: a bar that redraws itself
-// on a terminal, and a line per step everywhere else.
+// on a terminal, and a line for each thing that is begun everywhere else.
 #ifndef FOLIOT_APP_COMMANDS_PROGRESS_BAR_H_
 #define FOLIOT_APP_COMMANDS_PROGRESS_BAR_H_
 
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -21,10 +23,9 @@ class ProgressBar {
 
  private:
   const std::string verb_;
-  const std::string doing_;
   bool terminal_;
   bool shown_ = false;
-  std::string last_;
+  std::set<std::string, std::less<>> begun_;
 };
 
 }  // namespace foliot

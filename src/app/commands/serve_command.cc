@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
 
 #include "app/commands/access_flags.h"
 #include "app/commands/confined_compile_command.h"
@@ -27,6 +28,7 @@ int fail(const Status& status) {
 
 struct ServeFlags {
   ServerOptions server;
+  DeviceFlags devices;
   AccessFiles access;
   LoggerOptions log{.part = "serve"};
 };
@@ -36,9 +38,13 @@ int serve(const ServeFlags& flags) {
   ServerOptions options = flags.server;
   options.frontend.log_levels = log_levels(flags.log);
   if (const Status status = open_access(flags.access, log, options.frontend); !status.ok()) return fail(status);
+  Result<DevicePlaces> places = device_places(flags.devices);
+  if (!places.ok()) return fail(places.status());
+  options.worker.devices = std::move(places).value();
   StopSignals signals;
   options.compile_command = confined_compile_command();
   options.on_failure = [&log](const std::string& line) { log.write(Severity::kError, line); };
+  options.on_note = [&log](const std::string& line) { log.write(Severity::kWarning, "note: " + line); };
   ConsoleReporter reporter(log);
   Server server(options);
   const Status status = server.start(reporter, [&] { return signals.arrived(); });
@@ -80,9 +86,10 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
   add_frontend_flags(*command, options->frontend);
   add_access_flags(*command, flags->access, options->frontend);
-  add_worker_flags(*command, options->worker);
+  add_worker_flags(*command, options->worker, flags->devices);
   add_scheduling_flags(*command, *options);
-  add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background});
+  add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
+                              options->compilations});
   add_log_flags(*command, options->log);
   add_logger_flags(*command, flags->log);
   command->callback([flags, &exit_code] { exit_code = serve(*flags); });

@@ -75,6 +75,8 @@ Status read_cluster(TomlReader& reader, SimulationFile& file) {
   SimulationOptions& options = file.options;
   read_links(reader, file.links);
   reader.whole("devices", options.devices, 1, 100'000);
+  reader.whole("lanes", options.lanes.count, 1, kLanesMax);
+  reader.share("parallel_share", options.lanes.parallel_share);
   reader.bytes("page_size", options.page_bytes);
   reader.bytes("page_cache", options.page_cache_bytes);
   reader.duration("link", options.link);

@@ -30,6 +30,7 @@ constexpr uint64_t kPageCacheBytes = 21'500'000'000;
 
 struct WorkerFlags {
   WorkerServerOptions server;
+  DeviceFlags devices;
   LoggerOptions log{.part = "worker"};
   // Emulated ones:
   std::string emulate;
@@ -75,6 +76,7 @@ Status run_real(const WorkerFlags& flags) {
   StopSignals signals;
   ConsoleReporter reporter(log);
   WorkerServerOptions options = flags.server;
+  FOLIOT_ASSIGN_OR_RETURN(options.worker.devices, device_places(flags.devices));
   options.compile_command = confined_compile_command();
   options.on_ready = [&](size_t count) { say(log, fmt::format("ready: {} models", count)); };
   WorkerServer server(std::move(options), log);
@@ -126,7 +128,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   command->add_option("--name", server.name, "what the controller's log calls it")->capture_default_str();
   command
       ->add_option("--kind", server.kind,
-                   "kind of its device: workers of one kind run the same models in the same time")
+                   "kind of its devices: workers of one kind run the same models in the same time")
       ->capture_default_str()
       ->check([](const std::string& name) {
         return is_kind_name(name)
@@ -147,8 +149,9 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   add_bytes_flag(*command, "frame-max", server.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what was given when stopping");
   add_repository_flags(*command, {server.cache, server.weights_tier, server.model_defaults});
-  add_change_flags(*command, {server.watch_interval, server.compile_limits, server.compile_in_background});
-  add_worker_flags(*command, server.worker);
+  add_change_flags(*command,
+                   {server.watch_interval, server.compile_limits, server.compile_in_background, server.compilations});
+  add_worker_flags(*command, server.worker, flags->devices);
   add_observation_flags(*command, server.observation, "--data-listen");
   add_link_tls_flags(*command, server.link_tls);
   add_logger_flags(*command, flags->log);

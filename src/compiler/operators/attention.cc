@@ -1,4 +1,6 @@
 // Attention and what belongs to it.
+#include "compiler/operators/attention.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,11 +11,7 @@
 #include "compiler/operators/onnx_operator.h"
 
 namespace foliot {
-namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// [batch, length, heads * size] as [batch, heads, length, size].
 ValueIndex split_heads(Composer& c, ValueIndex x, int64_t heads) {
   c.require(c.shape(x).size() >= 3 && c.shape(x)[2] % heads == 0, "an operand has no such heads");
   const Shape shape = c.shape(x);
@@ -24,6 +22,10 @@ ValueIndex join_heads(Composer& c, ValueIndex x) {
   const Shape shape = c.shape(x);
   return c.reshape(c.transpose(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
 }
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // [batch, heads, ..] with every head `times` times in a row.
 ValueIndex repeat_heads(Composer& c, ValueIndex x, int64_t times) {

@@ -196,45 +196,59 @@ std::vector<int64_t> ceiling_pads(const Shape& input, const Window& window) {
   return extra;
 }
 
-Status pool(NodeTranslation& node) {
-  if (node.wants_output(1)) return Status::unimplemented("the indices output of MaxPool is not supported");
+// Whether each window is one element, and each element a window.
+bool keeps_all(const Window& window) {
+  const auto all = [](const std::vector<int64_t>& list, int64_t value) {
+    return std::ranges::all_of(list, [&](int64_t entry) { return entry == value; });
+  };
+  return all(window.kernel, 1) && all(window.strides, 1) && all(window.begins, 0) && all(window.ends, 0);
+}
+
+Result<ValueIndex> pool(NodeTranslation& node, ValueIndex x, bool average) {
   FOLIOT_ASSIGN_OR_RETURN(Window window, read_window(node, node.shape(0), {}));
   const size_t rank = window.kernel.size();
   std::vector<int64_t> extra(rank, 0);
   if (node.integer("ceil_mode", 0) != 0) extra = ceiling_pads(node.shape(0), window);
-  const bool average = node.type() == "AveragePool";
   if (!average) {
     for (size_t i = 0; i < rank; ++i) window.ends[i] += extra[i];
   }
+  if (keeps_all(window)) return x;
   Attributes attributes = window_attributes(window);
   attributes.set("kernel", window.kernel);
   if (average) {
     attributes.set("count_include_pad", node.integer("count_include_pad", 0));
     attributes.set("extra_pads", std::move(extra));
   }
-  return node.finish(node.builder().emit(average ? OperatorKind::kAveragePool : OperatorKind::kMaxPool, {node.input(0)},
-                                         std::move(attributes)));
+  return node.builder().emit(average ? OperatorKind::kAveragePool : OperatorKind::kMaxPool, {x}, std::move(attributes));
+}
+
+Status pool(NodeTranslation& node) {
+  if (node.wants_output(1)) return Status::unimplemented("the indices output of MaxPool is not supported");
+  return node.finish(pool(node, node.input(0), node.type() == "AveragePool"));
 }
 
 // One window as large as the input.
-Status global_pool(NodeTranslation& node) {
+Result<ValueIndex> global_pool(NodeTranslation& node, ValueIndex x, bool average) {
   const Shape input = node.shape(0);
   FOLIOT_ASSIGN_OR_RETURN(const size_t rank, spatial_rank(input));
-  const bool average = node.type() == "GlobalAveragePool";
   Window window{.kernel = {input.begin() + 2, input.end()},
                 .strides = std::vector<int64_t>(rank, 1),
                 .dilations = std::vector<int64_t>(rank, 1),
                 .begins = std::vector<int64_t>(rank, 0),
                 .ends = std::vector<int64_t>(rank, 0)};
   FOLIOT_RETURN_IF_ERROR(check_window(window, rank));
+  if (keeps_all(window)) return x;
   Attributes attributes = window_attributes(window);
   attributes.set("kernel", window.kernel);
   if (average) {
     attributes.set("count_include_pad", int64_t{0});
     attributes.set("extra_pads", std::vector<int64_t>(rank, 0));
   }
-  return node.finish(node.builder().emit(average ? OperatorKind::kAveragePool : OperatorKind::kMaxPool, {node.input(0)},
-                                         std::move(attributes)));
+  return node.builder().emit(average ? OperatorKind::kAveragePool : OperatorKind::kMaxPool, {x}, std::move(attributes));
+}
+
+Status global_pool(NodeTranslation& node) {
+  return node.finish(global_pool(node, node.input(0), node.type() == "GlobalAveragePool"));
 }
 
 // The p-norm of each window: the p-th root of its sum of p-th powers, which is
@@ -322,6 +336,10 @@ Result<Attributes> convolution_attributes(NodeTranslation& node, size_t x, size_
   Attributes attributes = window_attributes(window);
   attributes.set("groups", groups);
   return attributes;
+}
+
+Result<ValueIndex> average_pool(NodeTranslation& node, ValueIndex x, bool whole) {
+  return whole ? global_pool(node, x, true) : pool(node, x, true);
 }
 
 std::span<const OnnxOperator> convolution_operators() { return kConvolutionOperators; }

@@ -14,6 +14,10 @@ namespace foliot {
 // position `x` and its weights at position `w`. Errors where they do not fit.
 Result<Attributes> convolution_attributes(NodeTranslation& node, size_t x, size_t w);
 
+// The average pool of `x`, by the attributes of a node whose input 0 has the same shape; with
+// `whole`, one window as large as the input.
+Result<ValueIndex> average_pool(NodeTranslation& node, ValueIndex x, bool whole);
+
 }  // namespace foliot
 
 #endif  // FOLIOT_COMPILER_OPERATORS_CONVOLUTION_H_

@@ -39,9 +39,23 @@ template <typename T>
 T NodeTranslation::attribute(std::string_view name, T otherwise) {
   const auto found = node_.attributes.find(name);
   if (found == node_.attributes.end()) return otherwise;
+  read_.emplace(name);
   if (const T* value = std::get_if<T>(&found->second)) return *value;
   attribute_status_ = Status::invalid_argument(fmt::format("attribute '{}' has the wrong type", name));
   return otherwise;
+}
+
+std::string NodeTranslation::unread_attribute() const {
+  for (const auto& [name, value] : node_.attributes) {
+    if (!read_.contains(name)) return name;
+  }
+  return {};
+}
+
+Status NodeTranslation::require(std::string_view name, int64_t value) {
+  const int64_t given = integer(name, value);
+  if (given == value) return {};
+  return Status::unimplemented(fmt::format("attribute '{}' is {}, and only {} is supported", name, given, value));
 }
 
 int64_t NodeTranslation::integer(std::string_view name, int64_t otherwise) { return attribute(name, otherwise); }
@@ -72,6 +86,14 @@ Result<Constant> NodeTranslation::tensor(std::string_view name) const {
     return Status::invalid_argument(fmt::format("attribute '{}' is not a tensor", name));
   }
   return std::get<Constant>(found->second);
+}
+
+Result<const OnnxGraph*> NodeTranslation::body(std::string_view name) const {
+  const auto found = node_.attributes.find(name);
+  using Body = std::shared_ptr<const OnnxGraph>;
+  const Body* graph = found == node_.attributes.end() ? nullptr : std::get_if<Body>(&found->second);
+  if (graph == nullptr) return Status::invalid_argument(fmt::format("attribute '{}' is not a graph", name));
+  return graph->get();
 }
 
 Result<int64_t> NodeTranslation::axis(int64_t axis, int64_t rank) const {

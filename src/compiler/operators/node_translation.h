@@ -4,6 +4,7 @@
 #define FOLIOT_COMPILER_OPERATORS_NODE_TRANSLATION_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,8 @@ class NodeTranslation {
   const Value& value(size_t i) const { return builder_.value(inputs_[i]); }
   Shape shape(size_t i) const { return value(i).shape; }
   int64_t rank(size_t i) const { return static_cast<int64_t>(value(i).shape.size()); }
+  // REQUIRES: has_input(i).
+  const std::string& input_name(size_t i) const { return node_.inputs[i]; }
   // An operand that must be known when compiling; the error says how.
   Result<Constant> constant(size_t i, std::string_view what) const;
   Result<std::vector<int64_t>> integers_of(size_t i, std::string_view what) const;
@@ -56,7 +59,12 @@ class NodeTranslation {
   std::vector<int64_t> integers(std::string_view name, std::vector<int64_t> otherwise = {});
   std::vector<float> reals(std::string_view name, std::vector<float> otherwise = {});
   Result<Constant> tensor(std::string_view name) const;
+  Result<const OnnxGraph*> body(std::string_view name) const;
   const Status& attribute_status() const { return attribute_status_; }
+  // The first attribute that was not asked for; empty: all were.
+  std::string unread_attribute() const;
+  // An attribute of which this value alone is supported.
+  Status require(std::string_view name, int64_t value);
 
   // A dimension of a tensor of `rank`, counted from the end if negative.
   Result<int64_t> axis(int64_t axis, int64_t rank) const;
@@ -83,6 +91,7 @@ class NodeTranslation {
   std::vector<bool> wanted_outputs_;
   std::vector<ValueIndex> outputs_;
   Status attribute_status_;
+  std::set<std::string, std::less<>> read_;
 };
 
 }  // namespace foliot

@@ -95,6 +95,7 @@ Status instance_normalization(NodeTranslation& node) {
 
 // x / sqrt(mean(x^2) + epsilon) * scale
 Status root_mean_square_normalization(NodeTranslation& node) {
+  if (node.wants_output(1)) return Status::unimplemented("output 1 is for training");
   FOLIOT_ASSIGN_OR_RETURN(const int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
   const DataType type = node.value(0).type;
   Composer c(node.builder());
@@ -189,6 +190,8 @@ constexpr OnnxOperator kNormalizationOperators[] = {
     {"LayerNormalization", 2, 3, layer_normalization},
     {"InstanceNormalization", 3, 3, instance_normalization},
     {"RMSNormalization", 2, 2, root_mean_square_normalization},
+    // Of onnxruntime, which writes it into ONNX's own domain.
+    {"SimplifiedLayerNormalization", 2, 2, root_mean_square_normalization},
     {"GroupNormalization", 3, 3, group_normalization},
     {"MeanVarianceNormalization", 1, 1, mean_variance_normalization},
     {"LpNormalization", 1, 1, norm_normalization},

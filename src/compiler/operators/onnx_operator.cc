@@ -21,6 +21,9 @@ const OnnxOperator* find_onnx_operator(std::string_view name, std::string_view d
   if (domain == kClassicDomain) {
     return find_in({tree_ensemble_operators(), linear_model_operators(), feature_operators()}, name);
   }
+  if (domain == kMicrosoftDomain) {
+    return find_in({microsoft_operators(), microsoft_attention_operators(), microsoft_quantization_operators()}, name);
+  }
   if (!domain.empty()) return nullptr;
   return find_in({elementwise_operators(), convolution_operators(), matrix_operators(), normalization_operators(),
                   reduction_operators(), shape_operators(), movement_operators(), resize_operators(),
@@ -37,13 +40,15 @@ std::string_view refusal_of_onnx_operator(std::string_view name, std::string_vie
   if (domain == kClassicDomain && name == "CategoryMapper") {
     return "it maps strings, and only tensors of numbers can be served";
   }
+  if (domain == "com.microsoft.nchwc") {
+    return "it is of the layout of one processor; let onnxruntime save the model at its level 'extended' or below";
+  }
   if (!domain.empty()) return {};
   struct Refusal {
     std::string_view reason;
     std::initializer_list<std::string_view> names;
   };
   static const Refusal refusals[] = {
-      {"what runs would depend on the data, but a program's order is fixed", {"If", "Loop"}},
       {"the shape of its result depends on the data, but a program's shapes are fixed",
        {"Compress", "NonMaxSuppression", "NonZero", "Unique"}},
       {"its result is random",

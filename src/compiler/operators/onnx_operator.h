@@ -48,7 +48,12 @@ std::span<const OnnxOperator> tree_ensemble_operators();
 std::span<const OnnxOperator> linear_model_operators();
 std::span<const OnnxOperator> feature_operators();
 
-inline constexpr std::string_view kClassicDomain = "ai.onnx.ml";
+// Of the domain com.microsoft: what onnxruntime's optimizer and quantizers write.
+std::span<const OnnxOperator> microsoft_operators();
+std::span<const OnnxOperator> microsoft_attention_operators();
+std::span<const OnnxOperator> microsoft_quantization_operators();
+
+inline constexpr std::string_view kClassicDomain = "ai.onnx.ml", kMicrosoftDomain = "com.microsoft";
 
 // nullptr if there is none of that name in that domain, ONNX's own being "".
 const OnnxOperator* find_onnx_operator(std::string_view name, std::string_view domain);

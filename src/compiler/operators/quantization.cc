@@ -1,5 +1,7 @@
 // Quantisation: as operators of devices where scales are known, else by the
 // arithmetic that defines it.
+#include "compiler/operators/quantization.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -90,50 +92,62 @@ struct Parameters {
   std::vector<int64_t> zero_points;
 };
 
-std::optional<Parameters> known_parameters(NodeTranslation& node) {
-  const auto& builder = node.builder();
-  const bool has_zero_point = node.has_input(2);
-  if (node.value(1).type != DataType::kFloat32 || !node.value(1).is_constant()) return std::nullopt;
-  if (has_zero_point && !node.value(2).is_constant()) return std::nullopt;
+std::optional<Parameters> known_parameters(const GraphBuilder& builder, ValueIndex scale, ValueIndex zero_point) {
+  if (builder.value(scale).type != DataType::kFloat32 || !builder.value(scale).is_constant()) return std::nullopt;
+  if (zero_point != kNoValue && !builder.value(zero_point).is_constant()) return std::nullopt;
   Parameters result;
-  result.scales = to_doubles(builder.constant(node.input(1)));
+  result.scales = to_doubles(builder.constant(scale));
   result.zero_points.assign(result.scales.size(), 0);
-  if (has_zero_point) result.zero_points = to_integers(builder.constant(node.input(2)));
+  if (zero_point != kNoValue) result.zero_points = to_integers(builder.constant(zero_point));
   if (result.scales.empty() || result.zero_points.size() != result.scales.size()) return std::nullopt;
-  for (double scale : result.scales) {
-    if (!std::isfinite(scale) || scale <= 0) return std::nullopt;
+  for (double known : result.scales) {
+    if (!std::isfinite(known) || known <= 0) return std::nullopt;
   }
   return result;
 }
 
 // A tensor with one scale, between float32 and bytes.
-Status quantize_whole(NodeTranslation& node, OperatorKind kind, DataType type, const Parameters& by) {
+ValueIndex convert_whole(Composer& c, OperatorKind kind, ValueIndex x, DataType type, const Parameters& by) {
   Attributes attributes;
   attributes.set("scale", by.scales[0]);
   attributes.set("zero_point", by.zero_points[0]);
-  return node.finish(node.builder().emit(kind, {node.input(0)}, std::move(attributes), ValueType{type, node.shape(0)}));
+  return c.emit(kind, {x}, std::move(attributes), ValueType{type, c.shape(x)});
 }
 
 // Weights, which stay as they are until the operator that multiplies them is known.
-Status dequantize_weights(NodeTranslation& node, Parameters by) {
-  int64_t axis = 0;
-  if (by.scales.size() > 1) {
-    FOLIOT_ASSIGN_OR_RETURN(axis, node.axis(node.integer("axis", 1), node.rank(0)));
-  }
+ValueIndex dequantize_weights(Composer& c, ValueIndex x, Parameters by, int64_t axis) {
   Attributes attributes;
+  attributes.set("axis", by.scales.size() > 1 ? axis : 0);
   attributes.set("scales", std::move(by.scales));
   attributes.set("zero_points", std::move(by.zero_points));
-  attributes.set("axis", axis);
-  return node.finish(node.builder().emit(OperatorKind::kDequantize, {node.input(0)}, std::move(attributes),
-                                         ValueType{DataType::kFloat32, node.shape(0)}));
+  return c.emit(OperatorKind::kDequantize, {x}, std::move(attributes), ValueType{DataType::kFloat32, c.shape(x)});
 }
 
 // One scale, or as many as the input has entries along `axis`.
-bool fits_weights(NodeTranslation& node, const Parameters& by) {
+bool fits_weights(const Composer& c, ValueIndex x, ValueIndex scale, const Parameters& by, int64_t axis) {
   if (by.scales.size() == 1) return true;
-  const Result<int64_t> axis = node.axis(node.integer("axis", 1), node.rank(0));
-  return axis.ok() && node.rank(1) == 1 && node.integer("block_size", 0) == 0 &&
-         static_cast<int64_t>(by.scales.size()) == node.shape(0)[static_cast<size_t>(*axis)];
+  return axis >= 0 && axis < c.rank(x) && c.rank(scale) == 1 &&
+         static_cast<int64_t>(by.scales.size()) == c.shape(x)[static_cast<size_t>(axis)];
+}
+
+// As operators of the device; kNoValue: it has none for them.
+ValueIndex dequantize_known(NodeTranslation& node, Composer& c, const QuantizedOperand& x, int64_t axis) {
+  if (!c.status().ok() || !is_byte(c.type(x.codes))) return kNoValue;
+  const auto known = known_parameters(node.builder(), x.scale, x.zero_point);
+  if (!known) return kNoValue;
+  if (!node.builder().value(x.codes).is_constant()) {
+    if (known->scales.size() != 1) return kNoValue;
+    return convert_whole(c, OperatorKind::kDequantize, x.codes, DataType::kFloat32, *known);
+  }
+  return fits_weights(c, x.codes, x.scale, *known, axis) ? dequantize_weights(c, x.codes, *known, axis) : kNoValue;
+}
+
+ValueIndex quantize_known(NodeTranslation& node, Composer& c, ValueIndex x, ValueIndex scale, ValueIndex zero_point,
+                          DataType type) {
+  if (!c.status().ok() || !is_byte(type) || c.type(x) != DataType::kFloat32) return kNoValue;
+  const auto known = known_parameters(node.builder(), scale, zero_point);
+  if (!known || known->scales.size() != 1 || node.builder().value(x).is_constant()) return kNoValue;
+  return convert_whole(c, OperatorKind::kQuantize, x, type, *known);
 }
 
 Status quantize_linear(NodeTranslation& node) {
@@ -142,11 +156,11 @@ Status quantize_linear(NodeTranslation& node) {
     FOLIOT_ASSIGN_OR_RETURN(type, element_type(number));
   }
   FOLIOT_ASSIGN_OR_RETURN(const Range range, range_of(type));
-  if (is_byte(type) && node.value(0).type == DataType::kFloat32 && !node.value(0).is_constant()) {
-    if (const auto known = known_parameters(node); known && known->scales.size() == 1)
-      return quantize_whole(node, OperatorKind::kQuantize, type, *known);
-  }
   Composer c(node.builder());
+  if (const ValueIndex known = quantize_known(node, c, node.input(0), node.input(1), node.input(2), type);
+      known != kNoValue) {
+    return c.finish(node, known);
+  }
   FOLIOT_ASSIGN_OR_RETURN(const Granularity by, read_granularity(node, c));
   return c.finish(node, quantized(c, node.input(0), by.scale, by.zero_point, type, range));
 }
@@ -156,34 +170,24 @@ Status dequantize_linear(NodeTranslation& node) {
   if (const int64_t number = node.integer("output_dtype", 0); number != 0) {
     FOLIOT_ASSIGN_OR_RETURN(type, element_type(number));
   }
-  if (is_byte(node.value(0).type) && type == DataType::kFloat32) {
-    if (const auto known = known_parameters(node)) {
-      if (node.value(0).is_constant() && fits_weights(node, *known)) return dequantize_weights(node, *known);
-      if (!node.value(0).is_constant() && known->scales.size() == 1)
-        return quantize_whole(node, OperatorKind::kDequantize, type, *known);
-    }
-  }
   Composer c(node.builder());
+  if (type == DataType::kFloat32 && node.integer("block_size", 0) == 0) {
+    int64_t axis = node.integer("axis", 1);
+    if (axis < 0) axis += node.rank(0);
+    const ValueIndex known =
+        dequantize_known(node, c, {.codes = node.input(0), .scale = node.input(1), .zero_point = node.input(2)}, axis);
+    if (known != kNoValue) return c.finish(node, known);
+  }
   FOLIOT_ASSIGN_OR_RETURN(const Granularity by, read_granularity(node, c));
   return c.finish(node, c.cast(dequantized(c, node.input(0), by.scale, by.zero_point), type));
 }
 
-// To uint8, with the scale that the input's range (which includes 0) asks for.
 Status dynamic_quantize_linear(NodeTranslation& node) {
   Composer c(node.builder());
-  const ValueIndex x = node.input(0);
-  std::vector<int64_t> all;
-  for (int64_t i = 0; i < node.rank(0); ++i) all.push_back(i);
-  const ValueIndex zero = c.like(x, 0);
-  const ValueIndex high = c.binary(Function::kMax, c.reduce(Function::kMax, x, all, false), zero);
-  const ValueIndex low = c.binary(Function::kMin, c.reduce(Function::kMin, x, all, false), zero);
-  const ValueIndex scale = c.linear(c.sub(high, low), 1.0 / 255);
-  const ValueIndex offset =
-      c.unary(Function::kRound, c.unary(Function::kClip, c.unary(Function::kNeg, c.div(low, scale)), 0, 255));
-  const ValueIndex zero_point = c.cast(offset, DataType::kUint8);
-  FOLIOT_RETURN_IF_ERROR(c.finish(node, scale, 1));
-  FOLIOT_RETURN_IF_ERROR(c.finish(node, zero_point, 2));
-  return c.finish(node, quantized(c, x, scale, zero_point, DataType::kUint8, {0, 255}));
+  const QuantizedOperand result = quantize_dynamically(c, node.input(0));
+  FOLIOT_RETURN_IF_ERROR(c.finish(node, result.scale, 1));
+  FOLIOT_RETURN_IF_ERROR(c.finish(node, result.zero_point, 2));
+  return c.finish(node, result.codes);
 }
 
 // A parameter per row of a matrix (or per matrix), as a column.
@@ -202,10 +206,20 @@ Status quantized_product(NodeTranslation& node) {
   const DataType type = node.value(7).type;
   FOLIOT_ASSIGN_OR_RETURN(const Range range, range_of(type));
   Composer c(node.builder());
-  const ValueIndex a = dequantized(c, node.input(0), per_row(c, node.input(1)), per_row(c, node.input(2)));
-  const ValueIndex b = dequantized(c, node.input(3), per_column(c, node.input(4)), per_column(c, node.input(5)));
-  return c.finish(node,
-                  quantized(c, c.matmul(a, b), per_row(c, node.input(6)), per_row(c, node.input(7)), type, range));
+  // Where one scale is of all rows; else by plain arithmetic.
+  const auto is_scalar = [&](size_t i) { return element_count(node.shape(i)) == 1; };
+  const QuantizedOperand given_a{.codes = node.input(0), .scale = node.input(1), .zero_point = node.input(2)};
+  const QuantizedOperand given_b{.codes = node.input(3), .scale = node.input(4), .zero_point = node.input(5)};
+  const bool simple = is_scalar(1) && is_scalar(2) && node.rank(4) < 2 && node.rank(5) < 2;
+  const ValueIndex a = simple
+                           ? dequantize(node, c, given_a)
+                           : dequantized(c, given_a.codes, per_row(c, given_a.scale), per_row(c, given_a.zero_point));
+  const ValueIndex b =
+      simple ? dequantize(node, c, given_b, node.rank(3) - 1)
+             : dequantized(c, given_b.codes, per_column(c, given_b.scale), per_column(c, given_b.zero_point));
+  const ValueIndex y = c.matmul(a, b);
+  if (is_scalar(6) && is_scalar(7)) return c.finish(node, quantize(node, c, y, node.input(6), node.input(7)));
+  return c.finish(node, quantized(c, y, per_row(c, node.input(6)), per_row(c, node.input(7)), type, range));
 }
 
 // As integers, without their zero point.
@@ -232,21 +246,19 @@ ValueIndex per_channel(Composer& c, ValueIndex parameter, int64_t rank) {
 }
 
 Status quantized_convolution(NodeTranslation& node) {
-  const DataType type = node.value(7).type;
-  FOLIOT_ASSIGN_OR_RETURN(const Range range, range_of(type));
   FOLIOT_ASSIGN_OR_RETURN(Attributes attributes, convolution_attributes(node, 0, 3));
   Composer c(node.builder());
-  const int64_t rank = node.rank(3);
-  const ValueIndex x = dequantized(c, node.input(0), node.input(1), node.input(2));
+  const ValueIndex x =
+      dequantize(node, c, {.codes = node.input(0), .scale = node.input(1), .zero_point = node.input(2)});
   const ValueIndex w =
-      dequantized(c, node.input(3), per_channel(c, node.input(4), rank), per_channel(c, node.input(5), rank));
+      dequantize(node, c, {.codes = node.input(3), .scale = node.input(4), .zero_point = node.input(5)});
   std::vector<ValueIndex> inputs{x, w};
   if (node.has_input(8)) {
     const ValueIndex scale = c.mul(c.reshape(node.input(1), {}), node.input(4));
     inputs.push_back(c.mul(c.cast(node.input(8), DataType::kFloat32), scale));
   }
   const ValueIndex y = c.emit(OperatorKind::kConvolution, std::move(inputs), std::move(attributes));
-  return c.finish(node, quantized(c, y, node.input(6), node.input(7), type, range));
+  return c.finish(node, quantize(node, c, y, node.input(6), node.input(7)));
 }
 
 // Sums of fewer products than this are exact in float32: each is below 2^16.
@@ -278,6 +290,42 @@ constexpr OnnxOperator kQuantizationOperators[] = {
 };
 
 }  // namespace
+
+ValueIndex dequantize(NodeTranslation& node, Composer& c, const QuantizedOperand& x, int64_t axis) {
+  const ValueIndex known = dequantize_known(node, c, x, axis);
+  if (known != kNoValue || !c.status().ok()) return known;
+  const Shape shape = c.shape(x.codes);
+  const auto along = [&](ValueIndex parameter) {
+    return parameter == kNoValue ? kNoValue : spread(c, parameter, shape, axis, 0);
+  };
+  return dequantized(c, x.codes, along(x.scale), along(x.zero_point));
+}
+
+ValueIndex quantize(NodeTranslation& node, Composer& c, ValueIndex x, ValueIndex scale, ValueIndex zero_point) {
+  const DataType type = zero_point == kNoValue ? DataType::kUint8 : c.type(zero_point);
+  const ValueIndex known = quantize_known(node, c, x, scale, zero_point, type);
+  if (known != kNoValue || !c.status().ok()) return known;
+  const Result<Range> range = range_of(type);
+  c.require(range.ok(), "nothing is quantised to the type of its zero point");
+  c.require(element_count(c.shape(scale)) == 1, "the scale of a result is no scalar");
+  return quantized(c, x, c.reshape(scale, {}), zero_point == kNoValue ? kNoValue : c.reshape(zero_point, {}), type,
+                   range.ok() ? *range : Range{0, 0});
+}
+
+QuantizedOperand quantize_dynamically(Composer& c, ValueIndex x) {
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < c.rank(x); ++i) all.push_back(i);
+  const ValueIndex zero = c.like(x, 0);
+  const ValueIndex high = c.binary(Function::kMax, c.reduce(Function::kMax, x, all, false), zero);
+  const ValueIndex low = c.binary(Function::kMin, c.reduce(Function::kMin, x, all, false), zero);
+  const ValueIndex scale = c.linear(c.sub(high, low), 1.0 / 255);
+  const ValueIndex offset =
+      c.unary(Function::kRound, c.unary(Function::kClip, c.unary(Function::kNeg, c.div(low, scale)), 0, 255));
+  const ValueIndex zero_point = c.cast(offset, DataType::kUint8);
+  return {.codes = quantized(c, x, scale, zero_point, DataType::kUint8, {0, 255}),
+          .scale = scale,
+          .zero_point = zero_point};
+}
 
 std::span<const OnnxOperator> quantization_operators() { return kQuantizationOperators; }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr DeviceMemory kMemory{
     .page_bytes = kPageBytes, .page_count = 64, .io_cache_bytes = 1 << 20, .workspace_bytes = 16 << 20};
 constexpr double kTolerance = 2e-4;
+// So often lanes run at once, so that they meet in every operator.
+constexpr int kTurnsAtOnce = 3;
 // Where something is rounded to 8 bits of mantissa on the way.
 constexpr double kBfloat16Tolerance = 0.02;
 
@@ -113,6 +116,37 @@ void expect_any_split(Session& session, std::span<const Array> inputs, const Out
   }
 }
 
+// The same bits on any lane, whatever runs beside it, and wherever a batch is cut and goes
+// on while another runs in another context.
+void expect_any_lane(Session& session, std::span<const Array> inputs, std::span<const Array> others) {
+  const uint32_t lanes = session.lanes();
+  const Outputs whole = session.run(0, 0, inputs, {0, 1}, 0), other = session.run(0, 0, others, {0, 1}, 0);
+  const auto count = static_cast<uint32_t>(session.plan(0, 0).operators.size());
+  for (uint32_t k = 0; k <= count; ++k) {
+    const uint32_t first = k % lanes, second = (k + 1) % lanes;
+    session.write_inputs(0, 0, inputs, 1);
+    session.spoil_outputs(0, 0, 1);
+    session.run_part(0, 0, {.range = {0, k}, .lanes = {first, 1}, .context = 1});
+    EXPECT_EQ(session.run(0, 0, others, {first, 1}, 0), other) << "between two parts, cut at " << k;
+    session.run_part(0, 0, {.range = {k, count}, .lanes = {second, 1}, .context = 1});
+    EXPECT_EQ(session.read_outputs(0, 0, 1), whole) << "cut at " << k;
+  }
+  std::vector<Outputs> at_once(lanes);
+  {
+    std::vector<std::jthread> threads;
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      threads.emplace_back([&, lane] {
+        for (int turn = 0; turn < kTurnsAtOnce; ++turn) {
+          at_once[lane] = session.run(0, 0, lane % 2 == 0 ? inputs : others, {lane, 1}, lane);
+        }
+      });
+    }
+  }
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    EXPECT_EQ(at_once[lane], lane % 2 == 0 ? whole : other) << "at once, lane " << lane;
+  }
+}
+
 void check_in_layout(const DeviceFactory& make_device, const std::vector<Graph>& graphs, size_t layout, Range range,
                      Random random) {
   const std::unique_ptr<Device> device = make_device();
@@ -127,6 +161,10 @@ void check_in_layout(const DeviceFactory& make_device, const std::vector<Graph>&
   const Outputs whole = session.run(0, 0, inputs);
   expect_reference(graphs[0], inputs, whole);
   expect_any_split(session, inputs, whole);
+  if (session.lanes() > 1) {
+    expect_reference(graphs[0], inputs, session.run(0, 0, inputs, {0, 1}, 0));
+    expect_any_lane(session, inputs, random_inputs(graphs[0], random, range));
+  }
 
   session.executable(0).unload();
   session.load(0, static_cast<PageIndex>(2 * session.pages(0) - 1), true);
@@ -274,18 +312,69 @@ void check_preparing(const DeviceFactory& make_device) {
   std::vector<PageIndex> pages((program.weights.size() + kPageBytes - 1) / kPageBytes);
   std::iota(pages.begin(), pages.end(), PageIndex{0});
   ASSERT_TRUE(executable->load(pages).ok());
-  const auto run = [&](uint32_t plan) { return executable->run(plan, {}, 0, kMemory.io_cache_bytes / 2); };
-  EXPECT_DEATH((void)run(0), "ready");
-  EXPECT_TRUE(executable->prepare(0).ok());
-  EXPECT_TRUE(run(0).ok());
-  EXPECT_DEATH((void)run(2), "ready");
-  const Status damaged = executable->prepare(1);
+  const LaneInterval lanes{0, device->lanes()};
+  const auto prepare = [&](uint32_t plan) { return executable->prepare(plan, lanes.count); };
+  const auto run = [&](uint32_t plan, LaneInterval on) {
+    return executable->run({.plan = plan, .part = {.lanes = on}, .output_offset = kMemory.io_cache_bytes / 2});
+  };
+  EXPECT_DEATH((void)run(0, lanes), "ready");
+  EXPECT_TRUE(prepare(0).ok());
+  EXPECT_TRUE(run(0, lanes).ok());
+  EXPECT_DEATH((void)run(2, lanes), "ready");
+  const Status damaged = prepare(1);
   EXPECT_NE(damaged.message().find("batch size 2"), std::string::npos) << damaged.message();
-  EXPECT_DEATH((void)run(1), "ready");
-  EXPECT_TRUE(executable->prepare(2).ok());
-  EXPECT_TRUE(executable->prepare(2).ok());
-  EXPECT_TRUE(run(0).ok());
-  EXPECT_TRUE(run(2).ok());
+  EXPECT_DEATH((void)run(1, lanes), "ready");
+  EXPECT_TRUE(prepare(2).ok());
+  EXPECT_TRUE(prepare(2).ok());
+  EXPECT_TRUE(run(0, lanes).ok());
+  EXPECT_TRUE(run(2, lanes).ok());
+  if (lanes.count == 1) return;
+  EXPECT_DEATH((void)run(0, {0, 1}), "ready") << "on one lane";
+  EXPECT_TRUE(executable->prepare(0, 1).ok());
+  EXPECT_TRUE(run(0, {lanes.count - 1, 1}).ok());
+}
+
+// Lanes and contexts that there are not.
+void check_bounds(const DeviceFactory& make_device) {
+  const std::unique_ptr<Device> device = make_device();
+  Session session(*device, {lower_or_fail(*device, networks({1}))}, kPageBytes);
+  session.load(0, 0);
+  EXPECT_DEATH(session.run_part(0, 0, {.lanes = {device->lanes(), 1}}), "lanes");
+  EXPECT_DEATH(session.run_part(0, 0, {.lanes = {0, 2 * device->lanes()}}), "lanes");
+  EXPECT_DEATH(session.run_part(0, 0, {.lanes = {0, device->lanes()}, .context = device->lanes() + 1}), "context");
+}
+
+// Two programs on lanes of their own while a third is loaded and unloaded.
+void check_programs_at_once(const DeviceFactory& make_device) {
+  const std::unique_ptr<Device> device = make_device();
+  if (device->lanes() < 2) return;
+  const std::vector<Graph> first = networks({4}, 21), second = networks({4}, 22);
+  std::vector<PlannedProgram> programs;
+  for (const auto* graphs : {&first, &second, &first}) programs.push_back(lower_or_fail(*device, *graphs));
+  Session session(*device, std::move(programs), kPageBytes);
+  const auto pages = [&](size_t program) { return static_cast<PageIndex>(session.pages(program)); };
+  Random random(9);
+  const std::vector<Array> inputs = random_inputs(first[0], random, {});
+  session.load(0, 0);
+  session.load(1, pages(0));
+  const std::vector<Outputs> alone{session.run(0, 0, inputs, {0, 1}, 0), session.run(1, 0, inputs, {0, 1}, 0)};
+  std::vector<Outputs> beside(2);
+  {
+    std::vector<std::jthread> threads;
+    for (uint32_t lane = 0; lane < 2; ++lane) {
+      threads.emplace_back([&, lane] {
+        for (int turn = 0; turn < 20; ++turn) {
+          beside[lane] = session.run(lane, 0, inputs, {lane, 1}, lane);
+          if (beside[lane] != alone[lane]) return;
+        }
+      });
+    }
+    for (int turn = 0; turn < 20; ++turn) {
+      session.load(2, pages(0) + pages(1));
+      session.executable(2).unload();
+    }
+  }
+  EXPECT_EQ(beside, alone);
 }
 
 void check_deterministic_lowering(const DeviceFactory& make_device) {
@@ -348,7 +437,7 @@ void check_damaged_plans(const DeviceFactory& make_device) {
     std::vector<Plan> plans = sound.plans;
     damage(plans[0]);
     const auto executable = device->preload(plans, memory_weights(sound.weights));
-    EXPECT_FALSE(executable.ok() && executable.value()->prepare(0).ok()) << name;
+    EXPECT_FALSE(executable.ok() && executable.value()->prepare(0, device->lanes()).ok()) << name;
   }
   std::vector<Plan> plans = sound.plans;
   plans[0].workspace_bytes = uint64_t{1} << 40;
@@ -386,6 +475,8 @@ int register_conformance(const std::string& name, const DeviceFactory& make_devi
                                                           {"programs_share_the_page_cache", check_shared_page_cache},
                                                           {"running_unloaded_is_a_bug", check_unloaded},
                                                           {"plans_are_prepared_one_by_one", check_preparing},
+                                                          {"lanes_and_contexts_have_bounds", check_bounds},
+                                                          {"programs_run_at_once", check_programs_at_once},
                                                           {"lowering_is_deterministic", check_deterministic_lowering},
                                                           {"damaged_plans_are_refused", check_damaged_plans}};
   for (const auto& [test, check] : checks) add(test, [check = check, make_device] { check(make_device); });

@@ -5,7 +5,8 @@
 //
 // Each kind of operator is held against the reference (reference.h), and each
 // such graph also against the contract of device.h: any split into ranges, any
-// pages and any neighbours in the batch give the same bits.
+// pages, any lane of a width, whatever runs beside, and any neighbours in the batch give the
+// same bits.
 #ifndef FOLIOT_DEVICE_CONFORMANCE_CONFORMANCE_H_
 #define FOLIOT_DEVICE_CONFORMANCE_CONFORMANCE_H_
 

@@ -28,16 +28,16 @@ Result<PlannedProgram> lower_and_plan(Device& device, std::span<const Graph> gra
 Session::Session(Device& device, std::vector<PlannedProgram> programs, uint64_t page_bytes)
     : device_(device), programs_(std::move(programs)), page_bytes_(page_bytes) {
   DeviceMemory memory{.page_bytes = page_bytes, .page_count = 0, .io_cache_bytes = 0, .workspace_bytes = 0};
-  uint64_t output_bytes = 0;
   for (size_t i = 0; i < programs_.size(); ++i) {
     memory.page_count += static_cast<uint32_t>(2 * pages(i));
     for (const Plan& plan : programs_[i].plans) {
       memory.workspace_bytes = std::max(memory.workspace_bytes, plan.workspace_bytes);
       output_offset_ = std::max(output_offset_, aligned(plan.input_bytes));
-      output_bytes = std::max(output_bytes, aligned(plan.output_bytes));
+      output_bytes_ = std::max(output_bytes_, aligned(plan.output_bytes));
     }
   }
-  memory.io_cache_bytes = output_offset_ + output_bytes;
+  memory.contexts = device_.lanes() + 1;
+  memory.io_cache_bytes = memory.contexts * block_bytes();
   const Status allocated = device_.allocate(memory);
   if (!allocated.ok()) ADD_FAILURE() << allocated.message();
   for (const PlannedProgram& program : programs_) {
@@ -45,8 +45,10 @@ Session::Session(Device& device, std::vector<PlannedProgram> programs, uint64_t 
     if (!executable.ok()) ADD_FAILURE() << executable.status().message();
     executables_.push_back(std::move(executable).value());
     for (uint32_t plan = 0; plan < program.plans.size(); ++plan) {
-      const Status prepared = executables_.back()->prepare(plan);
-      if (!prepared.ok()) ADD_FAILURE() << prepared.message();
+      for (const uint32_t width : lane_widths(device_.lanes())) {
+        const Status prepared = executables_.back()->prepare(plan, width);
+        if (!prepared.ok()) ADD_FAILURE() << "on " << width << " lanes: " << prepared.message();
+      }
     }
   }
 }
@@ -63,42 +65,53 @@ void Session::load(size_t program, PageIndex first, bool downwards) {
   if (!loaded.ok()) ADD_FAILURE() << loaded.message();
 }
 
-void Session::write_inputs(size_t program, uint32_t index, std::span<const Array> inputs) {
+void Session::write_inputs(size_t program, uint32_t index, std::span<const Array> inputs, ContextIndex context) {
   const Plan& at = plan(program, index);
   FOLIOT_CHECK(inputs.size() == at.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<std::byte> bytes = to_bytes(inputs[i]);
     FOLIOT_CHECK(bytes.size() == at.tensors[at.inputs[i]].bytes);
-    device_.copy_to_io(at.tensors[at.inputs[i]].offset, bytes);
+    device_.copy_to_io(context * block_bytes() + at.tensors[at.inputs[i]].offset, bytes);
   }
 }
 
-void Session::spoil_outputs(size_t program, uint32_t index) {
+void Session::spoil_outputs(size_t program, uint32_t index, ContextIndex context) {
   const std::vector<std::byte> garbage(plan(program, index).output_bytes, std::byte{0x5a});
-  device_.copy_to_io(output_offset_, garbage);
+  device_.copy_to_io(context * block_bytes() + output_offset_, garbage);
 }
 
-std::vector<std::vector<std::byte>> Session::read_outputs(size_t program, uint32_t index) {
+std::vector<std::vector<std::byte>> Session::read_outputs(size_t program, uint32_t index, ContextIndex context) {
   const Plan& at = plan(program, index);
   std::vector<std::vector<std::byte>> outputs;
   for (TensorIndex output : at.outputs) {
     std::vector<std::byte> bytes(byte_size(at.tensors[output].type, at.tensors[output].shape));
-    device_.copy_from_io(output_offset_ + at.tensors[output].offset, bytes);
+    device_.copy_from_io(context * block_bytes() + output_offset_ + at.tensors[output].offset, bytes);
     outputs.push_back(std::move(bytes));
   }
   return outputs;
 }
 
 void Session::run_range(size_t program, uint32_t index, OperatorRange range) {
-  const Status ran = executable(program).run(index, range, 0, output_offset_);
+  run_part(program, index, {.range = range, .lanes = {0, lanes()}});
+}
+
+void Session::run_part(size_t program, uint32_t index, const ExecPart& part) {
+  const uint64_t block = part.context * block_bytes();
+  const Status ran = executable(program).run(
+      {.plan = index, .part = part, .input_offset = block, .output_offset = block + output_offset_});
   if (!ran.ok()) ADD_FAILURE() << ran.message();
 }
 
 std::vector<std::vector<std::byte>> Session::run(size_t program, uint32_t index, std::span<const Array> inputs) {
-  write_inputs(program, index, inputs);
-  spoil_outputs(program, index);
-  run_range(program, index, {});
-  return read_outputs(program, index);
+  return run(program, index, inputs, {0, lanes()}, 0);
+}
+
+std::vector<std::vector<std::byte>> Session::run(size_t program, uint32_t index, std::span<const Array> inputs,
+                                                 LaneInterval lanes, ContextIndex context) {
+  write_inputs(program, index, inputs, context);
+  spoil_outputs(program, index, context);
+  run_part(program, index, {.lanes = lanes, .context = context});
+  return read_outputs(program, index, context);
 }
 
 }  // namespace foliot

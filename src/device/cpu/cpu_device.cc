@@ -42,7 +42,7 @@ void use_threads(uint32_t threads) {
 struct Memory {
   std::unique_ptr<PageMemory> page_cache;
   GrowingMemory io_cache;
-  GrowingMemory workspace;
+  std::vector<std::unique_ptr<GrowingMemory>> workspaces;  // by context
 };
 
 class CpuExecutable : public Executable {
@@ -50,7 +50,7 @@ class CpuExecutable : public Executable {
   // What belongs to the device; outlives the executable.
   struct Place {
     const Memory& memory;
-    uint32_t threads;
+    uint32_t threads;  // of each lane
     const dnnl::engine& engine;
     const dnnl::stream& stream;
   };
@@ -63,10 +63,10 @@ class CpuExecutable : public Executable {
         weights_(std::move(weights)),
         pages_(std::move(pages)) {}
 
-  Status prepare(uint32_t plan) override {
+  Status prepare(uint32_t plan, uint32_t width) override {
     FOLIOT_CHECK(plan < plans_.size());
-    use_threads(place_.threads);
-    return program_->prepare(plan, plans_[plan], place_.engine, place_.stream);
+    use_threads(width * place_.threads);
+    return program_->prepare(plan, width, plans_[plan], place_.engine, place_.stream);
   }
 
   Status load(std::span<const PageIndex> pages) override {
@@ -88,14 +88,15 @@ class CpuExecutable : public Executable {
     loaded_ = false;
   }
 
-  Status run(uint32_t plan, OperatorRange range, uint64_t input_offset, uint64_t output_offset) override {
-    FOLIOT_CHECK(loaded_ && input_offset % kTensorAlignment == 0 && output_offset % kTensorAlignment == 0);
-    use_threads(place_.threads);
-    return program_->run(plan, range,
+  Status run(const DeviceRun& run) override {
+    FOLIOT_CHECK(loaded_ && run.input_offset % kTensorAlignment == 0 && run.output_offset % kTensorAlignment == 0);
+    FOLIOT_CHECK(run.part.context < place_.memory.workspaces.size());
+    use_threads(run.part.lanes.count * place_.threads);
+    return program_->run(run.plan, run.part.lanes, run.part.range,
                          {.weights = pages_.data(),
-                          .workspace = place_.memory.workspace.data(),
-                          .input = place_.memory.io_cache.data() + input_offset,
-                          .output = place_.memory.io_cache.data() + output_offset});
+                          .workspace = place_.memory.workspaces[run.part.context]->data(),
+                          .input = place_.memory.io_cache.data() + run.input_offset,
+                          .output = place_.memory.io_cache.data() + run.output_offset});
   }
 
  private:
@@ -111,7 +112,7 @@ class OneDnnDevice : public CpuDevice {
  public:
   explicit OneDnnDevice(const CpuDeviceOptions& options)
       : options_(options), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
-    FOLIOT_CHECK(options.threads > 0);
+    FOLIOT_CHECK(options.threads > 0 && options.lanes > 0 && options.threads % options.lanes == 0);
     dnnl::set_primitive_cache_capacity(kPrimitiveCacheEntries);
   }
 
@@ -119,6 +120,8 @@ class OneDnnDevice : public CpuDevice {
 
   std::string fingerprint() const override { return fmt::format("{} threads={}", kernels(), options_.threads); }
   bool runs(const std::string& fingerprint) const override { return fingerprint.starts_with(kernels() + " threads="); }
+
+  uint32_t lanes() const override { return options_.lanes; }
 
   Status supports_products(DataType type) const override { return foliot::supports_products(instruction_set(), type); }
 
@@ -202,7 +205,11 @@ Status OneDnnDevice::allocate(const DeviceMemory& memory) {
   const uint64_t growth = options_.growth_bytes_max;
   const bool lock = options_.lock_memory;
   FOLIOT_RETURN_IF_ERROR(memory_.io_cache.take(memory.io_cache_bytes, growth, kIoCache, lock, locked));
-  FOLIOT_RETURN_IF_ERROR(memory_.workspace.take(memory.workspace_bytes, growth, kWorkspace, lock, locked));
+  FOLIOT_CHECK(memory.contexts > 0);
+  for (uint32_t context = 0; context < memory.contexts; ++context) {
+    memory_.workspaces.push_back(std::make_unique<GrowingMemory>());
+    FOLIOT_RETURN_IF_ERROR(memory_.workspaces.back()->take(memory.workspace_bytes, growth, kWorkspace, lock, locked));
+  }
   FOLIOT_ASSIGN_OR_RETURN(memory_.page_cache,
                           PageMemory::create(memory.page_bytes, memory.page_count, options_.lock_memory, locked));
   memory_locked_ = locked;
@@ -212,7 +219,9 @@ Status OneDnnDevice::allocate(const DeviceMemory& memory) {
 Status OneDnnDevice::grow(uint64_t io_cache_bytes, uint64_t workspace_bytes) {
   bool locked = memory_locked_;
   FOLIOT_RETURN_IF_ERROR(memory_.io_cache.grow(io_cache_bytes, kIoCache, locked));
-  FOLIOT_RETURN_IF_ERROR(memory_.workspace.grow(workspace_bytes, kWorkspace, locked));
+  for (const auto& workspace : memory_.workspaces) {
+    FOLIOT_RETURN_IF_ERROR(workspace->grow(workspace_bytes, kWorkspace, locked));
+  }
   memory_locked_ = locked;
   return Status();
 }
@@ -223,7 +232,7 @@ Result<std::shared_ptr<PreparedProgram>> OneDnnDevice::share(std::span<const Pla
   std::weak_ptr<PreparedProgram>& known = prepared_[key];
   if (std::shared_ptr<PreparedProgram> program = known.lock()) return program;
   for (const Plan& plan : plans) FOLIOT_RETURN_IF_ERROR(check_plan(plan, weights_bytes, layout_size));
-  const auto program = std::make_shared<PreparedProgram>(plans.size());
+  const auto program = std::make_shared<PreparedProgram>(plans.size(), options_.lanes);
   known = program;
   return program;
 }
@@ -232,15 +241,15 @@ Result<std::unique_ptr<Executable>> OneDnnDevice::preload(std::span<const Plan> 
                                                           std::shared_ptr<WeightsSource> weights) {
   FOLIOT_CHECK(memory_.page_cache != nullptr && weights != nullptr);
   for (const Plan& plan : plans)
-    if (plan.workspace_bytes > memory_.workspace.bytes())
+    if (plan.workspace_bytes > memory_.workspaces.back()->bytes())
       return Status::resource_exhausted(
           fmt::format("batch size {} needs a workspace of {} bytes, and the device has {}; "
                       "configure a larger workspace",
-                      plan.batch_size, plan.workspace_bytes, memory_.workspace.bytes()));
+                      plan.batch_size, plan.workspace_bytes, memory_.workspaces.back()->bytes()));
   FOLIOT_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> program, share(plans, weights->bytes()));
   FOLIOT_ASSIGN_OR_RETURN(PageTable pages, PageTable::reserve(*memory_.page_cache, weights->bytes()));
   const CpuExecutable::Place place{
-      .memory = memory_, .threads = options_.threads, .engine = engine_, .stream = stream_};
+      .memory = memory_, .threads = options_.threads / options_.lanes, .engine = engine_, .stream = stream_};
   return std::unique_ptr<Executable>(
       std::make_unique<CpuExecutable>(place, plans, std::move(program), std::move(weights), std::move(pages)));
 }

@@ -21,9 +21,11 @@ DeviceFactory with_threads(uint32_t threads) {
 }
 
 const int kRegistered =
-    register_conformance("cpu_1_thread", with_threads(1)) + register_conformance("cpu_2_threads", with_threads(2));
+    register_conformance("cpu_1_thread", with_threads(1)) + register_conformance("cpu_2_threads", with_threads(2)) +
+    register_conformance("cpu_2_lanes",
+                         [] { return make_cpu_device({.threads = 2, .lanes = 2, .lock_memory = false}); });
 
-TEST(CpuDevice, RegistersTheConformanceSuite) { EXPECT_GT(kRegistered, 400); }
+TEST(CpuDevice, RegistersTheConformanceSuite) { EXPECT_GT(kRegistered, 600); }
 
 TEST(CpuDevice, FingerprintDistinguishesThreads) {
   EXPECT_NE(with_threads(1)()->fingerprint(), with_threads(2)()->fingerprint());
@@ -94,7 +96,7 @@ TEST(CpuDevice, TreesNeedTheirScratchpad) {
   program.plans[0].tensors[trees.scratchpad].bytes -= 8;
   ASSERT_TRUE(device->allocate({.page_count = 1, .io_cache_bytes = 1 << 20, .workspace_bytes = 1 << 20}).ok());
   const auto executable = device->preload(program.plans, memory_weights(program.weights));
-  EXPECT_FALSE(executable.ok() && executable.value()->prepare(0).ok());
+  EXPECT_FALSE(executable.ok() && executable.value()->prepare(0, 1).ok());
 }
 
 // A client's bad index must neither read elsewhere nor fail the batch.

@@ -15,7 +15,8 @@ using Addresses = std::span<std::byte* const>;
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // No allocation by this code, no lock. Threading: the EXEC executor's thread.
+  // No allocation by this code, no lock. Threading: belongs to the thread of one lane
+  // interval.
   virtual Status run(Addresses addresses) = 0;
 };
 

@@ -118,6 +118,14 @@ bool lies_row_major(const Descriptor& descriptor) {
   return true;
 }
 
+void flatten_rows(Descriptor* from, Descriptor* to) {
+  if (!lies_row_major(*from) || !lies_row_major(*to)) return;
+  for (Descriptor* descriptor : {from, to}) {
+    const Shape elements{static_cast<int64_t>(element_count(shape_of(*descriptor)))};
+    *descriptor = Descriptor(elements, descriptor->data_type(), Shape{1});
+  }
+}
+
 bool is_storable(const Descriptor& descriptor) {
   const dnnl_memory_desc_t& data = descriptor.data;
   if (data.format_kind != dnnl_blocked || data.extra.flags != dnnl_memory_extra_flag_none) return false;

@@ -45,6 +45,10 @@ bool is_dense(const Descriptor& descriptor);
 // Whether the elements lie in row-major order, whatever the descriptor looks
 // like, such as channels last or in blocks over 1x1 images.
 bool lies_row_major(const Descriptor& descriptor);
+// As vectors, where both lie row-major. oneDNN looks up what it made before by layouts that
+// are equal but for strides of dimensions of one entry, and may choose another kernel for
+// each of them: which one a reorder gets would depend on what was made before it.
+void flatten_rows(Descriptor* from, Descriptor* to);
 // Whether `layout_bytes` can keep it: blocked, without compensation data.
 bool is_storable(const Descriptor& descriptor);
 Shape shape_of(const Descriptor& descriptor);

@@ -38,6 +38,20 @@ TEST(Layout, KnowsWhatLiesRowMajor) {
   EXPECT_FALSE(lies_row_major(tagged_as({2, 32, 2, 2}, Tag::nhwc)));
 }
 
+TEST(Layout, FlattensWhatLiesRowMajor) {
+  for (const Tag tag : {Tag::nchw, Tag::nhwc, Tag::nChw16c}) {
+    Descriptor from = tagged_as({2, 32, 1, 1}, tag),
+               to = with_type(tagged_as({2, 32, 1, 1}, Tag::nchw), DataType::kUint8);
+    flatten_rows(&from, &to);
+    EXPECT_EQ(shape_of(from), Shape{64});
+    EXPECT_EQ(shape_of(to), Shape{64});
+    EXPECT_EQ(to.data_type(), dnnl::memory::data_type::u8);
+  }
+  Descriptor from = tagged_as({2, 32, 2, 2}, Tag::nhwc), to = tagged_as({2, 32, 2, 2}, Tag::nhwc);
+  flatten_rows(&from, &to);
+  EXPECT_EQ(shape_of(from), (Shape{2, 32, 2, 2}));
+}
+
 TEST(Layout, RefusesDamage) {
   const std::string sound = layout_bytes(tagged_as({3, 20, 4, 5}, Tag::nChw16c));
   EXPECT_FALSE(read_layout(DataType::kFloat32, sound.substr(8)).ok());

@@ -172,7 +172,8 @@ Shape common_shape(const OperatorView& view, const Tensor& a, const Tensor& b) {
   return b.shape;
 }
 
-PrimitiveRecipe reorder_recipe(const OperatorView& view, const Descriptor& from, const Descriptor& to) {
+PrimitiveRecipe reorder_recipe(const OperatorView& view, Descriptor from, Descriptor to) {
+  flatten_rows(&from, &to);
   PrimitiveRecipe recipe;
   recipe.descriptor =
       dnnl::reorder::primitive_desc(view.engine(), from, view.engine(), to, PrimitiveAttributes().make());

@@ -115,35 +115,43 @@ class PlanHash {
 
 }  // namespace
 
-Status PreparedProgram::prepare(uint32_t position, const Plan& plan, const dnnl::engine& engine,
+Status PreparedProgram::prepare(uint32_t position, uint32_t width, const Plan& plan, const dnnl::engine& engine,
                                 const dnnl::stream& stream) {
-  FOLIOT_CHECK(position < plans_.size());
+  FOLIOT_CHECK(position < plans_.size() && is_lane_interval({0, width}, lanes_));
   PreparedPlan& prepared = plans_[position];
-  if (prepared.ready) return Status();
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  for (const Operator& operation : plan.operators) {
-    auto kernel = make_kernel(OperatorView(operation, plan.tensors, engine), stream);
-    if (!kernel.ok())
-      return kernel.status().with_context(
-          fmt::format("operator '{}' ({}, batch size {})", operation.name, to_string(operation.kind), plan.batch_size));
-    kernels.push_back(std::move(kernel).value());
+  Width& made = prepared.width[width_index(width)];
+  if (made.ready) return Status();
+  std::vector<LaneKernels> intervals(lanes_ / width);
+  for (LaneKernels& interval : intervals) {
+    interval.addresses.resize(plan.tensors.size());
+    for (const Operator& operation : plan.operators) {
+      auto kernel = make_kernel(OperatorView(operation, plan.tensors, engine), stream);
+      if (!kernel.ok())
+        return kernel.status().with_context(fmt::format("operator '{}' ({}, batch size {})", operation.name,
+                                                        to_string(operation.kind), plan.batch_size));
+      interval.kernels.push_back(std::move(kernel).value());
+    }
   }
-  for (const Tensor& tensor : plan.tensors) prepared.locations.push_back({tensor.place, tensor.offset});
-  prepared.addresses.resize(plan.tensors.size());
-  prepared.kernels = std::move(kernels);
-  prepared.ready = true;
+  if (prepared.locations.empty()) {
+    for (const Tensor& tensor : plan.tensors) prepared.locations.push_back({tensor.place, tensor.offset});
+  }
+  made.intervals = std::move(intervals);
+  made.ready = true;
   return Status();
 }
 
-Status PreparedProgram::run(uint32_t position, OperatorRange range, const Bases& bases) {
-  FOLIOT_CHECK(position < plans_.size() && plans_[position].ready);
+Status PreparedProgram::run(uint32_t position, LaneInterval lanes, OperatorRange range, const Bases& bases) {
+  FOLIOT_CHECK(position < plans_.size() && is_lane_interval(lanes, lanes_));
   PreparedPlan& prepared = plans_[position];
-  const auto last = std::min<size_t>(range.last, prepared.kernels.size());
+  Width& width = prepared.width[width_index(lanes.count)];
+  FOLIOT_CHECK(width.ready);
+  LaneKernels& interval = width.intervals[lanes.first / lanes.count];
+  const auto last = std::min<size_t>(range.last, interval.kernels.size());
   FOLIOT_CHECK(range.first <= last);
   std::byte* const base[] = {bases.weights, bases.workspace, bases.input, bases.output};
   for (size_t i = 0; i < prepared.locations.size(); ++i)
-    prepared.addresses[i] = base[static_cast<size_t>(prepared.locations[i].place)] + prepared.locations[i].offset;
-  for (size_t i = range.first; i < last; ++i) FOLIOT_RETURN_IF_ERROR(prepared.kernels[i]->run(prepared.addresses));
+    interval.addresses[i] = base[static_cast<size_t>(prepared.locations[i].place)] + prepared.locations[i].offset;
+  for (size_t i = range.first; i < last; ++i) FOLIOT_RETURN_IF_ERROR(interval.kernels[i]->run(interval.addresses));
   return Status();
 }
 

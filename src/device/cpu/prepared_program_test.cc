@@ -2,6 +2,7 @@
 #include "device/cpu/prepared_program.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -9,8 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <barrier>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -19,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "device/conformance/narrow_cases.h"
 #include "device/conformance/operator_cases.h"
@@ -89,8 +94,8 @@ constexpr uint32_t kThreadsMax = 2;
 #endif
 
 // Calls visit(name, session) for every case of the conformance suite in every layout,
-// once it has run.
-void for_each_case(uint32_t threads, const std::function<void(const std::string&, Session&)>& visit) {
+// once it has run on all lanes, of one thread each if there are several.
+void for_each_case(uint32_t threads, uint32_t lanes, const std::function<void(const std::string&, Session&)>& visit) {
   std::vector<OperatorCase> cases = operator_cases();
   for (OperatorCase& narrow : narrow_cases()) cases.push_back(std::move(narrow));
   for (const OperatorCase& operation : cases) {
@@ -100,7 +105,7 @@ void for_each_case(uint32_t threads, const std::function<void(const std::string&
     const std::vector<Graph> graphs{builder.graph()};
     const size_t layouts = make_cpu_device()->layouts(graphs).size();
     for (size_t layout = 0; layout < layouts; ++layout) {
-      const auto device = make_cpu_device({.threads = threads, .lock_memory = false});
+      const auto device = make_cpu_device({.threads = threads, .lanes = lanes, .lock_memory = false});
       auto program = lower_and_plan(*device, graphs, layout);
       ASSERT_TRUE(program.ok()) << operation.name << ": " << program.status().message();
       Session session(*device, {std::move(program).value()}, kCachePageBytes);
@@ -115,7 +120,7 @@ void for_each_case(uint32_t threads, const std::function<void(const std::string&
 TEST(PreparedProgram, RunKeepsNothing) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer allocates";
   for (uint32_t threads = 1; threads <= kThreadsMax; ++threads) {
-    for_each_case(threads, [&](const std::string& name, Session& session) {
+    for_each_case(threads, 1, [&](const std::string& name, Session& session) {
       const std::vector<Operator>& operators = session.plan(0, 0).operators;
       const auto primitives = static_cast<uint64_t>(
           std::ranges::count_if(operators, [](const Operator& step) { return !step.kernel.starts_with(kOwnKernel); }));
@@ -127,6 +132,32 @@ TEST(PreparedProgram, RunKeepsNothing) {
     });
   }
   EXPECT_GT(allocations, 0u);
+}
+
+void run_on(Session& session, uint32_t lane) { session.run_part(0, 0, {.lanes = {lane, 1}, .context = lane}); }
+
+// What a thread begins with, its heap and its thread-local memory, is taken before.
+TEST(PreparedProgram, LanesThatRunAtOnceKeepNothing) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer allocates";
+  for_each_case(2, 2, [&](const std::string& name, Session& session) {
+    uint64_t allocated = 0, freed = 0;
+    std::barrier warm(3), begin(3), end(3), over(3);
+    const auto run = [&](uint32_t lane) {
+      for (int i = 0; i < kRunsBefore; ++i) run_on(session, lane);
+      warm.arrive_and_wait();
+      begin.arrive_and_wait();
+      run_on(session, lane);
+      end.arrive_and_wait();
+      over.arrive_and_wait();
+    };
+    std::jthread first(run, 0), second(run, 1);
+    warm.arrive_and_wait();
+    allocated = allocations, freed = frees;
+    begin.arrive_and_wait();
+    end.arrive_and_wait();
+    EXPECT_EQ(frees - freed, allocations - allocated) << name;
+    over.arrive_and_wait();
+  });
 }
 
 // More than this process has threads.
@@ -175,8 +206,53 @@ TEST(PreparedProgram, RunMakesNoSystemCall) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer makes system calls";
   keep_heap_memory();
   EXPECT_FALSE(makes_no_system_call([] { ::getppid(); }));
-  for_each_case(1, [](const std::string& name, Session& session) {
+  for_each_case(1, 1, [](const std::string& name, Session& session) {
     EXPECT_TRUE(makes_no_system_call([&] { session.run_range(0, 0, {}); })) << name;
+  });
+}
+
+// From here on this thread makes no system call, but to wait for another and to end: any
+// other ends the process. Two lanes meet in a lock of oneDNN's (of grouped transposed
+// convolutions, a few in a thousand runs), and only then.
+void only_wait() {
+  std::array<sock_filter, 5> filter{
+      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
+       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)}};
+  const sock_fprog program{filter.size(), filter.data()};
+  FOLIOT_CHECK(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  FOLIOT_CHECK(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+// Two threads that run their own bodies at once; in a fork, as above.
+bool only_wait_at_once(const std::function<void(uint32_t)>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    take_heaps_left();
+    std::atomic<int> warm = 0;
+    const auto run = [&](uint32_t thread) {
+      for (int i = 0; i < kRunsBefore; ++i) body(thread);
+      only_wait();
+      for (++warm; warm < 2;) {
+      }
+      for (int i = 0; i < kRunsBefore; ++i) body(thread);
+      ::syscall(SYS_exit, 0);
+    };
+    std::thread first(run, 0), second(run, 1);
+    first.join();
+    second.join();
+    ::_exit(0);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(PreparedProgram, LanesThatRunAtOnceOnlyWait) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer makes system calls";
+  keep_heap_memory();
+  EXPECT_FALSE(only_wait_at_once([](uint32_t) { ::getppid(); }));
+  for_each_case(2, 2, [](const std::string& name, Session& session) {
+    EXPECT_TRUE(only_wait_at_once([&](uint32_t lane) { run_on(session, lane); })) << name;
   });
 }
 

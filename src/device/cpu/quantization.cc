@@ -9,8 +9,9 @@
 namespace foliot {
 namespace {
 
-dnnl::primitive_desc_base make_descriptor(OperatorKind kind, const Attributes& attributes, const Descriptor& from,
-                                          const Descriptor& to, const dnnl::engine& engine) {
+dnnl::primitive_desc_base make_descriptor(OperatorKind kind, const Attributes& attributes, Descriptor from,
+                                          Descriptor to, const dnnl::engine& engine) {
+  flatten_rows(&from, &to);
   const bool narrows = kind == OperatorKind::kQuantize;
   const auto scale = static_cast<float>(attributes.real("scale"));
   const auto zero_point = static_cast<int32_t>(attributes.integer("zero_point"));

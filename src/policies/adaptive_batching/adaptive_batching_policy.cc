@@ -14,21 +14,21 @@ class AdaptiveBatchingRule : public BatchingRule {
   AdaptiveBatchingRule(const Cluster& cluster, const AdaptiveBatchingOptions& options)
       : cluster_(cluster), options_(options) {}
 
-  Lane::Order order() const override { return Lane::Order::kArrival; }
+  RequestQueue::Order order() const override { return RequestQueue::Order::kArrival; }
 
-  Offer offer(const LaneView& lane, TimePoint now) const override {
-    const uint32_t limit = lane.batch_sizes()[limit_of(lane)];
-    return {lane.queue.size() >= limit ? now : std::max(now, lane.queue[0].place.order + options_.batch_delay)};
+  Offer offer(const QueueView& queue, TimePoint now) const override {
+    const uint32_t limit = queue.batch_sizes()[limit_of(queue)];
+    return {queue.requests.size() >= limit ? now : std::max(now, queue.requests[0].place.order + options_.batch_delay)};
   }
 
-  Batch choose(const LaneView& lane, TimePoint start) const override {
-    const size_t first = lane.first_meetable(start);
-    if (first == lane.queue.size()) return {};
-    const Batch batch = densest_batch(lane, first, limit_of(lane));
+  Batch choose(const QueueView& queue, TimePoint start) const override {
+    const size_t first = queue.first_meetable(start);
+    if (first == queue.requests.size()) return {};
+    const Batch batch = densest_batch(queue, first, limit_of(queue));
     // Requests that would be late in it are passed over, as long as others would not
     // be.
-    const size_t in_time = lane.queue.first_due_from(start + lane.exec(batch.batch_index));
-    return in_time < lane.queue.size() ? densest_batch(lane, in_time, limit_of(lane)) : batch;
+    const size_t in_time = queue.requests.first_due_from(start + queue.exec(batch.batch_index));
+    return in_time < queue.requests.size() ? densest_batch(queue, in_time, limit_of(queue)) : batch;
   }
 
   void on_model_added(const ModelInfo& model) override {
@@ -37,15 +37,15 @@ class AdaptiveBatchingRule : public BatchingRule {
   }
 
   // The shortest SLO holds for some hundred requests, unless one as short comes again.
-  void on_request(const LaneView& lane, const Request& request, TimePoint /*now*/) override {
+  void on_request(const QueueView& queue, const Request& request, TimePoint /*now*/) override {
     if (request.best_effort()) return;
     const Duration objective = (request.deadline - request.arrival).scaled(options_.objective_share);
-    Duration& known = learnt(lane.key).objective;
+    Duration& known = learnt(queue.key).objective;
     known = known == Duration::max() ? objective : std::min(objective, known + known / 128);
   }
 
   void on_exec(const Action& action, const Outcome& outcome) override {
-    const LaneKey key{action.model, action.bucket};
+    const QueueKey key{action.model, action.bucket};
     Learnt& its = learnt(key);
     its.limits.try_emplace(action.device, options_.method)
         .first->second.record(action.batch_size, outcome.duration, its.objective,
@@ -57,12 +57,12 @@ class AdaptiveBatchingRule : public BatchingRule {
     Duration objective = Duration::max();
     std::map<DeviceId, BatchLimit> limits;
   };
-  Learnt& learnt(LaneKey key) { return learnt_[key.model.value()][key.bucket.value()]; }
+  Learnt& learnt(QueueKey key) { return learnt_[key.model.value()][key.bucket.value()]; }
 
-  uint32_t limit_of(const LaneView& lane) const {
-    const Learnt& its = learnt_[lane.key.model.value()][lane.key.bucket.value()];
-    const auto found = its.limits.find(lane.device);
-    return found == its.limits.end() ? 0 : found->second.batch_index(lane.batch_sizes());
+  uint32_t limit_of(const QueueView& queue) const {
+    const Learnt& its = learnt_[queue.key.model.value()][queue.key.bucket.value()];
+    const auto found = its.limits.find(queue.device);
+    return found == its.limits.end() ? 0 : found->second.batch_index(queue.batch_sizes());
   }
 
   const Cluster& cluster_;

@@ -31,7 +31,7 @@ std::set<ClockworkPolicy::Strategy>& ClockworkPolicy::strategies(DeviceId device
   return strategies_[device.value()];
 }
 
-Duration ClockworkPolicy::exec(DeviceId device, LaneKey key, uint32_t batch_index) const {
+Duration ClockworkPolicy::exec(DeviceId device, QueueKey key, uint32_t batch_index) const {
   return cluster_.durations().exec({device, key.model, key.bucket, batch_index});
 }
 
@@ -39,8 +39,8 @@ Duration ClockworkPolicy::lookahead(DeviceId device) const {
   return std::max(options_.lookahead, cluster_.lookahead(device));
 }
 
-Duration ClockworkPolicy::fastest(LaneKey key) {
-  std::optional<Fastest>& known = lane(key).fastest;
+Duration ClockworkPolicy::fastest(QueueKey key) {
+  std::optional<Fastest>& known = queue(key).fastest;
   const uint64_t revision = cluster_.durations().revision(key.model);
   if (known && known->revision == revision) return known->duration + cluster_.least_margin();
   known = {Duration::max(), {}, revision};
@@ -52,9 +52,9 @@ Duration ClockworkPolicy::fastest(LaneKey key) {
   return known->duration + cluster_.least_margin();
 }
 
-void ClockworkPolicy::note_measured(DeviceId device, LaneKey key) {
-  if (key.bucket.value() >= models_[key.model.value()].lanes.size()) return;  // it was removed
-  std::optional<Fastest>& known = lane(key).fastest;
+void ClockworkPolicy::note_measured(DeviceId device, QueueKey key) {
+  if (key.bucket.value() >= models_[key.model.value()].queues.size()) return;  // it was removed
+  std::optional<Fastest>& known = queue(key).fastest;
   if (!known) return;
   const Duration duration = exec(device, key, 0);
   if (duration <= known->duration) {
@@ -68,22 +68,22 @@ void ClockworkPolicy::note_measured(DeviceId device, LaneKey key) {
 // ---- Facts ----
 
 void ClockworkPolicy::on_request(const Request& request, TimePoint now) {
-  const LaneKey key{request.model, request.bucket};
-  LaneState& state = lane(key);
-  state.queue.add(request);
-  const bool at_the_end = state.queue.size() > 1 && state.queue[state.queue.size() - 1].id == request.id;
+  const QueueKey key{request.model, request.bucket};
+  QueueState& state = queue(key);
+  state.requests.add(request);
+  const bool at_the_end = state.requests.size() > 1 && state.requests[state.requests.size() - 1].id == request.id;
   if (at_the_end && state.placed_on == residents_.holders(request.model)) {
     fill_slots(key, now);
   } else {
-    update_lane(key, now);
+    update_queue(key, now);
   }
   update_demand(request.model, now);
 }
 
 void ClockworkPolicy::on_withdrawn(const Request& request, TimePoint now) {
-  const LaneKey key{request.model, request.bucket};
-  lane(key).queue.remove(request);
-  update_lane(key, now);
+  const QueueKey key{request.model, request.bucket};
+  queue(key).requests.remove(request);
+  update_queue(key, now);
   update_demand(request.model, now);
 }
 
@@ -105,7 +105,7 @@ void ClockworkPolicy::on_device_changed(DeviceId device, TimePoint now) {
 // Other batch sizes may be run now, on other devices.
 void ClockworkPolicy::on_target_changed(ModelId model, TimePoint now) {
   keeper_.on_target_changed(model);
-  for (LaneState& state : models_[model.value()].lanes) {
+  for (QueueState& state : models_[model.value()].queues) {
     clear_slots(state);
     state.fastest.reset();
   }
@@ -120,50 +120,50 @@ void ClockworkPolicy::update_device(DeviceId device, TimePoint now) {
 
 void ClockworkPolicy::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
   if (model.id.value() >= models_.size()) models_.resize(model.id.value() + 1);
-  models_[model.id.value()].lanes.assign(model.buckets.size(), LaneState());
+  models_[model.id.value()].queues.assign(model.buckets.size(), QueueState());
 }
 
 void ClockworkPolicy::on_model_removed(ModelId model, TimePoint now) {
   update_model(model, now);
-  models_[model.value()].lanes.clear();
+  models_[model.value()].queues.clear();
 }
 
 // ---- What follows from the facts ----
 
 void ClockworkPolicy::update_model(ModelId model, TimePoint now) {
-  for (uint16_t bucket = 0; bucket < models_[model.value()].lanes.size(); ++bucket) {
-    update_lane({model, BucketId(bucket)}, now);
+  for (uint16_t bucket = 0; bucket < models_[model.value()].queues.size(); ++bucket) {
+    update_queue({model, BucketId(bucket)}, now);
   }
   update_demand(model, now);
 }
 
-void ClockworkPolicy::update_lane(LaneKey key, TimePoint now) {
-  LaneState& state = lane(key);
+void ClockworkPolicy::update_queue(QueueKey key, TimePoint now) {
+  QueueState& state = queue(key);
   const std::vector<DeviceId>& holders = residents_.holders(key.model);
   if (state.placed_on != holders) {
     clear_slots(state);
     state.placed_on = holders;
   }
   update_expiry(key);
-  if (state.queue.empty() && state.slots_filled == 0) return;
+  if (state.requests.empty() && state.slots_filled == 0) return;
   for (const DeviceId device : holders) {
     const auto batch_sizes = static_cast<uint32_t>(cluster_.batch_sizes(device, key.model).size());
     for (uint32_t b = 0; b < batch_sizes; ++b) update_strategy(device, key, b, now);
-    if (!state.queue.empty()) agenda_.work_for(device);
+    if (!state.requests.empty()) agenda_.work_for(device);
   }
 }
 
-void ClockworkPolicy::clear_slots(LaneState& state) {
+void ClockworkPolicy::clear_slots(QueueState& state) {
   for (const DeviceId device : state.placed_on) {
     if (device.value() >= state.slots.size()) continue;
     for (std::optional<Strategy>& slot : state.slots[device.value()]) fill_slot(device, state, slot, std::nullopt);
   }
 }
 
-// A request that joins a lane at its end may fill a batch, and changes no strategy that
+// A request that joins a queue at its end may fill a batch, and changes no strategy that
 // stands.
-void ClockworkPolicy::fill_slots(LaneKey key, TimePoint now) {
-  LaneState& state = lane(key);
+void ClockworkPolicy::fill_slots(QueueKey key, TimePoint now) {
+  QueueState& state = queue(key);
   for (const DeviceId device : state.placed_on) {
     const Slots& slots = state.slots[device.value()];
     for (uint32_t b = 0; b < slots.size(); ++b) {
@@ -173,10 +173,10 @@ void ClockworkPolicy::fill_slots(LaneKey key, TimePoint now) {
   }
 }
 
-// Brings the one strategy of a lane, batch size and device into agreement with
+// Brings the one strategy of a queue, batch size and device into agreement with
 // the queue as it would be at `start`.
-void ClockworkPolicy::update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start) {
-  LaneState& state = lane(key);
+void ClockworkPolicy::update_strategy(DeviceId device, QueueKey key, uint32_t batch_index, TimePoint start) {
+  QueueState& state = queue(key);
   if (device.value() >= state.slots.size()) state.slots.resize(device.value() + 1);
   const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, key.model);
   Slots& slots = state.slots[device.value()];
@@ -184,18 +184,18 @@ void ClockworkPolicy::update_strategy(DeviceId device, LaneKey key, uint32_t bat
   std::optional<Strategy>& slot = slots[batch_index];
 
   std::optional<Strategy> next;
-  if (state.queue.size() >= sizes[batch_index]) {
+  if (state.requests.size() >= sizes[batch_index]) {
     const Duration duration = exec(device, key, batch_index);
-    const size_t first = state.queue.first_due_from(start + duration + cluster_.margin(device));
-    if (state.queue.size() - first >= sizes[batch_index]) {
-      const Lane::Entry& head = state.queue[first];
+    const size_t first = state.requests.first_due_from(start + duration + cluster_.margin(device));
+    if (state.requests.size() - first >= sizes[batch_index]) {
+      const RequestQueue::Entry& head = state.requests[first];
       next = Strategy{head.deadline - duration, head.place, key, batch_index};
     }
   }
   fill_slot(device, state, slot, next);
 }
 
-void ClockworkPolicy::fill_slot(DeviceId device, LaneState& state, std::optional<Strategy>& slot,
+void ClockworkPolicy::fill_slot(DeviceId device, QueueState& state, std::optional<Strategy>& slot,
                                 const std::optional<Strategy>& next) {
   if (slot == next) return;
   if (slot) strategies(device).erase(*slot);
@@ -204,10 +204,11 @@ void ClockworkPolicy::fill_slot(DeviceId device, LaneState& state, std::optional
   slot = next;
 }
 
-void ClockworkPolicy::update_expiry(LaneKey key) {
-  LaneState& state = lane(key);
+void ClockworkPolicy::update_expiry(QueueKey key) {
+  QueueState& state = queue(key);
   std::optional<TimePoint> next;
-  if (!state.queue.empty() && !state.queue[0].deadline.is_infinite()) next = state.queue[0].deadline - fastest(key);
+  if (!state.requests.empty() && !state.requests[0].deadline.is_infinite())
+    next = state.requests[0].deadline - fastest(key);
   update_alarm(expiries_, state.expiry, next, key);
 }
 
@@ -215,8 +216,8 @@ void ClockworkPolicy::update_demand(ModelId model, TimePoint now) {
   ModelState& state = models_[model.value()];
   Duration work;
   std::optional<TimePoint> crossing;
-  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-    const Lane& queue = state.lanes[bucket].queue;
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket].requests;
     if (queue.empty()) continue;
     const std::optional<DeviceId> any_device = cluster_.first_able(model);
     if (!any_device) continue;
@@ -247,13 +248,13 @@ TimePoint ClockworkPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
 
 void ClockworkPolicy::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
   while (!expiries_.empty() && expiries_.begin()->first < now) {
-    const LaneKey key = expiries_.begin()->second;
-    LaneState& state = lane(key);
+    const QueueKey key = expiries_.begin()->second;
+    QueueState& state = queue(key);
     const Duration duration = fastest(key);
-    const size_t expired = state.queue.first_due_from(now + duration);
-    for (size_t i = 0; i < expired; ++i) dispatcher.refuse(state.queue[i].id, Refusal::kExpired, now + duration);
-    state.queue.erase(0, expired);
-    update_lane(key, now);
+    const size_t expired = state.requests.first_due_from(now + duration);
+    for (size_t i = 0; i < expired; ++i) dispatcher.refuse(state.requests[i].id, Refusal::kExpired, now + duration);
+    state.requests.erase(0, expired);
+    update_queue(key, now);
     update_demand(key.model, now);
   }
 }
@@ -276,11 +277,11 @@ bool ClockworkPolicy::plan_infer(DeviceId device, TimePoint now, Dispatcher& dis
   std::set<Strategy>& queue = strategies(device);
   while (!queue.empty()) {
     const Strategy strategy = *queue.begin();
-    if (cluster_.device(device).residency(strategy.lane.model) != Residency::kLoaded) {
-      update_lane(strategy.lane, now);  // it was evicted
+    if (cluster_.device(device).residency(strategy.queue.model) != Residency::kLoaded) {
+      update_queue(strategy.queue, now);  // it was evicted
     } else if (strategy.latest - margin < start) {
       // The head can no longer be met in a batch of this size; the next one might.
-      update_strategy(device, strategy.lane, strategy.batch_index, start);
+      update_strategy(device, strategy.queue, strategy.batch_index, start);
     } else {
       return send_batch(device, strategy, start, now, dispatcher);
     }
@@ -290,14 +291,14 @@ bool ClockworkPolicy::plan_infer(DeviceId device, TimePoint now, Dispatcher& dis
 
 bool ClockworkPolicy::send_batch(DeviceId device, const Strategy& strategy, TimePoint start, TimePoint now,
                                  Dispatcher& dispatcher) {
-  const LaneKey key = strategy.lane;
+  const QueueKey key = strategy.queue;
   const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, key.model);
-  LaneState& state = lane(key);
+  QueueState& state = queue(key);
   uint32_t batch_index = strategy.batch_index;
   const Duration margin = cluster_.margin(device);
   const TimePoint deadline = strategy.latest + exec(device, key, batch_index);
-  const size_t first = state.queue.first_due_from(deadline);
-  const size_t available = state.queue.size() - first;
+  const size_t first = state.requests.first_due_from(deadline);
+  const size_t available = state.requests.size() - first;
   FOLIOT_CHECK(available >= sizes[batch_index]);
   while (batch_index + 1 < sizes.size() && available >= sizes[batch_index + 1] &&
          start + exec(device, key, batch_index + 1) + margin <= deadline) {
@@ -306,13 +307,14 @@ bool ClockworkPolicy::send_batch(DeviceId device, const Strategy& strategy, Time
 
   const uint32_t batch_size = sizes[batch_index];
   std::array<RequestId, kBatchSizeMax> requests;
-  for (uint32_t i = 0; i < batch_size; ++i) requests[i] = state.queue[first + i].id;
+  for (uint32_t i = 0; i < batch_size; ++i) requests[i] = state.requests[first + i].id;
   const Window window{now, deadline - exec(device, key, batch_index) - margin};
   const Verdict verdict =
-      dispatcher.infer(device, key.model, key.bucket, batch_size, std::span(requests.data(), batch_size), window);
+      dispatcher.infer(device, key.model, key.bucket, batch_size, cluster_.device(device).all_lanes(),
+                       std::span(requests.data(), batch_size), window);
   if (verdict != Verdict::kAccepted) return false;
-  state.queue.erase(first, batch_size);
-  update_lane(key, now);
+  state.requests.erase(first, batch_size);
+  update_queue(key, now);
   update_demand(key.model, now);
   return true;
 }

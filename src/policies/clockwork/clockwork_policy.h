@@ -23,7 +23,7 @@
 #include "controller/policy.h"
 #include "policies/clockwork/load_planner.h"
 #include "policies/common/agenda.h"
-#include "policies/common/lane.h"
+#include "policies/common/request_queue.h"
 #include "policies/common/residents.h"
 #include "policies/common/target_keeper.h"
 
@@ -57,12 +57,12 @@ class ClockworkPolicy : public Policy, private TargetKeeper::Owner {
   // those that may wait forever (best effort) the one that waits longest.
   struct Strategy {
     TimePoint latest;  // but for the margin
-    Lane::Place head;
-    LaneKey lane;
+    RequestQueue::Place head;
+    QueueKey queue;
     uint32_t batch_index = 0;
     auto operator<=>(const Strategy&) const = default;
   };
-  // [batch index]: what stands for a lane in the strategies of one device.
+  // [batch index]: what stands for a queue in the strategies of one device.
   using Slots = std::vector<std::optional<Strategy>>;
   // The device that would run one row first.
   struct Fastest {
@@ -70,8 +70,8 @@ class ClockworkPolicy : public Policy, private TargetKeeper::Owner {
     DeviceId device;
     uint64_t revision;  // of the estimates
   };
-  struct LaneState {
-    Lane queue;
+  struct QueueState {
+    RequestQueue requests;
     std::vector<Slots> slots;         // by device
     std::vector<DeviceId> placed_on;  // the devices on which slots may be filled
     uint32_t slots_filled = 0;
@@ -79,29 +79,30 @@ class ClockworkPolicy : public Policy, private TargetKeeper::Owner {
     std::optional<Fastest> fastest;   // as far as known
   };
   struct ModelState {
-    std::vector<LaneState> lanes;       // by bucket
+    std::vector<QueueState> queues;     // by bucket
     std::optional<TimePoint> crossing;  // what stands for it in crossings_
   };
 
-  LaneState& lane(LaneKey key) { return models_[key.model.value()].lanes[key.bucket.value()]; }
+  QueueState& queue(QueueKey key) { return models_[key.model.value()].queues[key.bucket.value()]; }
   std::set<Strategy>& strategies(DeviceId device);
-  Duration exec(DeviceId device, LaneKey key, uint32_t batch_index) const;
+  Duration exec(DeviceId device, QueueKey key, uint32_t batch_index) const;
   Duration lookahead(DeviceId device) const;
   // EXEC of one row on the fastest device, with the least margin.
-  Duration fastest(LaneKey key);
-  // What is expected of one device's EXECs of the lane may have changed.
-  void note_measured(DeviceId device, LaneKey key);
+  Duration fastest(QueueKey key);
+  // What is expected of one device's EXECs of the queue may have changed.
+  void note_measured(DeviceId device, QueueKey key);
 
   // It holds other models than it did.
   void update_device(DeviceId device, TimePoint now);
-  void update_lane(LaneKey key, TimePoint now);
-  // Takes what stands for the lane from all devices.
-  void clear_slots(LaneState& state);
-  void fill_slots(LaneKey key, TimePoint now);
+  void update_queue(QueueKey key, TimePoint now);
+  // Takes what stands for the queue from all devices.
+  void clear_slots(QueueState& state);
+  void fill_slots(QueueKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
-  void update_strategy(DeviceId device, LaneKey key, uint32_t batch_index, TimePoint start);
-  void fill_slot(DeviceId device, LaneState& state, std::optional<Strategy>& slot, const std::optional<Strategy>& next);
-  void update_expiry(LaneKey key);
+  void update_strategy(DeviceId device, QueueKey key, uint32_t batch_index, TimePoint start);
+  void fill_slot(DeviceId device, QueueState& state, std::optional<Strategy>& slot,
+                 const std::optional<Strategy>& next);
+  void update_expiry(QueueKey key);
   // What the queued requests of a model that a LOAD could still help ask for.
   void update_demand(ModelId model, TimePoint now);
 
@@ -115,7 +116,7 @@ class ClockworkPolicy : public Policy, private TargetKeeper::Owner {
   ClockworkOptions options_;
   std::vector<ModelState> models_;              // by id
   std::vector<std::set<Strategy>> strategies_;  // by device
-  std::set<std::pair<TimePoint, LaneKey>> expiries_;
+  std::set<std::pair<TimePoint, QueueKey>> expiries_;
   // When a LOAD will no longer help the first request that it could help now.
   std::set<std::pair<TimePoint, ModelId>> crossings_;
   Agenda agenda_;

@@ -6,21 +6,22 @@
 
 namespace foliot {
 
-BatchingRule::Batch densest_batch(const LaneView& lane, size_t first, uint32_t batch_index_max) {
-  const std::span<const uint32_t> sizes = lane.batch_sizes();
-  const auto available = static_cast<uint32_t>(std::min<size_t>(lane.queue.size() - first, kBatchSizeMax));
+BatchingRule::Batch densest_batch(const QueueView& queue, size_t first, uint32_t batch_index_max) {
+  const std::span<const uint32_t> sizes = queue.batch_sizes();
+  const auto available = static_cast<uint32_t>(std::min<size_t>(queue.requests.size() - first, kBatchSizeMax));
   uint32_t full = 0;
   while (full < batch_index_max && sizes[full + 1] <= available) ++full;
   const uint32_t rows = std::min(available, sizes[full]);
   if (full == batch_index_max || rows == available) return {first, rows, full};
-  const bool padded_is_denser = lane.exec(full) * int64_t{available} > lane.exec(full + 1) * int64_t{rows};
+  const bool padded_is_denser = queue.exec(full) * int64_t{available} > queue.exec(full + 1) * int64_t{rows};
   return padded_is_denser ? BatchingRule::Batch{first, available, full + 1} : BatchingRule::Batch{first, rows, full};
 }
 
-uint32_t largest_in_time(const LaneView& lane, size_t first, TimePoint start) {
-  const auto sizes = static_cast<uint32_t>(lane.batch_sizes().size());
+uint32_t largest_in_time(const QueueView& queue, size_t first, TimePoint start) {
+  const auto sizes = static_cast<uint32_t>(queue.batch_sizes().size());
   uint32_t batch_index = 0;
-  while (batch_index + 1 < sizes && start + lane.exec(batch_index + 1) <= lane.queue[first].deadline) ++batch_index;
+  while (batch_index + 1 < sizes && start + queue.exec(batch_index + 1) <= queue.requests[first].deadline)
+    ++batch_index;
   return batch_index;
 }
 
@@ -32,8 +33,8 @@ BatchingPolicy::BatchingPolicy(const Cluster& cluster, std::unique_ptr<BatchingR
       loads_(cluster, residents_),
       keeper_(cluster, *this) {}
 
-LaneView BatchingPolicy::view(LaneKey key, DeviceId device) {
-  return {cluster_, cluster_.model(key.model), key, lane(key).queue, device};
+QueueView BatchingPolicy::view(QueueKey key, DeviceId device) {
+  return {cluster_, cluster_.model(key.model), key, queue(key).requests, device};
 }
 
 DeviceId BatchingPolicy::any_holder(ModelId model) const {
@@ -49,16 +50,16 @@ std::set<BatchingPolicy::Place>& BatchingPolicy::ready(DeviceId device) {
 // ---- Facts ----
 
 void BatchingPolicy::on_request(const Request& request, TimePoint now) {
-  const LaneKey key{request.model, request.bucket};
-  if (lane(key).queue.empty()) update_fastest(key);
-  lane(key).queue.add(request);
+  const QueueKey key{request.model, request.bucket};
+  if (queue(key).requests.empty()) update_fastest(key);
+  queue(key).requests.add(request);
   rule_->on_request(view(key, any_holder(key.model)), request, now);
   update(key, now);
 }
 
 void BatchingPolicy::on_withdrawn(const Request& request, TimePoint now) {
-  const LaneKey key{request.model, request.bucket};
-  lane(key).queue.remove(request);
+  const QueueKey key{request.model, request.bucket};
+  queue(key).requests.remove(request);
   update(key, now);
 }
 
@@ -67,9 +68,9 @@ void BatchingPolicy::on_outcome(const Action& action, const Outcome& outcome, Ti
   loads_.on_outcome(action);
   keeper_.on_outcome(action, now);
   agenda_.changed(action.device);
-  if (lanes_[action.model.value()].empty()) return;  // it was removed
+  if (queues_[action.model.value()].empty()) return;  // it was removed
   if (action.type != ActionType::kInfer) return update_model(action.model, now);
-  const LaneKey key{action.model, action.bucket};
+  const QueueKey key{action.model, action.bucket};
   if (outcome.done()) rule_->on_exec(action, outcome);
   update_fastest(key);
   update(key, now);
@@ -83,8 +84,8 @@ void BatchingPolicy::on_device_changed(DeviceId device, TimePoint now) {
 void BatchingPolicy::on_target_changed(ModelId model, TimePoint now) {
   keeper_.on_target_changed(model);
   loads_.on_device_changed();
-  for (uint16_t bucket = 0; bucket < lanes_[model.value()].size(); ++bucket) {
-    const LaneKey key{model, BucketId(bucket)};
+  for (uint16_t bucket = 0; bucket < queues_[model.value()].size(); ++bucket) {
+    const QueueKey key{model, BucketId(bucket)};
     update_fastest(key);
     update(key, now);
   }
@@ -100,35 +101,35 @@ void BatchingPolicy::update_device(DeviceId device, TimePoint now) {
 }
 
 void BatchingPolicy::on_model_added(const ModelInfo& model, TimePoint /*now*/) {
-  if (model.id.value() >= lanes_.size()) lanes_.resize(model.id.value() + 1);
-  lanes_[model.id.value()].assign(model.buckets.size(), LaneState(rule_->order()));
+  if (model.id.value() >= queues_.size()) queues_.resize(model.id.value() + 1);
+  queues_[model.id.value()].assign(model.buckets.size(), QueueState(rule_->order()));
   rule_->on_model_added(model);
 }
 
 void BatchingPolicy::on_model_removed(ModelId model, TimePoint now) {
   update_model(model, now);
-  lanes_[model.value()].clear();
+  queues_[model.value()].clear();
 }
 
 // ---- What follows from the facts ----
 
 void BatchingPolicy::update_model(ModelId model, TimePoint now) {
-  for (uint16_t bucket = 0; bucket < lanes_[model.value()].size(); ++bucket) update({model, BucketId(bucket)}, now);
+  for (uint16_t bucket = 0; bucket < queues_[model.value()].size(); ++bucket) update({model, BucketId(bucket)}, now);
 }
 
-void BatchingPolicy::update(LaneKey key, TimePoint now) {
-  LaneState& state = lane(key);
+void BatchingPolicy::update(QueueKey key, TimePoint now) {
+  QueueState& state = queue(key);
   std::optional<Place> place;
   std::optional<TimePoint> timer;
   std::optional<TimePoint> expiry;
-  if (!state.queue.empty()) {
+  if (!state.requests.empty()) {
     const BatchingRule::Offer offer = rule_->offer(view(key, any_holder(key.model)), now);
     if (offer.ready <= now) {
-      place = Place{state.queue[0].place.offline, offer.rank, state.queue[0].place, key};
+      place = Place{state.requests[0].place.offline, offer.rank, state.requests[0].place, key};
     } else {
       timer = offer.ready;
     }
-    if (!state.queue[0].deadline.is_infinite()) expiry = state.queue[0].deadline - state.fastest;
+    if (!state.requests[0].deadline.is_infinite()) expiry = state.requests[0].deadline - state.fastest;
   }
   update_place(state, place, key.model);
   update_alarm(timers_, state.timer, timer, key);
@@ -136,17 +137,17 @@ void BatchingPolicy::update(LaneKey key, TimePoint now) {
   update_want(key.model);
 }
 
-void BatchingPolicy::update_fastest(LaneKey key) {
+void BatchingPolicy::update_fastest(QueueKey key) {
   Duration best = Duration::max();
   for (const DeviceModel& device : cluster_.devices) {
     if (!cluster_.may_place(device.id(), key.model)) continue;
     const Duration exec = cluster_.durations().exec({device.id(), key.model, key.bucket, 0});
     best = std::min(best, device.delivery() + exec + cluster_.margin(device.id()));
   }
-  lane(key).fastest = best;
+  queue(key).fastest = best;
 }
 
-void BatchingPolicy::update_place(LaneState& state, const std::optional<Place>& place, ModelId model) {
+void BatchingPolicy::update_place(QueueState& state, const std::optional<Place>& place, ModelId model) {
   const std::vector<DeviceId>& holders = residents_.holders(model);
   if (state.place != place || state.placed_on != holders) {
     for (const DeviceId device : state.placed_on) {
@@ -165,21 +166,21 @@ void BatchingPolicy::update_place(LaneState& state, const std::optional<Place>& 
 
 void BatchingPolicy::update_want(ModelId model) {
   std::optional<OnDemandLoading::Want> want;
-  for (uint16_t bucket = 0; bucket < lanes_[model.value()].size(); ++bucket) {
-    const LaneState& state = lanes_[model.value()][bucket];
-    if (state.queue.empty()) continue;
-    const Lane::Entry& last = state.queue[state.queue.size() - 1];
+  for (uint16_t bucket = 0; bucket < queues_[model.value()].size(); ++bucket) {
+    const QueueState& state = queues_[model.value()][bucket];
+    if (state.requests.empty()) continue;
+    const RequestQueue::Entry& last = state.requests[state.requests.size() - 1];
     const Duration cold = cluster_.durations().load(cluster_.first_able(model).value(), model) + state.fastest;
     if (!want) want = {TimePoint::infinite_future(), Duration(), TimePoint()};
-    if (!state.queue[0].place.offline) want->order = std::min(want->order, state.queue[0].place.order);
-    want->work += state.fastest * static_cast<int64_t>(state.queue.size());
+    if (!state.requests[0].place.offline) want->order = std::min(want->order, state.requests[0].place.order);
+    want->work += state.fastest * static_cast<int64_t>(state.requests.size());
     want->helped_until = std::max(want->helped_until, last.deadline - cold);
   }
   loads_.set_want(model, want);
 }
 
 void BatchingPolicy::update_alarm(Alarms& alarms, std::optional<TimePoint>& slot, std::optional<TimePoint> next,
-                                  LaneKey key) {
+                                  QueueKey key) {
   if (slot == next) return;
   if (slot) alarms.erase({*slot, key});
   if (next) alarms.insert({*next, key});
@@ -202,14 +203,14 @@ TimePoint BatchingPolicy::plan(TimePoint now, Dispatcher& dispatcher) {
 
 void BatchingPolicy::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
   while (!expiries_.empty() && expiries_.begin()->first < now) {
-    const LaneKey key = expiries_.begin()->second;
-    LaneState& state = lane(key);
+    const QueueKey key = expiries_.begin()->second;
+    QueueState& state = queue(key);
     const TimePoint earliest = now + state.fastest;
     size_t expired = 0;
-    while (expired < state.queue.size() && state.queue[expired].deadline < earliest) {
-      dispatcher.refuse(state.queue[expired++].id, Refusal::kExpired, earliest);
+    while (expired < state.requests.size() && state.requests[expired].deadline < earliest) {
+      dispatcher.refuse(state.requests[expired++].id, Refusal::kExpired, earliest);
     }
-    state.queue.erase(0, expired);
+    state.requests.erase(0, expired);
     update(key, now);
   }
 }
@@ -236,8 +237,8 @@ bool BatchingPolicy::serve_one(DeviceId device, TimePoint now, Dispatcher& dispa
   const TimePoint start = cluster_.device(device).exec_available(now);
   std::set<Place>& places = ready(device);
   for (auto place = places.begin(); place != places.end();) {
-    const LaneKey key = place->lane;
-    const LaneView lane_here = view(key, device);
+    const QueueKey key = place->queue;
+    const QueueView queue_here = view(key, device);
     const BatchingRule::Offer offer = rule_->offer(view(key, any_holder(key.model)), now);
     const bool loaded = cluster_.device(device).residency(key.model) == Residency::kLoaded;
     if (!loaded || offer.ready > now || offer.rank != place->rank) {
@@ -246,8 +247,8 @@ bool BatchingPolicy::serve_one(DeviceId device, TimePoint now, Dispatcher& dispa
       place = places.begin();
       continue;
     }
-    const BatchingRule::Batch batch = rule_->choose(lane_here, start);
-    if (batch.rows > 0) return send(lane_here, batch, start, now, dispatcher);
+    const BatchingRule::Batch batch = rule_->choose(queue_here, start);
+    if (batch.rows > 0) return send(queue_here, batch, start, now, dispatcher);
     ++place;
   }
   return false;
@@ -255,22 +256,23 @@ bool BatchingPolicy::serve_one(DeviceId device, TimePoint now, Dispatcher& dispa
 
 // The window closes when the first deadline of the batch can no longer be met;
 // rules that do not look at deadlines get the lookahead at least.
-bool BatchingPolicy::send(const LaneView& lane_here, const BatchingRule::Batch& batch, TimePoint start, TimePoint now,
+bool BatchingPolicy::send(const QueueView& queue_here, const BatchingRule::Batch& batch, TimePoint start, TimePoint now,
                           Dispatcher& dispatcher) {
-  const LaneKey key = lane_here.key;
-  LaneState& state = lane(key);
+  const QueueKey key = queue_here.key;
+  QueueState& state = queue(key);
   std::array<RequestId, kBatchSizeMax> requests;
   TimePoint deadline = TimePoint::infinite_future();
   for (uint32_t i = 0; i < batch.rows; ++i) {
-    requests[i] = state.queue[batch.first + i].id;
-    deadline = std::min(deadline, state.queue[batch.first + i].deadline);
+    requests[i] = state.requests[batch.first + i].id;
+    deadline = std::min(deadline, state.requests[batch.first + i].deadline);
   }
-  const Window window{now, std::max(deadline - lane_here.exec(batch.batch_index), start + lookahead(lane_here.device))};
+  const Window window{now,
+                      std::max(deadline - queue_here.exec(batch.batch_index), start + lookahead(queue_here.device))};
   const Verdict verdict =
-      dispatcher.infer(lane_here.device, key.model, key.bucket, lane_here.batch_sizes()[batch.batch_index],
-                       std::span(requests.data(), batch.rows), window);
+      dispatcher.infer(queue_here.device, key.model, key.bucket, queue_here.batch_sizes()[batch.batch_index],
+                       cluster_.device(queue_here.device).all_lanes(), std::span(requests.data(), batch.rows), window);
   if (verdict != Verdict::kAccepted) return false;
-  state.queue.erase(batch.first, batch.rows);
+  state.requests.erase(batch.first, batch.rows);
   update(key, now);
   return true;
 }

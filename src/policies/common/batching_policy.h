@@ -21,19 +21,19 @@
 #include "base/time.h"
 #include "controller/policy.h"
 #include "policies/common/agenda.h"
-#include "policies/common/lane.h"
 #include "policies/common/on_demand_loading.h"
+#include "policies/common/request_queue.h"
 #include "policies/common/residents.h"
 #include "policies/common/target_keeper.h"
 
 namespace foliot {
 
-// A lane that is not empty, as a rule sees it on one device.
-struct LaneView {
+// A queue that is not empty, as a rule sees it on one device.
+struct QueueView {
   const Cluster& cluster;
   const ModelInfo& model;
-  LaneKey key;
-  const Lane& queue;
+  QueueKey key;
+  const RequestQueue& requests;
   DeviceId device;
 
   // That the device may run.
@@ -42,47 +42,47 @@ struct LaneView {
   Duration exec(uint32_t batch_index) const {
     return cluster.durations().exec({device, key.model, key.bucket, batch_index}) + cluster.margin(device);
   }
-  // The first request that can still be met alone; queue.size() if none.
-  size_t first_meetable(TimePoint start) const { return queue.first_due_from(start + exec(0)); }
+  // The first request that can still be met alone; requests.size() if none.
+  size_t first_meetable(TimePoint start) const { return requests.first_due_from(start + exec(0)); }
 };
 
 class BatchingRule {
  public:
   virtual ~BatchingRule() = default;
 
-  virtual Lane::Order order() const = 0;
+  virtual RequestQueue::Order order() const = 0;
 
   struct Offer {
     TimePoint ready;   // not before this
     int64_t rank = 0;  // the smallest goes first; equal ranks in the order of their heads
     auto operator<=>(const Offer&) const = default;
   };
-  // Of a lane as it is now; `lane.device` is one that holds the model, if any does.
-  virtual Offer offer(const LaneView& lane, TimePoint now) const = 0;
+  // Of a queue as it is now; `queue.device` is one that holds the model, if any does.
+  virtual Offer offer(const QueueView& queue, TimePoint now) const = 0;
 
   struct Batch {
     size_t first = 0;   // position in the queue
     uint32_t rows = 0;  // 0: nothing of it can be run on that device
     uint32_t batch_index = 0;
   };
-  // What to run on `lane.device` from `start` on.
-  virtual Batch choose(const LaneView& lane, TimePoint start) const = 0;
+  // What to run on `queue.device` from `start` on.
+  virtual Batch choose(const QueueView& queue, TimePoint start) const = 0;
 
   // Facts, for rules that learn.
   virtual void on_model_added(const ModelInfo& /*model*/) {}
-  // `request` has joined the lane.
-  virtual void on_request(const LaneView& /*lane*/, const Request& /*request*/, TimePoint /*now*/) {}
+  // `request` has joined the queue.
+  virtual void on_request(const QueueView& /*queue*/, const Request& /*request*/, TimePoint /*now*/) {}
   virtual void on_exec(const Action& /*action*/, const Outcome& /*outcome*/) {}
 };
 
 // The densest batch of the requests from `first` on, of a compiled size up to that
 // of `batch_index_max`: the largest that they fill, or the next one padded where
 // that gets more of them done in less time.
-BatchingRule::Batch densest_batch(const LaneView& lane, size_t first, uint32_t batch_index_max);
+BatchingRule::Batch densest_batch(const QueueView& queue, size_t first, uint32_t batch_index_max);
 
 // The largest compiled size with which the request at `first` can be met from
 // `start` on. REQUIRES: alone it can.
-uint32_t largest_in_time(const LaneView& lane, size_t first, TimePoint start);
+uint32_t largest_in_time(const QueueView& queue, size_t first, TimePoint start);
 
 class BatchingPolicy : public Policy, private TargetKeeper::Owner {
  public:
@@ -104,18 +104,18 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
   }
   void on_retired(DeviceId device, ModelId /*model*/, TimePoint now) override { update_device(device, now); }
 
-  // A ready lane's place among those of a device.
+  // A ready queue's place among those of a device.
   struct Place {
     bool offline;
     int64_t rank;
-    Lane::Place head;
-    LaneKey lane;
+    RequestQueue::Place head;
+    QueueKey queue;
     auto operator<=>(const Place&) const = default;
   };
-  using Alarms = std::set<std::pair<TimePoint, LaneKey>>;
-  struct LaneState {
-    explicit LaneState(Lane::Order order) : queue(order) {}
-    Lane queue;
+  using Alarms = std::set<std::pair<TimePoint, QueueKey>>;
+  struct QueueState {
+    explicit QueueState(RequestQueue::Order order) : requests(order) {}
+    RequestQueue requests;
     Duration fastest;  // EXEC of one row on the fastest device, with the margin
     // What stands for it in ready_, on which devices; in timers_; in expiries_.
     std::optional<Place> place;
@@ -124,20 +124,20 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
     std::optional<TimePoint> expiry;
   };
 
-  LaneState& lane(LaneKey key) { return lanes_[key.model.value()][key.bucket.value()]; }
-  LaneView view(LaneKey key, DeviceId device);
+  QueueState& queue(QueueKey key) { return queues_[key.model.value()][key.bucket.value()]; }
+  QueueView view(QueueKey key, DeviceId device);
   // A device that holds the model or, if none does, could.
   DeviceId any_holder(ModelId model) const;
   std::set<Place>& ready(DeviceId device);
 
-  void update(LaneKey key, TimePoint now);
+  void update(QueueKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
   // It holds other models than it did.
   void update_device(DeviceId device, TimePoint now);
-  void update_fastest(LaneKey key);
-  void update_place(LaneState& state, const std::optional<Place>& place, ModelId model);
+  void update_fastest(QueueKey key);
+  void update_place(QueueState& state, const std::optional<Place>& place, ModelId model);
   void update_want(ModelId model);
-  static void update_alarm(Alarms& alarms, std::optional<TimePoint>& slot, std::optional<TimePoint> next, LaneKey key);
+  static void update_alarm(Alarms& alarms, std::optional<TimePoint>& slot, std::optional<TimePoint> next, QueueKey key);
 
   // How far ahead the device is kept with work.
   Duration lookahead(DeviceId device) const;
@@ -146,16 +146,16 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
   void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   // False if there is nothing that can be run on the device now.
   bool serve_one(DeviceId device, TimePoint now, Dispatcher& dispatcher);
-  bool send(const LaneView& lane, const BatchingRule::Batch& batch, TimePoint start, TimePoint now,
+  bool send(const QueueView& queue, const BatchingRule::Batch& batch, TimePoint start, TimePoint now,
             Dispatcher& dispatcher);
 
   const Cluster& cluster_;
   std::unique_ptr<BatchingRule> rule_;
   Duration lookahead_;
-  std::vector<std::vector<LaneState>> lanes_;  // [model][bucket]
-  std::vector<std::set<Place>> ready_;         // by device
-  Alarms timers_;                              // lanes that are not ready yet
-  Alarms expiries_;                            // when the head of a lane can no longer be met
+  std::vector<std::vector<QueueState>> queues_;  // [model][bucket]
+  std::vector<std::set<Place>> ready_;           // by device
+  Alarms timers_;                                // queues that are not ready yet
+  Alarms expiries_;                              // when the head of a queue can no longer be met
   Agenda agenda_;
   Residents residents_;
   OnDemandLoading loads_;

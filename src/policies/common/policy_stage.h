@@ -36,8 +36,8 @@ class PolicyStage {
   }
 
   // EXEC of this batch size (by default of one row) takes so long on every device.
-  void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0) {
-    dispatcher_.set_exec(model, exec, batch_index);
+  void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0, uint32_t width_index = 0) {
+    dispatcher_.set_exec(model, exec, batch_index, width_index);
   }
 
   // An action takes so long until it is there.
@@ -98,6 +98,12 @@ class PolicyStage {
     dispatcher_.now = at(when);
     dispatcher_.restart(DeviceId(device));
     policy_->on_device_changed(DeviceId(device), at(when));
+  }
+
+  // The device has so many lanes from now on. Before the first model.
+  void set_lane_count(uint32_t device, uint32_t lane_count) {
+    dispatcher_.set_lane_count(DeviceId(device), lane_count);
+    policy_->on_device_changed(DeviceId(device), at(0));
   }
 
   // The ids of a batch's requests.

@@ -47,9 +47,9 @@ class TestDispatcher : public Dispatcher {
   }
 
   // EXEC of this batch size (by default of one row) takes so long on every device.
-  void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0) {
+  void set_exec(ModelId model, Duration exec, uint32_t batch_index = 0, uint32_t width_index = 0) {
     for (const DeviceModel& device : cluster_.devices) {
-      cluster_.durations().record_exec({device.id(), model, BucketId(0), batch_index}, exec);
+      cluster_.durations().record_exec({device.id(), model, BucketId(0), batch_index, width_index}, exec);
     }
   }
 
@@ -88,7 +88,7 @@ class TestDispatcher : public Dispatcher {
     if (!in_use) send_unload(device, model);
     return Verdict::kAccepted;
   }
-  Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+  Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                 std::span<const RequestId> requests, Window window) override {
     if (!cluster_.placed(device, model)) return Verdict::kNotPlaced;
     Action action{.type = ActionType::kInfer,
@@ -97,13 +97,15 @@ class TestDispatcher : public Dispatcher {
                   .earliest = window.earliest,
                   .latest = window.latest,
                   .bucket = bucket,
-                  .batch_size = batch_size};
+                  .batch_size = batch_size,
+                  .lanes = lanes};
     for (const RequestId request : requests) action.rows.add({request, {}});
     begin(action);
     const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, model);
     const auto index = static_cast<uint32_t>(std::find(sizes.begin(), sizes.end(), batch_size) - sizes.begin());
-    at(device).sent_infer(actions.back().id, model, now, cluster_.durations().exec({device, model, bucket, index}),
-                          now);
+    const uint32_t width = width_index(lanes.count, cluster_.device(device).lane_count());
+    at(device).sent_infer(actions.back().id, model, lanes, now,
+                          cluster_.durations().exec({device, model, bucket, index, width}), now);
     return Verdict::kAccepted;
   }
   Verdict refuse(RequestId request, Refusal /*reason*/, TimePoint /*earliest_completion*/) override {
@@ -138,7 +140,15 @@ class TestDispatcher : public Dispatcher {
     for (const ModelId model : facts.loaded()) --cluster_.copies[model.value()];
     for (const ModelId model : facts.held()) --cluster_.held[model.value()];
     facts.lose();
-    facts.join(pages, {}, 0, now);
+    facts.join(pages, facts.lane_count(), {}, 0, now);
+  }
+  // The device has so many lanes now. REQUIRES: it holds nothing and nothing was measured.
+  void set_lane_count(DeviceId device, uint32_t lane_count) {
+    DeviceModel& facts = at(device);
+    const uint32_t pages = facts.pages_total();
+    facts.lose();
+    facts.join(pages, lane_count, {}, 0, now);
+    cluster_.durations().set_lane_count(device, lane_count);
   }
   std::vector<DeviceId> take_ended_back_offs() { return cluster_.load_back_off.take_ended(now); }
   // The worker refused the last action, an UNLOAD; returns it.
@@ -152,7 +162,7 @@ class TestDispatcher : public Dispatcher {
 
   // The model is given something to do at `when`; use(): and has done it.
   void begin_use(DeviceId device, ModelId model, TimePoint when) {
-    at(device).sent_infer(ActionId(next_), model, when, Duration(), when);
+    at(device).sent_infer(ActionId(next_), model, {}, when, Duration(), when);
   }
   void use(DeviceId device, ModelId model, TimePoint when) {
     begin_use(device, model, when);

@@ -7,14 +7,14 @@ namespace {
 
 class FlexRule : public BatchingRule {
  public:
-  Lane::Order order() const override { return Lane::Order::kDeadline; }
-  Offer offer(const LaneView& lane, TimePoint now) const override {
-    return {now, -static_cast<int64_t>(choose(lane, now).rows)};
+  RequestQueue::Order order() const override { return RequestQueue::Order::kDeadline; }
+  Offer offer(const QueueView& queue, TimePoint now) const override {
+    return {now, -static_cast<int64_t>(choose(queue, now).rows)};
   }
-  Batch choose(const LaneView& lane, TimePoint start) const override {
-    const size_t first = lane.first_meetable(start);
-    if (first == lane.queue.size()) return {};
-    return densest_batch(lane, first, largest_in_time(lane, first, start));
+  Batch choose(const QueueView& queue, TimePoint start) const override {
+    const size_t first = queue.first_meetable(start);
+    if (first == queue.requests.size()) return {};
+    return densest_batch(queue, first, largest_in_time(queue, first, start));
   }
 };
 

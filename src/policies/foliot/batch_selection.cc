@@ -12,7 +12,7 @@ namespace {
 // More than this are never weighed against each other: those that have to start
 // first are.
 constexpr size_t kBatchesMax = 64;
-// Of what a lane has time for in batches of one size, no more than these, the most urgent:
+// Of what a queue has time for in batches of one size, no more than these, the most urgent:
 // a decision does not cost what can wait for long.
 constexpr size_t kBatchesPerRangeMax = 16;
 // Of so many batches of best effort one goes to the request that has waited longest.
@@ -51,18 +51,21 @@ bool sooner(const Batch& a, const Batch& b) {
 
 }  // namespace
 
-std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, TimePoint start, Duration best_effort_max,
-                                            Duration caution) {
+std::optional<Batch> BatchSelection::choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start,
+                                            Duration best_effort_max, Duration caution) {
+  lane_count_ = board_.cluster().device(device).lane_count();
+  width_ = width;
+  width_index_ = width_index(width, lane_count_);
   batches_.clear();
   held_until_ = TimePoint::infinite_future();
   const Duration margin = board_.cluster().margin(device);
   const double stands_for = board_.for_each_candidate(device, kModelsCutMax, [&](ModelId model) {
     const ModelState& state = board_.model(model);
     const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, model);
-    for (uint16_t b = 0; b < state.lanes.size(); ++b) {
+    for (uint16_t b = 0; b < state.queues.size(); ++b) {
       const BucketId bucket(b);
-      const std::span<const Duration> execs = board_.cluster().durations().execs(device, model, bucket);
-      cut({model, bucket, state, state.lanes[b], sizes, execs, margin}, start, caution);
+      const std::span<const Duration> execs = this->execs(device, model, bucket);
+      cut({model, bucket, state, state.queues[b], sizes, execs, margin}, start, caution);
     }
   });
   if (stands_for > 1) {  // what was not looked at takes its time, too
@@ -84,13 +87,13 @@ std::optional<Batch> BatchSelection::choose(DeviceId device, TimePoint now, Time
 // From the largest size down: a large batch begins behind the requests that have
 // no time for it, which are left to smaller ones.
 void BatchSelection::cut(const Queue& queue, TimePoint start, Duration caution) {
-  size_t end = queue.lane.with_deadline();
+  size_t end = queue.requests.with_deadline();
   for (size_t i = queue.sizes.size(); i-- > 0 && end > 0;) {
     if (i > 0 && queue.sizes[i - 1] >= end) continue;  // one of the smaller ones will do
     const auto index = static_cast<uint32_t>(i);
     const TimePoint answer = start + queue.execs[i] + queue.margin;
-    size_t begin = queue.lane.first_due_from(answer + caution);
-    if (end < begin + queue.sizes[i]) begin = queue.lane.first_due_from(answer);
+    size_t begin = queue.requests.first_due_from(answer + caution);
+    if (end < begin + queue.sizes[i]) begin = queue.requests.first_due_from(answer);
     if (begin >= end || !worth_running(queue, index, end - begin)) continue;
     cut_range(queue, begin, end, index);
     end = begin;
@@ -122,8 +125,8 @@ bool BatchSelection::worth_running(const Queue& queue, uint32_t batch_index, siz
 void BatchSelection::add(const Queue& queue, uint32_t batch_index, size_t first, size_t rows) {
   const Duration exec = queue.execs[batch_index];
   batches_.push_back(
-      {.latest = queue.lane[first].deadline - exec - queue.margin,
-       .cost = exec / std::max<int64_t>(queue.state.holders.size(), 1),
+      {.latest = queue.requests[first].deadline - exec - queue.margin,
+       .cost = exec * width_ / lane_count_ / std::max<int64_t>(queue.state.holders.size(), 1),
        .density = queue.state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds()),
        .model = queue.model,
        .bucket = queue.bucket,
@@ -198,8 +201,8 @@ size_t BatchSelection::least_growing(DeviceId device, TimePoint now, TimePoint s
   for (size_t i = 0; i < batches_.size() && slack > Duration() && least > 0; ++i) {
     if (dropped_[i]) continue;
     const Batch& batch = batches_[i];
-    const Duration exec = board_.cluster().durations().exec({device, batch.model, batch.bucket, batch.batch_index});
-    const Lane::Entry& head = board_.model(batch.model).lanes[batch.bucket.value()][batch.first];
+    const Duration exec = this->exec(device, batch.model, batch.bucket, batch.batch_index);
+    const RequestQueue::Entry& head = board_.model(batch.model).queues[batch.bucket.value()][batch.first];
     const Duration slo = head.deadline - head.place.arrival;
     const bool may_go_first = chosen == batches_.size() || (exec <= slack && slo <= shortest);
     const double growth = may_go_first ? growth_of(device, batch, now, start) : least;
@@ -224,15 +227,15 @@ double BatchSelection::growth_of(DeviceId device, const Batch& batch, TimePoint 
 
 // All its requests are then due no later than they were, and none before the first.
 void BatchSelection::begin_with_first_equal(Batch& batch) const {
-  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
-  const TimePoint deadline = lane[batch.first].deadline;
-  if (batch.first == 0 || lane[batch.first - 1].deadline < deadline) return;
-  batch.first = static_cast<uint32_t>(lane.first_due_from(deadline));
+  const RequestQueue& queue = board_.model(batch.model).queues[batch.bucket.value()];
+  const TimePoint deadline = queue[batch.first].deadline;
+  if (batch.first == 0 || queue[batch.first - 1].deadline < deadline) return;
+  batch.first = static_cast<uint32_t>(queue.first_due_from(deadline));
 }
 
 bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, TimePoint start, Duration wanted) {
   const ModelState& state = board_.model(batch.model);
-  const Duration exec = board_.cluster().durations().exec({device, batch.model, batch.bucket, batch.batch_index});
+  const Duration exec = this->exec(device, batch.model, batch.bucket, batch.batch_index);
   const double lost = blocking_.lost(device, start + exec - now, state.slo / kTighter, now);
   if (lost < kLostMin * batch.rows) return false;
   if (const TimePoint late = start - std::max(kLateCommitment, board_.lookahead(device)); now < late) {
@@ -248,14 +251,15 @@ bool BatchSelection::hold_back(DeviceId device, Batch& batch, TimePoint now, Tim
   batch.batch_index = choice.batch_index;
   batch.rows = choice.rows;
   batch.latest = latest_start(device, batch, choice.batch_index);
-  const Duration chosen = board_.cluster().durations().exec({device, batch.model, batch.bucket, batch.batch_index});
+  const Duration chosen = this->exec(device, batch.model, batch.bucket, batch.batch_index);
   batch.cost = chosen / std::max<int64_t>(state.holders.size(), 1);
   return false;
 }
 
 TimePoint BatchSelection::latest_start(DeviceId device, const Batch& batch, uint32_t batch_index) const {
-  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
-  return lane[batch.first].deadline - board_.answer_time(device, batch.model, batch.bucket, batch_index);
+  const RequestQueue& queue = board_.model(batch.model).queues[batch.bucket.value()];
+  return queue[batch.first].deadline - exec(device, batch.model, batch.bucket, batch_index) -
+         board_.cluster().margin(device);
 }
 
 // The price of a row rises from nothing to its weight while it waits. So a batch runs early
@@ -265,14 +269,14 @@ TimePoint BatchSelection::latest_start(DeviceId device, const Batch& batch, uint
 // size that makes the fewest late for each row has nothing to wait for.
 BatchSelection::Choice BatchSelection::best_size(DeviceId device, const Batch& batch, TimePoint now, TimePoint start) {
   const ModelState& state = board_.model(batch.model);
-  const Lane& lane = state.lanes[batch.bucket.value()];
-  const std::span<const Duration> execs = board_.cluster().durations().execs(device, batch.model, batch.bucket);
+  const RequestQueue& queue = state.queues[batch.bucket.value()];
+  const std::span<const Duration> execs = this->execs(device, batch.model, batch.bucket);
   const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, batch.model);
-  const auto queued = static_cast<uint32_t>(lane.with_deadline() - batch.first);
-  const TimePoint arrival = lane[batch.first].place.arrival;
+  const auto queued = static_cast<uint32_t>(queue.with_deadline() - batch.first);
+  const TimePoint arrival = queue[batch.first].place.arrival;
   const auto largest = static_cast<uint32_t>(sizes.size()) - 1;
   const Duration longest_wait =
-      std::max(latest_start(device, batch, largest) - arrival, (lane[batch.first].deadline - arrival) / 2);
+      std::max(latest_start(device, batch, largest) - arrival, (queue[batch.first].deadline - arrival) / 2);
   const double price = state.weight * std::min(1.0, (start - arrival).to_seconds() / longest_wait.to_seconds());
   const double gap = state.holders.size() / std::max(state.rate.at(now), kGapRateMin);
   Choice best;
@@ -306,7 +310,7 @@ bool BatchSelection::wait_for_rows(DeviceId device, const Batch& batch, TimePoin
                                    TimePoint until) {
   const ModelState& state = board_.model(batch.model);
   const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, batch.model);
-  const auto queued = static_cast<uint32_t>(state.lanes[batch.bucket.value()].with_deadline() - batch.first);
+  const auto queued = static_cast<uint32_t>(state.queues[batch.bucket.value()].with_deadline() - batch.first);
   Awaited& awaited = this->awaited(batch.model);
   if (awaited.rows > 0 && queued > awaited.rows) {
     awaited.gaps = std::min(kGapsAwaitedMax, awaited.gaps * kAwaitedLonger);
@@ -350,14 +354,15 @@ Duration BatchSelection::time_elsewhere(DeviceId device, const Batch& batch, Tim
   const BitSet& holders = board_.model(batch.model).holders;
   for (auto other = holders.next(0); other && looked < kBatchHoldersMax; other = holders.next(*other + 1), ++looked) {
     if (*other == device.value()) continue;
-    time += std::max(Duration(), latest - board_.cluster().device(DeviceId(*other)).exec_available(start));
+    time += std::max(Duration(), latest - board_.cluster().device(DeviceId(*other)).lane_available(start));
   }
   return time;
 }
 
 // Some turns go to the request that has waited longest, so that none waits for ever; but
 // offline requests wait for all others.
-bool BatchSelection::best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const {
+bool BatchSelection::best_effort_goes_before(double density, const RequestQueue::Place& head,
+                                             const Batch& other) const {
   if (head.offline != other.head.offline) return other.head.offline;
   if (best_effort_batches_ % kOldestEvery == 0) return std::pair(other.head, density) > std::pair(head, other.density);
   return std::pair(density, other.head) > std::pair(other.density, head);
@@ -369,16 +374,16 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
   board_.waiting().for_each_common(board_.loaded(device), [&](uint32_t id) {
     const ModelState& state = board_.model(ModelId(id));
     const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device, ModelId(id));
-    for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-      const Lane& lane = state.lanes[bucket];
-      const size_t first = lane.with_deadline();
-      const size_t queued = lane.best_effort() > 0 ? lane.best_effort() : lane.offline();
+    for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+      const RequestQueue& queue = state.queues[bucket];
+      const size_t first = queue.with_deadline();
+      const size_t queued = queue.best_effort() > 0 ? queue.best_effort() : queue.offline();
       for (uint32_t i = 0; i < sizes.size() && queued > 0; ++i) {
-        const Duration exec = board_.cluster().durations().exec({device, ModelId(id), BucketId(bucket), i});
+        const Duration exec = this->exec(device, ModelId(id), BucketId(bucket), i);
         if (i > 0 && exec > several_rows_max) break;
         const size_t rows = std::min<size_t>(queued, sizes[i]);
         const double density = state.weight * static_cast<double>(rows) / static_cast<double>(exec.nanoseconds());
-        if (best && !best_effort_goes_before(density, lane[first].place, *best)) continue;
+        if (best && !best_effort_goes_before(density, queue[first].place, *best)) continue;
         best = Batch{.latest = TimePoint::infinite_future(),
                      .cost = exec,
                      .density = density,
@@ -387,7 +392,7 @@ std::optional<Batch> BatchSelection::best_effort(DeviceId device, Duration sever
                      .batch_index = i,
                      .first = static_cast<uint32_t>(first),
                      .rows = static_cast<uint32_t>(rows),
-                     .head = lane[first].place};
+                     .head = queue[first].place};
       }
     }
   });
@@ -402,9 +407,9 @@ const Batch& BatchSelection::taken(const Batch& best_effort) {
 
 // Rows that would be padding anyway go to the requests that follow.
 void BatchSelection::fill_up(DeviceId device, Batch& batch) const {
-  const Lane& lane = board_.model(batch.model).lanes[batch.bucket.value()];
+  const RequestQueue& queue = board_.model(batch.model).queues[batch.bucket.value()];
   const uint32_t size = board_.cluster().batch_sizes(device, batch.model)[batch.batch_index];
-  batch.rows = std::min<uint32_t>(size, static_cast<uint32_t>(lane.size()) - batch.first);
+  batch.rows = std::min<uint32_t>(size, static_cast<uint32_t>(queue.size()) - batch.first);
 }
 
 }  // namespace foliot::foliot_policy

@@ -9,7 +9,7 @@
 // that the fewest rows are expected to join while it can wait, if the rest can still
 // be met.
 //
-// Of requests of one lane with the same deadline the first to arrive are served first, also
+// Of requests of one queue with the same deadline the first to arrive are served first, also
 // where the batches that they would have been in are left out.
 //
 // A batch whose EXEC would make requests of other models late (blocking_cost.h) is held back
@@ -32,41 +32,49 @@
 
 namespace foliot::foliot_policy {
 
-// Requests [first, first + rows) of a lane, as one EXEC.
+// Requests [first, first + rows) of a queue, as one EXEC.
 struct Batch {
   TimePoint latest;  // when it has to start for its first request
-  Duration cost;     // of EXEC, divided by the copies that could run it
+  Duration cost;     // of EXEC: the device's time, divided by the copies that could run it
   double density = 0;
   ModelId model;
   BucketId bucket;
   uint32_t batch_index = 0;
   uint32_t first = 0;
   uint32_t rows = 0;
-  Lane::Place head;  // of best effort: of the first of them
+  RequestQueue::Place head;  // of best effort: of the first of them
 };
 
 class BatchSelection {
  public:
   explicit BatchSelection(const Board& board) : board_(board), blocking_(board) {}
 
-  // What to start on the device at `start`, as decided at `now`; nullopt if nothing can be met.
+  // What to start on the device at `start`, on as many lanes, as decided at `now`; nullopt if
+  // nothing can be met.
   // `best_effort_max`: the longest EXEC of several rows without a deadline that may
   // be in the way of requests that are yet to come; one row may always.
   // `caution`: requests that could only just be met are passed over where a batch
   // can be filled without them; for when some cannot be met anyway.
-  std::optional<Batch> choose(DeviceId device, TimePoint now, TimePoint start, Duration best_effort_max,
+  std::optional<Batch> choose(DeviceId device, uint32_t width, TimePoint now, TimePoint start, Duration best_effort_max,
                               Duration caution);
   // When to choose again for the device that choose() was last asked for, since a batch was
   // held back; infinite if none was.
   TimePoint held_until() const { return held_until_; }
 
  private:
-  // One lane, on the device that is chosen for.
+  // Of an EXEC on as many lanes as are chosen for.
+  Duration exec(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_index) const {
+    return board_.cluster().durations().exec({device, model, bucket, batch_index, width_index_});
+  }
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const {
+    return board_.cluster().durations().execs(device, model, bucket, width_index_);
+  }
+  // One queue, on the device that is chosen for.
   struct Queue {
     ModelId model;
     BucketId bucket;
     const ModelState& state;
-    const Lane& lane;
+    const RequestQueue& requests;
     std::span<const uint32_t> sizes;
     std::span<const Duration> execs;  // by size
     Duration margin;
@@ -117,10 +125,14 @@ class BatchSelection {
   // takes no longer than this.
   std::optional<Batch> best_effort(DeviceId device, Duration several_rows_max) const;
   const Batch& taken(const Batch& best_effort);
-  bool best_effort_goes_before(double density, const Lane::Place& head, const Batch& other) const;
+  bool best_effort_goes_before(double density, const RequestQueue::Place& head, const Batch& other) const;
   void fill_up(DeviceId device, Batch& batch) const;
 
   const Board& board_;
+  // Of what is chosen for: how many lanes it takes, of how many.
+  uint32_t width_ = 1;
+  uint32_t width_index_ = 0;
+  uint32_t lane_count_ = 1;
   BlockingCost blocking_;
   std::vector<Awaited> awaited_;  // by model
   TimePoint held_until_ = TimePoint::infinite_future();

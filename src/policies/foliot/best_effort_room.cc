@@ -63,7 +63,7 @@ bool BestEffortRoom::others_stay_quick(DeviceId device, const Limit& limit, Time
        other = holders.next(*other + 1), ++looked) {
     if (*other == device.value()) continue;
     if (*other < limits_.size()) need += limits_[*other].need;
-    if (board_.cluster().device(DeviceId(*other)).exec_available(now) <= now + limit.alone) ++quick;
+    if (board_.cluster().device(DeviceId(*other)).lane_available(now) <= now + limit.alone) ++quick;
   }
   return quick >= need * kRoomReserve;
 }

@@ -88,7 +88,7 @@ bool BlockingCost::others_are_quick(DeviceId device, const Curves& curves, TimeP
   for (auto other = holders.next(0); other && looked < kBlockedHoldersMax; other = holders.next(*other + 1), ++looked) {
     if (*other == device.value()) continue;
     if (*other < curves_.size()) need += curves_[*other].share;
-    if (board_.cluster().device(DeviceId(*other)).exec_available(now) <= in_time) ++quick;
+    if (board_.cluster().device(DeviceId(*other)).lane_available(now) <= in_time) ++quick;
   }
   return quick >= need * kBlockedReserve;
 }

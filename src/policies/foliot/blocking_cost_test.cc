@@ -68,7 +68,7 @@ TEST_F(BlockingCostTest, WhatAnotherIdleDeviceHoldsCostsNothing) {
   EXPECT_EQ(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
   const RequestId request(1);
   dispatcher_.now = at(10'000);
-  dispatcher_.infer(DeviceId(1), tight, BucketId(0), 4, std::span(&request, 1), {at(10'000), at(10'001)});
+  dispatcher_.infer(DeviceId(1), tight, BucketId(0), 4, {}, std::span(&request, 1), {at(10'000), at(10'001)});
   EXPECT_GT(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
 }
 
@@ -80,7 +80,7 @@ TEST_F(BlockingCostTest, OfModelsHeldElsewhereTheOneHeldByTheFewestDecides) {
   EXPECT_EQ(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
   const RequestId request(1);
   dispatcher_.now = at(10'000);
-  dispatcher_.infer(DeviceId(1), narrow, BucketId(0), 4, std::span(&request, 1), {at(10'000), at(10'001)});
+  dispatcher_.infer(DeviceId(1), narrow, BucketId(0), 4, {}, std::span(&request, 1), {at(10'000), at(10'001)});
   EXPECT_GT(cost_.lost(DeviceId(0), ms(24), ms(500), at(10'000)), 0);
 }
 

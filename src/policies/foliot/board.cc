@@ -39,7 +39,8 @@ void Board::on_model_added(const ModelInfo& model) {
       for (const Duration exec : seeds) longest = std::max(longest, exec);
     }
   }
-  models_[model.id.value()] = ModelState{.lanes = std::vector<Lane>(model.buckets.size()), .weight = model.weight};
+  models_[model.id.value()] =
+      ModelState{.queues = std::vector<RequestQueue>(model.buckets.size()), .weight = model.weight};
   absent_.insert(model.id.value());
 }
 
@@ -136,7 +137,7 @@ Duration& Board::longest_exec(KindId kind) {
 
 void Board::add(const Request& request) {
   ModelState& state = model(request.model);
-  state.lanes[request.bucket.value()].add(request);
+  state.queues[request.bucket.value()].add(request);
   ++state.queued;
   waiting_.insert(request.model.value());
   if (request.best_effort()) ++best_effort_;
@@ -145,25 +146,25 @@ void Board::add(const Request& request) {
 }
 
 void Board::remove(const Request& request) {
-  Lane& lane = model(request.model).lanes[request.bucket.value()];
-  const size_t size = lane.size();
-  const size_t best_effort = lane.size() - lane.with_deadline();
-  lane.remove(request);
-  lane_shrank(request.model, lane, size, best_effort);
+  RequestQueue& queue = model(request.model).queues[request.bucket.value()];
+  const size_t size = queue.size();
+  const size_t best_effort = queue.size() - queue.with_deadline();
+  queue.remove(request);
+  queue_shrank(request.model, queue, size, best_effort);
 }
 
 void Board::erase(ModelId id, BucketId bucket, size_t position, size_t count) {
-  Lane& lane = model(id).lanes[bucket.value()];
-  const size_t size = lane.size();
-  const size_t best_effort = lane.size() - lane.with_deadline();
-  lane.erase(position, count);
-  lane_shrank(id, lane, size, best_effort);
+  RequestQueue& queue = model(id).queues[bucket.value()];
+  const size_t size = queue.size();
+  const size_t best_effort = queue.size() - queue.with_deadline();
+  queue.erase(position, count);
+  queue_shrank(id, queue, size, best_effort);
 }
 
-void Board::lane_shrank(ModelId id, const Lane& lane, size_t size_before, size_t best_effort_before) {
+void Board::queue_shrank(ModelId id, const RequestQueue& queue, size_t size_before, size_t best_effort_before) {
   ModelState& state = model(id);
-  state.queued -= static_cast<uint32_t>(size_before - lane.size());
-  best_effort_ -= best_effort_before - (lane.size() - lane.with_deadline());
+  state.queued -= static_cast<uint32_t>(size_before - queue.size());
+  best_effort_ -= best_effort_before - (queue.size() - queue.with_deadline());
   if (state.queued == 0) waiting_.erase(id.value());
   update_head(id);
   work_changed(id);
@@ -173,11 +174,11 @@ Duration Board::work(DeviceId device, ModelId id, TimePoint deadline) const {
   const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, id);
   Duration total;
   const ModelState& state = model(id);
-  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-    const Lane& lane = state.lanes[bucket];
-    const std::span<const Duration> execs = cluster_.durations().execs(device, id, BucketId(bucket));
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket];
+    const std::span<const Duration> execs = cluster_.durations().execs(device, id, BucketId(bucket), 0);
     auto rows = static_cast<uint32_t>(
-        deadline.is_infinite() ? lane.with_deadline() : lane.first_due_from(deadline + Duration::nanoseconds(1)));
+        deadline.is_infinite() ? queue.with_deadline() : queue.first_due_from(deadline + Duration::nanoseconds(1)));
     for (size_t i = sizes.size(); i-- > 0 && rows > 0;) {
       if (rows < sizes[i]) continue;
       total += execs[i] * static_cast<int64_t>(rows / sizes[i]);
@@ -199,7 +200,7 @@ Duration Board::least_backlog(ModelId id, TimePoint deadline, TimePoint now) con
 }
 
 Duration Board::backlog(DeviceId device, TimePoint now) const {
-  return cluster_.device(device).exec_available(now) - now + waiting_work(device, now).time + wide_work();
+  return cluster_.device(device).exec_done(now) - now + waiting_work(device, now).time + wide_work();
 }
 
 double Board::find_candidates(DeviceId device, uint32_t count_max) const {
@@ -229,10 +230,10 @@ double Board::find_candidates(DeviceId device, uint32_t count_max) const {
 
 void Board::update_head(ModelId id) {
   Head head{TimePoint::infinite_future(), id};
-  for (const Lane& lane : model(id).lanes) {
-    if (lane.with_deadline() == 0) continue;
-    head.first_deadline = std::min(head.first_deadline, lane[0].deadline);
-    head.rows += static_cast<uint32_t>(lane.with_deadline());
+  for (const RequestQueue& queue : model(id).queues) {
+    if (queue.with_deadline() == 0) continue;
+    head.first_deadline = std::min(head.first_deadline, queue[0].deadline);
+    head.rows += static_cast<uint32_t>(queue.with_deadline());
   }
   heads_[id.value()] = head;
 }
@@ -247,7 +248,7 @@ Duration Board::backlog_until(DeviceId device, TimePoint deadline, TimePoint now
     if (work.first_deadline > deadline) continue;
     due += ++counted <= kModelsCountedMax ? share(device, work.model, deadline) : work.part_until(deadline);
   }
-  return cluster_.device(device).exec_available(now) - now + due;
+  return cluster_.device(device).exec_done(now) - now + due;
 }
 
 // ---- What waits on a device ----
@@ -298,12 +299,12 @@ std::optional<Board::ModelWork> Board::model_work(DeviceId device, ModelId id) c
   if (!loaded(device).contains(id.value()) || wide(id)) return std::nullopt;
   ModelWork work{id, {}, TimePoint::infinite_future(), TimePoint()};
   bool waits = false;
-  for (const Lane& lane : model(id).lanes) {
-    const size_t rows = lane.with_deadline();
+  for (const RequestQueue& queue : model(id).queues) {
+    const size_t rows = queue.with_deadline();
     if (rows == 0) continue;
     waits = true;
-    work.first_deadline = std::min(work.first_deadline, lane[0].deadline);
-    work.last_deadline = std::max(work.last_deadline, lane[rows - 1].deadline);
+    work.first_deadline = std::min(work.first_deadline, queue[0].deadline);
+    work.last_deadline = std::max(work.last_deadline, queue[rows - 1].deadline);
   }
   if (!waits) return std::nullopt;
   work.time = share(device, id, TimePoint::infinite_future());

@@ -12,7 +12,7 @@
 #include "base/bit_set.h"
 #include "base/time.h"
 #include "controller/cluster.h"
-#include "policies/common/lane.h"
+#include "policies/common/request_queue.h"
 #include "policies/foliot/arrival_period.h"
 #include "policies/foliot/arrival_rate.h"
 
@@ -21,8 +21,8 @@ namespace foliot::foliot_policy {
 // In whole lines of the processor's caches: of thousands of models, each request finds
 // that of its own in none of them.
 struct alignas(64) ModelState {
-  std::vector<Lane> lanes;  // by bucket
-  BitSet holders;           // devices that hold it, loaded
+  std::vector<RequestQueue> queues;  // by bucket
+  BitSet holders;                    // devices that hold it, loaded
   uint32_t queued = 0;
   uint32_t loading = 0;  // devices that are loading it
   // When its first request is looked at, to be refused if there is no time left.
@@ -75,16 +75,16 @@ class Board {
   void set_loaded(DeviceId device, ModelId model, bool loaded);
   // A request has come, whether or not it is queued.
   void note_arrival(const Request& request, TimePoint now);
-  // Whether a request of the same lane that is due no later waits already, and has not expired.
+  // Whether a request of the same queue that is due no later waits already, and has not expired.
   bool waits_behind_another(const Request& request, TimePoint now) const {
     const ModelState& state = model(request.model);
     const Head& head = heads_[request.model.value()];
-    return state.lanes.size() == 1 && head.rows > 0 && head.first_deadline <= request.deadline && now <= state.expiry &&
-           !state.expiry.is_infinite();
+    return state.queues.size() == 1 && head.rows > 0 && head.first_deadline <= request.deadline &&
+           now <= state.expiry && !state.expiry.is_infinite();
   }
   void add(const Request& request);
   void remove(const Request& request);
-  // Removes `count` requests of a lane from `position` on.
+  // Removes `count` requests of a queue from `position` on.
   void erase(ModelId model, BucketId bucket, size_t position, size_t count);
 
   // EXEC of a batch and the way of the answer to the client.
@@ -172,7 +172,7 @@ class Board {
   }
   void note_slo(ModelId model, Duration slo);
   Duration& longest_exec(KindId kind);
-  void lane_shrank(ModelId model, const Lane& lane, size_t size_before, size_t best_effort_before);
+  void queue_shrank(ModelId model, const RequestQueue& queue, size_t size_before, size_t best_effort_before);
   void placement_changed(ModelId model);
 
   const Cluster& cluster_;

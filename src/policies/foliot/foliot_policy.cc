@@ -60,7 +60,7 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
   keeper_.on_outcome(action, now);
   switch (action.type) {
     case ActionType::kInfer:
-      busy_.emplace(cluster_.device(action.device).exec_available(now) - board_.lookahead(action.device), device);
+      busy_.emplace(cluster_.device(action.device).lane_available(now) - board_.lookahead(action.device), device);
       board_.exec_over(action.device, action.model);
       break;
     case ActionType::kLoad:
@@ -143,7 +143,7 @@ void FoliotPolicy::free_devices(TimePoint now) {
   while (!busy_.empty() && busy_.top().first <= now) {
     const uint32_t device = busy_.top().second;
     busy_.pop();
-    if (cluster_.devices[device].exec_available(now) - board_.lookahead(DeviceId(device)) > now) continue;
+    if (cluster_.devices[device].lane_available(now) - board_.lookahead(DeviceId(device)) > now) continue;
     free_.insert(device);
     note_due(DeviceId(device));
   }
@@ -214,14 +214,14 @@ std::optional<uint32_t> FoliotPolicy::first_in_time(ModelId id, TimePoint now) c
   std::optional<uint32_t> later;
   for (auto device = state.holders.first_common(free_); device;
        device = state.holders.first_common(free_, *device + 1)) {
-    const TimePoint start = cluster_.device(DeviceId(*device)).exec_available(now);
-    for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-      const Lane& lane = state.lanes[bucket];
-      if (lane.size() > lane.with_deadline()) return device;
-      if (lane.with_deadline() == 0) continue;
+    const TimePoint start = cluster_.device(DeviceId(*device)).lane_available(now);
+    for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+      const RequestQueue& queue = state.queues[bucket];
+      if (queue.size() > queue.with_deadline()) return device;
+      if (queue.with_deadline() == 0) continue;
       const TimePoint answer = start + board_.answer_time(DeviceId(*device), id, BucketId(bucket), 0);
-      if (answer <= lane[0].deadline) return device;
-      if (!later && answer <= lane[lane.with_deadline() - 1].deadline) later = device;
+      if (answer <= queue[0].deadline) return device;
+      if (!later && answer <= queue[queue.with_deadline() - 1].deadline) later = device;
     }
   }
   return later;
@@ -231,15 +231,15 @@ TimePoint FoliotPolicy::spill_time(DeviceId device, ModelId id) const {
   const ModelState& state = board_.model(id);
   const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, id);
   TimePoint first = TimePoint::infinite_future();
-  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-    const Lane& lane = state.lanes[bucket];
-    const size_t rows = lane.with_deadline();
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket];
+    const size_t rows = queue.with_deadline();
     if (rows == 0) continue;
     uint32_t index = 0;
     while (index + 1 < sizes.size() && sizes[index] < rows + 1) ++index;
     if (rows >= sizes.back()) return TimePoint();  // a full batch need not wait
     first = std::min(
-        first, lane[0].deadline - board_.answer_time(device, id, BucketId(bucket), index) - board_.lookahead(device));
+        first, queue[0].deadline - board_.answer_time(device, id, BucketId(bucket), index) - board_.lookahead(device));
   }
   return first;
 }
@@ -249,25 +249,28 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
   const DeviceModel& facts = cluster_.device(device);
   // As many as it takes: an outcome will list it again.
   if (facts.infers_outstanding() >= cluster_.infers_outstanding_max) return false;
-  const TimePoint start = facts.exec_available(now);
   const Duration best_effort_max = board_.best_effort_waits() ? best_effort_room_.longest(device, now) : Duration();
   const Duration caution = overloaded(device, now) ? cluster_.margin(device) : Duration();
-  const std::optional<Batch> batch = selection_.choose(device, now, start, best_effort_max, caution);
+  LaneChoice lanes(board_, device, now);
+  std::optional<Batch> batch;
+  do {
+    batch = selection_.choose(device, lanes.lanes().count, now, lanes.start(), best_effort_max, caution);
+  } while (!batch && selection_.held_until().is_infinite() && lanes.widen());
   if (!batch) {
     look_again(device, selection_.held_until());
     return false;
   }
-  const Lane& lane = board_.model(batch->model).lanes[batch->bucket.value()];
+  const RequestQueue& queue = board_.model(batch->model).queues[batch->bucket.value()];
   std::array<RequestId, kBatchSizeMax> requests;
-  for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = lane[batch->first + i].id;
+  for (uint32_t i = 0; i < batch->rows; ++i) requests[i] = queue[batch->first + i].id;
   const uint32_t batch_size = cluster_.batch_sizes(device, batch->model)[batch->batch_index];
   const Window window{now, batch->latest + cluster_.slack(device)};
-  if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, std::span(requests.data(), batch->rows),
-                       window) != Verdict::kAccepted) {
+  if (dispatcher.infer(device, batch->model, batch->bucket, batch_size, lanes.fewest_for(*batch),
+                       std::span(requests.data(), batch->rows), window) != Verdict::kAccepted) {
     return false;
   }
   board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
-  const TimePoint next = facts.exec_available(now) - board_.lookahead(device);
+  const TimePoint next = facts.lane_available(now) - board_.lookahead(device);
   if (next > now) {
     free_.erase(device.value());
     busy_.emplace(next, device.value());
@@ -319,10 +322,10 @@ Duration FoliotPolicy::shortest_answer(ModelId model, BucketId bucket) const {
 TimePoint FoliotPolicy::expiry(ModelId id) const {
   const ModelState& state = board_.model(id);
   TimePoint first = TimePoint::infinite_future();
-  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-    const Lane& lane = state.lanes[bucket];
-    if (lane.with_deadline() == 0 || cluster_.devices.empty()) continue;
-    first = std::min(first, lane[0].deadline - shortest_answer(id, BucketId(bucket)));
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket];
+    if (queue.with_deadline() == 0 || cluster_.devices.empty()) continue;
+    first = std::min(first, queue[0].deadline - shortest_answer(id, BucketId(bucket)));
   }
   return first;
 }
@@ -351,11 +354,11 @@ void FoliotPolicy::refuse_expired(TimePoint now, Dispatcher& dispatcher) {
 size_t FoliotPolicy::refuse_expired(ModelId id, size_t count_max, TimePoint now, Dispatcher& dispatcher) {
   ModelState& state = board_.model(id);
   size_t refused = 0;
-  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-    const Lane& lane = state.lanes[bucket];
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket];
     const Duration duration = shortest_answer(id, BucketId(bucket));
-    const size_t expired = std::min(lane.first_due_from(now + duration), count_max - refused);
-    for (size_t i = 0; i < expired; ++i) dispatcher.refuse(lane[i].id, Refusal::kExpired, now + duration);
+    const size_t expired = std::min(queue.first_due_from(now + duration), count_max - refused);
+    for (size_t i = 0; i < expired; ++i) dispatcher.refuse(queue[i].id, Refusal::kExpired, now + duration);
     if (expired == 0) continue;
     board_.erase(id, BucketId(bucket), 0, expired);
     note_overload(id, now);
@@ -380,17 +383,17 @@ void FoliotPolicy::note_overload(ModelId model, TimePoint now) {
 void FoliotPolicy::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dispatcher) {
   const BitSet& holders = board_.model(id).holders;
   if (holders.empty() || !overloaded(DeviceId(*holders.next(0)), now)) return;
-  const auto buckets = static_cast<uint16_t>(board_.model(id).lanes.size());
+  const auto buckets = static_cast<uint16_t>(board_.model(id).queues.size());
   for (uint16_t b = 0; b < buckets; ++b) {
     const BucketId bucket(b);
-    const Lane& lane = board_.model(id).lanes[b];
-    while (lane.with_deadline() > 0) {
+    const RequestQueue& queue = board_.model(id).queues[b];
+    while (queue.with_deadline() > 0) {
       if (looks_left_ == 0) return touch(id);
       --looks_left_;
-      const size_t last = lane.with_deadline() - 1;
+      const size_t last = queue.with_deadline() - 1;
       const Outlook out = outlook(id, bucket, now);
       if (!out.hopeless) break;
-      dispatcher.refuse(lane[last].id, Refusal::kOverload, out.answer);
+      dispatcher.refuse(queue[last].id, Refusal::kOverload, out.answer);
       board_.erase(id, bucket, last, 1);
     }
   }
@@ -398,15 +401,15 @@ void FoliotPolicy::refuse_hopeless(ModelId id, TimePoint now, Dispatcher& dispat
 
 FoliotPolicy::Outlook FoliotPolicy::outlook(ModelId id, BucketId bucket, TimePoint now) const {
   const ModelState& state = board_.model(id);
-  const Lane& lane = state.lanes[bucket.value()];
-  const TimePoint deadline = lane[lane.with_deadline() - 1].deadline;
+  const RequestQueue& queue = state.queues[bucket.value()];
+  const TimePoint deadline = queue[queue.with_deadline() - 1].deadline;
   Outlook out;
   const DeviceId holder(*state.holders.next(0));
   const Duration time = deadline - now - cluster_.margin(holder);
   const Duration all = board_.least_backlog(id, deadline, now);
   const Duration own = board_.work(holder, id, deadline) / state.holders.size();
   out.answer = now + all + cluster_.margin(holder);
-  const bool fills_batches = lane.with_deadline() <= kFullBatchesKept * largest_batch_within(holder, id, bucket, time);
+  const bool fills_batches = queue.with_deadline() <= kFullBatchesKept * largest_batch_within(holder, id, bucket, time);
   out.hopeless =
       own > time.scaled(options_.overcommit_own) || (!fills_batches && all > time.scaled(options_.overcommit_all));
   return out;

@@ -25,6 +25,7 @@
 #include "policies/foliot/batch_selection.h"
 #include "policies/foliot/best_effort_room.h"
 #include "policies/foliot/board.h"
+#include "policies/foliot/lane_choice.h"
 #include "policies/foliot/load_planner.h"
 #include "policies/foliot/pool.h"
 
@@ -78,7 +79,7 @@ class FoliotPolicy : public Policy, private TargetKeeper::Owner {
   bool overloaded(DeviceId device, TimePoint now) const;
   void note_overload(ModelId model, TimePoint now);
   void refuse_hopeless(ModelId model, TimePoint now, Dispatcher& dispatcher);
-  // Whether the last request of the lane has too much before it on every device;
+  // Whether the last request of the queue has too much before it on every device;
   // when it could be answered, were it served last.
   struct Outlook {
     bool hopeless = false;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 
@@ -28,6 +29,7 @@ class CountingDurationModel final : public DurationModel {
  public:
   explicit CountingDurationModel(uint64_t& asked) : asked_(asked) {}
   void add_device(KindId kind) override { durations_.add_device(kind); }
+  void set_lane_count(DeviceId device, uint32_t lane_count) override { durations_.set_lane_count(device, lane_count); }
   void forget_device(DeviceId device) override { durations_.forget_device(device); }
   void add_model(const ModelInfo& model, std::span<const KindId> kinds) override { durations_.add_model(model, kinds); }
   void extend_model(const ModelInfo& model, std::span<const KindId> kinds) override {
@@ -35,8 +37,9 @@ class CountingDurationModel final : public DurationModel {
   }
   Duration load(DeviceId device, ModelId model) const override { return ++asked_, durations_.load(device, model); }
   Duration exec(const ExecShape& shape) const override { return ++asked_, durations_.exec(shape); }
-  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket) const override {
-    return ++asked_, durations_.execs(device, model, bucket);
+  std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket,
+                                  uint32_t width_index) const override {
+    return ++asked_, durations_.execs(device, model, bucket, width_index);
   }
   uint64_t revision() const override { return durations_.revision(); }
   uint64_t revision(ModelId model) const override { return durations_.revision(model); }
@@ -103,6 +106,66 @@ TEST(FoliotPolicyTest, WhenNotAllCanBeMetTimeGoesToTheLargestBatch) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].model, b);
   EXPECT_EQ(sent[0].rows.size(), 4u);
+}
+
+// ---- Lanes ----
+
+class LanesTest : public ::testing::Test {
+ protected:
+  LanesTest() {
+    stage_.set_lane_count(0, 4);
+    for (ModelId& model : models_) model = stage_.add_model();
+  }
+  PolicyStage stage_ = make_stage();
+  std::array<ModelId, 5> models_;
+};
+
+TEST_F(LanesTest, WhatWaitsAloneTakesAllThatAreFree) {
+  stage_.request(models_[0], 0, 100);
+  const auto sent = stage_.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].lanes, (LaneInterval{0, 4}));
+}
+
+TEST_F(LanesTest, LanesAreSharedAmongWhatWaits) {
+  for (int i = 0; i < 2; ++i) stage_.request(models_[i], 0, 100);
+  const auto two = stage_.plan(0);
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].lanes, (LaneInterval{0, 2}));
+  EXPECT_EQ(two[1].lanes, (LaneInterval{2, 2}));
+}
+
+TEST_F(LanesTest, WhereAsManyWaitAsThereAreLanesEachTakesOne) {
+  for (const ModelId model : models_) stage_.request(model, 0, 100);
+  std::vector<Action> sent = stage_.plan(0);
+  const std::vector<Action> more = stage_.plan(0.001);  // a turn looks at so many only
+  sent.insert(sent.end(), more.begin(), more.end());
+  ASSERT_EQ(sent.size(), 4u) << "the fifth waits";
+  uint64_t taken = 0;
+  for (const Action& action : sent) {
+    EXPECT_EQ(action.lanes.count, 1u);
+    EXPECT_EQ(taken & action.lanes.bits(), 0u);
+    taken |= action.lanes.bits();
+  }
+}
+
+// One row takes 2 ms on all lanes, and is expected to take 8 on one.
+TEST_F(LanesTest, WhatWouldBeLateOnOneLaneTakesMore) {
+  for (int i = 1; i < 5; ++i) stage_.request(models_[i], 0, 100);
+  stage_.request(models_[0], 0, 4.5);
+  const auto sent = stage_.plan(0);
+  const auto urgent = std::ranges::find(sent, models_[0], &Action::model);
+  ASSERT_NE(urgent, sent.end());
+  EXPECT_GE(urgent->lanes.count, 2u);
+}
+
+// As long on one lane as on all.
+TEST_F(LanesTest, LanesThatGainNothingAreLeftToOthers) {
+  stage_.request(models_[0], 0, 100);
+  stage_.set_exec(models_[0], Duration::milliseconds(2), 0, 1);
+  const auto sent = stage_.plan(0);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].lanes, (LaneInterval{0, 1}));
 }
 
 // Four rows take 5 ms, one takes 2.

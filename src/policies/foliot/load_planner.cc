@@ -245,16 +245,16 @@ uint32_t LoadPlanner::served_by_load(DeviceId device, ModelId id, TimePoint now)
   const Cluster& cluster = board_.cluster();
   const DeviceModel& facts = cluster.device(device);
   const TimePoint start =
-      std::max(facts.load_available(now) + cluster.durations().load(device, id), facts.exec_available(now));
+      std::max(facts.load_available(now) + cluster.durations().load(device, id), facts.lane_available(now));
   const ModelState& state = board_.model(id);
   const std::span<const uint32_t> sizes = cluster.batch_sizes(device, id);
   size_t most = 0;
-  for (uint16_t bucket = 0; bucket < state.lanes.size(); ++bucket) {
-    const Lane& lane = state.lanes[bucket];
-    for (uint32_t i = 0; i < sizes.size() && lane.size() > 0; ++i) {
-      const size_t first = lane.first_due_from(start + board_.answer_time(device, id, BucketId(bucket), i));
-      most = std::max(most, std::min<size_t>(sizes[i], lane.size() - first));
-      if (sizes[i] >= lane.size()) break;  // larger ones only take longer
+  for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
+    const RequestQueue& queue = state.queues[bucket];
+    for (uint32_t i = 0; i < sizes.size() && queue.size() > 0; ++i) {
+      const size_t first = queue.first_due_from(start + board_.answer_time(device, id, BucketId(bucket), i));
+      most = std::max(most, std::min<size_t>(sizes[i], queue.size() - first));
+      if (sizes[i] >= queue.size()) break;  // larger ones only take longer
     }
   }
   return static_cast<uint32_t>(most);

@@ -7,11 +7,11 @@ namespace {
 
 class SjfRule : public BatchingRule {
  public:
-  Lane::Order order() const override { return Lane::Order::kArrival; }
-  Offer offer(const LaneView& lane, TimePoint now) const override { return {now, lane.exec(0).nanoseconds()}; }
-  Batch choose(const LaneView& lane, TimePoint start) const override {
-    const size_t first = lane.first_meetable(start);
-    return {first, first < lane.queue.size() ? 1u : 0u, 0};
+  RequestQueue::Order order() const override { return RequestQueue::Order::kArrival; }
+  Offer offer(const QueueView& queue, TimePoint now) const override { return {now, queue.exec(0).nanoseconds()}; }
+  Batch choose(const QueueView& queue, TimePoint start) const override {
+    const size_t first = queue.first_meetable(start);
+    return {first, first < queue.requests.size() ? 1u : 0u, 0};
   }
 };
 

@@ -1,4 +1,4 @@
-#include "policies/common/lane.h"
+#include "policies/common/request_queue.h"
 
 #include <algorithm>
 
@@ -12,18 +12,18 @@ constexpr size_t kBlockMax = 256;
 
 }  // namespace
 
-Lane::Entry Lane::entry_of(const Request& request) const {
+RequestQueue::Entry RequestQueue::entry_of(const Request& request) const {
   const TimePoint order = order_ == Order::kDeadline ? request.deadline : request.arrival;
   return {{request.offline, order, request.arrival, request.sequence}, request.id, request.deadline};
 }
 
-const Lane::Entry& Lane::in_rest(size_t position) const {
+const RequestQueue::Entry& RequestQueue::in_rest(size_t position) const {
   auto block = rest_.begin();
   for (; position >= block->size(); ++block) position -= block->size();
   return (*block)[position];
 }
 
-std::vector<Lane::Block>::iterator Lane::block_of(const Place& place) {
+std::vector<RequestQueue::Block>::iterator RequestQueue::block_of(const Place& place) {
   const auto behind = std::ranges::upper_bound(rest_, place, {},
                                                [](const Block& block) -> const Place& { return block.front().place; });
   return behind - 1;
@@ -31,7 +31,7 @@ std::vector<Lane::Block>::iterator Lane::block_of(const Place& place) {
 
 // ---- Adding ----
 
-void Lane::add(const Request& request) {
+void RequestQueue::add(const Request& request) {
   const Entry entry = entry_of(request);
   if (entry.deadline.is_infinite()) ++(entry.place.offline ? offline_ : best_effort_);
   beyond_front(entry.place) ? add_to_rest(entry) : add_to_front(entry);
@@ -39,7 +39,7 @@ void Lane::add(const Request& request) {
 
 // A block that is full is halved, but for what only follows all others: that begins a
 // new one, so blocks that are filled in order are full.
-void Lane::add_to_front(const Entry& entry) {
+void RequestQueue::add_to_front(const Entry& entry) {
   const bool follows = front_size() == 0 || entries_.back().place < entry.place;
   entries_.insert(
       follows ? entries_.end() : std::ranges::upper_bound(begin(), entries_.end(), entry.place, {}, &Entry::place),
@@ -52,7 +52,7 @@ void Lane::add_to_front(const Entry& entry) {
   entries_.erase(from, entries_.end());
 }
 
-void Lane::add_to_rest(const Entry& entry) {
+void RequestQueue::add_to_rest(const Entry& entry) {
   const auto block = block_of(entry.place);
   const bool follows = block->back().place < entry.place;
   block->insert(follows ? block->end() : std::ranges::upper_bound(*block, entry.place, {}, &Entry::place), entry);
@@ -67,7 +67,7 @@ void Lane::add_to_rest(const Entry& entry) {
 
 // ---- Finding ----
 
-size_t Lane::find_due_from(TimePoint deadline) const {
+size_t RequestQueue::find_due_from(TimePoint deadline) const {
   size_t position = 0;
   const auto find = [&](Block::const_iterator begin, Block::const_iterator end) {
     const auto found = order_ == Order::kDeadline
@@ -90,7 +90,7 @@ size_t Lane::find_due_from(TimePoint deadline) const {
 
 // ---- Removing ----
 
-void Lane::remove(const Request& request) {
+void RequestQueue::remove(const Request& request) {
   const Place place = entry_of(request).place;
   const bool beyond = beyond_front(place);
   const auto block = beyond ? block_of(place) : rest_.begin();
@@ -104,7 +104,7 @@ void Lane::remove(const Request& request) {
   erase(position, 1);
 }
 
-void Lane::erase(size_t position, size_t count) {
+void RequestQueue::erase(size_t position, size_t count) {
   FOLIOT_CHECK(position + count <= size());
   const size_t beyond = position + count <= front_size() ? 0 : position + count - std::max(position, front_size());
   if (beyond > 0) erase_from_rest(std::max(position, front_size()) - front_size(), beyond);
@@ -116,13 +116,13 @@ void Lane::erase(size_t position, size_t count) {
   rest_.erase(rest_.begin());
 }
 
-void Lane::discount(Block::const_iterator from, Block::const_iterator to) {
+void RequestQueue::discount(Block::const_iterator from, Block::const_iterator to) {
   for (; from != to; ++from) {
     if (from->deadline.is_infinite()) --(from->place.offline ? offline_ : best_effort_);
   }
 }
 
-void Lane::erase_from_front(size_t position, size_t count) {
+void RequestQueue::erase_from_front(size_t position, size_t count) {
   const auto from = begin() + static_cast<std::ptrdiff_t>(position);
   const auto to = from + static_cast<std::ptrdiff_t>(count);
   discount(from, to);
@@ -136,7 +136,7 @@ void Lane::erase_from_front(size_t position, size_t count) {
   first_ = 0;
 }
 
-void Lane::erase_from_rest(size_t position, size_t count) {
+void RequestQueue::erase_from_rest(size_t position, size_t count) {
   auto block = rest_.begin();
   for (; position >= block->size(); ++block) position -= block->size();
   for (; count > 0; position = 0) {

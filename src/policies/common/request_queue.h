@@ -1,4 +1,4 @@
-// Lane: the queued requests of one model and bucket, in the order in which a
+// RequestQueue: the queued requests of one model and bucket, in the order in which a
 // policy serves them: earliest deadline first, or first come first. Equals are in the
 // order of arrival, and, where that is the same, of admission. Offline requests come
 // after all others.
@@ -7,8 +7,8 @@
 // dropped once a batch of that size would miss their deadline. Ordered by
 // deadline, each of those queues is a suffix of one: the batch queue of size b at
 // time s is what has a deadline of at least s + L(b).
-#ifndef FOLIOT_POLICIES_COMMON_LANE_H_
-#define FOLIOT_POLICIES_COMMON_LANE_H_
+#ifndef FOLIOT_POLICIES_COMMON_REQUEST_QUEUE_H_
+#define FOLIOT_POLICIES_COMMON_REQUEST_QUEUE_H_
 
 #include <compare>
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace foliot {
 
-// A model and bucket: the name of a lane.
-struct LaneKey {
+// A model and bucket: the name of a queue.
+struct QueueKey {
   ModelId model;
   BucketId bucket;
-  auto operator<=>(const LaneKey&) const = default;
+  auto operator<=>(const QueueKey&) const = default;
 };
 
-class Lane {
+class RequestQueue {
  public:
   enum class Order : uint8_t { kDeadline, kArrival };
   // A request's place in the order of service. No two requests have the same one.
@@ -43,7 +43,7 @@ class Lane {
     TimePoint deadline;
   };
 
-  explicit Lane(Order order = Order::kDeadline) : order_(order) {}
+  explicit RequestQueue(Order order = Order::kDeadline) : order_(order) {}
 
   void add(const Request& request);
   // Nothing happens if it is not here.
@@ -90,10 +90,10 @@ class Lane {
 
   Order order_;
   // One block of memory, whose front is given up when it is the larger part: most
-  // lanes are short, and there are many of them.
+  // queues are short, and there are many of them.
   Block entries_;
   size_t first_ = 0;  // entries before it are gone
-  // Of a long lane, what follows: short blocks, none of them empty, so that no change
+  // Of a long queue, what follows: short blocks, none of them empty, so that no change
   // moves more than one of them.
   std::vector<Block> rest_;
   size_t rest_size_ = 0;
@@ -103,4 +103,4 @@ class Lane {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_POLICIES_COMMON_LANE_H_
+#endif  // FOLIOT_POLICIES_COMMON_REQUEST_QUEUE_H_

@@ -1,0 +1,26 @@
+// PlanDurations: how long a plan takes, and each of its operators by itself.
+#ifndef FOLIOT_COMPILER_PLAN_DURATIONS_H_
+#define FOLIOT_COMPILER_PLAN_DURATIONS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "compiler/program_runner.h"
+#include "device/plan.h"
+
+namespace foliot {
+
+struct PlanDurations {
+  Duration whole;
+  std::vector<Duration> operators;  // by position in Plan::operators
+};
+
+// Runs the plan at `position` of the runner's program a few times on zeros and takes the
+// shortest durations. Errors: those of the device.
+Result<PlanDurations> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_COMPILER_PLAN_DURATIONS_H_
