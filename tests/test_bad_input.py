@@ -475,8 +475,9 @@ def test_a_full_disk_while_compiling(tmp_path, serve):
     cache = tmp_path / "cache"
     cache.mkdir()
     prefix, preexec = small_disk(cache)
+    # One at a time: beside another, 'good' might find the disk full of what is about to be removed.
     server = serve(tmp_path / "models", cache=cache, prefix=prefix, preexec=preexec, page_cache="16MiB",
-                   page_size="256KiB")
+                   page_size="256KiB", compilations=1)
     _, index = server.post("/v2/repository/index")
     entries = {each["name"]: each for each in index}
     assert entries["bulky"]["state"] == "UNAVAILABLE"
