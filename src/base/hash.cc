@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <fstream>
+#include <random>
 #include <vector>
 
 #include "base/check.h"
@@ -27,7 +28,16 @@ struct StreamHash::State {
   XXH3_state_t* xxh;
 };
 
+HashSecret::HashSecret() {
+  static_assert(sizeof words_ >= XXH3_SECRET_SIZE_MIN);
+  std::random_device random;
+  for (uint32_t& word : words_) word = random();
+}
+
 StreamHash::StreamHash() : state_(std::make_unique<State>()) {}
+StreamHash::StreamHash(const HashSecret& secret) : StreamHash() {
+  FOLIOT_CHECK(XXH3_128bits_reset_withSecret(state_->xxh, secret.words_.data(), sizeof secret.words_) == XXH_OK);
+}
 StreamHash::~StreamHash() = default;
 
 void StreamHash::update(std::span<const std::byte> bytes) {
@@ -45,6 +55,10 @@ Status StreamHash::update_from(const std::filesystem::path& file) {
 }
 
 uint64_t StreamHash::digest64() const { return XXH3_128bits_digest(state_->xxh).low64; }
+Hash128 StreamHash::digest() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh);
+  return {hash.high64, hash.low64};
+}
 std::string StreamHash::digest_hex() const { return hex(XXH3_128bits_digest(state_->xxh)); }
 
 }  // namespace foliot

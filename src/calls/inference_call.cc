@@ -58,11 +58,6 @@ void copy_rows(std::span<const std::byte> from, const Shape& from_shape, std::st
 
 }  // namespace
 
-TimePoint deadline_of(const Query& query, const ModelInfo& model) {
-  if (query.request_class != RequestClass::kDeadline) return TimePoint::infinite_future();
-  return model.default_slo ? std::min(query.deadline, query.arrival + *model.default_slo) : query.deadline;
-}
-
 InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query, const CallLimits& limits)
     : model_(std::move(model)),
       id_(query.id),

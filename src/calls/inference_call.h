@@ -22,10 +22,6 @@
 
 namespace foliot {
 
-// The query's deadline or the model's default, whichever comes first; infinite if there is
-// neither, and in classes without one.
-TimePoint deadline_of(const Query& query, const ModelInfo& model);
-
 // What one call may ask for. A model's largest batch is always allowed.
 struct CallLimits {
   uint32_t rows_max = 8192;

@@ -52,6 +52,10 @@ void append_triton_families(std::vector<prometheus::MetricFamily>& families,
       [](const ModelStatistics& model) { return model.success.count; });
   add("nv_inference_request_failure", "Calls refused or failed",
       [](const ModelStatistics& model) { return model.fail.count; });
+  add("nv_cache_num_hits_per_model", "Calls answered with a prediction of the cache",
+      [](const ModelStatistics& model) { return model.cache_hit.count; });
+  add("nv_cache_num_misses_per_model", "Calls that were not in the cache",
+      [](const ModelStatistics& model) { return model.cache_miss.count; });
   add("nv_inference_count", "Rows inferred", [](const ModelStatistics& model) { return model.inference_count; });
   add("nv_inference_exec_count", "Batches executed",
       [](const ModelStatistics& model) { return model.execution_count; });

@@ -66,6 +66,8 @@ struct ModelInfo {
   // Where not all can be served: what one answer of this model is worth against
   // one of another. Above 0.
   double weight = 1;
+  // Front ends may answer a call with the prediction of an earlier one with equal inputs.
+  bool cache = false;
 
   // nullptr: devices of this kind cannot run it.
   const Runnable* find(std::string_view kind) const;

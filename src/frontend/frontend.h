@@ -47,9 +47,10 @@ struct FrontendOptions {
   uint32_t connections_max = 10240;  // each for HTTP and for gRPC
   // Rows, among which classes and keys have their shares (calls/payload_table.h).
   uint32_t requests_in_flight_max = 16384;
-  Duration idle_timeout = Duration::seconds(60);     // of connections between requests
-  Duration request_timeout = Duration::seconds(60);  // for all of a request to come
-  bool strict_readiness = false;                     // ready only while all models are served, not one at least
+  uint64_t prediction_cache_bytes = uint64_t{64} << 20;  // of models with `cache = true`
+  Duration idle_timeout = Duration::seconds(60);         // of connections between requests
+  Duration request_timeout = Duration::seconds(60);      // for all of a request to come
+  bool strict_readiness = false;                         // ready only while all models are served, not one at least
   std::optional<TlsIdentity> tls;
   LogLevels log_levels;                 // of the process, as clients see it
   std::shared_ptr<const KeyRing> keys;  // null: no authentication

@@ -178,6 +178,7 @@ void encode_grpc_response(Answer& answer, bool marks_final_response, inference::
   message.set_model_version(std::string(answer.version()));
   message.set_id(std::string(answer.id()));
   encode_number(answer.number(), message);
+  if (answer.from_cache()) (*message.mutable_parameters())["cached"].set_bool_param(true);
   if (marks_final_response) (*message.mutable_parameters())["triton_final_response"].set_bool_param(true);
   for (uint32_t i = 0; i < answer.output_count(); ++i) {
     const TensorSpec& spec = answer.output_spec(i);
@@ -236,8 +237,8 @@ void encode_statistics(const ModelStatistics& statistics, inference::ModelStatis
   encode(statistics.compute_input, *stats.mutable_compute_input());
   encode(statistics.compute_infer, *stats.mutable_compute_infer());
   encode(statistics.compute_output, *stats.mutable_compute_output());
-  encode({}, *stats.mutable_cache_hit());
-  encode({}, *stats.mutable_cache_miss());
+  encode(statistics.cache_hit, *stats.mutable_cache_hit());
+  encode(statistics.cache_miss, *stats.mutable_cache_miss());
   for (const BatchStatistics& batch : statistics.batches) {
     auto* entry = message.add_batch_stats();
     entry->set_batch_size(batch.batch_size);

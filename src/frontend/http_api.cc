@@ -189,8 +189,8 @@ Json statistics_json(const ModelStatistics& model) {
             {"compute_input", duration_json(model.compute_input)},
             {"compute_infer", duration_json(model.compute_infer)},
             {"compute_output", duration_json(model.compute_output)},
-            {"cache_hit", duration_json({})},
-            {"cache_miss", duration_json({})}}},
+            {"cache_hit", duration_json(model.cache_hit)},
+            {"cache_miss", duration_json(model.cache_miss)}}},
           {"batch_stats", batches}};
 }
 
@@ -251,9 +251,13 @@ class HttpInference : public HttpPending, public AnswerSink {
     append_json_string(json, answer.name());
     json += ",\"model_version\":";
     append_json_string(json, answer.version());
-    const std::string number = std::to_string(answer.number().value());
-    fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"{}\":\"{}\"}}", kRequestParameter, number);
-    response.headers.emplace_back(kRequestHeader, number);
+    if (answer.from_cache()) {
+      json += ",\"parameters\":{\"cached\":true}";
+    } else {
+      const std::string number = std::to_string(answer.number().value());
+      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"{}\":\"{}\"}}", kRequestParameter, number);
+      response.headers.emplace_back(kRequestHeader, number);
+    }
     json += ",\"outputs\":[";
     for (uint32_t i = 0; i < answer.output_count(); ++i) {
       if (i > 0) json += ',';

@@ -46,6 +46,8 @@ class Answer {
   virtual Quality quality() const = 0;
   // The number under which a log shows it; 0: no log does.
   virtual RequestId number() const = 0;
+  // Whether it is the prediction of another call with equal inputs.
+  virtual bool from_cache() const { return false; }
 
   // The outputs that the client asked for, in its order. The specification's shape is one
   // row's; output_shape() has the batch dimension. REQUIRES: served().

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/model_info.h"
 #include "core/request.h"
 #include "core/tensor.h"
 
@@ -39,6 +40,10 @@ struct Query {
   std::vector<std::string_view> outputs{};  // empty: all
   uint64_t body_bytes = 0;                  // of the message that it came in
 };
+
+// The query's deadline or the model's default, whichever comes first; infinite if there is
+// neither, and in classes without one.
+TimePoint deadline_of(const Query& query, const ModelInfo& model);
 
 }  // namespace foliot
 

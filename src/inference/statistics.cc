@@ -29,6 +29,13 @@ void ModelCounters::count_served(uint32_t rows, const Completion& last, uint64_t
 
 void ModelCounters::count_failed(Duration duration) { fail_.add(duration); }
 
+void ModelCounters::count_cached(Duration duration) {
+  success_.add(duration);
+  cache_hit_.add(duration);
+}
+
+void ModelCounters::count_cache_miss(Duration lookup) { cache_miss_.add(lookup); }
+
 void ModelCounters::count_execution(uint32_t rows, const Outcome& outcome) {
   FOLIOT_CHECK(rows >= 1 && rows <= kBatchSizeMax);
   Batch& batch = batches_[rows - 1];
@@ -47,6 +54,8 @@ ModelStatistics ModelCounters::snapshot() const {
       .execution_count = execution_count_.load(std::memory_order_relaxed),
       .success = success_.read(),
       .fail = fail_.read(),
+      .cache_hit = cache_hit_.read(),
+      .cache_miss = cache_miss_.read(),
       .queue = queue_.read(),
       .compute_input = compute_input_.read(),
       .compute_infer = compute_infer_.read(),

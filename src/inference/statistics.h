@@ -47,6 +47,8 @@ struct ModelStatistics {
   uint64_t execution_count = 0;
   DurationCount success;  // calls, from arrival to answer
   DurationCount fail;
+  DurationCount cache_hit;   // those of success that were answered from the cache
+  DurationCount cache_miss;  // calls that were not there, and the time of looking
   DurationCount queue;
   DurationCount compute_input;
   DurationCount compute_infer;
@@ -62,6 +64,9 @@ class ModelCounters {
   // A call of `rows` rows whose last row was `last`; `now_milliseconds` since 1970.
   void count_served(uint32_t rows, const Completion& last, uint64_t now_milliseconds);
   void count_failed(Duration duration);
+  // A call that was answered from the cache, and one that was not found there.
+  void count_cached(Duration duration);
+  void count_cache_miss(Duration lookup);
   void count_execution(uint32_t rows, const Outcome& outcome);
   const std::string& version() const { return version_; }
   ModelStatistics snapshot() const;
@@ -89,6 +94,8 @@ class ModelCounters {
   std::atomic<uint64_t> execution_count_{0};
   Counter success_;
   Counter fail_;
+  Counter cache_hit_;
+  Counter cache_miss_;
   Counter queue_;
   Counter compute_input_;
   Counter compute_infer_;

@@ -33,10 +33,11 @@ class Reader {
     if (key == "batch_dimension") return read_batch_dimension(value);
     if (key == "default_slo") return read_default_slo(value);
     if (key == "weight") return read_weight(value);
+    if (key == "cache") return read_cache(value);
     if (key == "batch_sizes") return read_batch_sizes(value);
     if (key == "precision") return read_precision(value);
     if (key == "buckets") return read_buckets(value);
-    return error(value, fmt::format("unknown key '{}'; known are name, default_slo, weight, batch_sizes, "
+    return error(value, fmt::format("unknown key '{}'; known are name, default_slo, weight, cache, batch_sizes, "
                                     "batch_dimension, precision, and the table [buckets]",
                                     key));
   }
@@ -78,6 +79,16 @@ class Reader {
       return error(value, "'weight' must be a number above 0: what one answer is worth against one of another model");
     }
     config_.weight = *weight;
+    return Status();
+  }
+
+  Status read_cache(const toml::node& value) {
+    const auto* cache = value.as_boolean();
+    if (cache == nullptr) {
+      return error(value,
+                   "'cache' must be true or false: whether equal inputs may be answered with an earlier prediction");
+    }
+    config_.cache = cache->get();
     return Status();
   }
 

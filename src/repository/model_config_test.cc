@@ -28,13 +28,15 @@ class ModelConfigTest : public ::testing::Test {
 
 TEST_F(ModelConfigTest, ReadsAllKeys) {
   const auto config = read(
-      "name = \"bert\"\ndefault_slo = \"50ms\"\nweight = 2.5\nbatch_sizes = [1, 4]\nbatch_dimension = \"n\"\n"
+      "name = \"bert\"\ndefault_slo = \"50ms\"\nweight = 2.5\ncache = true\nbatch_sizes = [1, 4]\nbatch_dimension = "
+      "\"n\"\n"
       "precision = \"bfloat16\"\n"
       "[buckets]\nsequence = [32, 64]\n");
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->name, "bert");
   EXPECT_EQ(config->default_slo, Duration::milliseconds(50));
   EXPECT_EQ(config->weight, 2.5);
+  EXPECT_TRUE(config->cache);
   EXPECT_THAT(config->compile.batch_sizes, ElementsAre(1, 4));
   EXPECT_EQ(config->compile.batch_dimensions, std::vector<std::string>{"n"});
   EXPECT_EQ(config->compile.precision, Precision::kBfloat16);
@@ -69,6 +71,7 @@ TEST_F(ModelConfigTest, ErrorsNameFileLineAndKey) {
   expect_error("default_slo = \"0ms\"", "1", "more than zero");
   expect_error("default_slo = \"soon\"", "1", "not a duration");
   expect_error("weight = 0", "1", "above 0");
+  expect_error("cache = \"yes\"", "1", "true or false");
   expect_error("weight = \"two\"", "1", "above 0");
   expect_error("batch_sizes = [4, 1]", "1", "ascending");
   expect_error("batch_sizes = [0]", "1", "from 1 on");

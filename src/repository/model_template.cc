@@ -196,6 +196,8 @@ std::string text_of(const std::filesystem::path& model, const OnnxModel& content
   text +=
       "# Where not all requests can be served: what an answer of this model is worth against one of another.\n"
       "# weight = 1\n\n"
+      "# Whether a request with the same inputs as an earlier one may be answered with its prediction.\n"
+      "# cache = false\n\n"
       "# \"bfloat16\" computes convolutions and products faster and less exactly, on CPUs that can.\n"
       "# precision = \"float32\"\n";
   if (!attempt.dimensions.variable.empty()) text += '\n';

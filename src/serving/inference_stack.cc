@@ -11,8 +11,9 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
                 .bytes_max = options.bodies_bytes_max,
                 .tensors = options.tensors},
                names_, requests, statistics_, metrics_, now),
+      cached_(options.prediction_cache_bytes, service_, names_, statistics_, now),
       frontend_(make_frontend(
-          options, {.inference = service_,
+          options, {.inference = cached_,
                     .names = names_,
                     .statistics = statistics_,
                     .repository = repository,
@@ -20,6 +21,7 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
                                                  std::string_view name) { metrics_.count_unknown_name(place, name); },
                     .now = now})) {
   frontend_->add_metrics(*this);
+  frontend_->add_metrics(cache_metrics_);
 }
 
 }  // namespace foliot

@@ -13,6 +13,8 @@
 #include <string>
 
 #include "base/time.h"
+#include "cache/cache_metrics.h"
+#include "cache/cached_inference.h"
 #include "calls/inference_service.h"
 #include "calls/metrics.h"
 #include "core/call_label.h"
@@ -48,6 +50,8 @@ class InferenceStack : private MetricsSource {
   CallStatistics statistics_;
   Metrics metrics_{statistics_};
   InferenceService service_;
+  CachedInference cached_;
+  CacheMetrics cache_metrics_{cached_};
   std::unique_ptr<Frontend> frontend_;
 };
 

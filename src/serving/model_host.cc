@@ -22,7 +22,7 @@ bool ModelHost::serves(const ModelFolder& folder, const Package& package) {
   if (found == served_.end() || found->second.program.lock() != package.program) return false;
   const auto info = found->second.lease.lock();
   return info != nullptr && info->version == folder.version && info->default_slo == folder.config.default_slo &&
-         info->weight == folder.config.weight;
+         info->weight == folder.config.weight && info->cache == folder.config.cache;
 }
 
 Result<ModelId> ModelHost::take_id() {

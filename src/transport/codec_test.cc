@@ -26,7 +26,8 @@ ModelInfo model(uint32_t id = 7) {
                          .seed_exec = {{ns(1), ns(2), ns(3)}, {ns(4), ns(5), ns(6)}}},
                         {.kind = "cuda", .seed_exec = {{ns(7)}, {ns(8)}}}},
           .default_slo = ns(100),
-          .weight = 2.5};
+          .weight = 2.5,
+          .cache = true};
 }
 
 Action infer(uint32_t rows) {

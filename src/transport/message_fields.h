@@ -216,7 +216,7 @@ void fields(Wire& wire, Carried<Wire, Runnable>& runnable) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, ModelInfo>& model) {
   wire(model.id, model.name, model.version, model.content, model.batching, model.inputs, model.outputs, model.buckets,
-       model.runnables, model.default_slo, model.weight);
+       model.runnables, model.default_slo, model.weight, model.cache);
 }
 
 // What the rest of the program takes for granted.

@@ -47,6 +47,8 @@ void add_frontend_flags(CLI::App& app, FrontendOptions& options) {
       ->capture_default_str();
   app.add_flag("--strict-readiness", options.strict_readiness,
                "ready only while all models can be served, instead of at least one");
+  add_bytes_flag(app, "prediction-cache", options.prediction_cache_bytes,
+                 "memory for predictions of models with `cache = true`; 0: none is kept");
   add_request_limits(app, options);
 }
 
