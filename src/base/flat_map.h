@@ -9,6 +9,8 @@
 #ifndef FOLIOT_BASE_FLAT_MAP_H_
 #define FOLIOT_BASE_FLAT_MAP_H_
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -83,7 +85,15 @@ class FlatMap {
 
  private:
   static constexpr size_t kSlotsMin = 64;  // a power of two, as every size
-  struct Slot {
+  struct Unaligned {
+    Key key;
+    bool used;
+    Value value;
+  };
+  // Small slots do not lie across two lines of the processor's caches.
+  static constexpr size_t kAlignment =
+      sizeof(Unaligned) <= 64 ? std::max(std::bit_ceil(sizeof(Unaligned)), alignof(Unaligned)) : alignof(Unaligned);
+  struct alignas(kAlignment) Slot {
     Key key{};
     bool used = false;
     Value value{};

@@ -88,7 +88,10 @@ class DeviceModel {
   LaneInterval all_lanes() const { return {0, lane_count()}; }
   uint32_t page_count() const { return up() ? page_count_ : 0; }
   uint32_t free_pages() const { return up() ? pages_free() : 0; }
-  Residency residency(ModelId model) const { return up() && !set_aside(model) ? held(model) : Residency::kAbsent; }
+  Residency residency(ModelId model) const {
+    const State& held = state(model);
+    return up() && !held.set_aside ? held.residency : Residency::kAbsent;
+  }
   // When a loading model is expected to be loaded.
   TimePoint loaded_at(ModelId model) const { return state(model).loaded_at; }
   // INFERs sent and without an outcome.

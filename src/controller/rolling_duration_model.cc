@@ -141,9 +141,9 @@ RollingDurationModel::Place RollingDurationModel::place_at(uint32_t profiles) {
   ModelProfiles& of = measured_[profiles];
   return {.estimates = of.estimates.data(),
           .exec = of.exec.data(),
-          .sizes = static_cast<uint32_t>(of.sizes.size()),
-          .buckets = of.buckets,
-          .profiles = profiles};
+          .profiles = profiles,
+          .sizes = static_cast<uint16_t>(of.sizes.size()),
+          .buckets = static_cast<uint16_t>(of.buckets)};
 }
 
 void RollingDurationModel::record_load(DeviceId device, ModelId model, Duration measured) {

@@ -100,13 +100,14 @@ class RollingDurationModel final : public DurationModel {
     // Becomes what `larger` is, of which the first sizes are these.
     void extend(const ModelProfiles& larger);
   };
-  // Of one device and model, once it was measured there.
+  // Of one device and model, once it was measured there. With its key in half a line of the
+  // processor's caches.
   struct Place {
     const Duration* estimates = nullptr;
     RollingProfile* exec = nullptr;
-    uint32_t sizes = 0;  // of batches
-    uint32_t buckets = 0;
     uint32_t profiles = 0;  // position of all in measured_
+    uint16_t sizes = 0;     // of batches
+    uint16_t buckets = 0;
   };
   // Devices of which the same is expected before they are measured.
   struct Group {
