@@ -15,7 +15,8 @@ from foliot_tools.server import ROOT, foliot_binary
 sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
 
-NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload", "bounds")
+NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload", "bounds",
+         "overlap")
 DOCUMENT = ROOT / "docs/EXPERIMENTS.md"
 PICTURES = ROOT / "docs/experiments"
 
@@ -131,6 +132,13 @@ def tables_of(name, tables):
                    with_limits(select(rows, arrivals=arrivals),
                                lambda row: f"{row['models']}, {row['pages']}, {row['slo_ms']}, {row['zipf']}",
                                percent, percent_limit))
+    if name == "overlap":
+        for rate in distinct(rows, "rate"):
+            shown = select(rows, rate=rate)
+            policies = distinct(shown, "policy")
+            yield (f"Attainment, %, {rate:.0f} r/s", table(["models", *policies], [
+                [models, *(f"{percent(select(shown, models=models, policy=policy)[0]):.1f}" for policy in policies)]
+                for models in distinct(shown, "models")]))
     if name == "overload":
         yield "Attainment, %", with_limits(rows, lambda row: row["shape"], percent, percent_limit)
 

@@ -23,6 +23,7 @@ WEAK = {
     "fcfs": ("tab:gray", "-"),
     "flex": ("tab:purple", "-"),
     "foliot_consolidating": ("lightcoral", "--"),
+    "overlap": ("tab:cyan", "-"),
     "sjf": ("tab:pink", "-"),
 }
 ESTIMATE = {"color": "black", "linestyle": "--", "linewidth": 1, "label": "fluid estimate"}
@@ -276,8 +277,24 @@ def bounds(tables):
     return {"bounds": figure}
 
 
+def overlap(tables):
+    """Answers in time of each deployment, at the two rates."""
+    rows = tables["results"]
+    rates = distinct(rows, "rate")
+    figure, grid = pyplot.subplots(len(rates), 1, figsize=(11, 8), sharex=True, squeeze=False)
+    for (axes,), rate in zip(grid, rates):
+        for policy in distinct(rows, "policy"):
+            chosen = select(rows, policy=policy, rate=rate)
+            axes.plot([row["models"] for row in chosen], [row["attainment"] for row in chosen],
+                      **{**style(policy), "linestyle": "none", "marker": "o"})
+        axes.set(ylabel=f"attainment at {rate:.0f} r/s", ylim=(0, 1.02))
+        axes.tick_params(axis="x", labelrotation=90, labelsize=7)
+    legend(figure, grid[0][0])
+    return {"overlap": figure}
+
+
 PLOTS = {plot.__name__: plot for plot in (figure_5, figure_6, figure_7, figure_8, figure_9, memory_starved, overload,
-                                          bounds)}
+                                          bounds, overlap)}
 
 
 def plot_experiment(path, folder):

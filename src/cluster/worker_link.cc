@@ -531,7 +531,8 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   given.batch = staging_.acquire(*given.layout, rows.size());
   if (!given.batch || !reserve_held(given)) return OutcomeStatus::kNoIoMemory;
   given.inputs_by = std::min(given.action.latest, now + kClusterTimeouts.inputs);
-  for (uint32_t row = 0; row < rows.size(); ++row) {
+  // What goes on has its inputs already.
+  for (uint32_t row = 0; given.action.range.begins() && row < rows.size(); ++row) {
     (lost_clients_[client_of(rows[row].request)] ? given.gone : given.missing).set(row);
   }
   return std::nullopt;
@@ -657,7 +658,7 @@ void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
   const auto found = given_.find(outcome.action);
   FOLIOT_CHECK(found != given_.end());
   Given& given = found->second;
-  if (given.batch && !given.forgotten && outcome.done()) send_outputs(given, now);
+  if (given.batch && !given.forgotten && outcome.done() && given.action.range.ends()) send_outputs(given, now);
   release(given);
   Outcome sent = outcome;
   sent.device = given.action.device;

@@ -43,6 +43,7 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::kBusy: return "busy";
     case Verdict::kBadWindow: return "bad window";
     case Verdict::kBadLanes: return "bad lanes";
+    case Verdict::kBadPart: return "bad part";
     case Verdict::kAgainstTargets: return "against targets";
   }
   FOLIOT_CHECK(false);
@@ -72,14 +73,15 @@ Controller::~Controller() = default;
 
 // ---- Devices ----
 
-DeviceId Controller::add_device(uint32_t page_count, TimePoint now, std::string_view kind, uint32_t lane_count) {
+DeviceId Controller::add_device(uint32_t page_count, TimePoint now, std::string_view kind, uint32_t lane_count,
+                                uint32_t context_count) {
   const DeviceId id(static_cast<uint32_t>(cluster_.devices.size()));
-  join_device(id, page_count, {}, now, kind, lane_count);
+  join_device(id, page_count, {}, now, kind, lane_count, context_count);
   return id;
 }
 
 void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const ModelId> residents, TimePoint now,
-                             std::string_view kind, uint32_t lane_count) {
+                             std::string_view kind, uint32_t lane_count, uint32_t context_count) {
   FOLIOT_CHECK(id.value() <= cluster_.devices.size());
   if (id.value() == cluster_.devices.size()) {
     cluster_.add_device(cluster_.intern_kind(kind), 0).lose();
@@ -93,7 +95,7 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
     FOLIOT_CHECK(cluster_.runnable(id, model) != nullptr);
     pages += cluster_.pages(id, model);
   }
-  device.join(page_count, lane_count, residents, pages, now);
+  device.join(page_count, lane_count, residents, pages, now, context_count);
   cluster_.durations().set_lane_count(id, lane_count);
   cluster_.timings[id.value()] = DeviceTiming(options_.timing);
   timing_changed(id, now);
@@ -101,7 +103,13 @@ void Controller::join_device(DeviceId id, uint32_t page_count, std::span<const M
   if (failure_detector_) failure_detector_->on_join(id, now);
   count_copies(device, true);
   for (const ModelId model : residents) put_forbidden_aside(id, model);
-  device_changed({.device = id, .joined = true, .residents = residents, .kind = kind, .lane_count = lane_count}, now);
+  device_changed({.device = id,
+                  .joined = true,
+                  .residents = residents,
+                  .kind = kind,
+                  .lane_count = lane_count,
+                  .context_count = context_count},
+                 now);
   for (const ModelId model : residents) {
     unload_set_aside(id, model);
     continue_removal(model);
@@ -139,6 +147,11 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   turn_now_ = now;
   if (device.up()) count_copies(device, false);
   const std::vector<ModelId> held = device.loaded();
+  // Batches that go on when their next INFER is sent have no action that is lost.
+  std::vector<Action> unfinished;
+  for (ContextIndex context = 0; context < device.contexts().count(); ++context) {
+    if (const Action* last = device.contexts().unfinished(context)) unfinished.push_back(*last);
+  }
   device.lose();
   if (failure_detector_) failure_detector_->on_lost(id, trouble, now);
   cluster_.durations().forget_device(id);
@@ -162,6 +175,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
                 .output_end = now},
                now);
   }
+  for (const Action& action : unfinished) refuse_rows(action, Refusal::kWorkerLost, TimePoint(), now);
   for (const ModelId model : held) continue_removal(model);
   lost_at_.resize(cluster_.devices.size());
   lost_at_[id.value()] = now;
@@ -447,7 +461,7 @@ void Controller::send_unload(DeviceId device, ModelId model) {
 }
 
 Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
-                                LaneInterval lanes, std::span<const RequestId> requests, Window window) const {
+                                const ExecPart& part, std::span<const RequestId> requests, Window window) const {
   if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
   if (bucket.value() >= cluster_.model(model).buckets.size() || requests.empty() || requests.size() > batch_size) {
     return Verdict::kUnknown;
@@ -466,17 +480,23 @@ Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket,
   }
   const DeviceModel& d = cluster_.device(device);
   if (d.residency(model) == Residency::kAbsent) return Verdict::kNotPlaced;
-  if (!is_lane_interval(lanes, d.lane_count())) return Verdict::kBadLanes;
-  if (d.infers_outstanding() >= options_.infers_outstanding_max) return Verdict::kBusy;
+  const bool in_plan = part.range.ends() || part.range.last < cluster_.runnable(device, model)->operator_count();
+  if (!in_plan || !d.contexts().may_begin(part.context, part.range)) return Verdict::kBadPart;
+  return check_part(d, part.lanes, window);
+}
+
+Verdict Controller::check_part(const DeviceModel& device, LaneInterval lanes, Window window) const {
+  if (!is_lane_interval(lanes, device.lane_count())) return Verdict::kBadLanes;
+  if (device.infers_outstanding() >= options_.infers_outstanding_max) return Verdict::kBusy;
   if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
   return Verdict::kAccepted;
 }
 
 Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                           std::span<const RequestId> requests, Window window) {
-  const Verdict verdict = check_infer(device, model, bucket, batch_size, lanes, requests, window);
+  const Verdict verdict = check_infer(device, model, bucket, batch_size, {.lanes = lanes}, requests, window);
   if (verdict != Verdict::kAccepted) return reject(verdict);
-  DeviceModel& own = cluster_.devices[device.value()];
+  const DeviceModel& own = cluster_.device(device);
   const ExecShape shape{.device = device,
                         .model = model,
                         .bucket = bucket,
@@ -493,16 +513,95 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
                 .batch_size = batch_size,
                 .lanes = lanes,
                 .rows = {}};
+  add_rows(action, requests);
+  send_infer(action);
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::begin(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
+                          Duration expected, std::span<const RequestId> requests, Window window) {
+  const Verdict verdict = check_infer(device, model, bucket, batch_size, part, requests, window);
+  if (verdict != Verdict::kAccepted) return reject(verdict);
+  Action action{.id = ActionId(next_action_++),
+                .type = ActionType::kInfer,
+                .device = device,
+                .model = model,
+                .earliest = window.earliest,
+                .latest = window.latest,
+                .expected = expected,
+                .bucket = bucket,
+                .batch_size = batch_size,
+                .lanes = part.lanes,
+                .range = part.range,
+                .context = part.context,
+                // All lanes are its own, and nothing else runs.
+                .in_group = !part.range.whole() || part.lanes != cluster_.device(device).all_lanes(),
+                .rows = {}};
+  add_rows(action, requests);
+  send_infer(action);
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::resume(DeviceId device, ContextIndex context, uint32_t last, LaneInterval lanes, Duration expected,
+                           Window window) {
+  if (device.value() >= cluster_.devices.size()) return reject(Verdict::kUnknown);
+  const DeviceModel& own = cluster_.device(device);
+  const Action* unfinished = own.contexts().unfinished(context);
+  if (unfinished == nullptr || last <= unfinished->range.last) return reject(Verdict::kBadPart);
+  const bool in_plan =
+      last == OperatorRange::kEnd || last < cluster_.runnable(device, unfinished->model)->operator_count();
+  if (!in_plan) return reject(Verdict::kBadPart);
+  if (!own.up()) return reject(Verdict::kNotPlaced);
+  if (const Verdict verdict = check_part(own, lanes, window); verdict != Verdict::kAccepted) return reject(verdict);
+  Action action = *unfinished;
+  action.id = ActionId(next_action_++);
+  action.earliest = window.earliest;
+  action.latest = window.latest;
+  action.expected = expected;
+  action.lanes = lanes;
+  action.range = {unfinished->range.last, last};
+  action.in_group = true;
+  send_infer(action);
+  return Verdict::kAccepted;
+}
+
+Verdict Controller::abandon(DeviceId device, ContextIndex context, Refusal reason, TimePoint earliest_completion) {
+  if (device.value() >= cluster_.devices.size()) return reject(Verdict::kUnknown);
+  const Action* unfinished = cluster_.device(device).contexts().unfinished(context);
+  if (unfinished == nullptr) return reject(Verdict::kBadPart);
+  const Action action = *unfinished;
+  cluster_.devices[device.value()].abandon(context);
+  refuse_rows(action, reason, earliest_completion, turn_now_);
+  unload_set_aside(device, action.model);
+  continue_removal(action.model);
+  return Verdict::kAccepted;
+}
+
+void Controller::add_rows(Action& action, std::span<const RequestId> requests) {
   for (const RequestId id : requests) {
     Tracked& row = tracked(id);
     dequeue(row);
     action.rows.add({id, row.request.payload, row.request.input, row.request.consumers});
   }
-  fair_share_.on_sent(action);
-  own.sent_infer(action.id, model, lanes, window.earliest, action.expected, turn_now_);
-  cluster_.timings[device.value()].on_sent(action.id, own.exec_available(turn_now_, lanes), turn_now_);
+}
+
+void Controller::send_infer(const Action& action) {
+  DeviceModel& own = cluster_.devices[action.device.value()];
+  if (action.range.begins()) fair_share_.on_sent(action);
+  own.contexts().sent(action);
+  own.sent_infer(action.id, action.model, action.lanes, action.earliest, action.expected, turn_now_,
+                 !action.range.begins());
+  cluster_.timings[action.device.value()].on_sent(action.id, own.exec_available(turn_now_, action.lanes), turn_now_);
   send(action);
-  return Verdict::kAccepted;
+}
+
+// Of a batch that is given up.
+void Controller::refuse_rows(const Action& action, Refusal reason, TimePoint earliest_completion, TimePoint now) {
+  for (const BatchRows::Row& row : action.rows) {
+    const Request request = tracked(row.request).request;
+    requests_.erase(row.request);
+    complete(refusal_of(request, reason, earliest_completion, now), now);
+  }
 }
 
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
@@ -571,18 +670,19 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
 
   if (cluster_.timings[action.device.value()].on_outcome(action, outcome, now)) timing_changed(action.device, now);
   // A lost device has forgotten it all already.
+  bool unfinished = false;
   if (outcome.status != OutcomeStatus::kLost) {
     switch (action.type) {
       case ActionType::kLoad: load_over(action, outcome); break;
       case ActionType::kUnload: unload_over(action, outcome); break;
-      case ActionType::kInfer: exec_over(action, outcome); break;
+      case ActionType::kInfer: unfinished = exec_over(action, outcome); break;
     }
   }
   if (failed && action.type == ActionType::kLoad) cluster_.load_back_off.on_failure(action.device, action.model, now);
   policy_->on_outcome(action, outcome, now);
   if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
   if (action.type != ActionType::kUnload) unload_set_aside(action.device, action.model);
-  if (action.type == ActionType::kInfer) infer_over(action, outcome, now);
+  if (action.type == ActionType::kInfer && !unfinished) infer_over(action, outcome, now);
   if (failed && action.type == ActionType::kLoad) load_failed(action, now);
   if (action.type != ActionType::kInfer) observe_pages(action.device);
   continue_removal(action.model);
@@ -655,11 +755,21 @@ void Controller::unload_over(const Action& action, const Outcome& outcome) {
   put_forbidden_aside(action.device, action.model);
 }
 
-void Controller::exec_over(const Action& action, const Outcome& outcome) {
-  cluster_.devices[action.device.value()].infer_over(action.id, action.model, outcome.end);
-  if (!outcome.done()) return;
+bool Controller::exec_over(const Action& action, const Outcome& outcome) {
+  DeviceModel& device = cluster_.devices[action.device.value()];
+  const bool unfinished = device.contexts().over(action, outcome.done());
+  device.infer_over(action.id, action.model, outcome.end, unfinished);
+  if (outcome.done()) record_exec(action, outcome);
+  return unfinished;
+}
+
+void Controller::record_exec(const Action& action, const Outcome& outcome) {
   if (!cluster_.device(action.device).set_aside(action.model)) {
     cluster_.load_back_off.on_success(action.device, action.model);
+  }
+  if (action.in_group) {
+    if (failure_detector_) failure_detector_->on_exec(action.device, action.expected, outcome.duration, outcome.end);
+    return;
   }
   const uint32_t size = batch_index(action.device, action.model, action.batch_size);
   const uint32_t lane_count = cluster_.device(action.device).lane_count();

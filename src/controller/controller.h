@@ -71,12 +71,13 @@ class Controller : private Dispatcher {
   // A device joins, as the next id or as one that was lost. Its pages hold
   // `residents` and nothing else, and it has nothing to do. REQUIRES: they are models
   // that exist, each once, that devices of its kind can run, and fit; one that was lost
-  // is of the kind that it was of; may_add_kind(kind); it has 1 to kLanesMax lanes.
+  // is of the kind that it was of; may_add_kind(kind); it has 1 to kLanesMax lanes and 1 to kContextsMax
+  // contexts.
   void join_device(DeviceId device, uint32_t page_count, std::span<const ModelId> residents, TimePoint now,
-                   std::string_view kind = kDefaultKind, uint32_t lane_count = 1);
+                   std::string_view kind = kDefaultKind, uint32_t lane_count = 1, uint32_t context_count = 1);
   // The next id, empty.
-  DeviceId add_device(uint32_t page_count, TimePoint now, std::string_view kind = kDefaultKind,
-                      uint32_t lane_count = 1);
+  DeviceId add_device(uint32_t page_count, TimePoint now, std::string_view kind = kDefaultKind, uint32_t lane_count = 1,
+                      uint32_t context_count = 1);
   // Whether there may be devices of this kind, and models that run on them: one that is
   // there, or one of kKindsMax.
   bool may_add_kind(std::string_view kind) const {
@@ -149,12 +150,22 @@ class Controller : private Dispatcher {
   Verdict retire(DeviceId device, ModelId model) override;
   Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                 std::span<const RequestId> requests, Window window) override;
+  Verdict begin(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
+                Duration expected, std::span<const RequestId> requests, Window window) override;
+  Verdict resume(DeviceId device, ContextIndex context, uint32_t last, LaneInterval lanes, Duration expected,
+                 Window window) override;
+  Verdict abandon(DeviceId device, ContextIndex context, Refusal reason, TimePoint earliest_completion) override;
   Verdict refuse(RequestId request, Refusal reason, TimePoint earliest_completion) override;
 
   Verdict check_load(DeviceId device, ModelId model, Window window) const;
   Verdict check_unload(DeviceId device, ModelId model) const;
-  Verdict check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
+  Verdict check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
                       std::span<const RequestId> requests, Window window) const;
+  Verdict check_part(const DeviceModel& device, LaneInterval lanes, Window window) const;
+  // Takes the requests out of their queues.
+  void add_rows(Action& action, std::span<const RequestId> requests);
+  void send_infer(const Action& action);
+  void refuse_rows(const Action& action, Refusal reason, TimePoint earliest_completion, TimePoint now);
   Verdict reject(Verdict verdict);
   // REQUIRES: check_unload() accepts it.
   void send_unload(DeviceId device, ModelId model);
@@ -184,7 +195,9 @@ class Controller : private Dispatcher {
   void unload_set_aside(DeviceId device, ModelId model);
   void end_back_offs(TimePoint now);
   void unload_over(const Action& action, const Outcome& outcome);
-  void exec_over(const Action& action, const Outcome& outcome);
+  // Returns whether its batch goes on.
+  bool exec_over(const Action& action, const Outcome& outcome);
+  void record_exec(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);
   void row_over(const Action& action, const Outcome& outcome, RequestId row, TimePoint now);
   void give_back(Tracked& tracked, OutcomeStatus status, TimePoint now);

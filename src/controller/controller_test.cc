@@ -126,6 +126,118 @@ class ControllerTest : public ::testing::Test {
   std::unique_ptr<Controller> controller_;
 };
 
+// Of model 0, which has four operators, on device 0.
+class RangesTest : public ControllerTest {
+ protected:
+  static constexpr uint32_t kEnd = OperatorRange::kEnd;
+
+  RangesTest() {
+    auto model = std::make_shared<ModelInfo>(*controller_->cluster().models[0]);
+    model->id = ModelId(2);
+    model->only().pages = 1;
+    model->only().operator_ends = {0.1, 0.4, 0.9, 1};
+    controller_->add_model(model, at(0));
+    load_model(2);
+  }
+  Verdict begin(uint64_t id, OperatorRange range, ContextIndex context = 0) {
+    const RequestId request(id);
+    Verdict verdict{};
+    propose([&](Dispatcher& d) {
+      verdict = d.begin(DeviceId(0), ModelId(2), BucketId(0), 1, {.range = range, .context = context}, ms(7),
+                        std::span(&request, 1), {at(0), at(100)});
+    });
+    return verdict;
+  }
+  Verdict resume(uint32_t last, ContextIndex context = 0) {
+    Verdict verdict{};
+    propose([&](Dispatcher& d) { verdict = d.resume(DeviceId(0), context, last, {}, ms(3), {at(0), at(100)}); });
+    return verdict;
+  }
+};
+
+TEST_F(RangesTest, ABatchIsAnsweredWithItsLastRange) {
+  request(1, 2);
+  ASSERT_EQ(begin(1, {0, 2}), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().expected, ms(7));
+  EXPECT_EQ(resume(kEnd), Verdict::kBadPart) << "the range before is under way";
+  outcome();
+  EXPECT_TRUE(sink_.completions.empty());
+  EXPECT_EQ(unload(2), Verdict::kInUse);
+  EXPECT_EQ(resume(2), Verdict::kBadPart) << "no operator";
+  EXPECT_EQ(resume(4), Verdict::kBadPart) << "the end of the plan has another name";
+  ASSERT_EQ(resume(3), Verdict::kAccepted);
+  EXPECT_EQ(sink_.actions.back().range, (OperatorRange{2, 3}));
+  EXPECT_EQ(sink_.actions.back().rows[0].request, RequestId(1));
+  outcome();
+  ASSERT_EQ(resume(kEnd), Verdict::kAccepted);
+  EXPECT_TRUE(sink_.completions.empty());
+  outcome();
+  EXPECT_TRUE(completion(1).served());
+  EXPECT_EQ(unload(2), Verdict::kAccepted);
+  EXPECT_EQ(controller_->cluster().durations().exec({DeviceId(0), ModelId(2), BucketId(0)}), ms(2))
+      << "what ran in a group was not measured alone";
+}
+
+TEST_F(RangesTest, AContextHoldsOneBatch) {
+  for (const uint64_t id : {1, 2, 3}) request(id, 2);
+  EXPECT_EQ(begin(1, {0, 2}, 1), Verdict::kBadPart) << "the device has one context";
+  EXPECT_EQ(begin(1, {0, 4}), Verdict::kBadPart);
+  EXPECT_EQ(begin(1, {1, kEnd}), Verdict::kBadPart);
+  ASSERT_EQ(begin(1, {0, 2}), Verdict::kAccepted);
+  outcome();
+  EXPECT_EQ(begin(2, {}), Verdict::kBadPart);
+  EXPECT_EQ(infer({RequestId(2)}, 2), Verdict::kBadPart);
+  ASSERT_EQ(resume(kEnd), Verdict::kAccepted);
+  EXPECT_EQ(infer({RequestId(2)}, 2), Verdict::kBadPart);
+  outcome();
+  EXPECT_EQ(infer({RequestId(2)}, 2), Verdict::kAccepted);
+  EXPECT_EQ(begin(3, {0, 2}), Verdict::kBadPart) << "another EXEC in the context is outstanding";
+}
+
+TEST_F(RangesTest, ARangeThatFailsGivesItsRowsBack) {
+  request(1, 2);
+  ASSERT_EQ(begin(1, {0, 2}), Verdict::kAccepted);
+  outcome();
+  ASSERT_EQ(resume(kEnd), Verdict::kAccepted);
+  outcome(OutcomeStatus::kNoContext);
+  EXPECT_EQ(policy_->queued.size(), 2u) << "it came, and came back";
+  EXPECT_EQ(begin(1, {0, 2}), Verdict::kAccepted);
+}
+
+TEST_F(RangesTest, ABatchCanBeGivenUp) {
+  request(1, 2);
+  request(2, 2);
+  const auto abandon = [&] {
+    Verdict verdict{};
+    propose([&](Dispatcher& d) { verdict = d.abandon(DeviceId(0), 0, Refusal::kExpired, at(0)); });
+    return verdict;
+  };
+  EXPECT_EQ(abandon(), Verdict::kBadPart);
+  ASSERT_EQ(begin(1, {0, 2}), Verdict::kAccepted);
+  EXPECT_EQ(abandon(), Verdict::kBadPart) << "it is under way";
+  outcome();
+  EXPECT_EQ(abandon(), Verdict::kAccepted);
+  EXPECT_EQ(completion(1).refusal, Refusal::kExpired);
+  EXPECT_EQ(begin(2, {0, 2}), Verdict::kAccepted);
+  outcome();
+  ASSERT_EQ(resume(kEnd), Verdict::kAccepted);
+  outcome();
+  EXPECT_EQ(unload(2), Verdict::kAccepted);
+}
+
+TEST_F(RangesTest, ALostDeviceLosesWhatIsUnfinished) {
+  request(1, 2);
+  request(2, 2);
+  ASSERT_EQ(begin(1, {0, 2}), Verdict::kAccepted);
+  outcome();
+  lose();
+  EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
+  join({ModelId(2)});
+  ASSERT_EQ(begin(2, {0, 2}), Verdict::kAccepted) << "its contexts are free";
+  lose();
+  EXPECT_EQ(sink_.completions.size(), 2u);
+}
+
 TEST_F(ControllerTest, ServesARequest) {
   request(1);
   load_model();

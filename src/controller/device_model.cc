@@ -110,16 +110,19 @@ void DeviceModel::lose() {
   models_.clear();
   exec_.clear();
   load_.clear();
+  contexts_ = Contexts(contexts_.count());
 }
 
 void DeviceModel::join(uint32_t page_count, uint32_t lane_count, std::span<const ModelId> residents,
-                       uint32_t pages_used, TimePoint now) {
+                       uint32_t pages_used, TimePoint now, uint32_t context_count) {
   FOLIOT_CHECK(state_ == DeviceState::kLost && pages_used <= page_count);
   FOLIOT_CHECK(lane_count >= 1 && lane_count <= kLanesMax);
+  FOLIOT_CHECK(context_count >= 1 && context_count <= kContextsMax);
   state_ = DeviceState::kUp;
   page_count_ = page_count;
   free_pages_ = page_count - pages_used;
   exec_.set_lane_count(lane_count);
+  contexts_ = Contexts(context_count);
   for (const ModelId model : residents) {
     state(model) = {.residency = Residency::kLoaded, .infers = 0, .loaded_at = now, .last_used = now};
   }
@@ -145,10 +148,10 @@ void DeviceModel::sent_unload(ModelId model, uint32_t pages) {
 }
 
 void DeviceModel::sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected,
-                             TimePoint now) {
+                             TimePoint now, bool resumed) {
   State& s = state(model);
   FOLIOT_CHECK(s.residency != Residency::kAbsent);
-  ++s.infers;
+  if (!resumed) ++s.infers;
   s.last_used = now;
   exec_.add(id, earliest, expected, now, link_, lanes);
 }
@@ -177,11 +180,21 @@ void DeviceModel::put_aside(ModelId model) {
   s.set_aside = true;
 }
 
-void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end) {
+void DeviceModel::infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished) {
+  exec_.remove(id, end);
+  if (!unfinished) batch_over(model);
+}
+
+void DeviceModel::abandon(ContextIndex context) {
+  const ModelId model = contexts_.unfinished(context)->model;
+  contexts_.abandon(context);
+  batch_over(model);
+}
+
+void DeviceModel::batch_over(ModelId model) {
   State& s = state(model);
   FOLIOT_CHECK(s.infers > 0);
   --s.infers;
-  exec_.remove(id, end);
   forget_if_gone(model);
 }
 

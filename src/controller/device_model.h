@@ -17,6 +17,7 @@
 
 #include "base/flat_map.h"
 #include "base/time.h"
+#include "controller/contexts.h"
 #include "core/action.h"
 #include "core/device_state.h"
 #include "core/ids.h"
@@ -86,6 +87,8 @@ class DeviceModel {
   bool up() const { return state_ == DeviceState::kUp; }
   uint32_t lane_count() const { return exec_.lane_count(); }
   LaneInterval all_lanes() const { return {0, lane_count()}; }
+  const Contexts& contexts() const { return contexts_; }
+  Contexts& contexts() { return contexts_; }  // the controller's
   uint32_t page_count() const { return up() ? page_count_ : 0; }
   uint32_t free_pages() const { return up() ? pages_free() : 0; }
   Residency residency(ModelId model) const {
@@ -94,7 +97,7 @@ class DeviceModel {
   }
   // When a loading model is expected to be loaded.
   TimePoint loaded_at(ModelId model) const { return state(model).loaded_at; }
-  // INFERs sent and without an outcome.
+  // INFERs sent and without an outcome, and batches that are unfinished.
   uint32_t infers_outstanding(ModelId model) const { return state(model).infers; }
   uint32_t infers_outstanding() const { return exec_.size(); }
   uint32_t loads_outstanding() const { return load_.size(); }
@@ -131,20 +134,25 @@ class DeviceModel {
   void lose();
   // Empty but for `residents`, which take `pages_used`. REQUIRES: it is lost.
   void join(uint32_t page_count, uint32_t lane_count, std::span<const ModelId> residents, uint32_t pages_used,
-            TimePoint now);
+            TimePoint now, uint32_t context_count = 1);
 
   // Each takes in an action that is about to be sent. REQUIRES: the device can
   // do it (Controller checks that before).
   void sent_load(ActionId id, ModelId model, uint32_t pages, TimePoint earliest, Duration expected, TimePoint now);
   void sent_unload(ModelId model, uint32_t pages);
-  void sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected, TimePoint now);
+  // `resumed`: it goes on with a batch.
+  void sent_infer(ActionId id, ModelId model, LaneInterval lanes, TimePoint earliest, Duration expected, TimePoint now,
+                  bool resumed = false);
 
   // Each takes in an outcome: when the executor was free again, and whether the
   // model is loaded now.
   void load_over(ActionId id, ModelId model, uint32_t pages, bool loaded, TimePoint end);
   // An UNLOAD that the worker refused: the model is still there.
   void unload_refused(ModelId model, uint32_t pages);
-  void infer_over(ActionId id, ModelId model, TimePoint end);
+  // `unfinished`: its batch goes on.
+  void infer_over(ActionId id, ModelId model, TimePoint end, bool unfinished = false);
+  // REQUIRES: contexts().unfinished(context).
+  void abandon(ContextIndex context);
 
   // From now on policies do not see the model, which takes its pages until it is
   // unloaded. REQUIRES: it is loaded or loading.
@@ -164,6 +172,7 @@ class DeviceModel {
     return found == nullptr ? kAbsent : *found;
   }
   State& state(ModelId model) { return models_[model]; }
+  void batch_over(ModelId model);
   void forget_if_gone(ModelId model);
   uint32_t pages_free() const { return static_cast<uint32_t>(std::max<int64_t>(free_pages_, 0)); }
 
@@ -177,6 +186,7 @@ class DeviceModel {
   Timeline::Link link_;
   Timeline exec_;
   Timeline load_;
+  Contexts contexts_;
 };
 
 }  // namespace foliot

@@ -25,6 +25,7 @@
 #include <span>
 
 #include "base/time.h"
+#include "core/exec_part.h"
 #include "core/ids.h"
 #include "core/model_info.h"
 
@@ -37,6 +38,15 @@ struct ExecShape {
   BucketId bucket;
   uint32_t batch_index = 0;  // position among the batch sizes of the device's Runnable
   uint32_t width_index = 0;  // of the lanes that it takes (core/lanes.h): 0 is all of them
+};
+
+// A part of an EXEC that is begun at once with others, on other lanes of the device.
+struct ExecSegment {
+  ExecShape shape;
+  OperatorRange range;  // within its operators, kEnd included
+  uint32_t operator_count = 1;
+  Duration whole;  // how long all operators take alone, on all lanes
+  Duration alone;  // how long these do
 };
 
 class DurationModel {
@@ -65,6 +75,14 @@ class DurationModel {
   // of anything that changes this.
   virtual std::span<const Duration> execs(DeviceId device, ModelId model, BucketId bucket,
                                           uint32_t width_index) const = 0;
+  // From when the segments of a group begin until the last of them ends, of each of some
+  // groups (Abacus, section 5). Where nothing is known, as long as one after another.
+  virtual void together(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const {
+    for (size_t i = 0; i < groups.size(); ++i) {
+      durations[i] = Duration();
+      for (const ExecSegment& segment : groups[i]) durations[i] += segment.alone;
+    }
+  }
   // Another number after every change of expected EXECs but by record_exec() and doubt(),
   // which change those of one model.
   virtual uint64_t revision() const = 0;

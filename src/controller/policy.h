@@ -23,6 +23,7 @@
 #include "base/time.h"
 #include "controller/cluster.h"
 #include "core/action.h"
+#include "core/exec_part.h"
 #include "core/model_info.h"
 #include "core/request.h"
 
@@ -41,6 +42,7 @@ enum class Verdict : uint8_t {
   kInUse,           // UNLOAD of a model that is loading or has INFERs outstanding
   kBusy,            // as many actions outstanding as the device takes
   kBadLanes,        // no interval of the device's lanes (core/lanes.h)
+  kBadPart,         // no range of the plan, or a context that is in use or does not exist
   kBadWindow,       // latest is before earliest or in the past
   kAgainstTargets,  // what the model's target rules out (controller/targets.h)
 };
@@ -65,6 +67,16 @@ class Dispatcher {
   // and the policy forgets them.
   virtual Verdict infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                         std::span<const RequestId> requests, Window window) = 0;
+  // The same of a part of the plan, in a context that holds the batch until it is over
+  // (controller/contexts.h). `expected`: how long the EXEC takes beside those that the policy
+  // plans with it. Requests are answered with the last part.
+  virtual Verdict begin(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
+                        Duration expected, std::span<const RequestId> requests, Window window) = 0;
+  // Goes on with the unfinished batch of this context until before operator `last`.
+  virtual Verdict resume(DeviceId device, ContextIndex context, uint32_t last, LaneInterval lanes, Duration expected,
+                         Window window) = 0;
+  // Gives that batch up: its requests are refused, and the context is free.
+  virtual Verdict abandon(DeviceId device, ContextIndex context, Refusal reason, TimePoint earliest_completion) = 0;
   // Answers a queued request with a refusal; the policy forgets it.
   // `earliest_completion`: when it could have been answered, zero if unknown.
   virtual Verdict refuse(RequestId request, Refusal reason, TimePoint earliest_completion) = 0;

@@ -17,11 +17,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
 #include "base/time.h"
 #include "controller/duration_model.h"
+#include "controller/overlap_predictor.h"
 #include "core/ids.h"
 #include "core/model_info.h"
 
@@ -50,7 +52,9 @@ class RollingProfile {
 
 class RollingDurationModel final : public DurationModel {
  public:
-  RollingDurationModel() = default;
+  // `overlap`: what is expected of groups; null: that they gain nothing.
+  explicit RollingDurationModel(std::shared_ptr<const OverlapPredictor> overlap = nullptr)
+      : overlap_(std::move(overlap)) {}
   RollingDurationModel(const RollingDurationModel&) = delete;
   RollingDurationModel& operator=(const RollingDurationModel&) = delete;
 
@@ -73,6 +77,9 @@ class RollingDurationModel final : public DurationModel {
     }
     const ModelProfiles& unmeasured = seeds(device, model);
     return {unmeasured.estimates.data() + 1 + unmeasured.position(width_index, bucket), unmeasured.sizes.size()};
+  }
+  void together(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const override {
+    overlap_ != nullptr ? overlap_->predict(groups, durations) : DurationModel::together(groups, durations);
   }
   uint64_t revision() const override { return revision_; }
   // Neither term ever falls.
@@ -146,6 +153,7 @@ class RollingDurationModel final : public DurationModel {
   // For writing: a device has profiles of its own from its first measurement on.
   const Place& own(DeviceId device, ModelId model);
 
+  const std::shared_ptr<const OverlapPredictor> overlap_;
   std::vector<Group> groups_;
   std::vector<uint32_t> device_groups_;          // by device
   std::vector<std::vector<Seeds>> seeds_;        // by group and model

@@ -23,6 +23,7 @@ std::string_view to_string(OutcomeStatus status) {
     case OutcomeStatus::kBusy: return "busy";
     case OutcomeStatus::kFailed: return "failed";
     case OutcomeStatus::kLost: return "lost";
+    case OutcomeStatus::kNoContext: return "no context";
   }
   FOLIOT_CHECK(false);
 }

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/time.h"
+#include "core/exec_part.h"
 #include "core/ids.h"
 #include "core/lanes.h"
 #include "core/payload.h"
@@ -74,6 +75,14 @@ struct Action {
   BucketId bucket;
   uint32_t batch_size = 0;  // the compiled batch size to run; >= rows.size()
   LaneInterval lanes{};     // those that EXEC takes
+  // The operators that it computes. A batch can be run in several INFERs, each with the rows
+  // and from where the one before ended, in one context; INPUT belongs to the first and
+  // OUTPUT to the last. Each is sent after the outcome of the one before.
+  OperatorRange range{};
+  ContextIndex context = 0;
+  // Planned beside others (Abacus): its duration is not that of the EXEC alone. The
+  // controller's own, never on the wire.
+  bool in_group = false;
   BatchRows rows;
 };
 
@@ -88,6 +97,7 @@ enum class OutcomeStatus : uint8_t {
   kBusy,          // refused: UNLOAD of a model in use, LOAD of one loaded or loading
   kFailed,        // it began, and the device reported an error
   kLost,          // its device was lost: set by the controller, never by a worker
+  kNoContext,     // refused: INFER in no context of the device, or going on with a batch that is not there
 };
 std::string_view to_string(OutcomeStatus status);
 

@@ -41,6 +41,7 @@ struct DeviceChange {
   std::span<const ModelId> residents;
   std::string_view kind{};  // of one that has joined, and how many lanes it has
   uint32_t lane_count = 1;
+  uint32_t context_count = 1;
 };
 
 }  // namespace foliot

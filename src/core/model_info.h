@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/exec_part.h"
 #include "core/ids.h"
 #include "core/tensor.h"
 
@@ -42,6 +43,18 @@ struct Runnable {
   Duration seed_load{};  // expected duration of LOAD
   // Expected durations of EXEC, from the seed profile: [bucket][position of the batch size].
   std::vector<std::vector<Duration>> seed_exec{};
+  // Of each operator in turn, the share of an EXEC that is over with it: ascending, to 1.
+  // Empty: unknown, the plan counts as one operator. Not on the wire.
+  std::vector<double> operator_ends{};
+
+  uint32_t operator_count() const { return operator_ends.empty() ? 1 : static_cast<uint32_t>(operator_ends.size()); }
+  // The share of an EXEC that these operators take.
+  double share(OperatorRange range) const {
+    const auto until = [this](uint32_t end) {
+      return end >= operator_count() ? 1 : end == 0 ? 0 : operator_ends[end - 1];
+    };
+    return until(range.last) - until(range.first);
+  }
 
   bool operator==(const Runnable&) const = default;
 };

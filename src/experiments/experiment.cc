@@ -234,6 +234,10 @@ const std::vector<Experiment>& experiments() {
        .summary = "29 workloads on four GPUs short of memory: how far each policy is from the clairvoyant bound",
        .run = run_bounds,
        .policies = {"foliot", "clockwork", "edf", "flex", "deferred"}},
+      {.name = "overlap",
+       .summary = "two to four models on one GPU: operator groups against one query at a time (Abacus)",
+       .run = run_overlap,
+       .policies = {"overlap", "fcfs", "sjf", "edf"}},
   };
   return all;
 }

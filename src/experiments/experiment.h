@@ -57,6 +57,7 @@ class ExperimentRun {
   // Of each simulation, where it was asked for.
   std::optional<Duration> duration() const { return options_.duration; }
   bool quick() const { return options_.quick; }
+  uint64_t seed() const { return options_.seed; }
   // Which of two sizes to use.
   template <typename T>
   T size(T full, T quick) const {
@@ -136,6 +137,7 @@ Status run_figure_9(ExperimentRun& run);
 Status run_memory_starved(ExperimentRun& run);
 Status run_overload(ExperimentRun& run);
 Status run_bounds(ExperimentRun& run);
+Status run_overlap(ExperimentRun& run);
 
 const std::vector<Experiment>& experiments();
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "controller/fake_duration_model.h"
 #include "policies/registry.h"
 #include "sim/virtual_cluster.h"
 
@@ -61,6 +62,10 @@ struct Workload {
   uint32_t devices = 1;
   uint32_t pages = 7 * 8;
   uint32_t lanes = 1;
+  uint32_t contexts = 1;
+  // Models have 20 operators, groups are expected to take 0.7 of their sum, and EXECs slow
+  // each other down: by more than that.
+  bool groups = false;
   uint16_t buckets = 1;
   double rate = 100;  // requests/s in all, Poisson
   // Each request draws one of these; Duration::max() is best effort.
@@ -87,6 +92,24 @@ struct Workload {
   std::vector<std::pair<Duration, Targets>> targets{};  // each in force from its time on
 };
 
+// Expects that groups take 0.7 of what their segments take alone.
+class GroupDurations : public FakeDurationModel {
+ public:
+  void together(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const override {
+    FakeDurationModel::together(groups, durations);
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i].size() > 1) durations[i] = durations[i].scaled(0.7);
+    }
+  }
+};
+
+// Counts INFERs that begin or go on with a batch and leave it unfinished.
+class CutWatch : public Observer {
+ public:
+  void on_action(const Action& action, TimePoint /*now*/) override { cuts += action.range.ends() ? 0 : 1; }
+  uint64_t cuts = 0;
+};
+
 // When a device was first fenced for failing.
 class FenceWatch : public Observer {
  public:
@@ -108,16 +131,25 @@ class Simulation {
                   .pages_per_device = workload.pages,
                   .kinds = workload.kinds,
                   .lanes = {.count = workload.lanes},
+                  .contexts = workload.contexts,
+                  .resources = workload.groups ? std::make_shared<ResourceTable>(workload.models) : nullptr,
+                  .make_durations = make_durations(workload),
                   .noise = workload.noise,
                   .controller = controller_options(workload)},
                  policy.make, [this](const Completion& completion) { on_completion(completion); }) {
     cluster_.controller().add_observer(fences_);
+    cluster_.controller().add_observer(cuts_);
     double total = 0;
     for (uint32_t id = 0; id < workload.models; ++id) {
       add(id);
       popularity_.push_back(total += std::pow(id + 1, -workload.skew));
     }
     served_by_model_.resize(workload.models);
+  }
+
+  static std::function<std::unique_ptr<DurationModel>()> make_durations(const Workload& workload) {
+    if (!workload.groups) return {};
+    return [] { return std::make_unique<GroupDurations>(); };
   }
 
   static ControllerOptions controller_options(const Workload& workload) {
@@ -156,6 +188,7 @@ class Simulation {
   }
   uint64_t counted_served() const { return counted_served_; }
   const std::map<uint32_t, Duration>& fenced_at() const { return fences_.at; }
+  uint64_t cuts() const { return cuts_.cuts; }
   uint64_t served(uint32_t model) const { return served_by_model_[model]; }
   VirtualCluster& cluster() { return cluster_; }
   VirtualLoop& loop() { return loop_; }
@@ -164,6 +197,7 @@ class Simulation {
   std::shared_ptr<const ModelInfo> model(uint32_t id) const {
     std::shared_ptr<ModelInfo> model =
         make_model(id, workload_.profiles[id % workload_.profiles.size()], workload_.buckets);
+    for (int i = 1; workload_.groups && i <= 20; ++i) model->only().operator_ends.push_back(i / 20.0);
     if (!workload_.kinds.empty()) set_kinds(*model, workload_.model_kinds[id % workload_.model_kinds.size()]);
     return model;
   }
@@ -228,6 +262,7 @@ class Simulation {
   uint64_t counted_served_ = 0;
   std::vector<uint64_t> served_by_model_;
   FenceWatch fences_;
+  CutWatch cuts_;
   VirtualCluster cluster_;
 };
 
@@ -255,8 +290,10 @@ TEST_P(PoliciesTest, SpreadsOverDevices) {
 // The checker and finish() see to it that no lane does two things at once.
 TEST_P(PoliciesTest, RunsOnDevicesWithLanes) {
   for (const uint32_t lanes : {2u, 3u, 8u}) {
-    EXPECT_GT(attainment_of({.lanes = lanes, .buckets = 2, .rate = 100, .warm_up = 1000}), 0.98) << lanes;
-    attainment_of({.devices = 2, .lanes = lanes, .rate = 1200, .skew = 0.5, .cancelled = 0.1, .removed_at = 5000});
+    EXPECT_GT(attainment_of({.lanes = lanes, .contexts = 8, .buckets = 2, .rate = 100, .warm_up = 1000}), 0.98)
+        << lanes;
+    attainment_of(
+        {.devices = 2, .lanes = lanes, .contexts = 8, .rate = 1200, .skew = 0.5, .cancelled = 0.1, .removed_at = 5000});
   }
 }
 
@@ -844,6 +881,48 @@ TEST_P(PolicyTargetsTest, KeepsItsPromisesUnderTargetsDrawnAtRandom) {
     };
     EXPECT_EQ(hash(), hash());
   }
+}
+
+// Ranges, contexts and what becomes of unfinished batches, while devices fail, die and are cut
+// off, targets change, a model goes and predictions are too short. The checker sees to what
+// holds of contexts.
+TEST(OverlapTest, CutsQueriesWhateverGoesWrong) {
+  uint64_t cuts = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    Workload workload{.profiles = {kResNet50, kDenseNet169, kResNet18},
+                      .models = 6,
+                      .devices = 3,
+                      .lanes = 4,
+                      .contexts = 8,
+                      .groups = true,
+                      .rate = 500,
+                      .slos = {Duration::milliseconds(15), Duration::milliseconds(40), Duration::max()},
+                      .requests = 5000,
+                      .cancelled = 0.05,
+                      .removed_at = 3000,
+                      .health = true,
+                      .seed = seed};
+    Targets few;
+    few.models[ModelId(0)] = {.copies_most = 1};
+    few.models[ModelId(2)] = {.copies_most = 0};
+    workload.targets = {{Duration::seconds(4), few}, {Duration::seconds(6), {}}};
+    workload.faults = {
+        {.kind = FaultKind::kKill, .device = 0, .at = Duration::seconds(2), .length = Duration::seconds(1)},
+        {.kind = FaultKind::kPartition, .device = 1, .at = Duration::seconds(4), .length = Duration::seconds(1)},
+        {.kind = FaultKind::kAway, .device = 2, .at = Duration::seconds(6), .length = Duration::seconds(1)},
+        {.kind = FaultKind::kFail,
+         .device = 0,
+         .at = Duration::seconds(7),
+         .length = Duration::seconds(1),
+         .loads_fail = false,
+         .execs_fail = true}};
+    Simulation run(find_policy("overlap").value(), workload);
+    run.finish();
+    std::printf("attainment %.4f cuts %lu\n", run.attainment(), run.cuts());
+    EXPECT_GT(run.attainment(), 0.5);
+    cuts += run.cuts();
+  }
+  EXPECT_GT(cuts, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, PolicyTargetsTest, ::testing::ValuesIn(policies()),

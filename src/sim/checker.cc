@@ -102,10 +102,13 @@ void Checker::on_action(const Action& action, TimePoint now) {
   FOLIOT_CHECK(action.earliest <= action.latest && now <= action.latest);
   const DeviceState state = device(action.device).state;
   FOLIOT_CHECK(state == DeviceState::kUp || (state != DeviceState::kLost && action.type == ActionType::kUnload));
-  for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(++infers_[row.request] <= options_.returns_max + 1);
+  if (action.range.begins()) {
+    for (const BatchRows::Row& row : action.rows) FOLIOT_CHECK(++infers_[row.request] <= options_.returns_max + 1);
+    check_order(action);
+  }
   check_runnable(action);
-  check_order(action);
-  check_target(action);
+  if (action.type == ActionType::kInfer) check_context(action);
+  if (action.range.begins()) check_target(action);  // what was begun before goes on
   check_ruled_out(now);
   if (action.type == ActionType::kInfer) return;
   set_held(device(action.device), action.model, action.type == ActionType::kLoad);
@@ -113,6 +116,34 @@ void Checker::on_action(const Action& action, TimePoint now) {
   const auto& failed = device(action.device).failed_loads;
   const auto before = failed.find(action.model);
   FOLIOT_CHECK(before == failed.end() || now - before->second >= options_.load_back_off);
+}
+
+void Checker::check_context(const Action& infer) {
+  std::vector<Context>& contexts = device(infer.device).contexts;
+  FOLIOT_CHECK(infer.context < contexts.size() && infer.range.first < infer.range.last);
+  Context& context = contexts[infer.context];
+  if (infer.range.begins()) {
+    FOLIOT_CHECK(!context.holder);
+    if (!infer.range.ends()) {
+      FOLIOT_CHECK(context.outstanding == 0);
+      context.holder = infer.rows[0].request;
+      unfinished_[*context.holder] = {infer.device, infer.context};
+    }
+  } else {
+    FOLIOT_CHECK(context.holder == infer.rows[0].request && context.outstanding == 0);
+    FOLIOT_CHECK(infer.range.first == context.next);
+  }
+  ++context.outstanding;
+}
+
+void Checker::context_over(const Action& infer, bool done) {
+  Context& context = device(infer.device).contexts[infer.context];
+  if (context.outstanding == 0) return;  // its device was lost
+  --context.outstanding;
+  context.next = infer.range.last;
+  if (infer.range.whole() || (done && !infer.range.ends())) return;
+  unfinished_.erase(*context.holder);
+  context.holder.reset();
 }
 
 // Of each kind of equals the last one that is sent has overtaken what still waits before it.
@@ -137,6 +168,7 @@ void Checker::check_order(const Action& infer) {
 void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint now) {
   FOLIOT_CHECK(outcome.action == action.id && actions_.erase(action.id));
   FOLIOT_CHECK((outcome.status == OutcomeStatus::kLost) == (device(action.device).state == DeviceState::kLost));
+  if (action.type == ActionType::kInfer) context_over(action, outcome.done());
   if (outcome.status == OutcomeStatus::kFailed) {
     ++failures_;
     if (action.type == ActionType::kLoad) device(action.device).failed_loads[action.model] = now;
@@ -179,6 +211,12 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
   const Turn* turn = open_.find(completion.id);
   FOLIOT_CHECK(turn != nullptr);
   waiting_.erase(*turn);
+  if (const auto given_up = unfinished_.find(completion.id); given_up != unfinished_.end()) {
+    FOLIOT_CHECK(!completion.served());
+    const auto [own, context] = given_up->second;
+    device(own).contexts[context].holder.reset();
+    unfinished_.erase(given_up);
+  }
   if (completion.served()) {
     FOLIOT_CHECK(completion.finished <= turn->deadline);
     ++served_;
@@ -201,6 +239,8 @@ void Checker::on_device(const DeviceChange& change, TimePoint now) {
   for (const ModelId model : change.residents) set_held(d, model, true);
   for (uint32_t id = 0; id < targets_.size(); ++id) note_ruled_out(ModelId(id), now);
   if (!anew) return;
+  std::erase_if(unfinished_, [&](const auto& entry) { return entry.second.first == change.device; });
+  d.contexts.assign(change.joined ? change.context_count : d.contexts.size(), {});
   d.loaded.clear();
   d.failed_loads.clear();
   d.pages = 0;

@@ -1,6 +1,7 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
 // every request is answered exactly once; no answer after its deadline counts as
-// good; executors, and lanes, do one thing at a time, inside its window; pages balance; a
+// good; executors, and lanes, do one thing at a time, inside its window; a context holds one
+// unfinished batch, whose ranges follow each other; pages balance; a
 // device that is not up gets no work, and a lost one has no say; no model is loaded or run
 // on a device of a kind that cannot run it, or against the target in
 // force for it, and no copy that a target rules out stays for long; no request is sent more
@@ -18,6 +19,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,10 +69,17 @@ class Checker : public Observer, public WorkObserver {
 
  private:
   static constexpr size_t kRefusals = static_cast<size_t>(kRefusalLast) + 1;
+  // Of a batch that was begun and has ranges to come.
+  struct Context {
+    uint32_t outstanding = 0;           // INFERs
+    std::optional<RequestId> holder{};  // the first row of the batch
+    uint32_t next = 0;                  // operator
+  };
   struct Device {
     std::array<TimePoint, kExecutorKinds> busy_until{};  // but EXEC's
     std::array<TimePoint, kLanesMax> lanes_busy_until{};
     uint32_t lane_count = 1;
+    std::vector<Context> contexts{1};
     std::vector<bool> loaded;  // by ModelId, as outcomes say
     std::vector<bool> held;    // by ModelId: from when a LOAD is sent until an UNLOAD is
     uint64_t pages = 0;        // of the loaded models
@@ -97,6 +106,8 @@ class Checker : public Observer, public WorkObserver {
   const Runnable* runnable(const Device& device, ModelId model) const;
   void check_runnable(const Action& action);
   void check_order(const Action& infer);
+  void check_context(const Action& infer);
+  void context_over(const Action& infer, bool done);
   static void set_held(Device& device, ModelId model, bool held);
   // Whether the target allows copies on devices like this one.
   bool allows(const Device& device, ModelId model) const;
@@ -110,14 +121,15 @@ class Checker : public Observer, public WorkObserver {
 
   const CheckerOptions options_;
   FlatMap<RequestId, Turn> open_;
-  FlatMap<RequestId, uint32_t> infers_;  // how often it was sent
+  FlatMap<RequestId, uint32_t> infers_;  // how often it was begun
   // Requests that are in no action, and how many batches have overtaken each.
   std::map<Turn, uint32_t> waiting_;
   FlatMap<ActionId, uint8_t> actions_;  // those without an outcome
   std::vector<Device> devices_;
-  std::vector<std::vector<Runnable>> runnables_;  // by ModelId
-  std::vector<ModelTarget> targets_;              // by ModelId
-  std::map<ModelId, TimePoint> ruled_out_;        // models with copies that are, and since when
+  std::vector<std::vector<Runnable>> runnables_;                       // by ModelId
+  std::vector<ModelTarget> targets_;                                   // by ModelId
+  std::map<ModelId, TimePoint> ruled_out_;                             // models with copies that are, and since when
+  std::map<RequestId, std::pair<DeviceId, ContextIndex>> unfinished_;  // batches, by their first row
   std::array<uint64_t, kRefusals> refused_{};
   uint64_t requests_ = 0;
   uint64_t served_ = 0;

@@ -53,7 +53,7 @@ void ComputingDevice::unload(ModelId model) {
 
 Status ComputingDevice::run(const InferWork& work) {
   FOLIOT_RETURN_IF_ERROR(SimulatedDevice::run(work));
-  executed_[work.action.id] = held_.at(work.action.model);
+  if (work.action.range.ends()) executed_[work.action.id] = held_.at(work.action.model);
   return Status();
 }
 

@@ -25,7 +25,11 @@ void ExecutorDriver::poll() {
     start_ = now;
     const Duration duration = device_.duration(executor_->name(), *action_, start_);
     status_ = executor_->perform();
-    loop_.at(loop_.now() + duration, [this] { finish(); });
+    if (shared_ != nullptr && kind_ == ExecutorKind::kExec) {
+      shared_->begin(device_.loads(*action_, duration), [this] { finish(); });
+    } else {
+      loop_.at(loop_.now() + duration, [this] { finish(); });
+    }
   } else if (!step.wake.is_infinite()) {
     loop_.at(std::max(clock_.instant(step.wake), loop_.now()), [this, wait = wait_] {
       if (wait == wait_) wake();

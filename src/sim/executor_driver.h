@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/node_clock.h"
+#include "sim/shared_execs.h"
 #include "sim/simulated_device.h"
 #include "sim/virtual_loop.h"
 #include "sim/work_observer.h"
@@ -19,9 +20,10 @@ namespace foliot {
 class ExecutorDriver : public Waker {
  public:
   // `observer` is called for each piece of work that is over. `clock`: of the worker.
+  // `shared`: what slows EXECs down that run at once; null: nothing.
   ExecutorDriver(VirtualLoop& loop, SimulatedDevice& device, WorkObserver& observer, ExecutorKind kind,
-                 const NodeClock& clock = {})
-      : loop_(loop), device_(device), observer_(observer), kind_(kind), clock_(clock) {}
+                 const NodeClock& clock = {}, SharedExecs* shared = nullptr)
+      : loop_(loop), device_(device), observer_(observer), kind_(kind), clock_(clock), shared_(shared) {}
   // Before the first wake().
   void set_executor(Executor& executor) { executor_ = &executor; }
 
@@ -40,6 +42,7 @@ class ExecutorDriver : public Waker {
   WorkObserver& observer_;
   const ExecutorKind kind_;
   const NodeClock clock_;
+  SharedExecs* const shared_;
   Executor* executor_ = nullptr;
   bool running_ = false;
   bool poll_scheduled_ = false;
@@ -56,14 +59,16 @@ class ExecutorDriver : public Waker {
 class WorkerDrivers {
  public:
   WorkerDrivers(VirtualLoop& loop, SimulatedDevice& device, WorkObserver& observer, uint32_t lane_count,
-                const NodeClock& clock = {}) {
+                const NodeClock& clock = {})
+      : shared_(loop) {
+    SharedExecs* const shared = device.has_resources() ? &shared_ : nullptr;
     // In the order of Worker::executors().
     for (const ExecutorKind kind :
          {ExecutorKind::kLoad, ExecutorKind::kInput, ExecutorKind::kExec, ExecutorKind::kOutput}) {
-      drivers_.push_back(std::make_unique<ExecutorDriver>(loop, device, observer, kind, clock));
+      drivers_.push_back(std::make_unique<ExecutorDriver>(loop, device, observer, kind, clock, shared));
     }
     for (uint32_t lane = 1; lane < lane_count; ++lane) {
-      drivers_.push_back(std::make_unique<ExecutorDriver>(loop, device, observer, ExecutorKind::kExec, clock));
+      drivers_.push_back(std::make_unique<ExecutorDriver>(loop, device, observer, ExecutorKind::kExec, clock, shared));
     }
   }
   WorkerWakers wakers() {
@@ -84,6 +89,7 @@ class WorkerDrivers {
   }
 
  private:
+  SharedExecs shared_;
   std::vector<std::unique_ptr<ExecutorDriver>> drivers_;
 };
 

@@ -52,12 +52,30 @@ void SimulatedDevice::remove(ModelId model) {
 
 Duration SimulatedDevice::duration(std::string_view executor, const Action& action, TimePoint now) {
   if (executor == "input" || executor == "output") {
-    return noise_.copy * static_cast<int64_t>(action.rows.size());
+    const bool copies = executor == "input" ? action.range.begins() : action.range.ends();
+    return copies ? noise_.copy * static_cast<int64_t>(action.rows.size()) : Duration();
   }
   if (action.type == ActionType::kUnload) return Duration();
   if (action.type == ActionType::kLoad ? load_fails(action.model) : execs_fail_) return kFailure;
   const Duration duration = measured(action, now);
   return slowdown_ == 1 ? duration : duration.scaled(slowdown_);
+}
+
+std::vector<OperatorLoad> SimulatedDevice::loads(const Action& action, Duration alone) const {
+  const Runnable& runnable = models_[action.model.value()]->only();
+  static const std::vector<OperatorShares> kNone;
+  const auto& of_model = resources_->at(action.model.value());
+  const std::vector<OperatorShares>& shares =
+      action.bucket.value() < of_model.size() ? of_model[action.bucket.value()] : kNone;
+  const uint32_t last = std::min(action.range.last, runnable.operator_count());
+  const double whole = runnable.share(action.range);
+  std::vector<OperatorLoad> loads;
+  for (uint32_t i = action.range.first; i < last; ++i) {
+    const Duration own = alone.scaled(runnable.share({i, i + 1}) / whole);
+    const OperatorShares share = i < shares.size() ? shares[i] : OperatorShares();
+    loads.push_back({std::max(own, Duration::nanoseconds(1)), share.compute, share.memory});
+  }
+  return loads;
 }
 
 void SimulatedDevice::set_failing(bool loads, bool execs) {
@@ -76,6 +94,7 @@ Duration SimulatedDevice::measured(const Action& action, TimePoint now) {
   const auto index = std::find(sizes.begin(), sizes.end(), action.batch_size) - sizes.begin();
   drift_ = std::min(drift_ * (1 + noise_.exec_drift), noise_.exec_drift_max);
   Duration seed = model.only().seed_exec[action.bucket.value()][static_cast<size_t>(index)];
+  if (!action.range.whole()) seed = seed.scaled(model.only().share(action.range));
   if (action.lanes.count != lanes_.count) seed = seed.scaled(lanes_.slowdown(action.lanes.count));
   if (!noise_.exec_speeds.empty()) return at_measured_speed(seed.scaled(drift_), now);
   const Duration jitter = jittery(noise_.exec_jitter, [&] { return random_.normal(); });

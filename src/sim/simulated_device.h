@@ -9,11 +9,13 @@
 #include <memory>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "base/time.h"
 #include "core/model_info.h"
+#include "sim/resource_model.h"
 #include "worker/engine.h"
 
 namespace foliot {
@@ -65,10 +67,25 @@ struct SimulatedLanes {
   }
 };
 
+// What the operators of a model take of a device while they run, as shares of it.
+struct OperatorShares {
+  double compute = 1;
+  double memory = 0;
+};
+// [model][bucket][operator]. Operators of which it has none take all of the device.
+using ResourceTable = std::vector<std::vector<std::vector<OperatorShares>>>;
+
 class SimulatedDevice : public Engine {
  public:
-  SimulatedDevice(const NoiseOptions& noise, uint64_t seed, const SimulatedLanes& lanes = {})
-      : noise_(noise), random_(seed), lanes_(lanes) {}
+  // `resources`: EXECs that run at once slow each other down (sim/resource_model.h); null:
+  // they do not.
+  SimulatedDevice(const NoiseOptions& noise, uint64_t seed, const SimulatedLanes& lanes = {},
+                  std::shared_ptr<const ResourceTable> resources = nullptr)
+      : noise_(noise), random_(seed), lanes_(lanes), resources_(std::move(resources)) {}
+
+  bool has_resources() const { return resources_ != nullptr; }
+  // The operators of an EXEC that takes so long alone. REQUIRES: has_resources().
+  std::vector<OperatorLoad> loads(const Action& action, Duration alone) const;
 
   // From now on EXEC and LOAD take so many times as long.
   void set_slowdown(double factor) { slowdown_ = factor; }
@@ -100,6 +117,7 @@ class SimulatedDevice : public Engine {
   NoiseOptions noise_;
   Random random_;
   SimulatedLanes lanes_;
+  std::shared_ptr<const ResourceTable> resources_;
   double drift_ = 1;
   double slowdown_ = 1;
   bool loads_fail_ = false;

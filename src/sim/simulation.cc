@@ -145,6 +145,7 @@ class Simulation {
                   .kinds = devices_of(options),
                   .models_max = static_cast<uint32_t>(models.size()),
                   .lanes = options.lanes,
+                  .contexts = options.contexts,
                   .noise = options.noise,
                   .link = options.link,
                   .link_jitter = options.link_jitter,

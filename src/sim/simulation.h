@@ -45,6 +45,7 @@ struct SimulationOptions {
   // and `devices` is their sum.
   std::vector<SimulatedKind> kinds{};
   SimulatedLanes lanes{};  // of each device
+  uint32_t contexts = 1;   // likewise
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

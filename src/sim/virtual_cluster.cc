@@ -14,7 +14,8 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       random_(options.seed),
       checker_(
           {.returns_max = options.controller.returns_max, .load_back_off = options.controller.load_back_off.first}),
-      controller_(options.controller, make_policy, *this, *this) {
+      controller_(options.controller, make_policy, *this, *this,
+                  options.make_durations ? options.make_durations() : nullptr) {
   controller_.add_observer(checker_);
   controller_.add_observer(hash_);
   controller_.add_observer(*this);
@@ -23,9 +24,11 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
                  .io_cache_bytes = uint64_t{64} << 20,
                  .models_max = options.models_max,
                  .infers_in_flight_max = 2 * options.controller.infers_outstanding_max,
-                 .lane_count = options.lanes.count},
+                 .lane_count = options.lanes.count,
+                 .context_count = options.contexts},
       .noise = options.noise,
       .lanes = options.lanes,
+      .resources = options.resources,
       .heartbeats = options.controller.health.has_value(),
       .link_delay = [this] { return link_delay(); },
       .seed = [this] { return random_.next(); }};
@@ -35,7 +38,8 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
   for (const VirtualDevices& kind : kinds) {
     worker_options.worker.page_count = kind.pages;
     for (uint32_t i = 0; i < kind.count; ++i) {
-      const DeviceId id = controller_.add_device(kind.pages, loop_.now(), kind.kind, options.lanes.count);
+      const DeviceId id =
+          controller_.add_device(kind.pages, loop_.now(), kind.kind, options.lanes.count, options.contexts);
       places_.push_back({kind.kind, kind.pages});
       workers_.push_back(std::make_unique<VirtualWorker>(loop_, checker_, id, worker_options, own_end));
       sessions_.push_back(VirtualWorker::kFirstSession);
@@ -140,7 +144,8 @@ void VirtualCluster::on_registration(DeviceId device, uint64_t session, const st
   if (controller_.may_join(device) > loop_.now()) return workers_[device.value()]->close(session);
   sessions_[device.value()] = session;
   const Place& place = places_[device.value()];
-  controller_.join_device(device, place.pages, residents, loop_.now(), place.kind, options_.lanes.count);
+  controller_.join_device(device, place.pages, residents, loop_.now(), place.kind, options_.lanes.count,
+                          options_.contexts);
   schedule_turn();
 }
 

@@ -34,6 +34,11 @@ struct VirtualClusterOptions {
   std::vector<VirtualDevices> kinds{};  // in place of these two, if there are any
   uint32_t models_max = 16384;          // ids are below
   SimulatedLanes lanes{};               // of each device
+  uint32_t contexts = 1;                // likewise
+  // What EXECs that run at once take of each device; null: they do not slow each other down.
+  std::shared_ptr<const ResourceTable> resources{};
+  // Makes what the controller expects of durations; empty: a RollingDurationModel.
+  std::function<std::unique_ptr<DurationModel>()> make_durations{};
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

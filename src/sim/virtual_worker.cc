@@ -15,7 +15,7 @@ constexpr Duration kQuiesceInterval = Duration::milliseconds(10);
 
 struct VirtualWorker::Process {
   Process(VirtualLoop& loop, Checker& checker, const Options& options, OutcomeSink& outcomes)
-      : device(options.noise, options.seed(), options.lanes),
+      : device(options.noise, options.seed(), options.lanes, options.resources),
         drivers(loop, device, checker, options.lanes.count),
         worker(options.worker, device, outcomes, drivers.wakers()) {
     drivers.drive(worker);

@@ -82,6 +82,7 @@ class VirtualWorker : private OutcomeSink {
     WorkerOptions worker;
     NoiseOptions noise;
     SimulatedLanes lanes{};
+    std::shared_ptr<const ResourceTable> resources{};
     bool heartbeats = false;
     std::function<Duration()> link_delay;
     std::function<uint64_t()> seed;  // of the noise of the next process

@@ -298,7 +298,9 @@ class FieldReader {
   }
   static bool get(std::string_view text, RequestClass& into) { return parse_name(text, kRequestClassLast, into); }
   static bool get(std::string_view text, ActionType& into) { return parse_name(text, ActionType::kInfer, into); }
-  static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, OutcomeStatus::kLost, into); }
+  static bool get(std::string_view text, OutcomeStatus& into) {
+    return parse_name(text, OutcomeStatus::kNoContext, into);
+  }
   bool get(std::string_view text, std::string_view& into) {
     into = names_.keep(text);
     return true;

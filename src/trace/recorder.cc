@@ -87,8 +87,8 @@ void Recorder::row_sent(const Action& action, RequestId row) {
   const auto found = requests_.find(row);
   if (found == requests_.end()) return;
   RequestRecord& record = found->second.record;
+  if (found->second.queued) --queued_;  // not of what goes on
   found->second.queued = false;
-  --queued_;
   record.action = action.id;
   record.device = action.device;
   record.batch_size = action.batch_size;

@@ -39,7 +39,10 @@ Action infer(uint32_t rows) {
                 .latest = TimePoint::infinite_future(),
                 .expected = ns(6),
                 .bucket = BucketId(7),
-                .batch_size = 64};
+                .batch_size = 64,
+                .lanes = {4, 4},
+                .range = {5, 9},
+                .context = 3};
   // Every other one refers to a held payload.
   for (uint32_t i = 0; i < rows; ++i) {
     PayloadReference input;
@@ -210,6 +213,7 @@ bool accepted(const Message& message) {
 
 TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Outcome{.status = static_cast<OutcomeStatus>(200)}));
+  EXPECT_FALSE(accepted(Outcome{.status = OutcomeStatus::kLost})) << "no worker says so";
   EXPECT_FALSE(accepted(Action{.type = static_cast<ActionType>(3)}));
   EXPECT_FALSE(accepted(Completion{.refusal = static_cast<Refusal>(99)}));
   EXPECT_FALSE(accepted(Request{.deadline = at(INT64_MAX - 1)}));

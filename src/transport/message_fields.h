@@ -36,7 +36,7 @@ inline constexpr Enumeration kLastOf = Enumeration();
 template <>
 inline constexpr ActionType kLastOf<ActionType> = ActionType::kInfer;
 template <>
-inline constexpr OutcomeStatus kLastOf<OutcomeStatus> = OutcomeStatus::kFailed;
+inline constexpr OutcomeStatus kLastOf<OutcomeStatus> = OutcomeStatus::kNoContext;
 template <>
 inline constexpr Refusal kLastOf<Refusal> = kRefusalLast;
 template <>
@@ -322,9 +322,14 @@ void fields(Wire& wire, Carried<Wire, LaneInterval>& lanes) {
 }
 
 template <typename Wire>
+void fields(Wire& wire, Carried<Wire, OperatorRange>& range) {
+  wire(range.first, range.last);
+}
+
+template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Action>& message) {
   wire(message.id, message.type, message.device, message.model, message.earliest, message.latest, message.expected,
-       message.bucket, message.batch_size, message.lanes, message.rows);
+       message.bucket, message.batch_size, message.lanes, message.range, message.context, message.rows);
 }
 
 template <typename Wire>
@@ -332,6 +337,8 @@ void fields(Wire& wire, Carried<Wire, Outcome>& message) {
   wire(message.action, message.type, message.device, message.model, message.status, message.start, message.end,
        message.duration, message.input_duration, message.output_duration, message.output_end, message.ready);
 }
+
+inline bool sound(const Outcome& message) { return message.status != OutcomeStatus::kLost; }
 
 template <typename Wire>
 void fields(Wire& /*wire*/, Carried<Wire, Leave>& /*empty*/) {}

@@ -1,5 +1,7 @@
 #include "worker/infer_executors.h"
 
+#include <algorithm>
+
 namespace foliot {
 namespace {
 
@@ -9,9 +11,10 @@ Outcome outcome_of(const Action& action, OutcomeStatus status) {
 
 }  // namespace
 
-InputExecutor::InputExecutor(uint64_t io_cache_bytes, InferSlots& slots, ModelTable& models, Engine& engine,
-                             OutcomeSink& outcomes, std::vector<ExecLane> lanes)
-    : io_cache_(io_cache_bytes, slots.size()),
+InputExecutor::InputExecutor(uint64_t io_cache_bytes, uint32_t context_count, InferSlots& slots, ModelTable& models,
+                             Engine& engine, OutcomeSink& outcomes, std::vector<ExecLane> lanes)
+    : io_cache_(io_cache_bytes, slots.size() + context_count),
+      batches_(context_count),
       io_cache_bytes_(io_cache_bytes),
       slots_(slots),
       models_(models),
@@ -25,11 +28,41 @@ InputExecutor::InputExecutor(uint64_t io_cache_bytes, InferSlots& slots, ModelTa
 
 void InputExecutor::give_back(uint32_t slot) { FOLIOT_CHECK(returned_.push(slot)); }
 
-Executor::Step InputExecutor::poll(TimePoint now) {
-  while (std::optional<uint32_t> slot = returned_.pop()) {
-    io_cache_.release(slots_[*slot].block);
-    free_slots_.push_back(*slot);
+// What has a range before it that is over now is there with its successor at the latest.
+void InputExecutor::take_returned() {
+  while (std::optional<uint32_t> index = returned_.pop()) {
+    const InferSlot& slot = slots_[*index];
+    const Action& action = slot.work.action;
+    std::optional<Batch>& batch = batches_[action.context];
+    free_slots_.push_back(*index);
+    if (action.range.whole()) {
+      io_cache_.release(slot.block);
+    } else if (slot.status != OutcomeStatus::kDone || action.range.ends()) {
+      release(batch);
+    } else {
+      batch->last = action;
+    }
   }
+}
+
+void InputExecutor::release(std::optional<Batch>& batch) {
+  if (!batch) return;
+  io_cache_.release(batch->block);
+  batch.reset();
+}
+
+const InputExecutor::Batch* InputExecutor::resumed(const Action& action) const {
+  const std::optional<Batch>& batch = batches_[action.context];
+  if (!batch) return nullptr;
+  const Action& last = batch->last;
+  const bool same = last.model == action.model && last.bucket == action.bucket &&
+                    last.batch_size == action.batch_size && last.range.last == action.range.first &&
+                    std::ranges::equal(last.rows, action.rows, {}, &BatchRows::Row::request, &BatchRows::Row::request);
+  return same ? &*batch : nullptr;
+}
+
+Executor::Step InputExecutor::poll(TimePoint now) {
+  take_returned();
   while (std::optional<Action> action = inbox_.pop()) {
     const OutcomeStatus status = begin(*action);
     if (status == OutcomeStatus::kDone) return {.run = true, .action = &slots_[current_].work.action};
@@ -46,7 +79,23 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   const std::optional<uint32_t> plan = model->plan(action.bucket, action.batch_size);
   if (!plan || action.rows.size() == 0 || action.rows.size() > action.batch_size) return OutcomeStatus::kUnknownModel;
   if (!is_lane_interval(action.lanes, static_cast<uint32_t>(lanes_.size()))) return OutcomeStatus::kUnknownModel;
+  if (action.context >= batches_.size() || action.range.first >= action.range.last) return OutcomeStatus::kNoContext;
+  take_returned();
   if (free_slots_.empty()) return OutcomeStatus::kQueueFull;
+  std::optional<Batch>& batch = batches_[action.context];
+  const ExecPart part{.range = action.range, .lanes = action.lanes, .context = action.context};
+  if (!action.range.begins()) {
+    const Batch* unfinished = resumed(action);
+    if (unfinished == nullptr) return OutcomeStatus::kNoContext;
+    current_ = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[current_].work = {.action = action,
+                             .part = part,
+                             .input_offset = unfinished->block.offset,
+                             .output_offset = unfinished->output_offset};
+    return OutcomeStatus::kDone;
+  }
+  release(batch);  // given up by the controller, which has no use for it any more
   const IoBytes bytes = model->io_bytes[*plan];
   // The input block is rounded up so that the output block behind it is aligned.
   const uint64_t output_at = (bytes.input + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
@@ -56,16 +105,16 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   current_ = free_slots_.back();
   free_slots_.pop_back();
   InferSlot& slot = slots_[current_];
-  slot.work = {.action = action,
-               .part = {.lanes = action.lanes},
-               .input_offset = block->offset,
-               .output_offset = block->offset + output_at};
+  slot.work = {
+      .action = action, .part = part, .input_offset = block->offset, .output_offset = block->offset + output_at};
   slot.block = *block;
+  if (!action.range.ends()) batch = Batch{action, *block, slot.work.output_offset};
   return OutcomeStatus::kDone;
 }
 
 Status InputExecutor::perform() {
-  engine_.input(slots_[current_].work);
+  const InferWork& work = slots_[current_].work;
+  if (work.action.range.begins()) engine_.input(work);
   return Status();
 }
 
@@ -203,7 +252,8 @@ Executor::Step OutputExecutor::poll(TimePoint now) {
 }
 
 Status OutputExecutor::perform() {
-  engine_.output(slots_[current_].work);
+  const InferWork& work = slots_[current_].work;
+  if (work.action.range.ends()) engine_.output(work);
   return Status();
 }
 

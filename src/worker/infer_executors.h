@@ -3,6 +3,10 @@
 // OUTPUT at once; a refused INFER passes through OUTPUT too, which alone gives
 // back what INPUT took and reports the outcome.
 //
+// A batch that is run in ranges passes through all three with each of them: INPUT copies its
+// rows with the first, OUTPUT with the last, and its place in the io cache is its own from
+// first to last, with the context.
+//
 // Each lane of a device has an EXEC executor of its own. An INFER that takes several lanes
 // waits in the queues of all of them, and is run by that of its first.
 #ifndef FOLIOT_WORKER_INFER_EXECUTORS_H_
@@ -11,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/spsc_ring.h"
@@ -49,8 +54,8 @@ struct ExecLane {
 
 class InputExecutor : public Executor {
  public:
-  InputExecutor(uint64_t io_cache_bytes, InferSlots& slots, ModelTable& models, Engine& engine, OutcomeSink& outcomes,
-                std::vector<ExecLane> lanes);
+  InputExecutor(uint64_t io_cache_bytes, uint32_t context_count, InferSlots& slots, ModelTable& models, Engine& engine,
+                OutcomeSink& outcomes, std::vector<ExecLane> lanes);
 
   // From the worker's one sender. False when the queue is full.
   bool submit(const Action& action) { return inbox_.push(action); }
@@ -70,10 +75,21 @@ class InputExecutor : public Executor {
   uint64_t io_bytes_used() const { return io_cache_.used_bytes(); }
 
  private:
+  // An unfinished batch, whose next range begins where the last one ended.
+  struct Batch {
+    Action last;
+    IoCache::Block block;
+    uint64_t output_offset = 0;
+  };
+  void take_returned();
   OutcomeStatus begin(const Action& action);
+  // nullptr: the context does not hold what the action goes on with.
+  const Batch* resumed(const Action& action) const;
+  void release(std::optional<Batch>& batch);
 
   IoCache io_cache_;
-  std::atomic<uint64_t> io_cache_bytes_;  // what it is to grow to
+  std::vector<std::optional<Batch>> batches_;  // by ContextIndex
+  std::atomic<uint64_t> io_cache_bytes_;       // what it is to grow to
   InferSlots& slots_;
   std::vector<uint32_t> free_slots_;
   ModelTable& models_;

@@ -30,7 +30,8 @@ Worker::Worker(const WorkerOptions& options, Engine& engine, OutcomeSink& outcom
       load_(options.page_count, options.loads_in_flight_max, models_, engine, outcomes),
       output_(options.lane_count, slots_, engine, outcomes),
       lanes_(make_lanes(options.lane_count, engine)),
-      input_(options.io_cache_bytes, slots_, models_, engine, outcomes, exec_lanes(lanes_, wakers)) {
+      input_(options.io_cache_bytes, options.context_count, slots_, models_, engine, outcomes,
+             exec_lanes(lanes_, wakers)) {
   output_.set_first(input_);
 }
 

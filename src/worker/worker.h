@@ -27,7 +27,8 @@ struct WorkerOptions {
   // Actions waiting or under way, of each kind; one more is refused as kQueueFull.
   uint32_t loads_in_flight_max = 256;
   uint32_t infers_in_flight_max = 64;
-  uint32_t lane_count = 1;  // up to kLanesMax
+  uint32_t lane_count = 1;     // up to kLanesMax
+  uint32_t context_count = 1;  // likewise, kContextsMax; of the device
 };
 
 // The wakers of the executors' drivers.

@@ -117,6 +117,71 @@ TEST_F(WorkerTest, LoadsInfersAndUnloads) {
   EXPECT_EQ(worker_.load().page_cache().free_pages(), 4u);
 }
 
+class WorkerRangesTest : public WorkerTest {
+ protected:
+  WorkerRangesTest() {
+    worker_.send(action(ActionType::kLoad));
+    run(at(0));
+    outcomes_.all.clear();
+  }
+  OutcomeStatus infer(OperatorRange range, uint64_t request = 1, ContextIndex context = 0) {
+    Action infer = action(ActionType::kInfer);
+    infer.range = range;
+    infer.context = context;
+    infer.rows = BatchRows();
+    infer.rows.add({RequestId(request), PayloadHandle(1)});
+    worker_.send(infer);
+    run(at(1));
+    return outcomes_.all.back().status;
+  }
+};
+
+TEST_F(WorkerRangesTest, ABatchKeepsItsPlaceFromItsFirstRangeToItsLast) {
+  const uint64_t free = worker_.input().io_bytes_free();
+  EXPECT_EQ(infer({0, 2}), OutcomeStatus::kDone);
+  EXPECT_LT(worker_.input().io_bytes_free(), free);
+  EXPECT_EQ(engine_.outputs(), 0);
+  EXPECT_EQ(infer({2, 3}), OutcomeStatus::kDone);
+  EXPECT_EQ(engine_.outputs(), 0);
+  EXPECT_EQ(infer({3, OperatorRange::kEnd}), OutcomeStatus::kDone);
+  EXPECT_EQ(engine_.outputs(), 1);
+  run(at(2));
+  EXPECT_EQ(worker_.input().io_bytes_free(), free);
+}
+
+TEST_F(WorkerRangesTest, RefusesToGoOnWithWhatTheContextDoesNotHold) {
+  EXPECT_EQ(infer({2, 3}), OutcomeStatus::kNoContext) << "it holds nothing";
+  EXPECT_EQ(infer({0, 2}, 1, 1), OutcomeStatus::kNoContext) << "there is no such context";
+  EXPECT_EQ(infer({2, 2}), OutcomeStatus::kNoContext) << "no operator";
+  EXPECT_EQ(infer({0, 2}), OutcomeStatus::kDone);
+  EXPECT_EQ(infer({3, 4}), OutcomeStatus::kNoContext) << "operator 2 was left out";
+  EXPECT_EQ(infer({2, 3}, 7), OutcomeStatus::kNoContext) << "the batch of another request";
+  EXPECT_EQ(infer({2, 3}), OutcomeStatus::kDone);
+}
+
+TEST_F(WorkerRangesTest, ABatchThatBeginsTakesThePlaceOfOneThatWasGivenUp) {
+  const uint64_t free = worker_.input().io_bytes_free();
+  EXPECT_EQ(infer({0, 2}, 1), OutcomeStatus::kDone);
+  EXPECT_EQ(infer({0, 2}, 2), OutcomeStatus::kDone);
+  EXPECT_EQ(infer({2, 3}, 1), OutcomeStatus::kNoContext);
+  EXPECT_EQ(infer({2, OperatorRange::kEnd}, 2), OutcomeStatus::kDone);
+  run(at(2));
+  EXPECT_EQ(worker_.input().io_bytes_free(), free);
+}
+
+TEST_F(WorkerRangesTest, ARangeThatIsRefusedEndsItsBatch) {
+  const uint64_t free = worker_.input().io_bytes_free();
+  EXPECT_EQ(infer({0, 2}), OutcomeStatus::kDone);
+  Action late = action(ActionType::kInfer);
+  late.range = {2, 3};
+  late.latest = at(0);
+  worker_.send(late);
+  run(at(3));
+  EXPECT_EQ(outcomes_.all.back().status, OutcomeStatus::kTooLate);
+  EXPECT_EQ(infer({2, 3}), OutcomeStatus::kNoContext);
+  EXPECT_EQ(worker_.input().io_bytes_free(), free);
+}
+
 TEST_F(WorkerTest, WaitsForTheWindowAndRefusesAfterIt) {
   Action early = action(ActionType::kLoad);
   early.earliest = at(10);

@@ -76,6 +76,7 @@ Status read_cluster(TomlReader& reader, SimulationFile& file) {
   read_links(reader, file.links);
   reader.whole("devices", options.devices, 1, 100'000);
   reader.whole("lanes", options.lanes.count, 1, kLanesMax);
+  reader.whole("contexts", options.contexts, 1, kContextsMax);
   reader.share("parallel_share", options.lanes.parallel_share);
   reader.bytes("page_size", options.page_bytes);
   reader.bytes("page_cache", options.page_cache_bytes);

@@ -187,6 +187,11 @@ void BatchingPolicy::update_alarm(Alarms& alarms, std::optional<TimePoint>& slot
   slot = next;
 }
 
+void BatchingPolicy::take(QueueKey key, size_t position, TimePoint now) {
+  queue(key).requests.erase(position, 1);
+  update(key, now);
+}
+
 // ---- Decisions ----
 
 // INFERs first: what was loaded is given to do before room is made for the next.

@@ -98,12 +98,8 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
   void on_model_removed(ModelId model, TimePoint now) override;
   TimePoint plan(TimePoint now, Dispatcher& dispatcher) override;
 
- private:
-  bool load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) override {
-    return loads_.load_for_target(device, model, now, dispatcher);
-  }
-  void on_retired(DeviceId device, ModelId /*model*/, TimePoint now) override { update_device(device, now); }
-
+ protected:
+  QueueView view(QueueKey key, DeviceId device);
   // A ready queue's place among those of a device.
   struct Place {
     bool offline;
@@ -112,6 +108,24 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
     QueueKey queue;
     auto operator<=>(const Place&) const = default;
   };
+  std::set<Place>& ready(DeviceId device);
+  // What is known of the queue has changed.
+  void update(QueueKey key, TimePoint now);
+  // The request at this position is the device's now.
+  void take(QueueKey key, size_t position, TimePoint now);
+  // How far ahead the device is kept with work.
+  Duration lookahead(DeviceId device) const;
+  const Cluster& cluster() const { return cluster_; }
+  Agenda& agenda() { return agenda_; }
+  // Gives the device work to do.
+  virtual void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher);
+
+ private:
+  bool load_for_target(DeviceId device, ModelId model, TimePoint now, Dispatcher& dispatcher) override {
+    return loads_.load_for_target(device, model, now, dispatcher);
+  }
+  void on_retired(DeviceId device, ModelId /*model*/, TimePoint now) override { update_device(device, now); }
+
   using Alarms = std::set<std::pair<TimePoint, QueueKey>>;
   struct QueueState {
     explicit QueueState(RequestQueue::Order order) : requests(order) {}
@@ -125,12 +139,8 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
   };
 
   QueueState& queue(QueueKey key) { return queues_[key.model.value()][key.bucket.value()]; }
-  QueueView view(QueueKey key, DeviceId device);
   // A device that holds the model or, if none does, could.
   DeviceId any_holder(ModelId model) const;
-  std::set<Place>& ready(DeviceId device);
-
-  void update(QueueKey key, TimePoint now);
   void update_model(ModelId model, TimePoint now);
   // It holds other models than it did.
   void update_device(DeviceId device, TimePoint now);
@@ -139,11 +149,8 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
   void update_want(ModelId model);
   static void update_alarm(Alarms& alarms, std::optional<TimePoint>& slot, std::optional<TimePoint> next, QueueKey key);
 
-  // How far ahead the device is kept with work.
-  Duration lookahead(DeviceId device) const;
   void refuse_expired(TimePoint now, Dispatcher& dispatcher);
   void ring_timers(TimePoint now);
-  void serve(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   // False if there is nothing that can be run on the device now.
   bool serve_one(DeviceId device, TimePoint now, Dispatcher& dispatcher);
   bool send(const QueueView& queue, const BatchingRule::Batch& batch, TimePoint start, TimePoint now,

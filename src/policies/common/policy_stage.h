@@ -23,9 +23,9 @@ class PolicyStage {
 
   static TimePoint at(double ms) { return TimePoint() + Duration::from_milliseconds(ms); }
 
-  // A model of one page, with the next id; loaded on these devices.
-  ModelId add_model(const std::vector<uint32_t>& loaded_on = {0}) {
-    const ModelInfo& model = dispatcher_.add_model(models_++, 1);
+  // A model of one page and so many operators, with the next id; loaded on these devices.
+  ModelId add_model(const std::vector<uint32_t>& loaded_on = {0}, uint32_t operators = 1) {
+    const ModelInfo& model = dispatcher_.add_model(models_++, 1, operators);
     policy_->on_model_added(model, at(0));
     for (const uint32_t device : loaded_on) {
       dispatcher_.load(DeviceId(device), model.id, {});
@@ -100,9 +100,9 @@ class PolicyStage {
     policy_->on_device_changed(DeviceId(device), at(when));
   }
 
-  // The device has so many lanes from now on. Before the first model.
-  void set_lane_count(uint32_t device, uint32_t lane_count) {
-    dispatcher_.set_lane_count(DeviceId(device), lane_count);
+  // The device has so many lanes and contexts from now on. Before the first model.
+  void set_lane_count(uint32_t device, uint32_t lane_count, uint32_t context_count = 1) {
+    dispatcher_.set_lane_count(DeviceId(device), lane_count, context_count);
     policy_->on_device_changed(DeviceId(device), at(0));
   }
 

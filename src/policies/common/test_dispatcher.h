@@ -33,7 +33,7 @@ class TestDispatcher : public Dispatcher {
   // LOAD takes 8 ms; EXEC of 1, 2 and 4 rows takes 2, 3 and 5 ms.
   void set_target(ModelId model, const ModelTarget& target) { cluster_.set_target(model, target); }
 
-  const ModelInfo& add_model(uint32_t id, uint32_t pages) {
+  const ModelInfo& add_model(uint32_t id, uint32_t pages, uint32_t operators = 1) {
     auto model = std::make_shared<ModelInfo>();
     model->id = ModelId(id);
     model->buckets.resize(1);
@@ -42,6 +42,8 @@ class TestDispatcher : public Dispatcher {
          .pages = pages,
          .seed_load = Duration::milliseconds(8),
          .seed_exec = {{Duration::milliseconds(2), Duration::milliseconds(3), Duration::milliseconds(5)}}}};
+    std::vector<double>& ends = model->only().operator_ends;
+    for (uint32_t i = 1; i <= operators; ++i) ends.push_back(static_cast<double>(i) / operators);
     cluster_.add_model(model);
     return *model;
   }
@@ -104,8 +106,49 @@ class TestDispatcher : public Dispatcher {
     const std::span<const uint32_t> sizes = cluster_.batch_sizes(device, model);
     const auto index = static_cast<uint32_t>(std::find(sizes.begin(), sizes.end(), batch_size) - sizes.begin());
     const uint32_t width = width_index(lanes.count, cluster_.device(device).lane_count());
+    at(device).contexts().sent(actions.back());
     at(device).sent_infer(actions.back().id, model, lanes, now,
                           cluster_.durations().exec({device, model, bucket, index, width}), now);
+    return Verdict::kAccepted;
+  }
+  Verdict begin(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
+                Duration expected, std::span<const RequestId> requests, Window window) override {
+    if (!cluster_.placed(device, model)) return Verdict::kNotPlaced;
+    if (!cluster_.device(device).contexts().may_begin(part.context, part.range)) return Verdict::kBadPart;
+    Action action{.type = ActionType::kInfer,
+                  .device = device,
+                  .model = model,
+                  .earliest = window.earliest,
+                  .latest = window.latest,
+                  .expected = expected,
+                  .bucket = bucket,
+                  .batch_size = batch_size,
+                  .lanes = part.lanes,
+                  .range = part.range,
+                  .context = part.context,
+                  .in_group = true};
+    for (const RequestId request : requests) action.rows.add({request, {}});
+    send_part(action);
+    return Verdict::kAccepted;
+  }
+  Verdict resume(DeviceId device, ContextIndex context, uint32_t last, LaneInterval lanes, Duration expected,
+                 Window window) override {
+    const Action* unfinished = cluster_.device(device).contexts().unfinished(context);
+    if (unfinished == nullptr || last <= unfinished->range.last) return Verdict::kBadPart;
+    Action action = *unfinished;
+    action.earliest = window.earliest;
+    action.latest = window.latest;
+    action.expected = expected;
+    action.lanes = lanes;
+    action.range = {unfinished->range.last, last};
+    send_part(action);
+    return Verdict::kAccepted;
+  }
+  Verdict abandon(DeviceId device, ContextIndex context, Refusal /*reason*/, TimePoint /*earliest*/) override {
+    const Action* unfinished = cluster_.device(device).contexts().unfinished(context);
+    if (unfinished == nullptr) return Verdict::kBadPart;
+    for (const BatchRows::Row& row : unfinished->rows) refused.push_back(row.request);
+    at(device).abandon(context);
     return Verdict::kAccepted;
   }
   Verdict refuse(RequestId request, Refusal /*reason*/, TimePoint /*earliest_completion*/) override {
@@ -118,7 +161,8 @@ class TestDispatcher : public Dispatcher {
       at(action.device).load_over(action.id, action.model, cluster_.pages(action.device, action.model), true, now);
       ++cluster_.copies[action.model.value()];
     } else if (action.type == ActionType::kInfer) {
-      at(action.device).infer_over(action.id, action.model, now);
+      const bool unfinished = at(action.device).contexts().over(action, true);
+      at(action.device).infer_over(action.id, action.model, now, unfinished);
     }
   }
   // The last action is over; returns it.
@@ -142,12 +186,13 @@ class TestDispatcher : public Dispatcher {
     facts.lose();
     facts.join(pages, facts.lane_count(), {}, 0, now);
   }
-  // The device has so many lanes now. REQUIRES: it holds nothing and nothing was measured.
-  void set_lane_count(DeviceId device, uint32_t lane_count) {
+  // The device has so many lanes and contexts now. REQUIRES: it holds nothing and nothing was
+  // measured.
+  void set_lane_count(DeviceId device, uint32_t lane_count, uint32_t context_count = 1) {
     DeviceModel& facts = at(device);
     const uint32_t pages = facts.pages_total();
     facts.lose();
-    facts.join(pages, lane_count, {}, 0, now);
+    facts.join(pages, lane_count, {}, 0, now, context_count);
     cluster_.durations().set_lane_count(device, lane_count);
   }
   std::vector<DeviceId> take_ended_back_offs() { return cluster_.load_back_off.take_ended(now); }
@@ -181,6 +226,13 @@ class TestDispatcher : public Dispatcher {
     begin({.type = ActionType::kUnload, .device = device, .model = model});
     at(device).sent_unload(model, cluster_.pages(device, model));
     --cluster_.held[model.value()];
+  }
+  void send_part(const Action& action) {
+    begin(action);
+    at(action.device).contexts().sent(actions.back());
+    at(action.device)
+        .sent_infer(actions.back().id, action.model, action.lanes, action.earliest, action.expected, now,
+                    !action.range.begins());
   }
   void begin(Action action) {
     action.id = ActionId(next_++);

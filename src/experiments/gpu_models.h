@@ -1,0 +1,58 @@
+// GpuModels: the seven models of the Abacus paper (Table 1) on a simulated GPU like the
+// A100: their operators, how long these take, and what share of compute and of memory
+// bandwidth they use (sim/resource_model.h).
+//
+// The paper gives operator counts and says which models saturate the GPU; durations and
+// shares are ours: chosen so that two queries in turn at 50 queries/s do not saturate it on
+// average, that deadlines (twice the longest query) are 50 to 100 ms, and that operators of
+// VGG leave next to nothing to others. A bucket stands for a batch size (4, 8, 16, 32).
+#ifndef FOLIOT_EXPERIMENTS_GPU_MODELS_H_
+#define FOLIOT_EXPERIMENTS_GPU_MODELS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/time.h"
+#include "controller/mlp.h"
+#include "controller/overlap_predictor.h"
+#include "core/model_info.h"
+#include "sim/simulated_device.h"
+
+namespace foliot {
+
+inline constexpr uint32_t kGpuBuckets = 4;
+
+struct GpuModel {
+  std::string name;
+  Duration qos;
+  std::vector<double> operator_ends;
+  std::vector<Duration> exec;                       // by bucket
+  std::vector<std::vector<OperatorShares>> shares;  // [bucket][operator]
+
+  std::shared_ptr<ModelInfo> info(ModelId id) const;
+  std::vector<OperatorLoad> loads(uint32_t bucket, OperatorRange range) const;
+};
+
+// Res50, Res101, Res152, IncepV3, VGG16, VGG19, Bert.
+std::vector<GpuModel> gpu_models();
+
+// A group of segments of these models, and how long it takes.
+struct GroupSample {
+  std::vector<ExecSegment> segments;
+  Duration together;
+};
+
+// Instance-based sampling (Abacus, section 5.4): of the models, of which each has the ModelId
+// given, 1 to all complete, 1 to all begin at their first operator, what else is random.
+GroupSample sample_group(std::span<const GpuModel> models, std::span<const ModelId> ids, Random& random);
+
+// In the form in which an Mlp learns them; `all`: the models that the predictor knows.
+MlpSample learnable(const GroupSample& sample, std::span<const ModelId> all);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_EXPERIMENTS_GPU_MODELS_H_
