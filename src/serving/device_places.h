@@ -14,7 +14,8 @@
 namespace foliot {
 
 struct DevicePlace {
-  uint32_t threads = 1;            // of one EXEC
+  uint32_t threads = 1;            // of one EXEC on all lanes
+  uint32_t lanes = 1;              // with an equal share of the threads each
   CoreSet cores{};                 // that they are pinned to; empty: any
   std::optional<uint32_t> node{};  // whose memory it takes; nullopt: any
 };
@@ -34,9 +35,13 @@ DevicePlaces default_device_places(const Topology& topology);
 // and the core that does not exist, cannot be used, or is in two sets.
 Result<DevicePlaces> parse_device_places(const std::string& sets, const Topology& topology);
 
+// Divides each device into so many lanes. Errors: kInvalidArgument naming --lanes and the
+// device whose threads it does not divide, or a number beyond kLanesMax.
+Status set_lanes(DevicePlaces& places, uint32_t lanes);
+
 // Of the widest.
 uint32_t threads_max(const DevicePlaces& places);
-// "1 thread on any cores", "16 threads on cores 0-15, memory of node 0".
+// "1 thread on any cores", "16 threads in 4 lanes on cores 0-15, memory of node 0".
 std::string to_string(const DevicePlace& place);
 
 }  // namespace foliot

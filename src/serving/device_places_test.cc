@@ -84,5 +84,18 @@ TEST(DevicePlacesTest, BadSetsAreNamed) {
   EXPECT_EQ(error_of(many, machine(100, 1)), "--devices: more than 64 devices");
 }
 
+TEST(DevicePlacesTest, LanesHaveAnEqualShareOfEachDevicesThreads) {
+  DevicePlaces places = parse_device_places("0-3;4-11", machine(12, 1)).value();
+  ASSERT_TRUE(set_lanes(places, 4).ok());
+  EXPECT_EQ(places_of(places), "4 threads in 4 lanes on cores 0-3; 8 threads in 4 lanes on cores 4-11");
+  EXPECT_EQ(set_lanes(places, 5).message(),
+            "--lanes: device 0 has 4 threads, too few for 5 lanes; each takes one at least");
+  EXPECT_EQ(set_lanes(places, 3).message(),
+            "--lanes: device 0 has 4 threads, which are no multiple of 3; choose another number, or threads by "
+            "--devices or --threads");
+  EXPECT_EQ(set_lanes(places, 0).message(), "--lanes: 0 is not between 1 and 64");
+  EXPECT_EQ(set_lanes(places, 65).message(), "--lanes: 65 is not between 1 and 64");
+}
+
 }  // namespace
 }  // namespace foliot

@@ -56,8 +56,9 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   current_ = free_slots_.back();
   free_slots_.pop_back();
   InferSlot& slot = slots_[current_];
+  // EXECs at the same time have no lane in common: the first lane's number is a context of its own.
   slot.work = {.action = action,
-               .part = {.lanes = action.lanes},
+               .part = {.lanes = action.lanes, .context = action.lanes.first},
                .input_offset = block->offset,
                .output_offset = block->offset + output_at};
   slot.block = *block;
