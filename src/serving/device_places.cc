@@ -10,6 +10,9 @@
 namespace foliot {
 namespace {
 
+// On a machine of so many cores each is a lane; more were not measured.
+constexpr uint32_t kLanesByDefault = 2;
+
 // The node of all of them; nullopt: of several, or the machine has but one.
 std::optional<uint32_t> node_of(const CoreSet& cores, const Topology& topology) {
   if (!topology.has_nodes()) return std::nullopt;
@@ -44,7 +47,13 @@ Status check_set(const CoreSet& cores, const DevicePlaces& earlier, const Topolo
 DevicePlaces default_device_places(const Topology& topology) {
   std::vector<CoreSet> nodes = topology.usable_by_node();
   const size_t usable = topology.usable().size();
-  if (nodes.size() < 2 || topology.granted < usable) return {{.threads = std::max(2u, topology.granted) - 1}};
+  if (nodes.size() < 2 || topology.granted < usable) {
+    if (usable != kLanesByDefault || topology.granted < usable)
+      return {{.threads = std::max(2u, topology.granted) - 1}};
+    DevicePlace both = pinned(topology.usable(), topology);
+    both.lanes = kLanesByDefault;
+    return {both};
+  }
   if (usable > 2) nodes.front().erase(nodes.front().begin());
   DevicePlaces places;
   for (CoreSet& cores : nodes) {

@@ -28,7 +28,10 @@ Status ExecutorThread::start(Executor& executor, const std::vector<IntervalThrea
     Driver& driver = drivers_[i];
     Result<Thread> thread = Thread::start(
         {.name = executor.name(), .cores = intervals[i].cores, .memory_node = node, .nice = kExecutorNice},
-        [this, &driver, &executor] { run(driver, executor); });
+        [this, &driver, &executor, begin = intervals[i].begin] {
+          begin();
+          run(driver, executor);
+        });
     if (!thread.ok()) return thread.status();
     driver.thread = std::move(thread).value();
   }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -24,10 +25,11 @@
 namespace foliot {
 
 // What takes so many lanes runs on a thread of its own, which and whose own threads run on
-// `cores` (empty: any).
+// `cores` (empty: any), once `begin` has run on it.
 struct IntervalThread {
   uint32_t lane_count = 1;
   CoreSet cores{};
+  std::function<void()> begin = [] {};
 };
 
 // Threading: wake() from any thread; the rest belongs to the owner.

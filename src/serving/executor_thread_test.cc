@@ -91,6 +91,17 @@ TEST(ExecutorThread, EachWidthHasAThreadOfItsOwn) {
   EXPECT_NE(threads[1], threads[2]);
 }
 
+TEST(ExecutorThread, EachThreadBeginsBeforeWhatItRuns) {
+  std::array<std::atomic<std::thread::id>, 2> begun{};
+  std::vector<IntervalThread> intervals = kOneAndTwoLanes;
+  for (size_t i = 0; i < 2; ++i) intervals[i].begin = [&begun, i] { begun[i] = std::this_thread::get_id(); };
+  const std::vector<uint32_t> widths{2, 1};
+  WideExecutor executor(widths, [&](size_t i) { EXPECT_EQ(begun[i].load(), std::this_thread::get_id()); });
+  ExecutorThread driver;
+  ASSERT_TRUE(driver.start(executor, intervals).ok());
+  executor.run(2, driver);
+}
+
 TEST(ExecutorThread, OneThreadTakesAllWidthsIfThereIsNoOther) {
   WideExecutor executor({1, 2, 1});
   ExecutorThread driver;

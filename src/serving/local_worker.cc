@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "core/lanes.h"
+#include "device/cpu/team.h"
 #include "platform/memory.h"
 #include "platform/memory_node.h"
 #include "worker/device_engine.h"
@@ -79,7 +80,7 @@ Status too_small(std::string_view need, uint64_t needed, std::string_view what, 
 // LOAD, INPUT and OUTPUT.
 constexpr size_t kExecutorsBesideLanes = 3;
 
-// Those that begin with this lane, each on the cores of its lanes.
+// Those that begin with this lane, each on the cores of its lanes, a thread to a core.
 std::vector<IntervalThread> intervals_of(const DevicePlace& place, uint32_t lane) {
   const uint32_t threads = place.threads / place.lanes;
   std::vector<IntervalThread> intervals;
@@ -90,6 +91,7 @@ std::vector<IntervalThread> intervals_of(const DevicePlace& place, uint32_t lane
     if (place.cores.empty()) continue;
     const auto first = place.cores.begin() + lane * threads;
     interval.cores = CoreSet(first, first + width * threads);
+    if (interval.cores.size() > 1) interval.begin = [cores = interval.cores] { form_team(cores); };
   }
   return intervals;
 }

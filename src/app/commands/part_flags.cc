@@ -121,7 +121,7 @@ void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& d
       ->check(CLI::Range(1, 1024))
       ->excludes(sets);
   app.add_option("--lanes", devices.lanes, "batches that a device runs at once, on an equal share of its threads each")
-      ->default_str("1");
+      ->default_str("2 on two cores, else 1");
   add_bytes_flag(app, "page-cache", options.page_cache_bytes,
                  "memory for weights, of all devices; may be smaller than all models",
                  "all models, up to half of the memory");

@@ -91,6 +91,11 @@ void Board::exec_over(DeviceId device, ModelId id, uint32_t width) {
   if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
 }
 
+void Board::exec_sent(DeviceId device, TimePoint now) {
+  exec_rates_.resize(std::max<size_t>(exec_rates_.size(), device.value() + 1));
+  exec_rates_[device.value()].record(now);
+}
+
 void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {
   loaded_.resize(std::max<size_t>(loaded_.size(), device.value() + 1));
   work_changed(id);

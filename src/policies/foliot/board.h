@@ -73,6 +73,12 @@ class Board {
   void exec_over(DeviceId device, ModelId model, uint32_t width);
   // Whether the model ever ran on so many lanes of a device. REQUIRES: a power of two, or all.
   bool has_run(ModelId model, uint32_t width) const { return (widths_run_[model.value()] & width_bit(width)) != 0; }
+  // An EXEC of a device with several lanes was sent.
+  void exec_sent(DeviceId device, TimePoint now);
+  // Of those, per second.
+  double exec_rate(DeviceId device, TimePoint now) const {
+    return device.value() < exec_rates_.size() ? exec_rates_[device.value()].at(now) : 0;
+  }
   // An UNLOAD is over.
   void unload_over(DeviceId device, ModelId model) { set_loaded(device, model, holds(device, model)); }
   void set_loaded(DeviceId device, ModelId model, bool loaded);
@@ -182,9 +188,10 @@ class Board {
   const Cluster& cluster_;
   const Duration lookahead_min_;
   std::vector<ModelState> models_;
-  std::vector<ArrivalPeriod> periods_;  // by model
-  std::vector<uint8_t> widths_run_;     // by model; width_bit() of each
-  std::vector<BitSet> loaded_;          // by device
+  std::vector<ArrivalPeriod> periods_;   // by model
+  std::vector<ArrivalRate> exec_rates_;  // by device
+  std::vector<uint8_t> widths_run_;      // by model; width_bit() of each
+  std::vector<BitSet> loaded_;           // by device
   BitSet waiting_;
   BitSet absent_;
   BitSet tight_;

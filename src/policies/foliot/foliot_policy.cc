@@ -270,6 +270,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
     return false;
   }
   board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
+  if (facts.lane_count() > 1) board_.exec_sent(device, now);
   const TimePoint next = facts.lane_available(now) - board_.lookahead(device);
   if (next > now) {
     free_.erase(device.value());

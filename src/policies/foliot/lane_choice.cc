@@ -14,6 +14,12 @@ constexpr uint32_t kModelsMax = 16;
 constexpr double kGainLeast = 0.05;
 // On half of the lanes a batch that never ran there is assumed to take so many times as long.
 constexpr double kHalfAssumed = 1.5;
+// What later batches wait counts so much beside when those end that are there: as much as it
+// takes to have the median of one device of all lanes at low load, and of one of a lane each
+// at high load (docs/decisions/0110).
+constexpr double kLaterWeight = 0.5;
+// Busier than this a device is overloaded, and how long what comes later waits says nothing.
+constexpr double kBusyMax = 0.95;
 // Of more batches that wait, so many are laid out, or as many as there are lanes.
 constexpr uint32_t kLaidOutMax = 16;
 
@@ -29,9 +35,11 @@ LaneChoice::LaneChoice(const Board& board, DeviceId device, TimePoint now)
   Duration soonest = Duration::max();
   for (uint32_t i = 1; i <= width_count(count); ++i) {  // from the narrowest on
     const uint32_t index = i % width_count(count);
-    const Duration end = mean_end(waiting, index);
+    const uint32_t wider = width_at(index, count);
+    const Duration exec = waiting.exec[index].scaled(1 / std::max(1.0, waiting.batches));
+    const Duration end = mean_end(waiting, exec, wider) + mean_wait(exec, wider).scaled(kLaterWeight);
     if (end.scaled(1 + kGainLeast) > soonest) continue;
-    width = width_at(index, count);
+    width = wider;
     soonest = end;
   }
   find(std::max(width, waiting.width));
@@ -90,13 +98,11 @@ void LaneChoice::add(Waiting& waiting, ModelId model, BucketId bucket, double ba
   }
 }
 
-Duration LaneChoice::mean_end(const Waiting& waiting, uint32_t width_index) const {
+Duration LaneChoice::mean_end(const Waiting& waiting, Duration exec, uint32_t width) const {
   const uint32_t count = device_.lane_count();
-  const uint32_t width = width_at(width_index, count);
   std::array<Duration, kLanesMax> free;  // by interval, from start_ on
   for (uint32_t i = 0; i < count / width; ++i) free[i] = device_.exec_available(now_, {i * width, width}) - start_;
   const auto intervals = std::span(free).first(count / width);
-  const Duration exec = waiting.exec[width_index].scaled(1 / std::max(1.0, waiting.batches));
   const auto batches =
       static_cast<uint32_t>(std::clamp(waiting.batches, 1.0, static_cast<double>(std::max(kLaidOutMax, count))));
   Duration sum;
@@ -106,6 +112,12 @@ Duration LaneChoice::mean_end(const Waiting& waiting, uint32_t width_index) cons
     sum += first;
   }
   return sum / batches;
+}
+
+Duration LaneChoice::mean_wait(Duration exec, uint32_t width) const {
+  const double servers = device_.lane_count() / width;
+  const double busy = std::min(board_.exec_rate(device_.id(), now_) * exec.to_seconds() / servers, kBusyMax);
+  return exec.scaled(std::pow(busy, std::sqrt(2 * (servers + 1)) - 1) / (servers * (1 - busy)));
 }
 
 uint32_t LaneChoice::width_for(ModelId model, BucketId bucket, TimePoint deadline) const {

@@ -2,8 +2,10 @@
 //
 // The narrower an EXEC is, the less of the device's time it takes, for work is never divided
 // without loss; the wider, the sooner it is over. So all that waits is laid out over the
-// device's lanes once for each width, and the width is taken at which batches end soonest on
-// average: what waits alone takes all lanes, or waits for them if that is sooner; of many,
+// device's lanes once for each width, and what comes later is expected to wait as long as it
+// does on average for as many servers as there are intervals, at the rate of the last EXECs.
+// The width is taken at which both together are least: what waits alone on a device that has
+// little to do takes all lanes, or waits for them if that is sooner; where much is to be done,
 // each takes as few as it runs well on. What would be late on a narrow interval takes a wider
 // one, before the others, and waits for its lanes as long as its deadline allows.
 //
@@ -50,7 +52,9 @@ class LaneChoice {
   Waiting look() const;
   void add(Waiting& waiting, ModelId model, BucketId bucket, double batches, uint32_t batch_index) const;
   // When they end on average, from `start_` on, if each takes so many lanes.
-  Duration mean_end(const Waiting& waiting, uint32_t width_index) const;
+  Duration mean_end(const Waiting& waiting, Duration exec, uint32_t width) const;
+  // How long a batch that comes later waits (Sakasegawa's approximation for Poisson arrivals).
+  Duration mean_wait(Duration exec, uint32_t width) const;
   // The narrowest on which one row, begun at start(), is in time; 1 if none is.
   uint32_t width_for(ModelId model, BucketId bucket, TimePoint deadline) const;
 
