@@ -231,6 +231,10 @@ bench-trees: build python ## Ensembles of 500 trees beside onnxruntime (2 minute
 bench-serve: build python ## Latency and throughput of small models through HTTP and gRPC
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/serve.py
 
+.PHONY: bench-lanes
+bench-lanes: build python ## The default on this machine's cores beside one wide device and a device for each core (20 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/lanes.py $(FLAGS)
+
 .PHONY: bench-loadgen
 bench-loadgen: build python ## MLPerf LoadGen, scenario Server, against a small ResNet-50: its verdict
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/loadgen.py

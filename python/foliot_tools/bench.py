@@ -10,10 +10,12 @@ from foliot_tools.server import foliot_binary
 
 def bench(url, model, *, log=None, **options):
     """The report of one run as a dictionary; options become flags, as in Server.
-    `log`: a file for the text report."""
+    `model`: None for all that are ready. `log`: a file for the text report."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        command = [foliot_binary(), "bench", "--url", url, "--model", model, "--json", str(report)]
+        command = [foliot_binary(), "bench", "--url", url, "--json", str(report)]
+        if model is not None:
+            command += ["--model", model]
         for name, value in options.items():
             command += ["--" + name.replace("_", "-"), str(value)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)

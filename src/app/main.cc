@@ -26,6 +26,7 @@
 #include "app/commands/simulate_command.h"
 #include "app/commands/trace_command.h"
 #include "app/commands/worker_command.h"
+#include "app/spin_count.h"
 #include "base/heap.h"
 #include "base/memory_lock.h"
 #include "platform/open_files.h"
@@ -35,6 +36,7 @@
 int main(int argc, char** argv) {
   // What holds for the whole process is set here, before there are threads
   // (docs/OPERATIONS.md#what-holds-for-the-whole-process).
+  foliot::limit_spinning(argc, argv);
   foliot::keep_heap_memory();
   foliot::handle_yield_signal();
   foliot::handle_bus_errors();

@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/lanes.h"
+
 namespace foliot {
 namespace {
+
+// On a machine of so many cores each is a lane; more were not measured.
+constexpr uint32_t kLanesByDefault = 2;
 
 // The node of all of them; nullopt: of several, or the machine has but one.
 std::optional<uint32_t> node_of(const CoreSet& cores, const Topology& topology) {
@@ -42,7 +47,13 @@ Status check_set(const CoreSet& cores, const DevicePlaces& earlier, const Topolo
 DevicePlaces default_device_places(const Topology& topology) {
   std::vector<CoreSet> nodes = topology.usable_by_node();
   const size_t usable = topology.usable().size();
-  if (nodes.size() < 2 || topology.granted < usable) return {{.threads = std::max(2u, topology.granted) - 1}};
+  if (nodes.size() < 2 || topology.granted < usable) {
+    if (usable != kLanesByDefault || topology.granted < usable)
+      return {{.threads = std::max(2u, topology.granted) - 1}};
+    DevicePlace both = pinned(topology.usable(), topology);
+    both.lanes = kLanesByDefault;
+    return {both};
+  }
   if (usable > 2) nodes.front().erase(nodes.front().begin());
   DevicePlaces places;
   for (CoreSet& cores : nodes) {
@@ -70,12 +81,35 @@ Result<DevicePlaces> parse_device_places(const std::string& sets, const Topology
   }
 }
 
+Status set_lanes(DevicePlaces& places, uint32_t lanes) {
+  if (lanes == 0 || lanes > kLanesMax) {
+    return Status::invalid_argument(fmt::format("--lanes: {} is not between 1 and {}", lanes, kLanesMax));
+  }
+  for (size_t device = 0; device < places.size(); ++device) {
+    const uint32_t threads = places[device].threads;
+    if (threads % lanes == 0) {
+      places[device].lanes = lanes;
+      continue;
+    }
+    const std::string of = fmt::format("device {} has {} thread{}", device, threads, threads == 1 ? "" : "s");
+    if (threads < lanes) {
+      return Status::invalid_argument(
+          fmt::format("--lanes: {}, too few for {} lanes; each takes one at least", of, lanes));
+    }
+    return Status::invalid_argument(fmt::format(
+        "--lanes: {}, which are no multiple of {}; choose another number, or threads by --devices or --threads", of,
+        lanes));
+  }
+  return Status();
+}
+
 uint32_t threads_max(const DevicePlaces& places) {
   return std::ranges::max_element(places, {}, &DevicePlace::threads)->threads;
 }
 
 std::string to_string(const DevicePlace& place) {
-  const std::string threads = fmt::format("{} thread{}", place.threads, place.threads == 1 ? "" : "s");
+  std::string threads = fmt::format("{} thread{}", place.threads, place.threads == 1 ? "" : "s");
+  if (place.lanes > 1) threads += fmt::format(" in {} lanes", place.lanes);
   if (place.cores.empty()) return fmt::format("{} on any cores", threads);
   return fmt::format("{} on cores {}{}", threads, to_string(place.cores),
                      place.node ? fmt::format(", memory of node {}", *place.node) : "");

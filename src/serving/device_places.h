@@ -14,7 +14,8 @@
 namespace foliot {
 
 struct DevicePlace {
-  uint32_t threads = 1;            // of one EXEC
+  uint32_t threads = 1;            // of one EXEC on all lanes
+  uint32_t lanes = 1;              // with an equal share of the threads each
   CoreSet cores{};                 // that they are pinned to; empty: any
   std::optional<uint32_t> node{};  // whose memory it takes; nullopt: any
 };
@@ -26,7 +27,8 @@ inline constexpr size_t kDevicesPerProcessMax = 64;
 // Without sets: one device for each NUMA node with usable cores, pinned there, but for one
 // core in all, which is left to all else. With one node, or where a quota grants less time
 // than there are cores, it is one device that is not pinned, of as many threads as
-// processors are granted but one, at least one.
+// processors are granted but one, at least one. Two cores of one node are one device of both,
+// pinned, in two lanes.
 DevicePlaces default_device_places(const Topology& topology);
 
 // `sets`: as --devices takes them, "0-15;16-31": a device for each, as wide as its set. All
@@ -34,9 +36,13 @@ DevicePlaces default_device_places(const Topology& topology);
 // and the core that does not exist, cannot be used, or is in two sets.
 Result<DevicePlaces> parse_device_places(const std::string& sets, const Topology& topology);
 
+// Divides each device into so many lanes. Errors: kInvalidArgument naming --lanes and the
+// device whose threads it does not divide, or a number beyond kLanesMax.
+Status set_lanes(DevicePlaces& places, uint32_t lanes);
+
 // Of the widest.
 uint32_t threads_max(const DevicePlaces& places);
-// "1 thread on any cores", "16 threads on cores 0-15, memory of node 0".
+// "1 thread on any cores", "16 threads in 4 lanes on cores 0-15, memory of node 0".
 std::string to_string(const DevicePlace& place);
 
 }  // namespace foliot

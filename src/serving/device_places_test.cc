@@ -36,8 +36,14 @@ TEST(DevicePlacesTest, ByDefaultEachNodeIsADeviceAndOneCoreIsLeft) {
 
 TEST(DevicePlacesTest, OneNodeIsOneDeviceOnAnyCores) {
   EXPECT_EQ(places_of(default_device_places(machine(16, 1))), "15 threads on any cores");
-  EXPECT_EQ(places_of(default_device_places(machine(2, 1))), "1 thread on any cores");
   EXPECT_EQ(places_of(default_device_places(machine(1, 1))), "1 thread on any cores");
+}
+
+TEST(DevicePlacesTest, TwoCoresAreTwoLanes) {
+  EXPECT_EQ(places_of(default_device_places(machine(2, 1))), "2 threads in 2 lanes on cores 0-1");
+  Topology topology = machine(2, 1);
+  topology.granted = 1;
+  EXPECT_EQ(places_of(default_device_places(topology)), "1 thread on any cores");
 }
 
 TEST(DevicePlacesTest, AQuotaIsNotSpreadOverNodes) {
@@ -82,6 +88,19 @@ TEST(DevicePlacesTest, BadSetsAreNamed) {
   std::string many = "0";
   for (int i = 1; i <= 64; ++i) many += ";" + std::to_string(i);
   EXPECT_EQ(error_of(many, machine(100, 1)), "--devices: more than 64 devices");
+}
+
+TEST(DevicePlacesTest, LanesHaveAnEqualShareOfEachDevicesThreads) {
+  DevicePlaces places = parse_device_places("0-3;4-11", machine(12, 1)).value();
+  ASSERT_TRUE(set_lanes(places, 4).ok());
+  EXPECT_EQ(places_of(places), "4 threads in 4 lanes on cores 0-3; 8 threads in 4 lanes on cores 4-11");
+  EXPECT_EQ(set_lanes(places, 5).message(),
+            "--lanes: device 0 has 4 threads, too few for 5 lanes; each takes one at least");
+  EXPECT_EQ(set_lanes(places, 3).message(),
+            "--lanes: device 0 has 4 threads, which are no multiple of 3; choose another number, or threads by "
+            "--devices or --threads");
+  EXPECT_EQ(set_lanes(places, 0).message(), "--lanes: 0 is not between 1 and 64");
+  EXPECT_EQ(set_lanes(places, 65).message(), "--lanes: 65 is not between 1 and 64");
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "core/lanes.h"
+#include "device/cpu/team.h"
 #include "platform/memory.h"
 #include "platform/memory_node.h"
 #include "worker/device_engine.h"
@@ -30,7 +32,7 @@ uint64_t io_bytes_of(const Program& program) {
 }
 
 // What the options leave open follows from the models.
-DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<CompiledModel>& models,
+DeviceMemory plan_memory(const LocalWorkerOptions& options, uint32_t lanes, const std::vector<CompiledModel>& models,
                          const std::vector<uint64_t>& uncompiled) {
   uint64_t pages = 0;
   uint64_t io_bytes = 0;
@@ -51,26 +53,47 @@ DeviceMemory plan_memory(const LocalWorkerOptions& options, const std::vector<Co
   return {.page_bytes = options.page_bytes,
           .page_count = static_cast<uint32_t>(page_cache / options.page_bytes),
           .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_bytes * kBatchesInFlight, kIoCacheBytesMin)),
-          .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kWorkspaceBytesMin))};
+          .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kWorkspaceBytesMin)),
+          .contexts = lanes};
 }
 
 // Better than to be killed while the memory is touched. What else the process needs
 // is in use by now.
 Status check_available(const DeviceMemory& memory) {
   const uint64_t page_cache = memory.page_count * memory.page_bytes;
-  const uint64_t needed = page_cache + memory.io_cache_bytes + memory.workspace_bytes;
+  const uint64_t workspaces = memory.contexts * memory.workspace_bytes;
+  const uint64_t needed = page_cache + memory.io_cache_bytes + workspaces;
   const std::optional<uint64_t> available = available_memory_bytes();
   if (!available || needed <= *available) return {};
   return Status::resource_exhausted(
       fmt::format("page cache ({}), io cache ({}) and workspace ({}) need {}, and only {} of memory are available; "
                   "choose a smaller --page-cache, or free memory",
-                  format_bytes(page_cache), format_bytes(memory.io_cache_bytes), format_bytes(memory.workspace_bytes),
+                  format_bytes(page_cache), format_bytes(memory.io_cache_bytes), format_bytes(workspaces),
                   format_bytes(needed), format_bytes(*available)));
 }
 
 Status too_small(std::string_view need, uint64_t needed, std::string_view what, uint64_t bytes, std::string_view flag) {
   return Status::resource_exhausted(fmt::format("{} {}, more than the {} of {}; raise {}", need, format_bytes(needed),
                                                 what, format_bytes(bytes), flag));
+}
+
+// LOAD, INPUT and OUTPUT.
+constexpr size_t kExecutorsBesideLanes = 3;
+
+// Those that begin with this lane, each on the cores of its lanes, a thread to a core.
+std::vector<IntervalThread> intervals_of(const DevicePlace& place, uint32_t lane) {
+  const uint32_t threads = place.threads / place.lanes;
+  std::vector<IntervalThread> intervals;
+  for (const uint32_t width : lane_widths(place.lanes)) {
+    if (!is_lane_interval({lane, width}, place.lanes)) continue;
+    IntervalThread& interval = intervals.emplace_back();
+    interval.lane_count = width;
+    if (place.cores.empty()) continue;
+    const auto first = place.cores.begin() + lane * threads;
+    interval.cores = CoreSet(first, first + width * threads);
+    if (interval.cores.size() > 1) interval.begin = [cores = interval.cores] { form_team(cores); };
+  }
+  return intervals;
 }
 
 }  // namespace
@@ -82,27 +105,40 @@ Status LocalWorkerOptions::check() const {
 
 LocalWorker::LocalWorker(const LocalWorkerOptions& options, const DevicePlace& place,
                          const std::vector<CompiledModel>& models, const std::vector<uint64_t>& uncompiled)
-    : options_(options), place_(place), memory_(plan_memory(options, models, uncompiled)), grown_(memory_) {}
+    : options_(options),
+      place_(place),
+      memory_(plan_memory(options, place.lanes, models, uncompiled)),
+      grown_(memory_) {}
 
 Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
   FOLIOT_RETURN_IF_ERROR(check_available(memory_));
   const bool can_grow = !options_.io_cache_bytes || !options_.workspace_bytes;
   const MemoryNode node(place_.node);
-  device_ = make_cpu_device({.threads = place_.threads, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
+  device_ = make_cpu_device(
+      {.threads = place_.threads, .lanes = place_.lanes, .growth_bytes_max = can_grow ? total_memory_bytes() / 2 : 0});
   FOLIOT_RETURN_IF_ERROR(device_->allocate(memory_));
   engine_ = std::make_unique<DeviceEngine>(*device_, payloads, options_.models_max);
+  executors_.resize(kExecutorsBesideLanes + place_.lanes);
+  WorkerWakers wakers{executors_[0], executors_[1], executors_[2], executors_[3]};
+  for (size_t i = kExecutorsBesideLanes + 1; i < executors_.size(); ++i) wakers.other_lanes.push_back(&executors_[i]);
   worker_ = std::make_unique<Worker>(WorkerOptions{.page_count = memory_.page_count,
                                                    .io_cache_bytes = memory_.io_cache_bytes,
                                                    .models_max = options_.models_max,
                                                    .loads_in_flight_max = options_.loads_in_flight_max,
-                                                   .infers_in_flight_max = options_.infers_in_flight_max},
-                                     *engine_, outcomes,
-                                     WorkerWakers{executors_[0], executors_[1], executors_[2], executors_[3]});
-  // Only EXEC and its team are pinned: the others copy, and run where there is time.
+                                                   .infers_in_flight_max = options_.infers_in_flight_max,
+                                                   .lane_count = place_.lanes},
+                                     *engine_, outcomes, wakers);
+  return start_executors();
+}
+
+// Only EXEC and its teams are pinned: the others copy, and run where there is time.
+Status LocalWorker::start_executors() {
+  uint32_t lane = 0;
   for (size_t i = 0; i < executors_.size(); ++i) {
     Executor& executor = *worker_->executors()[i];
     const bool exec = std::string_view(executor.name()) == "exec";
-    FOLIOT_RETURN_IF_ERROR(executors_[i].start(executor, exec ? place_.cores : CoreSet(), place_.node));
+    const auto intervals = exec ? intervals_of(place_, lane++) : std::vector(1, IntervalThread());
+    FOLIOT_RETURN_IF_ERROR(executors_[i].start(executor, intervals, place_.node));
   }
   return Status();
 }
@@ -126,7 +162,8 @@ Status LocalWorker::make_room(const Program& program) {
   FOLIOT_RETURN_IF_ERROR(check_available({.page_bytes = 0,
                                           .page_count = 0,
                                           .io_cache_bytes = wanted.io_cache_bytes - grown_.io_cache_bytes,
-                                          .workspace_bytes = wanted.workspace_bytes - grown_.workspace_bytes}));
+                                          .workspace_bytes = wanted.workspace_bytes - grown_.workspace_bytes,
+                                          .contexts = wanted.contexts}));
   const MemoryNode node(place_.node);
   FOLIOT_RETURN_IF_ERROR(device_->grow(wanted.io_cache_bytes, wanted.workspace_bytes));
   worker_->grow_io_cache(wanted.io_cache_bytes);

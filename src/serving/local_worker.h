@@ -1,10 +1,10 @@
 // LocalWorker: one device on this machine's processors, its worker, executors and the
-// threads that drive them. Its owner provides payloads and receives outcomes.
+// threads that drive them, for EXEC one for each lane interval. Its owner provides payloads and receives outcomes.
 #ifndef FOLIOT_SERVING_LOCAL_WORKER_H_
 #define FOLIOT_SERVING_LOCAL_WORKER_H_
 
-#include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -31,7 +31,7 @@ struct LocalWorkerOptions {
   std::optional<uint64_t> page_cache_bytes;
   // Of each device; nullopt: as the models need.
   std::optional<uint64_t> io_cache_bytes;
-  std::optional<uint64_t> workspace_bytes;
+  std::optional<uint64_t> workspace_bytes;  // of each lane
   uint32_t models_max = 16384;
   uint32_t loads_in_flight_max = 128;
   uint32_t infers_in_flight_max = 64;
@@ -75,6 +75,8 @@ class LocalWorker {
   Status make_room(const Program& program);
 
  private:
+  Status start_executors();
+
   const LocalWorkerOptions options_;
   const DevicePlace place_;
   const DeviceMemory memory_;
@@ -82,7 +84,7 @@ class LocalWorker {
   // In the order in which they are made; each uses those before it.
   std::unique_ptr<CpuDevice> device_;
   std::unique_ptr<Engine> engine_;
-  std::array<ExecutorThread, 4> executors_;
+  std::deque<ExecutorThread> executors_;  // as Worker::executors() has them
   std::unique_ptr<Worker> worker_;
 };
 

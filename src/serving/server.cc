@@ -178,7 +178,8 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
     controller_->set_label_sink(*recorder_);
   }
   for (uint32_t device = 0; device < devices_->count(); ++device) {
-    FOLIOT_CHECK(controller.add_device(page_count, monotonic_now()) == DeviceId(device));
+    const uint32_t lanes = options_.worker.devices[device].lanes;
+    FOLIOT_CHECK(controller.add_device(page_count, monotonic_now(), kDefaultKind, lanes) == DeviceId(device));
   }
   return controller_->start();
 }

@@ -178,6 +178,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
                                                          .kind = options_.kind,
                                                          .models_max = options_.worker.models_max,
                                                          .page_count = devices_->memory().page_count,
+                                                         .lane_count = options_.worker.devices.front().lanes,
                                                          .actions_max = kActionsPerDevice * devices_->count(),
                                                          .staging_bytes = staging_bytes(options_, models),
                                                          .drain_timeout = options_.drain_timeout},

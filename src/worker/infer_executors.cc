@@ -83,7 +83,10 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   take_returned();
   if (free_slots_.empty()) return OutcomeStatus::kQueueFull;
   std::optional<Batch>& batch = batches_[action.context];
-  const ExecPart part{.range = action.range, .lanes = action.lanes, .context = action.context};
+  // Whole plans that run at the same time have no lane in common: each has the context of its
+  // first lane.
+  const ContextIndex context = action.range.whole() ? action.lanes.first : action.context;
+  const ExecPart part{.range = action.range, .lanes = action.lanes, .context = context};
   if (!action.range.begins()) {
     const Batch* unfinished = resumed(action);
     if (unfinished == nullptr) return OutcomeStatus::kNoContext;

@@ -7,6 +7,7 @@
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "platform/memory.h"
+#include "platform/processor.h"
 #include "platform/topology.h"
 
 namespace foliot {
@@ -91,11 +92,21 @@ void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
       ->check(CLI::Range(1, 64));
 }
 
-Result<DevicePlaces> device_places(const DeviceFlags& flags) {
+namespace {
+
+Result<DevicePlaces> places_of(const DeviceFlags& flags) {
   if (flags.threads) return DevicePlaces{{.threads = *flags.threads}};
   FOLIOT_ASSIGN_OR_RETURN(const Topology topology, read_topology());
   if (flags.sets.empty()) return default_device_places(topology);
   return parse_device_places(flags.sets, topology);
+}
+
+}  // namespace
+
+Result<DevicePlaces> device_places(const DeviceFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(DevicePlaces places, places_of(flags));
+  if (flags.lanes) FOLIOT_RETURN_IF_ERROR(set_lanes(places, *flags.lanes));
+  return places;
 }
 
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices) {
@@ -111,6 +122,8 @@ void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& d
       ->default_str("all cores but one")
       ->check(CLI::Range(1, 1024))
       ->excludes(sets);
+  app.add_option("--lanes", devices.lanes, "batches that a device runs at once, on an equal share of its threads each")
+      ->default_str("2 on two cores, else 1");
   add_bytes_flag(app, "page-cache", options.page_cache_bytes,
                  "memory for weights, of all devices; may be smaller than all models",
                  "all models, up to half of the memory");

@@ -42,6 +42,7 @@ void add_change_flags(CLI::App& app, const ChangeFlags& flags);
 struct DeviceFlags {
   std::optional<uint32_t> threads;  // of the one device
   std::string sets;                 // of cores; empty: neither is given, and the machine decides
+  std::optional<uint32_t> lanes;    // of each device
 };
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices);
 // On this machine. Errors: kInvalidArgument naming the flag.

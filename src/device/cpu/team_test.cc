@@ -1,4 +1,5 @@
-// Teams of threads of several EXECs at once: what the device relies on of the OpenMP runtime.
+#include "device/cpu/team.h"
+
 #include <gtest/gtest.h>
 #include <omp.h>
 #include <sched.h>
@@ -38,7 +39,7 @@ struct Member {
   std::vector<int> cores;
 };
 
-std::vector<Member> form_team() {
+std::vector<Member> team_members() {
   std::vector<Member> members(kTeam);
   omp_set_num_threads(kTeam);
 #pragma omp parallel
@@ -49,7 +50,8 @@ std::vector<Member> form_team() {
   return members;
 }
 
-// Both are there at once, each twice, so that threads could be exchanged.
+// What the device relies on of the OpenMP runtime. Both are there at once, each twice, so that threads could be
+// exchanged.
 TEST(Team, StaysWithTheThreadThatFormsItAndOnItsCores) {
   const std::vector<int> cores = usable_cores();
   const std::vector<int> pinned{cores.front(), cores.back()};
@@ -61,9 +63,9 @@ TEST(Team, StaysWithTheThreadThatFormsItAndOnItsCores) {
       threads.emplace_back([&, i] {
         pin(pinned[i]);
         turn.arrive_and_wait();
-        first[i] = form_team();
+        first[i] = team_members();
         turn.arrive_and_wait();
-        second[i] = form_team();
+        second[i] = team_members();
         turn.arrive_and_wait();
       });
     }
@@ -77,6 +79,18 @@ TEST(Team, StaysWithTheThreadThatFormsItAndOnItsCores) {
     }
   }
   EXPECT_EQ(all.size(), 2u * kTeam);
+}
+
+TEST(Team, HasACoreForEachThread) {
+  const std::vector<int> usable = usable_cores();
+  std::vector<uint32_t> cores;
+  for (size_t i = 0; i < kTeam; ++i) cores.push_back(static_cast<uint32_t>(usable[i % usable.size()]));
+  std::vector<Member> members;
+  std::thread([&] {
+    form_team(cores);
+    members = team_members();
+  }).join();
+  for (size_t i = 0; i < kTeam; ++i) EXPECT_EQ(members[i].cores, std::vector<int>{static_cast<int>(cores[i])});
 }
 
 }  // namespace

@@ -28,9 +28,11 @@ void Board::on_model_added(const ModelInfo& model) {
     models_.resize(model.id.value() + 1);
     periods_.resize(model.id.value() + 1);
     heads_.resize(model.id.value() + 1);
+    widths_run_.resize(model.id.value() + 1);
   }
   heads_[model.id.value()] = Head{TimePoint::infinite_future(), model.id};
   periods_[model.id.value()] = ArrivalPeriod();
+  widths_run_[model.id.value()] = 0;
   for (uint16_t kind = 0; kind < cluster_.kind_count(); ++kind) {
     const Runnable* const runnable = cluster_.runnable_of(KindId(kind), model.id);
     if (runnable == nullptr) continue;
@@ -79,13 +81,19 @@ std::vector<ModelId> Board::on_device_changed(DeviceId device) {
   return models;
 }
 
-void Board::exec_over(DeviceId device, ModelId id) {
+void Board::exec_over(DeviceId device, ModelId id, uint32_t width) {
+  widths_run_[id.value()] |= width_bit(width);
   if (cluster_.has_model(id)) {  // it may have larger batch sizes than when it was added
     const auto largest = static_cast<uint32_t>(cluster_.batch_sizes(device, id).size()) - 1;
     Duration& longest = longest_exec(cluster_.device(device).kind());
     longest = std::max(longest, cluster_.durations().exec({device, id, BucketId(0), largest}));
   }
   if (known_.contains(device.value()) && waiting_.contains(id.value())) work_changed(device, id);
+}
+
+void Board::exec_sent(DeviceId device, TimePoint now) {
+  exec_rates_.resize(std::max<size_t>(exec_rates_.size(), device.value() + 1));
+  exec_rates_[device.value()].record(now);
 }
 
 void Board::set_loaded(DeviceId device, ModelId id, bool loaded) {

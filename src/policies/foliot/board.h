@@ -4,6 +4,7 @@
 #define FOLIOT_POLICIES_FOLIOT_BOARD_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -69,7 +70,15 @@ class Board {
   void load_sent(ModelId model);
   void load_over(DeviceId device, ModelId model);
   // An EXEC is over, and may have changed what is expected of the next.
-  void exec_over(DeviceId device, ModelId model);
+  void exec_over(DeviceId device, ModelId model, uint32_t width);
+  // Whether the model ever ran on so many lanes of a device. REQUIRES: a power of two, or all.
+  bool has_run(ModelId model, uint32_t width) const { return (widths_run_[model.value()] & width_bit(width)) != 0; }
+  // An EXEC of a device with several lanes was sent.
+  void exec_sent(DeviceId device, TimePoint now);
+  // Of those, per second.
+  double exec_rate(DeviceId device, TimePoint now) const {
+    return device.value() < exec_rates_.size() ? exec_rates_[device.value()].at(now) : 0;
+  }
   // An UNLOAD is over.
   void unload_over(DeviceId device, ModelId model) { set_loaded(device, model, holds(device, model)); }
   void set_loaded(DeviceId device, ModelId model, bool loaded);
@@ -117,6 +126,7 @@ class Board {
   }
 
  private:
+  static uint8_t width_bit(uint32_t width) { return static_cast<uint8_t>(1u << (std::bit_width(width) - 1)); }
   // The device's share of what waits for one model with a deadline.
   struct ModelWork {
     ModelId model;
@@ -178,8 +188,10 @@ class Board {
   const Cluster& cluster_;
   const Duration lookahead_min_;
   std::vector<ModelState> models_;
-  std::vector<ArrivalPeriod> periods_;  // by model
-  std::vector<BitSet> loaded_;          // by device
+  std::vector<ArrivalPeriod> periods_;   // by model
+  std::vector<ArrivalRate> exec_rates_;  // by device
+  std::vector<uint8_t> widths_run_;      // by model; width_bit() of each
+  std::vector<BitSet> loaded_;           // by device
   BitSet waiting_;
   BitSet absent_;
   BitSet tight_;

@@ -61,7 +61,7 @@ void FoliotPolicy::on_outcome(const Action& action, const Outcome& outcome, Time
   switch (action.type) {
     case ActionType::kInfer:
       busy_.emplace(cluster_.device(action.device).lane_available(now) - board_.lookahead(action.device), device);
-      board_.exec_over(action.device, action.model);
+      board_.exec_over(action.device, action.model, action.lanes.count);
       break;
     case ActionType::kLoad:
       loads_.on_load_over(action.device, now);
@@ -270,6 +270,7 @@ bool FoliotPolicy::run_batch(DeviceId device, TimePoint now, Dispatcher& dispatc
     return false;
   }
   board_.erase(batch->model, batch->bucket, batch->first, batch->rows);
+  if (facts.lane_count() > 1) board_.exec_sent(device, now);
   const TimePoint next = facts.lane_available(now) - board_.lookahead(device);
   if (next > now) {
     free_.erase(device.value());

@@ -168,6 +168,39 @@ TEST_F(LanesTest, LanesThatGainNothingAreLeftToOthers) {
   EXPECT_EQ(sent[0].lanes, (LaneInterval{0, 1}));
 }
 
+// One row takes 2 ms on all lanes, and 4 on two, as is known once it has run there: two of
+// them end sooner on average one after the other.
+TEST_F(LanesTest, WhatEndsSoonerInTurnIsNotSharedOnceThatIsKnown) {
+  const auto two_at = [&](double when) {
+    for (int i = 0; i < 2; ++i) stage_.request(models_[i], when, when + 100);
+    return stage_.plan(when);
+  };
+  for (const Action& tried : two_at(0)) {
+    EXPECT_EQ(tried.lanes.count, 2u);
+    stage_.finish(tried, 4, Duration::milliseconds(4));
+  }
+  const auto sent = two_at(3'600'000);
+  ASSERT_FALSE(sent.empty());
+  EXPECT_EQ(sent[0].lanes, (LaneInterval{0, 4}));
+}
+
+// 2 ms on all lanes, 2.6 on two.
+TEST_F(LanesTest, WhatWaitsAloneTakesFewerLanesWhereMoreWillCome) {
+  stage_.set_exec(models_[0], Duration::microseconds(2600), 0, width_index(2, 4));
+  const auto one_at = [&](double when) {
+    stage_.request(models_[0], when, when + 100);
+    const auto sent = stage_.plan(when);
+    EXPECT_EQ(sent.size(), 1u);
+    stage_.finish(sent.at(0), when + 2, Duration::milliseconds(2));
+    return sent.at(0).lanes.count;
+  };
+  EXPECT_EQ(one_at(0), 4u);
+  uint32_t width = 0;
+  for (int i = 1; i < 2000; ++i) width = one_at(2.5 * i);
+  EXPECT_EQ(width, 2u);
+  EXPECT_EQ(one_at(3'600'000), 4u) << "long after";
+}
+
 // Four rows take 5 ms, one takes 2.
 TEST(FoliotPolicyTest, ManyThatCanWaitDoNotHideOneThatCannot) {
   PolicyStage stage = make_stage();

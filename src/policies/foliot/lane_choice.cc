@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 
 namespace foliot::foliot_policy {
 namespace {
@@ -11,6 +12,16 @@ namespace {
 constexpr uint32_t kModelsMax = 16;
 // More lanes are worth it if they take so much off the time.
 constexpr double kGainLeast = 0.05;
+// On half of the lanes a batch that never ran there is assumed to take so many times as long.
+constexpr double kHalfAssumed = 1.5;
+// What later batches wait counts so much beside when those end that are there: as much as it
+// takes to have the median of one device of all lanes at low load, and of one of a lane each
+// at high load (docs/decisions/0110).
+constexpr double kLaterWeight = 0.5;
+// Busier than this a device is overloaded, and how long what comes later waits says nothing.
+constexpr double kBusyMax = 0.95;
+// Of more batches that wait, so many are laid out, or as many as there are lanes.
+constexpr uint32_t kLaidOutMax = 16;
 
 }  // namespace
 
@@ -19,22 +30,19 @@ LaneChoice::LaneChoice(const Board& board, DeviceId device, TimePoint now)
   const uint32_t count = device_.lane_count();
   find(1);
   if (count == 1) return;
-  uint32_t free = 0;
-  for (uint32_t lane = 0; lane < count; ++lane) {
-    if (device_.exec_available(now, {lane, 1}) <= start_) ++free;
-  }
   const Waiting waiting = look();
-  const double share = free / std::max(1.0, waiting.batches);
   uint32_t width = 1;
-  for (uint32_t i = 0; i < width_count(count); ++i) {
-    const uint32_t wider = width_at(i, count);
-    if (wider <= share) width = std::max(width, wider);
+  Duration soonest = Duration::max();
+  for (uint32_t i = 1; i <= width_count(count); ++i) {  // from the narrowest on
+    const uint32_t index = i % width_count(count);
+    const uint32_t wider = width_at(index, count);
+    const Duration exec = waiting.exec[index].scaled(1 / std::max(1.0, waiting.batches));
+    const Duration end = mean_end(waiting, exec, wider) + mean_wait(exec, wider).scaled(kLaterWeight);
+    if (end.scaled(1 + kGainLeast) > soonest) continue;
+    width = wider;
+    soonest = end;
   }
-  // Lanes that are free need not be neighbours.
-  const TimePoint first = start_;
-  find(width);
-  while (start_ > first && lanes_.count > 1) find(std::bit_floor(lanes_.count - 1));
-  if (waiting.width > lanes_.count) find(waiting.width);
+  find(std::max(width, waiting.width));
 }
 
 bool LaneChoice::widen() {
@@ -56,21 +64,60 @@ void LaneChoice::find(uint32_t width) {
 }
 
 LaneChoice::Waiting LaneChoice::look() const {
-  const uint32_t lanes = device_.lane_count();
   Waiting waiting;
   board_.for_each_candidate(device_.id(), kModelsMax, [&](ModelId id) {
     const ModelState& state = board_.model(id);
-    const uint32_t largest = board_.cluster().batch_sizes(device_.id(), id).back();
-    waiting.batches +=
-        std::ceil(static_cast<double>(state.queued) / largest) / std::max<double>(1, state.holders.size());
-    for (uint16_t bucket = 0; bucket < state.queues.size(); ++bucket) {
-      const RequestQueue& queue = state.queues[bucket];
+    const std::span<const uint32_t> sizes = board_.cluster().batch_sizes(device_.id(), id);
+    const double share = 1 / std::max<double>(1, state.holders.size());
+    for (uint16_t b = 0; b < state.queues.size(); ++b) {
+      const RequestQueue& queue = state.queues[b];
+      if (queue.empty()) continue;
+      const auto fits = std::ranges::lower_bound(sizes.first(sizes.size() - 1), queue.size());
+      add(waiting, id, BucketId(b), share * std::ceil(static_cast<double>(queue.size()) / sizes.back()),
+          static_cast<uint32_t>(fits - sizes.begin()));
       if (queue.with_deadline() == 0) continue;
-      waiting.width = std::max(waiting.width, width_for(id, BucketId(bucket), queue[0].deadline));
+      waiting.width = std::max(waiting.width, width_for(id, BucketId(b), queue[0].deadline));
     }
   });
-  waiting.batches = std::min<double>(waiting.batches, lanes);
   return waiting;
+}
+
+void LaneChoice::add(Waiting& waiting, ModelId model, BucketId bucket, double batches, uint32_t batch_index) const {
+  const uint32_t count = device_.lane_count();
+  const DurationModel& durations = board_.cluster().durations();
+  const Duration on_all = durations.exec({device_.id(), model, bucket, batch_index, 0});
+  waiting.batches += batches;
+  for (uint32_t i = 0; i < width_count(count); ++i) {
+    const uint32_t width = width_at(i, count);
+    Duration exec = durations.exec({device_.id(), model, bucket, batch_index, i});
+    if (!board_.has_run(model, width)) {
+      const double halvings = std::log2(static_cast<double>(count) / width);
+      exec = std::min(exec, on_all.scaled(std::pow(kHalfAssumed, halvings)));
+    }
+    waiting.exec[i] += exec.scaled(batches);
+  }
+}
+
+Duration LaneChoice::mean_end(const Waiting& waiting, Duration exec, uint32_t width) const {
+  const uint32_t count = device_.lane_count();
+  std::array<Duration, kLanesMax> free;  // by interval, from start_ on
+  for (uint32_t i = 0; i < count / width; ++i) free[i] = device_.exec_available(now_, {i * width, width}) - start_;
+  const auto intervals = std::span(free).first(count / width);
+  const auto batches =
+      static_cast<uint32_t>(std::clamp(waiting.batches, 1.0, static_cast<double>(std::max(kLaidOutMax, count))));
+  Duration sum;
+  for (uint32_t batch = 0; batch < batches; ++batch) {
+    Duration& first = *std::ranges::min_element(intervals);
+    first += exec;
+    sum += first;
+  }
+  return sum / batches;
+}
+
+Duration LaneChoice::mean_wait(Duration exec, uint32_t width) const {
+  const double servers = device_.lane_count() / width;
+  const double busy = std::min(board_.exec_rate(device_.id(), now_) * exec.to_seconds() / servers, kBusyMax);
+  return exec.scaled(std::pow(busy, std::sqrt(2 * (servers + 1)) - 1) / (servers * (1 - busy)));
 }
 
 uint32_t LaneChoice::width_for(ModelId model, BucketId bucket, TimePoint deadline) const {

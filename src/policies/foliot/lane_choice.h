@@ -1,13 +1,21 @@
 // LaneChoice: how many lanes of a device its next EXEC takes, and which.
 //
 // The narrower an EXEC is, the less of the device's time it takes, for work is never divided
-// without loss; the wider, the sooner it is over. So lanes that are free are shared out among
-// what waits: the only batch takes them all, and where as many wait as there are lanes, each
-// takes one. What would be late on a narrow interval takes a wider one, before the others, and
-// waits for its lanes as long as its deadline allows.
+// without loss; the wider, the sooner it is over. So all that waits is laid out over the
+// device's lanes once for each width, and what comes later is expected to wait as long as it
+// does on average for as many servers as there are intervals, at the rate of the last EXECs.
+// The width is taken at which both together are least: what waits alone on a device that has
+// little to do takes all lanes, or waits for them if that is sooner; where much is to be done,
+// each takes as few as it runs well on. What would be late on a narrow interval takes a wider
+// one, before the others, and waits for its lanes as long as its deadline allows.
+//
+// How long a batch takes on fewer lanes is known once it has run there. Before, a good division
+// is assumed, so that it will be tried where several wait; whether it is in time is judged by
+// what is expected of it (DurationModel).
 #ifndef FOLIOT_POLICIES_FOLIOT_LANE_CHOICE_H_
 #define FOLIOT_POLICIES_FOLIOT_LANE_CHOICE_H_
 
+#include <array>
 #include <cstdint>
 
 #include "policies/foliot/batch_selection.h"
@@ -16,6 +24,8 @@
 namespace foliot::foliot_policy {
 
 class LaneChoice {
+  static constexpr uint32_t kWidthsMax = 8;  // of up to kLanesMax lanes
+
  public:
   LaneChoice(const Board& board, DeviceId device, TimePoint now);
 
@@ -33,12 +43,18 @@ class LaneChoice {
   // Of all intervals of this width the first that is free, and of several the first one.
   void find(uint32_t width);
   struct Waiting {
-    // As large as they may be; what other devices may run as well counts in part. No more
-    // than there are lanes.
+    // As large as they may be; what other devices may run as well counts in part.
     double batches = 0;
+    // Of all of them, on intervals of each width.
+    std::array<Duration, kWidthsMax> exec{};
     uint32_t width = 1;  // that those take that are due first, to be in time
   };
   Waiting look() const;
+  void add(Waiting& waiting, ModelId model, BucketId bucket, double batches, uint32_t batch_index) const;
+  // When they end on average, from `start_` on, if each takes so many lanes.
+  Duration mean_end(const Waiting& waiting, Duration exec, uint32_t width) const;
+  // How long a batch that comes later waits (Sakasegawa's approximation for Poisson arrivals).
+  Duration mean_wait(Duration exec, uint32_t width) const;
   // The narrowest on which one row, begun at start(), is in time; 1 if none is.
   uint32_t width_for(ModelId model, BucketId bucket, TimePoint deadline) const;
 
