@@ -31,7 +31,7 @@ namespace foliot {
 namespace {
 
 // Part of every key: programs of a compiler that makes other ones are made anew.
-constexpr int kCompilerVersion = 7;
+constexpr int kCompilerVersion = 9;
 constexpr uint32_t kBatchSizeMax = 4096;
 // Runs of a plan in each layout that is tried.
 constexpr int kChoosingRuns = 4;
@@ -475,24 +475,42 @@ std::string compile_fingerprint(const CompileOptions& options) {
                      options.workspace_bytes_max, options.first_size_only ? "\nfirst" : "");
 }
 
-Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
-                                const Device& device) {
-  FOLIOT_ASSIGN_OR_RETURN(const auto files, list_onnx_files(model));
+namespace {
+
+Result<std::string> key_of(const std::filesystem::path& model, std::span<const std::byte> bytes,
+                           const CompileOptions& options, const Device& device) {
+  FOLIOT_ASSIGN_OR_RETURN(const auto files, list_onnx_files(model, bytes));
   StreamHash hash;
-  for (const std::filesystem::path& file : files) FOLIOT_RETURN_IF_ERROR(hash.update_from(file));
+  hash.update(bytes);
+  for (size_t i = 1; i < files.size(); ++i) FOLIOT_RETURN_IF_ERROR(hash.update_from(files[i]));
   const std::string rest =
       fmt::format("\n{}\n{}\n{}", compile_fingerprint(options), device.kind(), device.fingerprint());
   hash.update(std::as_bytes(std::span(rest)));
   return hash.digest_hex();
 }
 
+}  // namespace
+
+Result<std::string> compile_key(const std::filesystem::path& model, const CompileOptions& options,
+                                const Device& device) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_onnx_file(model));
+  return key_of(model, bytes, options, device);
+}
+
 Result<CompiledProgram> compile(const std::filesystem::path& model, const CompileOptions& options, Device& device,
                                 const Progress& progress) {
   FOLIOT_RETURN_IF_ERROR(check_options(options));
   if (progress) progress("reading", 0);
-  FOLIOT_ASSIGN_OR_RETURN(std::string key, compile_key(model, options, device));
-  FOLIOT_ASSIGN_OR_RETURN(OnnxModel content, read_onnx(model));
-  Result<CompiledProgram> program = Compilation(options, device, progress).run(std::move(content), std::move(key));
+  std::string key;
+  Result<OnnxModel> content = Status::internal("not read");
+  {
+    FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_onnx_file(model));
+    FOLIOT_ASSIGN_OR_RETURN(key, key_of(model, bytes, options, device));
+    content = parse_onnx(bytes, model.parent_path());
+  }
+  if (!content.ok()) return content.status().with_context(model.string());
+  Result<CompiledProgram> program =
+      Compilation(options, device, progress).run(std::move(content).value(), std::move(key));
   if (!program.ok()) return program.status().with_context(model.string());
   return program;
 }
