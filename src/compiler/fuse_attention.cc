@@ -9,6 +9,8 @@ namespace {
 
 // Fewer queries do not fill the rows that a kernel takes at a time.
 constexpr int64_t kQueriesMin = 16;
+// Fewer scores of a head stay in the cache between the operators, whose products are as fast.
+constexpr int64_t kScoresMin = int64_t{128} * 128;
 
 struct Attention {
   ValueIndex query, key, value;
@@ -74,7 +76,8 @@ std::optional<Attention> match(const GraphEditor& editor, const Node& node) {
   const auto rank = static_cast<int64_t>(scores.size());
   if (softmax.attributes.integer("log") != 0 || softmax.attributes.integer("axis") != rank - 1) return std::nullopt;
   auto found = match_scores(editor, softmax.inputs[0]);
-  if (!found || scores[scores.size() - 2] < kQueriesMin) return std::nullopt;
+  const int64_t queries = scores[scores.size() - 2];
+  if (!found || queries < kQueriesMin || queries * scores.back() < kScoresMin) return std::nullopt;
   found->value = node.inputs[1];
   for (const ValueIndex operand : {found->query, found->key, found->value, found->mask})
     if (operand != kNoValue && editor.value(operand).type != DataType::kFloat32) return std::nullopt;
