@@ -41,7 +41,8 @@ void absorb_transpose(GraphEditor& editor, NodeIndex index, size_t operand) {
 void absorb_operand_factor(GraphEditor& editor, const Pattern& pattern, NodeIndex index, size_t operand) {
   Node product = editor.node(index);
   const ValueIndex scaled = product.inputs[operand];
-  if (editor.value(product.inputs[1 - operand]).is_constant() || editor.value(scaled).type != DataType::kFloat32) return;
+  if (editor.value(product.inputs[1 - operand]).is_constant() || editor.value(scaled).type != DataType::kFloat32)
+    return;
   const NodeIndex before = editor.sole_producer(scaled, OperatorKind::kBinary);
   if (before == kNoNode || editor.node(before).inputs.size() != 2) return;
   const Node scaling = editor.node(before);

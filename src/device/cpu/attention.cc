@@ -96,7 +96,8 @@ class AttentionKernel : public Kernel {
     parallel_for(shares_, work, [&](int64_t share) {
       float* scratch = reinterpret_cast<float*>(addresses[scratch_]) + share * geometry_.scratch();
       for (int64_t task = tasks * share / shares_; task < tasks * (share + 1) / shares_; ++task)
-        attend(addresses, heads_[static_cast<size_t>(task / pieces_)], task / pieces_, task % pieces_ * piece_, scratch);
+        attend(addresses, heads_[static_cast<size_t>(task / pieces_)], task / pieces_, task % pieces_ * piece_,
+               scratch);
     });
     return Status();
   }
