@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every pair and triple of operators that the compiler may fuse, three sizes each, beside onnxruntime and, where the
 Python package openvino is installed, OpenVINO: a fusion for which the processor has no fast kernel shows here. A cell is
-one operator (convolution, transposed convolution, product) followed by one or two of the functions that are fused into
+one operator (convolution, transposed convolution, product, attention) followed by one or two of the functions that are fused into
 it, at batch size 1."""
 
 import argparse
@@ -112,6 +112,18 @@ def product(graph, channels, extent):
     return graph.add("MatMul", graph.add_input(extent, channels), weights), (extent, channels)
 
 
+def attention(masked):
+    def build(graph, tokens, size, heads=6):
+        query, key, value = (graph.add_input(heads, tokens, size) for _ in range(3))
+        scores = graph.add("MatMul", graph.add("Mul", query, graph.scalar(size**-0.5)),
+                           graph.add("Transpose", key, perm=[0, 1, 3, 2]))
+        if masked:
+            scores = graph.add("Add", scores, graph.add_input(1, 1, tokens))
+        return graph.add("MatMul", graph.add("Softmax", scores, axis=-1), value), (heads, tokens, size)
+
+    return build
+
+
 SQUARES = ((64, 56), (128, 28), (256, 14))
 OPERATORS = {
     "conv3x3": (convolution(3), SQUARES),
@@ -126,6 +138,8 @@ OPERATORS = {
     "depthwise5x5/2": (convolution(5, group_channels=1, stride=2), ((72, 56), (120, 28), (240, 14))),
     "conv_transpose2x2": (transposed_convolution, ((64, 40), (128, 20), (256, 10))),
     "conv1d": (convolution_1d, ((80, 1000), (256, 512), (384, 100))),
+    "attention": (attention(False), ((197, 64), (1500, 64), (300, 32))),
+    "attention_masked": (attention(True), ((128, 64), (512, 64), (49, 32))),
     "matmul": (product, ((256, 128), (384, 197), (768, 32))),
 }
 

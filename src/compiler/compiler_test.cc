@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 
 #include "compiler/program_runner.h"
 #include "compiler/test_model.h"
@@ -75,6 +76,15 @@ TestModel perceptron(OnnxDimension batch) {
   model.constant("b", make_constant({2}, std::vector<float>{-10, 1}));
   model.node("Gemm", {"x", "w", "b"}, "h").node("Relu", {"h"}, "y");
   return model;
+}
+
+// As many runs as are asked for would take for hours.
+TEST_F(CompilerTest, TwoRunsMakeTheSeedProfileOnceItsTimeIsUsedUp) {
+  options_.profile_runs = std::numeric_limits<uint32_t>::max();
+  options_.profile_time = Duration();
+  const auto compiled = this->compiled(perceptron(open("batch")));
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  for (const Duration duration : compiled->program.buckets.front().seed_exec) EXPECT_GT(duration, Duration());
 }
 
 TEST_F(CompilerTest, CompilesForEveryBatchSize) {

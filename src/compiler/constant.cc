@@ -190,4 +190,14 @@ Constant ConstantPool::intern(Constant constant) {
   return constant;
 }
 
+Constant ConstantPool::derive(const Constant& from, std::string how, const std::function<Constant()>& make) {
+  Derived& derived = derived_[{from.bytes.get(), std::move(how)}];
+  if (derived.from.lock() == from.bytes) {
+    if (auto bytes = derived.bytes.lock()) return {derived.type, derived.shape, std::move(bytes)};
+  }
+  Constant result = intern(make());
+  derived = {from.bytes, result.bytes, result.type, result.shape};
+  return result;
+}
+
 }  // namespace foliot

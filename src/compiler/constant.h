@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.h"
@@ -46,12 +49,21 @@ std::span<const float> floats(const Constant& constant);
 class ConstantPool {
  public:
   Constant intern(Constant constant);
+  // What `make` gives, interned; or what it gave before for the same constant and the same `how`, the
+  // bytes of all else that the result follows from.
+  Constant derive(const Constant& from, std::string how, const std::function<Constant()>& make);
 
  private:
   using Bytes = std::vector<std::byte>;
   std::map<uint64_t, std::vector<std::weak_ptr<const Bytes>>> by_hash_;
   // What intern() returned before, so that large weights are hashed once only.
   std::map<const Bytes*, std::weak_ptr<const Bytes>> interned_;
+  struct Derived {
+    std::weak_ptr<const Bytes> from, bytes;
+    DataType type = DataType::kFloat32;
+    Shape shape;
+  };
+  std::map<std::pair<const Bytes*, std::string>, Derived> derived_;
 };
 
 }  // namespace foliot

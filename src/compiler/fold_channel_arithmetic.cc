@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -98,19 +99,32 @@ std::optional<WeightsLayout> weights_layout(const Node& node, const Shape& shape
 
 Constant scaled_weights(const Constant& weights, WeightsLayout layout, const std::vector<float>& factor) {
   const std::span<const float> from = floats(weights);
-  std::vector<float> to(from.size());
+  std::vector<std::byte> bytes(from.size_bytes());
+  float* const to = reinterpret_cast<float*>(bytes.data());
   // Without divisions, which would be most of a compilation's time.
   size_t i = 0;
   for (size_t group = 0; group < layout.groups; ++group) {
     const float* const factors = factor.data() + group * layout.channels;
-    const size_t end = to.size() / layout.groups * (group + 1);
+    const size_t end = from.size() / layout.groups * (group + 1);
     while (i < end) {
       for (size_t channel = 0; channel < layout.channels; ++channel) {
         for (const size_t run_end = i + layout.run; i < run_end; ++i) to[i] = from[i] * factors[channel];
       }
     }
   }
-  return make_constant(weights.shape, to);
+  return make_constant(DataType::kFloat32, weights.shape, std::move(bytes));
+}
+
+// Of all that scaled_weights() looks at beside the weights' values.
+std::string bytes_of(const WeightsLayout& layout, const Shape& shape, const std::vector<float>& factor) {
+  std::string result;
+  const auto append = [&](const auto& values) {
+    result.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+  };
+  append(std::array{layout.channels, layout.run, layout.groups});
+  append(shape);
+  append(factor);
+  return result;
 }
 
 // bias * factor + shift; no bias counts as zeros.
@@ -134,7 +148,12 @@ std::optional<Node> absorb(GraphEditor& editor, const Node& node, const ChannelA
   if (!layout || layout->groups * layout->channels != arithmetic.factor.size()) return std::nullopt;
   Node result = node;
   const bool scales = std::ranges::any_of(arithmetic.factor, [](float f) { return f != 1; });
-  if (scales) result.inputs[1] = editor.add_constant(node.name, scaled_weights(weights, *layout, arithmetic.factor));
+  if (scales) {
+    // Graphs of several batch sizes scale the same weights.
+    result.inputs[1] = editor.add_constant(
+        node.name, editor.derive(weights, bytes_of(*layout, weights.shape, arithmetic.factor),
+                                 [&] { return scaled_weights(weights, *layout, arithmetic.factor); }));
+  }
   result.inputs.resize(3, kNoValue);
   result.inputs[2] = editor.add_constant(node.name, scaled_bias(editor, bias, arithmetic));
   return result;

@@ -37,6 +37,29 @@ void absorb_transpose(GraphEditor& editor, NodeIndex index, size_t operand) {
   editor.replace(index, std::move(product));
 }
 
+// (a * scalar) x b and (a / scalar) x b, of two tensors that are no constants.
+void absorb_operand_factor(GraphEditor& editor, const Pattern& pattern, NodeIndex index, size_t operand) {
+  Node product = editor.node(index);
+  const ValueIndex scaled = product.inputs[operand];
+  if (editor.value(product.inputs[1 - operand]).is_constant() || editor.value(scaled).type != DataType::kFloat32)
+    return;
+  const NodeIndex before = editor.sole_producer(scaled, OperatorKind::kBinary);
+  if (before == kNoNode || editor.node(before).inputs.size() != 2) return;
+  const Node scaling = editor.node(before);
+  const Function function = scaling.attributes.function();
+  const size_t side = pattern.scalar(scaling.inputs[0]) ? 0 : 1;
+  const auto factor = pattern.scalar(scaling.inputs[side]);
+  const bool divides = function == Function::kDiv && side == 1 && factor && *factor != 0;
+  if (!factor || !(divides || function == Function::kMul)) return;
+  const ValueIndex whole = scaling.inputs[1 - side];
+  if (editor.value(whole).is_constant() || editor.value(whole).shape != editor.value(scaled).shape) return;
+  const double alpha = product.attributes.real("alpha");
+  product.attributes.set("alpha", divides ? alpha / *factor : alpha * *factor);
+  product.inputs[operand] = whole;
+  editor.replace(index, std::move(product));
+  editor.remove(before);
+}
+
 // product * scalar and product / scalar
 void absorb_factor(GraphEditor& editor, const Pattern& pattern, NodeIndex index) {
   Node product = editor.node(index);
@@ -64,6 +87,7 @@ void fuse_matrix_products(GraphEditor& editor) {
   const Pattern pattern(editor);
   for (NodeIndex i = 0; i < editor.node_count(); ++i) {
     if (editor.is_removed(i) || editor.node(i).kind != OperatorKind::kMatMul) continue;
+    for (const size_t operand : {0, 1}) absorb_operand_factor(editor, pattern, i, operand);
     absorb_transpose(editor, i, 0);
     absorb_transpose(editor, i, 1);
     absorb_factor(editor, pattern, i);

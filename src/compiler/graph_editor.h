@@ -4,6 +4,7 @@
 #define FOLIOT_COMPILER_GRAPH_EDITOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,10 @@ class GraphEditor {
   void set_constant(ValueIndex value, Constant constant);
   ValueIndex add_value(Value value);
   ValueIndex add_constant(std::string name, Constant constant);
+  // ConstantPool::derive().
+  Constant derive(const Constant& from, std::string how, const std::function<Constant()>& make) {
+    return pool_.derive(from, std::move(how), make);
+  }
 
  private:
   void register_node(NodeIndex index);

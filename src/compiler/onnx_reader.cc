@@ -11,11 +11,13 @@
 #pragma GCC diagnostic pop
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace foliot {
@@ -530,24 +532,13 @@ Result<onnx::ModelProto> parse(std::span<const std::byte> bytes) {
   return proto;
 }
 
-Result<std::vector<std::byte>> read_file(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return Status::not_found(fmt::format("{} does not exist", path.string()));
-  }
-  const uint64_t size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) return Status::invalid_argument(fmt::format("{} cannot be opened", path.string()));
-  std::vector<std::byte> bytes(size);
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-  if (!file) return Status::internal(fmt::format("{} cannot be read", path.string()));
-  return bytes;
-}
+// The key under which a tensor names the file that has its data.
+constexpr std::string_view kLocation = "location";
 
 void list_locations(const TensorProto& tensor, std::set<std::string>* locations) {
   if (tensor.data_location() != TensorProto::EXTERNAL) return;
   for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") locations->insert(entry.value());
+    if (entry.key() == kLocation) locations->insert(entry.value());
   }
 }
 
@@ -570,6 +561,20 @@ void list_locations(const onnx::GraphProto& graph, std::set<std::string>* locati
 
 }  // namespace
 
+Result<std::vector<std::byte>> read_onnx_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return Status::not_found(fmt::format("{} does not exist", path.string()));
+  }
+  const uint64_t size = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) return Status::invalid_argument(fmt::format("{} cannot be opened", path.string()));
+  std::vector<std::byte> bytes(size);
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  if (!file) return Status::internal(fmt::format("{} cannot be read", path.string()));
+  return bytes;
+}
+
 Result<OnnxModel> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder) {
   FOLIOT_ASSIGN_OR_RETURN(const onnx::ModelProto proto, parse(bytes));
   OnnxModel model;
@@ -580,14 +585,21 @@ Result<OnnxModel> parse_onnx(std::span<const std::byte> bytes, const std::filesy
 }
 
 Result<OnnxModel> read_onnx(const std::filesystem::path& path) {
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(path));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_onnx_file(path));
   Result<OnnxModel> model = parse_onnx(bytes, path.parent_path());
   if (!model.ok()) return model.status().with_context(path.string());
   return model;
 }
 
 Result<std::vector<std::filesystem::path>> list_onnx_files(const std::filesystem::path& path) {
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(path));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_onnx_file(path));
+  return list_onnx_files(path, bytes);
+}
+
+Result<std::vector<std::filesystem::path>> list_onnx_files(const std::filesystem::path& path,
+                                                           std::span<const std::byte> bytes) {
+  // Parsing copies all weights, and most models name no other file.
+  if (::memmem(bytes.data(), bytes.size(), kLocation.data(), kLocation.size()) == nullptr) return std::vector{path};
   const Result<onnx::ModelProto> proto = parse(bytes);
   if (!proto.ok()) return proto.status().with_context(path.string());
   std::set<std::string> locations;

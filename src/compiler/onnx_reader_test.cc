@@ -212,6 +212,25 @@ TEST(OnnxReaderTest, RefusesExternalDataOutsideTheFolder) {
   }
 }
 
+TEST(OnnxReaderTest, ListsTheFilesThatTensorsName) {
+  onnx::ModelProto proto;
+  ASSERT_TRUE(proto.ParseFromString(serialize(small_model())));
+  const std::filesystem::path folder = std::filesystem::canonical(testing::TempDir());
+  std::ofstream(folder / "weights.bin") << "weights";
+  const auto list = [&] {
+    const std::string bytes = proto.SerializeAsString();
+    return list_onnx_files(folder / "model.onnx", std::as_bytes(std::span(bytes))).value();
+  };
+  EXPECT_EQ(list(), std::vector{folder / "model.onnx"});
+  auto* tensor = proto.mutable_graph()->mutable_initializer(0);
+  tensor->clear_raw_data();
+  tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* entry = tensor->add_external_data();
+  entry->set_key("location");
+  entry->set_value("weights.bin");
+  EXPECT_EQ(list(), (std::vector<std::filesystem::path>{folder / "model.onnx", folder / "weights.bin"}));
+}
+
 // A classifier as skl2onnx writes it: names as labels, and probabilities as a sequence of maps.
 onnx::ModelProto classifier(const std::vector<std::string>& names) {
   onnx::ModelProto proto;

@@ -44,6 +44,12 @@ double products_of(const Plan& plan, const Operator& operation) {
       const bool transposed = operation.attributes.integer("transpose_a") != 0;
       return elements(result) * static_cast<double>(left[left.size() - (transposed ? 2 : 1)]);
     }
+    case OperatorKind::kAttention: {
+      const Shape& values = shape(2);
+      const auto keys = static_cast<double>(values[values.size() - 2]);
+      const auto columns = static_cast<double>(values.back());
+      return elements(result) / columns * keys * (static_cast<double>(shape(0).back()) + columns);
+    }
     default: return 0;
   }
 }
@@ -59,6 +65,7 @@ bool works_evenly(OperatorKind kind) {
     case OperatorKind::kBinary:
     case OperatorKind::kAffine:
     case OperatorKind::kSoftmax:
+    case OperatorKind::kAttention:
     case OperatorKind::kLayerNorm:
     case OperatorKind::kReduce:
     case OperatorKind::kConcat:

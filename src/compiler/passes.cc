@@ -33,6 +33,8 @@ void optimize(Graph& graph, ConstantPool& pool, Narrowing narrowing) {
     run(fuse_quantized, graph, pool);
     run(fold_dequantized_constants, graph, pool);
   }
+  // Products in bfloat16 are left as they are: they are faster than those in float32.
+  if (!narrowing.bfloat16) run(fuse_attention, graph, pool);
   if (narrowing.bfloat16) narrow_to_bfloat16(graph, pool);
 }
 

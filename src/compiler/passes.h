@@ -16,10 +16,14 @@ void fold_channel_arithmetic(GraphEditor& editor);
 void fuse_layer_norm(GraphEditor& editor);
 // GELU, SiLU and HardSwish written out.
 void fuse_activations(GraphEditor& editor);
-// Transpositions of the last two dimensions and scalar factors move into products.
+// Transpositions of the last two dimensions and scalar factors of operands and results move
+// into products.
 void fuse_matrix_products(GraphEditor& editor);
 // Activations and residual additions move into the operator before them.
 void fuse_post_operations(GraphEditor& editor);
+// A softmax between two products, with a mask added before it or not, of float32. Runs after
+// fuse_post_operations().
+void fuse_attention(GraphEditor& editor);
 
 // What lies between dequantising and quantising computes with the codes
 // themselves: convolutions and products with constant weights, additions and other

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/test_model.h"
 #include "compiler/translate.h"
 
@@ -171,6 +173,59 @@ TEST(PassesTest, FusesSilu) {
   const Graph graph = optimized_at(model, {{1, 4}});
   ASSERT_EQ(graph.nodes.size(), 1u);
   EXPECT_EQ(graph.nodes[0].attributes.function(), Function::kSilu);
+}
+
+// Attention of 128 queries over 128 keys, before its result is read.
+struct AttentionModel {
+  TestModel model;
+  explicit AttentionModel(int64_t mask_keys = 128, int64_t queries = 128) {
+    model.input("q", {fixed(1), fixed(2), fixed(queries), fixed(4)});
+    model.input("k", {fixed(1), fixed(2), fixed(128), fixed(4)}).input("v", {fixed(1), fixed(2), fixed(128), fixed(4)});
+    model.input("mask", {fixed(1), fixed(1), fixed(1), fixed(mask_keys)}).scalar("half", 0.5).output("y");
+    model.node("Mul", {"q", "half"}, "small")
+        .node("Transpose", {"k"}, "turned", {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+    model.node("Mul", {"turned", "half"}, "smaller").node("MatMul", {"small", "smaller"}, "scores");
+    model.node("Add", {"scores", "mask"}, "seen");
+  }
+  Graph optimized(const char* softmax_of, int64_t mask_keys = 128, int64_t queries = 128, Narrowing narrowing = {}) {
+    model.node("Softmax", {softmax_of}, "weights", {{"axis", int64_t{-1}}}).node("MatMul", {"weights", "v"}, "y");
+    ConstantPool pool;
+    auto graph =
+        translate(model.model(), {{1, 2, queries, 4}, {1, 2, 128, 4}, {1, 2, 128, 4}, {1, 1, 1, mask_keys}}, {}, pool);
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    if (!graph.ok()) return {};
+    optimize(*graph, pool, narrowing);
+    return std::move(graph).value();
+  }
+};
+
+TEST(PassesTest, FusesAttentionWithScalesAndMask) {
+  const Graph graph = AttentionModel().optimized("seen");
+  ASSERT_EQ(kinds_of(graph), std::vector{OperatorKind::kAttention});
+  const Node& node = graph.nodes[0];
+  EXPECT_EQ(node.inputs, graph.inputs);
+  EXPECT_EQ(node.attributes.real("alpha"), 0.25);
+  EXPECT_EQ(node.attributes.integer("transpose_k"), 0);
+  expect_runnable(graph);
+}
+
+TEST(PassesTest, FusesAttentionWithoutMask) {
+  const Graph graph = AttentionModel().optimized("scores");
+  ASSERT_EQ(kinds_of(graph), std::vector{OperatorKind::kAttention});
+  EXPECT_EQ(graph.nodes[0].inputs.size(), 3u);
+}
+
+TEST(PassesTest, LeavesAttentionThatDoesNotFit) {
+  const auto kinds = [](const Graph& graph) { return kinds_of(graph); };
+  const std::vector apart{OperatorKind::kMatMul, OperatorKind::kSoftmax, OperatorKind::kMatMul};
+  EXPECT_EQ(kinds(AttentionModel(1).optimized("seen", 1)), apart) << "one number for all keys";
+  EXPECT_EQ(kinds(AttentionModel(128, 15).optimized("seen", 128, 15)), apart) << "few queries";
+  EXPECT_EQ(kinds(AttentionModel(128, 127).optimized("seen", 128, 127)), apart) << "few scores";
+  AttentionModel read_twice;
+  read_twice.model.output("seen");
+  EXPECT_EQ(kinds(read_twice.optimized("seen")), apart) << "scores are an output";
+  const Graph narrow = AttentionModel().optimized("seen", 128, 128, {.bfloat16 = true});
+  EXPECT_EQ(std::ranges::find(narrow.nodes, OperatorKind::kAttention, &Node::kind), narrow.nodes.end());
 }
 
 }  // namespace

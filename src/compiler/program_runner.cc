@@ -12,6 +12,8 @@
 namespace foliot {
 namespace {
 
+constexpr uint64_t kPageBytesMin = uint64_t{2} << 20;  // one of the processor's large ones
+
 uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 // What something takes. Time in which the process only waits for a CPU does not
@@ -61,8 +63,10 @@ Status ProgramRunner::start(const Program& program, std::shared_ptr<WeightsSourc
         fmt::format("the program was compiled for {} {}, and this is {} {}; compile the model anew",
                     program.device_kind, program.device_fingerprint, device_.kind(), device_.fingerprint()));
   }
-  const uint32_t pages = program.pages(program.page_bytes);
-  FOLIOT_RETURN_IF_ERROR(device_.allocate({.page_bytes = program.page_bytes,
+  // Clearing a page is most of what a small model costs, so it gets a small one.
+  const uint64_t page_bytes = std::min(program.page_bytes, round_up(program.weights_bytes, kPageBytesMin));
+  const uint32_t pages = program.pages(page_bytes);
+  FOLIOT_RETURN_IF_ERROR(device_.allocate({.page_bytes = page_bytes,
                                            .page_count = pages,
                                            .io_cache_bytes = output_offset_ + round_up(program.output_bytes(), 4096),
                                            .workspace_bytes = program.workspace_bytes()}));

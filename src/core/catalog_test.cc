@@ -79,5 +79,17 @@ TEST_F(CatalogTest, EntriesAreFoundByNameAndKeptByTheirReaders) {
   EXPECT_EQ(catalog_.find("b"), nullptr);
 }
 
+TEST_F(CatalogTest, WhatClientsAskForIsTakenOnceInItsOrder) {
+  catalog_.put_all({entry("a", ModelState::kLoading), entry("b", ModelState::kLoading)});
+  catalog_.ask_for("b");
+  catalog_.ask_for("a");
+  catalog_.ask_for("b");
+  catalog_.ask_for("no such model");
+  EXPECT_EQ(catalog_.take_asked(), (std::vector<std::string>{"b", "a"}));
+  EXPECT_TRUE(catalog_.take_asked().empty());
+  catalog_.ask_for("b");
+  EXPECT_EQ(catalog_.take_asked(), std::vector<std::string>{"b"});
+}
+
 }  // namespace
 }  // namespace foliot

@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 33> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 34> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -18,6 +18,7 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 33> kNames{{
     {OperatorKind::kBinary, "Binary"},
     {OperatorKind::kAffine, "Affine"},
     {OperatorKind::kSoftmax, "Softmax"},
+    {OperatorKind::kAttention, "Attention"},
     {OperatorKind::kLayerNorm, "LayerNorm"},
     {OperatorKind::kLrn, "Lrn"},
     {OperatorKind::kReduce, "Reduce"},

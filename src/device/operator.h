@@ -61,6 +61,11 @@ enum class OperatorKind : uint16_t {
   kAffine,
   // X -> Y over one dimension. axis: int >= 0; log: int 0/1 (LogSoftmax).
   kSoftmax,
+  // Q[..,M,D], K[..,N,D], V[..,N,E], optional mask -> Y[..,M,E]: softmax(alpha * Q x K^T + mask) x V,
+  // the softmax over the last dimension, without the scores [..,M,N] being stored. Leading dimensions
+  // and the mask, whose last dimension is N, broadcast as in numpy. alpha: float; transpose_k: int 0/1,
+  // K is [..,D,N] then. float32. Queries that see nothing, where the mask is -infinity: not a number.
+  kAttention,
   // X, scale, bias (shape of the normalised dimensions; both optional together)
   // -> Y, normalised over dimensions [axis, rank). axis: int >= 0; epsilon: float.
   kLayerNorm,

@@ -53,6 +53,7 @@ const std::vector<KindRule>& kind_rules() {
       {OperatorKind::kUnary, 1, {{"function", kFunction}}},
       {OperatorKind::kBinary, 2, {{"function", kFunction}}},
       {OperatorKind::kSoftmax, 1, {{"axis", kInteger}, {"log", kInteger}}},
+      {OperatorKind::kAttention, 3, {{"alpha", kReal}, {"transpose_k", kInteger}}},
       {OperatorKind::kLayerNorm, 1, {{"axis", kInteger}, {"epsilon", kReal}}},
       {OperatorKind::kLrn, 1, {{"size", kInteger}, {"alpha", kReal}, {"beta", kReal}, {"bias", kReal}}},
       {OperatorKind::kReduce, 1, {{"function", kFunction}, {"axes", kIntegers}, {"keep_dims", kInteger}}},
@@ -190,6 +191,36 @@ bool fits_but(const Shape& inner, const Shape& outer, int64_t axis) {
   return true;
 }
 
+bool is_attention(const Operator& operation, const Plan& plan) {
+  const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
+  const Shape& result = plan.tensors[operation.outputs[0]].shape;
+  if (plan.tensors[operation.outputs[0]].type != DataType::kFloat32 || result.size() < 2) return false;
+  for (size_t i = 0; i < operation.inputs.size(); ++i) {
+    if (i == 3 && operation.inputs[i] == kNoTensor) continue;
+    if (i > 3 || plan.tensors[operation.inputs[i]].type != DataType::kFloat32) return false;
+    if (i < 3 && shape(i).size() < 2) return false;
+  }
+  // Of the last two dimensions, and broadcasting in the others.
+  const auto is_matrix = [&](const Shape& given, int64_t rows, int64_t columns) {
+    Shape whole = result;
+    whole[whole.size() - 2] = rows;
+    whole.back() = columns;
+    return given.size() >= 2 && given[given.size() - 2] == rows && given.back() == columns && broadcasts(given, whole);
+  };
+  const int64_t queries = result[result.size() - 2], columns = result.back();
+  const int64_t depth = shape(0).back(), keys = shape(2)[shape(2).size() - 2];
+  const bool transposed = operation.attributes.integer("transpose_k") != 0;
+  if (queries < 1 || columns < 1 || depth < 1 || keys < 1 || !is_matrix(shape(0), queries, depth) ||
+      !is_matrix(shape(1), transposed ? depth : keys, transposed ? keys : depth) ||
+      !is_matrix(shape(2), keys, columns)) {
+    return false;
+  }
+  if (operation.inputs.size() < 4 || operation.inputs[3] == kNoTensor) return true;
+  Shape scores = result;
+  scores.back() = keys;
+  return !shape(3).empty() && shape(3).back() == keys && broadcasts(shape(3), scores);
+}
+
 bool is_recurrent(const Operator& operation, const Plan& plan) {
   const auto shape = [&](size_t i) -> const Shape& { return plan.tensors[operation.inputs[i]].shape; };
   const Shape& x = shape(0);
@@ -248,6 +279,7 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
     case OperatorKind::kReshape:
       return element_count(shape(0)) == element_count(result) && size_of(type(0)) == size_of(result_type);
     case OperatorKind::kSoftmax: return shape(0) == result && is_axis(operation, result);
+    case OperatorKind::kAttention: return is_attention(operation, plan);
     case OperatorKind::kLrn: return shape(0) == result && result.size() >= 2;
     case OperatorKind::kBinary: return broadcasts(shape(0), result) && broadcasts(shape(1), result);
     case OperatorKind::kWhere:

@@ -36,7 +36,7 @@ That is so in {bound} of the cases that pass; all others run on inputs alone.
 | float32 | as it is |
 | float16, bfloat16 | in float32: operands are cast before each operator and results after it; operators that follow one another are not rounded in between |
 | float64 | as it is where only elements are compared, combined or moved, and in matrix products; in float32 in convolutions, pooling, normalisation, softmax and resizing |
-| integers, bool | as they are; convolutions of integers in float32, where that is exact; matrix products of integers by plain loops (`foliot compile --report` shows `foliot:matmul`) |
+| integers, bool | as they are; convolutions of integers in float32, where that is exact; matrix products of integers in vectors, but without VNNI (`foliot compile --report` shows `foliot:matmul`) |
 | QuantizeLinear, DequantizeLinear | kernels between float32 and int8 or uint8; convolutions, products, additions, elementwise functions, MaxPool and movements between the two compute in integers where the CPU has AVX512_VNNI, else in float32 |
 | operators on codes (QLinearConv, QLinearMatMul, QLinearAdd, ...) | as the real operator between a dequantisation and a quantisation, so as those above; by the arithmetic that defines them, in float32, where scales are not known when compiling |
 

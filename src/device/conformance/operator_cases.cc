@@ -432,6 +432,39 @@ void add_normalizations(Cases& cases) {
                {{"size", size}, {"alpha", 0.1}, {"beta", 0.75}, {"bias", 2.0}});
 }
 
+// More keys than one block holds, rows and columns that do not fill a vector, and heads that share.
+void add_attention(Cases& cases) {
+  const auto add = [&](const char* name, std::vector<Shape> inputs, Shape y, int64_t transposed) {
+    cases.node(std::string("attention_") + name, Kind::kAttention, inputs, y,
+               {{"alpha", 0.3}, {"transpose_k", transposed}}, {-2, 2});
+  };
+  add("plain", {{2, 3, 7, 8}, {2, 3, 19, 8}, {2, 3, 19, 8}}, {2, 3, 7, 8}, 0);
+  add("whole_vectors", {{25, 64}, {320, 64}, {320, 64}}, {25, 64}, 0);
+  add("transposed", {{2, 8, 20}, {2, 20, 300}, {2, 300, 70}}, {2, 8, 70}, 1);
+  add("mask", {{2, 2, 9, 16}, {2, 2, 33, 16}, {2, 2, 33, 5}, {2, 1, 1, 33}}, {2, 2, 9, 5}, 0);
+  add("mask_of_queries", {{30, 8}, {270, 8}, {2, 270, 20}, {30, 270}}, {2, 30, 20}, 0);
+  add("shared_heads", {{2, 4, 6, 8}, {2, 1, 10, 8}, {1, 4, 10, 3}}, {2, 4, 6, 3}, 0);
+  add("many_queries", {{1000, 4}, {5, 4}, {5, 2}}, {1000, 2}, 0);
+  cases.node("attention_negative_scale", Kind::kAttention, {{5, 8}, {9, 8}, {9, 8}}, {5, 8},
+             {{"alpha", -0.7}, {"transpose_k", integer(0)}}, {-2, 2});
+  // Masks as exporters write them; all keys of the first query are hidden.
+  cases.add("attention_least_mask", [](CaseGraphBuilder& graph, Random&) {
+    const ValueIndex q = graph.input({2, 8}), k = graph.input({5, 8}), v = graph.input({5, 8});
+    Array mask{.shape = {2, 5}, .values = std::vector<double>(10, std::numeric_limits<float>::lowest())};
+    mask.values[7] = 0;
+    graph.output(graph.node(Kind::kAttention, {q, k, v, graph.constant(mask)}, {2, 8},
+                            {{"alpha", 1.0}, {"transpose_k", integer(0)}}));
+  });
+  // Most keys, among them all of the first blocks, are hidden.
+  cases.add("attention_hidden_keys", [](CaseGraphBuilder& graph, Random&) {
+    const ValueIndex q = graph.input({2, 5, 8}), k = graph.input({2, 600, 8}), v = graph.input({2, 600, 8});
+    Array mask{.shape = {600}, .values = std::vector<double>(600, -std::numeric_limits<double>::infinity())};
+    mask.values[530] = mask.values[599] = 0;
+    graph.output(graph.node(Kind::kAttention, {q, k, v, graph.constant(mask)}, {2, 5, 8},
+                            {{"alpha", 1.0}, {"transpose_k", integer(0)}}));
+  });
+}
+
 void add_reductions(Cases& cases) {
   for (const char* function : {"mean", "sum", "max", "min", "prod", "l1", "l2", "sum_square", "log_sum_exp"}) {
     cases.node(std::string("reduce_") + function, Kind::kReduce, {{3, 4, 5}}, {3, 5},
@@ -701,6 +734,7 @@ std::vector<OperatorCase> operator_cases() {
   add_elementwise(cases);
   add_binary(cases);
   add_normalizations(cases);
+  add_attention(cases);
   add_reductions(cases);
   add_movements(cases);
   add_along_dimension(cases);

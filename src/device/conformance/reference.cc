@@ -254,6 +254,38 @@ void softmax(const Node& node, const Arguments& in, Array& y) {
   });
 }
 
+void attention(const Node& node, const Arguments& in, Array& y) {
+  const bool transposed = node.attributes.integer("transpose_k") != 0;
+  const int64_t depth = in[0]->shape.back(), keys = in[2]->shape[in[2]->shape.size() - 2];
+  const auto matrix = [](Shape index, int64_t row, int64_t column) {
+    index[index.size() - 2] = row;
+    index.back() = column;
+    return index;
+  };
+  std::vector<double> scores;  // of the row that is being made
+  fill(y, [&](const Shape& index) {
+    const int64_t query = index[index.size() - 2];
+    if (index.back() == 0) scores.clear();
+    for (int64_t key = 0; index.back() == 0 && key < keys; ++key) {
+      double score = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        score += at(*in[0], matrix(index, query, k)) *
+                 at(*in[1], transposed ? matrix(index, k, key) : matrix(index, key, k));
+      score *= node.attributes.real("alpha");
+      if (in.size() > 3) score += at(*in[3], matrix(index, query, key));
+      scores.push_back(score);
+    }
+    const double maximum = *std::max_element(scores.begin(), scores.end());
+    double sum = 0, product = 0;
+    for (int64_t key = 0; key < keys; ++key) {
+      const double power = std::exp(scores[static_cast<size_t>(key)] - maximum);
+      sum += power;
+      product += power * at(*in[2], matrix(index, key, index.back()));
+    }
+    return product / sum;
+  });
+}
+
 void layer_norm(const Node& node, const Arguments& in, Array& y) {
   const auto axis = static_cast<std::ptrdiff_t>(node.attributes.integer("axis"));
   const Shape& shape = in[0]->shape;
@@ -651,6 +683,7 @@ void compute(const Node& node, const Arguments& in, Array& y) {
         return at(*in[0], index) * in[1]->values[channel] + in[2]->values[channel];
       });
     case OperatorKind::kSoftmax: return softmax(node, in, y);
+    case OperatorKind::kAttention: return attention(node, in, y);
     case OperatorKind::kLayerNorm: return layer_norm(node, in, y);
     case OperatorKind::kLrn: return lrn(node, in, y);
     case OperatorKind::kReduce: return reduce(node, in, y);

@@ -190,6 +190,27 @@ TEST(CpuDevice, WideConvolutionsAreRight) {
   }
 }
 
+// Threads share out heads, and queries where heads do not divide.
+TEST(CpuDevice, AttentionGivesTheSameBitsOnAnyNumberOfThreads) {
+  CaseGraphBuilder builder;
+  Random random(1);
+  const Shape queries{5, 131, 24}, keys{5, 300, 24};
+  std::vector<ValueIndex> values{builder.input(queries), builder.input(keys), builder.input(keys)};
+  builder.output(builder.node(OperatorKind::kAttention, std::move(values), queries,
+                              {{"alpha", 0.2}, {"transpose_k", int64_t{0}}}));
+  const std::vector<Graph> graphs{builder.graph()};
+  std::vector<Array> inputs;
+  for (const Shape& shape : {queries, keys, keys}) inputs.push_back(random_array(DataType::kFloat32, shape, random));
+  const auto run_with = [&](uint32_t threads) {
+    const auto device = with_threads(threads)();
+    Session session(*device, {lower_and_plan(*device, graphs).value()}, 4096);
+    session.load(0, 0);
+    return session.run(0, 0, inputs);
+  };
+  const auto alone = run_with(1);
+  for (const uint32_t threads : {2u, 3u}) EXPECT_EQ(run_with(threads), alone) << threads << " threads";
+}
+
 // oneDNN does post-operations value by value where its kernel multiplies matrices, a
 // hundred times as slowly as on their own.
 TEST(CpuDevice, KernelsThatMultiplyMatricesHaveNothingFusedIntoThem) {

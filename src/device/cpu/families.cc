@@ -16,6 +16,7 @@ constexpr std::array kFamilies{
     Family{OperatorKind::kBinary, lower_binary, describe_binary, make_binary, "foliot:binary"},
     Family{OperatorKind::kAffine, lower_affine, nullptr, nullptr, ""},
     Family{OperatorKind::kSoftmax, lower_softmax, describe_softmax, make_softmax, "foliot:softmax"},
+    Family{OperatorKind::kAttention, lower_attention, nullptr, make_attention, "foliot:attention"},
     Family{OperatorKind::kLayerNorm, lower_layer_norm, describe_layer_norm, nullptr, ""},
     Family{OperatorKind::kLrn, lower_lrn, describe_lrn, make_lrn, "foliot:lrn"},
     Family{OperatorKind::kReduce, lower_reduce, nullptr, make_reduce, "foliot:reduce"},

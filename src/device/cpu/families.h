@@ -59,6 +59,9 @@ Result<bool> lower_softmax(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_softmax(const OperatorView& view);
 Result<std::unique_ptr<Kernel>> make_softmax(const OperatorView& view);
 
+Result<bool> lower_attention(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_attention(const OperatorView& view);
+
 Result<bool> lower_layer_norm(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_layer_norm(const OperatorView& view);
 

@@ -3,6 +3,7 @@
 #include "device/cpu/families.h"
 #include "device/cpu/fusion.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/product_rows.h"
 #include "device/cpu/strided_loop.h"
 #include "device/cpu/typed.h"
 
@@ -126,10 +127,20 @@ class ProductKernel : public Kernel {
     const T* a = reinterpret_cast<const T*>(addresses[a_]);
     const T* b = reinterpret_cast<const T*>(addresses[b_]);
     T* to = reinterpret_cast<T*>(addresses[to_]);
-    const auto count = static_cast<int64_t>(products_.size()) * rows_;
-    parallel_for(count, count * columns_ * depth_, [&](int64_t i) {
-      const auto& [left, right] = products_[static_cast<size_t>(i / rows_)];
-      multiply_row(a + left + i % rows_ * a_row_, b + right, to + i * columns_);
+    const int64_t pieces = (rows_ + kProductRows - 1) / kProductRows;
+    const auto count = static_cast<int64_t>(products_.size());
+    parallel_for(count * pieces, count * rows_ * columns_ * depth_, [&](int64_t i) {
+      const auto& [left, right] = products_[static_cast<size_t>(i / pieces)];
+      const int64_t row = i % pieces * kProductRows;
+      multiply({.rows = std::min(kProductRows, rows_ - row),
+                .columns = columns_,
+                .depth = depth_,
+                .a = a + left + row * a_row_,
+                .a_row = a_row_,
+                .a_step = a_step_,
+                .b = b + right,
+                .b_step = b_step_,
+                .to = to + (i / pieces * rows_ + row) * columns_});
     });
     return Status();
   }
@@ -137,14 +148,20 @@ class ProductKernel : public Kernel {
  private:
   using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
-  void multiply_row(const T* a, const T* b, T* to) const {
-    for (int64_t column = 0; column < columns_; ++column) {
-      Sum sum = 0;
-      for (int64_t k = 0; k < depth_; ++k)
-        sum += static_cast<Sum>(a[k * a_step_]) * static_cast<Sum>(b[k * b_step_ + column * b_column_]);
-      to[column] = static_cast<T>(sum);
+  void multiply(const ProductRows<T>& product) const {
+    if (b_column_ == 1) return multiply_(product);
+    for (int64_t row = 0; row < product.rows; ++row) {
+      for (int64_t column = 0; column < columns_; ++column) {
+        Sum sum = 0;
+        for (int64_t k = 0; k < depth_; ++k)
+          sum += static_cast<Sum>(product.a[row * a_row_ + k * a_step_]) *
+                 static_cast<Sum>(product.b[k * b_step_ + column * b_column_]);
+        product.to[row * columns_ + column] = static_cast<T>(sum);
+      }
     }
   }
+
+  const MultiplyRows<T> multiply_ = find_multiply_rows<T>();
 
   TensorIndex a_, b_, to_;
   int64_t rows_, columns_, depth_, a_row_, a_step_, b_step_, b_column_;
