@@ -232,7 +232,7 @@ bench-serve: build python ## Latency and throughput of small models through HTTP
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/serve.py
 
 .PHONY: bench-lanes
-bench-lanes: build python ## The default on this machine's cores beside one wide device and a device for each core (20 minutes)
+bench-lanes: build python ## A lane for each core beside one wide device and a device for each core (20 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/lanes.py $(FLAGS)
 
 .PHONY: bench-loadgen

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the choice of lanes for each batch is worth on this machine: `foliot serve` with its
-default flags beside one device of all cores and a device for each core (--devices), which
+"""What the choice of lanes for each batch is worth on this machine: `foliot serve` with a
+lane for each core beside one device of all cores and a device for each core (--devices), which
 serve the same six models at the same loads in turn.
 
 Requests come as a Poisson process, over all models alike, from 10 % to 300 % of the
@@ -32,9 +32,11 @@ CLIENTS = 8  # that find the capacity
 
 
 def sides():
-    """{name: flags}: the default flags, and what they are to be as good as."""
+    """{name: flags}: lanes, and what they are to be as good as."""
     cores = [str(core) for core in sorted(os.sched_getaffinity(0))]
-    return {"default": {}, "wide": {"devices": ",".join(cores), "lanes": 1}, "narrow": {"devices": ";".join(cores)}}
+    return {"lanes": {"devices": ",".join(cores), "lanes": len(cores)},
+            "wide": {"devices": ",".join(cores), "lanes": 1},
+            "narrow": {"devices": ";".join(cores)}}
 
 
 def write_models(names, folder):
@@ -65,12 +67,12 @@ def measure(servers, rate, arguments):
 
 
 def row(load, rate, result):
-    default, rivals = result["default"], [result["wide"], result["narrow"]]
-    goodput = default["goodput"] / max(rival["goodput"] for rival in rivals)
-    p50 = min(rival["p50"] for rival in rivals) / default["p50"]
+    lanes, rivals = result["lanes"], [result["wide"], result["narrow"]]
+    goodput = lanes["goodput"] / max(rival["goodput"] for rival in rivals)
+    p50 = min(rival["p50"] for rival in rivals) / lanes["p50"]
     cells = [f"{load:.0%}", f"{rate:.0f}"]
     for key, form in (("goodput", ".0f"), ("p50", ".2f"), ("p99", ".1f")):
-        cells += [" / ".join(f"{result[side][key]:{form}}" for side in ("default", "wide", "narrow"))]
+        cells += [" / ".join(f"{result[side][key]:{form}}" for side in ("lanes", "wide", "narrow"))]
     cells += [f"{goodput:.3f}", f"{p50:.3f}"]
     return {"load": load, "rate": rate, "goodput_ratio": goodput, "p50_ratio": p50, **result}, cells
 
@@ -99,7 +101,7 @@ def main():
                 Server(repository, arguments.folder / f"{side}.log", cache=arguments.folder / "cache", **flags))
         capacity = arguments.capacity or bench(servers["narrow"].grpc, None, concurrency=CLIENTS,
                                                duration=arguments.duration)["answered_per_second"]
-        print(f"capacity {capacity:.0f}/s, deadline {arguments.deadline}; default / one device of all cores / a device "
+        print(f"capacity {capacity:.0f}/s, deadline {arguments.deadline}; a lane for each core / one device of all cores / a device "
               "for each\n| load | requests/s | in time/s | p50 ms | p99 ms | goodput, to the better | p50, to the better |\n"
               + "|---" * 7 + "|")
         for load in arguments.loads:

@@ -10,8 +10,8 @@
 namespace foliot {
 namespace {
 
-// On a machine of so many cores each is a lane; more were not measured.
-constexpr uint32_t kLanesByDefault = 2;
+// Where there are no more cores than this, none is left to all else (docs/decisions/0110).
+constexpr size_t kAllCores = 2;
 
 // The node of all of them; nullopt: of several, or the machine has but one.
 std::optional<uint32_t> node_of(const CoreSet& cores, const Topology& topology) {
@@ -48,11 +48,8 @@ DevicePlaces default_device_places(const Topology& topology) {
   std::vector<CoreSet> nodes = topology.usable_by_node();
   const size_t usable = topology.usable().size();
   if (nodes.size() < 2 || topology.granted < usable) {
-    if (usable != kLanesByDefault || topology.granted < usable)
-      return {{.threads = std::max(2u, topology.granted) - 1}};
-    DevicePlace both = pinned(topology.usable(), topology);
-    both.lanes = kLanesByDefault;
-    return {both};
+    if (usable == kAllCores && topology.granted >= usable) return {pinned(topology.usable(), topology)};
+    return {{.threads = std::max(2u, topology.granted) - 1}};
   }
   if (usable > 2) nodes.front().erase(nodes.front().begin());
   DevicePlaces places;
