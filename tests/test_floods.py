@@ -22,7 +22,8 @@ def server(serve, tmp_path):
     folder = tmp_path / "models"
     onnx_models.random_dense_network(folder / "slow/1/model.onnx", (FEATURES,) * 17 + (2,))
     (folder / "slow/model.toml").write_text("batch_sizes = [1, 2, 4]\n")
-    server = serve(folder, page_cache="256MiB", requests_in_flight_max=IN_FLIGHT_MAX)
+    # One thread: with all cores it might be faster than the client that floods it.
+    server = serve(folder, page_cache="256MiB", requests_in_flight_max=IN_FLIGHT_MAX, threads=1)
     with http_client.InferenceServerClient(server.http) as client:
         eventually(lambda: client.get_model_config("slow")["max_batch_size"] == 4,
                    otherwise="the larger batch sizes are not compiled")

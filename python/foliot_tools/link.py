@@ -57,7 +57,7 @@ def read_model(reader):
     model = reader.get("I"), reader.text()
     reader.text(), reader.text(), reader.get("B")
     reader.list(tensor), reader.list(tensor), reader.list(bucket)
-    reader.list(runnable), reader.get("q"), reader.get("d")
+    reader.list(runnable), reader.get("q"), reader.get("d"), reader.get("B")
     return model
 
 

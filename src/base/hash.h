@@ -32,7 +32,7 @@ struct Hash128Hash {
   size_t operator()(const Hash128& hash) const { return hash.low; }
 };
 
-// Makes hashes different from those of any other secret: without knowing it, nobody finds
+// Makes hashes different from those of any other secret: without knowing it, no client finds
 // inputs with equal ones.
 class HashSecret {
  public:

@@ -2,7 +2,7 @@
 // inputs with their shapes, and which outputs are asked for. Name, version and the order of
 // the inputs do not count.
 //
-// The hash has a secret that is drawn when the program starts: nobody outside can find two
+// The hash has a secret that is drawn when the program starts: no client can find two
 // inputs with one key, and so have others answered with a wrong prediction.
 //
 // Threading: any thread.
