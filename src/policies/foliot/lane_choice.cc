@@ -14,9 +14,8 @@ constexpr uint32_t kModelsMax = 16;
 constexpr double kGainLeast = 0.05;
 // On half of the lanes a batch that never ran there is assumed to take so many times as long.
 constexpr double kHalfAssumed = 1.5;
-// What later batches wait counts so much beside when those end that are there: as much as it
-// takes to have the median of one device of all lanes at low load, and of one of a lane each
-// at high load (docs/decisions/0110).
+// What later batches wait counts so much beside when those end that are there. Chosen on one set
+// of loads (docs/decisions/0110).
 constexpr double kLaterWeight = 0.5;
 // Busier than this a device is overloaded, and how long what comes later waits says nothing.
 constexpr double kBusyMax = 0.95;
