@@ -31,6 +31,7 @@ Codes codes_of(StatusCode code) {
 Codes codes_of(Refusal refusal) {
   switch (refusal) {
     case Refusal::kOverShare: return {429, GrpcCode::kResourceExhausted};
+    case Refusal::kModelError: return {500, GrpcCode::kInternal};
     case Refusal::kOverload: return {503, GrpcCode::kResourceExhausted};
     case Refusal::kExpired:
     case Refusal::kLate: return {504, GrpcCode::kDeadlineExceeded};

@@ -22,7 +22,7 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 
 constexpr size_t kActionTypes = static_cast<size_t>(ActionType::kInfer) + 1;
-constexpr size_t kOutcomeStatuses = static_cast<size_t>(OutcomeStatus::kNoContext) + 1;
+constexpr size_t kOutcomeStatuses = static_cast<size_t>(kOutcomeStatusLast) + 1;
 
 prometheus::MetricFamily exec_heap_family() {
   prometheus::MetricFamily family{.name = "foliot_exec_heap_allocations_total",
