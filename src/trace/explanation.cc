@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/escaped_text.h"
+#include "base/escaped_text.h"
 
 namespace foliot {
 namespace {

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "trace/escaped_text.h"
+#include "base/escaped_text.h"
 
 namespace foliot {
 namespace {
