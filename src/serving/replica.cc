@@ -61,7 +61,7 @@ class ReplicaWorker {
                 engine_, outcomes_, {threads_[0], threads_[1], threads_[2], threads_[3]}) {}
   ~ReplicaWorker() { stop(); }
 
-  Status start(const std::shared_ptr<const ModelInfo>& model) {
+  Status start(const std::shared_ptr<const ModelInfo>& model, const std::function<void(const std::string&)>& log) {
     FOLIOT_ASSIGN_OR_RETURN(WorkerModel added, engine_.add({.info = model}));
     for (size_t i = 0; i < model->only().batch_sizes.size(); ++i) {
       FOLIOT_RETURN_IF_ERROR(engine_.prepare(model->id, i));
@@ -70,7 +70,10 @@ class ReplicaWorker {
     FOLIOT_RETURN_IF_ERROR(worker_.load_now(model->id));
     const std::vector<Executor*> executors = worker_.executors();
     FOLIOT_CHECK(executors.size() == threads_.size());
-    for (size_t i = 0; i < threads_.size(); ++i) FOLIOT_RETURN_IF_ERROR(threads_[i].start(*executors[i]));
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      threads_[i].set_failure_log(log);
+      FOLIOT_RETURN_IF_ERROR(threads_[i].start(*executors[i]));
+    }
     return Status();
   }
   // Nothing is reported afterwards, nor any payload touched.
@@ -205,7 +208,9 @@ Status Replica::serve_with(ContainerProcess& process, const std::shared_ptr<cons
     return Status::invalid_argument("its inputs, outputs or batch_size_max have changed on disk; load the model again");
   }
   ReplicaWorker worker(process, parts_, model->id);
-  FOLIOT_RETURN_IF_ERROR(worker.start(model));
+  FOLIOT_RETURN_IF_ERROR(worker.start(model, [this](const std::string& line) {
+    parts_.log(Severity::kWarning, fmt::format("replica {}: {}", name_, line));
+  }));
   FOLIOT_ASSIGN_OR_RETURN(const DeviceId device, parts_.devices.join(kind_, model->id, worker.actions()));
   while (process.listen(kListenInterval)) {
   }
