@@ -11,9 +11,9 @@
 namespace foliot {
 namespace {
 
-class Reader {
+class ContainerReader {
  public:
-  explicit Reader(const std::filesystem::path& file) : file_(file) {}
+  explicit ContainerReader(const std::filesystem::path& file) : file_(file) {}
 
   Result<ContainerConfig> read(const toml::node& node) {
     const auto* table = node.as_table();
@@ -123,7 +123,7 @@ class Reader {
 }  // namespace
 
 Result<ContainerConfig> read_container_config(const std::filesystem::path& file, const toml::node& node) {
-  return Reader(file).read(node);
+  return ContainerReader(file).read(node);
 }
 
 }  // namespace foliot
