@@ -19,23 +19,29 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "container/container_description.h"
 #include "container/container_options.h"
 #include "container/output_lines.h"
+#include "container/temporary_folder.h"
 #include "platform/descriptor.h"
 #include "process/child_process.h"
 
 namespace foliot {
+
+// A memory limit is checked so often; in between the kernel limits the process's own data.
+inline constexpr Duration kContainerMemoryInterval = Duration::milliseconds(100);
+// Of an error's text.
+inline constexpr size_t kContainerErrorBytesMax = 4096;
 
 class ContainerProcess {
  public:
@@ -89,36 +95,48 @@ class ContainerProcess {
   std::string ending() const;
 
  private:
-  class SharedMemory;
   struct Packet;
   enum class While { kWaiting, kListening };
 
-  ContainerProcess(ChildProcess child, Descriptor socket, Descriptor handle, std::filesystem::path temporary,
-                   uint64_t memory_bytes_max, OnLine on_line);
+  ContainerProcess(TemporaryFolder temporary, ChildProcess child, Descriptor socket, Descriptor handle,
+                   const ContainerOptions& options, OnLine on_line);
 
-  Status send(std::span<const std::byte> packet, int descriptor = -1);
-  // The next packet. `cancelled` only if it listens.
-  Result<Packet> receive(Duration timeout, While meanwhile, const std::function<bool()>& cancelled = {});
+  Status load(const std::function<bool()>& cancelled);
+  Status why_not_loaded(const Packet& packet);
   Status run(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout, While meanwhile);
+  // False: the process is gone, or does not read.
+  bool send(std::span<const std::byte> packet, int descriptor = -1);
+  // The next packet, until the next one is received. `cancelled` is asked only if it listens.
+  Packet receive(Duration timeout, While meanwhile, const std::function<bool()>* cancelled = nullptr);
+  // An answer that only says that it is done.
+  Status expect_done(const Packet& packet, Duration timeout);
   // Kills it for this reason, unless it is gone already.
   Status end(std::string reason);
+  Status end_of_connection();
+  void limit_memory(TimePoint now);
 
-  std::filesystem::path temporary_;
-  uint64_t memory_bytes_max_;
-  OnLine on_line_;
-  Descriptor socket_;
-  Descriptor handle_;  // a pidfd: kills this process, and never another of the same number
+  const TemporaryFolder temporary_;
+  const uint64_t memory_bytes_max_;
+  const uint32_t batch_size_max_;
+  const Duration start_timeout_;
+  const Descriptor socket_;
+  const Descriptor handle_;  // a pidfd: kills this process, and never another of the same number
   ContainerDescription description_;
   std::span<std::byte> memory_;
-  std::unique_ptr<std::byte[]> received_;
+  std::vector<char> received_;
   std::atomic<bool> gone_{false};
   mutable std::mutex mutex_;
-  std::string reason_;  // GUARDED_BY mutex_
+  std::string reason_;  // GUARDED_BY mutex_: why it was killed
+  std::string ended_;   // GUARDED_BY mutex_: how it ended
 
   // Of the supervising thread.
-  ChildProcess child_;
   OutputLines lines_;
+  std::string last_line_;
+  std::string said_;
+  std::string complained_;
+  bool has_ended_ = false;
   TimePoint memory_measured_;
+  ChildProcess child_;  // last: it is gone before its folder
 };
 
 }  // namespace foliot
