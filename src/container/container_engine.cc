@@ -93,6 +93,8 @@ Status ContainerEngine::run(const InferWork& work) {
   Status status =
       process_.call(work.action.rows.size(), work.input_offset, work.output_offset, timeouts_.of(work.action.expected));
   if (status.ok()) count_exec_heap_allocations(heap_allocations() - before);
+  // The process is well: what failed is the model's code.
+  if (status.code() == StatusCode::kInternal) return Status::invalid_argument(status.message());
   return status;
 }
 

@@ -46,7 +46,8 @@ class ContainerEngine : public Engine {
   void input(const InferWork& work) override;
   // Any byte but zero in a BOOL becomes 1.
   void output(const InferWork& work) override;
-  // Errors: ContainerProcess::call()'s.
+  // Errors: kInvalidArgument if the container's code failed on this batch; otherwise
+  // ContainerProcess::call()'s.
   Status run(const InferWork& work) override;
 
  private:

@@ -19,13 +19,13 @@ namespace foliot {
 namespace {
 
 constexpr std::chrono::milliseconds kCancelInterval(100);
-// A process that prints nothing is looked at this often.
+// A process that prints nothing and may take any memory is looked at this often.
 constexpr Duration kListenInterval = Duration::seconds(1);
 // Of the largest batches, so many have room in the shared memory at once.
 constexpr uint32_t kBatchesInFlight = 4;
 constexpr uint32_t kLoadsInFlightMax = 8;
 
-Status stopped() { return Status::unavailable("stopped"); }
+Status replica_stopped() { return Status::unavailable("the replica was stopped"); }
 
 bool same_tensors(const std::vector<TensorSpec>& some, const std::vector<TensorSpec>& others) {
   return std::ranges::equal(some, others, [](const TensorSpec& a, const TensorSpec& b) {
@@ -127,7 +127,7 @@ Status Replica::run_process(Duration& served) {
   FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ContainerProcess> process, begin());
   const TimePoint began = monotonic_now();
   const std::shared_ptr<const ModelInfo> model = wait_for_model();
-  const Status ended = model == nullptr ? stopped() : serve_with(*process, model);
+  const Status ended = model == nullptr ? replica_stopped() : serve_with(*process, model);
   served = monotonic_now() - began;
   forget_process();
   return ended;
@@ -167,7 +167,7 @@ Result<Replica::Measured> Replica::measure(ContainerProcess& process) {
   FOLIOT_RETURN_IF_ERROR(process.share_memory(container_memory_bytes(description, kBatchesInFlight)));
   const std::vector<uint32_t> batch_sizes = container_batch_sizes(description);
   FOLIOT_ASSIGN_OR_RETURN(std::vector<Duration> durations,
-                          profile_container(process, batch_sizes, {.cancelled = [this] { return stopping(); }}));
+                          profile(process, batch_sizes, {.cancelled = [this] { return stopping(); }}));
   return Measured{description, batch_sizes, std::move(durations)};
 }
 
@@ -185,7 +185,7 @@ Result<Replica::Measured> Replica::wait_until_measured(const std::function<bool(
   }
   stop();
   const std::lock_guard lock(mutex_);
-  return measured_ && !measured_->ok() ? *measured_ : stopped();
+  return measured_ && !measured_->ok() ? *measured_ : replica_stopped();
 }
 
 void Replica::serve(std::shared_ptr<const ModelInfo> model) {
@@ -212,7 +212,8 @@ Status Replica::serve_with(ContainerProcess& process, const std::shared_ptr<cons
     parts_.log(Severity::kWarning, fmt::format("replica {}: {}", name_, line));
   }));
   FOLIOT_ASSIGN_OR_RETURN(const DeviceId device, parts_.devices.join(kind_, model->id, worker.actions()));
-  while (process.listen(kListenInterval)) {
+  const Duration interval = options_.memory_bytes > 0 ? kContainerMemoryInterval : kListenInterval;
+  while (process.listen(interval)) {
   }
   worker.stop();
   parts_.devices.lose(device, kind_);
