@@ -11,6 +11,7 @@
 #include "app/commands/bench_controller_command.h"
 #include "app/commands/compile_command.h"
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/container_command.h"
 #include "app/commands/container_launch_command.h"
 #include "app/commands/controller_command.h"
 #include "app/commands/devices_command.h"
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
   foliot::add_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
+  foliot::add_container_command(app, exit_code);
   foliot::add_devices_command(app, exit_code);
   foliot::add_keys_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
