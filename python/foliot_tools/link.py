@@ -12,10 +12,10 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 12, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 13, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
-            "disconnected", "over_share")
+            "disconnected", "over_share", "model_error")
 # After these the client may try again; the others say that it is no use.
 RETRYABLE = {"overload", "expired", "late", "worker_lost", "draining", "disconnected", "over_share"}
 

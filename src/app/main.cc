@@ -11,6 +11,8 @@
 #include "app/commands/bench_controller_command.h"
 #include "app/commands/compile_command.h"
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/container_command.h"
+#include "app/commands/container_launch_command.h"
 #include "app/commands/controller_command.h"
 #include "app/commands/devices_command.h"
 #include "app/commands/experiment_command.h"
@@ -29,6 +31,7 @@
 #include "app/spin_count.h"
 #include "base/heap.h"
 #include "base/memory_lock.h"
+#include "container/container_launch.h"
 #include "platform/open_files.h"
 #include "process/periodic_yield.h"
 #include "program/mapped_copy.h"
@@ -36,6 +39,7 @@
 int main(int argc, char** argv) {
   // What holds for the whole process is set here, before there are threads
   // (docs/OPERATIONS.md#what-holds-for-the-whole-process).
+  if (foliot::is_container_launch(argc, argv)) return foliot::launch_container();
   foliot::limit_spinning(argc, argv);
   foliot::keep_heap_memory();
   foliot::handle_yield_signal();
@@ -55,6 +59,7 @@ int main(int argc, char** argv) {
   foliot::add_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
+  foliot::add_container_command(app, exit_code);
   foliot::add_devices_command(app, exit_code);
   foliot::add_keys_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);

@@ -789,6 +789,8 @@ void Controller::infer_over(const Action& action, const Outcome& outcome, TimePo
 
 void Controller::row_over(const Action& action, const Outcome& outcome, RequestId id, TimePoint now) {
   Tracked& row = tracked(id);
+  // Of several rows it is not known which the model's code failed on.
+  if (outcome.status == OutcomeStatus::kModelError && action.rows.size() == 1) row.returns = options_.returns_max;
   if (!outcome.done()) return give_back(row, outcome.status, now);
   const Request& request = row.request;
   Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), now);
@@ -813,8 +815,9 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
 void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now) {
   const Request request = tracked.request;
   const bool lost = status == OutcomeStatus::kLost || status == OutcomeStatus::kFailed;
+  const bool by_model = status == OutcomeStatus::kModelError;
   const bool removed = removing_[request.model.value()] || !cluster_.first_able(request.model);
-  const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
+  const bool in_time = lost || by_model ? still_meetable(request, now) : now < request.deadline;
   if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
     ++tracked.returns;
     queue_shares_.add(entry_of(tracked));
@@ -822,6 +825,7 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
   }
   const Refusal reason = draining_         ? Refusal::kDraining
                          : removed         ? Refusal::kUnloaded
+                         : by_model        ? Refusal::kModelError
                          : in_time || lost ? Refusal::kWorkerLost
                                            : Refusal::kExpired;
   requests_.erase(request.id);

@@ -497,6 +497,23 @@ TEST_F(ControllerTest, AFailedRequestIsTriedAgainAFewTimes) {
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
 }
 
+TEST_F(ControllerTest, WhatTheModelsOwnCodeFailedOnIsTriedAgainOnlyIfItSharedItsBatch) {
+  controller_->add_device(4, at(0));
+  request(1);
+  request(2);
+  load_model();
+  ASSERT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2), Verdict::kAccepted);
+  outcome(OutcomeStatus::kModelError, at(20));
+  EXPECT_EQ(controller_->queued(), 2u);
+  EXPECT_EQ(controller_->cluster().copies[0], 1u) << "the device is well";
+  ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
+  outcome(OutcomeStatus::kModelError, at(20));
+  EXPECT_EQ(completion(1).refusal, Refusal::kModelError);
+  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
+  outcome(OutcomeStatus::kDone, at(30));
+  EXPECT_TRUE(completion(2).served());
+}
+
 TEST_F(ControllerTest, ACopyThatFailsIsUnloadedWhereAnotherDeviceCouldServe) {
   controller_->add_device(4, at(0));
   for (uint64_t id = 1; id <= 3; ++id) request(id);

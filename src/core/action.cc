@@ -24,6 +24,7 @@ std::string_view to_string(OutcomeStatus status) {
     case OutcomeStatus::kFailed: return "failed";
     case OutcomeStatus::kLost: return "lost";
     case OutcomeStatus::kNoContext: return "no context";
+    case OutcomeStatus::kModelError: return "model error";
   }
   FOLIOT_CHECK(false);
 }

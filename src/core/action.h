@@ -98,7 +98,9 @@ enum class OutcomeStatus : uint8_t {
   kFailed,        // it began, and the device reported an error
   kLost,          // its device was lost: set by the controller, never by a worker
   kNoContext,     // refused: INFER in no context of the device, or going on with a batch that is not there
+  kModelError,    // it began, and the model's own code failed on this batch; the device is well
 };
+inline constexpr OutcomeStatus kOutcomeStatusLast = OutcomeStatus::kModelError;
 std::string_view to_string(OutcomeStatus status);
 
 struct Outcome {

@@ -35,6 +35,7 @@ std::string_view to_string(Refusal refusal) {
     case Refusal::kDraining: return "draining";
     case Refusal::kDisconnected: return "disconnected";
     case Refusal::kOverShare: return "over_share";
+    case Refusal::kModelError: return "model_error";
   }
   FOLIOT_CHECK(false);
 }

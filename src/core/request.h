@@ -87,11 +87,12 @@ enum class Refusal : uint8_t {
   kDraining,      // the server is shutting down
   kDisconnected,  // the connection to the controller was lost
   kOverShare,     // its tenant asks for more than its share, and others would have to wait for it
+  kModelError,    // the model's own code failed on it
 };
-inline constexpr Refusal kRefusalLast = Refusal::kOverShare;
+inline constexpr Refusal kRefusalLast = Refusal::kModelError;
 
 // "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
-// "disconnected", "over_share".
+// "disconnected", "over_share", "model_error".
 std::string_view to_string(Refusal refusal);
 
 // The one answer to a request.

@@ -31,6 +31,7 @@ Codes codes_of(StatusCode code) {
 Codes codes_of(Refusal refusal) {
   switch (refusal) {
     case Refusal::kOverShare: return {429, GrpcCode::kResourceExhausted};
+    case Refusal::kModelError: return {500, GrpcCode::kInternal};
     case Refusal::kOverload: return {503, GrpcCode::kResourceExhausted};
     case Refusal::kExpired:
     case Refusal::kLate: return {504, GrpcCode::kDeadlineExceeded};
@@ -74,6 +75,7 @@ CallError call_error(Refusal refusal, std::string_view model, std::string_view d
     error.retry_after = predicted ? std::max(earliest - finished, Duration()) : kRetryAfterDefault;
 
   error.message = fmt::format("model '{}' refused the request: {}", model, error.reason);
+  if (refusal == Refusal::kModelError) error.message += ": its own code failed on it; the server's log has the reason";
   if (!detail.empty()) error.message += fmt::format(": {}", detail);
   if (predicted)
     error.message +=

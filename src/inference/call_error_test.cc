@@ -24,6 +24,7 @@ TEST(CallErrorTest, EachRefusalHasItsStatus) {
   expect(Refusal::kUnmeetable, 503, GrpcCode::kUnavailable);
   expect(Refusal::kOverload, 503, GrpcCode::kResourceExhausted);
   expect(Refusal::kOverShare, 429, GrpcCode::kResourceExhausted);
+  expect(Refusal::kModelError, 500, GrpcCode::kInternal);
   expect(Refusal::kWorkerLost, 503, GrpcCode::kUnavailable);
   expect(Refusal::kUnloaded, 503, GrpcCode::kUnavailable);
   expect(Refusal::kDraining, 503, GrpcCode::kUnavailable);

@@ -18,7 +18,7 @@ using prometheus::Histogram;
 
 constexpr size_t kRefusals = static_cast<size_t>(kRefusalLast) + 1;
 constexpr size_t kTypes = static_cast<size_t>(ActionType::kInfer) + 1;
-constexpr size_t kStatuses = static_cast<size_t>(OutcomeStatus::kNoContext) + 1;
+constexpr size_t kStatuses = static_cast<size_t>(kOutcomeStatusLast) + 1;
 
 }  // namespace
 

@@ -22,7 +22,7 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 
 constexpr size_t kActionTypes = static_cast<size_t>(ActionType::kInfer) + 1;
-constexpr size_t kOutcomeStatuses = static_cast<size_t>(OutcomeStatus::kNoContext) + 1;
+constexpr size_t kOutcomeStatuses = static_cast<size_t>(kOutcomeStatusLast) + 1;
 
 prometheus::MetricFamily exec_heap_family() {
   prometheus::MetricFamily family{.name = "foliot_exec_heap_allocations_total",
@@ -60,6 +60,10 @@ struct WorkerMetrics::Series {
     Gauge& outstanding;
     std::atomic<uint32_t> pages_used{0};  // written by the thread that observes
   };
+  // REQUIRES: memory_mutex is held.
+  void make_devices(size_t count) {
+    while (devices.size() < count) devices.push_back(std::make_unique<Device>(*this, devices.size()));
+  }
   Device& device(DeviceId id) { return *devices.at(id.value()); }
   void count(Device& device, ActionType type, OutcomeStatus status);
   void move_pages(Device& device, const Action& action);
@@ -81,7 +85,7 @@ struct WorkerMetrics::Series {
   Gauge* controller = nullptr;  // null: there are no links
   Gauge* frontends = nullptr;
 
-  // Made by set_memory(), and then there for good.
+  // Once made there for good.
   std::vector<std::unique_ptr<Device>> devices;
 
   std::mutex memory_mutex;
@@ -112,10 +116,13 @@ WorkerMetrics::~WorkerMetrics() = default;
 
 void WorkerMetrics::set_memory(std::vector<WorkerMemory> devices) {
   const std::lock_guard lock(series_->memory_mutex);
-  while (series_->devices.size() < devices.size()) {
-    series_->devices.push_back(std::make_unique<Series::Device>(*series_, series_->devices.size()));
-  }
+  series_->make_devices(devices.size());
   series_->memory = std::move(devices);
+}
+
+void WorkerMetrics::on_device(const DeviceChange& change, TimePoint /*now*/) {
+  const std::lock_guard lock(series_->memory_mutex);
+  series_->make_devices(change.device.value() + 1);
 }
 
 void WorkerMetrics::on_controller(bool connected) {

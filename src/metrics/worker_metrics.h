@@ -54,6 +54,8 @@ class WorkerMetrics : public Observer, public MetricsSource {
   void on_model(const ModelInfo& model) override;
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
+  // One that joins later has no memory to be shown.
+  void on_device(const DeviceChange& change, TimePoint now) override;
 
  private:
   struct Series;

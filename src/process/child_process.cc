@@ -1,5 +1,6 @@
 #include "process/child_process.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 
 #include "base/error_text.h"
 #include "process/periodic_yield.h"
@@ -64,6 +66,15 @@ class FileActions {
  private:
   posix_spawn_file_actions_t actions_;
 };
+
+// Once the process has ended, and before its number can become that of another group.
+void kill_rest_of_group(pid_t process, bool wait) {
+  siginfo_t how{};
+  const int options = WEXITED | WNOWAIT | (wait ? 0 : WNOHANG);
+  while (::waitid(P_PID, static_cast<id_t>(process), &how, options) != 0 && errno == EINTR) {
+  }
+  if (how.si_pid == process) ::kill(-process, SIGKILL);
+}
 
 // Appends what there is, at most a little more than a pipe holds. False at its end.
 bool read_some(const Descriptor& from, std::string& to) {
@@ -118,7 +129,23 @@ ChildProcess::~ChildProcess() {
 }
 
 void ChildProcess::kill() {
-  if (!status_) ::kill(process_, SIGKILL);
+  if (status_) return;
+  if (parent_ == Parent::kUs) ::kill(-process_, SIGKILL);
+  ::kill(process_, SIGKILL);
+}
+
+Result<Descriptor> ChildProcess::handle() const {
+  Descriptor handle(::fcntl(end_.number(), F_DUPFD_CLOEXEC, 0));
+  if (!handle.is_open()) return failure("keep a handle of a process", errno);
+  return handle;
+}
+
+uint64_t ChildProcess::memory_bytes() const {
+  if (status_) return 0;
+  std::ifstream file(fmt::format("/proc/{}/statm", process_));
+  uint64_t pages = 0, resident = 0;
+  if (!(file >> pages >> resident)) return 0;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 Duration ChildProcess::cpu_time() const {
@@ -130,6 +157,7 @@ Duration ChildProcess::cpu_time() const {
 
 bool ChildProcess::has_ended(bool wait) {
   if (status_) return true;
+  if (parent_ == Parent::kUs) kill_rest_of_group(process_, wait);
   int status = 0;
   ssize_t answer = 0;
   do {

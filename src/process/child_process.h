@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,7 +28,7 @@ struct ChildOptions {
   std::vector<std::string> command;      // the program's path and its arguments
   std::vector<std::string> environment;  // NAME=VALUE
   std::string input{};                   // what it reads as its standard input
-  int output_file = -1;                  // becomes its kChildOutputFile
+  int output_file = -1;                  // becomes its kChildOutputFile; may be a socket
 };
 
 // Threading: one thread.
@@ -46,9 +47,15 @@ class ChildProcess {
   // wrote to `said` (standard output) and `complained` (standard error), in pieces of
   // at most 128 KiB. False when it has ended and all is read.
   bool listen(Duration timeout, std::string& said, std::string& complained);
+  // With its whole process group, which also ends when the process has.
   void kill();
+  // A pidfd, for signals from other threads. REQUIRES: not started by a fork server, and
+  // listen() has not returned false.
+  Result<Descriptor> handle() const;
   // Of all its threads so far; zero once it has ended.
   Duration cpu_time() const;
+  // Resident, with what it shares with others; zero once it has ended.
+  uint64_t memory_bytes() const;
 
   // How it ended. REQUIRES: listen() returned false.
   bool succeeded() const { return *status_ == 0; }

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sched.h>
-#include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,16 +15,19 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
-#include <memory>
 #include <optional>
 
 #include "base/error_text.h"
-#include "platform/descriptor.h"
+#include "process/landlock.h"
+#include "process/system_call_filter.h"
 
 namespace foliot {
 namespace {
 
+// Of asm/prctl.h: ARCH_SET_FS, with which the C library begins.
+constexpr uint64_t kSetThreadArea = 0x1002;
 constexpr rlim_t kOpenFilesMax = 64;
+constexpr rlim_t kOpenFilesOfProgramMax = 1024;
 
 // Sanitizers reserve terabytes of addresses and make system calls of their own.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -69,60 +72,14 @@ void step_back(bool background) {
   ::syscall(SYS_ioprio_set, kThisProcess, 0, kIdleClass);
 }
 
-// ---- Landlock: which files can be reached ----
-//
-// The rights of all versions of the interface, so that any kernel headers do.
-
-struct LandlockRules {
-  uint64_t files;
-  uint64_t network;  // from version 4 on
-  uint64_t scopes;   // from version 6 on
-};
-
-struct [[gnu::packed]] LandlockPath {
-  uint64_t allowed;
-  int32_t parent;
-};
-
-constexpr uint64_t kReadFile = 1 << 2, kReadFolder = 1 << 3;
-
-// What each version can forbid.
-LandlockRules rules_of(int version) {
-  LandlockRules rules{};
-  rules.files = (1 << 13) - 1;
-  if (version >= 2) rules.files |= 1 << 13;  // moving files between folders
-  if (version >= 3) rules.files |= 1 << 14;  // truncating
-  if (version >= 4) rules.network = 3;       // TCP: bind and connect
-  if (version >= 5) rules.files |= 1 << 15;  // controlling devices
-  if (version >= 6) rules.scopes = 3;        // abstract sockets and signals of others
-  return rules;
-}
-
-size_t rules_bytes(int version) { return version >= 6 ? 24 : version >= 4 ? 16 : 8; }
-
-Status allow_reading(const std::filesystem::path& path, const Descriptor& ruleset) {
-  constexpr int kPathBeneath = 1;
-  const Descriptor opened(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  struct stat status {};
-  if (!opened.is_open() || ::fstat(opened.number(), &status) != 0) {
-    return Status::not_found(because(fmt::format("cannot open {}", path.string()), errno));
-  }
-  const LandlockPath rule{.allowed = S_ISDIR(status.st_mode) ? kReadFile | kReadFolder : kReadFile,
-                          .parent = opened.number()};
-  if (::syscall(SYS_landlock_add_rule, ruleset.number(), kPathBeneath, &rule, 0) == 0) return {};
-  return Status::internal(because(fmt::format("cannot limit reading to {}", path.string()), errno));
-}
-
 // True if files are restricted, false if this kernel cannot.
 Result<bool> restrict_files(const std::vector<std::filesystem::path>& readable) {
-  constexpr unsigned kAskVersion = 1;
-  const auto version = static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, kAskVersion));
-  if (version < 1) return false;
-  const LandlockRules rules = rules_of(version);
-  const Descriptor ruleset(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, rules_bytes(version), 0)));
-  if (!ruleset.is_open()) return false;
-  for (const std::filesystem::path& path : readable) FOLIOT_RETURN_IF_ERROR(allow_reading(path, ruleset));
-  return ::syscall(SYS_landlock_restrict_self, ruleset.number(), 0) == 0;
+  std::optional<Landlock> landlock = Landlock::create();
+  if (!landlock) return false;
+  for (const std::filesystem::path& path : readable) {
+    FOLIOT_RETURN_IF_ERROR(landlock->allow(path, Landlock::Access::kRead));
+  }
+  return landlock->enforce();
 }
 
 // Root keeps the right to read any file only where Landlock says which.
@@ -137,138 +94,177 @@ std::optional<std::string> drop_privileges(bool files_restricted) {
   return std::nullopt;
 }
 
-// ---- seccomp: which system calls can be made ----
-
-// Memory, threads, time, signals of its own, and files that are open or that
-// Landlock lets it open. The kernels that are generated need executable memory.
-constexpr std::array kAllowed{
-    "brk",
-    "clock_getres",
-    "clock_gettime",
-    "clock_nanosleep",
-    "close",
-    "dup",
-    "exit",
-    "exit_group",
-    "fadvise64",
-    "fchmod",
-    "fcntl",
-    "fdatasync",
-    "fstat",
-    "fsync",
-    "ftruncate",
-    "futex",
-    "getcpu",
-    "getcwd",
-    "getdents64",
-    "getegid",
-    "geteuid",
-    "getgid",
-    "getpid",
-    "getppid",
-    "getpriority",
-    "getrandom",
-    "getrlimit",
-    "getrusage",
-    "gettid",
-    "gettimeofday",
-    "getuid",
-    "lseek",
-    "lstat",
-    "madvise",
-    "memfd_create",
-    "mmap",
-    "mprotect",
-    "mremap",
-    "munmap",
-    "nanosleep",
-    "newfstatat",
-    "poll",
-    "ppoll",
-    "pread64",
-    "pwrite64",
-    "read",
-    "readlink",
-    "readlinkat",
-    "readv",
-    "restart_syscall",
-    "rseq",
-    "rt_sigaction",
-    "rt_sigprocmask",
-    "rt_sigreturn",
-    "sched_getaffinity",
-    "sched_getparam",
-    "sched_getscheduler",
-    "sched_setaffinity",
-    "sched_yield",
-    "set_robust_list",
-    "sigaltstack",
-    "stat",
-    "statfs",
-    "statx",
-    "sysinfo",
-    "uname",
-    "write",
-    "writev",
-};
-
-class SystemCallFilter {
- public:
-  SystemCallFilter() : filter_(::seccomp_init(SCMP_ACT_ERRNO(EPERM)), &::seccomp_release) {}
-
-  template <typename... Conditions>
-  void allow(const char* name, Conditions... conditions) {
-    add(SCMP_ACT_ALLOW, name, conditions...);
-  }
-  template <typename... Conditions>
-  void add(uint32_t action, const char* name, Conditions... conditions) {
-    const int number = ::seccomp_syscall_resolve_name(name);
-    if (number == __NR_SCMP_ERROR || filter_ == nullptr) return;  // of another architecture
-    std::array<scmp_arg_cmp, sizeof...(Conditions)> all{conditions...};
-    if (const int error = ::seccomp_rule_add_array(filter_.get(), action, number, all.size(), all.data()); error != 0) {
-      error_ = -error;
-    }
-  }
-  // Zero, or the errno of what went wrong.
-  int load() {
-    if (filter_ == nullptr) return ENOMEM;
-    return error_ != 0 ? error_ : -::seccomp_load(filter_.get());
-  }
-
- private:
-  std::unique_ptr<void, decltype(&::seccomp_release)> filter_;
-  int error_ = 0;
-};
-
-// Of one argument of a system call. The library's own macros for it are C.
-scmp_arg_cmp equals(unsigned argument, uint64_t value) { return {argument, SCMP_CMP_EQ, value, 0}; }
-scmp_arg_cmp equals_where(unsigned argument, uint64_t mask, uint64_t value) {
-  return {argument, SCMP_CMP_MASKED_EQ, mask, value};
+// Files are opened to be read, unless it is limited elsewhere which are written.
+void allow_opening(SystemCallFilter& filter, bool for_writing) {
+  constexpr uint64_t kWriting = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+  const uint64_t refused = for_writing ? 0 : kWriting;
+  filter.allow("open", {{.argument = 1, .mask = refused, .value = O_RDONLY}});
+  filter.allow("openat", {{.argument = 2, .mask = refused, .value = O_RDONLY}});
 }
 
+// The kernels that are generated need executable memory.
 std::optional<std::string> restrict_system_calls() {
   if (kSanitized) return "no filter of system calls under a sanitizer";
   SystemCallFilter filter;
-  for (const char* name : kAllowed) filter.allow(name);
-  // Threads, but no processes. clone3() hides its flags, so that it does not exist.
-  filter.allow("clone", equals_where(0, CLONE_THREAD, CLONE_THREAD));
-  filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
-  // Files are opened to be read.
-  constexpr uint64_t kWriting = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
-  filter.allow("open", equals_where(1, kWriting, O_RDONLY));
-  filter.allow("openat", equals_where(2, kWriting, O_RDONLY));
-  // Signals to itself (abort), names of threads, its own limits.
-  filter.allow("tgkill", equals(0, static_cast<uint64_t>(::getpid())));
-  filter.allow("prctl", equals(0, PR_SET_NAME));
-  filter.allow("prlimit64", equals(0, 0));
-  // Linux grants AMX to processes that ask for it. Without it a compiled model would be one for
-  // a lesser processor than the worker finds.
-  constexpr uint64_t kGetXcompPermission = 0x1022;      // asm/prctl.h: ARCH_GET_XCOMP_PERM,
-  constexpr uint64_t kRequestXcompPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  filter.allow("arch_prctl", equals(0, kGetXcompPermission));
-  filter.allow("arch_prctl", equals(0, kRequestXcompPermission));
-  if (const int error = filter.load(); error != 0) return because("no filter of system calls", error);
-  return std::nullopt;
+  filter.allow(computing_system_calls());
+  filter.allow("memfd_create");
+  allow_threads(filter);
+  allow_self_control(filter);
+  allow_opening(filter, false);
+  return filter.load();
+}
+
+// ---- Of a process that executes another program
+
+Status limit_resources(const ProgramConfinement& confinement) {
+  FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_CORE, 0));
+  FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_NOFILE, kOpenFilesOfProgramMax));
+  if (confinement.memory_bytes > 0) FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_DATA, confinement.memory_bytes));
+  if (confinement.file_bytes > 0) FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_FSIZE, confinement.file_bytes));
+  return {};
+}
+
+// True if files are restricted, false if this kernel cannot.
+Result<bool> restrict_files(const ProgramConfinement& confinement) {
+  std::optional<Landlock> landlock = Landlock::create(confinement.network);
+  if (!landlock) return false;
+  const auto allow = [&](const std::vector<std::filesystem::path>& paths, Landlock::Access access) -> Status {
+    for (const std::filesystem::path& path : paths) FOLIOT_RETURN_IF_ERROR(landlock->allow(path, access));
+    return {};
+  };
+  FOLIOT_RETURN_IF_ERROR(allow(confinement.readable, Landlock::Access::kRead));
+  FOLIOT_RETURN_IF_ERROR(allow(confinement.executable, Landlock::Access::kExecute));
+  FOLIOT_RETURN_IF_ERROR(allow(confinement.changeable, Landlock::Access::kChange));
+  FOLIOT_RETURN_IF_ERROR(allow(confinement.devices, Landlock::Access::kReadWrite));
+  return landlock->enforce();
+}
+
+// What interpreters and their libraries make, besides. Where they are refused, a library
+// does without, or fails: nothing here reaches another process, or memory that no limit
+// counts (memfd_create, shmget).
+constexpr std::array kOfPrograms{
+    "access",
+    "alarm",
+    "chdir",
+    "chmod",
+    "copy_file_range",
+    "dup2",
+    "dup3",
+    "epoll_create",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_pwait",
+    "epoll_wait",
+    "eventfd2",
+    "execve",
+    "faccessat",
+    "faccessat2",
+    "fallocate",
+    "fchdir",
+    "fchmodat",
+    "fgetxattr",
+    "flistxattr",
+    "flock",
+    "fstatfs",
+    "get_mempolicy",
+    "get_robust_list",
+    "getgroups",
+    "getitimer",
+    "getpgid",
+    "getpgrp",
+    "getresgid",
+    "getresuid",
+    "getsid",
+    "getsockname",
+    "getsockopt",
+    "getpeername",
+    "getxattr",
+    "lgetxattr",
+    "listxattr",
+    "llistxattr",
+    "mbind",
+    "membarrier",
+    "mincore",
+    "mkdir",
+    "mkdirat",
+    "mlock",
+    "mlock2",
+    "msync",
+    "munlock",
+    "pipe",
+    "pipe2",
+    "preadv",
+    "preadv2",
+    "pselect6",
+    "pwritev",
+    "pwritev2",
+    "recvfrom",
+    "recvmsg",
+    "rename",
+    "renameat",
+    "renameat2",
+    "rmdir",
+    "rt_sigpending",
+    "rt_sigsuspend",
+    "rt_sigtimedwait",
+    "sched_get_priority_max",
+    "sched_get_priority_min",
+    "select",
+    "sendfile",
+    "sendmsg",
+    "sendto",
+    "set_mempolicy",
+    "set_tid_address",
+    "setitimer",
+    "setsockopt",
+    "shutdown",
+    "signalfd4",
+    "symlink",
+    "symlinkat",
+    "sync_file_range",
+    "time",
+    "timer_create",
+    "timer_delete",
+    "timer_getoverrun",
+    "timer_gettime",
+    "timer_settime",
+    "timerfd_create",
+    "timerfd_gettime",
+    "timerfd_settime",
+    "times",
+    "truncate",
+    "umask",
+    "unlink",
+    "unlinkat",
+    "utimensat",
+    "wait4",
+    "waitid",
+};
+
+constexpr std::array kOfNetwork{"accept", "accept4", "bind", "connect", "listen", "recvmmsg", "sendmmsg"};
+
+std::optional<std::string> restrict_system_calls(const ProgramConfinement& confinement, bool files_restricted) {
+  const auto equals = &SystemCallFilter::equals;
+  SystemCallFilter filter;
+  filter.allow(computing_system_calls());
+  filter.allow(kOfPrograms);
+  allow_threads(filter);
+  allow_self_control(filter);
+  allow_opening(filter, files_restricted);
+  filter.allow("kill", {equals(0, static_cast<uint64_t>(::getpid()))});
+  filter.allow("arch_prctl", {equals(0, kSetThreadArea)});
+  for (const uint64_t request : {FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, TCGETS, TIOCGWINSZ}) {
+    filter.allow("ioctl", {equals(1, request)});
+  }
+  // Newer calls that the C library replaces by older ones where they do not exist.
+  for (const char* name : {"openat2", "fchmodat2", "epoll_pwait2"}) filter.refuse(name, ENOSYS);
+  // Within the process. Whole sockets of this family would reach other servers.
+  filter.allow("socketpair", {equals(0, AF_UNIX)});
+  if (confinement.network) {
+    filter.allow(kOfNetwork);
+    for (const uint64_t family : {AF_INET, AF_INET6}) filter.allow("socket", {equals(0, family)});
+  }
+  return filter.load();
 }
 
 }  // namespace
@@ -289,6 +285,24 @@ Result<std::vector<std::string>> confine(const Confinement& confinement) {
   if (!files_restricted) note("no Landlock: it may read what this user may read");
   note(drop_privileges(files_restricted));
   note(restrict_system_calls());
+  return missing;
+}
+
+Result<std::vector<std::string>> confine_program(const ProgramConfinement& confinement) {
+  std::vector<std::string> missing;
+  const auto note = [&](std::optional<std::string> what) {
+    if (what) missing.push_back(*std::move(what));
+  };
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  step_back(false);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    return Status::internal(because("cannot give up new privileges", errno));
+  }
+  FOLIOT_RETURN_IF_ERROR(limit_resources(confinement));
+  FOLIOT_ASSIGN_OR_RETURN(const bool files_restricted, restrict_files(confinement));
+  if (!files_restricted) note("no Landlock: it may read and execute what this user may");
+  note(drop_privileges(files_restricted));
+  note(restrict_system_calls(confinement, files_restricted));
   return missing;
 }
 

@@ -34,6 +34,27 @@ struct Confinement {
 // thread.
 Result<std::vector<std::string>> confine(const Confinement& confinement);
 
+// Of a process that then executes a program which is not trusted, such as an interpreter
+// of user code.
+struct ProgramConfinement {
+  std::vector<std::filesystem::path> readable;    // files and folders
+  std::vector<std::filesystem::path> executable;  // the program's file, and its dynamic loader's
+  std::vector<std::filesystem::path> changeable;  // folders whose files it may read, write, make and remove
+  std::vector<std::filesystem::path> devices;     // read and written
+  uint64_t memory_bytes = 0;                      // of its own data (RLIMIT_DATA); 0: no limit
+  uint64_t file_bytes = 0;                        // of a file that is written; 0: no limit
+  bool network = false;                           // IPv4 and IPv6
+};
+
+// Confines the calling process and the program that it executes, and returns what was
+// not available ("no ..."). Afterwards: files only as `confinement` has them, no other
+// process, no signal to one, no sockets but pairs (unless `network`), no memory but the
+// program's own and what it was given, no privilege, no core dump; first to be killed when the machine is
+// out of memory; ends with the thread that started it. Where there is no Landlock, it writes no
+// file at all. The limit is one of data, not of addresses, of which frameworks reserve
+// many times what they use. Errors and REQUIRES: as of confine().
+Result<std::vector<std::string>> confine_program(const ProgramConfinement& confinement);
+
 }  // namespace foliot
 
 #endif  // FOLIOT_PROCESS_CONFINEMENT_H_

@@ -37,8 +37,9 @@ class Reader {
     if (key == "batch_sizes") return read_batch_sizes(value);
     if (key == "precision") return read_precision(value);
     if (key == "buckets") return read_buckets(value);
+    if (key == "container") return read_container(value);
     return error(value, fmt::format("unknown key '{}'; known are name, default_slo, weight, cache, batch_sizes, "
-                                    "batch_dimension, precision, and the table [buckets]",
+                                    "batch_dimension, precision, and the tables [buckets] and [container]",
                                     key));
   }
 
@@ -89,6 +90,11 @@ class Reader {
                    "'cache' must be true or false: whether equal inputs may be answered with an earlier prediction");
     }
     config_.cache = cache->get();
+    return Status();
+  }
+
+  Status read_container(const toml::node& value) {
+    FOLIOT_ASSIGN_OR_RETURN(config_.container, read_container_config(file_, value));
     return Status();
   }
 

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "compiler/compiler.h"
+#include "repository/container_config.h"
 
 namespace foliot {
 
@@ -18,6 +19,7 @@ struct ModelConfig {
   double weight = 1;                    // weight = 2
   bool cache = false;                   // cache = true
   CompileOptions compile;               // batch_sizes, batch_dimension, precision, [buckets]
+  std::optional<ContainerConfig> container;  // [container]; of models that are a model.py
 };
 
 // The model.toml of a model: beside it, or beside the folder of its version.

@@ -14,6 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kGraphFile = "model.onnx";
+constexpr std::string_view kCodeFile = "model.py";
+
 std::optional<uint64_t> parse_version(const std::string& text) {
   uint64_t version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
@@ -45,27 +48,41 @@ Status check_inside(const fs::path& repository, const fs::path& model) {
   return Status::invalid_argument(fmt::format("{} leads out of the repository", model.string()));
 }
 
+// The file that a model is, in the folder of the model or of its version; empty: there is none.
+// Errors: kInvalidArgument if there are two.
+Result<fs::path> find_main_file(const fs::path& folder) {
+  const fs::path graph = folder / kGraphFile;
+  const fs::path code = folder / kCodeFile;
+  if (is_file(graph) && is_file(code)) {
+    return Status::invalid_argument(
+        fmt::format("{} and {} are two models of one name; remove one of them", graph.string(), code.string()));
+  }
+  return is_file(graph) ? graph : is_file(code) ? code : fs::path();
+}
+
 Status find_model(const fs::path& folder, ModelFolder& model) {
   std::map<uint64_t, fs::path> versions;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto version = parse_version(entry.path().filename().string());
-    if (version && is_file(entry.path() / "model.onnx")) versions[*version] = entry.path() / "model.onnx";
+    if (!version) continue;
+    FOLIOT_ASSIGN_OR_RETURN(const fs::path file, find_main_file(entry.path()));
+    if (!file.empty()) versions[*version] = file;
   }
   if (error) return Status::invalid_argument(fmt::format("{}: {}", folder.string(), error.message()));
-  const fs::path bare = folder / "model.onnx";
-  if (is_file(bare) && !versions.empty()) {
+  FOLIOT_ASSIGN_OR_RETURN(const fs::path bare, find_main_file(folder));
+  if (!bare.empty() && !versions.empty()) {
     return Status::invalid_argument(fmt::format("{} and {} are two models of one name; remove one of them",
                                                 bare.string(), versions.rbegin()->second.string()));
   }
-  if (is_file(bare)) {
+  if (!bare.empty()) {
     model.model = bare;
   } else if (!versions.empty()) {
     model.version = std::to_string(versions.rbegin()->first);
     model.model = versions.rbegin()->second;
   } else {
-    return Status::not_found(
-        fmt::format("{}: no model.onnx here or in a version folder such as {}/1", folder.string(), folder.string()));
+    return Status::not_found(fmt::format("{}: no {} or {} here or in a version folder such as {}/1", folder.string(),
+                                         kGraphFile, kCodeFile, folder.string()));
   }
   return Status();
 }
@@ -79,7 +96,11 @@ Status read_model(const fs::path& repository, const ModelConfig& defaults, Model
   FOLIOT_RETURN_IF_ERROR(check_name(name).with_context(model.folder.string()));
   model.name = name;
   FOLIOT_RETURN_IF_ERROR(find_model(model.folder, model));
-  return check_inside(repository, model.model);
+  FOLIOT_RETURN_IF_ERROR(check_inside(repository, model.model));
+  if (!model.config.container || model.is_container()) return Status();
+  return Status::invalid_argument(
+      fmt::format("{} has a table [container], and {} is no container; remove the table, or serve a {}",
+                  settings.string(), model.model.string(), kCodeFile));
 }
 
 ModelFolder read_folder(const fs::path& repository, const fs::path& folder, const ModelConfig& defaults) {
@@ -108,6 +129,8 @@ std::string file_signature(const fs::path& file) {
 }
 
 }  // namespace
+
+bool ModelFolder::is_container() const { return model.filename() == kCodeFile; }
 
 Result<std::vector<fs::path>> list_model_files(const fs::path& model) {
   constexpr size_t kFilesMax = 10'000;

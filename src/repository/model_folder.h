@@ -3,6 +3,7 @@
 // A repository is a folder with a folder per model, in either form:
 //   NAME/model.onnx                    version 1
 //   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
+// with a model.py in place of model.onnx where it is a container (container/container_process.h),
 // and optionally NAME/model.toml. Folders that begin with '.' are skipped. What a
 // model is made of lies in the repository, wherever links lead.
 #ifndef FOLIOT_REPOSITORY_MODEL_FOLDER_H_
@@ -22,9 +23,12 @@ struct ModelFolder {
   std::string name;
   std::string version = "1";
   std::filesystem::path folder;
-  std::filesystem::path model;  // the .onnx file
+  std::filesystem::path model;  // the .onnx file, or model.py
   ModelConfig config;
   Status status;  // not ok: why this model cannot be served
+
+  // It is code that runs in processes of its own, not a graph that is compiled.
+  bool is_container() const;
 };
 
 // Errors: kNotFound if there is no such repository.
@@ -40,7 +44,7 @@ Result<std::vector<ModelFolder>> scan_repository(const std::filesystem::path& re
 // The bytes of list_model_files(); 0 if they cannot be listed.
 uint64_t model_files_bytes(const std::filesystem::path& model);
 
-// All files of a model: the .onnx file first, then everything else in its folder
+// All files of a model: the .onnx file or model.py first, then everything else in its folder
 // and below, but for model.toml and what begins with '.', by name. Errors: kNotFound
 // if there is no such file; kInvalidArgument if there are too many.
 Result<std::vector<std::filesystem::path>> list_model_files(const std::filesystem::path& model);

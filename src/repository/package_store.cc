@@ -16,7 +16,7 @@
 #include "base/error_text.h"
 #include "base/hash.h"
 #include "platform/descriptor.h"
-#include "repository/model_folder.h"
+#include "repository/model_hash.h"
 
 namespace foliot {
 namespace {
@@ -94,13 +94,8 @@ Result<std::string> PackageStore::key_of(const fs::path& model, const CompileOpt
 }
 
 Result<PackageStore::Hashes> PackageStore::hash(const fs::path& model, const CompileOptions& options) const {
-  FOLIOT_ASSIGN_OR_RETURN(const auto files, list_model_files(model));
   StreamHash hash;
-  for (const fs::path& file : files) {
-    const std::string name = file.lexically_relative(model.parent_path()).string();
-    hash.update(std::as_bytes(std::span(name.c_str(), name.size() + 1)));
-    FOLIOT_RETURN_IF_ERROR(hash.update_from(file));
-  }
+  FOLIOT_RETURN_IF_ERROR(add_model_files(model, hash));
   const std::string how = compile_fingerprint(options) + "\n";
   hash.update(std::as_bytes(std::span(how)));
   Hashes hashes{.content = hash.digest_hex(), .key = {}};

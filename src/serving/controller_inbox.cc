@@ -11,11 +11,13 @@ namespace {
 // flight: outcomes, of which there are as many as actions outstanding, and changes of
 // models.
 constexpr size_t kOtherEvents = 4096;
+// Of a device that joined: outcomes of actions of one model.
+constexpr size_t kEventsOfJoinedDevice = 128;
 
 }  // namespace
 
 ControllerInbox::ControllerInbox(uint32_t requests_max, size_t devices)
-    : events_(size_t{3} * requests_max + devices * kOtherEvents) {}
+    : events_(size_t{3} * requests_max + devices * kOtherEvents + kJoinedDevicesMax * kEventsOfJoinedDevice) {}
 
 template <typename What>
 void ControllerInbox::post(What&& what) {
@@ -42,6 +44,14 @@ void ControllerInbox::extend_model(std::shared_ptr<const ModelInfo> model) {
 
 void ControllerInbox::remove_model(ModelId model, std::function<void()> gone) {
   post(ControllerEvent::RemoveModel{model, std::make_shared<std::function<void()>>(std::move(gone))});
+}
+
+void ControllerInbox::join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions) {
+  post(ControllerEvent::JoinDevice{device, std::move(kind), resident, &actions});
+}
+
+void ControllerInbox::lose_device(DeviceId device, std::function<void()> lost) {
+  post(ControllerEvent::LoseDevice{device, std::make_shared<std::function<void()>>(std::move(lost))});
 }
 
 void ControllerInbox::drain() { post(ControllerEvent::Drain{}); }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <variant>
 
 #include "core/call_label.h"
@@ -38,15 +39,29 @@ struct ControllerEvent {
     ModelId model;
     std::shared_ptr<std::function<void()>> gone;
   };
+  struct JoinDevice {
+    DeviceId device;
+    std::string kind;
+    ModelId resident;
+    ActionSink* actions;
+  };
+  struct LoseDevice {
+    DeviceId device;
+    std::shared_ptr<std::function<void()>> lost;
+  };
   struct Drain {};
-  std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel> what;
+  std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel, JoinDevice,
+               LoseDevice>
+      what;
 };
 
 class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public ModelSink {
  public:
   // `requests_max`: how many requests the front end has in flight at most; `devices`: how
-  // many send outcomes. With these bounds the inbox can never be full.
+  // many send outcomes, beside those that join_device() names, of which there are at most
+  // kJoinedDevicesMax at a time. With these bounds the inbox can never be full.
   explicit ControllerInbox(uint32_t requests_max, size_t devices = 1);
+  static constexpr size_t kJoinedDevicesMax = 256;
 
   void submit(const Request& request) override;
   void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) override;
@@ -57,6 +72,12 @@ class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public M
   bool takes_parts() const override { return true; }
   void extend_model(std::shared_ptr<const ModelInfo> model) override;
   void remove_model(ModelId model, std::function<void()> gone) override;
+  // A device of one page that holds `resident` joins; it gets its actions by `actions`.
+  // REQUIRES: Controller::join_device()'s; the model was added before.
+  void join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions);
+  // A device that has joined is lost: nothing of it is reported any more. `lost` is called, on
+  // the loop's thread, when nothing is sent to it any more.
+  void lose_device(DeviceId device, std::function<void()> lost);
   void drain();
 
   EventInbox<ControllerEvent>& events() { return events_; }

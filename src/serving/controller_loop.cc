@@ -4,10 +4,22 @@
 
 namespace foliot {
 
+void ActionRoutes::set(DeviceId device, ActionSink& to) {
+  if (device.value() >= joined_.size()) joined_.resize(device.value() + 1, nullptr);
+  joined_[device.value()] = &to;
+}
+
+void ActionRoutes::send(const Action& action) {
+  const uint32_t device = action.device.value();
+  ActionSink* const joined = device < joined_.size() ? joined_[device] : nullptr;
+  (joined == nullptr ? others_ : *joined).send(action);
+}
+
 ControllerLoop::ControllerLoop(const ControllerOptions& options, const Controller::PolicyFactory& make_policy,
                                ControllerInbox& inbox, ActionSink& actions, CompletionSink& completions)
-    : controller_(options, make_policy, actions, completions),
-      handler_(controller_),
+    : routes_(actions),
+      controller_(options, make_policy, routes_, completions),
+      handler_(controller_, routes_),
       loop_({.thread = {.name = "controller"}}, inbox.events(), handler_) {}
 
 ControllerLoop::~ControllerLoop() { stop(); }
@@ -27,6 +39,18 @@ void ControllerLoop::Handler::handle(Event::LabelledRequest& labelled, TimePoint
 void ControllerLoop::Handler::handle(Event::RemoveModel& remove, TimePoint now) {
   controller_.remove_model(remove.model, now);
   removals_.push_back(std::move(remove));
+}
+
+// The device's one page is the model's.
+void ControllerLoop::Handler::handle(Event::JoinDevice& join, TimePoint now) {
+  routes_.set(join.device, *join.actions);
+  controller_.join_device(join.device, 1, std::span(&join.resident, 1), now, join.kind);
+}
+
+void ControllerLoop::Handler::handle(Event::LoseDevice& lose, TimePoint now) {
+  controller_.lose_device(lose.device, DeviceTrouble::kLeft, now);
+  routes_.clear(lose.device);
+  (*lose.lost)();
 }
 
 TimePoint ControllerLoop::Handler::turn(TimePoint now) {

@@ -17,6 +17,24 @@
 
 namespace foliot {
 
+// ActionRoutes: passes each action on to its device: one that joined by an event, or the
+// sink of all others.
+//
+// Threading: one thread.
+class ActionRoutes : public ActionSink {
+ public:
+  // `others` outlives this.
+  explicit ActionRoutes(ActionSink& others) : others_(others) {}
+  // Until clear() of that device, `to` outlives this.
+  void set(DeviceId device, ActionSink& to);
+  void clear(DeviceId device) { joined_[device.value()] = nullptr; }
+  void send(const Action& action) override;
+
+ private:
+  ActionSink& others_;
+  std::vector<ActionSink*> joined_;  // by device; null: none
+};
+
 using TurnWatch = std::function<void(Duration decision)>;
 
 class ControllerLoop {
@@ -43,7 +61,7 @@ class ControllerLoop {
 
   class Handler : public EventHandler<Event> {
    public:
-    explicit Handler(Controller& controller) : controller_(controller) {}
+    Handler(Controller& controller, ActionRoutes& routes) : controller_(controller), routes_(routes) {}
     void on_event(Event& event, TimePoint now) override;
     TimePoint on_turn_end(TimePoint now) override;
     void set_turn_watch(TurnWatch watch) { turn_watch_ = std::move(watch); }
@@ -59,13 +77,17 @@ class ControllerLoop {
     void handle(Event::AddModel& add, TimePoint now) { controller_.add_model(std::move(add.model), now); }
     void handle(Event::ExtendModel& extend, TimePoint /*now*/) { controller_.extend_model(std::move(extend.model)); }
     void handle(Event::RemoveModel& remove, TimePoint now);
+    void handle(Event::JoinDevice& join, TimePoint now);
+    void handle(Event::LoseDevice& lose, TimePoint now);
 
     Controller& controller_;
+    ActionRoutes& routes_;
     TurnWatch turn_watch_;  // empty: none
     CallLabelSink* labels_ = nullptr;
     std::vector<Event::RemoveModel> removals_;
   };
 
+  ActionRoutes routes_;
   Controller controller_;
   Handler handler_;
   EventLoop<Event> loop_;

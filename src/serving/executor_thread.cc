@@ -45,6 +45,11 @@ void ExecutorThread::stop() {
   for (Driver& driver : drivers_) driver.thread.join();
 }
 
+void ExecutorThread::report_failure(const Executor& executor, const Status& status) const {
+  const std::string line = fmt::format("{} failed: {}", executor.name(), status.message());
+  log_ ? log_(line) : fmt::print(stderr, "{}\n", line);
+}
+
 void ExecutorThread::run(Driver& self, Executor& executor) {
   while (!stopping_.load(std::memory_order_relaxed)) {
     if (driving_.load(std::memory_order_acquire) != &self) {
@@ -58,7 +63,7 @@ void ExecutorThread::run(Driver& self, Executor& executor) {
     } else if (keeps(self, step)) {
       const TimePoint start = monotonic_now();
       const Status status = executor.perform();
-      if (!status.ok()) fmt::print(stderr, "{} failed: {}\n", executor.name(), status.message());
+      if (!status.ok()) report_failure(executor, status);
       executor.finish(start, monotonic_now(), status);
     }
   }

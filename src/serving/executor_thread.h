@@ -1,5 +1,4 @@
-// ExecutorThread: drives one executor in real time, on a thread of its own. Writes the
-// reason of a failed piece of work to standard error.
+// ExecutorThread: drives one executor in real time, on a thread of its own.
 //
 // EXEC has a thread for each lane interval that its lane leads: what runs on an interval runs
 // on its thread, with which the team of threads that computes stays (device/device.h). One of
@@ -14,6 +13,8 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -38,6 +39,9 @@ class ExecutorThread : public Waker {
   ExecutorThread() = default;
   ~ExecutorThread() override { stop(); }
 
+  // Before start(): receives the reason of each failed piece of work, on the executor's
+  // thread. Without it they go to standard error.
+  void set_failure_log(std::function<void(const std::string& line)> log) { log_ = std::move(log); }
   // `executor` outlives the threads, which take the memory of `node`, as in ThreadOptions. Of
   // several intervals each has another width, and the executor begins actions of no other.
   Status start(Executor& executor, const std::vector<IntervalThread>& intervals = std::vector<IntervalThread>(1),
@@ -55,10 +59,12 @@ class ExecutorThread : public Waker {
     Thread thread;
   };
   void run(Driver& self, Executor& executor);
+  void report_failure(const Executor& executor, const Status& status) const;
   // False: it was handed over, with the executor.
   bool keeps(Driver& self, const Executor::Step& begun);
 
-  Parker parker_;  // of the driver that has the executor
+  std::function<void(const std::string&)> log_;  // empty: standard error
+  Parker parker_;                                // of the driver that has the executor
   std::atomic<bool> stopping_{false};
   std::deque<Driver> drivers_;
   // That has the executor, and with it what follows.

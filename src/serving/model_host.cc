@@ -7,6 +7,15 @@
 #include "base/check.h"
 
 namespace foliot {
+namespace {
+
+bool is_configured(const ModelInfo& info, const ModelFolder& folder) {
+  return info.version == folder.version && info.default_slo == folder.config.default_slo &&
+         info.weight == folder.config.weight && info.cache == folder.config.cache;
+}
+
+}  // namespace
+
 ModelHost::ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max)
     : parts_(parts), page_bytes_(page_bytes), page_count_(page_count), models_max_(models_max) {}
 
@@ -21,8 +30,45 @@ bool ModelHost::serves(const ModelFolder& folder, const Package& package) {
   const auto found = served_.find(folder.name);
   if (found == served_.end() || found->second.program.lock() != package.program) return false;
   const auto info = found->second.lease.lock();
-  return info != nullptr && info->version == folder.version && info->default_slo == folder.config.default_slo &&
-         info->weight == folder.config.weight && info->cache == folder.config.cache;
+  return info != nullptr && is_configured(*info, folder);
+}
+
+bool ModelHost::serves(const ModelFolder& folder, const std::string& content) {
+  std::lock_guard lock(mutex_);
+  const auto found = served_.find(folder.name);
+  if (found == served_.end() || found->second.container == nullptr) return false;
+  const auto info = found->second.lease.lock();
+  return info != nullptr && info->content == content && is_configured(*info, folder);
+}
+
+Result<std::unique_ptr<ContainerModel>> ModelHost::start_container(const ModelFolder& folder,
+                                                                   const std::function<bool()>& cancelled) {
+  if (parts_.containers == nullptr) {
+    return Status::unimplemented(
+        fmt::format("model '{}' is a container, which a worker of a cluster cannot serve; use foliot serve", folder.name));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const std::string content, container_content(folder));
+  if (serves(folder, content)) return std::unique_ptr<ContainerModel>();
+  Result<std::unique_ptr<ContainerModel>> started = ContainerModel::start(folder, *parts_.containers, cancelled);
+  if (started.ok()) return started;
+  return started.status().with_context(fmt::format("model '{}'", folder.name));
+}
+
+Status ModelHost::add(std::unique_ptr<ContainerModel> container) {
+  FOLIOT_ASSIGN_OR_RETURN(const ModelId id, take_id());
+  const auto info = std::make_shared<const ModelInfo>(container->info(id));
+  if (const Status status = parts_.planner.check(*info); !status.ok()) {
+    give_back(id);
+    return status;
+  }
+  parts_.planner.add_model(info);
+  const Status status = container->serve(info);
+  const Lease shown = lease(info);
+  show(shown, {.id = id, .lease = shown, .container = std::move(container)});
+  if (status.ok()) return status;
+  const Status removed = remove(info->name, {});
+  FOLIOT_CHECK(removed.ok());
+  return status;
 }
 
 Result<ModelId> ModelHost::take_id() {
@@ -93,13 +139,19 @@ void ModelHost::serve(const EngineModel& model, std::vector<WorkerModel> added, 
   const std::shared_ptr<const ModelInfo>& info = model.info;
   for (size_t i = 0; i < added.size(); ++i) parts_.devices[i].worker.add_model(std::move(added[i]));
   parts_.planner.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
-  const std::shared_ptr<const ModelInfo> lease(info.get(),
-                                               [info, progress = progress_](const ModelInfo*) { progress->made(); });
-  parts_.catalog.put({info->name, info->version, ModelState::kReady, {}, lease});
-  const Served served{info->id, lease, model.package.program};
+  const Lease shown = lease(info);
+  show(shown, {.id = info->id, .lease = shown, .program = model.package.program});
+}
+
+ModelHost::Lease ModelHost::lease(const std::shared_ptr<const ModelInfo>& info) const {
+  return {info.get(), [info, progress = progress_](const ModelInfo*) { progress->made(); }};
+}
+
+void ModelHost::show(const Lease& lease, Served served) {
+  parts_.catalog.put({lease->name, lease->version, ModelState::kReady, {}, lease});
   std::lock_guard lock(mutex_);
-  const auto [place, is_new] = served_.try_emplace(info->name, served);
-  if (!is_new) leave(std::exchange(place->second, served), {});
+  const auto [place, is_new] = served_.try_emplace(lease->name, served);
+  if (!is_new) leave(std::exchange(place->second, std::move(served)), {});
 }
 
 Status ModelHost::remove(const std::string& name, Gone gone) {
@@ -146,15 +198,32 @@ bool ModelHost::sweep() {
     more = !leaving_.empty();
   }
   for (const Leaving& leaving : gone) {
-    for (const Device& device : parts_.devices) {
-      device.worker.remove_model(leaving.served.id);
-      device.engine.remove(leaving.served.id);
-    }
+    end(leaving.served);
     if (leaving.gone) leaving.gone(Status());
   }
   std::lock_guard lock(mutex_);
   for (const Leaving& leaving : gone) free_ids_.push_back(leaving.served.id);
   return more;
+}
+
+void ModelHost::end(const Served& served) {
+  if (served.container != nullptr) return served.container->stop();
+  for (const Device& device : parts_.devices) {
+    device.worker.remove_model(served.id);
+    device.engine.remove(served.id);
+  }
+}
+
+void ModelHost::stop_containers() {
+  std::vector<std::shared_ptr<ContainerModel>> containers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, served] : served_) containers.push_back(served.container);
+    for (const Leaving& leaving : leaving_) containers.push_back(leaving.served.container);
+  }
+  for (const auto& container : containers) {
+    if (container != nullptr) container->stop();
+  }
 }
 
 void ModelHost::set_on_progress(std::function<void()> on_progress) {

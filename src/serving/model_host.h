@@ -9,6 +9,9 @@
 // A model that leaves is first taken out of the catalog. Requests that came
 // before are still served; when the last of them is answered it leaves the
 // controller, and then the worker. Nothing is refused because of an update.
+//
+// A container model runs on devices of its own, its replicas (serving/container_model.h); it
+// comes and goes in the same order.
 #ifndef FOLIOT_SERVING_MODEL_HOST_H_
 #define FOLIOT_SERVING_MODEL_HOST_H_
 
@@ -26,6 +29,7 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
+#include "serving/container_model.h"
 #include "worker/engine.h"
 #include "worker/worker.h"
 
@@ -46,6 +50,7 @@ class ModelHost {
     ModelSink& planner;
     std::vector<Device> devices;     // at least one
     std::string kind{kDefaultKind};  // of all of them
+    const ContainerParts* containers = nullptr;  // null: container models are not served here
   };
   // All references outlive this. `page_count`: of each device.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);
@@ -57,6 +62,13 @@ class ModelHost {
   // the batch size if one could not be made ready, leave the earlier one in place, or
   // none.
   Status add(const ModelFolder& folder, const Package& package);
+  // Starts a container model; nullptr if that is served already. May take as long as it takes
+  // to load, and needs nothing of this meanwhile. Errors: ContainerModel::start()'s;
+  // kUnimplemented where none are served.
+  Result<std::unique_ptr<ContainerModel>> start_container(const ModelFolder& folder,
+                                                          const std::function<bool()>& cancelled);
+  // As for a compiled model.
+  Status add(std::unique_ptr<ContainerModel> container);
   using Gone = std::function<void(const Status&)>;
   // Stops serving it. `gone` is called by sweep() when nothing of it is left.
   // Errors: kNotFound, and `gone` is dropped.
@@ -71,6 +83,9 @@ class ModelHost {
   void set_on_progress(std::function<void()> on_progress);
   // Ends the waits for models to leave.
   void abandon();
+  // Ends the processes of all container models. REQUIRES: no other call is in progress, and
+  // the controller's loop runs.
+  void stop_containers();
 
  private:
   // What the front end holds is a lease: when it expires, no request for the
@@ -78,7 +93,8 @@ class ModelHost {
   struct Served {
     ModelId id;
     std::weak_ptr<const ModelInfo> lease;
-    std::weak_ptr<const Program> program;
+    std::weak_ptr<const Program> program{};
+    std::shared_ptr<ContainerModel> container{};  // null: it is compiled
   };
   // Outlives this: leases notify it.
   struct Progress {
@@ -94,6 +110,7 @@ class ModelHost {
   };
 
   bool serves(const ModelFolder& folder, const Package& package);
+  bool serves(const ModelFolder& folder, const std::string& content);
   Result<ModelId> take_id();
   void give_back(ModelId id);
   bool has(const std::string& name);
@@ -103,6 +120,11 @@ class ModelHost {
   Result<std::vector<WorkerModel>> add(const EngineModel& model, size_t ready);
   Status prepare(ModelId id, size_t batch_index);
   void serve(const EngineModel& model, std::vector<WorkerModel> added, size_t ready);
+  using Lease = std::shared_ptr<const ModelInfo>;
+  Lease lease(const std::shared_ptr<const ModelInfo>& info) const;
+  // Shows it to clients, in place of an earlier version, which then leaves.
+  void show(const Lease& lease, Served served);
+  void end(const Served& served);
   void leave(Served served, Gone gone);
   bool left(Leaving& leaving);
 

@@ -25,6 +25,10 @@ void ModelStartup::find(const std::vector<ModelFolder>& folders) {
       fail(folder, folder.status);
       continue;
     }
+    if (folder.is_container()) {
+      uncompiled_.push_back(folder);
+      continue;
+    }
     Result<std::optional<Package>> package = parts_.packages.find(folder.model, folder.config.compile);
     if (!package.ok()) {
       fail(folder, package.status());
@@ -38,7 +42,9 @@ void ModelStartup::find(const std::vector<ModelFolder>& folders) {
 
 std::vector<uint64_t> ModelStartup::uncompiled_bytes() const {
   std::vector<uint64_t> bytes;
-  for (const ModelFolder& folder : uncompiled_) bytes.push_back(model_files_bytes(folder.model));
+  for (const ModelFolder& folder : uncompiled_) {
+    if (!folder.is_container()) bytes.push_back(model_files_bytes(folder.model));
+  }
   return bytes;
 }
 

@@ -40,7 +40,8 @@ class ModelStartup {
   void find(const std::vector<ModelFolder>& folders);
   // After find(): what a worker's memory is planned by.
   const std::vector<CompiledModel>& compiled() const { return compiled_; }
-  std::vector<uint64_t> uncompiled_bytes() const;  // of their files
+  // Of the files of those that are to be compiled.
+  std::vector<uint64_t> uncompiled_bytes() const;
   // Has the others compiled, and served once the service has a ModelHost. It outlives neither
   // this nor the parts.
   void load_others(RepositoryService& repository);

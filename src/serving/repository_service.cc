@@ -256,6 +256,7 @@ RepositoryService::Loaded RepositoryService::load_now(const Job& job) {
 // What is served already is replaced by what can do as much.
 RepositoryService::Loaded RepositoryService::load_folder(const ModelFolder& folder, bool served,
                                                          const CompileWatch& watch) {
+  if (folder.is_container()) return {load_container(folder, watch)};
   if (served || model_files_bytes(folder.model) <= kSmallModelBytes) return {load_whole(folder, watch)};
   const auto compiled = packages_->find(folder.model, folder.config.compile);
   if (!compiled.ok()) return {compiled.status()};
@@ -270,6 +271,16 @@ RepositoryService::Loaded RepositoryService::load_folder(const ModelFolder& fold
 Status RepositoryService::load_whole(const ModelFolder& folder, const CompileWatch& watch) {
   FOLIOT_ASSIGN_OR_RETURN(const Package package, packages_->get(folder.model, folder.config.compile, watch));
   return serve(folder, package);
+}
+
+Status RepositoryService::load_container(const ModelFolder& folder, const CompileWatch& watch) {
+  ModelHost* const models = host();
+  if (models == nullptr) return shutting_down();
+  if (watch.progress) watch.progress("starting", 0);
+  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<ContainerModel> container, models->start_container(folder, watch.cancelled));
+  if (container == nullptr) return Status();
+  const std::lock_guard hosting(hosting_);
+  return models->add(std::move(container));
 }
 
 Status RepositoryService::add(const ModelFolder& folder, const Package& package) {

@@ -104,6 +104,7 @@ class RepositoryService : public ModelRepository {
   Loaded load_now(const Job& job);
   Loaded load_folder(const ModelFolder& folder, bool served, const CompileWatch& watch);
   Status load_whole(const ModelFolder& folder, const CompileWatch& watch);
+  Status load_container(const ModelFolder& folder, const CompileWatch& watch);
   void complete_now(const Job& job);
   Status add(const ModelFolder& folder, const Package& package);
   Status serve(const ModelFolder& folder, const Package& package);

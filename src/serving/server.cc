@@ -16,6 +16,7 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
+#include "serving/container_model.h"
 #include "serving/controller_inbox.h"
 #include "serving/controller_loop.h"
 #include "serving/inference_stack.h"
@@ -96,6 +97,8 @@ class Server::Parts {
   std::unique_ptr<InferenceStack> inference_;
   std::unique_ptr<LocalDevices> devices_;
   std::unique_ptr<ControllerLoop> controller_;
+  std::unique_ptr<ReplicaDevices> replicas_;
+  std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
 };
 
@@ -158,8 +161,19 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
   FOLIOT_RETURN_IF_ERROR(devices_->start(inference_->origin(), inbox_));
   if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   worker_metrics_.set_memory(devices_->metrics());
-  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, inbox_, devices_->hosts()}, memory.page_bytes,
-                                      memory.page_count, options_.worker.models_max);
+  replicas_ = std::make_unique<ReplicaDevices>(inbox_, devices_->count());
+  containers_ = std::make_unique<ContainerParts>(
+      ContainerParts{.replicas = {.devices = *replicas_,
+                                  .outcomes = inbox_,
+                                  .payloads = inference_->origin(),
+                                  .infers_in_flight_max = worker.infers_in_flight_max,
+                                  .log = options_.on_replica},
+                     .launcher = options_.container_command,
+                     .package = options_.python_package});
+  host_ = std::make_unique<ModelHost>(
+      ModelHost::Parts{
+          .catalog = catalog_, .planner = inbox_, .devices = devices_->hosts(), .containers = containers_.get()},
+      memory.page_bytes, memory.page_count, options_.worker.models_max);
   return start_controller(policy, memory.page_count);
 }
 
@@ -193,6 +207,7 @@ void Server::Parts::stop() {
   inference_->drain();
   wait_until_answered();
   frontend().stop();
+  if (host_ != nullptr && controller_ != nullptr) host_->stop_containers();
   if (devices_ != nullptr) devices_->stop();
   if (controller_ != nullptr) controller_->stop();
 }

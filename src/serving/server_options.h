@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "controller/controller.h"
 #include "frontend/frontend.h"
+#include "logging/logger.h"
 #include "program/package.h"
 #include "repository/compile_process.h"
 #include "repository/model_config.h"
@@ -30,6 +31,9 @@ struct ServerOptions {
   std::vector<std::string>
       compile_command;  // starts the process that compiles one model (repository/compile_process.h)
   CompileLimits compile_limits;
+  // Starts the process of a container (container/container_launch.h).
+  std::vector<std::string> container_command;
+  std::filesystem::path python_package;    // the folder that the Python package `foliot` lies in
   bool compile_in_background = true;       // where nothing else wants the CPU, once models are served
   uint32_t compilations = 1;               // at a time (serving/repository_service.h)
   std::optional<Duration> watch_interval;  // how often to look for changes of the repository; nullopt: never
@@ -40,6 +44,8 @@ struct ServerOptions {
   // Called for models that the watch saw and that cannot be served, from a thread of
   // its own.
   std::function<void(const std::string&)> on_failure = [](const std::string&) {};
+  // Called with what replicas of containers print, and why one is started again, from any thread.
+  std::function<void(Severity, const std::string&)> on_replica = [](Severity, const std::string&) {};
   // Called with what the compiler noted of a model, from any thread.
   std::function<void(const std::string&)> on_note = [](const std::string&) {};
 };

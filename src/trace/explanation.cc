@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/escaped_text.h"
+#include "base/escaped_text.h"
 
 namespace foliot {
 namespace {
@@ -231,6 +231,9 @@ class Explainer {
       case Refusal::kDisconnected: say("It was refused because the connection to the controller was lost"); break;
       case Refusal::kOverShare:
         say("It was refused because its tenant asked for more than its share, and others would have had to wait");
+        break;
+      case Refusal::kModelError:
+        say("It failed because the model's own code failed on it, or on what shared its batch");
         break;
       case Refusal::kNone: break;
     }

@@ -173,7 +173,8 @@ void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoin
     if (outcome.done()) record.output_end = outcome.output_end;
     for (const BatchRows::Row& row : action.rows) record.requests[record.rows++] = row.request;
     // These come back into the queue, or are refused at once.
-    const bool refused = !outcome.done() && outcome.status != OutcomeStatus::kFailed;
+    const bool began = outcome.done() || outcome.status == OutcomeStatus::kFailed;
+    const bool refused = !began && outcome.status != OutcomeStatus::kModelError;
     for (const BatchRows::Row& row : action.rows) {
       if (refused) row_returned(row.request);
     }

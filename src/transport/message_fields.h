@@ -36,7 +36,7 @@ inline constexpr Enumeration kLastOf = Enumeration();
 template <>
 inline constexpr ActionType kLastOf<ActionType> = ActionType::kInfer;
 template <>
-inline constexpr OutcomeStatus kLastOf<OutcomeStatus> = OutcomeStatus::kNoContext;
+inline constexpr OutcomeStatus kLastOf<OutcomeStatus> = kOutcomeStatusLast;
 template <>
 inline constexpr Refusal kLastOf<Refusal> = kRefusalLast;
 template <>

@@ -9,7 +9,8 @@
 // An INFER is input(), run(), output(), in this order, each in an executor of its own.
 //
 // Errors: of load() and run() they end one action, which the worker reports as failed;
-// the engine and its models can be used as before, and the action may be tried again.
+// the engine and its models can be used as before, and the action may be tried again. An
+// error of run() that is kInvalidArgument is the model's: its own code failed on this batch.
 //
 // Threading: add(), prepare() and remove() belong to one control thread, load() and
 // unload() to the LOAD executor, input(), run() and output() to the INPUT, EXEC and OUTPUT

@@ -221,7 +221,12 @@ Status ExecExecutor::perform() { return engine_.run(slots_[current_].work); }
 void ExecExecutor::finish(TimePoint start, TimePoint end, const Status& status) {
   models_.end_exec(slots_[current_].work.action.model);
   give_lanes_back(current_);
-  pass_on(current_, status.ok() ? OutcomeStatus::kDone : OutcomeStatus::kFailed, start, end);
+  const bool by_model = status.code() == StatusCode::kInvalidArgument;
+  pass_on(current_,
+          status.ok() ? OutcomeStatus::kDone
+          : by_model  ? OutcomeStatus::kModelError
+                      : OutcomeStatus::kFailed,
+          start, end);
 }
 
 void ExecExecutor::pass_on(uint32_t slot, OutcomeStatus status, TimePoint start, TimePoint end) {

@@ -32,6 +32,14 @@ Executor::Step LoadExecutor::poll(TimePoint now) {
   }
 }
 
+Status LoadExecutor::load_now(ModelId model) {
+  std::vector<PageIndex>& pages = models_.pages(model);
+  page_cache_.acquire(models_.find(model)->pages, pages);
+  const Status status = engine_.load(model, pages);
+  status.ok() ? models_.set_resident(model) : page_cache_.release(pages);
+  return status;
+}
+
 OutcomeStatus LoadExecutor::begin_load(const Action& action) {
   const WorkerModel* model = models_.find(action.model);
   if (model == nullptr) return OutcomeStatus::kUnknownModel;

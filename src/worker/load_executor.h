@@ -19,6 +19,10 @@ class LoadExecutor : public Executor {
   // From the worker's one sender. False when the queue is full.
   bool submit(const Action& action) { return inbox_.push(action); }
 
+  // LOAD without an action, before the first poll(). Errors: Engine::load()'s. REQUIRES: the
+  // model is known, not resident, and there are pages for it.
+  Status load_now(ModelId model);
+
   const char* name() const override { return "load"; }
   Step poll(TimePoint now) override;
   Status perform() override;

@@ -47,6 +47,8 @@ class Worker : public ActionSink {
 
   void add_model(WorkerModel model) { models_.add(std::move(model)); }
   void remove_model(ModelId id) { models_.remove(id); }
+  // LoadExecutor::load_now(), for a device that holds a model when it joins.
+  Status load_now(ModelId id) { return load_.load_now(id); }
   void grow_io_cache(uint64_t bytes) { input_.grow_io_cache(bytes); }
   bool resident(ModelId id) const { return models_.resident(id); }
 

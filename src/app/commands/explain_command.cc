@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/escaped_text.h"
 #include "core/call_label.h"
-#include "trace/escaped_text.h"
 #include "trace/explanation.h"
 #include "trace/log.h"
 

@@ -35,7 +35,8 @@ struct Flags {
 void print_model(const ModelFolder& model, size_t width, std::string_view state) {
   const auto slo = model.config.default_slo;
   fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", model.name, width, model.version, state,
-             slo ? format_duration(*slo) : "none", fmt::format("{}", fmt::join(model.config.compile.batch_sizes, ",")),
+             slo ? format_duration(*slo) : "none",
+             model.is_container() ? "its own" : fmt::format("{}", fmt::join(model.config.compile.batch_sizes, ",")),
              model.model.string());
 }
 
@@ -54,6 +55,10 @@ Result<int> list(const Flags& flags) {
              "FILE");
   bool all_ok = true;
   for (const ModelFolder& model : models) {
+    if (model.status.ok() && model.is_container()) {
+      print_model(model, width, "container");
+      continue;
+    }
     const Result<ModelCheck::Finding> finding = check.check(model);
     if (finding.ok()) {
       print_model(model, width, finding->is_compiled ? "compiled" : "not compiled");
@@ -98,7 +103,8 @@ void add_models_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("models", "List the models of a repository or of a running server, with errors");
   command->footer(
       "A model of a repository is 'compiled', 'not compiled' (serving it will compile it first; that this can be done\n"
-      "was tried with its smallest batch size), or it cannot be served, and why. Of a server, the states are those of\n"
+      "was tried with its smallest batch size), a 'container' (try it with foliot container check), or it cannot be\n"
+      "served, and why. Of a server, the states are those of\n"
       "its repository index. The exit code is 1 if a model cannot be served.\n\n"
       "  foliot models /srv/models\n"
       "  foliot models --url localhost:8000");

@@ -10,6 +10,7 @@
 #include "app/commands/access_flags.h"
 #include "app/commands/confined_compile_command.h"
 #include "app/commands/console_reporter.h"
+#include "app/commands/container_launch_command.h"
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/logger_flags.h"
@@ -43,6 +44,9 @@ int serve(const ServeFlags& flags) {
   options.worker.devices = std::move(places).value();
   StopSignals signals;
   options.compile_command = confined_compile_command();
+  options.container_command = container_launch_command();
+  options.python_package = python_package_folder();
+  options.on_replica = [&log](Severity level, const std::string& line) { log.write(level, line); };
   options.on_failure = [&log](const std::string& line) { log.write(Severity::kError, line); };
   options.on_note = [&log](const std::string& line) { log.write(Severity::kWarning, "note: " + line); };
   ConsoleReporter reporter(log);

@@ -1,4 +1,4 @@
-#include "trace/escaped_text.h"
+#include "base/escaped_text.h"
 
 #include <gtest/gtest.h>
 

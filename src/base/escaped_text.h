@@ -1,7 +1,7 @@
-// Escaped text: bytes from clients in the form in which a log and a terminal may show
+// Escaped text: bytes from outside in the form in which a log and a terminal may show
 // them: printable, on one line, valid UTF-8, and reversible.
-#ifndef FOLIOT_TRACE_ESCAPED_TEXT_H_
-#define FOLIOT_TRACE_ESCAPED_TEXT_H_
+#ifndef FOLIOT_BASE_ESCAPED_TEXT_H_
+#define FOLIOT_BASE_ESCAPED_TEXT_H_
 
 #include <optional>
 #include <string>
@@ -19,4 +19,4 @@ std::string in_quotes(std::string_view text);
 
 }  // namespace foliot
 
-#endif  // FOLIOT_TRACE_ESCAPED_TEXT_H_
+#endif  // FOLIOT_BASE_ESCAPED_TEXT_H_

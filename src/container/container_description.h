@@ -1,0 +1,55 @@
+// ContainerDescription: the inputs and outputs of a container, which its process sends as
+// JSON once its model is loaded, and how the tensors of a batch lie in memory.
+//
+//   {"protocol": 1,
+//    "inputs":  [{"name": "x", "datatype": "FP32", "shape": [784]}],
+//    "outputs": [{"name": "y", "datatype": "INT64", "shape": []}],
+//    "batch_size_max": 64}                                          (optional)
+//
+// Shapes are those of one row. In a batch tensor 0 lies first, tensor k + 1 where tensor k
+// ends, rounded up to kTensorAlignment; each is rows x shape, dense, row-major.
+//
+// Threading: none.
+#ifndef FOLIOT_CONTAINER_CONTAINER_DESCRIPTION_H_
+#define FOLIOT_CONTAINER_CONTAINER_DESCRIPTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "core/action.h"
+#include "core/tensor.h"
+
+namespace foliot {
+
+inline constexpr uint32_t kContainerProtocol = 1;
+inline constexpr size_t kContainerDescriptionBytesMax = 64 << 10;
+// Of the inputs, and of the outputs.
+inline constexpr size_t kContainerTensorsMax = 64;
+inline constexpr size_t kContainerNameBytesMax = 255;
+inline constexpr size_t kContainerRankMax = 32;
+// One row of all inputs, and one of all outputs.
+inline constexpr uint64_t kContainerRowBytesMax = uint64_t{64} << 20;
+
+struct ContainerDescription {
+  std::vector<TensorSpec> inputs;  // at least one, as of outputs; names are unique in each
+  std::vector<TensorSpec> outputs;
+  uint32_t batch_size_max = kBatchSizeMax;  // 1 to kBatchSizeMax
+
+  // Of a batch with so many rows, rounded up to kTensorAlignment.
+  uint64_t input_bytes(uint32_t rows) const;
+  uint64_t output_bytes(uint32_t rows) const;
+};
+
+// Where the tensor after one of so many bytes begins.
+uint64_t aligned_tensor_bytes(uint64_t bytes);
+
+// Errors: kInvalidArgument; the message names the field, its value and the limit.
+// Threading: any thread.
+Result<ContainerDescription> parse_description(std::string_view json);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTAINER_CONTAINER_DESCRIPTION_H_

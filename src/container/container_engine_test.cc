@@ -1,0 +1,149 @@
+#include "container/container_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "container/container_profile.h"
+#include "container/test_container.h"
+#include "worker/conformance/engine_conformance.h"
+
+namespace foliot {
+namespace {
+
+std::unique_ptr<ContainerProcess> process_of(const std::string& behaviour, uint64_t memory_bytes) {
+  auto process = ContainerProcess::start(test_container(behaviour), [](std::string_view) {});
+  FOLIOT_CHECK(process.ok());
+  FOLIOT_CHECK((*process)->share_memory(memory_bytes).ok());
+  return std::move(process).value();
+}
+
+EngineModel model_of(const ContainerProcess& process, ModelId id, std::vector<uint32_t> sizes = {1, 4}) {
+  const std::vector<Duration> durations(sizes.size(), Duration::milliseconds(1));
+  ModelInfo info = container_model(process.description(), "container:test", std::move(sizes), durations);
+  info.id = id;
+  info.name = "test";
+  return {std::make_shared<const ModelInfo>(std::move(info))};
+}
+
+// Both variants compute the same, which is the process's.
+class ContainerSubject : public EngineSubject {
+ public:
+  explicit ContainerSubject(PayloadStore& payloads)
+      : process_(process_of("computes", kIoCacheBytes)), engine_(*process_, payloads, kModelsMax) {}
+  Engine& engine() override { return engine_; }
+  EngineModel model(ModelId id, uint32_t /*variant*/) override { return model_of(*process_, id); }
+  bool compute(const EngineModel& /*model*/, const Action& /*action*/, std::span<const std::byte> input,
+               std::span<std::byte> output) override {
+    std::array<float, kTestRowFloats> numbers{};
+    FOLIOT_CHECK(input.size() == sizeof(numbers) && output.size() == sizeof(numbers));
+    std::memcpy(numbers.data(), input.data(), sizeof(numbers));
+    for (float& number : numbers) number = 2 * number + 1;
+    std::memcpy(output.data(), numbers.data(), sizeof(numbers));
+    return true;
+  }
+
+ private:
+  std::unique_ptr<ContainerProcess> process_;
+  ContainerEngine engine_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Container, EngineConformance,
+                         testing::Values(EngineCase{"Container", [](PayloadStore& payloads) {
+                                                      return std::make_unique<ContainerSubject>(payloads);
+                                                    }}));
+
+class ContainerEngineTest : public testing::Test {
+ protected:
+  void start(const std::string& behaviour) {
+    process_ = process_of(behaviour, 64 << 10);
+    engine_ = std::make_unique<ContainerEngine>(*process_, payloads_, 4,
+                                                ContainerTimeouts{.factor = 4, .reserve = Duration::milliseconds(1)});
+    ASSERT_TRUE(engine_->add(model_of(*process_, ModelId(0))).ok());
+  }
+  InferWork work(Duration expected) {
+    InferWork result;
+    result.action = {.model = ModelId(0), .expected = expected, .batch_size = 1};
+    result.output_offset = 4096;
+    result.action.rows.add({RequestId(1), payloads_.add(std::vector<std::byte>(20), 20)});
+    return result;
+  }
+
+  PayloadRows payloads_;
+  std::unique_ptr<ContainerProcess> process_;
+  std::unique_ptr<ContainerEngine> engine_;
+};
+
+TEST_F(ContainerEngineTest, OtherModelsAreRefused) {
+  start("computes");
+  EXPECT_EQ(engine_->add(model_of(*process_, ModelId(1), {1, 8})).status().code(), StatusCode::kInvalidArgument);
+  ModelInfo other = *model_of(*process_, ModelId(1)).info;
+  other.inputs[0].shape = {6};
+  EXPECT_EQ(engine_->add({std::make_shared<const ModelInfo>(other)}).status().code(), StatusCode::kInvalidArgument);
+  other = *model_of(*process_, ModelId(1)).info;
+  other.outputs.clear();
+  EXPECT_EQ(engine_->add({std::make_shared<const ModelInfo>(other)}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ContainerEngineTest, AnExecThatTakesFarTooLongIsKilled) {
+  start("hangs");
+  const InferWork infer = work(Duration::microseconds(10));
+  engine_->input(infer);
+  EXPECT_EQ(engine_->run(infer).code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(process_->alive());
+}
+
+TEST_F(ContainerEngineTest, AnExecThatFailsIsFollowedByOthers) {
+  start("fails every other call");
+  const InferWork infer = work(Duration::seconds(10));
+  engine_->input(infer);
+  EXPECT_EQ(engine_->run(infer).code(), StatusCode::kInternal);
+  EXPECT_TRUE(engine_->run(infer).ok());
+}
+
+TEST(ContainerTimeoutsTest, AreAMultipleOfWhatIsExpectedAndAReserve) {
+  EXPECT_EQ(ContainerTimeouts().of(Duration::milliseconds(500)), Duration::seconds(3));
+}
+
+TEST(ContainerModelTest, MemoryHoldsTheLargestBatches) {
+  const auto process = process_of("computes", 4096);
+  EXPECT_EQ(container_memory_bytes(process->description(), 3), 3u * 2 * 128);
+}
+
+TEST(ContainerProfileTest, BatchSizesDouble) {
+  ContainerDescription description;
+  description.batch_size_max = 1;
+  EXPECT_EQ(container_batch_sizes(description), (std::vector<uint32_t>{1}));
+  description.batch_size_max = 6;
+  EXPECT_EQ(container_batch_sizes(description), (std::vector<uint32_t>{1, 2, 4, 6}));
+  description.batch_size_max = 8;
+  EXPECT_EQ(container_batch_sizes(description), (std::vector<uint32_t>{1, 2, 4, 8}));
+}
+
+TEST(ContainerProfileTest, EachBatchSizeHasADurationThatDoesNotShrink) {
+  const auto process = process_of("prints a lot", 4096);
+  const std::vector<uint32_t> sizes{1, 2, 4};
+  const auto durations = profile(*process, sizes, {.calls = 3});
+  ASSERT_TRUE(durations.ok()) << durations.status().message();
+  ASSERT_EQ(durations->size(), 3u);
+  EXPECT_GT((*durations)[0], Duration());
+  EXPECT_TRUE(std::ranges::is_sorted(*durations));
+}
+
+TEST(ContainerProfileTest, ACallThatFailsIsNamed) {
+  const auto process = process_of("fails every other call", 4096);
+  const std::vector<uint32_t> sizes{2};
+  const auto durations = profile(*process, sizes);
+  EXPECT_EQ(durations.status().code(), StatusCode::kInternal);
+  EXPECT_NE(durations.status().message().find("a batch of 2 rows: ValueError"), std::string::npos);
+}
+
+TEST(ContainerProfileTest, CanBeCancelled) {
+  const auto process = process_of("computes", 4096);
+  const std::vector<uint32_t> sizes{1};
+  EXPECT_EQ(profile(*process, sizes, {.cancelled = [] { return true; }}).status().code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,230 @@
+#include "container/container_launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "base/error_text.h"
+#include "base/escaped_text.h"
+#include "base/units.h"
+#include "container/container_process.h"
+#include "platform/clock.h"
+#include "process/child_process.h"
+#include "process/confinement.h"
+
+namespace foliot {
+namespace {
+
+using std::filesystem::path;
+
+// For its temporary files.
+constexpr uint64_t kFileBytesMax = uint64_t{1} << 30;
+// An interpreter starts in a tenth of a second; a cold disk takes longer.
+constexpr Duration kInterpreterTimeout = Duration::seconds(30);
+
+// Shared libraries, the C library's settings, and what numerical libraries read to see which
+// processor they are on. Those that are there.
+constexpr const char* kSystem[] = {
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/os-release",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys/vm/overcommit_memory",
+    "/sys/devices/system",
+    "/sys/kernel/mm/transparent_hugepage",
+};
+constexpr const char* kNetwork[] = {
+    "/etc/hosts",    "/etc/host.conf", "/etc/resolv.conf",     "/etc/nsswitch.conf", "/etc/gai.conf",
+    "/etc/services", "/etc/protocols", "/etc/ca-certificates", "/etc/ssl",           "/etc/pki",
+};
+constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"};
+constexpr const char* kLoaders[] = {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
+                                    "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"};
+
+// Prints the program to execute, then the folders that it reads modules and libraries from.
+constexpr const char* kQuestion =
+    "import os, sys\n"
+    "print(sys.executable)\n"
+    "print(*{os.path.realpath(p) for p in [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]\n"
+    "        + [p for p in sys.path if p]}, sep='\\n')\n";
+
+struct Interpreter {
+  path program;
+  std::vector<path> folders{};
+};
+
+std::vector<path> those_there(std::span<const char* const> paths) {
+  std::vector<path> result;
+  std::error_code ignored;
+  for (const char* each : paths) {
+    if (std::filesystem::exists(each, ignored)) result.emplace_back(each);
+  }
+  return result;
+}
+
+Result<path> find_program(const std::string& name) {
+  if (name.starts_with('/')) return path(name);
+  const char* variable = std::getenv("PATH");
+  std::string_view folders = variable != nullptr ? variable : "";
+  while (!folders.empty() && name.find('/') == std::string::npos) {
+    const size_t end = std::min(folders.find(':'), folders.size());
+    const path found = path(folders.substr(0, end)) / name;
+    if (::access(found.c_str(), X_OK) == 0) return found;
+    folders.remove_prefix(std::min(end + 1, folders.size()));
+  }
+  return Status::not_found(
+      fmt::format("the interpreter {} is not in PATH; set python in [container] to one that is, "
+                  "or to an absolute path",
+                  in_quotes(name)));
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> result;
+  for (char** variable = environ; *variable != nullptr; ++variable) result.emplace_back(*variable);
+  return result;
+}
+
+// Virtual environments and wrapper scripts resolve themselves.
+Result<Interpreter> ask_interpreter(const std::string& name) {
+  FOLIOT_ASSIGN_OR_RETURN(const path program, find_program(name));
+  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start({.command = {program, "-I", "-c", kQuestion},
+                                                                   .environment = own_environment()}));
+  std::string said, complained;
+  const TimePoint begin = monotonic_now();
+  while (child.listen(Duration::milliseconds(100), said, complained)) {
+    if (monotonic_now() - begin < kInterpreterTimeout) continue;
+    return Status::resource_exhausted(fmt::format("the interpreter {} did not start within {}", program.string(),
+                                                  format_duration(kInterpreterTimeout)));
+  }
+  Interpreter interpreter;
+  for (size_t begin_of_line = 0, end = 0; (end = said.find('\n', begin_of_line)) != std::string::npos;
+       begin_of_line = end + 1) {
+    const path line = said.substr(begin_of_line, end - begin_of_line);
+    if (interpreter.program.empty()) {
+      interpreter.program = line;
+    } else if (line.is_absolute() && line != "/" && std::filesystem::exists(line)) {
+      interpreter.folders.push_back(line);
+    }
+  }
+  if (child.succeeded() && interpreter.program.is_absolute()) return interpreter;
+  return Status::invalid_argument(fmt::format("{} is no Python interpreter: {} {}", program.string(), child.ending(),
+                                              escaped(complained.substr(0, 512))));
+}
+
+ProgramConfinement confinement_of(const ContainerLaunch& launch, const Interpreter& interpreter) {
+  ProgramConfinement confinement{.readable = those_there(kSystem),
+                                 .executable = those_there(kLoaders),
+                                 .changeable = {launch.temporary},
+                                 .devices = those_there(kDevices),
+                                 .memory_bytes = launch.memory_bytes,
+                                 .file_bytes = kFileBytesMax,
+                                 .network = launch.network};
+  const auto add = [&](const std::vector<path>& more) {
+    confinement.readable.insert(confinement.readable.end(), more.begin(), more.end());
+  };
+  add({launch.folder, launch.package});
+  add(interpreter.folders);
+  add(launch.readable);
+  if (launch.network) add(those_there(kNetwork));
+  confinement.executable.push_back(interpreter.program);
+  return confinement;
+}
+
+// Returns only if it fails.
+Status become_container(std::string_view input) {
+  FOLIOT_ASSIGN_OR_RETURN(const ContainerLaunch launch, decode_launch(input));
+  FOLIOT_ASSIGN_OR_RETURN(const Interpreter interpreter, ask_interpreter(launch.python));
+  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (::dup2(nothing.number(), STDIN_FILENO) < 0 || ::chdir(launch.folder.c_str()) != 0) {
+    return Status::not_found(fmt::format("cannot enter {}: {}", launch.folder.string(), error_text(errno)));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine_program(confinement_of(launch, interpreter)));
+  for (const std::string& what : unconfined) std::cerr << "the container is not fully confined: " << what << std::endl;
+  std::array<const char*, 5> command{interpreter.program.c_str(), "-m", "foliot.runtime", launch.folder.c_str(),
+                                     nullptr};
+  ::execve(command[0], const_cast<char**>(command.data()), environ);  // NOLINT: execve's type
+  return Status::internal(fmt::format("cannot run {}: {}", interpreter.program.string(), error_text(errno)));
+}
+
+void append(std::string& text, std::string_view key, std::string_view value) {
+  text.append(key).append(1, '=').append(value).append(1, '\0');
+}
+
+}  // namespace
+
+std::string encode_launch(const ContainerLaunch& launch) {
+  std::string text;
+  append(text, "python", launch.python);
+  append(text, "folder", launch.folder.native());
+  append(text, "package", launch.package.native());
+  append(text, "temporary", launch.temporary.native());
+  for (const path& each : launch.readable) append(text, "readable", each.native());
+  append(text, "memory_bytes", fmt::to_string(launch.memory_bytes));
+  append(text, "network", launch.network ? "1" : "0");
+  return text;
+}
+
+Result<ContainerLaunch> decode_launch(std::string_view text) {
+  ContainerLaunch launch;
+  const Status wrong = Status::invalid_argument("the launcher of containers was not started by a server");
+  if (text.empty() || text.back() != '\0') return wrong;
+  while (!text.empty()) {
+    const std::string_view field = text.substr(0, text.find('\0'));
+    const size_t equals = field.find('=');
+    if (equals == std::string_view::npos) return wrong;
+    const std::string_view key = field.substr(0, equals), value = field.substr(equals + 1);
+    if (key == "python") {
+      launch.python = value;
+    } else if (key == "folder") {
+      launch.folder = value;
+    } else if (key == "package") {
+      launch.package = value;
+    } else if (key == "temporary") {
+      launch.temporary = value;
+    } else if (key == "readable") {
+      launch.readable.emplace_back(value);
+    } else if (key == "memory_bytes") {
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), launch.memory_bytes);
+      if (error != std::errc() || end != value.data() + value.size()) return wrong;
+    } else if (key == "network" && (value == "0" || value == "1")) {
+      launch.network = value == "1";
+    } else {
+      return wrong;
+    }
+    text.remove_prefix(field.size() + 1);
+  }
+  return launch;
+}
+
+int launch_container() {
+  const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
+  const Status status = become_container(input);
+  const std::string packet = "E" + status.message().substr(0, kContainerErrorBytesMax);
+  if (::send(kChildOutputFile, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
+    std::cerr << status.message() << std::endl;  // started by hand
+  }
+  return 1;
+}
+
+}  // namespace foliot

@@ -1,0 +1,47 @@
+// The launcher of a container: the program that the server starts, which confines itself
+// (process/confinement.h) and becomes the interpreter that runs user code.
+//
+// It reads a ContainerLaunch from its standard input, asks the interpreter, which is
+// trusted, for the folders of its libraries, and confines itself to these, the
+// container's folder, and its folder for temporary files. A failure is reported as a
+// container reports one: as a packet on descriptor 3. What the kernel cannot limit is
+// printed to the standard error.
+//
+// Threading: none.
+#ifndef FOLIOT_CONTAINER_CONTAINER_LAUNCH_H_
+#define FOLIOT_CONTAINER_CONTAINER_LAUNCH_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace foliot {
+
+// What the launcher needs of ContainerOptions.
+struct ContainerLaunch {
+  std::string python;
+  std::filesystem::path folder;
+  std::filesystem::path package;
+  std::filesystem::path temporary;
+  std::vector<std::filesystem::path> readable{};
+  uint64_t memory_bytes = 0;
+  bool network = false;
+
+  bool operator==(const ContainerLaunch&) const = default;
+};
+
+std::string encode_launch(const ContainerLaunch& launch);
+// Errors: kInvalidArgument for what encode_launch() did not make.
+Result<ContainerLaunch> decode_launch(std::string_view text);
+
+// For `foliot container-launch`: returns only if it failed, with the exit code. REQUIRES:
+// the process has one thread, and nothing was read from the standard input.
+int launch_container();
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CONTAINER_CONTAINER_LAUNCH_H_

@@ -1,0 +1,42 @@
+// ContainerConfig: the table [container] of a model.toml: how the processes of a container
+// model are started, and what they may do.
+#ifndef FOLIOT_REPOSITORY_CONTAINER_CONFIG_H_
+#define FOLIOT_REPOSITORY_CONTAINER_CONFIG_H_
+
+#include <toml++/toml.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "core/action.h"
+
+namespace foliot {
+
+inline constexpr uint32_t kReplicasMax = 64;  // of one model
+
+struct ContainerConfig {
+  std::string python = "python3";                 // a name in PATH, or a path that begins with '/'
+  uint32_t replicas = 1;                          // 1 to kReplicasMax
+  uint32_t batch_size_max = kBatchSizeMax;        // at most; model.py may want less
+  std::optional<uint64_t> memory_bytes;           // of one replica; nullopt: no limit
+  bool network = false;                           // whether it may reach the network
+  std::vector<std::filesystem::path> readable;    // further files and folders that it may read; absolute
+  bool trust_pickle = false;                      // whether files that can run any code when read are read
+  Duration start_timeout = Duration::seconds(60);  // until it has read its model
+  std::map<std::string, std::string> environment;  // variables, by name
+
+  bool operator==(const ContainerConfig&) const = default;
+};
+
+// Errors: kInvalidArgument naming `file`, line and key.
+Result<ContainerConfig> read_container_config(const std::filesystem::path& file, const toml::node& node);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_REPOSITORY_CONTAINER_CONFIG_H_
