@@ -13,6 +13,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import sklearn.datasets
+import sklearn.ensemble
 import sklearn.linear_model
 import sklearn.pipeline
 import sklearn.preprocessing
@@ -421,6 +422,13 @@ def test_scikit_learn_with_classes_that_have_names(folder, digits):
     description, outputs = outputs_of(write(folder, HEAD + "foliot.sklearn('digits.skops')"), {"x": digits[0][:20]})
     assert description["outputs"] == [{"name": "y", "datatype": "INT64", "shape": []}]
     np.testing.assert_array_equal(model.classes_[outputs["y"]], model.predict(digits[0][:20]))
+
+
+def test_forests_are_read_from_skops_files(folder, digits):
+    model = sklearn.ensemble.RandomForestClassifier(n_estimators=5, n_jobs=-1).fit(*digits)
+    skops.io.dump(model, folder / "digits.skops")
+    _, outputs = outputs_of(write(folder, HEAD + "foliot.sklearn('digits.skops')"), {"x": digits[0][:20]})
+    np.testing.assert_array_equal(outputs["y"], model.predict(digits[0][:20]))
 
 
 def test_pickles_are_read_where_they_are_trusted(folder, digits):

@@ -8,6 +8,19 @@ from foliot.description import ModelError
 WHAT = "foliot.sklearn"
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
 PICKLES = (".pkl", ".pickle", ".joblib")
+# Types of scikit-learn that skops does not trust by itself, and that hold only numbers. Invalid ones can crash the process
+# (the nodes of a tree), which is confined and started again.
+PLAIN = {
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels.ConstantKernel",
+    "sklearn.gaussian_process.kernels.Product",
+    "sklearn.gaussian_process.kernels.RBF",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",
+}
 
 
 def sklearn(path, *, method="predict", inputs=None, batch_size_max=None, trusted=()):
@@ -47,11 +60,12 @@ def read(path, trusted):
 
 def read_skops(path, trusted):
     io = common.require("skops.io", WHAT)
-    unknown = sorted(set(io.get_untrusted_types(file=path)) - set(trusted))
+    needed = set(io.get_untrusted_types(file=path))
+    unknown = sorted(needed - PLAIN - set(trusted))
     if unknown and not common.trusts_pickle():
         raise common.refuse_pickle(path, f"has the types {', '.join(unknown)}",
                                    f"if you know them, call {WHAT}(..., trusted={unknown})")
-    return io.load(path, trusted=[*trusted, *unknown])
+    return io.load(path, trusted=sorted(needed))
 
 
 def on_one_thread(estimator):
