@@ -115,6 +115,7 @@ class TestContainer {
     auto* to = reinterpret_cast<float*>(memory_ + output);
     ++calls_;
     if (behaviour_ == "fails every other call" && calls_ % 2 == 1) return send("EValueError: \x1b[2J");
+    if (behaviour_ == "fails on seven" && *from == 7) return send("EValueError: seven");
     if (behaviour_ == "exits") ::_exit(3);
     if (behaviour_ == "hangs") wait_for_ever();
     if (behaviour_ == "closes its connection") {
