@@ -98,7 +98,7 @@ TEST_F(ContainerEngineTest, AnExecThatFailsIsFollowedByOthers) {
   start("fails every other call");
   const InferWork infer = work(Duration::seconds(10));
   engine_->input(infer);
-  EXPECT_EQ(engine_->run(infer).code(), StatusCode::kInternal);
+  EXPECT_EQ(engine_->run(infer).code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(engine_->run(infer).ok());
 }
 

@@ -220,7 +220,7 @@ TEST(ContainerLaunchTextTest, IsReadAsItWasWritten) {
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(*decoded, launch);
   for (const std::string& wrong : {std::string(), std::string("python=x"), std::string("pyth=x\0", 7),
-                                  std::string("network=2\0", 10), std::string("memory_bytes=x\0", 15)}) {
+                                   std::string("network=2\0", 10), std::string("memory_bytes=x\0", 15)}) {
     EXPECT_FALSE(decode_launch(wrong).ok());
   }
 }

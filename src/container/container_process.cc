@@ -169,7 +169,9 @@ Status ContainerProcess::end_of_connection() {
   pollfd ending{handle_.number(), POLLIN, 0};
   if (::poll(&ending, 1, kEndingMilliseconds) != 1) return end("it closed its connection");
   gone_.store(true, std::memory_order_release);
-  return Status::unavailable("the container's process has ended");
+  const std::lock_guard lock(mutex_);
+  return Status::unavailable(reason_.empty() ? "the container's process has ended"
+                                             : "the container's process was killed: " + reason_);
 }
 
 std::string ContainerProcess::ending() const {

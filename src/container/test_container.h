@@ -115,6 +115,7 @@ class TestContainer {
     auto* to = reinterpret_cast<float*>(memory_ + output);
     ++calls_;
     if (behaviour_ == "fails every other call" && calls_ % 2 == 1) return send("EValueError: \x1b[2J");
+    if (behaviour_ == "fails on seven" && *from == 7) return send("EValueError: seven");
     if (behaviour_ == "exits") ::_exit(3);
     if (behaviour_ == "hangs") wait_for_ever();
     if (behaviour_ == "closes its connection") {
@@ -134,7 +135,8 @@ class TestContainer {
       for (int i = 0; i < 20'000; ++i) std::printf("line %d\n", i);
       std::fflush(stdout);
     }
-    for (size_t i = 0; i < rows * kTestRowFloats; ++i) to[i] = 2 * from[i] + 1;
+    const size_t count = behaviour_ == "does nothing" ? 0 : rows * kTestRowFloats;
+    for (size_t i = 0; i < count; ++i) to[i] = 2 * from[i] + 1;
     send("R");
   }
 

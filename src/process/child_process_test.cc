@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -69,6 +71,52 @@ TEST(ChildProcessTest, IsKilled) {
   child->kill();
   listen_to_the_end(*child);
   EXPECT_EQ(child->signal(), SIGKILL);
+}
+
+// The pipe is closed when the last process that has it is gone.
+void expect_group_to_end(const std::string& script, bool kill) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const Descriptor from(pipe[0]);
+  Descriptor to(pipe[1]);
+  ChildOptions options = shell(script);
+  options.output_file = to.number();
+  Result<ChildProcess> child = ChildProcess::start(options);
+  ASSERT_TRUE(child.ok());
+  to.close();
+  std::string said, complained;
+  while (said.empty()) child->listen(Duration::seconds(100), said, complained);  // the other runs
+  if (kill) child->kill();
+  listen_to_the_end(*child);
+  pollfd closed{from.number(), POLLIN, 0};
+  EXPECT_EQ(::poll(&closed, 1, 60'000), 1);
+}
+
+TEST(ChildProcessTest, WhatItStartedEndsWithIt) {
+  expect_group_to_end("sleep 1000 & echo started", false);
+  expect_group_to_end("sleep 1000 & echo started; wait", true);
+}
+
+TEST(ChildProcessTest, AHandleSignalsFromAnywhere) {
+  Result<ChildProcess> child = ChildProcess::start(shell("sleep 1000"));
+  ASSERT_TRUE(child.ok());
+  const Result<Descriptor> handle = child->handle();
+  ASSERT_TRUE(handle.ok());
+  EXPECT_EQ(::syscall(SYS_pidfd_send_signal, handle->number(), SIGTERM, nullptr, 0), 0);
+  listen_to_the_end(*child);
+  EXPECT_EQ(child->signal(), SIGTERM);
+}
+
+TEST(ChildProcessTest, ItsMemoryIsMeasured) {
+  Result<ChildProcess> child = ChildProcess::start(shell("echo started; exec sleep 1000"));
+  ASSERT_TRUE(child.ok());
+  std::string said, complained;
+  while (said.empty()) child->listen(Duration::seconds(100), said, complained);
+  EXPECT_GT(child->memory_bytes(), uint64_t{64} << 10);
+  EXPECT_LT(child->memory_bytes(), uint64_t{64} << 20);
+  child->kill();
+  listen_to_the_end(*child);
+  EXPECT_EQ(child->memory_bytes(), 0u);
 }
 
 TEST(ChildProcessTest, GetsNoDescriptorButThoseNamed) {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +170,97 @@ TEST_F(ConfinementTest, AFolderThatIsNotThereIsNamed) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// ---- Of a process that executes another program
+
+class ProgramConfinementTest : public ConfinementTest {
+ protected:
+  // The wait status of a child that confines itself, then tries something.
+  int try_program(const std::function<bool()>& something, ProgramConfinement confinement) {
+    confinement.readable.insert(confinement.readable.end(), {folder_ / "model", "/usr", "/lib", "/lib64"});
+    confinement.changeable = {folder_ / "own"};
+    std::filesystem::create_directories(folder_ / "own");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto unconfined = confine_program(confinement);
+      if (!unconfined.ok()) ::_exit(kNotConfined);
+      if (!unconfined->empty()) ::_exit(kUnconfined);
+      ::_exit(something() ? kCould : kCouldNot);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status;
+  }
+  void expect_program(int code, const std::function<bool()>& something, const ProgramConfinement& confinement = {}) {
+    const int status = try_program(something, confinement);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == kUnconfined) GTEST_SKIP() << "this kernel or build cannot confine fully";
+    EXPECT_EQ(WEXITSTATUS(status), code);
+  }
+};
+
+TEST_F(ProgramConfinementTest, ChangesItsFolderOnly) {
+  expect_program(kCould, [&] {
+    return can_open("own/new", O_WRONLY | O_CREAT) && ::mkdir((folder_ / "own/folder").c_str(), 0700) == 0 &&
+           ::rename((folder_ / "own/new").c_str(), (folder_ / "own/folder/newer").c_str()) == 0 &&
+           ::unlink((folder_ / "own/folder/newer").c_str()) == 0;
+  });
+  expect_program(kCould, [&] { return can_open("model/model.onnx", O_RDONLY); });
+  expect_program(kCouldNot, [&] { return can_open("model/model.onnx", O_RDWR); });
+  expect_program(kCouldNot, [&] { return can_open("model/new", O_WRONLY | O_CREAT); });
+  expect_program(kCouldNot, [&] { return can_open("secret", O_RDONLY); });
+}
+
+TEST_F(ProgramConfinementTest, ExecutesWhatIsNamed) {
+  const auto executes = [] {
+    ::execl("/bin/true", "true", nullptr);
+    return false;
+  };
+  const std::filesystem::path loader = "/lib64/ld-linux-x86-64.so.2";
+  if (!std::filesystem::exists(loader)) GTEST_SKIP() << "the dynamic loader is elsewhere";
+  expect_program(kCould, executes, {.executable = {"/bin/true", loader}});
+  expect_program(kCouldNot, executes, {.executable = {"/bin/false", loader}});
+}
+
+TEST_F(ProgramConfinementTest, DevicesAreWritten) {
+  const auto writes = [] { return ::open("/dev/null", O_WRONLY) >= 0; };
+  expect_program(kCould, writes, {.devices = {"/dev/null"}});
+  expect_program(kCouldNot, writes);
+}
+
+TEST_F(ProgramConfinementTest, HasNoOtherProcessAndANetworkIfItMay) {
+  const auto connects = [] { return ::socket(AF_INET, SOCK_STREAM, 0) >= 0; };
+  expect_program(kCould, connects, {.network = true});
+  expect_program(kCouldNot, connects);
+  expect_program(kCouldNot, [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; }, {.network = true});
+  expect_program(kCouldNot, [] { return ::fork() >= 0; });
+  expect_program(kCouldNot, [] { return ::kill(::getppid(), 0) == 0; });
+  expect_program(kCouldNot, [] { return ::memfd_create("memory", 0) >= 0; });
+  expect_program(kCould, [] {
+    bool ran = false;
+    std::thread([&] { ran = true; }).join();
+    return ran;
+  });
+}
+
+// Addresses, of which frameworks reserve many times what they use, are not limited.
+TEST_F(ProgramConfinementTest, KeepsToItsMemory) {
+  const auto maps = [](int protection) {
+    return ::mmap(nullptr, size_t{1} << 30, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+  };
+  const ProgramConfinement confinement{.memory_bytes = uint64_t{256} << 20};
+  expect_program(
+      kCouldNot, [&] { return maps(PROT_READ | PROT_WRITE); }, confinement);
+  expect_program(
+      kCould, [&] { return maps(PROT_NONE); }, confinement);
+  expect_program(kCould, [&] { return maps(PROT_READ | PROT_WRITE); });
+}
+
+TEST_F(ProgramConfinementTest, AFolderThatIsNotThereIsNamed) {
+  const int status = try_program([] { return true; }, {.readable = {folder_ / "absent"}});
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_NE(WEXITSTATUS(status), kCould);
 }
 
 }  // namespace

@@ -51,6 +51,40 @@ TEST_F(ModelConfigTest, ABatchMayHaveSeveralNames) {
   expect_error("batch_dimension = [\"a\", 1]", "1", "must be a text");
 }
 
+TEST_F(ModelConfigTest, ReadsAContainer) {
+  const auto config = read(
+      "[container]\npython = \"/usr/bin/python3\"\nreplicas = 3\nbatch_size_max = 8\nmemory = \"1GiB\"\n"
+      "network = true\nreadable = [\"/data\", \"/more\"]\ntrust_pickle = true\nstart_timeout = \"5s\"\n"
+      "[container.environment]\nA = \"1\"\nB = \"\"\n");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  const ContainerConfig wanted{.python = "/usr/bin/python3",
+                               .replicas = 3,
+                               .batch_size_max = 8,
+                               .memory_bytes = uint64_t{1} << 30,
+                               .network = true,
+                               .readable = {"/data", "/more"},
+                               .trust_pickle = true,
+                               .start_timeout = Duration::seconds(5),
+                               .environment = {{"A", "1"}, {"B", ""}}};
+  EXPECT_EQ(config->container, wanted);
+}
+
+TEST_F(ModelConfigTest, NamesWhatIsWrongWithAContainer) {
+  const std::string table = "[container]\n";
+  expect_error("container = 1", "1", "must be a table");
+  expect_error(table + "pyhton = \"x\"", "2", "unknown key 'pyhton' in [container]");
+  expect_error(table + "python = \"bin/python\"", "2", "a path that begins with '/'");
+  expect_error(table + "replicas = 65", "2", "from 1 to 64");
+  expect_error(table + "replicas = 0", "2", "from 1 to 64");
+  expect_error(table + "batch_size_max = 100000", "2", "from 1 to");
+  expect_error(table + "memory = 5", "2", "an amount in quotes");
+  expect_error(table + "network = \"no\"", "2", "true or false");
+  expect_error(table + "readable = [\"data\"]", "2", "begins with '/'");
+  expect_error(table + "start_timeout = \"0s\"", "2", "above zero");
+  expect_error(table + "[container.environment]\nA = 1", "3", "a text as its value");
+  expect_error(table + "[container.environment]\n\"A=B\" = \"1\"", "3", "without '='");
+}
+
 TEST_F(ModelConfigTest, LiesBesideTheModelOrItsVersion) {
   EXPECT_EQ(config_file_of("models/bert/model.onnx"), "models/bert/model.toml");
   EXPECT_EQ(config_file_of("models/bert/12/model.onnx"), "models/bert/model.toml");

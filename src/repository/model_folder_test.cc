@@ -50,6 +50,26 @@ TEST_F(ModelFolderTest, FindsBothForms) {
   for (const ModelFolder& model : models) EXPECT_TRUE(model.status.ok());
 }
 
+TEST_F(ModelFolderTest, FindsContainers) {
+  file("a/model.py");
+  file("a/model.toml", "[container]\nreplicas = 2");
+  file("b/3/model.py");
+  file("b/2/model.onnx");
+  file("c/model.py");
+  file("c/model.onnx");
+  file("d/model.onnx");
+  file("d/model.toml", "[container]\nreplicas = 2");
+  const auto models = scan();
+  ASSERT_EQ(models.size(), 4u);
+  EXPECT_TRUE(models[0].status.ok()) << models[0].status.message();
+  EXPECT_TRUE(models[0].is_container());
+  EXPECT_EQ(models[0].config.container->replicas, 2u);
+  EXPECT_TRUE(models[1].is_container()) << "the highest version is one";
+  EXPECT_EQ(models[1].version, "3");
+  EXPECT_THAT(models[2].status.message(), HasSubstr("are two models of one name"));
+  EXPECT_THAT(models[3].status.message(), HasSubstr("has a table [container]"));
+}
+
 TEST_F(ModelFolderTest, ABrokenModelIsSaidAndTheOthersGoOn) {
   file("a/model.onnx");
   file("b/model.toml", "nonsense = 1");

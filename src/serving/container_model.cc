@@ -96,7 +96,7 @@ ModelInfo ContainerModel::info(ModelId id) const {
 Status ContainerModel::serve(std::shared_ptr<const ModelInfo> model) {
   for (Replica& replica : replicas_) replica.serve(model);
   for (size_t i = 1; i < replicas_.size(); ++i) FOLIOT_RETURN_IF_ERROR(replicas_[i].start());
-  return Status();
+  return replicas_.front().wait_until_joined();
 }
 
 void ContainerModel::stop() {

@@ -44,7 +44,8 @@ class ContainerModel {
   ContainerModel& operator=(const ContainerModel&) = delete;
 
   ModelInfo info(ModelId id) const;
-  // The controller has the model: from now on its replicas join. Errors: kResourceExhausted.
+  // The controller has the model: from now on its replicas join, of which the first has when
+  // this returns. Errors: Replica::wait_until_joined()'s, kResourceExhausted.
   Status serve(std::shared_ptr<const ModelInfo> model);
   // Ends all processes, and returns when their devices are lost. Calling it again does
   // nothing.

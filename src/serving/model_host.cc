@@ -62,13 +62,14 @@ Status ModelHost::add(std::unique_ptr<ContainerModel> container) {
     return status;
   }
   parts_.planner.add_model(info);
-  const Status status = container->serve(info);
+  if (const Status status = container->serve(info); !status.ok()) {
+    const std::lock_guard lock(mutex_);
+    leave({.id = id, .lease = {}, .container = std::move(container)}, {});
+    return status.with_context(fmt::format("model '{}'", info->name));
+  }
   const Lease shown = lease(info);
   show(shown, {.id = id, .lease = shown, .container = std::move(container)});
-  if (status.ok()) return status;
-  const Status removed = remove(info->name, {});
-  FOLIOT_CHECK(removed.ok());
-  return status;
+  return Status();
 }
 
 Result<ModelId> ModelHost::take_id() {

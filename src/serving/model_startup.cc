@@ -57,6 +57,9 @@ void ModelStartup::serve_compiled(ModelHost& host) {
 
 void ModelStartup::load_others(RepositoryService& repository) {
   if (uncompiled_.empty()) return;
+  for (const ModelFolder& folder : uncompiled_) {
+    if (folder.is_container()) parts_.reporter.on_starting(folder.name);
+  }
   repository.load_all(uncompiled_,
                       {.progress =
                            [this](const std::string& name, std::string_view step, double share) {

@@ -114,6 +114,7 @@ void Replica::run() {
   while (!stopping()) {
     Duration served;
     const Status ended = run_process(served);
+    if (has_model()) set_joined(ended);  // unless it had joined
     if (!has_model() || stopping()) return;
     if (served >= kShortService) delay = kRestartDelayMin;
     parts_.log(Severity::kError, fmt::format("replica {}: {}; starting it again in {}", name_, ended.message(),
@@ -194,6 +195,18 @@ void Replica::serve(std::shared_ptr<const ModelInfo> model) {
   changed_.notify_all();
 }
 
+Status Replica::wait_until_joined() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return joined_.has_value(); });
+  return *joined_;
+}
+
+void Replica::set_joined(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (!joined_) joined_ = status;
+  changed_.notify_all();
+}
+
 std::shared_ptr<const ModelInfo> Replica::wait_for_model() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopping() || model_ != nullptr; });
@@ -212,6 +225,7 @@ Status Replica::serve_with(ContainerProcess& process, const std::shared_ptr<cons
     parts_.log(Severity::kWarning, fmt::format("replica {}: {}", name_, line));
   }));
   FOLIOT_ASSIGN_OR_RETURN(const DeviceId device, parts_.devices.join(kind_, model->id, worker.actions()));
+  set_joined(Status());
   const Duration interval = options_.memory_bytes > 0 ? kContainerMemoryInterval : kListenInterval;
   while (process.listen(interval)) {
   }

@@ -64,6 +64,8 @@ class Replica {
   Result<Measured> wait_until_measured(const std::function<bool()>& cancelled);
   // From now on it joins the controller, which has this model. Once.
   void serve(std::shared_ptr<const ModelInfo> model);
+  // Waits until it has joined. Errors: why the process that was measured could not.
+  Status wait_until_joined();
   // Kills the process, and returns when its device is lost. Calling it again does nothing.
   void stop();
 
@@ -75,6 +77,7 @@ class Replica {
   Result<std::unique_ptr<ContainerProcess>> begin();
   Result<Measured> measure(ContainerProcess& process);
   void publish(Result<Measured> measured);
+  void set_joined(const Status& status);
   void forget_process();
   bool has_model();
   // nullptr: this stops.
@@ -95,6 +98,7 @@ class Replica {
   std::condition_variable changed_;
   std::optional<Result<Measured>> measured_;
   std::shared_ptr<const ModelInfo> model_;  // null until serve()
+  std::optional<Status> joined_;            // of the first process with a model
   ContainerProcess* process_ = nullptr;     // null: none that could be killed
   Thread thread_;
 };

@@ -276,7 +276,6 @@ Status RepositoryService::load_whole(const ModelFolder& folder, const CompileWat
 Status RepositoryService::load_container(const ModelFolder& folder, const CompileWatch& watch) {
   ModelHost* const models = host();
   if (models == nullptr) return shutting_down();
-  if (watch.progress) watch.progress("starting", 0);
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<ContainerModel> container, models->start_container(folder, watch.cancelled));
   if (container == nullptr) return Status();
   const std::lock_guard hosting(hosting_);

@@ -24,6 +24,8 @@ class StartupReporter {
   virtual ~StartupReporter() = default;
   // Ports are open, at `where`.
   virtual void on_listening(std::string_view /*where*/) {}
+  // Its process starts.
+  virtual void on_starting(std::string_view /*model*/) {}
   // `share`: in [0, 1].
   virtual void on_compiling(std::string_view model, std::string_view step, double share) = 0;
   // It is served, or the reason why not.

@@ -27,6 +27,11 @@ void ConsoleReporter::on_progress(const StartupProgress& progress) {
              fmt::format("starting: {} of {} models are served{}", progress.served, progress.total, broken));
 }
 
+void ConsoleReporter::on_starting(std::string_view model) {
+  bar_.clear();
+  say(log_, fmt::format("starting {}", model));
+}
+
 void ConsoleReporter::on_compiling(std::string_view model, std::string_view step, double share) {
   if (log_.options().format == LoggerFormat::kText) return bar_.show(model, step, share);
   if (!compiling_.emplace(model).second) return;

@@ -20,6 +20,7 @@ class ConsoleReporter : public StartupReporter {
   // `log` outlives this.
   explicit ConsoleReporter(Logger& log) : log_(log) {}
   void on_listening(std::string_view where) override;
+  void on_starting(std::string_view model) override;
   void on_compiling(std::string_view model, std::string_view step, double share) override;
   void on_model(std::string_view model, const Status& status) override;
   void on_progress(const StartupProgress& progress) override;
