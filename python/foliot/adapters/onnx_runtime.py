@@ -1,4 +1,4 @@
-"""ONNX by onnxruntime, for operators that Foliot's compiler lacks, or for a GPU that onnxruntime drives."""
+"""ONNX by onnxruntime, for operators that Foliot's compiler lacks."""
 
 from foliot.adapters import common
 from foliot.description import ModelError, NUMPY_NAMES
@@ -8,7 +8,7 @@ WHAT = "foliot.onnxruntime"
 NUMPY_OF = {"float": "float32", "double": "float64"}
 
 
-def onnxruntime(path, *, inputs=None, batch_size_max=None, providers=None):
+def onnxruntime(path, *, inputs=None, batch_size_max=None):
     """Serves an ONNX file; it may not be named model.onnx, which is Foliot's own to compile. Inputs and outputs are the
     file's; the first dimension of each must be the rows. `inputs`: the shapes of those that have further variable
     dimensions. `providers`: as onnxruntime's InferenceSession takes them."""
@@ -16,7 +16,7 @@ def onnxruntime(path, *, inputs=None, batch_size_max=None, providers=None):
     options = library.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = library.InferenceSession(common.existing_file(path, WHAT), options,
-                                       providers=providers or library.get_available_providers())
+                                       providers=["CPUExecutionProvider"])
     found, is_fixed = inputs_of(session, inputs or {})
     names = [output.name for output in session.get_outputs()]
 
