@@ -51,7 +51,7 @@ def repository(tmp_path):
 def started(serve, repository, text=MODEL % "pass", settings="", **options):
     """A server of the one container 'm', ready."""
     write_container(repository / "m", text, settings)
-    server = serve(repository, **options)
+    server = serve(repository, **OPTIONS, **options)
     eventually(lambda: server.get("/v2/models/m/ready")[0] == 200, otherwise=server.output)
     return server
 
@@ -98,6 +98,7 @@ def index(server):
     return {entry["name"]: entry for entry in server.post("/v2/repository/index")[1]}
 
 
+OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
 GOOD = [[1, 2]]
 TROUBLE = [[-1, 2]]
 
@@ -111,7 +112,7 @@ def test_a_container_of_scikit_learn_over_http_and_grpc(repository, serve):
     classifier = LogisticRegression(max_iter=5000).fit(data.data, data.target)
     write_container(repository / "digits", (ROOT / "examples/containers/digits/model.py").read_text(), "batch_size_max = 4\n")
     skops.io.dump(classifier, repository / "digits/1/digits.skops")
-    server = serve(repository)
+    server = serve(repository, **OPTIONS)
     pixels = data.data[:10].astype(np.float32)
     for module, address in ((http_client, server.http), (grpc_client, server.grpc)):
         with module.InferenceServerClient(address) as client:
@@ -133,7 +134,7 @@ def test_predictions_of_containers_are_kept_on_request(repository, serve):
     write_container(repository / "m", MODEL % "pass")
     settings = repository / "m/model.toml"
     settings.write_text("cache = true\n" + settings.read_text())
-    server = serve(repository)
+    server = serve(repository, **OPTIONS)
     first, again = ask(server, GOOD)[1], ask(server, GOOD)[1]
     assert "cached" not in first["parameters"] and again["parameters"]["cached"] is True
     assert first["outputs"] == again["outputs"]
@@ -151,27 +152,33 @@ def test_what_it_prints_is_in_the_log(repository, serve):
 # Calls that fail
 
 
-@pytest.mark.parametrize("trouble, expected", [
-    ("raise ValueError('three')", f"predict raised ValueError: three (model.py, line {LINE_OF_TROUBLE})"),
-    ("raise SystemExit(0)", f"predict raised SystemExit: 0 (model.py, line {LINE_OF_TROUBLE})"),
-    ("return {'y': x[0]}", "output 'y' has the shape [2]: for 1 rows it must be [1, 2]"),
-    ("return {'y': x.astype(complex)}", "output 'y' has the data type complex128"),
-    ("return {'z': x}", "predict returned the outputs ['z']: declared are ['y']"),
-])
-def test_a_call_that_fails_is_an_error_and_no_other_call_fails(repository, serve, trouble, expected):
-    server = started(serve, repository, MODEL % trouble)
-    process = replicas(server)
-    for _ in range(2):
-        status, answer = ask(server, TROUBLE)
-        assert status == 500 and answer["reason"] == "model_error", answer
-        np.testing.assert_array_equal(answer_of(server, GOOD), [[2, 4]])
-    eventually(lambda: expected in server.output(), otherwise=server.output)
+FAILURES = {
+    "raises": ("raise ValueError('three')", f"predict raised ValueError: three (model.py, line {LINE_OF_TROUBLE})"),
+    "exits": ("raise SystemExit(0)", f"predict raised SystemExit: 0 (model.py, line {LINE_OF_TROUBLE})"),
+    "shape": ("return {'y': x[0]}", "output 'y' has the shape [2]: for 1 rows it must be [1, 2]"),
+    "type": ("return {'y': x.astype(complex)}", "output 'y' has the data type complex128"),
+    "name": ("return {'z': x}", "predict returned the outputs ['z']: declared are ['y']"),
+}
+
+
+def test_a_call_that_fails_is_an_error_and_no_other_call_fails(repository, serve):
+    for name, (trouble, _) in FAILURES.items():
+        write_container(repository / name, MODEL % trouble)
+    server = started(serve, repository)
+    eventually(lambda: all(server.get(f"/v2/models/{name}/ready")[0] == 200 for name in FAILURES), otherwise=server.output)
+    processes = replicas(server)
+    for name, (_, expected) in FAILURES.items():
+        for _ in range(2):
+            status, answer = ask(server, TROUBLE, name)
+            assert status == 500 and answer["reason"] == "model_error", answer
+            assert ask(server, GOOD, name)[1]["outputs"][0]["data"] == [2, 4]
+        eventually(lambda text=expected: text in server.output(), otherwise=server.output)
     with pytest.raises(grpc_client.InferenceServerException) as error, grpc_client.InferenceServerClient(server.grpc) as client:
         request = grpc_client.InferInput("x", [1, 2], "FP32")
         request.set_data_from_numpy(np.array(TROUBLE, np.float32))
-        client.infer("m", [request])
+        client.infer("raises", [request])
     assert error.value.status() == "StatusCode.INTERNAL"
-    assert replicas(server) == process, "the process goes on"
+    assert replicas(server) == processes and len(processes) == 1 + len(FAILURES), "the processes go on"
 
 
 # Processes that end
@@ -222,7 +229,7 @@ def test_processes_end_with_a_server_that_is_killed(repository, tmp_path):
     from foliot_tools.server import Server
 
     write_container(repository / "m", MODEL % "pass")
-    with Server(repository, tmp_path / "log") as server:
+    with Server(repository, tmp_path / "log", **OPTIONS) as server:
         processes = eventually(lambda: replicas(server))
         server.stop(by=signal.SIGKILL)
         eventually(lambda: all(is_gone(process) for process in processes))
