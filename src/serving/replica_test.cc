@@ -21,6 +21,7 @@
 #include "platform/clock.h"
 #include "policies/registry.h"
 #include "serving/controller_loop.h"
+#include "serving/local_replica_place.h"
 
 namespace foliot {
 namespace {
@@ -89,7 +90,7 @@ class ReplicaTest : public ::testing::Test {
   }
 
   Replica& make(const std::string& behaviour) {
-    const ReplicaParts parts{.devices = devices_, .outcomes = inbox_, .payloads = rows_};
+    const ReplicaParts parts{.place = place_};
     replicas_.push_back(std::make_unique<Replica>(parts, "test/0", test_container(behaviour), kKind));
     return *replicas_.back();
   }
@@ -125,19 +126,19 @@ class ReplicaTest : public ::testing::Test {
   NoActions no_actions_;
   Rows rows_;
   ControllerLoop loop_{{}, find_policy("foliot").value().make, inbox_, no_actions_, rows_};
-  ReplicaDevices devices_{inbox_, 0};
+  LocalReplicaPlace place_{inbox_, rows_, 0};
   std::vector<std::unique_ptr<Replica>> replicas_;
 };
 
 TEST_F(ReplicaTest, AnswersAsADeviceOfTheController) {
-  EXPECT_TRUE(devices_.take_kind("test").ok());
+  EXPECT_TRUE(place_.kinds().take("test").ok());
   const auto model = add_model_of(make("works"));
   EXPECT_THAT(model->only().batch_sizes, ::testing::ElementsAre(1, 2, 4));
   for (uint64_t id = 1; id <= 5; ++id) expect_answers(id);
 }
 
 TEST_F(ReplicaTest, AProcessThatIsKilledIsStartedAgain) {
-  EXPECT_TRUE(devices_.take_kind("test").ok());
+  EXPECT_TRUE(place_.kinds().take("test").ok());
   add_model_of(make("works"));
   uint64_t id = 1;
   for (int i = 0; i < 3; ++i) {
@@ -152,7 +153,7 @@ TEST_F(ReplicaTest, AProcessThatIsKilledIsStartedAgain) {
 }
 
 TEST_F(ReplicaTest, AnotherReplicaAnswersMeanwhile) {
-  EXPECT_TRUE(devices_.take_kind("test").ok());
+  EXPECT_TRUE(place_.kinds().take("test").ok());
   const auto model = add_model_of(make("works"));
   Replica& second = make("works");
   second.serve(model);
@@ -163,7 +164,7 @@ TEST_F(ReplicaTest, AnotherReplicaAnswersMeanwhile) {
 }
 
 TEST_F(ReplicaTest, ReportsWhyThereIsNoProcess) {
-  EXPECT_TRUE(devices_.take_kind("test").ok());
+  EXPECT_TRUE(place_.kinds().take("test").ok());
   Replica& replica = make("refuses");
   ASSERT_TRUE(replica.start().ok());
   const auto measured = replica.wait_until_measured({});
@@ -172,7 +173,7 @@ TEST_F(ReplicaTest, ReportsWhyThereIsNoProcess) {
 }
 
 TEST_F(ReplicaTest, AStartThatNeverEndsIsCancelled) {
-  EXPECT_TRUE(devices_.take_kind("test").ok());
+  EXPECT_TRUE(place_.kinds().take("test").ok());
   Replica& replica = make("is never ready");
   ASSERT_TRUE(replica.start().ok());
   EXPECT_EQ(replica.wait_until_measured([] { return true; }).status().code(), StatusCode::kUnavailable);
@@ -180,7 +181,7 @@ TEST_F(ReplicaTest, AStartThatNeverEndsIsCancelled) {
 }
 
 TEST_F(ReplicaTest, WhatItsCodeFailsOnIsRefusedAndTheDeviceGoesOn) {
-  EXPECT_TRUE(devices_.take_kind("test").ok());
+  EXPECT_TRUE(place_.kinds().take("test").ok());
   add_model_of(make("fails on seven"));
   EXPECT_EQ(ask(7).refusal, Refusal::kModelError);
   expect_answers(8);
