@@ -196,7 +196,10 @@ Result<ContainerDescription> parse_description(std::string_view json) {
   if (!protocol || !inputs || !outputs) {
     return wrong(fmt::format("it has no '{}'", !protocol ? "protocol" : !inputs ? "inputs" : "outputs"));
   }
-  return ContainerDescription{*std::move(inputs), *std::move(outputs), batch_size_max.value_or(kBatchSizeMax)};
+  ContainerDescription description{*std::move(inputs), *std::move(outputs), batch_size_max.value_or(kBatchSizeMax)};
+  uint32_t& rows = description.batch_size_max;
+  while (std::max(description.input_bytes(rows), description.output_bytes(rows)) > kContainerBatchBytesMax) --rows;
+  return description;
 }
 
 }  // namespace foliot

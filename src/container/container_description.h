@@ -33,10 +33,14 @@ inline constexpr size_t kContainerRankMax = 32;
 // One row of all inputs, and one of all outputs.
 inline constexpr uint64_t kContainerRowBytesMax = uint64_t{64} << 20;
 
+// All inputs of a batch, and all outputs: some batches' memory is taken when a container starts.
+inline constexpr uint64_t kContainerBatchBytesMax = uint64_t{256} << 20;
+
 struct ContainerDescription {
   std::vector<TensorSpec> inputs;  // at least one, as of outputs; names are unique in each
   std::vector<TensorSpec> outputs;
-  uint32_t batch_size_max = kBatchSizeMax;  // 1 to kBatchSizeMax
+  // 1 to kBatchSizeMax; less than was sent where kContainerBatchBytesMax does not have room.
+  uint32_t batch_size_max = kBatchSizeMax;
 
   // Of a batch with so many rows, rounded up to kTensorAlignment.
   uint64_t input_bytes(uint32_t rows) const;

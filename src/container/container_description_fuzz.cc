@@ -1,6 +1,5 @@
 // libFuzzer target: anything that the process of a container can send as its description.
 // One that is accepted has the bounds that the server relies on.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -21,6 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FOLIOT_CHECK(bytes <= foliot::kContainerRowBytesMax);
   }
   FOLIOT_CHECK(parsed->batch_size_max >= 1 && parsed->batch_size_max <= foliot::kBatchSizeMax);
-  FOLIOT_CHECK(parsed->input_bytes(1) <= parsed->input_bytes(foliot::kBatchSizeMax));
+  FOLIOT_CHECK(parsed->input_bytes(parsed->batch_size_max) <= foliot::kContainerBatchBytesMax);
+  FOLIOT_CHECK(parsed->output_bytes(parsed->batch_size_max) <= foliot::kContainerBatchBytesMax);
   return 0;
 }

@@ -93,5 +93,11 @@ TEST(ContainerDescriptionTest, SizesAreLimited) {
   expect_wrong(std::string(70'000, ' '), "70000 bytes");
 }
 
+TEST(ContainerDescriptionTest, LargeRowsMakeSmallBatches) {
+  EXPECT_EQ(parse_description(description(tensor("x", "UINT8", "[67108864]")))->batch_size_max, 4u);
+  EXPECT_EQ(parse_description(description(tensor("x", "UINT8", "[4194304]")))->batch_size_max, 64u);
+  EXPECT_EQ(parse_description(description(tensor("x", "UINT8", "[4194305]")))->batch_size_max, 63u);
+}
+
 }  // namespace
 }  // namespace foliot

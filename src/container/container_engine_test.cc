@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "container/container_profile.h"
 #include "container/test_container.h"
@@ -100,6 +104,23 @@ TEST_F(ContainerEngineTest, AnExecThatFailsIsFollowedByOthers) {
   engine_->input(infer);
   EXPECT_EQ(engine_->run(infer).code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(engine_->run(infer).ok());
+}
+
+TEST(ContainerEngineFlagsTest, AnyByteButZeroIsTrue) {
+  const auto process = process_of("has flags", 4096);
+  PayloadRows payloads;
+  ContainerEngine engine(*process, payloads, 1);
+  ASSERT_TRUE(engine.add(model_of(*process, ModelId(0))).ok());
+  InferWork infer;
+  infer.action = {.model = ModelId(0), .expected = Duration::seconds(10), .batch_size = 1};
+  infer.output_offset = 1024;
+  const PayloadHandle row = payloads.add({std::byte{0}, std::byte{1}, std::byte{2}, std::byte{255}, std::byte{0}}, 5);
+  infer.action.rows.add({RequestId(1), row});
+  engine.input(infer);
+  ASSERT_TRUE(engine.run(infer).ok());
+  engine.output(infer);
+  EXPECT_TRUE(std::ranges::equal(payloads.output(row, 0),
+                                 std::vector{std::byte{0}, std::byte{1}, std::byte{1}, std::byte{1}, std::byte{0}}));
 }
 
 TEST(ContainerTimeoutsTest, AreAMultipleOfWhatIsExpectedAndAReserve) {

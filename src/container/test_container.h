@@ -63,8 +63,20 @@ class TestContainer {
     if (behaviour_ == "is never ready") wait_for_ever();
     if (behaviour_ == "begins with another packet") return send("R"), 0;
     if (behaviour_ == "describes nonsense") return send("D{\"protocol\": 2}"), 0;
+    if (behaviour_ == "has flags") return serve_flags();
     send(R"(D{"protocol": 1, "inputs": [{"name": "x", "datatype": "FP32", "shape": [5]}],)"
          R"("outputs": [{"name": "y", "datatype": "FP32", "shape": [5]}], "batch_size_max": 4})");
+    return serve();
+  }
+
+  // One input and one output of BOOL [5]; the output is the input's bytes, whatever they are.
+  int serve_flags() {
+    send(R"(D{"protocol": 1, "inputs": [{"name": "x", "datatype": "UINT8", "shape": [5]}],)"
+         R"("outputs": [{"name": "y", "datatype": "BOOL", "shape": [5]}]})");
+    return serve();
+  }
+
+  int serve() {
     std::array<char, 64> packet{};
     while (true) {
       int descriptor = -1;
@@ -114,6 +126,10 @@ class TestContainer {
     const auto* from = reinterpret_cast<const float*>(memory_ + input);
     auto* to = reinterpret_cast<float*>(memory_ + output);
     ++calls_;
+    if (behaviour_ == "has flags") {
+      std::memcpy(to, from, 5);
+      return send("R");
+    }
     if (behaviour_ == "fails every other call" && calls_ % 2 == 1) return send("EValueError: \x1b[2J");
     if (behaviour_ == "fails on seven" && *from == 7) return send("EValueError: seven");
     if (behaviour_ == "exits") ::_exit(3);
