@@ -18,7 +18,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::chrono::milliseconds kCancelInterval(100);
+constexpr std::chrono::milliseconds kCancelledInterval(100);
 // A process that prints nothing and may take any memory is looked at this often.
 constexpr Duration kListenInterval = Duration::seconds(1);
 // Of the largest batches, so many have room in the shared memory at once.
@@ -182,7 +182,7 @@ void Replica::publish(Result<Measured> measured) {
 Result<Replica::Measured> Replica::wait_until_measured(const std::function<bool()>& cancelled) {
   {
     std::unique_lock lock(mutex_);
-    while (!measured_ && !(cancelled && cancelled())) changed_.wait_for(lock, kCancelInterval);
+    while (!measured_ && !(cancelled && cancelled())) changed_.wait_for(lock, kCancelledInterval);
     if (measured_ && measured_->ok()) return *measured_;
   }
   stop();
