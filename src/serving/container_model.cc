@@ -60,16 +60,16 @@ Result<std::string> container_content(const ModelFolder& folder) {
   return hash.digest_hex();
 }
 
-ContainerModel::ContainerModel(ModelFolder folder, std::string content, ReplicaDevices& devices, std::string kind)
-    : folder_(std::move(folder)), content_(std::move(content)), devices_(devices), kind_(std::move(kind)) {}
+ContainerModel::ContainerModel(ModelFolder folder, std::string content, ReplicaKinds& kinds, std::string kind)
+    : folder_(std::move(folder)), content_(std::move(content)), kinds_(kinds), kind_(std::move(kind)) {}
 
 Result<std::unique_ptr<ContainerModel>> ContainerModel::start(const ModelFolder& folder, const ContainerParts& parts,
                                                               const std::function<bool()>& cancelled) {
   FOLIOT_ASSIGN_OR_RETURN(const ContainerOptions options, container_options(folder, parts.launcher, parts.package));
   FOLIOT_ASSIGN_OR_RETURN(std::string content, container_content(folder));
-  ReplicaDevices& devices = parts.replicas.devices;
-  FOLIOT_ASSIGN_OR_RETURN(std::string kind, devices.take_kind(folder.name));
-  std::unique_ptr<ContainerModel> model(new ContainerModel(folder, std::move(content), devices, std::move(kind)));
+  ReplicaKinds& kinds = parts.replicas.place.kinds();
+  FOLIOT_ASSIGN_OR_RETURN(std::string kind, kinds.take(folder.name));
+  std::unique_ptr<ContainerModel> model(new ContainerModel(folder, std::move(content), kinds, std::move(kind)));
   for (uint32_t i = 0; i < config_of(folder).replicas; ++i) {
     model->replicas_.emplace_back(parts.replicas, fmt::format("{}/{}", folder.name, i), options, model->kind_);
   }
@@ -102,7 +102,7 @@ Status ContainerModel::serve(std::shared_ptr<const ModelInfo> model) {
 void ContainerModel::stop() {
   if (std::exchange(stopped_, true)) return;
   for (Replica& replica : replicas_) replica.stop();
-  devices_.give_back_kind(kind_);
+  kinds_.give_back(kind_);
 }
 
 }  // namespace foliot

@@ -36,7 +36,7 @@ Result<std::string> container_content(const ModelFolder& folder);
 class ContainerModel {
  public:
   // Starts and measures a first process, which may take as long as start_timeout. Errors:
-  // Replica::wait_until_measured()'s, ReplicaDevices::take_kind()'s.
+  // Replica::wait_until_measured()'s, ReplicaKinds::take()'s.
   static Result<std::unique_ptr<ContainerModel>> start(const ModelFolder& folder, const ContainerParts& parts,
                                                        const std::function<bool()>& cancelled);
   ~ContainerModel() { stop(); }
@@ -52,11 +52,11 @@ class ContainerModel {
   void stop();
 
  private:
-  ContainerModel(ModelFolder folder, std::string content, ReplicaDevices& devices, std::string kind);
+  ContainerModel(ModelFolder folder, std::string content, ReplicaKinds& kinds, std::string kind);
 
   const ModelFolder folder_;
   const std::string content_;
-  ReplicaDevices& devices_;
+  ReplicaKinds& kinds_;
   const std::string kind_;
   std::deque<Replica> replicas_;
   Replica::Measured measured_;

@@ -45,7 +45,7 @@ Result<std::unique_ptr<ContainerModel>> ModelHost::start_container(const ModelFo
                                                                    const std::function<bool()>& cancelled) {
   if (parts_.containers == nullptr) {
     return Status::unimplemented(
-        fmt::format("model '{}' is a container, which a worker of a cluster cannot serve; use foliot serve", folder.name));
+        fmt::format("model '{}' is a container, and none are served here", folder.name));
   }
   FOLIOT_ASSIGN_OR_RETURN(const std::string content, container_content(folder));
   if (serves(folder, content)) return std::unique_ptr<ContainerModel>();
@@ -57,11 +57,12 @@ Result<std::unique_ptr<ContainerModel>> ModelHost::start_container(const ModelFo
 Status ModelHost::add(std::unique_ptr<ContainerModel> container) {
   FOLIOT_ASSIGN_OR_RETURN(const ModelId id, take_id());
   const auto info = std::make_shared<const ModelInfo>(container->info(id));
-  if (const Status status = parts_.planner.check(*info); !status.ok()) {
+  ModelSink& planner = parts_.containers->replicas.place.planner();
+  if (const Status status = planner.check(*info); !status.ok()) {
     give_back(id);
     return status;
   }
-  parts_.planner.add_model(info);
+  planner.add_model(info);
   if (const Status status = container->serve(info); !status.ok()) {
     const std::lock_guard lock(mutex_);
     leave({.id = id, .lease = {}, .container = std::move(container)}, {});
@@ -179,7 +180,7 @@ void ModelHost::leave(Served served, Gone gone) {
 bool ModelHost::left(Leaving& leaving) {
   if (!leaving.served.lease.expired()) return false;
   if (!std::exchange(leaving.asked, true)) {
-    parts_.planner.remove_model(leaving.served.id, [&leaving, progress = progress_] {
+    planner_of(leaving.served).remove_model(leaving.served.id, [&leaving, progress = progress_] {
       leaving.forgotten = true;
       progress->made();
     });
@@ -205,6 +206,10 @@ bool ModelHost::sweep() {
   std::lock_guard lock(mutex_);
   for (const Leaving& leaving : gone) free_ids_.push_back(leaving.served.id);
   return more;
+}
+
+ModelSink& ModelHost::planner_of(const Served& served) const {
+  return served.container == nullptr ? parts_.planner : parts_.containers->replicas.place.planner();
 }
 
 void ModelHost::end(const Served& served) {

@@ -124,6 +124,7 @@ class ModelHost {
   Lease lease(const std::shared_ptr<const ModelInfo>& info) const;
   // Shows it to clients, in place of an earlier version, which then leaves.
   void show(const Lease& lease, Served served);
+  ModelSink& planner_of(const Served& served) const;
   void end(const Served& served);
   void leave(Served served, Gone gone);
   bool left(Leaving& leaving);

@@ -18,7 +18,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::chrono::milliseconds kCancelInterval(100);
+constexpr std::chrono::milliseconds kCancelledInterval(100);
 // A process that prints nothing and may take any memory is looked at this often.
 constexpr Duration kListenInterval = Duration::seconds(1);
 // Of the largest batches, so many have room in the shared memory at once.
@@ -50,14 +50,14 @@ class ReplicaOutcomes : public OutcomeSink {
 // A worker over one process, with the threads of its executors.
 class ReplicaWorker {
  public:
-  ReplicaWorker(ContainerProcess& process, const ReplicaParts& parts, ModelId model)
-      : outcomes_(parts.outcomes, process),
-        engine_(process, parts.payloads, model.value() + 1),
+  ReplicaWorker(ContainerProcess& process, ReplicaPlace::Session& session, uint32_t infers_in_flight_max, ModelId model)
+      : outcomes_(session.outcomes(), process),
+        engine_(process, session.payloads(), model.value() + 1),
         worker_({.page_count = 1,
                  .io_cache_bytes = process.memory().size(),
                  .models_max = model.value() + 1,
                  .loads_in_flight_max = kLoadsInFlightMax,
-                 .infers_in_flight_max = parts.infers_in_flight_max},
+                 .infers_in_flight_max = infers_in_flight_max},
                 engine_, outcomes_, {threads_[0], threads_[1], threads_[2], threads_[3]}) {}
   ~ReplicaWorker() { stop(); }
 
@@ -80,7 +80,7 @@ class ReplicaWorker {
   void stop() {
     for (ExecutorThread& thread : threads_) thread.stop();
   }
-  ActionSink& actions() { return worker_; }
+  Worker& worker() { return worker_; }
 
  private:
   ReplicaOutcomes outcomes_;
@@ -103,6 +103,7 @@ void Replica::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_.store(true, std::memory_order_release);
+    if (session_ != nullptr) session_->drain();
     if (process_ != nullptr) process_->kill();
     changed_.notify_all();
   }
@@ -181,7 +182,7 @@ void Replica::publish(Result<Measured> measured) {
 Result<Replica::Measured> Replica::wait_until_measured(const std::function<bool()>& cancelled) {
   {
     std::unique_lock lock(mutex_);
-    while (!measured_ && !(cancelled && cancelled())) changed_.wait_for(lock, kCancelInterval);
+    while (!measured_ && !(cancelled && cancelled())) changed_.wait_for(lock, kCancelledInterval);
     if (measured_ && measured_->ok()) return *measured_;
   }
   stop();
@@ -199,6 +200,13 @@ Status Replica::wait_until_joined() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return joined_.has_value(); });
   return *joined_;
+}
+
+void Replica::set_session(ReplicaPlace::Session* session) {
+  const std::lock_guard lock(mutex_);
+  session_ = session;
+  if (session != nullptr && !joined_) joined_ = Status();
+  changed_.notify_all();
 }
 
 void Replica::set_joined(const Status& status) {
@@ -220,17 +228,19 @@ Status Replica::serve_with(ContainerProcess& process, const std::shared_ptr<cons
       batch_sizes != model->only().batch_sizes) {
     return Status::invalid_argument("its inputs, outputs or batch_size_max have changed on disk; load the model again");
   }
-  ReplicaWorker worker(process, parts_, model->id);
-  FOLIOT_RETURN_IF_ERROR(worker.start(model, [this](const std::string& line) {
-    parts_.log(Severity::kWarning, fmt::format("replica {}: {}", name_, line));
+  const std::unique_ptr<ReplicaPlace::Session> session = parts_.place.make_session(name_, kind_, model);
+  ReplicaWorker worker(process, *session, parts_.infers_in_flight_max, model->id);
+  FOLIOT_RETURN_IF_ERROR(worker.start(model, [&](const std::string& line) {
+    if (process.alive()) parts_.log(Severity::kWarning, fmt::format("replica {}: {}", name_, line));
   }));
-  FOLIOT_ASSIGN_OR_RETURN(const DeviceId device, parts_.devices.join(kind_, model->id, worker.actions()));
-  set_joined(Status());
+  FOLIOT_RETURN_IF_ERROR(session->join(worker.worker()));
+  set_session(session.get());
   const Duration interval = options_.memory_bytes > 0 ? kContainerMemoryInterval : kListenInterval;
   while (process.listen(interval)) {
   }
+  set_session(nullptr);
   worker.stop();
-  parts_.devices.lose(device, kind_);
+  session->leave();
   return Status::internal(process.ending());
 }
 

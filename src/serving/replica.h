@@ -25,18 +25,15 @@
 #include "container/container_options.h"
 #include "container/container_process.h"
 #include "core/model_info.h"
-#include "core/payload.h"
 #include "logging/logger.h"
 #include "platform/thread.h"
-#include "serving/replica_devices.h"
+#include "serving/replica_place.h"
 
 namespace foliot {
 
 // What the replicas of a process share. All that it refers to outlives them.
 struct ReplicaParts {
-  ReplicaDevices& devices;
-  OutcomeSink& outcomes;
-  PayloadStore& payloads;
+  ReplicaPlace& place;
   uint32_t infers_in_flight_max = 64;
   std::function<void(Severity, const std::string&)> log = [](Severity, const std::string&) {};
 };
@@ -66,7 +63,8 @@ class Replica {
   void serve(std::shared_ptr<const ModelInfo> model);
   // Waits until it has joined. Errors: why the process that was measured could not.
   Status wait_until_joined();
-  // Kills the process, and returns when its device is lost. Calling it again does nothing.
+  // Lets it finish what it has, kills the process, and returns when its device is lost. Calling
+  // it again does nothing.
   void stop();
 
  private:
@@ -77,6 +75,7 @@ class Replica {
   Result<std::unique_ptr<ContainerProcess>> begin();
   Result<Measured> measure(ContainerProcess& process);
   void publish(Result<Measured> measured);
+  void set_session(ReplicaPlace::Session* session);
   void set_joined(const Status& status);
   void forget_process();
   bool has_model();
@@ -99,6 +98,7 @@ class Replica {
   std::optional<Result<Measured>> measured_;
   std::shared_ptr<const ModelInfo> model_;  // null until serve()
   std::optional<Status> joined_;            // of the first process with a model
+  ReplicaPlace::Session* session_ = nullptr;  // null: it has not joined
   ContainerProcess* process_ = nullptr;     // null: none that could be killed
   Thread thread_;
 };

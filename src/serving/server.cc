@@ -21,6 +21,7 @@
 #include "serving/controller_loop.h"
 #include "serving/inference_stack.h"
 #include "serving/local_devices.h"
+#include "serving/local_replica_place.h"
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
 #include "serving/repository_service.h"
@@ -97,7 +98,7 @@ class Server::Parts {
   std::unique_ptr<InferenceStack> inference_;
   std::unique_ptr<LocalDevices> devices_;
   std::unique_ptr<ControllerLoop> controller_;
-  std::unique_ptr<ReplicaDevices> replicas_;
+  std::unique_ptr<ReplicaPlace> replicas_;
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
 };
@@ -161,11 +162,9 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
   FOLIOT_RETURN_IF_ERROR(devices_->start(inference_->origin(), inbox_));
   if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   worker_metrics_.set_memory(devices_->metrics());
-  replicas_ = std::make_unique<ReplicaDevices>(inbox_, devices_->count());
+  replicas_ = std::make_unique<LocalReplicaPlace>(inbox_, inference_->origin(), devices_->count());
   containers_ = std::make_unique<ContainerParts>(
-      ContainerParts{.replicas = {.devices = *replicas_,
-                                  .outcomes = inbox_,
-                                  .payloads = inference_->origin(),
+      ContainerParts{.replicas = {.place = *replicas_,
                                   .infers_in_flight_max = worker.infers_in_flight_max,
                                   .log = options_.on_replica},
                      .launcher = options_.container_command,

@@ -16,6 +16,8 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "serving/compiled_model.h"
+#include "serving/container_model.h"
+#include "serving/linked_replica_place.h"
 #include "serving/local_devices.h"
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
@@ -85,6 +87,7 @@ class WorkerServer::Parts {
   Status serve(ModelStartup& models, const std::function<bool()>& cancelled);
   Status run_loop();
   WorkerLink::Watch link_watch();
+  LinkedReplicaOptions replica_options() const;
 
   const WorkerServerOptions& options_;
   Logger& log_;
@@ -103,6 +106,8 @@ class WorkerServer::Parts {
   std::unique_ptr<LocalDevices> devices_;
   std::unique_ptr<WorkerLink> link_;
   std::unique_ptr<LinkLoop> loop_;
+  std::unique_ptr<ReplicaPlace> replicas_;
+  std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
   std::unique_ptr<FileWatch> watch_;
   Thread thread_;
@@ -198,8 +203,15 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
 
 Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool()>& cancelled) {
   const DeviceMemory& memory = devices_->memory();
-  host_ = std::make_unique<ModelHost>(ModelHost::Parts{catalog_, *link_, devices_->hosts(), options_.kind},
-                                      memory.page_bytes, memory.page_count, options_.worker.models_max);
+  replicas_ = std::make_unique<LinkedReplicaPlace>(replica_options());
+  containers_ = std::make_unique<ContainerParts>(
+      ContainerParts{.replicas = {.place = *replicas_,
+                                  .log = [this](Severity level, const std::string& line) { log_.write(level, line); }},
+                     .launcher = options_.container_command,
+                     .package = options_.python_package});
+  host_ = std::make_unique<ModelHost>(
+      ModelHost::Parts{catalog_, *link_, devices_->hosts(), options_.kind, containers_.get()}, memory.page_bytes,
+      memory.page_count, options_.worker.models_max);
   models.serve_compiled(*host_);
   repository_.attach(*host_);
   models.wait_for_others(repository_);
@@ -210,6 +222,18 @@ Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool
   }
   serves_.store(true);
   return Status();
+}
+
+LinkedReplicaOptions WorkerServer::Parts::replica_options() const {
+  const auto host_of = [](const std::string& address) { return address.substr(0, address.rfind(':')); };
+  return {.worker = options_.name,
+          .controller = options_.controller,
+          .data_host = host_of(options_.data_listen),
+          .data_address_host = options_.data_address.empty() ? "" : host_of(options_.data_address),
+          .frame_bytes_max = options_.frame_bytes_max,
+          .drain_timeout = options_.drain_timeout,
+          .link_tls = options_.link_tls,
+          .log = [this](Severity level, const std::string& line) { log_.write(level, line); }};
 }
 
 Status WorkerServer::Parts::run_loop() {
@@ -224,6 +248,7 @@ Status WorkerServer::Parts::run_loop() {
 
 void WorkerServer::Parts::stop() {
   repository_.stop();
+  if (host_ != nullptr) host_->stop_containers();
   link_->drain();
   thread_.join();
   devices_->stop();

@@ -42,6 +42,9 @@ struct WorkerServerOptions {
   std::vector<std::string>
       compile_command;  // starts the process that compiles one model (repository/compile_process.h)
   CompileLimits compile_limits;
+  // Starts the process of a container (container/container_launch.h).
+  std::vector<std::string> container_command;
+  std::filesystem::path python_package;  // the folder that the Python package `foliot` lies in
   bool compile_in_background = true;
   uint32_t compilations = 1;               // at a time (serving/repository_service.h)
   std::optional<Duration> watch_interval;  // of the repository; nullopt: it is read once

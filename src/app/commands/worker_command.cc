@@ -10,6 +10,7 @@
 
 #include "app/commands/access_flags.h"
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/container_launch_command.h"
 #include "app/commands/console_reporter.h"
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
@@ -78,6 +79,8 @@ Status run_real(const WorkerFlags& flags) {
   WorkerServerOptions options = flags.server;
   FOLIOT_ASSIGN_OR_RETURN(options.worker.devices, device_places(flags.devices));
   options.compile_command = confined_compile_command();
+  options.container_command = container_launch_command();
+  options.python_package = python_package_folder();
   options.on_ready = [&](size_t count) { say(log, fmt::format("ready: {} models", count)); };
   WorkerServer server(std::move(options), log);
   const Status status = server.start(reporter, [&] { return signals.arrived(); });
