@@ -16,6 +16,7 @@ import tritonclient.http as http_client
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from foliot_tools.cluster import Cluster
 from foliot_tools.http_load import HttpLoad
 from foliot_tools.server import ROOT, foliot_binary
 from foliot_tools.waiting import eventually
@@ -327,6 +328,20 @@ def test_unloading_ends_the_process(repository, serve):
     assert ask(server, GOOD)[0] != 200
     assert server.post("/v2/repository/models/m/load")[0] == 200
     np.testing.assert_array_equal(answer_of(server, GOOD), [[2, 4]])
+
+
+# In a cluster
+
+
+def test_in_a_cluster(repository, tmp_path):
+    write_container(repository / "m", MODEL % "raise ValueError('three')")
+    with Cluster(tmp_path, repository, workers=1, frontends=1) as cluster:
+        frontend = cluster.frontends[0]
+        eventually(lambda: frontend.get("/v2/models/m/ready")[0] == 200)
+        np.testing.assert_array_equal(answer_of(frontend, GOOD), [[2, 4]])
+        status, answer = ask(frontend, TROUBLE)
+        assert status == 500 and answer["reason"] == "model_error", answer
+        np.testing.assert_array_equal(answer_of(frontend, GOOD), [[2, 4]])
 
 
 # foliot container check
