@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "cache/prediction.h"
 #include "core/model_info.h"
 #include "inference/answer.h"
+#include "inference/prediction.h"
 #include "inference/statistics.h"
 
 namespace foliot {

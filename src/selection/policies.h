@@ -31,7 +31,8 @@ std::unique_ptr<SelectionPolicy> make_split(const PolicyParts& parts);
 // of what was observed before, with each feedback; 1: none.
 std::unique_ptr<SelectionPolicy> make_epsilon_greedy(const PolicyParts& parts);
 // The model of the least lower confidence bound of its mean loss (Auer et al., 2002), over
-// discounted means (Garivier and Moulines, 2011). exploration (1), discount (0.999; 1: none).
+// discounted means (Garivier and Moulines, 2011). exploration (0.25): a factor of the bound's
+// width, 1 in the theory; discount (0.999; 1: none).
 std::unique_ptr<SelectionPolicy> make_ucb1(const PolicyParts& parts);
 // The model of the least loss among draws from the Beta posteriors. discount (0.999; 1: none).
 std::unique_ptr<SelectionPolicy> make_thompson(const PolicyParts& parts);

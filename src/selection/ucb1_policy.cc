@@ -8,7 +8,7 @@ namespace foliot {
 namespace {
 
 struct Ucb1Options {
-  double exploration = 1;
+  double exploration = 0.25;
   double discount = 0.999;
 };
 
