@@ -91,7 +91,7 @@ CachedInference::Part& CachedInference::part_of(const PredictionKey& key) const 
 CachedInference::Part& CachedInference::part_of(CallId call) const { return *parts_[layer_call_number(call) % kParts]; }
 
 Inference::Started CachedInference::start(const Query& query, const Caller& caller) {
-  const Result<std::shared_ptr<const ModelInfo>> found = names_.find(query.name, query.version);
+  const Result<std::shared_ptr<const ModelInfo>> found = names_.find_model(query.name, query.version);
   if (!found.ok() || !(*found)->cache || (*found)->content.empty() || names_.draining()) {
     return below_.start(query, caller);
   }

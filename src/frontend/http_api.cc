@@ -216,6 +216,7 @@ class HttpInference : public HttpPending, public AnswerSink {
     query.arrival = exchange_.arrival();
     query.deadline = request_.parameters.deadline(query.arrival);
     query.request_class = request_.parameters.request_class;
+    query.context = request_.parameters.context;
     Inference::Started started = inference_.start(query, {std::move(tenant), mailbox, *this});
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
     call_ = std::get<CallId>(started);
@@ -251,13 +252,7 @@ class HttpInference : public HttpPending, public AnswerSink {
     append_json_string(json, answer.name());
     json += ",\"model_version\":";
     append_json_string(json, answer.version());
-    if (answer.from_cache()) {
-      json += ",\"parameters\":{\"cached\":true}";
-    } else {
-      const std::string number = std::to_string(answer.number().value());
-      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"{}\":\"{}\"}}", kRequestParameter, number);
-      response.headers.emplace_back(kRequestHeader, number);
-    }
+    append_parameters(answer, json, response);
     json += ",\"outputs\":[";
     for (uint32_t i = 0; i < answer.output_count(); ++i) {
       if (i > 0) json += ',';
@@ -271,6 +266,29 @@ class HttpInference : public HttpPending, public AnswerSink {
     }
     response.body.front() = std::move(json);
     return response;
+  }
+
+  static void append_parameters(const Answer& answer, std::string& json, HttpResponse& response) {
+    std::vector<AnswerParameter> parameters = answer.parameters();
+    if (answer.number() != RequestId()) {
+      const std::string number = std::to_string(answer.number().value());
+      response.headers.emplace_back(kRequestHeader, number);
+      parameters.insert(parameters.begin(), {kRequestParameter, number});
+    }
+    if (parameters.empty()) return;
+    json += ",\"parameters\":{";
+    for (const AnswerParameter& parameter : parameters) {
+      if (json.back() != '{') json += ',';
+      append_json_string(json, parameter.name);
+      json += ':';
+      if (const auto* text = std::get_if<std::string>(&parameter.value)) append_json_string(json, *text);
+      if (const auto* flag = std::get_if<bool>(&parameter.value)) json += *flag ? "true" : "false";
+      if (const auto* whole = std::get_if<int64_t>(&parameter.value)) json += std::to_string(*whole);
+      if (const auto* number = std::get_if<double>(&parameter.value)) {
+        fmt::format_to(std::back_inserter(json), "{}", *number);
+      }
+    }
+    json += '}';
   }
 
   Status append_output(Answer& answer, uint32_t i, std::string& json, std::vector<std::string>& body) const {

@@ -3,8 +3,9 @@
 // A repository is a folder with a folder per model, in either form:
 //   NAME/model.onnx                    version 1
 //   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
-// and optionally NAME/model.toml. Folders that begin with '.' are skipped. What a
-// model is made of lies in the repository, wherever links lead.
+// and optionally NAME/model.toml. Folders that begin with '.' are skipped, and those with an
+// application.toml, which are applications (selection/application.h). What a model is made of
+// lies in the repository, wherever links lead.
 #ifndef FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 #define FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 

@@ -67,7 +67,7 @@ std::string vote(std::span<const MemberAnswer> answers, size_t index) {
 
 // What is not finite is left out, while anything else is there.
 std::string mean(std::span<const MemberAnswer> answers, size_t index, const Output& like, uint64_t rows) {
-  const size_t count = element_count(like.shape);
+  const size_t count = like.bytes.size() / size_of(like.spec.type);
   const size_t row = rows == 0 ? 0 : count / rows;
   std::vector<double> sums(count);
   std::vector<double> weights(count);
