@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "frontend/error_json.h"
+#include "frontend/json_feedback.h"
 #include "frontend/json_text.h"
 #include "frontend/server_info.h"
 #include "inference/call_error.h"
@@ -128,6 +129,15 @@ std::optional<ModelPath> model_path(const std::vector<std::string>& path) {
 
 bool is_repository(const std::vector<std::string>& path) {
   return path.size() >= 2 && path[0] == "v2" && path[1] == "repository";
+}
+
+bool is_applications(const std::vector<std::string>& path) {
+  return path.size() >= 2 && path[0] == "v2" && path[1] == "applications";
+}
+
+Scope scope_of(const std::vector<std::string>& path) {
+  if (is_applications(path)) return Scope::kFeedback;
+  return is_repository(path) ? Scope::kAdmin : Scope::kInfer;
 }
 
 // ---- Descriptions of models
@@ -343,9 +353,8 @@ HttpApi::HttpApi(HttpApiPart part, const ProtocolParts& parts, std::shared_ptr<M
 std::optional<HttpResponse> HttpApi::on_header(const HttpExchange& exchange) {
   const Path path = split_path(exchange.target());
   if (!parts_.gate.open() && !is_health(path)) {
-    const auto error =
-        parts_.gate.turn_away(exchange.header("Authorization"), is_repository(path) ? Scope::kAdmin : Scope::kInfer,
-                              exchange.peer(), fmt::format("{} {}", exchange.method(), exchange.target()));
+    const auto error = parts_.gate.turn_away(exchange.header("Authorization"), scope_of(path), exchange.peer(),
+                                             fmt::format("{} {}", exchange.method(), exchange.target()));
     if (error) return error_response(*error);
   }
   return refuse_large_body(exchange, path);
@@ -375,9 +384,10 @@ void HttpApi::handle(HttpExchange& exchange) {
     return exchange.respond(
         error_response(Status::not_found(fmt::format("{} is served on another port", exchange.target()))));
   }
-  const bool known = !path.empty() && path[0] == "v2" &&
-                     (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
-                      route_repository(exchange, path) || route_shared_memory(exchange, path));
+  const bool known =
+      !path.empty() && path[0] == "v2" &&
+      (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
+       route_repository(exchange, path) || route_shared_memory(exchange, path) || route_applications(exchange, path));
   if (!known) exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
 }
 
@@ -443,6 +453,23 @@ bool HttpApi::route_repository(HttpExchange& exchange, const Path& path) {
   if (path.size() != 5 || path[2] != "models" || (path[4] != "load" && path[4] != "unload")) return false;
   if (method_is(exchange, "POST")) load_or_unload(exchange, path[3], path[4] == "load");
   return true;
+}
+
+// /v2/applications/A/feedback
+bool HttpApi::route_applications(HttpExchange& exchange, const Path& path) {
+  if (!is_applications(path) || path.size() != 4 || path[3] != "feedback") return false;
+  if (method_is(exchange, "POST")) exchange.respond(take_feedback(exchange, path[2]));
+  return true;
+}
+
+HttpResponse HttpApi::take_feedback(HttpExchange& exchange, const std::string& application) {
+  const Result<JsonFeedback> feedback = parse_feedback(exchange.body());
+  if (!feedback.ok()) return error_response(feedback.status());
+  Observation observation = feedback->observation();
+  observation.name = application;
+  observation.tenant = parts_.gate.tenant_of(exchange.header("Authorization"));
+  const Status status = parts_.inference.observe(observation);
+  return status.ok() ? json_response(std::string("{}")) : error_response(status);
 }
 
 // /v2/{system,cuda}sharedmemory[/region/R]/{status,register,unregister}
