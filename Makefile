@@ -156,6 +156,11 @@ test-torch-exports: build python ## 31 networks of torchvision, timm and transfo
 	@tools/python-environment torch
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) tests/torch_exports.py $(FLAGS)
 
+.PHONY: test-torch-containers
+test-torch-containers: python ## The adapter of PyTorch for containers, with torch (minutes; 6 GiB)
+	@tools/python-environment torch
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/torch_containers.py
+
 .PHONY: node-tests
 node-tests: build python ## The node tests of ONNX (part of `make test`, too); writes docs/OPERATORS.md
 	@$(PYTHON) tests/node_tests/node_tests.py --runner build/release/bin/node_test_runner --verbose --write docs/OPERATORS.md
@@ -234,6 +239,10 @@ bench-serve: build python ## Latency and throughput of small models through HTTP
 .PHONY: bench-lanes
 bench-lanes: build python ## A lane for each core beside one wide device and a device for each core (20 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/lanes.py $(FLAGS)
+
+.PHONY: bench-containers
+bench-containers: build python ## Containers of scikit-learn with and without batching, as in Clipper's figures (15 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/containers.py $(FLAGS)
 
 .PHONY: bench-loadgen
 bench-loadgen: build python ## MLPerf LoadGen, scenario Server, against a small ResNet-50: its verdict

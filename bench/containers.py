@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Containers of scikit-learn, as in Figures 3.3 and 3.4 of Clipper: how long batches take in the container's process alone,
+and how many requests per second `foliot serve` answers within 20 ms with and without batching, beside adaptive batching
+(AIMD) and quantile regression. Then what a container adds to a call, by one that returns its input.
+
+The throughput is the largest rate at which 99 % of a Poisson process are answered within the deadline, of a falling
+series of rates. Clients run on the same cores. The images are the digits of scikit-learn, enlarged to 28 x 28, with noise."""
+
+import argparse
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+
+import numpy as np
+import skops.io
+from onnx import TensorProto, helper
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
+
+from foliot_tools import onnx_models
+from foliot_tools.bench import bench
+from foliot_tools.replica import Replica
+from foliot_tools.server import ROOT, Server
+
+sys.path.insert(0, str(ROOT / "tests/figures"))
+from figure import machine, say  # noqa: E402
+
+PIXELS = 28 * 28
+SLO_MS = 20
+MODELS = {
+    "linear_svm": lambda: LinearSVC(max_iter=200, tol=1e-2),
+    "logistic_regression": lambda: LogisticRegression(max_iter=30),
+    "kernel_svm": lambda: SVC(),
+    "random_forest": lambda: RandomForestClassifier(n_estimators=100, random_state=1),
+    "random_features": lambda: make_pipeline(RBFSampler(gamma=0.005, n_components=2000, random_state=1),
+                                             LogisticRegression(max_iter=30)),
+    "no_op": None,
+}
+ECHO = """import foliot
+
+@foliot.model(inputs={{"x": ("FP32", [{width}])}}, outputs={{"y": ("FP32", [{width}])}})
+def predict(batch):
+    return {{"y": batch["x"]}}
+"""
+NO_OP = """import foliot, numpy
+
+@foliot.model(inputs={"x": ("FP32", [784])}, outputs={"y": ("INT64", [])})
+def predict(batch):
+    return {"y": numpy.zeros(len(batch["x"]), int)}
+"""
+# What serves the batches: {side: (batch_size_max, policy)}; 0: what the argument says.
+SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
+         "quantile regression": (0, "adaptive_batching_quantile"), "foliot": (0, "foliot")}
+FALLING = (1.2, 1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # of the capacity
+ATTAINED = 0.99
+TRIES = 2  # of each rate: one stall of the machine is not the server's
+
+
+def images(count):
+    """(rows of 784 numbers from 0 to 1, labels)."""
+    data = load_digits()
+    random = np.random.default_rng(1)
+    chosen = random.integers(0, len(data.images), count)
+    enlarged = np.kron(data.images[chosen] / 16, np.ones((1, 3, 3)))
+    framed = np.pad(enlarged, ((0, 0), (2, 2), (2, 2)))
+    return np.clip(framed + random.normal(0, 0.1, framed.shape), 0, 1).reshape(count, PIXELS).astype(np.float32), data.target[chosen]
+
+
+def write_containers(folder, names):
+    """{name: folder of its model.py}."""
+    rows, labels = images(5000)
+    warnings.simplefilter("ignore")  # of training that ends before it converges
+    written = {}
+    for name in names:
+        version = folder / name / "1"
+        version.mkdir(parents=True)
+        if MODELS[name] is None:
+            (version / "model.py").write_text(NO_OP)
+        else:
+            say(f"training {name}")
+            skops.io.dump(MODELS[name]().fit(rows, labels), version / "model.skops")
+            (version / "model.py").write_text('import foliot\nfoliot.sklearn("model.skops")\n')
+        written[name] = version
+    return written
+
+
+def quantiles(seconds, *shares):
+    return [float(np.quantile(seconds, share)) for share in shares]
+
+
+def timed(replica, rows, turns):
+    """Durations of calls, in seconds."""
+    inputs = images(rows)[0] if replica.description["inputs"][0]["shape"] == [PIXELS] else None
+    for view in replica.views("inputs", rows, 0).values():
+        view[...] = 0 if inputs is None else inputs
+    durations = []
+    for _ in range(turns):
+        begin = time.perf_counter()
+        replica.send_call(rows, 0, 1 << 22)
+        durations.append(time.perf_counter() - begin)
+    return durations[turns // 10:]
+
+
+def round_trip(folder, arguments):
+    """What the process of a container and the way there and back cost, without a server."""
+    print("\nA call to the process of a container that returns its input, microseconds\n")
+    print("| bytes there, and back | p50 | p99 | p99.9 |\n|---|---|---|---|")
+    for size in (64, 600_000):
+        path = folder / f"echo_{size}"
+        path.mkdir()
+        (path / "model.py").write_text(ECHO.format(width=size // 4))
+        with Replica(path) as replica:
+            replica.start()
+            replica.share_memory(1 << 23)
+            p50, p99, p999 = quantiles(timed(replica, 1, arguments.calls), 0.5, 0.99, 0.999)
+        print(f"| {size} | {p50 * 1e6:.1f} | {p99 * 1e6:.1f} | {p999 * 1e6:.1f} |", flush=True)
+
+
+def profiles(containers, arguments):
+    """Figure 3.3, in the container's process alone."""
+    sizes = [1 << power for power in range(9) if 1 << power <= arguments.batch_size_max]
+    print(f"\nMilliseconds of a batch in the container's process, p99; and rows per second of the largest within {SLO_MS} ms\n")
+    print(f"| model | {' | '.join(map(str, sizes))} | rows/s of 1 | rows/s | gain |\n|---|{'---|' * (len(sizes) + 3)}")
+    for name, path in containers.items():
+        with Replica(path) as replica:
+            replica.start()
+            replica.share_memory(1 << 23)
+            durations = {size: timed(replica, size, 60) for size in sizes}
+        tails = {size: quantiles(each, 0.99)[0] for size, each in durations.items()}
+        largest = max((size for size in sizes if tails[size] * 1e3 <= SLO_MS), default=1)
+        one, most = 1 / np.mean(durations[1]), largest / np.mean(durations[largest])
+        cells = " | ".join(f"{tails[size] * 1e3:.2f}" for size in sizes)
+        print(f"| {name} | {cells} | {one:.0f} | {most:.0f} | {most / one:.1f} |", flush=True)
+
+
+def throughput_of(server, name, arguments):
+    """(rate, p99 in ms) of the largest rate that is attained; (0, nan) if none is."""
+    users = 2 * arguments.batch_size_max
+    capacity = bench(server.grpc, name, concurrency=users, duration=arguments.duration)["answered_per_second"]
+    for share in FALLING:
+        for _ in range(TRIES):
+            report = bench(server.grpc, name, rate=share * capacity, deadline=f"{SLO_MS}ms", duration=arguments.duration)
+            if report["attainment"] >= ATTAINED:
+                return report["goodput_per_second"], report["latency_milliseconds"]["p99"]
+    return 0, float("nan")
+
+
+def throughput(folder, containers, arguments):
+    """Figure 3.4, through the server."""
+    print(f"\nRequests per second of which 99 % are answered within {SLO_MS} ms (p99 in ms), and the gain over no batching\n")
+    print(f"| model | {' | '.join(SIDES)} | gain of foliot |\n|---|{'---|' * (len(SIDES) + 1)}")
+    for name, path in containers.items():
+        found = {}
+        for side, (batch_size_max, policy) in SIDES.items():
+            # A repository of this model alone.
+            repository = folder / f"{name}_{batch_size_max}_{policy}"
+            shutil.copytree(path.parent, repository / name)
+            (repository / name / "model.toml").write_text(
+                f'[container]\npython = "{sys.executable}"\nbatch_size_max = {batch_size_max or arguments.batch_size_max}\n')
+            with Server(repository, folder / "log", scheduler=policy) as server:
+                found[side] = throughput_of(server, name, arguments)
+            say(f"{name}, {side}: {found[side][0]:.0f}/s")
+        cells = " | ".join(f"{rate:.0f} ({p99:.1f})" for rate, p99 in found.values())
+        gain = found["foliot"][0] / found["no batching"][0] if found["no batching"][0] else float("nan")
+        print(f"| {name} | {cells} | {gain:.1f} |", flush=True)
+
+
+def overhead(folder, arguments):
+    """What a container adds to a call, beside the same model compiled by Foliot."""
+    repository = folder / "overhead"
+    for size in (64, 600_000):
+        width = size // 4
+        container = repository / f"container_{size}"
+        (container / "1").mkdir(parents=True)
+        (container / "1/model.py").write_text(ECHO.format(width=width))
+        (container / "model.toml").write_text(f'[container]\npython = "{sys.executable}"\nbatch_size_max = 1\n')
+        onnx_models.save(repository / f"native_{size}/1/model.onnx", [helper.make_node("Neg", ["x"], ["y"], "negate")],
+                         {"x": (TensorProto.FLOAT, ["batch", width])}, {"y": (TensorProto.FLOAT, ["batch", width])})
+        (repository / f"native_{size}/model.toml").write_text("batch_sizes = [1]\n")
+    print("\nOne call after the other over gRPC, milliseconds\n")
+    print("| bytes there, and back | side | p50 | p99 | p99.9 |\n|---|---|---|---|---|")
+    with Server(repository, folder / "log") as server:
+        for size in (64, 600_000):
+            reports = {side: bench(server.grpc, f"{side}_{size}", concurrency=1, duration=arguments.duration)
+                       for side in ("native", "container")}
+            for side, report in reports.items():
+                cells = " | ".join(f"{report['latency_milliseconds'][share]:.3f}" for share in ("p50", "p99", "p99.9"))
+                print(f"| {size} | {side} | {cells} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch-size-max", type=int, default=64)
+    parser.add_argument("--duration", default="3s", help="of each measurement through a server (default: 3s)")
+    parser.add_argument("--calls", type=int, default=5000, help="of each measurement without a server (default: 5000)")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--parts", nargs="+", choices=("round_trip", "profiles", "throughput", "overhead"),
+                        default=("round_trip", "profiles", "throughput", "overhead"))
+    arguments = parser.parse_args()
+    print(machine())
+    with tempfile.TemporaryDirectory(prefix="foliot-bench-") as name:
+        folder = pathlib.Path(name)
+        trained = {"profiles", "throughput"} & set(arguments.parts)
+        containers = write_containers(folder / "containers", arguments.models) if trained else {}
+        if "round_trip" in arguments.parts:
+            round_trip(folder, arguments)
+        if "profiles" in arguments.parts:
+            profiles(containers, arguments)
+        if "throughput" in arguments.parts:
+            throughput(folder, containers, arguments)
+        if "overhead" in arguments.parts:
+            overhead(folder, arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""What all adapters need: their library, their file, and outputs found by a run on zeros."""
+
+import importlib
+import os
+import pathlib
+
+from foliot import loading, registration
+from foliot.description import NUMPY_NAMES, ModelError, make_description, make_tensors
+
+INPUT, OUTPUT = "x", "y"
+
+
+def require(module, needed_by):
+    """The module of a library. Raises ModelError if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ModelError(loading.missing_package(needed_by, error.name)) from error
+
+
+def existing_file(path, needed_by):
+    """The path as text, relative to model.py's folder. Raises ModelError."""
+    if not pathlib.Path(path).is_file():
+        raise ModelError(f"{needed_by}: there is no file '{path}' in {pathlib.Path.cwd()}")
+    return str(path)
+
+
+def trusts_pickle():
+    """Whether model.toml has trust_pickle = true: a pickle runs what it wants while it is read."""
+    return os.environ.get("FOLIOT_TRUST_PICKLE") == "1"
+
+
+def refuse_pickle(path, why, instead):
+    return ModelError(f"'{path}' {why}, and reading it can run any code: {instead}, or, if you trust the file, set "
+                      "trust_pickle = true under [container] in model.toml")
+
+
+def one_input(inputs, features, needed_by):
+    """(name, declaration of the inputs): what model.py declares, or a row of `features` numbers. Raises ModelError."""
+    if inputs is None:
+        if features is None:
+            raise ModelError(f'{needed_by}: the model does not know how many features it has: give inputs={{"x": ("FP32", [N])}}')
+        inputs = {INPUT: ("FP32", [int(features)])}
+    if len(make_tensors("inputs", inputs)) != 1:
+        raise ModelError(f"{needed_by}: there are {len(inputs)} inputs, it takes one; several are combined by a function of "
+                         "your own under @foliot.model")
+    return next(iter(inputs)), inputs
+
+
+def register(predict, inputs, batch_size_max, needed_by):
+    """Registers `predict`, with the outputs that it has on a row of zeros. Raises ModelError."""
+    import numpy as np
+
+    from foliot.layout import dtype_of
+
+    tensors = make_tensors("inputs", inputs)
+    try:
+        found = predict({tensor.name: np.zeros((1, *tensor.shape), dtype_of(tensor)) for tensor in tensors})
+    except Exception as error:
+        last = (str(error).strip().splitlines() or [""])[-1]
+        raise ModelError(f"{needed_by}: the model cannot be run on a row of zeros ({type(error).__name__}: {last}); are the "
+                         f"inputs right? They are {inputs}") from error
+    outputs = {name: (datatype_of(value, name, needed_by), list(value.shape[1:])) for name, value in found.items()}
+    registration.registered.append(registration.Model(make_description(inputs, outputs, batch_size_max), predict))
+
+
+def datatype_of(value, name, needed_by):
+    if value.ndim < 1 or value.shape[0] != 1:
+        raise ModelError(f"{needed_by}: output '{name}' has the shape {list(value.shape)} for one row: the first dimension must "
+                         "be the rows")
+    if value.dtype.name not in NUMPY_NAMES:
+        raise ModelError(f"{needed_by}: output '{name}' has the data type {value.dtype}: containers have "
+                         f"{', '.join(NUMPY_NAMES.values())}")
+    return NUMPY_NAMES[value.dtype.name]

@@ -1,0 +1,51 @@
+"""Networks of PyTorch: TorchScript, exported programs, or a module with its weights."""
+
+import pathlib
+import warnings
+
+from foliot.adapters import common
+from foliot.description import ModelError, make_tensors
+
+WHAT = "foliot.torch"
+
+
+def torch(path, *, inputs, module=None, batch_size_max=None):
+    """Serves a file of torch.jit.save (.pt), of torch.export.save (.pt2) or, with `module`, its weights by torch.save.
+
+    The inputs are the arguments of the module's forward, in their order. A module that returns one tensor has the output
+    "y"; the outputs of a tuple are y0, y1 ..., those of a dict have their names.
+    """
+    library = common.require("torch", WHAT)
+    library.set_num_threads(1)
+    # Inputs are read-only views of shared memory, which from_numpy warns of.
+    warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+    network = read(library, common.existing_file(path, WHAT), module)
+    names = [tensor.name for tensor in make_tensors("inputs", inputs)]
+
+    @library.inference_mode()
+    def predict(batch):
+        result = network(*(library.from_numpy(batch[name]) for name in names))
+        return {name: value.numpy() for name, value in named(library, result).items()}
+
+    common.register(predict, inputs, batch_size_max, WHAT)
+
+
+def read(library, path, module):
+    if module is not None:
+        module.load_state_dict(library.load(path, map_location="cpu", weights_only=True))
+        return module.eval()
+    if pathlib.Path(path).suffix == ".pt2":
+        return library.export.load(path).module()
+    try:
+        return library.jit.load(path, map_location="cpu").eval()
+    except RuntimeError as error:
+        raise ModelError(f"{WHAT}: '{path}' cannot be read by torch.jit.load ({str(error).splitlines()[0]}): for a file of "
+                         "weights give the module, as in foliot.torch(PATH, module=Network(), inputs=...)") from error
+
+
+def named(library, result):
+    if isinstance(result, library.Tensor):
+        return {common.OUTPUT: result}
+    if isinstance(result, dict):
+        return result
+    return {f"{common.OUTPUT}{position}": value for position, value in enumerate(result)}

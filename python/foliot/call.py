@@ -1,0 +1,73 @@
+"""One call of predict: what it gets, and the check of what it returns."""
+
+import sys
+import traceback
+
+import numpy as np
+
+from foliot.loading import describe, place_of
+
+TRACEBACKS_MAX = 64  # different ones that are printed
+
+
+class CallFailed(Exception):
+    """This call has no outputs; the message says why. The next call may have."""
+
+
+class Caller:
+    """Calls a model's predict and copies what it returns to where it belongs.
+
+    A failure's traceback goes to standard error once for each line and type of exception.
+    """
+
+    def __init__(self, model, folder):
+        self._predict = model.predict
+        self._folder = folder
+        self._printed = set()
+
+    def call(self, inputs, outputs):
+        """inputs, outputs: {name: array}, all with the same number of rows. Raises CallFailed."""
+        try:
+            # A dict of its own, since predict may change it.
+            returned = self._predict(dict(inputs))
+        except BaseException as error:  # noqa: BLE001: also SystemExit
+            self._print_once(error)
+            raise CallFailed(f"predict raised {describe(error, self._folder)}") from None
+        if returned.__class__ is not dict and not isinstance(returned, dict):
+            raise CallFailed(f"predict returned {kind_of(returned)}: it must be a dict of the outputs {names_of(outputs)}")
+        if returned.keys() != outputs.keys():
+            raise CallFailed(f"predict returned the outputs {names_of(returned)}: declared are {names_of(outputs)}")
+        for name, wanted in outputs.items():
+            write(name, returned[name], wanted)
+
+    def _print_once(self, error):
+        key = type(error), place_of(error, self._folder)
+        if key not in self._printed and len(self._printed) < TRACEBACKS_MAX:
+            self._printed.add(key)
+            traceback.print_exception(error, file=sys.stderr)
+
+
+def write(name, value, target):
+    """Copies an output to `target`: its shape must be the same, its data type one that numpy casts within its kind or to a
+    wider one. Raises CallFailed."""
+    if not isinstance(value, np.ndarray):
+        try:
+            value = np.asarray(value)
+        except Exception as error:  # noqa: BLE001: of any library that has arrays
+            raise CallFailed(f"output '{name}' is {kind_of(value)}, not an array: {type(error).__name__}: {error}") from None
+    if value.shape != target.shape:
+        raise CallFailed(f"output '{name}' has the shape {list(value.shape)}: for {target.shape[0]} rows it must be "
+                         f"{list(target.shape)}")
+    try:
+        np.copyto(target, value, "same_kind")
+    except TypeError:
+        raise CallFailed(f"output '{name}' has the data type {value.dtype}, which is not cast to {target.dtype} by itself: "
+                         f"declare another, or return it .astype(numpy.{target.dtype.name})") from None
+
+
+def kind_of(value):
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def names_of(tensors):
+    return "[" + ", ".join(repr(name) for name in tensors) + "]"

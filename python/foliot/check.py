@@ -1,0 +1,47 @@
+"""python -m foliot.check FOLDER: loads a container's model.py in this process and calls it with zeros.
+
+`foliot container check FOLDER` does the same in the confined process that a server would start.
+"""
+
+import pathlib
+import sys
+import time
+
+from foliot import layout, loading
+from foliot.call import CallFailed, Caller
+from foliot.description import ModelError
+
+BATCH_SIZE = 64  # of a model that declares none, as of a server
+
+
+def check(folder, out=sys.stdout):
+    """Prints what `folder`/model.py declares and how long its calls took. Raises ModelError or CallFailed."""
+    model = loading.load(folder)
+    description = model.description
+    for what, tensors in (("input ", description.inputs), ("output", description.outputs)):
+        for tensor in tensors:
+            print(f"{what}  {tensor.name}  {tensor.datatype} {list(tensor.shape)} a row", file=out)
+    caller = Caller(model, pathlib.Path(folder).resolve())
+    for rows in sorted({1, description.batch_size_max or BATCH_SIZE}):
+        inputs, outputs = (layout.views(tensors, bytearray(layout.offsets_of(tensors, rows)[1]), rows, 0, writeable=writeable)
+                           for tensors, writeable in ((description.inputs, False), (description.outputs, True)))
+        begin = time.perf_counter()
+        caller.call(inputs, outputs)
+        print(f"{rows} rows of zeros: {(time.perf_counter() - begin) * 1e3:.2f} ms, the first time", file=out)
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        print("usage: python -m foliot.check FOLDER", file=sys.stderr)
+        return 2
+    try:
+        check(arguments[0])
+    except (ModelError, CallFailed) as error:
+        print(f"{arguments[0]}: {error}", file=sys.stderr)
+        return 1
+    print("ok")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
