@@ -9,6 +9,7 @@ std::string_view to_string(Scope scope) {
     case Scope::kInfer: return "infer";
     case Scope::kAdmin: return "admin";
     case Scope::kMetrics: return "metrics";
+    case Scope::kFeedback: return "feedback";
   }
   FOLIOT_CHECK(false);
 }

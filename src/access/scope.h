@@ -10,14 +10,15 @@
 namespace foliot {
 
 enum class Scope : uint8_t {
-  kInfer,    // infer, and read which models are served
-  kAdmin,    // list, load and unload models
-  kMetrics,  // read the metrics
+  kInfer,     // infer, and read which models are served
+  kAdmin,     // list, load and unload models
+  kMetrics,   // read the metrics
+  kFeedback,  // send feedback on answers
 };
 
-inline constexpr std::array kScopes{Scope::kInfer, Scope::kAdmin, Scope::kMetrics};
+inline constexpr std::array kScopes{Scope::kInfer, Scope::kAdmin, Scope::kMetrics, Scope::kFeedback};
 
-// "infer", "admin", "metrics".
+// "infer", "admin", "metrics", "feedback".
 std::string_view to_string(Scope scope);
 std::optional<Scope> scope_named(std::string_view name);
 

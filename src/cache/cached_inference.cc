@@ -19,15 +19,6 @@ namespace {
 
 constexpr size_t kFollowersMax = 1024;  // of one call; others compute
 
-std::shared_ptr<const Prediction> take_prediction(Answer& answer) {
-  auto prediction = std::make_shared<Prediction>();
-  for (uint32_t i = 0; i < answer.output_count(); ++i) {
-    prediction->outputs.push_back(
-        {answer.output_spec(i), answer.output_shape(i), answer.output_is_padded(i), answer.take_output(i)});
-  }
-  return prediction;
-}
-
 }  // namespace
 
 // A call that has no answer yet, and the sink of the layer below while it leads.
@@ -100,7 +91,7 @@ CachedInference::Part& CachedInference::part_of(const PredictionKey& key) const 
 CachedInference::Part& CachedInference::part_of(CallId call) const { return *parts_[layer_call_number(call) % kParts]; }
 
 Inference::Started CachedInference::start(const Query& query, const Caller& caller) {
-  const Result<std::shared_ptr<const ModelInfo>> found = names_.find(query.name, query.version);
+  const Result<std::shared_ptr<const ModelInfo>> found = names_.find_model(query.name, query.version);
   if (!found.ok() || !(*found)->cache || (*found)->content.empty() || names_.draining()) {
     return below_.start(query, caller);
   }
@@ -149,7 +140,9 @@ std::optional<CallError> CachedInference::compute(Call& call) {
 
 void CachedInference::on_answer(Call& call, std::unique_ptr<Answer> answer) {
   std::shared_ptr<const Prediction> prediction;
-  if (answer->served() && answer->quality() == Quality::kComplete) prediction = take_prediction(*answer);
+  if (answer->served() && answer->quality() == Quality::kComplete) {
+    prediction = std::make_shared<const Prediction>(take_prediction(*answer));
+  }
   Ended ended = end(call, prediction);
   for (std::unique_ptr<Call>& follower : ended.followers) {
     std::unique_ptr<Answer> shared = answer_of(*follower, prediction);

@@ -24,9 +24,9 @@
 #include <optional>
 
 #include "base/time.h"
-#include "cache/prediction.h"
 #include "cache/prediction_key.h"
 #include "inference/inference.h"
+#include "inference/prediction.h"
 #include "inference/served_names.h"
 #include "inference/statistics.h"
 

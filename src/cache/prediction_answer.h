@@ -8,10 +8,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "cache/prediction.h"
 #include "core/model_info.h"
 #include "inference/answer.h"
+#include "inference/prediction.h"
 #include "inference/statistics.h"
 
 namespace foliot {
@@ -40,7 +41,7 @@ class PredictionAnswer final : public Answer {
   std::string_view id() const override { return id_; }
   Quality quality() const override { return Quality::kComplete; }
   RequestId number() const override { return RequestId(); }
-  bool from_cache() const override { return true; }
+  std::vector<AnswerParameter> parameters() const override { return {{kCachedParameter, true}}; }
   uint32_t output_count() const override { return static_cast<uint32_t>(prediction_->outputs.size()); }
   const TensorSpec& output_spec(uint32_t i) const override { return prediction_->outputs[i].spec; }
   Shape output_shape(uint32_t i) const override { return prediction_->outputs[i].shape; }

@@ -12,8 +12,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "cache/prediction.h"
 #include "cache/prediction_key.h"
+#include "inference/prediction.h"
 
 namespace foliot {
 

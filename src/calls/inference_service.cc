@@ -24,7 +24,7 @@ InferenceService::InferenceService(const Options& options, const ServedNames& na
       table_(options.rows_max, options.bytes_max) {}
 
 Inference::Started InferenceService::start(const Query& query, const Caller& caller) {
-  Result<std::shared_ptr<const ModelInfo>> info = names_.find(query.name, query.version);
+  Result<std::shared_ptr<const ModelInfo>> info = names_.find_model(query.name, query.version);
   if (!info.ok()) return call_error(info.status());
   const std::shared_ptr<ModelCounters> counters = statistics_.of(**info);
   const auto fail = [&](const Status& status) {
@@ -94,7 +94,7 @@ void InferenceService::cancel(CallId call) {
 }
 
 Status InferenceService::observe(const Observation& observation) {
-  const auto info = names_.find(observation.name, observation.version);
+  const auto info = names_.find_model(observation.name, observation.version);
   if (!info.ok()) return info.status();
   return Status::unimplemented(
       fmt::format("model '{}' takes no observations: it does not learn while it is served", observation.name));

@@ -19,11 +19,15 @@ std::string_view to_string(ModelState state) {
 
 void Catalog::put(CatalogEntry entry) {
   auto next = std::make_shared<const CatalogEntry>(std::move(entry));
-  const std::lock_guard lock(mutex_);
-  count(*next, 1);
-  EntryPtr& place = entries_[next->name];
-  if (place != nullptr) count(*place, -1);
-  place.swap(next);  // the last one is taken apart after the lock is released
+  const std::string name = next->name;
+  {
+    const std::lock_guard lock(mutex_);
+    count(*next, 1);
+    EntryPtr& place = entries_[name];
+    if (place != nullptr) count(*place, -1);
+    place.swap(next);  // the last one is taken apart after the lock is released
+  }
+  notify(name);
 }
 
 void Catalog::put_all(std::vector<CatalogEntry> entries) {
@@ -32,12 +36,30 @@ void Catalog::put_all(std::vector<CatalogEntry> entries) {
 
 void Catalog::remove(std::string_view name) {
   EntryPtr removed;
-  const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) return;
-  count(*found->second, -1);
-  removed = std::move(found->second);
-  entries_.erase(found);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) return;
+    count(*found->second, -1);
+    removed = std::move(found->second);
+    entries_.erase(found);
+  }
+  notify(std::string(name));
+}
+
+void Catalog::watch(std::function<void(const std::string&)> on_change) {
+  auto next = on_change ? std::make_shared<const OnChange>(std::move(on_change)) : nullptr;
+  const std::lock_guard lock(watch_mutex_);
+  on_change_.swap(next);
+}
+
+void Catalog::notify(const std::string& name) const {
+  std::shared_ptr<const OnChange> on_change;
+  {
+    const std::lock_guard lock(watch_mutex_);
+    on_change = on_change_;
+  }
+  if (on_change != nullptr) (*on_change)(name);
 }
 
 void Catalog::count(const CatalogEntry& entry, int by) {

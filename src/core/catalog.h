@@ -34,6 +34,8 @@ struct CatalogEntry {
   std::shared_ptr<const ModelInfo> info;  // set when kReady
   // False: a client unloaded it, so that it is not served is as it should be.
   bool wanted = true;
+  // It stands for several models (room selection); `info` is its interface, and no device has it.
+  bool application = false;
 };
 
 // Name -> entry. In this version one version per name is served.
@@ -53,6 +55,9 @@ class Catalog {
   bool empty() const;
   // A copy of all, by name.
   Entries snapshot() const;
+  // Called with the name of each entry that was put or removed from now on, by the thread that
+  // did it; it may change other entries. Empty: none; a call may still be under way.
+  void watch(std::function<void(const std::string& name)> on_change);
 
   // True from set_ready() on: every model that should be served at the start is
   // compiled and profiled, or is known to be broken. What is loaded later does not
@@ -74,6 +79,7 @@ class Catalog {
 
  private:
   void count(const CatalogEntry& entry, int by);
+  void notify(const std::string& name) const;
 
   mutable std::shared_mutex mutex_;  // guards what follows
   Entries entries_;
@@ -81,6 +87,10 @@ class Catalog {
   size_t served_ = 0;  // of those that are wanted
   bool ready_ = false;
   std::atomic<uint64_t> unavailable_revision_{0};
+
+  using OnChange = std::function<void(const std::string&)>;
+  mutable std::mutex watch_mutex_;             // guards the pointer
+  std::shared_ptr<const OnChange> on_change_;  // null: none
 
   mutable std::mutex asked_mutex_;          // guards what follows; taken after mutex_
   mutable std::vector<std::string> asked_;  // names of entries

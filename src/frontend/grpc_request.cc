@@ -178,7 +178,13 @@ void encode_grpc_response(Answer& answer, bool marks_final_response, inference::
   message.set_model_version(std::string(answer.version()));
   message.set_id(std::string(answer.id()));
   encode_number(answer.number(), message);
-  if (answer.from_cache()) (*message.mutable_parameters())["cached"].set_bool_param(true);
+  for (const AnswerParameter& parameter : answer.parameters()) {
+    inference::InferParameter& to = (*message.mutable_parameters())[std::string(parameter.name)];
+    if (const auto* text = std::get_if<std::string>(&parameter.value)) to.set_string_param(*text);
+    if (const auto* flag = std::get_if<bool>(&parameter.value)) to.set_bool_param(*flag);
+    if (const auto* whole = std::get_if<int64_t>(&parameter.value)) to.set_int64_param(*whole);
+    if (const auto* number = std::get_if<double>(&parameter.value)) to.set_double_param(*number);
+  }
   if (marks_final_response) (*message.mutable_parameters())["triton_final_response"].set_bool_param(true);
   for (uint32_t i = 0; i < answer.output_count(); ++i) {
     const TensorSpec& spec = answer.output_spec(i);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "frontend/error_json.h"
+#include "frontend/json_feedback.h"
 #include "frontend/json_text.h"
 #include "frontend/server_info.h"
 #include "inference/call_error.h"
@@ -130,6 +131,15 @@ bool is_repository(const std::vector<std::string>& path) {
   return path.size() >= 2 && path[0] == "v2" && path[1] == "repository";
 }
 
+bool is_applications(const std::vector<std::string>& path) {
+  return path.size() >= 2 && path[0] == "v2" && path[1] == "applications";
+}
+
+Scope scope_of(const std::vector<std::string>& path) {
+  if (is_applications(path)) return Scope::kFeedback;
+  return is_repository(path) ? Scope::kAdmin : Scope::kInfer;
+}
+
 // ---- Descriptions of models
 
 Json tensors_json(const ModelInfo& model, const std::vector<TensorSpec>& specs) {
@@ -216,6 +226,7 @@ class HttpInference : public HttpPending, public AnswerSink {
     query.arrival = exchange_.arrival();
     query.deadline = request_.parameters.deadline(query.arrival);
     query.request_class = request_.parameters.request_class;
+    query.context = request_.parameters.context;
     Inference::Started started = inference_.start(query, {std::move(tenant), mailbox, *this});
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
     call_ = std::get<CallId>(started);
@@ -251,13 +262,7 @@ class HttpInference : public HttpPending, public AnswerSink {
     append_json_string(json, answer.name());
     json += ",\"model_version\":";
     append_json_string(json, answer.version());
-    if (answer.from_cache()) {
-      json += ",\"parameters\":{\"cached\":true}";
-    } else {
-      const std::string number = std::to_string(answer.number().value());
-      fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"{}\":\"{}\"}}", kRequestParameter, number);
-      response.headers.emplace_back(kRequestHeader, number);
-    }
+    append_parameters(answer, json, response);
     json += ",\"outputs\":[";
     for (uint32_t i = 0; i < answer.output_count(); ++i) {
       if (i > 0) json += ',';
@@ -271,6 +276,29 @@ class HttpInference : public HttpPending, public AnswerSink {
     }
     response.body.front() = std::move(json);
     return response;
+  }
+
+  static void append_parameters(const Answer& answer, std::string& json, HttpResponse& response) {
+    std::vector<AnswerParameter> parameters = answer.parameters();
+    if (answer.number() != RequestId()) {
+      const std::string number = std::to_string(answer.number().value());
+      response.headers.emplace_back(kRequestHeader, number);
+      parameters.insert(parameters.begin(), {kRequestParameter, number});
+    }
+    if (parameters.empty()) return;
+    json += ",\"parameters\":{";
+    for (const AnswerParameter& parameter : parameters) {
+      if (json.back() != '{') json += ',';
+      append_json_string(json, parameter.name);
+      json += ':';
+      if (const auto* text = std::get_if<std::string>(&parameter.value)) append_json_string(json, *text);
+      if (const auto* flag = std::get_if<bool>(&parameter.value)) json += *flag ? "true" : "false";
+      if (const auto* whole = std::get_if<int64_t>(&parameter.value)) json += std::to_string(*whole);
+      if (const auto* number = std::get_if<double>(&parameter.value)) {
+        fmt::format_to(std::back_inserter(json), "{}", *number);
+      }
+    }
+    json += '}';
   }
 
   Status append_output(Answer& answer, uint32_t i, std::string& json, std::vector<std::string>& body) const {
@@ -325,9 +353,8 @@ HttpApi::HttpApi(HttpApiPart part, const ProtocolParts& parts, std::shared_ptr<M
 std::optional<HttpResponse> HttpApi::on_header(const HttpExchange& exchange) {
   const Path path = split_path(exchange.target());
   if (!parts_.gate.open() && !is_health(path)) {
-    const auto error =
-        parts_.gate.turn_away(exchange.header("Authorization"), is_repository(path) ? Scope::kAdmin : Scope::kInfer,
-                              exchange.peer(), fmt::format("{} {}", exchange.method(), exchange.target()));
+    const auto error = parts_.gate.turn_away(exchange.header("Authorization"), scope_of(path), exchange.peer(),
+                                             fmt::format("{} {}", exchange.method(), exchange.target()));
     if (error) return error_response(*error);
   }
   return refuse_large_body(exchange, path);
@@ -357,9 +384,10 @@ void HttpApi::handle(HttpExchange& exchange) {
     return exchange.respond(
         error_response(Status::not_found(fmt::format("{} is served on another port", exchange.target()))));
   }
-  const bool known = !path.empty() && path[0] == "v2" &&
-                     (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
-                      route_repository(exchange, path) || route_shared_memory(exchange, path));
+  const bool known =
+      !path.empty() && path[0] == "v2" &&
+      (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
+       route_repository(exchange, path) || route_shared_memory(exchange, path) || route_applications(exchange, path));
   if (!known) exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
 }
 
@@ -425,6 +453,23 @@ bool HttpApi::route_repository(HttpExchange& exchange, const Path& path) {
   if (path.size() != 5 || path[2] != "models" || (path[4] != "load" && path[4] != "unload")) return false;
   if (method_is(exchange, "POST")) load_or_unload(exchange, path[3], path[4] == "load");
   return true;
+}
+
+// /v2/applications/A/feedback
+bool HttpApi::route_applications(HttpExchange& exchange, const Path& path) {
+  if (!is_applications(path) || path.size() != 4 || path[3] != "feedback") return false;
+  if (method_is(exchange, "POST")) exchange.respond(take_feedback(exchange, path[2]));
+  return true;
+}
+
+HttpResponse HttpApi::take_feedback(HttpExchange& exchange, const std::string& application) {
+  const Result<JsonFeedback> feedback = parse_feedback(exchange.body());
+  if (!feedback.ok()) return error_response(feedback.status());
+  Observation observation = feedback->observation();
+  observation.name = application;
+  observation.tenant = parts_.gate.tenant_of(exchange.header("Authorization"));
+  const Status status = parts_.inference.observe(observation);
+  return status.ok() ? json_response(std::string("{}")) : error_response(status);
 }
 
 // /v2/{system,cuda}sharedmemory[/region/R]/{status,register,unregister}

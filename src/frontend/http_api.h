@@ -1,5 +1,6 @@
-// HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON. Scopes of
-// keys (access/scope.h): health needs no key, the repository `admin`, all else `infer`.
+// HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON, and
+// /v2/applications/NAME/feedback. Scopes of keys (access/scope.h): health needs no key, the
+// repository `admin`, feedback `feedback`, all else `infer`.
 #ifndef FOLIOT_FRONTEND_HTTP_API_H_
 #define FOLIOT_FRONTEND_HTTP_API_H_
 
@@ -42,9 +43,11 @@ class HttpApi : public HttpHandler {
   bool route_repository(HttpExchange& exchange, const Path& path);
   bool route_shared_memory(HttpExchange& exchange, const Path& path);
   bool route_settings(HttpExchange& exchange, const Path& path);
+  bool route_applications(HttpExchange& exchange, const Path& path);
 
   std::optional<HttpResponse> refuse_large_body(const HttpExchange& exchange, const Path& path) const;
   void infer(HttpExchange& exchange, const std::string& model, const std::string& version);
+  HttpResponse take_feedback(HttpExchange& exchange, const std::string& application);
   void load_or_unload(HttpExchange& exchange, const std::string& model, bool load);
   Status read_repository_parameters(std::string_view body);
   HttpResponse log_settings_response(HttpExchange& exchange) const;

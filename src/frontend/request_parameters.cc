@@ -13,6 +13,7 @@ namespace {
 
 // Of a value that an error quotes.
 constexpr size_t kShownBytesMax = 64;
+constexpr size_t kContextBytesMax = 64;
 // Longer timeouts cannot be distinguished from this one.
 constexpr int64_t kTimeoutMaxMicroseconds = int64_t{365} * 24 * 3600 * 1'000'000;
 
@@ -57,6 +58,15 @@ Status read_class(std::string_view name, const ParameterValue& value, RequestPar
     return Status();
   }
   return wrong_type(name, value, "'deadline' (the default), 'best_effort' or 'offline'");
+}
+
+Status read_context(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
+  const auto* text = std::get_if<std::string_view>(&value);
+  if (text == nullptr || text->size() > kContextBytesMax) {
+    return wrong_type(name, value, fmt::format("a text of at most {} bytes", kContextBytesMax));
+  }
+  parameters.context = *text;
+  return Status();
 }
 
 Status check_priority(std::string_view name, const ParameterValue& value) {
@@ -127,6 +137,7 @@ Status RequestParameters::check() const {
 Status read_request_parameter(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
   if (name == "timeout") return read_timeout(name, value, parameters);
   if (name == "class") return read_class(name, value, parameters);
+  if (name == "context") return read_context(name, value, parameters);
   if (name == "priority") return check_priority(name, value);
   if (name == "sequence_id") return check_sequence_id(name, value);
   if (name == "sequence_start" || name == "sequence_end") return check_sequence_mark(name, value);

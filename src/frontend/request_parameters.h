@@ -5,6 +5,7 @@
 //
 //   timeout                      honoured: the deadline, in microseconds; 0 is none
 //   class                        honoured: "deadline" (the default), "best_effort" or "offline"
+//   context                      honoured: a text of at most 64 bytes, for which an application learns apart
 //   priority                     0, the default, honoured; refused else: order is by deadline
 //   sequence_id, _start, _end    0, "" and false honoured, since they say "no sequence"; refused else
 //   shared_memory_*              refused, of inputs and outputs
@@ -60,6 +61,7 @@ class UnknownNamesOfRequest {
 struct RequestParameters {
   std::optional<Duration> timeout;
   RequestClass request_class = RequestClass::kDeadline;
+  std::string_view context;  // shows the request
   UnknownNamesOfRequest unknown;
 
   // Errors: kInvalidArgument for parameters that exclude each other.

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "core/ids.h"
 #include "core/tensor.h"
@@ -28,6 +30,14 @@ enum class Quality : uint8_t {
 };
 // "complete", "partial", "default".
 std::string_view to_string(Quality quality);
+
+// A parameter of a response, in addition to those of its protocol.
+struct AnswerParameter {
+  std::string_view name;  // of static duration
+  std::variant<bool, int64_t, double, std::string> value;
+};
+// The parameter `cached`, true: the prediction of another call with equal inputs.
+inline constexpr std::string_view kCachedParameter = "cached";
 
 class Answer {
  public:
@@ -46,8 +56,8 @@ class Answer {
   virtual Quality quality() const = 0;
   // The number under which a log shows it; 0: no log does.
   virtual RequestId number() const = 0;
-  // Whether it is the prediction of another call with equal inputs.
-  virtual bool from_cache() const { return false; }
+  // What else the client is to know, such as that it is the prediction of another call.
+  virtual std::vector<AnswerParameter> parameters() const { return {}; }
 
   // The outputs that the client asked for, in its order. The specification's shape is one
   // row's; output_shape() has the batch dimension. REQUIRES: served().

@@ -55,12 +55,21 @@ struct Caller {
   AnswerSink& sink;
 };
 
-// What the outputs should have been, as a client knows later.
+// What the outputs should have been, as a client knows later; or of an earlier call, known by
+// its answer's parameter `feedback_id`, what it lost.
 struct Observation {
+  struct Loss {
+    std::string_view model;  // empty: the one that was asked
+    double loss = 0;         // 0: it was right, 1: as wrong as can be
+  };
+
   std::string_view name;
   std::string_view version;  // empty: the one that is served
   std::vector<TensorView> inputs;
-  std::vector<TensorView> outputs;
+  std::vector<TensorView> outputs;   // an unnamed one: that which is compared
+  std::string_view feedback_id{};    // empty: of no earlier call
+  std::vector<Loss> losses{};        // instead of outputs
+  std::shared_ptr<Tenant> tenant{};  // the one that had the answer
 };
 
 class Inference {
@@ -73,7 +82,8 @@ class Inference {
   // An id that is unknown, answered or cancelled already is ignored.
   virtual void cancel(CallId call) = 0;
   // Errors: kNotFound and kUnavailable as for start(), kUnimplemented where nothing is
-  // learned from it.
+  // learned from it. Of an earlier call: kNotFound if its id is unknown, another tenant's or
+  // too old, kAlreadyExists if it was observed, kInvalidArgument for what does not fit it.
   virtual Status observe(const Observation& observation) = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace foliot {
 
-enum class Layer : uint8_t { kCache };
+enum class Layer : uint8_t { kCache, kSelection };
 
 inline constexpr uint64_t kLayerCallBit = uint64_t{1} << 31;
 

@@ -24,7 +24,7 @@ class RefusedAnswer final : public Answer {
   std::string_view version() const override { return model_->version; }
   std::string_view id() const override { return id_; }
   Quality quality() const override { FOLIOT_CHECK(false); }
-  RequestId number() const override { return RequestId(); }
+  RequestId number() const override { return error_.request; }
   uint32_t output_count() const override { return 0; }
   const TensorSpec& output_spec(uint32_t) const override { FOLIOT_CHECK(false); }
   Shape output_shape(uint32_t) const override { FOLIOT_CHECK(false); }

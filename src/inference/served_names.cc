@@ -5,7 +5,18 @@
 namespace foliot {
 
 Result<std::shared_ptr<const ModelInfo>> ServedNames::find(std::string_view name, std::string_view version) const {
+  return ready_info(name, version, catalog_.find(name));
+}
+
+Result<std::shared_ptr<const ModelInfo>> ServedNames::find_model(std::string_view name,
+                                                                 std::string_view version) const {
   const Catalog::EntryPtr found = catalog_.find(name);
+  if (found != nullptr && found->application) return Status::not_found(fmt::format("'{}' is not a model", name));
+  return ready_info(name, version, found);
+}
+
+Result<std::shared_ptr<const ModelInfo>> ServedNames::ready_info(std::string_view name, std::string_view version,
+                                                                 const Catalog::EntryPtr& found) const {
   // A server that starts may not know its models yet.
   if (found == nullptr && !catalog_.ready() && catalog_.empty())
     return Status::unavailable(fmt::format("model '{}' is not known yet: the server is not ready; try again", name));

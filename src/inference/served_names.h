@@ -22,9 +22,11 @@ class ServedNames {
   explicit ServedNames(const Catalog& catalog, bool strict_readiness = false)
       : catalog_(catalog), strict_readiness_(strict_readiness) {}
 
-  // A model that is ready. Errors: kNotFound, kUnavailable (not ready; one that is loading
-  // is loaded before others from now on).
+  // A model or an application that is ready. Errors: kNotFound, kUnavailable (not ready; one
+  // that is loading is loaded before others from now on).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
+  // The same for what answers calls of models only. Errors: kNotFound for an application, too.
+  Result<std::shared_ptr<const ModelInfo>> find_model(std::string_view name, std::string_view version) const;
 
   // Every call from now on is to be refused (kDraining).
   void drain() { draining_.store(true, std::memory_order_relaxed); }
@@ -34,6 +36,9 @@ class ServedNames {
   Catalog::Entries snapshot() const { return catalog_.snapshot(); }
 
  private:
+  Result<std::shared_ptr<const ModelInfo>> ready_info(std::string_view name, std::string_view version,
+                                                      const Catalog::EntryPtr& found) const;
+
   const Catalog& catalog_;
   const bool strict_readiness_;
   std::atomic<bool> draining_{false};

@@ -12,8 +12,9 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
                 .tensors = options.tensors},
                names_, requests, statistics_, metrics_, now),
       cached_(options.prediction_cache_bytes, service_, names_, statistics_, now),
+      selected_(cached_, names_, statistics_, now, static_cast<uint64_t>((now() - TimePoint()).nanoseconds())),
       frontend_(make_frontend(
-          options, {.inference = cached_,
+          options, {.inference = selected_,
                     .names = names_,
                     .statistics = statistics_,
                     .repository = repository,
@@ -22,6 +23,7 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
                     .now = now})) {
   frontend_->add_metrics(*this);
   frontend_->add_metrics(cache_metrics_);
+  frontend_->add_metrics(selection_metrics_);
 }
 
 }  // namespace foliot

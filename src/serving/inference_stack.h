@@ -11,6 +11,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/time.h"
 #include "cache/cache_metrics.h"
@@ -24,6 +26,9 @@
 #include "inference/served_names.h"
 #include "inference/statistics.h"
 #include "metrics/metrics_source.h"
+#include "selection/application.h"
+#include "selection/selected_inference.h"
+#include "selection/selection_metrics.h"
 
 namespace foliot {
 
@@ -35,6 +40,11 @@ class InferenceStack : private MetricsSource {
                  ModelRepository& repository, const std::function<TimePoint()>& now);
 
   Frontend& frontend() { return *frontend_; }
+  // Once, when the catalog shows the models: serves these from now on. The catalog is that of
+  // the stack.
+  void serve_applications(std::vector<Application> applications, Catalog& catalog) {
+    selected_.serve(std::move(applications), catalog);
+  }
   RequestOrigin& origin() { return service_; }
   // From now on new inferences are refused (kDraining, 503) and readiness is false; what is
   // in flight is answered.
@@ -52,6 +62,8 @@ class InferenceStack : private MetricsSource {
   InferenceService service_;
   CachedInference cached_;
   CacheMetrics cache_metrics_{cached_};
+  SelectedInference selected_;
+  SelectionMetrics selection_metrics_{selected_};
   std::unique_ptr<Frontend> frontend_;
 };
 

@@ -112,6 +112,9 @@ void RepositoryService::enqueue(Job job) {
   Status refusal;
   if (!running_) {
     refusal = shutting_down();
+  } else if (const Catalog::EntryPtr found = catalog_->find(job.name); found != nullptr && found->application) {
+    refusal = Status::invalid_argument(
+        fmt::format("'{}' is an application, which is served while its models are; load or unload these", job.name));
   } else if (jobs_.size() >= kJobsMax) {
     refusal =
         Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));

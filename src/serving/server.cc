@@ -15,6 +15,7 @@
 #include "policies/registry.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
+#include "selection/application.h"
 #include "serving/compiled_model.h"
 #include "serving/container_model.h"
 #include "serving/controller_inbox.h"
@@ -76,6 +77,7 @@ class Server::Parts {
   Status open_ports();
   Status serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
                       StartupReporter& reporter, const std::function<bool()>& cancelled);
+  Status serve_applications(StartupReporter& reporter);
   Status start_worker(const RegisteredPolicy& policy, const ModelStartup& models, StartupReporter& reporter);
   Status start_controller(const RegisteredPolicy& policy, uint32_t page_count);
   std::string where() const;
@@ -121,6 +123,7 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   ModelStartup& models = *startup_;
   models.find(folders);
+  FOLIOT_RETURN_IF_ERROR(serve_applications(reporter));
   if (cancelled()) return stopped();
   // Compiling begins while memory is taken.
   FOLIOT_RETURN_IF_ERROR(repository_.start(catalog_, packages_, folders));
@@ -134,6 +137,17 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
     reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
   }
   models_ = models.progress();
+  return Status();
+}
+
+Status Server::Parts::serve_applications(StartupReporter& reporter) {
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<Application> applications, scan_applications(options_.repository));
+  for (const Application& application : applications) {
+    if (application.status.ok()) continue;
+    reporter.on_note(
+        fmt::format("application '{}' cannot be served: {}", application.name, application.status.message()));
+  }
+  inference_->serve_applications(std::move(applications), catalog_);
   return Status();
 }
 

@@ -1,8 +1,8 @@
 // Prediction: the outputs of one call, as a model computed them from its inputs.
 //
-// Immutable, and shared by all answers that are made of it.
-#ifndef FOLIOT_CACHE_PREDICTION_H_
-#define FOLIOT_CACHE_PREDICTION_H_
+// Immutable once it is made, and shared by all answers that are made of it.
+#ifndef FOLIOT_INFERENCE_PREDICTION_H_
+#define FOLIOT_INFERENCE_PREDICTION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "inference/answer.h"
 
 namespace foliot {
 
@@ -30,6 +31,16 @@ struct Prediction {
   }
 };
 
+// The outputs of an answer, which has them no longer. REQUIRES: answer.served().
+inline Prediction take_prediction(Answer& answer) {
+  Prediction prediction;
+  for (uint32_t i = 0; i < answer.output_count(); ++i) {
+    prediction.outputs.push_back(
+        {answer.output_spec(i), answer.output_shape(i), answer.output_is_padded(i), answer.take_output(i)});
+  }
+  return prediction;
+}
+
 }  // namespace foliot
 
-#endif  // FOLIOT_CACHE_PREDICTION_H_
+#endif  // FOLIOT_INFERENCE_PREDICTION_H_

@@ -1,0 +1,81 @@
+#include "frontend/json_feedback.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <span>
+
+namespace foliot {
+namespace {
+
+using FeedbackJson = nlohmann::json;
+
+// Deeper lists than any tensor has.
+constexpr int kLabelDepthMax = 32;
+
+Status wrong_member(std::string_view member, std::string_view wanted) {
+  return Status::invalid_argument(fmt::format("'{}' must be {}", member, wanted));
+}
+
+Status read_label(const FeedbackJson& value, int depth, std::vector<double>& label) {
+  if (value.is_boolean()) return label.push_back(value.get<bool>() ? 1 : 0), Status();
+  if (value.is_number()) return label.push_back(value.get<double>()), Status();
+  if (!value.is_array() || depth == kLabelDepthMax) return wrong_member("label", "a number, or lists of numbers");
+  for (const FeedbackJson& element : value) FOLIOT_RETURN_IF_ERROR(read_label(element, depth + 1, label));
+  return Status();
+}
+
+Status read_loss(const FeedbackJson& value, JsonFeedback& feedback) {
+  if (value.is_number()) return feedback.losses.emplace_back("", value.get<double>()), Status();
+  if (!value.is_object() || value.empty()) {
+    return wrong_member("loss", "a number from 0 to 1, or an object with one for each of some models");
+  }
+  for (const auto& [model, loss] : value.items()) {
+    if (!loss.is_number()) return wrong_member("loss", "an object of numbers from 0 to 1");
+    feedback.losses.emplace_back(model, loss.get<double>());
+  }
+  return Status();
+}
+
+}  // namespace
+
+Observation JsonFeedback::observation() const {
+  Observation observation{.name = {}, .version = {}, .inputs = {}, .outputs = {}, .feedback_id = feedback_id};
+  for (const auto& [model, loss] : losses) observation.losses.push_back({model, loss});
+  if (losses.empty()) {
+    observation.outputs.push_back({.name = {},
+                                   .datatype = "FP64",
+                                   .shape = {static_cast<int64_t>(label.size())},
+                                   .bytes = std::as_bytes(std::span(label))});
+  }
+  return observation;
+}
+
+Result<JsonFeedback> parse_feedback(std::string_view body) {
+  const FeedbackJson json = FeedbackJson::parse(body, nullptr, false);
+  if (!json.is_object()) {
+    return Status::invalid_argument("the body must be a JSON object with a 'feedback_id' and a 'label' or a 'loss'");
+  }
+  JsonFeedback feedback;
+  for (const auto& [member, value] : json.items()) {
+    if (member == "feedback_id") {
+      if (!value.is_string()) return wrong_member(member, "a text: the parameter of that name of an answer");
+      feedback.feedback_id = value.get<std::string>();
+    } else if (member == "label") {
+      FOLIOT_RETURN_IF_ERROR(read_label(value, 0, feedback.label));
+    } else if (member == "loss") {
+      FOLIOT_RETURN_IF_ERROR(read_loss(value, feedback));
+    } else {
+      return Status::invalid_argument(
+          fmt::format("unknown member '{}'; known are feedback_id, label and loss", member.substr(0, 64)));
+    }
+  }
+  if (feedback.feedback_id.empty())
+    return wrong_member("feedback_id", "there: the parameter of that name of an answer");
+  if (feedback.label.empty() == feedback.losses.empty()) {
+    return Status::invalid_argument("send either a 'label' or a 'loss'");
+  }
+  return feedback;
+}
+
+}  // namespace foliot

@@ -1,0 +1,143 @@
+#include "selection/application.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "config/toml_file.h"
+#include "selection/policies.h"
+
+namespace foliot {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kApplicationFile = "application.toml";
+
+void read_models(TomlReader& reader, Application& application) {
+  reader.texts("models", application.models);
+  if (application.models.empty()) reader.fail("models", "must be a list of names of models, such as [\"a\", \"b\"]");
+  if (application.models.size() > Application::kModelsMax) {
+    reader.fail("models", fmt::format("has {} models; at most {} are allowed", application.models.size(),
+                                      Application::kModelsMax));
+  }
+  std::set<std::string> names;
+  for (const std::string& model : application.models) {
+    if (!names.insert(model).second) reader.fail("models", fmt::format("has '{}' twice", model));
+    if (model == application.name) reader.fail("models", fmt::format("has '{}', the application itself", model));
+  }
+}
+
+// policy = "exp3", or [policy] with a name and options.
+void read_policy(const toml::table& table, TomlReader& reader, Application& application) {
+  if (!reader.ok() || application.models.empty()) return;
+  static const toml::table kNoOptions;
+  std::string name;
+  std::optional<TomlReader> options;
+  if (table.contains("policy") && table.get("policy")->is_table()) {
+    options = reader.table("policy");
+    options->text("name", name);
+    if (name.empty()) options->fail("name", "is missing: the policy's, such as \"exp3\"");
+  } else {
+    reader.text("policy", name);
+    if (name.empty()) reader.fail("policy", "is missing, such as policy = \"exp3\"");
+    options.emplace(kNoOptions, reader.file());
+  }
+  const Result<RegisteredSelectionPolicy> found = find_selection_policy(name);
+  if (reader.ok() && options->ok() && !found.ok()) reader.fail("policy", "is wrong: " + found.status().message());
+  if (found.ok()) {
+    application.policy = found->make({application.models, *options});
+    application.asks_several = found->asks_several;
+  }
+  if (const Status status = options->finish(); reader.ok() && !status.ok()) application.status = status;
+}
+
+// One row of an output: a number, a truth value, or a list of them.
+void read_default(const toml::node& node, std::vector<double>& row) {
+  const auto add = [&](const toml::node& value) {
+    if (const auto flag = value.value_exact<bool>()) return row.push_back(*flag ? 1 : 0);
+    row.push_back(value.is_number() ? value.value<double>().value_or(NAN) : NAN);
+  };
+  if (const toml::array* list = node.as_array()) {
+    for (const toml::node& value : *list) add(value);
+  } else {
+    add(node);
+  }
+}
+
+void read_defaults(const toml::table& table, TomlReader& reader, Application& application) {
+  const std::optional<TomlReader> defaults = reader.table("default");
+  if (!defaults) return;
+  for (const auto& [key, node] : *table.get("default")->as_table()) {
+    std::vector<double>& row = application.defaults[std::string(key.str())];
+    read_default(node, row);
+    if (row.empty() || std::ranges::any_of(row, [](double value) { return std::isnan(value); })) {
+      reader.fail("default", fmt::format("has a '{}' that is no number and no list of numbers", key.str()));
+    }
+  }
+}
+
+Status read_table(const toml::table& table, const fs::path& file, Application& application) {
+  TomlReader reader(table, file.string());
+  read_models(reader, application);
+  read_policy(table, reader, application);
+  reader.text("output", application.agreement.output);
+  reader.flag("classes", application.agreement.classes);
+  reader.not_negative("tolerance", application.agreement.tolerance);
+  reader.positive("loss_scale", application.agreement.loss_scale);
+  reader.share("confidence_min", application.confidence_min);
+  reader.positive("default_slo", application.default_slo);
+  reader.positive("feedback_window", application.feedback_window);
+  reader.whole("feedback_max", application.feedback_max, 1);
+  reader.whole("contexts_max", application.contexts_max, 1);
+  read_defaults(table, reader, application);
+  if (application.confidence_min > 0 && application.defaults.empty()) {
+    reader.fail("confidence_min", "needs a default output, for answers that have less: a table [default]");
+  }
+  // Errors of the policy's own options have their line already.
+  return application.status.ok() ? reader.finish() : application.status;
+}
+
+Status check_folder(const fs::path& folder) {
+  std::error_code error;
+  for (const char* model : {"model.onnx", "model.py"}) {
+    if (!fs::exists(folder / model, error)) continue;
+    return Status::invalid_argument(
+        fmt::format("{} has {} and {}; an application has no model of its own: move one of them to another folder",
+                    folder.string(), kApplicationFile, model));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Application read_application(const std::string& name, const fs::path& file) {
+  Application application;
+  application.name = name;
+  application.status = check_folder(file.parent_path());
+  if (!application.status.ok()) return application;
+  const Result<toml::table> table = read_toml_file(file);
+  application.status = table.ok() ? read_table(*table, file, application) : table.status();
+  return application;
+}
+
+Result<std::vector<Application>> scan_applications(const fs::path& repository) {
+  std::vector<Application> applications;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(repository, error)) {
+    const std::string name = entry.path().filename().string();
+    const fs::path file = entry.path() / kApplicationFile;
+    std::error_code ignored;
+    if (name.starts_with('.') || !fs::is_regular_file(file, ignored)) continue;
+    applications.push_back(read_application(name, file));
+  }
+  if (error) return Status::internal(fmt::format("{}: {}", repository.string(), error.message()));
+  std::ranges::sort(applications, {}, &Application::name);
+  return applications;
+}
+
+}  // namespace foliot

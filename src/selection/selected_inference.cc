@@ -1,0 +1,408 @@
+#include "selection/selected_inference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "base/hash.h"
+#include "inference/layer_call_id.h"
+#include "inference/refused_answer.h"
+#include "selection/combined_answer.h"
+
+namespace foliot {
+namespace {
+
+// What combining and passing on take of the time that a call has.
+constexpr Duration kReserveMax = Duration::microseconds(500);
+constexpr int64_t kReserveShare = 20;  // a twentieth
+
+TimePoint deadline_of_models(TimePoint arrival, TimePoint deadline) {
+  if (deadline.is_infinite() || deadline <= arrival) return deadline;
+  return deadline - std::min(kReserveMax, Duration::nanoseconds((deadline - arrival).nanoseconds() / kReserveShare));
+}
+
+// The same error, of the application that was called.
+CallError renamed(CallError error, std::string_view model, std::string_view application) {
+  const std::string from = fmt::format("model '{}'", model);
+  if (error.message.starts_with(from)) error.message.replace(0, from.size(), fmt::format("model '{}'", application));
+  return error;
+}
+
+// Whether no model could answer a call that was right, and that its client still waits for.
+bool deserves_default(const CallError& error) {
+  return (error.http_status == 503 || error.http_status == 504) && error.reason != to_string(Refusal::kDraining);
+}
+
+// As many as its inputs say and have bytes for; nullopt: these are not of this interface.
+std::optional<uint32_t> rows_of(const ModelInfo& info, const Query& query) {
+  if (!info.batching) return 1;
+  if (query.inputs.empty() || query.inputs.front().shape.empty()) return std::nullopt;
+  const int64_t rows = query.inputs.front().shape.front();
+  if (rows < 1 || rows > int64_t{1} << 20 || query.inputs.front().bytes.size() < static_cast<uint64_t>(rows)) {
+    return std::nullopt;
+  }
+  return static_cast<uint32_t>(rows);
+}
+
+}  // namespace
+
+// A call of an application that has no answer yet.
+class SelectedInference::Call {
+ public:
+  // One of the models that are asked, and the sink of its answer.
+  struct Member final : public AnswerSink {
+    Member(Call& owner, uint32_t model) : call(owner), position(model) {}
+    void on_answer(CallId, std::unique_ptr<Answer> given) override { call.on_answer(*this, std::move(given)); }
+    void refuse(CallError why) { error = renamed(std::move(why), name(), call.info->name); }
+    const std::string& name() const { return call.application().models[position]; }
+
+    Call& call;
+    const uint32_t position;  // in the application's models
+    CallId below;
+    bool pending = false;
+    std::unique_ptr<Answer> answer;        // null: none yet, or never
+    std::optional<Prediction> prediction;  // set if it is answered
+    std::optional<CallError> error;        // set if it is refused
+  };
+
+  Call(SelectedInference& from, CallId number, Served& called, std::shared_ptr<const ModelInfo> interface,
+       Selection chosen, const Query& query, const Caller& by)
+      : id(number),
+        served(called),
+        info(std::move(interface)),
+        selection(std::move(chosen)),
+        caller(by),
+        client_id(query.id),
+        context(query.context),
+        arrival(query.arrival),
+        deadline(deadline_of(query, *info)),
+        rows(rows_of(*info, query)),
+        requested(query.outputs.begin(), query.outputs.end()),
+        inference_(from) {
+    members.reserve(selection.models.size());
+    for (const uint32_t model : selection.models) members.emplace_back(*this, model);
+  }
+  const Application& application() const { return served.application.application(); }
+
+  // Asks the models. False: all of them refused at once.
+  bool start(const Query& query) {
+    Query asked = query;
+    asked.version = {};
+    asked.context = {};
+    asked.deadline = deadline_of_models(arrival, deadline);
+    // Each once, and what is compared, too.
+    asked.outputs.clear();
+    if (!query.outputs.empty()) asked.outputs.push_back(compared_name());
+    for (const std::string_view output : query.outputs) {
+      if (std::ranges::count(asked.outputs, output) == 0) asked.outputs.push_back(output);
+    }
+    for (Member& member : members) {
+      asked.name = member.name();
+      Started started = inference_.below_.start(asked, {caller.tenant, caller.mailbox, member});
+      if (auto* error = std::get_if<CallError>(&started)) {
+        member.refuse(std::move(*error));
+        continue;
+      }
+      member.below = std::get<CallId>(started);
+      member.pending = true;
+      ++pending_;
+    }
+    return pending_ > 0;
+  }
+
+  void cancel() {
+    cancelled = true;
+    for (const Member& member : members) {
+      if (member.pending) inference_.below_.cancel(member.below);
+    }
+  }
+
+  // The first model's error.
+  CallError error() const { return *members.front().error; }
+  bool any_answered() const {
+    return std::ranges::any_of(members, [](const Member& member) { return member.prediction.has_value(); });
+  }
+  // Of the prediction's outputs, those that were asked for.
+  std::vector<uint32_t> requested_in(const Prediction& prediction) const {
+    std::vector<uint32_t> positions;
+    for (uint32_t i = 0; requested.empty() && i < prediction.outputs.size(); ++i) positions.push_back(i);
+    for (const std::string& name : requested) {
+      const auto found =
+          std::ranges::find(prediction.outputs, name, [](const auto& output) { return output.spec.name; });
+      if (found != prediction.outputs.end()) {
+        positions.push_back(static_cast<uint32_t>(found - prediction.outputs.begin()));
+      }
+    }
+    return positions;
+  }
+
+  const CallId id;
+  Served& served;
+  const std::shared_ptr<const ModelInfo> info;
+  const Selection selection;
+  const Caller caller;
+  const std::string client_id;
+  const std::string context;
+  const TimePoint arrival;
+  const TimePoint deadline;
+  const std::optional<uint32_t> rows;
+  const std::vector<std::string> requested;  // outputs; empty: all
+  std::vector<Member> members;               // they stay where they are
+  bool cancelled = false;
+
+ private:
+  const std::string& compared_name() const {
+    const std::string& named = application().agreement.output;
+    return named.empty() ? info->outputs.front().name : named;
+  }
+
+  void on_answer(Member& member, std::unique_ptr<Answer> answer) {
+    // The outputs leave now, as far as the model is concerned.
+    if (answer->served()) member.prediction = take_prediction(*answer);
+    answer->settle();
+    if (!answer->served()) {
+      member.prediction.reset();
+      member.refuse(answer->error());
+    }
+    member.answer = std::move(answer);
+    member.pending = false;
+    if (--pending_ == 0) inference_.finish(id);
+  }
+
+  SelectedInference& inference_;
+  size_t pending_ = 0;
+};
+
+SelectedInference::SelectedInference(Inference& below, const ServedNames& names, CallStatistics& statistics,
+                                     std::function<TimePoint()> now, uint64_t seed)
+    : below_(below), names_(names), statistics_(statistics), now_(std::move(now)), seed_(seed) {}
+
+SelectedInference::~SelectedInference() {
+  if (catalog_ != nullptr) catalog_->watch({});
+}
+
+uint64_t SelectedInference::layer_number(CallId call) { return layer_call_number(call); }
+
+void SelectedInference::serve(std::vector<Application> applications, Catalog& catalog) {
+  if (applications.empty()) return;
+  catalog_ = &catalog;
+  for (Application& application : applications) {
+    const std::string name = application.name;
+    const uint64_t seed = seed_ ^ hash64(std::as_bytes(std::span(name)));
+    const std::vector<std::string> models = application.models;
+    auto& served = applications_[name] = std::make_unique<Served>(std::move(application), seed);
+    for (const std::string& model : models) by_model_[model].push_back(served.get());
+  }
+  any_.store(true, std::memory_order_release);
+  catalog.watch([this](const std::string& name) { on_change(name); });
+  const std::lock_guard lock(update_mutex_);
+  for (const auto& [name, served] : applications_) update(*served);
+}
+
+void SelectedInference::on_change(const std::string& name) {
+  const auto changed = by_model_.find(name);
+  const auto own = applications_.find(name);
+  if (changed == by_model_.end() && own == applications_.end()) return;
+  // Its own change of an application's entry comes here, too.
+  const Catalog::EntryPtr entry = catalog_->find(name);
+  if (entry != nullptr && entry->application) return;
+  const std::lock_guard lock(update_mutex_);
+  if (own != applications_.end()) update(*own->second);
+  if (changed == by_model_.end()) return;
+  for (Served* served : changed->second) update(*served);
+}
+
+void SelectedInference::update(Served& served) {
+  const Application& application = served.application.application();
+  const Catalog::EntryPtr shown = catalog_->find(application.name);
+  served.shadowed = shown != nullptr && !shown->application;
+  std::vector<Catalog::EntryPtr> entries;
+  for (const std::string& model : application.models) entries.push_back(catalog_->find(model));
+  ApplicationInterface interface = interface_of(application, entries);
+  CatalogEntry entry{.name = application.name,
+                     .version = "1",
+                     .state = interface.state,
+                     .reason = interface.reason,
+                     .info = interface.info,
+                     .wanted = true,
+                     .application = true};
+  served.application.update(std::move(interface));
+  if (!served.shadowed) catalog_->put(std::move(entry));
+}
+
+SelectedInference::Served* SelectedInference::find(std::string_view name) const {
+  if (!any_.load(std::memory_order_acquire)) return nullptr;
+  const auto found = applications_.find(name);
+  return found == applications_.end() || found->second->shadowed ? nullptr : found->second.get();
+}
+
+Inference::Started SelectedInference::start(const Query& query, const Caller& caller) {
+  Served* const served = find(query.name);
+  if (served == nullptr) return below_.start(query, caller);
+  const Result<std::shared_ptr<const ModelInfo>> info = names_.find(query.name, query.version);
+  if (!info.ok()) {
+    // Those that are loading are loaded before others.
+    for (const std::string& model : served->application.application().models) (void)names_.find_model(model, "");
+    return call_error(info.status());
+  }
+  std::optional<Selection> selection = served->application.select(query.context);
+  if (!selection) {
+    return call_error(
+        Status::unavailable(fmt::format("model '{}' is not ready: its models have just left", query.name)));
+  }
+  const CallId id = layer_call_id(Layer::kSelection, next_.fetch_add(1));
+  auto call = std::make_unique<Call>(*this, id, *served, *info, *std::move(selection), query, caller);
+  if (call->start(query)) {
+    Shard& shard = shard_of(id);
+    const std::lock_guard lock(shard.mutex);
+    shard.calls.emplace(id.value(), std::move(call));
+    return id;
+  }
+  CallError error = call->error();
+  std::unique_ptr<Answer> answer = default_answer(*call, error);
+  if (answer == nullptr) {
+    served->application.count_refused();
+    statistics_.of(**info)->count_failed(now_() - query.arrival);
+    return error;
+  }
+  caller.mailbox.post([&sink = caller.sink, id, answer = std::make_shared<std::unique_ptr<Answer>>(std::move(answer))] {
+    sink.on_answer(id, std::move(*answer));
+  });
+  return id;
+}
+
+void SelectedInference::finish(CallId id) {
+  std::unique_ptr<Call> call;
+  {
+    Shard& shard = shard_of(id);
+    const std::lock_guard lock(shard.mutex);
+    call = std::move(shard.calls.extract(id.value()).mapped());
+  }
+  std::unique_ptr<Answer> answer = answer_of(*call);
+  call->caller.sink.on_answer(id, std::move(answer));
+}
+
+std::unique_ptr<Answer> SelectedInference::answer_of(Call& call) {
+  ServedApplication& application = call.served.application;
+  if (!call.any_answered() || call.cancelled) {
+    CallError error = call.any_answered()
+                          ? call_error(Refusal::kCancelled, call.info->name, "", call.arrival, now_(), {})
+                          : call.error();
+    if (auto answer = call.cancelled ? nullptr : default_answer(call, error)) return answer;
+    application.count_refused();
+    statistics_.of(*call.info)->count_failed(now_() - call.arrival);
+    return std::make_unique<RefusedAnswer>(call.info, call.client_id, std::move(error));
+  }
+  std::vector<const Prediction*> predictions;
+  std::string answered;
+  std::string missing;
+  for (const Call::Member& member : call.members) {
+    predictions.push_back(member.prediction ? &*member.prediction : nullptr);
+    std::string& names = member.prediction ? answered : missing;
+    names += names.empty() ? member.name() : "," + member.name();
+  }
+  const TenantId tenant = call.caller.tenant ? call.caller.tenant->id() : TenantId();
+  ServedApplication::Combined combined =
+      application.combine(call.selection, predictions, call.info->batching, tenant, call.context, now_());
+  const std::vector<double>& confidence = combined.combination.confidence;
+  const double least = confidence.empty() ? 1 : *std::ranges::min_element(confidence);
+  std::vector<AnswerParameter> parameters{{"confidence", least}, {"models", std::move(answered)}};
+  if (!missing.empty()) parameters.push_back({"missing", std::move(missing)});
+  if (combined.default_rows > 0) parameters.push_back({"default", static_cast<int64_t>(combined.default_rows)});
+  parameters.push_back({"feedback_id", std::move(combined.feedback_id)});
+  if (call.members.size() == 1) {
+    for (AnswerParameter& parameter : call.members.front().answer->parameters()) {
+      parameters.push_back(std::move(parameter));
+    }
+  }
+  const bool all_default = combined.default_rows > 0 && combined.default_rows == confidence.size();
+  const bool partial = std::ranges::count(predictions, nullptr) > 0 || combined.default_rows > 0;
+  std::vector<uint32_t> outputs = call.requested_in(combined.combination.prediction);
+  CombinedAnswer::Parts parts{.info = call.info,
+                              .id = call.client_id,
+                              .arrival = call.arrival,
+                              .deadline = call.deadline,
+                              .rows = static_cast<uint32_t>(confidence.size()),
+                              .prediction = std::move(combined.combination.prediction),
+                              .outputs = std::move(outputs),
+                              .quality = all_default ? Quality::kDefault
+                                         : partial   ? Quality::kPartial
+                                                     : Quality::kComplete,
+                              .parameters = std::move(parameters),
+                              .answers = {},
+                              .counters = statistics_.of(*call.info)};
+  for (Call::Member& member : call.members) parts.answers.push_back(std::move(member.answer));
+  return std::make_unique<CombinedAnswer>(std::move(parts), now_);
+}
+
+std::unique_ptr<Answer> SelectedInference::default_answer(Call& call, const CallError& why) {
+  if (!deserves_default(why) || !call.rows) return nullptr;
+  std::optional<Prediction> prediction = call.served.application.defaults(*call.info, *call.rows);
+  if (!prediction) return nullptr;
+  std::string missing;
+  for (const Call::Member& member : call.members) missing += missing.empty() ? member.name() : "," + member.name();
+  call.served.application.count_default();
+  std::vector<uint32_t> outputs = call.requested_in(*prediction);
+  return std::make_unique<CombinedAnswer>(CombinedAnswer::Parts{.info = call.info,
+                                                                .id = call.client_id,
+                                                                .arrival = call.arrival,
+                                                                .deadline = call.deadline,
+                                                                .rows = *call.rows,
+                                                                .prediction = *std::move(prediction),
+                                                                .outputs = std::move(outputs),
+                                                                .quality = Quality::kDefault,
+                                                                .parameters = {{"confidence", 0.0},
+                                                                               {"models", std::string()},
+                                                                               {"missing", std::move(missing)},
+                                                                               {"default", int64_t{*call.rows}}},
+                                                                .answers = {},
+                                                                .counters = statistics_.of(*call.info)},
+                                          now_);
+}
+
+void SelectedInference::cancel(CallId id) {
+  if (!is_of_layer(id, Layer::kSelection)) return below_.cancel(id);
+  Call* call = nullptr;
+  {
+    Shard& shard = shard_of(id);
+    const std::lock_guard lock(shard.mutex);
+    const auto found = shard.calls.find(id.value());
+    if (found == shard.calls.end()) return;
+    call = found->second.get();
+  }
+  // It ends on this thread, so not before this.
+  call->cancel();
+}
+
+Status SelectedInference::observe(const Observation& observation) {
+  Served* const served = find(observation.name);
+  if (served == nullptr && observation.feedback_id.empty()) return below_.observe(observation);
+  if (served == nullptr) {
+    const Status status = names_.find(observation.name, observation.version).status();
+    if (status.code() == StatusCode::kNotFound) {
+      return Status::not_found(fmt::format("unknown application '{}'", observation.name));
+    }
+    return Status::unimplemented(
+        fmt::format("'{}' is a model, which takes no feedback; an application does", observation.name));
+  }
+  FOLIOT_RETURN_IF_ERROR(names_.find(observation.name, observation.version).status());
+  if (observation.feedback_id.empty()) {
+    return Status::unimplemented(fmt::format(
+        "application '{}' learns from feedback on its answers only, by their feedback_id", observation.name));
+  }
+  return served->application.observe(observation, now_());
+}
+
+SelectedInference::Statistics SelectedInference::application_statistics() const {
+  Statistics all;
+  if (!any_.load(std::memory_order_acquire)) return all;
+  for (const auto& [name, served] : applications_) {
+    all.emplace_back(&served->application.application(), served->application.statistics());
+  }
+  return all;
+}
+
+}  // namespace foliot

@@ -1,0 +1,491 @@
+#include "selection/selected_inference.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "inference/conformance/fake_inference.h"
+#include "inference/conformance/inference_conformance.h"
+#include "selection/policies.h"
+#include "selection/selection_metrics.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// An application of these settings, as its file has them.
+Application application_of(const std::string& name, std::string_view text) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "applications" / name;
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "application.toml") << text;
+  return read_application(name, folder / "application.toml");
+}
+
+// `doubling` is an application of models that double, or add what their names say.
+class SelectionHarness final : public InferenceHarness {
+ public:
+  explicit SelectionHarness(std::string_view settings = "models = ['double']\npolicy = 'static'") {
+    for (const char* name : {"double", "plus10", "plus20"}) serve(name);
+    catalog_.put({.name = "loading", .version = "1", .state = ModelState::kLoading, .reason = "", .info = nullptr});
+    catalog_.set_ready();
+    std::vector<Application> applications;
+    applications.push_back(application_of("doubling", settings));
+    selected_.serve(std::move(applications), catalog_);
+  }
+  void serve(
+      const std::string& name, const std::function<void(ModelInfo&)>& change = [](ModelInfo&) {}) {
+    ModelInfo model = doubling_model(ModelId(1));
+    model.name = name;
+    change(model);
+    catalog_.put({.name = name,
+                  .version = "1",
+                  .state = ModelState::kReady,
+                  .reason = "",
+                  .info = std::make_shared<const ModelInfo>(model)});
+  }
+  void withdraw(const std::string& name, ModelState state = ModelState::kUnavailable) {
+    catalog_.put({.name = name, .version = "1", .state = state, .reason = "withdrawn", .info = nullptr});
+  }
+  SelectedInference& inference() override { return selected_; }
+  TimePoint now() override { return now_; }
+  void advance(Duration duration) override { now_ += duration; }
+  void hold() override { fake_.hold(); }
+  void release() override { fake_.release(); }
+  void refuse(Refusal refusal, const std::string& detail) override { fake_.refuse(refusal, detail); }
+  Catalog& catalog() { return catalog_; }
+  CallStatistics& statistics() { return statistics_; }
+  ApplicationStatistics application_statistics() const { return selected_.application_statistics().front().second; }
+
+ private:
+  static std::vector<std::string> compute(const ModelInfo& model, const Query& query) {
+    std::vector<std::string> outputs = double_inputs(model, query);
+    const float more = model.name == "plus10" ? 10 : model.name == "plus20" ? 20 : 0;
+    for (size_t at = 0; at < outputs[0].size(); at += sizeof(float)) {
+      float value = 0;
+      std::memcpy(&value, outputs[0].data() + at, sizeof value);
+      value += more;
+      std::memcpy(outputs[0].data() + at, &value, sizeof value);
+    }
+    return outputs;
+  }
+
+  TimePoint now_ = TimePoint() + Duration::seconds(1);
+  Catalog catalog_;
+  ServedNames names_{catalog_};
+  CallStatistics statistics_;
+  FakeInference fake_{names_, compute, [this] { return now_; }};
+  SelectedInference selected_{fake_, names_, statistics_, [this] { return now_; }, 7};
+};
+
+INSTANTIATE_TEST_SUITE_P(Selected, InferenceConformance,
+                         testing::Values(InferenceCase{"Selected", [] {
+                                                         return std::unique_ptr<InferenceHarness>(
+                                                             std::make_unique<SelectionHarness>());
+                                                       }}));
+
+constexpr std::string_view kThree = "models = ['double', 'plus10', 'plus20']\n";
+
+class SelectedInferenceTest : public testing::Test {
+ protected:
+  void use(const std::string& settings) {
+    client_.reset();
+    harness_ = std::make_unique<SelectionHarness>(std::string(kThree) + settings);
+    client_ = std::make_unique<ConformanceClient>(harness_->inference());
+  }
+  Query query() { return client_->doubling_query(harness_->now()); }
+  // The answer of one call.
+  Answer& ask(const Query& query) {
+    client_->forget();
+    const CallId call = client_->started(query);
+    client_->await(1);
+    Answer& answer = client_->answer(call);
+    return answer;
+  }
+  Answer& ask() { return ask(query()); }
+  static AnswerParameter parameter(const Answer& answer, std::string_view name) {
+    for (const AnswerParameter& found : answer.parameters()) {
+      if (found.name == name) return found;
+    }
+    return {"", false};
+  }
+  static std::string text(const Answer& answer, std::string_view name) {
+    const AnswerParameter found = parameter(answer, name);
+    const auto* value = std::get_if<std::string>(&found.value);
+    return value == nullptr ? "none" : *value;
+  }
+  static double confidence(const Answer& answer) { return std::get<double>(parameter(answer, "confidence").value); }
+  static std::vector<float> values(Answer& answer) {
+    const std::string bytes = answer.take_output(0);
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  Status feed(const std::string& id, std::vector<Observation::Loss> losses, std::shared_ptr<Tenant> tenant = nullptr) {
+    return harness_->inference().observe({.name = "doubling",
+                                          .version = "",
+                                          .inputs = {},
+                                          .outputs = {},
+                                          .feedback_id = id,
+                                          .losses = std::move(losses),
+                                          .tenant = std::move(tenant)});
+  }
+  Status feed_label(const std::string& id, const std::vector<double>& label) {
+    return harness_->inference().observe({.name = "doubling",
+                                          .version = "",
+                                          .inputs = {},
+                                          .outputs = {{"", "FP64", {}, std::as_bytes(std::span(label))}},
+                                          .feedback_id = id});
+  }
+
+  std::unique_ptr<SelectionHarness> harness_;
+  std::unique_ptr<ConformanceClient> client_;
+};
+
+TEST_F(SelectedInferenceTest, OneModelAnswersForTheApplication) {
+  use("policy = { name = 'static', model = 'plus10' }");
+  Answer& answer = ask();
+  ASSERT_TRUE(answer.served());
+  EXPECT_EQ(answer.name(), "doubling");
+  EXPECT_EQ(values(answer), (std::vector<float>{12, 14, 16, 18}));
+  EXPECT_EQ(text(answer, "models"), "plus10");
+  EXPECT_EQ(confidence(answer), 1);
+  EXPECT_EQ(text(answer, "feedback_id").size(), 32u);
+}
+
+TEST_F(SelectedInferenceTest, SeveralAnswersAreCombined) {
+  use("policy = 'majority'\ntolerance = 1");
+  Answer& answer = ask();
+  EXPECT_EQ(answer.quality(), Quality::kComplete);
+  EXPECT_EQ(values(answer), (std::vector<float>{12, 14, 16, 18}));
+  EXPECT_EQ(text(answer, "models"), "double,plus10,plus20");
+  EXPECT_EQ(text(answer, "missing"), "none");
+  EXPECT_NEAR(confidence(answer), 1.0 / 3, 1e-9);
+  answer.settle();
+  EXPECT_TRUE(answer.served());
+  const auto counted = harness_->statistics().snapshot();
+  EXPECT_EQ(counted.front().name, "doubling");
+  EXPECT_EQ(counted.front().success.count, 1u);
+  EXPECT_EQ(counted.front().inference_count, 2u);
+}
+
+TEST_F(SelectedInferenceTest, OnlyTheOutputsThatAreAskedForAreAnswered) {
+  use("policy = 'majority'");
+  Query asked = query();
+  asked.outputs = {"y", "y"};
+  EXPECT_EQ(ask(asked).output_count(), 2u);
+}
+
+TEST_F(SelectedInferenceTest, ModelsThatAreNotReadyAreNotAsked) {
+  use("policy = 'majority'");
+  harness_->withdraw("plus20");
+  EXPECT_EQ(text(ask(), "models"), "double,plus10");
+  EXPECT_THAT(harness_->catalog().find("doubling")->reason, HasSubstr("'plus20' is UNAVAILABLE: withdrawn"));
+  harness_->serve("plus20");
+  EXPECT_EQ(harness_->catalog().find("doubling")->reason, "");
+  EXPECT_EQ(text(ask(), "models"), "double,plus10,plus20");
+}
+
+TEST_F(SelectedInferenceTest, WithoutAnyModelItIsNotReady) {
+  use("policy = 'majority'");
+  for (const char* name : {"double", "plus10", "plus20"}) harness_->withdraw(name);
+  EXPECT_EQ(harness_->catalog().find("doubling")->state, ModelState::kUnavailable);
+  EXPECT_EQ(client_->error_of(query()).http_status, 503u);
+  harness_->withdraw("plus10", ModelState::kLoading);
+  EXPECT_EQ(harness_->catalog().find("doubling")->state, ModelState::kLoading);
+}
+
+TEST_F(SelectedInferenceTest, ModelsWithOtherOutputsAreNamed) {
+  use("policy = 'majority'");
+  harness_->serve("plus10", [](ModelInfo& model) { model.outputs[0].type = DataType::kInt64; });
+  const Catalog::EntryPtr entry = harness_->catalog().find("doubling");
+  EXPECT_EQ(entry->state, ModelState::kUnavailable);
+  EXPECT_THAT(entry->reason,
+              AllOf(HasSubstr("model 'plus10' has output 'y' of INT64, not FP32"), HasSubstr("'double'")));
+  harness_->serve("plus10", [](ModelInfo& model) { model.inputs[0].shape = {3}; });
+  EXPECT_THAT(harness_->catalog().find("doubling")->reason, HasSubstr("input 'x' of shape [3], not [2]"));
+}
+
+TEST_F(SelectedInferenceTest, AModelTakesTheNameOfAnApplication) {
+  use("policy = 'majority'");
+  harness_->serve("doubling");
+  Answer& answer = ask();
+  EXPECT_TRUE(answer.parameters().empty());
+  EXPECT_FALSE(harness_->catalog().find("doubling")->application);
+  harness_->catalog().remove("doubling");
+  EXPECT_TRUE(harness_->catalog().find("doubling")->application) << "it is back";
+}
+
+TEST_F(SelectedInferenceTest, MissingAnswersAreNamedAndLowerTheConfidence) {
+  use("policy = 'majority'\ntolerance = 100");
+  ask();
+  // It is refused by its own limit of rows.
+  harness_->serve("plus20", [](ModelInfo& model) { model.only().batch_sizes = {1}; });
+  Answer& answer = ask();
+  EXPECT_EQ(answer.quality(), Quality::kPartial);
+  EXPECT_EQ(text(answer, "models"), "double,plus10");
+  EXPECT_EQ(text(answer, "missing"), "plus20");
+  EXPECT_NEAR(confidence(answer), 2.0 / 3, 1e-9);
+  // plus20 answered 22, 24, then 26, 28 before: its mean is 24, 26.
+  EXPECT_EQ(values(answer), (std::vector<float>{(2 + 12 + 24) / 3.0F, (4 + 14 + 26) / 3.0F, (6 + 16 + 24) / 3.0F,
+                                                (8 + 18 + 26) / 3.0F}));
+}
+
+TEST_F(SelectedInferenceTest, LittleConfidenceIsTheDefault) {
+  use("policy = 'majority'\ntolerance = 1\nconfidence_min = 0.5\n[default]\ny = [-1, -2]");
+  Answer& answer = ask();
+  EXPECT_EQ(answer.quality(), Quality::kDefault);
+  EXPECT_EQ(values(answer), (std::vector<float>{-1, -2, -1, -2}));
+  EXPECT_EQ(std::get<int64_t>(parameter(answer, "default").value), 2);
+  EXPECT_EQ(text(answer, "models"), "double,plus10,plus20");
+}
+
+TEST_F(SelectedInferenceTest, WithoutAnyAnswerTheDefaultIsGiven) {
+  use("policy = 'majority'\n[default]\ny = 5");
+  harness_->refuse(Refusal::kOverload, "");
+  Answer& answer = ask();
+  answer.settle();
+  ASSERT_TRUE(answer.served());
+  EXPECT_EQ(answer.quality(), Quality::kDefault);
+  EXPECT_EQ(values(answer), (std::vector<float>{5, 5, 5, 5}));
+  EXPECT_EQ(confidence(answer), 0);
+  EXPECT_EQ(text(answer, "feedback_id"), "none");
+  harness_->refuse(Refusal::kDraining, "");
+  EXPECT_FALSE(ask().served()) << "another server should answer";
+  harness_->refuse(Refusal::kNone, "");
+  Query wrong = query();
+  wrong.inputs[0].name = "z";
+  EXPECT_THAT(client_->error_of(wrong).message, HasSubstr("model 'doubling'"));
+}
+
+TEST_F(SelectedInferenceTest, ModelsGetLessTimeThanTheApplication) {
+  use("policy = 'majority'");
+  Query query = this->query();
+  query.deadline = query.arrival + Duration::milliseconds(10);
+  harness_->hold();
+  const CallId call = client_->started(query);
+  harness_->advance(Duration::microseconds(9600));
+  harness_->release();
+  client_->await(1);
+  Answer& answer = client_->answer(call);
+  EXPECT_EQ(answer.error().reason, "late");
+}
+
+TEST_F(SelectedInferenceTest, FeedbackChangesTheChoice) {
+  use("policy = { name = 'epsilon_greedy', epsilon = 0 }");
+  for (int i = 0; i < 50; ++i) {
+    Answer& answer = ask();
+    const bool right = text(answer, "models") == "plus20";
+    ASSERT_TRUE(feed(text(answer, "feedback_id"), {{"", right ? 0.0 : 1.0}}).ok());
+  }
+  EXPECT_EQ(text(ask(), "models"), "plus20");
+  const ApplicationStatistics statistics = harness_->application_statistics();
+  EXPECT_EQ(statistics.feedbacks, 50u);
+  EXPECT_EQ(statistics.models[0].feedbacks, static_cast<uint64_t>(statistics.models[0].losses));
+  EXPECT_EQ(statistics.models[2].losses, 0);
+  EXPECT_EQ(statistics.models[2].weight, 1);
+}
+
+TEST_F(SelectedInferenceTest, LabelsAreComparedWithEachModel) {
+  use("policy = 'exp4'\nloss_scale = 20");
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(feed_label(text(ask(), "feedback_id"), {12, 14, 16, 18}).ok());
+  const ApplicationStatistics statistics = harness_->application_statistics();
+  EXPECT_NEAR(statistics.models[0].losses, 50, 1e-9);
+  EXPECT_EQ(statistics.models[1].losses, 0);
+  EXPECT_GT(statistics.models[1].weight, statistics.models[0].weight);
+  EXPECT_THAT(feed_label(text(ask(), "feedback_id"), {12}).message(), HasSubstr("needs 4"));
+}
+
+TEST_F(SelectedInferenceTest, FeedbackComesOnceInTimeAndFromTheSameKey) {
+  use("policy = 'static'\nfeedback_window = '10m'");
+  const auto mine = std::make_shared<Tenant>("mine");
+  const auto other = std::make_shared<Tenant>("other");
+  client_->forget();
+  const std::string id = text(ask(), "feedback_id");
+  EXPECT_EQ(feed("00", {{"", 1}}).code(), StatusCode::kNotFound);
+  EXPECT_EQ(feed(std::string(32, 'z'), {{"", 1}}).code(), StatusCode::kNotFound);
+  EXPECT_EQ(feed(std::string(32, '0'), {{"", 1}}).code(), StatusCode::kNotFound);
+  EXPECT_EQ(feed(id, {{"", 1}}, other).code(), StatusCode::kNotFound) << "another key";
+  EXPECT_EQ(feed(id, {{"", NAN}}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(feed(id, {{"plus10", 1}}).code(), StatusCode::kInvalidArgument) << "it was not asked";
+  EXPECT_EQ(feed(id, {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(feed(id, {{"", 1}}).ok()) << "what was refused did not count";
+  EXPECT_EQ(feed(id, {{"", 1}}).code(), StatusCode::kAlreadyExists);
+  const std::string late = text(ask(), "feedback_id");
+  harness_->advance(Duration::seconds(601));
+  EXPECT_THAT(feed(late, {{"", 1}}).message(), HasSubstr("too old"));
+  EXPECT_EQ(harness_->application_statistics().feedbacks, 1u);
+}
+
+TEST_F(SelectedInferenceTest, OneLossIsNotEnoughForSeveralModels) {
+  use("policy = 'majority'");
+  const std::string id = text(ask(), "feedback_id");
+  EXPECT_THAT(feed(id, {{"", 0.5}}).message(), HasSubstr("asked 3 models"));
+  EXPECT_TRUE(feed(id, {{"double", 0.5}, {"plus10", 1}}).ok());
+}
+
+TEST_F(SelectedInferenceTest, ContextsLearnApart) {
+  use("policy = { name = 'epsilon_greedy', epsilon = 0 }\ncontexts_max = 2");
+  const auto learn = [&](std::string_view context, const std::string& best) {
+    for (int i = 0; i < 20; ++i) {
+      Query query = this->query();
+      query.context = context;
+      Answer& answer = ask(query);
+      ASSERT_TRUE(feed(text(answer, "feedback_id"), {{"", text(answer, "models") == best ? 0.0 : 1.0}}).ok());
+    }
+  };
+  const auto chosen = [&](std::string_view context) {
+    Query query = this->query();
+    query.context = context;
+    return text(ask(query), "models");
+  };
+  learn("one", "plus10");
+  learn("two", "plus20");
+  EXPECT_EQ(chosen("one"), "plus10");
+  EXPECT_EQ(chosen("two"), "plus20");
+  EXPECT_EQ(chosen("new"), chosen("")) << "it begins as the application";
+  EXPECT_EQ(harness_->application_statistics().contexts, 2u);
+  learn("three", "double");
+  EXPECT_EQ(harness_->application_statistics().contexts, 2u);
+}
+
+TEST_F(SelectedInferenceTest, ModelsAndUnknownNamesTakeNoFeedback) {
+  use("policy = 'static'");
+  const auto observe = [&](std::string_view name) {
+    return harness_->inference().observe(
+        {.name = name, .version = "", .inputs = {}, .outputs = {}, .feedback_id = "1"});
+  };
+  EXPECT_EQ(observe("double").code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(observe("nothing").message(), HasSubstr("unknown application 'nothing'"));
+}
+
+TEST_F(SelectedInferenceTest, ShowsMetrics) {
+  use("policy = 'majority'");
+  ask();
+  EXPECT_THAT(SelectionMetrics(harness_->inference()).text(),
+              AllOf(HasSubstr("foliot_application_answers_total{application=\"doubling\"} 1"),
+                    HasSubstr("foliot_application_selections_total{application=\"doubling\",model=\"plus10\"} 1")));
+}
+
+// ---- Files
+
+std::string error_of_file(std::string_view text) { return application_of("wrong", text).status.message(); }
+
+TEST(ApplicationTest, FilesAreRead) {
+  const Application read = application_of("app", R"(models = ["a", "b"]
+output = "label"
+classes = true
+tolerance = 0.5
+confidence_min = 0.25
+default_slo = "20ms"
+feedback_window = "1m"
+feedback_max = 7
+[policy]
+name = "exp4"
+eta = 0.1
+[default]
+label = [1, 2]
+known = true
+)");
+  ASSERT_TRUE(read.status.ok()) << read.status.message();
+  EXPECT_EQ(read.models, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(read.asks_several);
+  EXPECT_EQ(read.agreement.output, "label");
+  EXPECT_EQ(read.defaults.at("label"), (std::vector<double>{1, 2}));
+  EXPECT_EQ(read.defaults.at("known"), (std::vector<double>{1}));
+  EXPECT_EQ(read.default_slo, Duration::milliseconds(20));
+  EXPECT_EQ(read.feedback_max, 7u);
+}
+
+TEST(ApplicationTest, ErrorsNameFileLineAndKey) {
+  EXPECT_THAT(error_of_file("policy = 'exp3'"), AllOf(HasSubstr("wrong/application.toml:1:"), HasSubstr("'models'")));
+  EXPECT_THAT(error_of_file("models = ['a', 'a']\npolicy = 'exp3'"), HasSubstr("'a' twice"));
+  EXPECT_THAT(error_of_file("models = ['wrong']\npolicy = 'exp3'"), HasSubstr("the application itself"));
+  EXPECT_THAT(error_of_file("models = ['a']\n\npolicy = 'exp9'"), AllOf(HasSubstr("toml:3:"), HasSubstr("'exp9'")));
+  EXPECT_THAT(error_of_file("models = ['a']"), HasSubstr("'policy'"));
+  EXPECT_THAT(error_of_file("models = ['a']\n[policy]\nname = 'exp3'\neta = -1"),
+              AllOf(HasSubstr("toml:4:"), HasSubstr("'eta'")));
+  EXPECT_THAT(error_of_file("models = ['a']\n[policy]\nname = 'exp3'\nzeta = 1"), HasSubstr("unknown key 'zeta'"));
+  EXPECT_THAT(error_of_file("models = ['a']\npolicy = 'exp3'\nconfidence = 1"), HasSubstr("unknown key 'confidence'"));
+  EXPECT_THAT(error_of_file("models = ['a']\npolicy = 'exp3'\nconfidence_min = 0.5"), HasSubstr("[default]"));
+  EXPECT_THAT(error_of_file("models = ['a']\npolicy = 'exp3'\n[default]\ny = 'x'"), HasSubstr("'y'"));
+  EXPECT_THAT(error_of_file("models = ["), HasSubstr("application.toml:1"));
+}
+
+TEST(ApplicationTest, RepositoriesAreScanned) {
+  const auto repository = std::filesystem::path(testing::TempDir()) / "scanned";
+  std::filesystem::create_directories(repository / "b");
+  std::filesystem::create_directories(repository / "a");
+  std::filesystem::create_directories(repository / "model");
+  std::ofstream(repository / "b/application.toml") << "models = ['model']\npolicy = 'static'";
+  std::ofstream(repository / "a/application.toml") << "models = ['model']\npolicy = 'static'";
+  std::ofstream(repository / "a/model.onnx") << "x";
+  const auto applications = scan_applications(repository);
+  ASSERT_TRUE(applications.ok());
+  ASSERT_EQ(applications->size(), 2u);
+  EXPECT_THAT((*applications)[0].status.message(), HasSubstr("model.onnx"));
+  EXPECT_EQ((*applications)[1].name, "b");
+  EXPECT_TRUE((*applications)[1].status.ok());
+}
+
+TEST(ApplicationInterfaceTest, SettingsMustFitTheModels) {
+  const auto reason = [](
+                          std::string_view settings,
+                          const std::function<void(ModelInfo&)>& change = [](ModelInfo&) {}) {
+    const Application application = application_of("app", "models = ['a']\n" + std::string(settings));
+    EXPECT_TRUE(application.status.ok()) << application.status.message();
+    ModelInfo model = doubling_model(ModelId(1));
+    change(model);
+    const auto entry =
+        std::make_shared<const CatalogEntry>(CatalogEntry{.name = "a",
+                                                          .version = "1",
+                                                          .state = ModelState::kReady,
+                                                          .reason = "",
+                                                          .info = std::make_shared<const ModelInfo>(model)});
+    return interface_of(application, std::vector<Catalog::EntryPtr>{entry}).reason;
+  };
+  EXPECT_EQ(reason("policy = 'exp4'"), "");
+  EXPECT_THAT(reason("policy = 'exp4'\noutput = 'z'"), HasSubstr("no output 'z'"));
+  EXPECT_THAT(reason("policy = 'exp4'\n[default]\nz = 1"), HasSubstr("no output 'z'"));
+  EXPECT_THAT(reason("policy = 'exp4'\n[default]\ny = [1, 2, 3]"), HasSubstr("3 values"));
+  const auto half = [](ModelInfo& model) { model.outputs[0].type = DataType::kFloat16; };
+  EXPECT_THAT(reason("policy = 'exp4'", half), HasSubstr("FP16"));
+  EXPECT_EQ(reason("policy = 'exp3'", half), "");
+}
+
+// ---- What is kept for feedback
+
+TEST(FeedbackStoreTest, IsBounded) {
+  FeedbackStore store(Duration::seconds(60), 3, 1 << 20);
+  std::vector<std::string> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(store.add({}, TimePoint()));
+  EXPECT_EQ(store.size(), 3u);
+  EXPECT_FALSE(store.find(ids[0], TenantId(), TimePoint()).ok()) << "the oldest went";
+  EXPECT_TRUE(store.find(ids[3], TenantId(), TimePoint()).ok());
+  ids.push_back(store.add({}, TimePoint() + Duration::seconds(61)));
+  EXPECT_EQ(store.size(), 1u) << "the others are too old";
+  const Prediction::Output large{{}, {}, false, std::string(40 << 10, 'x')};
+  for (int i = 0; i < 100; ++i)
+    store.add({.tenant = {}, .context = "", .selection = {}, .outputs = {large}}, TimePoint() + Duration::seconds(61));
+  EXPECT_EQ(store.size(), 3u);
+  FeedbackStore small(Duration::seconds(60), 1000, 100 << 10);
+  for (int i = 0; i < 100; ++i)
+    small.add({.tenant = {}, .context = "", .selection = {}, .outputs = {large}}, TimePoint());
+  EXPECT_EQ(small.size(), 2u);
+}
+
+TEST(FeedbackStoreTest, LargeOutputsAreNotKept) {
+  FeedbackStore store(Duration::seconds(60), 3);
+  const Prediction::Output large{{}, {}, false, std::string(FeedbackStore::kOutputBytesMax + 1, 'x')};
+  const std::string id = store.add({.tenant = {}, .context = "", .selection = {}, .outputs = {large}}, TimePoint());
+  EXPECT_FALSE((*store.find(id, TenantId(), TimePoint()))->outputs[0].has_value());
+}
+
+}  // namespace
+}  // namespace foliot

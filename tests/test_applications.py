@@ -1,0 +1,188 @@
+"""Applications: one name for several models, called by clients that know nothing of it, which learns from feedback."""
+
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpc_client
+import tritonclient.http as http_client
+from onnx import TensorProto, helper
+from tritonclient.utils import InferenceServerException
+
+from foliot_tools import onnx_models
+from foliot_tools.waiting import eventually
+from test_access import new_key
+
+OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
+
+
+def write_classifier(path, shift, label="label"):
+    """Class of the largest of four numbers, `shift` places further: with 0 it is right."""
+    weights = np.roll(np.eye(4, dtype=np.float32), shift, axis=1)
+    return onnx_models.save(
+        path,
+        [helper.make_node("MatMul", ["x", "weights"], ["scores"], "scores_of"),
+         helper.make_node("ArgMax", ["scores"], [label], "largest", axis=1, keepdims=0)],
+        {"x": (TensorProto.FLOAT, ["batch", 4])},
+        {label: (TensorProto.INT64, ["batch"])},
+        {"weights": weights},
+    )
+
+
+def write_application(folder, name, text):
+    (folder / name).mkdir()
+    (folder / name / "application.toml").write_text(text)
+
+
+@pytest.fixture(name="repository")
+def classifiers(tmp_path):
+    folder = tmp_path / "models"
+    for name, shift in (("right", 0), ("also_right", 0), ("wrong", 1)):
+        write_classifier(folder / name / "model.onnx", shift)
+    return folder
+
+
+def start(serve, repository, **options):
+    server = serve(repository, **OPTIONS, **options)
+    eventually(lambda: server.get("/v2/health/ready")[0] == 200)
+    return server
+
+
+def rows_of(*classes):
+    return np.eye(4, dtype=np.float32)[list(classes)]
+
+
+def infer(module, address, name, rows, **options):
+    tensor = module.InferInput("x", list(rows.shape), "FP32")
+    tensor.set_data_from_numpy(rows)
+    with module.InferenceServerClient(address) as client:
+        result = client.infer(name, [tensor], **options)
+    return result.as_numpy("label"), parameters_of(result)
+
+
+def parameters_of(result):
+    response = result.get_response()
+    if isinstance(response, dict):
+        return response["parameters"]
+    return {name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in response.parameters.items()}
+
+
+def give(server, name, body, headers=None):
+    """(status, answer) of feedback."""
+    return server.post(f"/v2/applications/{name}/feedback", body, headers)
+
+
+def index_of(server):
+    return server.post("/v2/repository/index", {})[1]
+
+
+def test_clients_call_an_application_like_a_model(serve, repository):
+    write_application(repository, "digits", 'models = ["wrong", "right", "also_right"]\npolicy = "majority"\n')
+    server = start(serve, repository)
+    for module, address in ((http_client, server.http), (grpc_client, server.grpc)):
+        labels, parameters = infer(module, address, "digits", rows_of(2, 0, 3))
+        assert labels.tolist() == [2, 0, 3], "two of three are right"
+        assert parameters["confidence"] == pytest.approx(2 / 3)
+        assert parameters["models"] == "wrong,right,also_right"
+        assert len(parameters["feedback_id"]) == 32
+        with module.InferenceServerClient(address) as client:
+            assert client.is_model_ready("digits")
+            metadata = client.get_model_metadata("digits")
+            metadata = metadata if isinstance(metadata, dict) else {"inputs": [{"name": metadata.inputs[0].name}]}
+            assert metadata["inputs"][0]["name"] == "x"
+    assert {"name": "digits", "version": "1", "state": "READY", "reason": ""} in index_of(server)
+    page = server.metrics()
+    assert page['foliot_application_answers_total{application="digits"}'] == 2
+    assert page['foliot_application_selections_total{application="digits",model="wrong"}'] == 2
+
+
+def test_feedback_changes_the_choice(serve, repository):
+    write_application(repository, "digits",
+                      'models = ["wrong", "right"]\n[policy]\nname = "epsilon_greedy"\nepsilon = 0\n')
+    server = start(serve, repository)
+    labels, parameters = infer(http_client, server.http, "digits", rows_of(2))
+    assert (labels.tolist(), parameters["models"]) == ([3], "wrong")
+    assert give(server, "digits", {"feedback_id": parameters["feedback_id"], "label": [2]}) == (200, {})
+    labels, parameters = infer(grpc_client, server.grpc, "digits", rows_of(2))
+    assert (labels.tolist(), parameters["models"]) == ([2], "right")
+    assert give(server, "digits", {"feedback_id": parameters["feedback_id"], "label": 2}) == (200, {})
+    assert infer(http_client, server.http, "digits", rows_of(1))[0].tolist() == [1]
+
+
+def test_contexts_learn_apart(serve, repository):
+    write_application(repository, "digits",
+                      'models = ["wrong", "right"]\n[policy]\nname = "epsilon_greedy"\nepsilon = 0\n')
+    server = start(serve, repository)
+
+    def choice(context, loss=None):
+        parameters = infer(http_client, server.http, "digits", rows_of(2), parameters={"context": context})[1]
+        if loss is not None:
+            give(server, "digits", {"feedback_id": parameters["feedback_id"], "loss": loss})
+        return parameters["models"]
+
+    assert choice("north", loss=0) == "wrong"
+    assert choice("north") == "wrong"
+    assert choice("south", loss=1) == "wrong"
+    assert choice("south") == "right"
+    with pytest.raises(InferenceServerException, match="'context' must be a text of at most 64 bytes"):
+        choice("x" * 65)
+
+
+def test_feedback_errors_say_what_is_wrong(serve, repository):
+    write_application(repository, "digits", 'models = ["wrong", "right"]\npolicy = "majority"\n')
+    server = start(serve, repository)
+    feedback_id = infer(http_client, server.http, "digits", rows_of(2, 1))[1]["feedback_id"]
+    for body, status, words in (
+            ({"feedback_id": "0" * 32, "label": 2}, 404, "unknown"),
+            ({"feedback_id": feedback_id, "label": 2}, 400, "needs 2"),
+            ({"feedback_id": feedback_id, "loss": 1}, 400, "asked 2 models"),
+            ({"feedback_id": feedback_id, "loss": {"other": 1}}, 400, "'other' was not asked"),
+            ({"feedback_id": feedback_id}, 400, "either a 'label' or a 'loss'"),
+            (b'{"feedback_id": "x", "loss": NaN}', 400, "JSON"),
+            ({"feedback_id": feedback_id, "label": [2, 1]}, 200, ""),
+            ({"feedback_id": feedback_id, "label": [2, 1]}, 409, "has had its feedback"),
+    ):
+        answer = give(server, "digits", body)
+        assert answer[0] == status, answer
+        assert words in answer[1].get("error", ""), answer
+    assert give(server, "right", {"feedback_id": feedback_id, "label": 2})[0] == 501
+    assert give(server, "nothing", {"feedback_id": feedback_id, "label": 2})[0] == 404
+
+
+def test_feedback_needs_its_scope_and_the_key_that_had_the_answer(serve, repository, tmp_path):
+    keys = tmp_path / "keys.toml"
+    app = new_key(keys, "app", "infer", "feedback")
+    other = new_key(keys, "other", "infer", "feedback")
+    reader = new_key(keys, "reader", "infer")
+    write_application(repository, "digits", 'models = ["right"]\npolicy = "static"\n')
+    server = start(serve, repository, keys=keys)
+    bearer = {name: {"Authorization": f"Bearer {secret}"} for name, secret in
+              (("app", app), ("other", other), ("reader", reader))}
+    feedback_id = infer(http_client, server.http, "digits", rows_of(2), headers=bearer["app"])[1]["feedback_id"]
+    body = {"feedback_id": feedback_id, "label": 2}
+    assert give(server, "digits", body)[0] == 401
+    assert give(server, "digits", body, bearer["reader"])[0] == 403
+    assert give(server, "digits", body, bearer["other"])[0] == 404
+    assert give(server, "digits", body, bearer["app"])[0] == 200
+
+
+def test_what_cannot_be_served_says_why(serve, repository):
+    write_classifier(repository / "renamed/model.onnx", 0, label="class")
+    write_application(repository, "mixed", 'models = ["right", "renamed"]\npolicy = "exp4"\n')
+    write_application(repository, "broken", 'models = ["right"]\npolicy = "exp5"\n')
+    write_application(repository, "early", 'models = ["right", "absent"]\npolicy = "exp3"\n')
+    server = start(serve, repository)
+    reasons = {entry["name"]: (entry["state"], entry["reason"]) for entry in index_of(server)}
+    assert reasons["mixed"][0] == reasons["broken"][0] == "UNAVAILABLE"
+    assert "model 'renamed' has no output 'label'" in reasons["mixed"][1]
+    assert "broken/application.toml:2: 'policy' is wrong: unknown policy 'exp5'" in reasons["broken"][1]
+    assert reasons["early"] == ("READY", "'absent' is not in the repository")
+    assert "application 'broken' cannot be served" in server.output()
+    with pytest.raises(InferenceServerException, match="model 'mixed' is not ready"):
+        infer(http_client, server.http, "mixed", rows_of(2))
+    with http_client.InferenceServerClient(server.http) as client:
+        with pytest.raises(InferenceServerException, match="'early' is an application"):
+            client.unload_model("early")
+        client.unload_model("right")
+        eventually(lambda: not client.is_model_ready("early"))
+        client.load_model("right")
+        eventually(lambda: client.is_model_ready("early"))
