@@ -50,6 +50,14 @@ TEST_F(ModelFolderTest, FindsBothForms) {
   for (const ModelFolder& model : models) EXPECT_TRUE(model.status.ok());
 }
 
+TEST_F(ModelFolderTest, ApplicationsAreNoModels) {
+  file("a/model.onnx");
+  file("b/application.toml");
+  file("c/application.toml");
+  file("c/model.onnx");
+  EXPECT_EQ(scan().size(), 1u);
+}
+
 TEST_F(ModelFolderTest, ABrokenModelIsSaidAndTheOthersGoOn) {
   file("a/model.onnx");
   file("b/model.toml", "nonsense = 1");
