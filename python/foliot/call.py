@@ -11,7 +11,11 @@ TRACEBACKS_MAX = 64  # different ones that are printed
 
 
 class CallFailed(Exception):
-    """This call has no outputs; the message says why. The next call may have."""
+    """This call has no outputs, or some of its rows have none; the message says why. The next call may have."""
+
+    def __init__(self, message, rows=None):
+        super().__init__(message)
+        self.rows = rows  # positions of those that have none; None: all
 
 
 class Caller:
@@ -26,7 +30,30 @@ class Caller:
         self._printed = set()
 
     def call(self, inputs, outputs):
-        """inputs, outputs: {name: array}, all with the same number of rows. Raises CallFailed."""
+        """inputs, outputs: {name: array}, all with the same number of rows. Raises CallFailed.
+
+        Where predict fails on several rows, each is computed alone, since they are different clients'.
+        """
+        try:
+            self._call(inputs, outputs)
+        except CallFailed as failure:
+            rows = next(iter(inputs.values())).shape[0]
+            if rows == 1:
+                raise
+            failed = [row for row in range(rows) if not self._succeeds_on(row, inputs, outputs)]
+            if failed:
+                raise CallFailed(str(failure), failed if len(failed) < rows else None) from None
+
+    def _succeeds_on(self, row, inputs, outputs):
+        alone = slice(row, row + 1)
+        try:
+            self._call({name: array[alone] for name, array in inputs.items()},
+                       {name: array[alone] for name, array in outputs.items()})
+        except CallFailed:
+            return False
+        return True
+
+    def _call(self, inputs, outputs):
         try:
             # A dict of its own, since predict may change it.
             returned = self._predict(dict(inputs))

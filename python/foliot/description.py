@@ -102,3 +102,11 @@ def is_integer(value):
 def error_message(text):
     """Message 'E', cut between characters."""
     return b"E" + text.encode("utf-8", "replace")[:ERROR_BYTES_MAX - 1].decode("utf-8", "ignore").encode()
+
+
+def failed_rows_message(text, failed, rows):
+    """Message 'F': a bit for each row of the call, set if it failed, the first of a byte the lowest; then text as in 'E'."""
+    bits = bytearray((rows + 7) // 8)
+    for row in failed:
+        bits[row // 8] |= 1 << row % 8
+    return b"F" + bits + error_message(text)[1:]

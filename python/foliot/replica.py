@@ -10,7 +10,7 @@ import struct
 
 from foliot import layout
 from foliot.call import CallFailed, Caller
-from foliot.description import error_message
+from foliot.description import error_message, failed_rows_message
 
 MESSAGE_BYTES_MAX = 64  # more than any that the server sends
 MEMORY = struct.Struct("<cQ")  # 'M', bytes
@@ -53,7 +53,9 @@ class Replica:
         try:
             self._caller.call(*views)
         except CallFailed as failure:
-            return error_message(str(failure))
+            if failure.rows is None:
+                return error_message(str(failure))
+            return failed_rows_message(str(failure), failure.rows, next(iter(views[0].values())).shape[0])
         return READY
 
     def _prepare(self, message, ancillary):

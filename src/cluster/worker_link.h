@@ -126,7 +126,6 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   class ClientSession;
   class HolderSession;
   class FetcherSession;
-  using RowSet = std::bitset<kBatchSizeMax>;
   // An action that was given and has no outcome yet.
   struct Given {
     Action action;    // in the controller's words, on this side's clock

@@ -46,7 +46,7 @@ class ContainerEngine : public Engine {
   void input(const InferWork& work) override;
   // Any byte but zero in a BOOL becomes 1.
   void output(const InferWork& work) override;
-  // Errors: kInvalidArgument if the container's code failed on this batch; otherwise
+  // Errors: kInvalidArgument if the container's code failed on every row; otherwise
   // ContainerProcess::call()'s.
   Status run(const InferWork& work) override;
 

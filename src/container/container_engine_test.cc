@@ -123,6 +123,30 @@ TEST(ContainerEngineFlagsTest, AnyByteButZeroIsTrue) {
                                  std::vector{std::byte{0}, std::byte{1}, std::byte{1}, std::byte{1}, std::byte{0}}));
 }
 
+TEST_F(ContainerEngineTest, NotesTheRowsThatTheCodeFailedOn) {
+  start("fails on the second row");
+  InferWork infer = work(Duration::seconds(10));
+  infer.action.batch_size = 4;
+  for (uint64_t id = 2; id <= 3; ++id) {
+    infer.action.rows.add({RequestId(id), payloads_.add(std::vector<std::byte>(20), 20)});
+  }
+  RowSet failed;
+  infer.failed_rows = &failed;
+  engine_->input(infer);
+  EXPECT_TRUE(engine_->run(infer).ok());
+  EXPECT_EQ(failed, RowSet(0b010));
+}
+
+TEST_F(ContainerEngineTest, AListOfFailedRowsThatIsTooShortEndsTheProcess) {
+  start("fails on rows that there are not");
+  InferWork infer = work(Duration::seconds(10));
+  infer.action.batch_size = 4;
+  infer.action.rows.add({RequestId(2), payloads_.add(std::vector<std::byte>(20), 20)});
+  engine_->input(infer);
+  EXPECT_EQ(engine_->run(infer).code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(process_->alive());
+}
+
 TEST(ContainerTimeoutsTest, AreAMultipleOfWhatIsExpectedAndAReserve) {
   EXPECT_EQ(ContainerTimeouts().of(Duration::milliseconds(500)), Duration::seconds(3));
 }

@@ -29,7 +29,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "packets are little-endian");
 
 // Types of packets.
-constexpr char kDescription = 'D', kError = 'E', kMemory = 'M', kCall = 'C', kDone = 'R';
+constexpr char kDescription = 'D', kError = 'E', kMemory = 'M', kCall = 'C', kDone = 'R', kFailedRows = 'F';
 // The largest, and one byte more, by which a larger one is noticed.
 constexpr size_t kReceivedBytes = 1 + kContainerDescriptionBytesMax + 1;
 // A wait for a packet is interrupted so often, to look at the time.
@@ -249,17 +249,18 @@ Status ContainerProcess::share_memory(uint64_t bytes) {
   return expect_done(receive(start_timeout_, While::kListening), start_timeout_);
 }
 
-Status ContainerProcess::call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout) {
-  return run(rows, input_offset, output_offset, timeout, While::kWaiting);
+Status ContainerProcess::call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout,
+                              RowSet* failed) {
+  return run(rows, input_offset, output_offset, timeout, While::kWaiting, failed);
 }
 
 Status ContainerProcess::call_listening(uint32_t rows, uint64_t input_offset, uint64_t output_offset,
                                         Duration timeout) {
-  return run(rows, input_offset, output_offset, timeout, While::kListening);
+  return run(rows, input_offset, output_offset, timeout, While::kListening, nullptr);
 }
 
 Status ContainerProcess::run(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout,
-                             While meanwhile) {
+                             While meanwhile, RowSet* failed) {
   if (!alive()) return Status::unavailable("the container's process is gone");
   // Nothing is due: a packet that is there already would count as the answer.
   if (::recv(socket_.number(), received_.data(), received_.size(), MSG_DONTWAIT) > 0) {
@@ -267,7 +268,26 @@ Status ContainerProcess::run(uint32_t rows, uint64_t input_offset, uint64_t outp
   }
   const CallPacket packet{.rows = rows, .input_offset = input_offset, .output_offset = output_offset};
   if (!send(std::as_bytes(std::span(&packet, 1)))) return end_of_connection();
-  return expect_done(receive(timeout, meanwhile), timeout);
+  const Packet answer = receive(timeout, meanwhile);
+  if (answer.kind == Packet::Kind::kReceived && answer.type() == kFailedRows) return take_failed(answer, rows, failed);
+  return expect_done(answer, timeout);
+}
+
+// A bit for each row, the first of a byte the lowest, and text.
+Status ContainerProcess::take_failed(const Packet& packet, uint32_t rows, RowSet* failed) {
+  const size_t bytes = (rows + 7) / 8;
+  const std::string_view rest = packet.rest();
+  if (rest.size() < bytes || rest.size() > bytes + kContainerErrorBytesMax) {
+    return end(fmt::format("it broke the protocol with {} bytes about {} failed rows", rest.size(), rows));
+  }
+  RowSet set;
+  for (uint32_t row = 0; row < rows; ++row) {
+    const unsigned eight = static_cast<unsigned char>(rest[row / 8]);
+    set[row] = (eight >> (row % 8) & 1) != 0;
+  }
+  if (failed == nullptr || set.count() == rows) return Status::internal(escaped(rest.substr(bytes)));
+  *failed = set;
+  return {};
 }
 
 // ---- Supervision

@@ -71,12 +71,15 @@ class ContainerProcess {
   std::span<std::byte> memory() const { return memory_; }
 
   // Computes a batch whose inputs lie in memory() from input_offset on, and puts its outputs
-  // from output_offset on. Errors: kInternal: this call failed, in the process's words,
+  // from output_offset on. Errors: kInternal: this call failed on every row, in the process's words,
   // and the next may succeed; kUnavailable: the process is gone, or was killed because it
   // took longer than `timeout` or broke the protocol. No allocation, no lock unless it
   // fails. REQUIRES: share_memory() succeeded; offsets are multiples of kTensorAlignment; the
   // description's input_bytes(rows) and output_bytes(rows) from them on are within memory().
-  Status call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout);
+  // `failed`, if there is one, gets the rows that have no outputs, since the model's code
+  // failed on them; without it one of them makes the call fail.
+  Status call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout,
+              RowSet* failed = nullptr);
   // The same from the supervising thread, which passes lines on meanwhile. A process whose
   // lines are not read stops when it has printed more than a pipe holds (64 KiB).
   Status call_listening(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout);
@@ -103,7 +106,9 @@ class ContainerProcess {
 
   Status load(const std::function<bool()>& cancelled);
   Status why_not_loaded(const Packet& packet);
-  Status run(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout, While meanwhile);
+  Status run(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout, While meanwhile,
+             RowSet* failed);
+  Status take_failed(const Packet& packet, uint32_t rows, RowSet* failed);
   // False: the process is gone, or does not read.
   bool send(std::span<const std::byte> packet, int descriptor = -1);
   // The next packet, until the next one is received. `cancelled` is asked only if it listens.

@@ -132,6 +132,7 @@ class TestContainer {
     }
     if (behaviour_ == "fails every other call" && calls_ % 2 == 1) return send("EValueError: \x1b[2J");
     if (behaviour_ == "fails on seven" && *from == 7) return send("EValueError: seven");
+    if (behaviour_ == "fails on rows that there are not" && rows > 1) return send("F");
     if (behaviour_ == "exits") ::_exit(3);
     if (behaviour_ == "hangs") wait_for_ever();
     if (behaviour_ == "closes its connection") {
@@ -153,6 +154,7 @@ class TestContainer {
     }
     const size_t count = behaviour_ == "does nothing" ? 0 : rows * kTestRowFloats;
     for (size_t i = 0; i < count; ++i) to[i] = 2 * from[i] + 1;
+    if (behaviour_ == "fails on the second row" && rows > 1) return send("F\x02 two");
     send("R");
   }
 

@@ -759,7 +759,8 @@ bool Controller::exec_over(const Action& action, const Outcome& outcome) {
   DeviceModel& device = cluster_.devices[action.device.value()];
   const bool unfinished = device.contexts().over(action, outcome.done());
   device.infer_over(action.id, action.model, outcome.end, unfinished);
-  if (outcome.done()) record_exec(action, outcome);
+  // One that failed on some rows has computed others alone.
+  if (outcome.done() && outcome.failed_rows.none()) record_exec(action, outcome);
   return unfinished;
 }
 
@@ -784,13 +785,22 @@ void Controller::record_exec(const Action& action, const Outcome& outcome) {
 }
 
 void Controller::infer_over(const Action& action, const Outcome& outcome, TimePoint now) {
-  for (const BatchRows::Row& row : action.rows) row_over(action, outcome, row.request, now);
+  for (uint32_t i = 0; i < action.rows.size(); ++i) {
+    const bool by_model = outcome.status == OutcomeStatus::kModelError || outcome.failed_rows[i];
+    const RequestId request = action.rows[i].request;
+    by_model ? refuse_failed(request, now) : row_over(action, outcome, request, now);
+  }
+}
+
+// By the model's own code, which would fail on it again.
+void Controller::refuse_failed(RequestId id, TimePoint now) {
+  const Completion completion = refusal_of(tracked(id).request, Refusal::kModelError, TimePoint(), now);
+  requests_.erase(id);
+  complete(completion, now);
 }
 
 void Controller::row_over(const Action& action, const Outcome& outcome, RequestId id, TimePoint now) {
   Tracked& row = tracked(id);
-  // Of several rows it is not known which the model's code failed on.
-  if (outcome.status == OutcomeStatus::kModelError && action.rows.size() == 1) row.returns = options_.returns_max;
   if (!outcome.done()) return give_back(row, outcome.status, now);
   const Request& request = row.request;
   Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), now);
@@ -815,9 +825,8 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
 void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now) {
   const Request request = tracked.request;
   const bool lost = status == OutcomeStatus::kLost || status == OutcomeStatus::kFailed;
-  const bool by_model = status == OutcomeStatus::kModelError;
   const bool removed = removing_[request.model.value()] || !cluster_.first_able(request.model);
-  const bool in_time = lost || by_model ? still_meetable(request, now) : now < request.deadline;
+  const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
   if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
     ++tracked.returns;
     queue_shares_.add(entry_of(tracked));
@@ -825,7 +834,6 @@ void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now
   }
   const Refusal reason = draining_         ? Refusal::kDraining
                          : removed         ? Refusal::kUnloaded
-                         : by_model        ? Refusal::kModelError
                          : in_time || lost ? Refusal::kWorkerLost
                                            : Refusal::kExpired;
   requests_.erase(request.id);

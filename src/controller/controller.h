@@ -200,6 +200,7 @@ class Controller : private Dispatcher {
   void record_exec(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);
   void row_over(const Action& action, const Outcome& outcome, RequestId row, TimePoint now);
+  void refuse_failed(RequestId id, TimePoint now);
   void give_back(Tracked& tracked, OutcomeStatus status, TimePoint now);
   // REQUIRES: it has no completion. Holds until a request comes or ends.
   Tracked& tracked(RequestId request);

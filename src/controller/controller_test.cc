@@ -497,21 +497,25 @@ TEST_F(ControllerTest, AFailedRequestIsTriedAgainAFewTimes) {
   EXPECT_EQ(completion(1).refusal, Refusal::kWorkerLost);
 }
 
-TEST_F(ControllerTest, WhatTheModelsOwnCodeFailedOnIsTriedAgainOnlyIfItSharedItsBatch) {
+TEST_F(ControllerTest, WhatTheModelsOwnCodeFailedOnIsRefusedAndNotTriedAgain) {
   controller_->add_device(4, at(0));
-  request(1);
-  request(2);
+  for (uint64_t id = 1; id <= 3; ++id) request(id);
   load_model();
-  ASSERT_EQ(infer({RequestId(1), RequestId(2)}, 0, 2), Verdict::kAccepted);
-  outcome(OutcomeStatus::kModelError, at(20));
-  EXPECT_EQ(controller_->queued(), 2u);
-  EXPECT_EQ(controller_->cluster().copies[0], 1u) << "the device is well";
   ASSERT_EQ(infer({RequestId(1)}), Verdict::kAccepted);
   outcome(OutcomeStatus::kModelError, at(20));
   EXPECT_EQ(completion(1).refusal, Refusal::kModelError);
-  ASSERT_EQ(infer({RequestId(2)}), Verdict::kAccepted);
-  outcome(OutcomeStatus::kDone, at(30));
+  EXPECT_EQ(controller_->cluster().copies[0], 1u) << "the device is well";
+
+  ASSERT_EQ(infer({RequestId(2), RequestId(3)}, 0, 2), Verdict::kAccepted);
+  const Action& both = sink_.actions.back();
+  Outcome some{.action = both.id, .type = both.type, .device = both.device, .model = both.model};
+  some.start = at(25);
+  some.end = some.output_end = at(30);
+  some.duration = some.end - some.start;
+  some.failed_rows.set(1);
+  controller_->on_outcome(some, at(30));
   EXPECT_TRUE(completion(2).served());
+  EXPECT_EQ(completion(3).refusal, Refusal::kModelError);
 }
 
 TEST_F(ControllerTest, ACopyThatFailsIsUnloadedWhereAnotherDeviceCouldServe) {

@@ -7,6 +7,7 @@
 #define FOLIOT_CORE_ACTION_H_
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <string_view>
 
@@ -23,6 +24,8 @@ enum class ActionType : uint8_t { kLoad, kUnload, kInfer };
 std::string_view to_string(ActionType type);  // "LOAD", "UNLOAD", "INFER"
 
 inline constexpr uint32_t kBatchSizeMax = 64;
+// Rows of a batch, by their positions.
+using RowSet = std::bitset<kBatchSizeMax>;
 
 // The requests that share one EXEC; fixed size, so that sending an action
 // allocates nothing. Copying it costs what is in it, not what could be.
@@ -98,7 +101,7 @@ enum class OutcomeStatus : uint8_t {
   kFailed,        // it began, and the device reported an error
   kLost,          // its device was lost: set by the controller, never by a worker
   kNoContext,     // refused: INFER in no context of the device, or going on with a batch that is not there
-  kModelError,    // it began, and the model's own code failed on this batch; the device is well
+  kModelError,    // it began, and the model's own code failed on every row; the device is well
 };
 inline constexpr OutcomeStatus kOutcomeStatusLast = OutcomeStatus::kModelError;
 std::string_view to_string(OutcomeStatus status);
@@ -121,6 +124,8 @@ struct Outcome {
   // Its inputs were on the device from here on, and EXEC could have begun; zero if they
   // never were.
   TimePoint ready{};
+  // kDone: rows that the model's own code failed on; they have no outputs.
+  RowSet failed_rows{};
 
   bool done() const { return status == OutcomeStatus::kDone; }
 };

@@ -131,6 +131,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .output_end = at(9),
                            .ready = at(4)},
                    MessageType::kOutcome);
+  check_round_trip(Outcome{.action = ActionId(1), .failed_rows = RowSet(0x8000000000000005)}, MessageType::kOutcome);
   check_round_trip(Models{{model()}}, MessageType::kModels);
   check_round_trip(Request{.id = RequestId(1),
                            .model = ModelId(2),

@@ -336,9 +336,15 @@ template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Outcome>& message) {
   wire(message.action, message.type, message.device, message.model, message.status, message.start, message.end,
        message.duration, message.input_duration, message.output_duration, message.output_end, message.ready);
+  static_assert(kBatchSizeMax <= 64);
+  uint64_t failed_rows = message.failed_rows.to_ullong();
+  wire(failed_rows);
+  if constexpr (Wire::kReads) message.failed_rows = RowSet(failed_rows);
 }
 
-inline bool sound(const Outcome& message) { return message.status != OutcomeStatus::kLost; }
+inline bool sound(const Outcome& message) {
+  return message.status != OutcomeStatus::kLost && (message.done() || message.failed_rows.none());
+}
 
 template <typename Wire>
 void fields(Wire& /*wire*/, Carried<Wire, Leave>& /*empty*/) {}

@@ -10,7 +10,7 @@
 //
 // Errors: of load() and run() they end one action, which the worker reports as failed;
 // the engine and its models can be used as before, and the action may be tried again. An
-// error of run() that is kInvalidArgument is the model's: its own code failed on this batch.
+// error of run() that is kInvalidArgument is the model's: its own code failed on every row.
 //
 // Threading: add(), prepare() and remove() belong to one control thread, load() and
 // unload() to the LOAD executor, input(), run() and output() to the INPUT, EXEC and OUTPUT
@@ -46,6 +46,8 @@ struct InferWork {
   ExecPart part{};
   uint64_t input_offset = 0;
   uint64_t output_offset = 0;
+  // Where run() notes the rows that the model's own code failed on; set before, and empty.
+  RowSet* failed_rows = nullptr;
 };
 
 class Engine {

@@ -216,7 +216,12 @@ void ExecExecutor::drop(uint32_t slot, TimePoint now) {
   if (slots_[slot].lanes_waiting.fetch_sub(1) == 1) pass_on(slot, OutcomeStatus::kTooLate, now, now);
 }
 
-Status ExecExecutor::perform() { return engine_.run(slots_[current_].work); }
+Status ExecExecutor::perform() {
+  InferSlot& slot = slots_[current_];
+  slot.failed_rows.reset();
+  slot.work.failed_rows = &slot.failed_rows;
+  return engine_.run(slot.work);
+}
 
 void ExecExecutor::finish(TimePoint start, TimePoint end, const Status& status) {
   models_.end_exec(slots_[current_].work.action.model);
@@ -279,6 +284,7 @@ void OutputExecutor::report(uint32_t index, Duration output_duration, TimePoint 
   outcome.output_duration = output_duration;
   outcome.output_end = output_end;
   outcome.ready = slot.ready;
+  if (outcome.done()) outcome.failed_rows = slot.failed_rows;
   first_->give_back(index);
   outcomes_.report(outcome);
 }

@@ -33,6 +33,7 @@ namespace foliot {
 // executor by index.
 struct InferSlot {
   InferWork work;
+  RowSet failed_rows;
   IoCache::Block block;
   OutcomeStatus status = OutcomeStatus::kDone;
   Duration input_duration;
