@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,6 +133,7 @@ class TestContainer {
     }
     if (behaviour_ == "fails every other call" && calls_ % 2 == 1) return send("EValueError: \x1b[2J");
     if (behaviour_ == "exits") ::_exit(3);
+    if (behaviour_ == "is killed") ::kill(::getpid(), SIGKILL);
     if (behaviour_ == "hangs") wait_for_ever();
     if (behaviour_ == "closes its connection") {
       ::close(kSocket);
