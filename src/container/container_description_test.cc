@@ -77,7 +77,7 @@ TEST(ContainerDescriptionTest, SizesAreLimited) {
   expect_wrong(description(tensor("x", "FP32", "[1.5]")), "must be a whole number");
   expect_wrong(description(tensor("x", "FP32", "[9223372036854775807]")), "dimensions are");
   expect_wrong(description(tensor("x", "FP32", "[16777216, 2]")), "more than 67108864 bytes");
-  expect_wrong(description(tensor("x", "FP32", "[60000000, 60000000, 60000000]")), "more than 67108864 bytes");
+  expect_wrong(description(tensor("x", "FP32", "[67108864, 67108864, 1024]")), "more than 67108864 bytes");
   EXPECT_TRUE(parse_description(description(tensor("x", "FP32", "[16777216]"))).ok());
   EXPECT_TRUE(parse_description(description(tensor("x", "FP32", "[60000000, 60000000, 0]"))).ok());
   expect_wrong(description(tensor("x", "FP32", "[16777216]") + "," + tensor("z")), "'z' [784]");

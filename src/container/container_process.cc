@@ -317,7 +317,7 @@ void ContainerProcess::limit_memory(TimePoint now) {
   if (memory_bytes_max_ == 0 || now - memory_measured_ < kContainerMemoryInterval) return;
   memory_measured_ = now;
   const uint64_t used = child_.memory_bytes();
-  if (used <= memory_bytes_max_) return;
+  if (used <= memory_bytes_max_ + memory_.size()) return;  // what is shared is the server's
   end(fmt::format("it took {} of memory; it may take {}", format_bytes(used), format_bytes(memory_bytes_max_))).ok();
 }
 

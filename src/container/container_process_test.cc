@@ -130,6 +130,13 @@ TEST_F(ContainerProcessTest, TheEndOfTheProcessEndsACall) {
   EXPECT_EQ(process->ending(), "exit code 3");
 }
 
+TEST_F(ContainerProcessTest, ASignalFromElsewhereEndsACall) {
+  const auto process = started("is killed");
+  EXPECT_EQ(call(*process).code(), StatusCode::kUnavailable);
+  listen_to_the_end(*process);
+  EXPECT_EQ(process->ending(), "signal 9 (Killed)");
+}
+
 TEST_F(ContainerProcessTest, KillEndsACallOfAnotherThread) {
   const auto process = started("hangs");
   std::thread killer([&] { process->kill(); });

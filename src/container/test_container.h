@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -134,6 +135,7 @@ class TestContainer {
     if (behaviour_ == "fails on seven" && *from == 7) return send("EValueError: seven");
     if (behaviour_ == "fails on rows that there are not" && rows > 1) return send("F");
     if (behaviour_ == "exits") ::_exit(3);
+    if (behaviour_ == "is killed") ::kill(::getpid(), SIGKILL);
     if (behaviour_ == "hangs") wait_for_ever();
     if (behaviour_ == "closes its connection") {
       ::close(kSocket);
