@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
+from foliot_tools.server import ServerFailed
 from foliot_tools.waiting import eventually
 from test_access import new_key
 
@@ -125,6 +126,20 @@ def test_contexts_learn_apart(serve, repository):
     assert choice("south") == "right"
     with pytest.raises(InferenceServerException, match="'context' must be a text of at most 64 bytes"):
         choice("x" * 65)
+
+
+def test_what_was_learned_survives_a_restart(serve, repository, tmp_path):
+    write_application(repository, "digits",
+                      'models = ["wrong", "right"]\n[policy]\nname = "epsilon_greedy"\nepsilon = 0\n')
+    state = tmp_path / "learned"
+    server = start(serve, repository, state=state)
+    parameters = infer(http_client, server.http, "digits", rows_of(2))[1]
+    assert give(server, "digits", {"feedback_id": parameters["feedback_id"], "label": 2}) == (200, {})
+    server.stop()
+    server = start(serve, repository, state=state)
+    assert infer(http_client, server.http, "digits", rows_of(2))[1]["models"] == "right"
+    with pytest.raises(ServerFailed, match="give --state a file that this server alone writes"):
+        serve(repository, **OPTIONS, state=state)
 
 
 def test_feedback_errors_say_what_is_wrong(serve, repository):

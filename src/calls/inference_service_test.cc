@@ -34,6 +34,25 @@ class ServiceHarness final : public InferenceHarness {
       {.rows_max = 64, .bytes_max = 1 << 20}, names_, controller_, statistics_, metrics_, [this] { return now(); }};
 };
 
+TEST(InferenceServiceTest, ApplicationsAreNotItsToAnswer) {
+  Catalog catalog;
+  put_conformance_models(catalog);
+  CatalogEntry entry = *catalog.find("doubling");
+  entry.name = "application";
+  entry.application = true;
+  catalog.put(entry);
+  ServedNames names(catalog);
+  EXPECT_TRUE(names.find("application", "").ok());
+  CallStatistics statistics;
+  Metrics metrics(statistics);
+  FakeController controller;
+  InferenceService service({.rows_max = 64, .bytes_max = 1 << 20}, names, controller, statistics, metrics, steady_now);
+  ConformanceClient client(service);
+  Query query = client.doubling_query(steady_now());
+  query.name = "application";
+  EXPECT_EQ(client.error_of(query).http_status, 404u);
+}
+
 TEST(InferenceServiceTest, ARefusedRowHasTheOthersCancelled) {
   Catalog catalog;
   put_conformance_models(catalog);

@@ -91,5 +91,20 @@ TEST_F(CatalogTest, WhatClientsAskForIsTakenOnceInItsOrder) {
   EXPECT_EQ(catalog_.take_asked(), std::vector<std::string>{"b"});
 }
 
+TEST_F(CatalogTest, ChangesAreWatchedAndMayChangeOthers) {
+  std::vector<std::string> changed;
+  catalog_.watch([&](const std::string& name) {
+    changed.push_back(name);
+    if (name == "a") catalog_.put(entry("of a", ModelState::kReady));
+  });
+  catalog_.put(entry("a", ModelState::kLoading));
+  catalog_.remove("a");
+  catalog_.remove("a");
+  EXPECT_EQ(changed, (std::vector<std::string>{"a", "of a", "a", "of a"})) << "what was not there did not change";
+  catalog_.watch({});
+  catalog_.put(entry("b", ModelState::kReady));
+  EXPECT_EQ(changed.size(), 4u);
+}
+
 }  // namespace
 }  // namespace foliot

@@ -100,7 +100,8 @@ class KeysTest : public ::testing::Test {
  protected:
   FrontendOptions options() {
     FrontendOptions options;
-    options.keys = ring_of({{"client", "infer"}, {"operator", "admin"}, {"scraper", "metrics"}});
+    options.keys =
+        ring_of({{"client", "infer"}, {"operator", "admin"}, {"scraper", "metrics"}, {"teacher", "feedback"}});
     options.on_denial = [this](const std::string& line) { log_.add(line); };
     return options;
   }
@@ -151,6 +152,11 @@ TEST_F(KeysTest, AdmitTheirOwnersOverHttp) {
   // However it is written.
   EXPECT_EQ(http(http::verb::post, "//v2/%72epository/models/doubling/load", "client"), 403u);
   EXPECT_EQ(http(http::verb::get, "/v2/health/ready", ""), 200u);
+  for (const char* path : {"/v2/applications/a/feedback", "//v2/%61pplications/a/feedback"}) {
+    EXPECT_EQ(http(http::verb::post, path, "teacher", "{}"), 400u) << "let in: it has no id";
+    EXPECT_EQ(http(http::verb::post, path, "client", "{}"), 403u);
+  }
+  EXPECT_EQ(http(http::verb::get, "/v2/models/doubling", "teacher"), 403u);
 }
 
 TEST_F(KeysTest, AdmitTheirOwnersOverGrpc) {

@@ -89,6 +89,19 @@ class HttpApiTest : public ::testing::Test {
   Client client_{server_.frontend->http_port()};
 };
 
+// ---- Feedback
+
+TEST_F(HttpApiTest, FeedbackGoesToWhatLearns) {
+  EXPECT_EQ(client_.ask("GET", "/v2/applications/doubling/feedback").status, 405u);
+  EXPECT_EQ(client_.ask("POST", "/v2/applications/doubling/more", "{}").status, 404u);
+  EXPECT_EQ(client_.ask("POST", "/v2/applications/doubling/feedback", "{}").status, 400u);
+  const char* feedback = R"({"feedback_id":"x","label":1})";
+  EXPECT_EQ(client_.ask("POST", "/v2/applications/nothing/feedback", feedback).status, 404u);
+  const Reply reply = client_.ask("POST", "/v2/applications/doubling/feedback", feedback);
+  EXPECT_EQ(reply.status, 501u) << "models do not learn";
+  EXPECT_THAT(reply.body, HasSubstr("doubling"));
+}
+
 // ---- What the server says of itself
 
 TEST_F(HttpApiTest, DescribesItself) {

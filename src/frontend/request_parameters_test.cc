@@ -74,6 +74,16 @@ TEST(RequestParametersTest, OnlyTheDefaultPriorityIsHonoured) {
   EXPECT_EQ(read("priority", std::monostate()).code(), StatusCode::kInvalidArgument);
 }
 
+TEST(RequestParametersTest, AContextIsAShortText) {
+  RequestParameters parameters;
+  EXPECT_TRUE(read_request_parameter("context", std::string_view("north"), parameters).ok());
+  EXPECT_EQ(parameters.context, "north");
+  const std::string longest(64, 'x');
+  EXPECT_TRUE(read("context", std::string_view(longest)).ok());
+  EXPECT_THAT(read("context", std::string_view(longest + "x")).message(), HasSubstr("at most 64 bytes"));
+  EXPECT_EQ(read("context", int64_t{1}).code(), StatusCode::kInvalidArgument);
+}
+
 TEST(RequestParametersTest, ATimeoutIsAnyWholeNumber) {
   RequestParameters parameters;
   EXPECT_TRUE(read_request_parameter("timeout", uint64_t{2500}, parameters).ok());

@@ -70,6 +70,14 @@ TEST_F(ModelFolderTest, FindsContainers) {
   EXPECT_THAT(models[3].status.message(), HasSubstr("has a table [container]"));
 }
 
+TEST_F(ModelFolderTest, ApplicationsAreNoModels) {
+  file("a/model.onnx");
+  file("b/application.toml");
+  file("c/application.toml");
+  file("c/model.onnx");
+  EXPECT_EQ(scan().size(), 1u);
+}
+
 TEST_F(ModelFolderTest, ABrokenModelIsSaidAndTheOthersGoOn) {
   file("a/model.onnx");
   file("b/model.toml", "nonsense = 1");

@@ -50,6 +50,7 @@ void read_policy(const toml::table& table, TomlReader& reader, Application& appl
   const Result<RegisteredSelectionPolicy> found = find_selection_policy(name);
   if (reader.ok() && options->ok() && !found.ok()) reader.fail("policy", "is wrong: " + found.status().message());
   if (found.ok()) {
+    application.policy_name = name;
     application.policy = found->make({application.models, *options});
     application.asks_several = found->asks_several;
   }
@@ -114,6 +115,12 @@ Status check_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string Application::learns_as() const {
+  std::string text = policy_name;
+  for (const std::string& model : models) text += "\n" + model;
+  return text;
+}
 
 Application read_application(const std::string& name, const fs::path& file) {
   Application application;

@@ -46,6 +46,7 @@ struct Application {
   std::string name;
   Status status;  // not ok: why it cannot be served
   std::vector<std::string> models;
+  std::string policy_name;
   std::shared_ptr<const SelectionPolicy> policy;
   bool asks_several = false;  // models for one call
   AgreementRule agreement;
@@ -55,6 +56,9 @@ struct Application {
   Duration feedback_window = Duration::seconds(600);
   uint64_t feedback_max = 100'000;
   uint64_t contexts_max = 10'000;
+
+  // Of what was learned: another policy or other models begin anew.
+  std::string learns_as() const;
 };
 
 // Errors: kInvalidArgument naming file, line and key, as the application's status.

@@ -33,6 +33,10 @@ class ContextStates {
     states_.splice(states_.begin(), states_, found->second);
     return found->second->second;
   }
+  // The context that make() of another evicts; null: none.
+  const std::string* evicted_by(std::string_view context) const {
+    return by_name_.contains(context) || states_.size() < contexts_max_ ? nullptr : &states_.back().first;
+  }
   // The context's, made if it has none yet. REQUIRES: it is not empty.
   SelectionState& make(std::string_view context) {
     const auto found = by_name_.find(context);
@@ -49,8 +53,11 @@ class ContextStates {
     return states_.front().second;
   }
   uint64_t size() const { return states_.size(); }
-  // Of all contexts, the last used first.
-  const std::list<std::pair<std::string, SelectionState>>& contexts() const { return states_; }
+  // Null: it has none.
+  const SelectionState* peek(std::string_view context) const {
+    const auto found = by_name_.find(context);
+    return found == by_name_.end() ? nullptr : &found->second->second;
+  }
 
  private:
   SelectionState own_;

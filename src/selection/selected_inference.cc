@@ -396,6 +396,28 @@ Status SelectedInference::observe(const Observation& observation) {
   return served->application.observe(observation, now_());
 }
 
+void SelectedInference::restore(std::span<const Learned> learned) {
+  for (const auto& [name, served] : applications_) {
+    const std::string learns_as = served->application.application().learns_as();
+    std::vector<ServedApplication::Learned> own;
+    for (const Learned& one : learned) {
+      if (one.application == name && one.learns_as == learns_as) own.push_back(one.learned);
+    }
+    served->application.restore(own);
+  }
+}
+
+std::vector<SelectedInference::Learned> SelectedInference::take_changes() {
+  std::vector<Learned> all;
+  for (const auto& [name, served] : applications_) {
+    const std::string learns_as = served->application.application().learns_as();
+    for (ServedApplication::Learned& one : served->application.take_changes()) {
+      all.push_back({name, learns_as, std::move(one)});
+    }
+  }
+  return all;
+}
+
 SelectedInference::Statistics SelectedInference::application_statistics() const {
   Statistics all;
   if (!any_.load(std::memory_order_acquire)) return all;

@@ -28,7 +28,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -55,6 +55,17 @@ class SelectedInference : public Inference {
   // Once: shows these in the catalog, with the state that their models make of them, from now
   // on. A model of the same name takes the place of an application. The catalog outlives this.
   void serve(std::vector<Application> applications, Catalog& catalog);
+
+  // Of an application: what it learned.
+  struct Learned {
+    std::string application;
+    std::string learns_as;  // Application::learns_as()
+    ServedApplication::Learned learned;
+  };
+  // After serve(), once, before any call: goes on with these, and keeps changes from now on.
+  void restore(std::span<const Learned> learned);
+  // What has changed since the last call.
+  std::vector<Learned> take_changes();
 
   Started start(const Query& query, const Caller& caller) override;
   void cancel(CallId call) override;

@@ -355,6 +355,36 @@ TEST_F(SelectedInferenceTest, ContextsLearnApart) {
   EXPECT_EQ(harness_->application_statistics().contexts, 2u);
 }
 
+TEST_F(SelectedInferenceTest, WhatWasLearnedIsRestored) {
+  const std::string settings = "policy = { name = 'epsilon_greedy', epsilon = 0 }\ncontexts_max = 1";
+  use(settings);
+  harness_->inference().restore({});
+  EXPECT_TRUE(harness_->inference().take_changes().empty());
+  const auto learn = [&](std::string_view context) {
+    Query query = this->query();
+    query.context = context;
+    ASSERT_TRUE(feed(text(ask(query), "feedback_id"), {{"", 1}}).ok());
+  };
+  learn("one");
+  learn("");
+  const auto changes = harness_->inference().take_changes();
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_TRUE(harness_->inference().take_changes().empty());
+  const std::string next = text(ask(), "models");
+  learn("two");
+  const auto evicted = harness_->inference().take_changes();
+  ASSERT_EQ(evicted.size(), 3u);
+  EXPECT_EQ(evicted[1].learned.context, "one");
+  EXPECT_FALSE(evicted[1].learned.state.has_value()) << "it was evicted";
+  use(settings);
+  EXPECT_EQ(text(ask(), "models"), "double");
+  harness_->inference().restore(changes);
+  EXPECT_EQ(text(ask(), "models"), next);
+  use("policy = 'exp3'");
+  harness_->inference().restore(changes);
+  EXPECT_NEAR(harness_->application_statistics().models[0].weight, 1.0 / 3, 1e-9) << "another policy begins anew";
+}
+
 TEST_F(SelectedInferenceTest, ModelsAndUnknownNamesTakeNoFeedback) {
   use("policy = 'static'");
   const auto observe = [&](std::string_view name) {

@@ -169,10 +169,13 @@ Status ServedApplication::observe(const Observation& observation, TimePoint now)
   FOLIOT_ASSIGN_OR_RETURN(const AnsweredCall* call, feedback_.find(observation.feedback_id, tenant, now));
   FOLIOT_ASSIGN_OR_RETURN(const auto losses, losses_of(observation, *call));
   if (!call->context.empty()) {
+    if (const std::string* evicted = states_.evicted_by(call->context)) note_change(*evicted);
+    note_change(call->context);
     SelectionState& state = states_.make(call->context);
     FOLIOT_RETURN_IF_ERROR(application_.policy->observe(state, call->selection, losses));
   }
   FOLIOT_RETURN_IF_ERROR(application_.policy->observe(states_.own(), call->selection, losses));
+  note_change("");
   feedback_.close(observation.feedback_id);
   ++statistics_.feedbacks;
   for (size_t model = 0; model < losses.size(); ++model) {
@@ -181,6 +184,31 @@ Status ServedApplication::observe(const Observation& observation, TimePoint now)
     statistics_.models[model].losses += std::clamp(*losses[model], 0.0, 1.0);
   }
   return Status();
+}
+
+void ServedApplication::note_change(const std::string& context) {
+  if (keeps_changes_) changed_.insert(context);
+}
+
+void ServedApplication::restore(std::span<const Learned> learned) {
+  const std::lock_guard lock(mutex_);
+  keeps_changes_ = true;
+  if (!application_.status.ok()) return;
+  for (const Learned& one : learned) {
+    Result<SelectionState> state = application_.policy->parse(one.state.value_or(""));
+    if (!state.ok()) continue;
+    (one.context.empty() ? states_.own() : states_.make(one.context)) = *std::move(state);
+  }
+}
+
+std::vector<ServedApplication::Learned> ServedApplication::take_changes() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Learned> changes;
+  for (const std::string& context : std::exchange(changed_, {})) {
+    const SelectionState* state = context.empty() ? &states_.own() : states_.peek(context);
+    changes.push_back({context, state == nullptr ? std::nullopt : std::optional(to_bytes(*state))});
+  }
+  return changes;
 }
 
 ApplicationStatistics ServedApplication::statistics() const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,7 +77,19 @@ class ServedApplication {
 
   ApplicationStatistics statistics() const;
 
+  // What was learned, of the application ("") and of contexts; nullopt: the context is gone.
+  struct Learned {
+    std::string context;
+    std::optional<std::string> state;
+  };
+  // Before it is served: goes on with what was learned, the last used context last, and keeps
+  // changes from now on. What is not of this policy is left out.
+  void restore(std::span<const Learned> learned);
+  // What has changed since the last call, or restore().
+  std::vector<Learned> take_changes();
+
  private:
+  void note_change(const std::string& context);
   Result<std::vector<std::optional<double>>> losses_of(const Observation& observation, const AnsweredCall& call) const;
   Result<std::vector<std::optional<double>>> sent_losses(const Observation& observation,
                                                          const AnsweredCall& call) const;
@@ -90,6 +103,8 @@ class ServedApplication {
   FeedbackStore feedback_;
   std::vector<RunningMeans> means_;
   ApplicationStatistics statistics_;
+  bool keeps_changes_ = false;
+  std::set<std::string> changed_;  // contexts
 };
 
 }  // namespace foliot

@@ -45,6 +45,7 @@ class InferenceStack : private MetricsSource {
   void serve_applications(std::vector<Application> applications, Catalog& catalog) {
     selected_.serve(std::move(applications), catalog);
   }
+  SelectedInference& applications() { return selected_; }
   RequestOrigin& origin() { return service_; }
   // From now on new inferences are refused (kDraining, 503) and readiness is false; what is
   // in flight is answered.

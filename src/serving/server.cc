@@ -26,6 +26,7 @@
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
 #include "serving/repository_service.h"
+#include "serving/state_keeper.h"
 #include "trace/background_writer.h"
 #include "trace/recorder.h"
 
@@ -98,6 +99,7 @@ class Server::Parts {
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<InferenceStack> inference_;
+  std::unique_ptr<StateKeeper> state_keeper_;  // null: nothing is kept
   std::unique_ptr<LocalDevices> devices_;
   std::unique_ptr<ControllerLoop> controller_;
   std::unique_ptr<ReplicaPlace> replicas_;
@@ -148,7 +150,9 @@ Status Server::Parts::serve_applications(StartupReporter& reporter) {
         fmt::format("application '{}' cannot be served: {}", application.name, application.status.message()));
   }
   inference_->serve_applications(std::move(applications), catalog_);
-  return Status();
+  if (options_.state.empty()) return Status();
+  state_keeper_ = std::make_unique<StateKeeper>(inference_->applications(), options_.on_failure);
+  return state_keeper_->start(options_.state);
 }
 
 // First of all, however many models there are: a port in use is known at once, and
@@ -221,6 +225,7 @@ void Server::Parts::stop() {
   wait_until_answered();
   frontend().stop();
   if (host_ != nullptr && controller_ != nullptr) host_->stop_containers();
+  if (state_keeper_ != nullptr) state_keeper_->stop();
   if (devices_ != nullptr) devices_->stop();
   if (controller_ != nullptr) controller_->stop();
 }

@@ -24,6 +24,7 @@ namespace foliot {
 struct ServerOptions {
   std::filesystem::path repository;
   std::filesystem::path cache;  // empty: <repository>/.foliot
+  std::filesystem::path state;  // of what applications learn; empty: it is not kept
   FrontendOptions frontend;
   ControllerOptions controller;
   std::string scheduler = "foliot";

@@ -88,6 +88,9 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   ServerOptions* const options = &flags->server;
   command->add_option("repository", options->repository, "folder with a folder per model")->required();
   add_repository_flags(*command, {options->cache, options->weights_tier, options->model_defaults});
+  command->add_option("--state", options->state, "file in which applications keep what they learn")
+      ->type_name("FILE")
+      ->default_str("none: it is lost when the server stops");
   add_frontend_flags(*command, options->frontend);
   add_access_flags(*command, flags->access, options->frontend);
   add_worker_flags(*command, options->worker, flags->devices);
