@@ -15,7 +15,9 @@ import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from tritonclient.utils import InferenceServerException
 
+from foliot_tools import onnx_models
 from foliot_tools.cluster import Cluster
 from foliot_tools.http_load import HttpLoad
 from foliot_tools.server import ROOT, foliot_binary
@@ -174,7 +176,7 @@ def test_a_call_that_fails_is_an_error_and_no_other_call_fails(repository, serve
             assert status == 500 and answer["reason"] == "model_error", answer
             assert ask(server, GOOD, name)[1]["outputs"][0]["data"] == [2, 4]
         eventually(lambda text=expected: text in server.output(), otherwise=server.output)
-    with pytest.raises(grpc_client.InferenceServerException) as error, grpc_client.InferenceServerClient(server.grpc) as client:
+    with pytest.raises(InferenceServerException) as error, grpc_client.InferenceServerClient(server.grpc) as client:
         request = grpc_client.InferInput("x", [1, 2], "FP32")
         request.set_data_from_numpy(np.array(TROUBLE, np.float32))
         client.infer("raises", [request])
@@ -335,13 +337,20 @@ def test_unloading_ends_the_process(repository, serve):
 
 def test_in_a_cluster(repository, tmp_path):
     write_container(repository / "m", MODEL % "raise ValueError('three')")
+    onnx_models.constant(repository / "native/1/model.onnx", 1)
     with Cluster(tmp_path, repository, workers=1, frontends=1) as cluster:
         frontend = cluster.frontends[0]
-        eventually(lambda: frontend.get("/v2/models/m/ready")[0] == 200)
-        np.testing.assert_array_equal(answer_of(frontend, GOOD), [[2, 4]])
-        status, answer = ask(frontend, TROUBLE)
-        assert status == 500 and answer["reason"] == "model_error", answer
-        np.testing.assert_array_equal(answer_of(frontend, GOOD), [[2, 4]])
+        eventually(frontend.ready)
+        with http_client.InferenceServerClient(frontend.http) as client:
+            eventually(lambda: client.is_model_ready("m"))
+            request = http_client.InferInput("x", [1, 2], "FP32")
+            for values in (GOOD, TROUBLE, GOOD):
+                request.set_data_from_numpy(np.array(values, np.float32))
+                if values is TROUBLE:
+                    with pytest.raises(InferenceServerException, match="model_error"):
+                        client.infer("m", [request])
+                else:
+                    np.testing.assert_array_equal(client.infer("m", [request]).as_numpy("y"), [[2, 4]])
 
 
 # foliot container check

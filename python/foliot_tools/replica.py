@@ -5,6 +5,7 @@ import json
 import mmap
 import os
 import pathlib
+import signal
 import socket
 import struct
 import subprocess
@@ -34,10 +35,15 @@ class Replica:
         self.connection.settimeout(120)
         settings = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGES), "PYTHONUNBUFFERED": "1",
                     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **(environment or {})}
+
+        def prepare():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where tests run in the background
+            os.dup2(theirs.fileno(), 3)
+
         with theirs:
             self.process = subprocess.Popen(
                 [python, "-m", "foliot.runtime", str(folder)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=stderr or subprocess.PIPE, env=settings, close_fds=False, preexec_fn=lambda: os.dup2(theirs.fileno(), 3))
+                stderr=stderr or subprocess.PIPE, env=settings, close_fds=False, preexec_fn=prepare)
         self.description = None
         self._memory = None
 
