@@ -195,6 +195,22 @@ def test_a_call_that_fails_says_why(folder, statement, expected):
     assert printed.count("Traceback") == (1 if raised else 0), "each is printed once"
 
 
+def test_rows_that_fail_do_so_alone(folder):
+    write(folder, MODEL + "    if (batch['x'][:, 0] < 0).any():\n        raise ValueError\n    return {'twice': 2 * batch['x'], "
+                          "'count': batch['x'][:, 0].astype(int)}\n")
+    with started(folder) as replica:
+        inputs = rows(12)
+        inputs[[0, 3, 9]] *= -1
+        inputs[0] = -1
+        outputs = replica.call({"x": inputs})
+        assert replica.failed == [0, 3, 9]
+        good = [row for row in range(12) if row not in replica.failed]
+        np.testing.assert_array_equal(outputs["twice"][good], 2 * inputs[good])
+        np.testing.assert_array_equal(outputs["count"][good], inputs[good][:, 0])
+        replica.call({"x": rows(12)})
+        assert replica.failed == []
+
+
 def test_a_failure_of_another_file_names_it(folder):
     write(folder, "def f(x):\n    return 1 / 0\n", "helper_of_mine.py")
     with started(write(folder, "import helper_of_mine\n" + MODEL + "    helper_of_mine.f(1)\n")) as replica:

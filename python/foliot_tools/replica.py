@@ -97,13 +97,20 @@ class Replica:
         output_offset = len(self._memory) // 2 if output_offset is None else output_offset
         for name, view in self.views("inputs", rows, input_offset).items():
             view[...] = inputs[name]
-        self.send_call(rows, input_offset, output_offset)
+        self.failed = self.send_call(rows, input_offset, output_offset)
         return {name: view.copy() for name, view in self.views("outputs", rows, output_offset).items()}
 
     def send_call(self, rows, input_offset, output_offset):
-        """Returns once the outputs are written."""
+        """Returns the positions of rows that failed, once the outputs of the others are written."""
         self.connection.send(struct.pack("<cIQQ", b"C", rows, input_offset, output_offset))
-        self.receive(b"R")
+        answer = self.connection.recv(1 << 17)
+        if answer[:1] == b"E":
+            raise ReplicaError(answer[1:].decode())
+        if answer[:1] == b"F":
+            return [row for row in range(rows) if answer[1 + row // 8] >> row % 8 & 1]
+        if answer != b"R":
+            raise ReplicaError(f"{answer[:40]!r} in answer to a call")
+        return []
 
     def close(self):
         """Closes the server's end; returns (exit status, standard output, standard error) of the process."""
