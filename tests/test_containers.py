@@ -184,6 +184,22 @@ def test_a_call_that_fails_is_an_error_and_no_other_call_fails(repository, serve
     assert replicas(server) == processes and len(processes) == 1 + len(FAILURES), "the processes go on"
 
 
+def test_a_row_fails_alone_in_its_batch(repository, serve):
+    """Calls of other clients that share batches with it do not fail."""
+    server = started(serve, repository, MODEL % "raise ValueError('three')")
+    answers = {}
+
+    def client(number):
+        answers[number] = [ask(server, TROUBLE if number == 0 else [[number, 2]])[0] for _ in range(50)]
+
+    clients = [threading.Thread(target=client, args=(number,)) for number in range(8)]
+    for each in clients:
+        each.start()
+    for each in clients:
+        each.join()
+    assert answers == {number: [500 if number == 0 else 200] * 50 for number in range(8)}
+
+
 # Processes that end
 
 

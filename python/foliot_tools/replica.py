@@ -20,7 +20,11 @@ DTYPES = {"BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float64
 
 
 class ReplicaError(Exception):
-    """The replica's message 'E'."""
+    """The replica's message 'E', or 'F' with the positions of the `rows` that failed."""
+
+    def __init__(self, message, rows=None):
+        super().__init__(message)
+        self.rows = rows
 
 
 def dtype_of(tensor):
@@ -101,9 +105,16 @@ class Replica:
         return {name: view.copy() for name, view in self.views("outputs", rows, output_offset).items()}
 
     def send_call(self, rows, input_offset, output_offset):
-        """Returns once the outputs are written."""
+        """Returns once the outputs are written. Raises ReplicaError."""
         self.connection.send(struct.pack("<cIQQ", b"C", rows, input_offset, output_offset))
-        self.receive(b"R")
+        message = self.connection.recv(1 << 17)
+        if message[:1] == b"E":
+            raise ReplicaError(message[1:].decode())
+        if message[:1] == b"F":
+            text = 1 + (rows + 7) // 8
+            raise ReplicaError(message[text:].decode(), [row for row in range(rows) if message[1 + row // 8] >> row % 8 & 1])
+        if message != b"R":
+            raise ReplicaError(f"{message[:40]!r} in place of b'R'")
 
     def close(self):
         """Closes the server's end; returns (exit status, standard output, standard error) of the process."""
