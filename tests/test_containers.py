@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -185,14 +184,20 @@ def test_a_call_that_fails_is_an_error_and_no_other_call_fails(repository, serve
     assert replicas(server) == processes and len(processes) == 1 + len(FAILURES), "the processes go on"
 
 
-def test_rows_of_one_call_that_fail_do_not_harm_their_neighbours(repository, serve):
-    write_container(repository / "raises", MODEL % FAILURES["raises"][0])
-    server = started(serve, repository)
-    eventually(lambda: server.get("/v2/models/raises/ready")[0] == 200, otherwise=server.output)
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda data: ask(server, data, "raises"), [TROUBLE if i % 5 == 0 else GOOD for i in range(200)]))
-    assert [status for status, _ in answers] == [500 if i % 5 == 0 else 200 for i in range(200)]
-    assert all(answer["outputs"][0]["data"] == [2, 4] for status, answer in answers if status == 200)
+def test_a_row_fails_alone_in_its_batch(repository, serve):
+    """Calls of other clients that share batches with it do not fail."""
+    server = started(serve, repository, MODEL % "raise ValueError('three')")
+    answers = {}
+
+    def client(number):
+        answers[number] = [ask(server, TROUBLE if number == 0 else [[number, 2]])[0] for _ in range(50)]
+
+    clients = [threading.Thread(target=client, args=(number,)) for number in range(8)]
+    for each in clients:
+        each.start()
+    for each in clients:
+        each.join()
+    assert answers == {number: [500 if number == 0 else 200] * 50 for number in range(8)}
 
 
 # Processes that end

@@ -195,20 +195,45 @@ def test_a_call_that_fails_says_why(folder, statement, expected):
     assert printed.count("Traceback") == (1 if raised else 0), "each is printed once"
 
 
-def test_rows_that_fail_do_so_alone(folder):
-    write(folder, MODEL + "    if (batch['x'][:, 0] < 0).any():\n        raise ValueError\n    return {'twice': 2 * batch['x'], "
-                          "'count': batch['x'][:, 0].astype(int)}\n")
+@pytest.mark.parametrize("failing", [[3], [0, 63], [5, 6, 7, 40], list(range(63))])
+def test_rows_fail_alone(folder, failing):
+    """Others of their batch have outputs."""
+    write(folder, MODEL + "    if (batch['x'][:, 0] < 0).any(): raise ValueError('below zero')\n" + GOOD)
+    inputs = rows(64)
+    inputs[failing] = -1
+    rest = [row for row in range(64) if row not in failing]
     with started(folder) as replica:
-        inputs = rows(12)
-        inputs[[0, 3, 9]] *= -1
-        inputs[0] = -1
-        outputs = replica.call({"x": inputs})
-        assert replica.failed == [0, 3, 9]
-        good = [row for row in range(12) if row not in replica.failed]
-        np.testing.assert_array_equal(outputs["twice"][good], 2 * inputs[good])
-        np.testing.assert_array_equal(outputs["count"][good], inputs[good][:, 0])
-        replica.call({"x": rows(12)})
-        assert replica.failed == []
+        with pytest.raises(ReplicaError, match=r"predict raised ValueError: below zero \(model.py, line 5\)") as error:
+            replica.call({"x": inputs})
+        assert error.value.rows == failing
+        np.testing.assert_array_equal(replica.views("outputs", 64, 1 << 15)["twice"][rest], 2 * inputs[rest])
+
+
+def test_a_row_is_found_by_halves(folder):
+    """64 calls of a model that takes long would end the process."""
+    write(folder, MODEL + "    print('called')\n    if (batch['x'][:, 0] < 0).any(): raise ValueError\n" + GOOD)
+    inputs = rows(64)
+    inputs[9] = -1
+    with started(folder) as replica:
+        with pytest.raises(ReplicaError):
+            replica.call({"x": inputs})
+        assert replica.close()[1].count("called") == 1 + 2 * 6
+
+
+def test_a_model_that_fails_slowly_fails_on_all_its_rows(folder):
+    write(folder, "import time\n" + MODEL + "    if (batch['x'][:, 0] < 0).any():\n        time.sleep(0.3)\n        print('called')\n"
+          "        raise ValueError\n" + GOOD)
+    with started(folder) as replica:
+        with pytest.raises(ReplicaError) as error:
+            replica.call({"x": -1 - rows(64)})
+        assert error.value.rows is None
+        assert replica.close()[1].count("called") <= 4
+
+
+def test_a_batch_that_fails_and_whose_rows_do_not(folder):
+    write(folder, MODEL + "    if len(batch['x']) > 8: raise MemoryError\n" + GOOD)
+    with started(folder) as replica:
+        np.testing.assert_array_equal(replica.call({"x": rows(64)})["twice"], 2 * rows(64))
 
 
 def test_a_failure_of_another_file_names_it(folder):

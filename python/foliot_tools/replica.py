@@ -20,7 +20,11 @@ DTYPES = {"BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float64
 
 
 class ReplicaError(Exception):
-    """The replica's message 'E'."""
+    """The replica's message 'E', or 'F' with the positions of the `rows` that failed."""
+
+    def __init__(self, message, rows=None):
+        super().__init__(message)
+        self.rows = rows
 
 
 def dtype_of(tensor):
@@ -97,20 +101,20 @@ class Replica:
         output_offset = len(self._memory) // 2 if output_offset is None else output_offset
         for name, view in self.views("inputs", rows, input_offset).items():
             view[...] = inputs[name]
-        self.failed = self.send_call(rows, input_offset, output_offset)
+        self.send_call(rows, input_offset, output_offset)
         return {name: view.copy() for name, view in self.views("outputs", rows, output_offset).items()}
 
     def send_call(self, rows, input_offset, output_offset):
-        """Returns the positions of rows that failed, once the outputs of the others are written."""
+        """Returns once the outputs are written. Raises ReplicaError."""
         self.connection.send(struct.pack("<cIQQ", b"C", rows, input_offset, output_offset))
-        answer = self.connection.recv(1 << 17)
-        if answer[:1] == b"E":
-            raise ReplicaError(answer[1:].decode())
-        if answer[:1] == b"F":
-            return [row for row in range(rows) if answer[1 + row // 8] >> row % 8 & 1]
-        if answer != b"R":
-            raise ReplicaError(f"{answer[:40]!r} in answer to a call")
-        return []
+        message = self.connection.recv(1 << 17)
+        if message[:1] == b"E":
+            raise ReplicaError(message[1:].decode())
+        if message[:1] == b"F":
+            text = 1 + (rows + 7) // 8
+            raise ReplicaError(message[text:].decode(), [row for row in range(rows) if message[1 + row // 8] >> row % 8 & 1])
+        if message != b"R":
+            raise ReplicaError(f"{message[:40]!r} in place of b'R'")
 
     def close(self):
         """Closes the server's end; returns (exit status, standard output, standard error) of the process."""
