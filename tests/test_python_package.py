@@ -203,11 +203,10 @@ def test_rows_fail_alone(folder, failing):
     inputs[failing] = -1
     rest = [row for row in range(64) if row not in failing]
     with started(folder) as replica:
-        outputs = replica.call({"x": inputs})
-        assert replica.failed == failing
-        np.testing.assert_array_equal(outputs["twice"][rest], 2 * inputs[rest])
-        replica.connection.send(struct.pack("<cIQQ", b"C", 64, 0, 1 << 15))
-        assert replica.receive(b"F")[8:] == b"predict raised ValueError: below zero (model.py, line 5)"
+        with pytest.raises(ReplicaError, match=r"predict raised ValueError: below zero \(model.py, line 5\)") as error:
+            replica.call({"x": inputs})
+        assert error.value.rows == failing
+        np.testing.assert_array_equal(replica.views("outputs", 64, 1 << 15)["twice"][rest], 2 * inputs[rest])
 
 
 def test_a_row_is_found_by_halves(folder):
@@ -216,8 +215,8 @@ def test_a_row_is_found_by_halves(folder):
     inputs = rows(64)
     inputs[9] = -1
     with started(folder) as replica:
-        replica.call({"x": inputs})
-        assert replica.failed == [9]
+        with pytest.raises(ReplicaError):
+            replica.call({"x": inputs})
         assert replica.close()[1].count("called") == 1 + 2 * 6
 
 
@@ -225,8 +224,9 @@ def test_a_model_that_fails_slowly_fails_on_all_its_rows(folder):
     write(folder, "import time\n" + MODEL + "    if (batch['x'][:, 0] < 0).any():\n        time.sleep(0.3)\n        print('called')\n"
           "        raise ValueError\n" + GOOD)
     with started(folder) as replica:
-        with pytest.raises(ReplicaError, match="ValueError"):
+        with pytest.raises(ReplicaError) as error:
             replica.call({"x": -1 - rows(64)})
+        assert error.value.rows is None
         assert replica.close()[1].count("called") <= 4
 
 
