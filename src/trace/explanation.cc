@@ -233,7 +233,7 @@ class Explainer {
         say("It was refused because its tenant asked for more than its share, and others would have had to wait");
         break;
       case Refusal::kModelError:
-        say("It failed because the model's own code failed on it, or on what shared its batch");
+        say("It failed because the model's own code failed on it");
         break;
       case Refusal::kNone: break;
     }
