@@ -5,10 +5,10 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<Refusal, 11> kRefusals{
-    Refusal::kUnmeetable, Refusal::kOverload,  Refusal::kExpired,  Refusal::kLate,
-    Refusal::kWorkerLost, Refusal::kUnloaded,  Refusal::kCancelled, Refusal::kDraining,
-    Refusal::kDisconnected, Refusal::kOverShare, Refusal::kModelError};
+constexpr std::array<Refusal, 11> kRefusals{Refusal::kUnmeetable, Refusal::kOverload,   Refusal::kExpired,
+                                            Refusal::kLate,       Refusal::kWorkerLost, Refusal::kUnloaded,
+                                            Refusal::kCancelled,  Refusal::kDraining,   Refusal::kDisconnected,
+                                            Refusal::kOverShare,  Refusal::kModelError};
 
 bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 

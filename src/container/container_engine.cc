@@ -90,9 +90,8 @@ void ContainerEngine::input(const InferWork& work) {
 Status ContainerEngine::run(const InferWork& work) {
   FOLIOT_CHECK(added_[work.action.model.value()] && work.part.range.whole());
   const uint64_t before = heap_allocations();
-  Status status =
-      process_.call(work.action.rows.size(), work.input_offset, work.output_offset, timeouts_.of(work.action.expected),
-                    work.failed_rows);
+  Status status = process_.call(work.action.rows.size(), work.input_offset, work.output_offset,
+                                timeouts_.of(work.action.expected), work.failed_rows);
   if (status.ok()) count_exec_heap_allocations(heap_allocations() - before);
   // The process is well: what failed is the model's code.
   if (status.code() == StatusCode::kInternal) return Status::invalid_argument(status.message());

@@ -78,8 +78,7 @@ class ContainerProcess {
   // description's input_bytes(rows) and output_bytes(rows) from them on are within memory().
   // `failed`, if there is one, gets the rows that have no outputs, since the model's code
   // failed on them; without it one of them makes the call fail.
-  Status call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout,
-              RowSet* failed = nullptr);
+  Status call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout, RowSet* failed = nullptr);
   // The same from the supervising thread, which passes lines on meanwhile. A process whose
   // lines are not read stops when it has printed more than a pipe holds (64 KiB).
   Status call_listening(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout);

@@ -109,7 +109,8 @@ class ContainerReader {
       const bool plain = !name.str().empty() && name.str().find('=') == std::string_view::npos &&
                          name.str().find('\0') == std::string_view::npos;
       if (!plain || !text.is_string() || text.as_string()->get().find('\0') != std::string::npos) {
-        return error(text, fmt::format("the variable '{}' must have a name without '=' and a text as its value", name.str()));
+        return error(text,
+                     fmt::format("the variable '{}' must have a name without '=' and a text as its value", name.str()));
       }
       config_.environment.emplace(name.str(), text.as_string()->get());
     }

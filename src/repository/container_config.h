@@ -3,8 +3,6 @@
 #ifndef FOLIOT_REPOSITORY_CONTAINER_CONFIG_H_
 #define FOLIOT_REPOSITORY_CONTAINER_CONFIG_H_
 
-#include <toml++/toml.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -14,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "config/toml_file.h"
 #include "core/action.h"
 
 namespace foliot {
@@ -21,13 +20,13 @@ namespace foliot {
 inline constexpr uint32_t kReplicasMax = 64;  // of one model
 
 struct ContainerConfig {
-  std::string python = "python3";                 // a name in PATH, or a path that begins with '/'
-  uint32_t replicas = 1;                          // 1 to kReplicasMax
-  uint32_t batch_size_max = kBatchSizeMax;        // at most; model.py may want less
-  std::optional<uint64_t> memory_bytes;           // of one replica; nullopt: no limit
-  bool network = false;                           // whether it may reach the network
-  std::vector<std::filesystem::path> readable;    // further files and folders that it may read; absolute
-  bool trust_pickle = false;                      // whether files that can run any code when read are read
+  std::string python = "python3";                  // a name in PATH, or a path that begins with '/'
+  uint32_t replicas = 1;                           // 1 to kReplicasMax
+  uint32_t batch_size_max = kBatchSizeMax;         // at most; model.py may want less
+  std::optional<uint64_t> memory_bytes;            // of one replica; nullopt: no limit
+  bool network = false;                            // whether it may reach the network
+  std::vector<std::filesystem::path> readable;     // further files and folders that it may read; absolute
+  bool trust_pickle = false;                       // whether files that can run any code when read are read
   Duration start_timeout = Duration::seconds(60);  // until it has read its model
   std::map<std::string, std::string> environment;  // variables, by name
 

@@ -14,11 +14,11 @@
 namespace foliot {
 
 struct ModelConfig {
-  std::optional<std::string> name;      // name = "x": instead of the folder's
-  std::optional<Duration> default_slo;  // default_slo = "50ms"
-  double weight = 1;                    // weight = 2
-  bool cache = false;                   // cache = true
-  CompileOptions compile;               // batch_sizes, batch_dimension, precision, [buckets]
+  std::optional<std::string> name;           // name = "x": instead of the folder's
+  std::optional<Duration> default_slo;       // default_slo = "50ms"
+  double weight = 1;                         // weight = 2
+  bool cache = false;                        // cache = true
+  CompileOptions compile;                    // batch_sizes, batch_dimension, precision, [buckets]
   std::optional<ContainerConfig> container;  // [container]; of models that are a model.py
 };
 

@@ -59,14 +59,13 @@ class LinkedReplicaPlace::LinkedSession : public Session {
 
   Status join(Worker& worker) override {
     FOLIOT_ASSIGN_OR_RETURN(auto tls, open_link_tls(options_.link_tls));
-    loop_ = std::make_unique<LinkLoop>(
-        LinkLoopOptions{.connection = {.role = Role::kWorker,
-                                       .frame_bytes_max = options_.frame_bytes_max,
-                                       .unsent_bytes_max = 4 * options_.frame_bytes_max},
-                        .connections_max = kFrontendsMax,
-                        .received_bytes_max = kFramesAtOnce * options_.frame_bytes_max,
-                        .tls = std::move(tls)},
-        link_);
+    loop_ = std::make_unique<LinkLoop>(LinkLoopOptions{.connection = {.role = Role::kWorker,
+                                                                      .frame_bytes_max = options_.frame_bytes_max,
+                                                                      .unsent_bytes_max = 4 * options_.frame_bytes_max},
+                                                       .connections_max = kFrontendsMax,
+                                                       .received_bytes_max = kFramesAtOnce * options_.frame_bytes_max,
+                                                       .tls = std::move(tls)},
+                                       link_);
     FOLIOT_ASSIGN_OR_RETURN(const uint16_t port, loop_->listen(options_.data_host + ":0"));
     const std::string& host = options_.data_address_host.empty() ? options_.data_host : options_.data_address_host;
     link_.add_model(model_);

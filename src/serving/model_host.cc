@@ -44,8 +44,7 @@ bool ModelHost::serves(const ModelFolder& folder, const std::string& content) {
 Result<std::unique_ptr<ContainerModel>> ModelHost::start_container(const ModelFolder& folder,
                                                                    const std::function<bool()>& cancelled) {
   if (parts_.containers == nullptr) {
-    return Status::unimplemented(
-        fmt::format("model '{}' is a container, and none are served here", folder.name));
+    return Status::unimplemented(fmt::format("model '{}' is a container, and none are served here", folder.name));
   }
   FOLIOT_ASSIGN_OR_RETURN(const std::string content, container_content(folder));
   if (serves(folder, content)) return std::unique_ptr<ContainerModel>();

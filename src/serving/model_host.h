@@ -48,8 +48,8 @@ class ModelHost {
   struct Parts {
     Catalog& catalog;
     ModelSink& planner;
-    std::vector<Device> devices;     // at least one
-    std::string kind{kDefaultKind};  // of all of them
+    std::vector<Device> devices;                 // at least one
+    std::string kind{kDefaultKind};              // of all of them
     const ContainerParts* containers = nullptr;  // null: container models are not served here
   };
   // All references outlive this. `page_count`: of each device.

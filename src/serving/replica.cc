@@ -118,8 +118,8 @@ void Replica::run() {
     if (has_model()) set_joined(ended);  // unless it had joined
     if (!has_model() || stopping()) return;
     if (served >= kShortService) delay = kRestartDelayMin;
-    parts_.log(Severity::kError, fmt::format("replica {}: {}; starting it again in {}", name_, ended.message(),
-                                             format_duration(delay)));
+    parts_.log(Severity::kError,
+               fmt::format("replica {}: {}; starting it again in {}", name_, ended.message(), format_duration(delay)));
     if (!wait(delay)) return;
     delay = std::min(delay * 2, kRestartDelayMax);
   }

@@ -96,10 +96,10 @@ class Replica {
   std::mutex mutex_;  // guards what follows, up to the thread
   std::condition_variable changed_;
   std::optional<Result<Measured>> measured_;
-  std::shared_ptr<const ModelInfo> model_;  // null until serve()
-  std::optional<Status> joined_;            // of the first process with a model
+  std::shared_ptr<const ModelInfo> model_;    // null until serve()
+  std::optional<Status> joined_;              // of the first process with a model
   ReplicaPlace::Session* session_ = nullptr;  // null: it has not joined
-  ContainerProcess* process_ = nullptr;     // null: none that could be killed
+  ContainerProcess* process_ = nullptr;       // null: none that could be killed
   Thread thread_;
 };
 

@@ -23,7 +23,7 @@ class ReplicaKinds {
   void give_back(const std::string& kind);
 
  private:
-  std::mutex mutex_;                    // guards what follows
+  std::mutex mutex_;                   // guards what follows
   std::map<std::string, bool> kinds_;  // whether it is taken
 };
 

@@ -181,12 +181,12 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
   if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   worker_metrics_.set_memory(devices_->metrics());
   replicas_ = std::make_unique<LocalReplicaPlace>(inbox_, inference_->origin(), devices_->count());
-  containers_ = std::make_unique<ContainerParts>(
-      ContainerParts{.replicas = {.place = *replicas_,
-                                  .infers_in_flight_max = worker.infers_in_flight_max,
-                                  .log = options_.on_replica},
-                     .launcher = options_.container_command,
-                     .package = options_.python_package});
+  containers_ =
+      std::make_unique<ContainerParts>(ContainerParts{.replicas = {.place = *replicas_,
+                                                                   .infers_in_flight_max = worker.infers_in_flight_max,
+                                                                   .log = options_.on_replica},
+                                                      .launcher = options_.container_command,
+                                                      .package = options_.python_package});
   host_ = std::make_unique<ModelHost>(
       ModelHost::Parts{
           .catalog = catalog_, .planner = inbox_, .devices = devices_->hosts(), .containers = containers_.get()},

@@ -232,9 +232,7 @@ class Explainer {
       case Refusal::kOverShare:
         say("It was refused because its tenant asked for more than its share, and others would have had to wait");
         break;
-      case Refusal::kModelError:
-        say("It failed because the model's own code failed on it");
-        break;
+      case Refusal::kModelError: say("It failed because the model's own code failed on it"); break;
       case Refusal::kNone: break;
     }
     if (request_.earliest_completion.is_infinite() || request_.refusal == Refusal::kLate) {

@@ -298,9 +298,7 @@ class FieldReader {
   }
   static bool get(std::string_view text, RequestClass& into) { return parse_name(text, kRequestClassLast, into); }
   static bool get(std::string_view text, ActionType& into) { return parse_name(text, ActionType::kInfer, into); }
-  static bool get(std::string_view text, OutcomeStatus& into) {
-    return parse_name(text, kOutcomeStatusLast, into);
-  }
+  static bool get(std::string_view text, OutcomeStatus& into) { return parse_name(text, kOutcomeStatusLast, into); }
   bool get(std::string_view text, std::string_view& into) {
     into = names_.keep(text);
     return true;

@@ -56,8 +56,9 @@ Status check(const fs::path& path) {
   fmt::print("model     {}, version {}, {}\n", model.name, model.version, model.model.string());
   std::fflush(stdout);
   const TimePoint began = monotonic_now();
-  FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<ContainerProcess> process,
-                          ContainerProcess::start(options, [](std::string_view line) { fmt::print("          {}\n", line); }));
+  FOLIOT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ContainerProcess> process,
+      ContainerProcess::start(options, [](std::string_view line) { fmt::print("          {}\n", line); }));
   const ContainerDescription& description = process->description();
   fmt::print("started   in {}\n", format_duration(monotonic_now() - began));
   print_tensors("input", description.inputs);
@@ -75,7 +76,8 @@ Status check(const fs::path& path) {
 }  // namespace
 
 void add_container_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("container", "Check a model that is a container: user code in its own process");
+  CLI::App* command =
+      app.add_subcommand("container", "Check a model that is a container: user code in its own process");
   command->require_subcommand(1);
   CLI::App* checking = command->add_subcommand("check", "Start it once, call it with zeros, and say what is wrong");
   checking->footer(

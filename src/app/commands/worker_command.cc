@@ -10,8 +10,8 @@
 
 #include "app/commands/access_flags.h"
 #include "app/commands/confined_compile_command.h"
-#include "app/commands/container_launch_command.h"
 #include "app/commands/console_reporter.h"
+#include "app/commands/container_launch_command.h"
 #include "app/commands/flags.h"
 #include "app/commands/help_formatter.h"
 #include "app/commands/logger_flags.h"
