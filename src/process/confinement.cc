@@ -119,7 +119,9 @@ std::optional<std::string> restrict_system_calls() {
 Status limit_resources(const ProgramConfinement& confinement) {
   FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_CORE, 0));
   FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_NOFILE, kOpenFilesOfProgramMax));
-  if (confinement.memory_bytes > 0) FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_DATA, confinement.memory_bytes));
+  if (confinement.memory_bytes > 0 && !kSanitized) {
+    FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_DATA, confinement.memory_bytes));
+  }
   if (confinement.file_bytes > 0) FOLIOT_RETURN_IF_ERROR(limit(RLIMIT_FSIZE, confinement.file_bytes));
   return {};
 }
@@ -301,6 +303,7 @@ Result<std::vector<std::string>> confine_program(const ProgramConfinement& confi
   FOLIOT_RETURN_IF_ERROR(limit_resources(confinement));
   FOLIOT_ASSIGN_OR_RETURN(const bool files_restricted, restrict_files(confinement));
   if (!files_restricted) note("no Landlock: it may read and execute what this user may");
+  if (kSanitized && confinement.memory_bytes > 0) note("no limit of memory under a sanitizer");
   note(drop_privileges(files_restricted));
   note(restrict_system_calls(confinement, files_restricted));
   return missing;
