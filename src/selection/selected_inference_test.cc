@@ -274,6 +274,7 @@ TEST_F(SelectedInferenceTest, ModelsGetLessTimeThanTheApplication) {
   harness_->release();
   client_->await(1);
   Answer& answer = client_->answer(call);
+  ASSERT_FALSE(answer.served()) << "9.5 ms were the model's";
   EXPECT_EQ(answer.error().reason, "late");
 }
 
