@@ -192,12 +192,12 @@ def test_a_row_fails_alone_in_its_batch(repository, serve):
     def client(number):
         answers[number] = [ask(server, TROUBLE if number == 0 else [[number, 2]])[0] for _ in range(50)]
 
-    clients = [threading.Thread(target=client, args=(number,)) for number in range(3)]
+    clients = [threading.Thread(target=client, args=(number,)) for number in range(8)]
     for each in clients:
         each.start()
     for each in clients:
         each.join()
-    assert answers == {number: [500 if number == 0 else 200] * 50 for number in range(3)}
+    assert answers == {number: [500 if number == 0 else 200] * 50 for number in range(8)}
 
 
 # Processes that end
@@ -351,15 +351,27 @@ def test_unloading_ends_the_process(repository, serve):
 # In a cluster
 
 
-def test_in_a_cluster(repository, tmp_path):
+def is_answered(client, request):
+    try:
+        return client.infer("m", [request]) is not None
+    except InferenceServerException:
+        return False
+
+
+@pytest.mark.parametrize("beside", ["a compiled model", "nothing"])
+def test_in_a_cluster(repository, tmp_path, beside):
     write_container(repository / "m", MODEL % "raise ValueError('three')")
-    onnx_models.constant(repository / "native/1/model.onnx", 1)
+    if beside != "nothing":
+        onnx_models.constant(repository / "native/1/model.onnx", 1)
     with Cluster(tmp_path, repository, workers=1, frontends=1) as cluster:
         frontend = cluster.frontends[0]
         eventually(frontend.ready)
         with http_client.InferenceServerClient(frontend.http) as client:
             eventually(lambda: client.is_model_ready("m"))
+            # The front end may still be connecting to the replica.
             request = http_client.InferInput("x", [1, 2], "FP32")
+            request.set_data_from_numpy(np.array(GOOD, np.float32))
+            eventually(lambda: is_answered(client, request))
             for values in (GOOD, TROUBLE, GOOD):
                 request.set_data_from_numpy(np.array(values, np.float32))
                 if values is TROUBLE:

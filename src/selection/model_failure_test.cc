@@ -17,6 +17,7 @@ constexpr int kCalls = 20'000;
 constexpr int kBreaks = 5'000;
 constexpr int kRecovers = 10'000;
 constexpr uint64_t kSeeds = 20;
+constexpr uint64_t kFirstSeed = 101;  // defaults were chosen by others, 1 to 20
 constexpr uint64_t kClasses = 10;
 const std::vector<double> kErrorRates{0.45, 0.3875, 0.325, 0.2625, 0.20};
 const std::vector<std::string> kFailingModels{"m1", "m2", "m3", "m4", "m5"};
@@ -74,7 +75,7 @@ uint64_t count_wins(std::string_view policy, std::string_view options = "") {
   uint64_t wins = 0;
   double mean = 0;
   double best = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kSeeds; ++seed) {
     const FailureErrors errors = run_failure(policy, options, seed);
     wins += errors.policy < errors.best_model() ? 1 : 0;
     mean += errors.policy / kSeeds;

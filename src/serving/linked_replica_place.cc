@@ -50,6 +50,7 @@ class LinkedReplicaPlace::LinkedSession : public Session {
                .on_registered =
                    [&options, name](size_t /*models*/) {
                      options.log(Severity::kInfo, fmt::format("replica {}: registered with the controller", name));
+                     options.on_registered();
                    },
                .on_drained = [this] { on_drained(); }}) {}
   ~LinkedSession() override { leave(); }

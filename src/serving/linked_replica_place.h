@@ -27,6 +27,8 @@ struct LinkedReplicaOptions {
   Duration drain_timeout = Duration::seconds(30);
   TlsFiles link_tls;
   std::function<void(Severity, const std::string&)> log = [](Severity, const std::string&) {};
+  // One is registered with the controller; from any thread.
+  std::function<void()> on_registered = [] {};
 };
 
 class LinkedReplicaPlace : public ReplicaPlace {

@@ -21,11 +21,18 @@ namespace {
 constexpr std::chrono::milliseconds kCancelledInterval(100);
 // A process that prints nothing and may take any memory is looked at this often.
 constexpr Duration kListenInterval = Duration::seconds(1);
-// Of the largest batches, so many have room in the shared memory at once.
-constexpr uint32_t kBatchesInFlight = 4;
+// Of the largest batches, so many have room in the shared memory at once; all that the
+// controller has outstanding, if they are small.
+constexpr uint32_t kBatchesInFlightMin = 4, kBatchesInFlightMax = 64;
+constexpr uint64_t kSmallMemoryBytes = uint64_t{16} << 20;
 constexpr uint32_t kLoadsInFlightMax = 8;
 
 Status replica_stopped() { return Status::unavailable("the replica was stopped"); }
+
+uint64_t shared_memory_bytes(const ContainerDescription& description) {
+  return std::max(container_memory_bytes(description, kBatchesInFlightMin),
+                  std::min(container_memory_bytes(description, kBatchesInFlightMax), kSmallMemoryBytes));
+}
 
 bool same_tensors(const std::vector<TensorSpec>& some, const std::vector<TensorSpec>& others) {
   return std::ranges::equal(some, others, [](const TensorSpec& a, const TensorSpec& b) {
@@ -166,7 +173,7 @@ bool Replica::has_model() {
 
 Result<Replica::Measured> Replica::measure(ContainerProcess& process) {
   const ContainerDescription& description = process.description();
-  FOLIOT_RETURN_IF_ERROR(process.share_memory(container_memory_bytes(description, kBatchesInFlight)));
+  FOLIOT_RETURN_IF_ERROR(process.share_memory(shared_memory_bytes(description)));
   const std::vector<uint32_t> batch_sizes = container_batch_sizes(description);
   FOLIOT_ASSIGN_OR_RETURN(std::vector<Duration> durations,
                           profile(process, batch_sizes, {.cancelled = [this] { return stopping(); }}));

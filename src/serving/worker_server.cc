@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "base/units.h"
@@ -87,7 +88,8 @@ class WorkerServer::Parts {
   Status serve(ModelStartup& models, const std::function<bool()>& cancelled);
   Status run_loop();
   WorkerLink::Watch link_watch();
-  LinkedReplicaOptions replica_options() const;
+  LinkedReplicaOptions replica_options();
+  void on_replica_registered();
 
   const WorkerServerOptions& options_;
   Logger& log_;
@@ -99,6 +101,7 @@ class WorkerServer::Parts {
   RepositoryService repository_;
   std::vector<ModelFolder> folders_;
   uint16_t port_ = 0;
+  std::once_flag ready_;
 
   // In the order in which they are made; each uses those before it.
   WorkerMetrics metrics_{WorkerMetrics::Links::kShown};
@@ -224,7 +227,7 @@ Status WorkerServer::Parts::serve(ModelStartup& models, const std::function<bool
   return Status();
 }
 
-LinkedReplicaOptions WorkerServer::Parts::replica_options() const {
+LinkedReplicaOptions WorkerServer::Parts::replica_options() {
   const auto host_of = [](const std::string& address) { return address.substr(0, address.rfind(':')); };
   return {.worker = options_.name,
           .controller = options_.controller,
@@ -233,7 +236,14 @@ LinkedReplicaOptions WorkerServer::Parts::replica_options() const {
           .frame_bytes_max = options_.frame_bytes_max,
           .drain_timeout = options_.drain_timeout,
           .link_tls = options_.link_tls,
-          .log = [this](Severity level, const std::string& line) { log_.write(level, line); }};
+          .log = [this](Severity level, const std::string& line) { log_.write(level, line); },
+          .on_registered = [this] { on_replica_registered(); }};
+}
+
+// Without compiled models the worker's own link never registers.
+void WorkerServer::Parts::on_replica_registered() {
+  if (!std::ranges::all_of(folders_, &ModelFolder::is_container)) return;
+  std::call_once(ready_, [this] { options_.on_ready(folders_.size()); });
 }
 
 Status WorkerServer::Parts::run_loop() {
