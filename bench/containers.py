@@ -7,12 +7,16 @@ The throughput is the largest rate at which 99 % of a Poisson process are answer
 series of rates. Clients run on the same cores. The images are the digits of scikit-learn, enlarged to 28 x 28, with noise."""
 
 import argparse
+import datetime
+import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import skops.io
@@ -195,14 +199,75 @@ def overhead(folder, arguments):
                 print(f"| {size} | {side} | {cells} |", flush=True)
 
 
+SLEEPER = """import foliot, time
+
+@foliot.model(inputs={"x": ("FP32", [16])}, outputs={"y": ("FP32", [16])}, batch_size_max=1)
+def predict(batch):
+    time.sleep(%s)
+    return {"y": batch["x"]}
+"""
+
+
+def write_sleeper(repository, seconds, replica_count):
+    (repository / "sleeper").mkdir(parents=True)
+    (repository / "sleeper/model.py").write_text(SLEEPER % seconds)
+    (repository / "sleeper/model.toml").write_text(f'[container]\npython = "{sys.executable}"\nreplicas = {replica_count}\n')
+    return repository
+
+
+def replicas(folder, arguments):
+    """Figure 3.6, with replicas that sleep, since they share two cores."""
+    print("\nCalls per second of replicas that sleep for 20 ms, closed loop of four clients for each\n")
+    print("| replicas | calls/s | to one |\n|---|---|---|")
+    rates = []
+    for count in range(1, 5):
+        with Server(write_sleeper(folder / f"sleepers_{count}", 0.02, count), folder / "log") as server:
+            bench(server.grpc, "sleeper", concurrency=4 * count, duration="1s")
+            rates.append(bench(server.grpc, "sleeper", concurrency=4 * count,
+                               duration=arguments.duration)["answered_per_second"])
+        print(f"| {count} | {rates[-1]:.1f} | {rates[-1] / rates[0]:.2f} |", flush=True)
+
+
+def process_ids(server):
+    """Of the replicas of a server."""
+    children = pathlib.Path(f"/proc/{server.process.pid}/task").glob("*/children")
+    return [int(child) for file in children for child in file.read_text().split()]
+
+
+def kills(folder, arguments):
+    """Every half second the process of a replica is killed under load."""
+    repository = write_sleeper(folder / "killed", 0.001, 2)
+    seconds = 0.5 * arguments.kills + 2
+    with Server(repository, folder / "killed.log") as server, ThreadPoolExecutor(1) as pool:
+        time.sleep(1)
+        load = pool.submit(bench, server.grpc, "sleeper", rate=200, deadline="100ms", duration=f"{seconds:.0f}s")
+        time.sleep(1.5)
+        for _ in range(arguments.kills):
+            os.kill(min(process_ids(server)), signal.SIGKILL)
+            time.sleep(0.5)
+        report = load.result()
+        lines = [line for line in server.output().splitlines() if " serve: replica" in line]
+
+    def instants(replica, event):
+        return [datetime.datetime.fromisoformat(line[:24]) for line in lines if f" {replica}:" in line and event in line]
+
+    times = [(back - gone).total_seconds() for replica in ("sleeper/0", "sleeper/1")
+             for gone, back in zip(instants(replica, "Killed"), instants(replica, "serves again"))]
+    print(f"\n{arguments.kills} kills of one of two replicas under 200 requests/s with a deadline of 100 ms\n")
+    print(f"- {report['offered']} requests: {report['good']} in time, {report['late']} late, {report['refused']} refused, "
+          f"{report['failed']} failed")
+    print(f"- back after p50 {quantiles(times, 0.5)[0]:.2f} s, at most {max(times):.2f} s ({len(times)} restarts)", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch-size-max", type=int, default=64)
     parser.add_argument("--duration", default="3s", help="of each measurement through a server (default: 3s)")
     parser.add_argument("--calls", type=int, default=5000, help="of each measurement without a server (default: 5000)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--parts", nargs="+", choices=("round_trip", "profiles", "throughput", "overhead"),
-                        default=("round_trip", "profiles", "throughput", "overhead"))
+    parser.add_argument("--kills", type=int, default=100, help="of replicas under load (default: 100)")
+    parts = ("round_trip", "profiles", "throughput", "overhead", "replicas", "kills")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     arguments = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory(prefix="foliot-bench-") as name:
@@ -217,6 +282,10 @@ def main():
             throughput(folder, containers, arguments)
         if "overhead" in arguments.parts:
             overhead(folder, arguments)
+        if "replicas" in arguments.parts:
+            replicas(folder, arguments)
+        if "kills" in arguments.parts:
+            kills(folder, arguments)
     return 0
 
 

@@ -129,7 +129,7 @@ def test_the_models_command_says_what_is_wrong(all_broken):
         assert listed.returncode == 1, listed
         lines = {line.split()[0]: line for line in listed.stdout.splitlines()[1:]}
         assert set(lines) == set(FIVE), listed
-        assert "no model.onnx here" in lines["broken1"]
+        assert "no model.onnx or model.py here" in lines["broken1"]
         assert "batch_sizes" in lines["broken2"]
         assert "not an ONNX model" in lines["broken0"] or "broken0/1/model.onnx" in lines["broken0"]
 

@@ -129,6 +129,7 @@ void Replica::run() {
                fmt::format("replica {}: {}; starting it again in {}", name_, ended.message(), format_duration(delay)));
     if (!wait(delay)) return;
     delay = std::min(delay * 2, kRestartDelayMax);
+    restarted_ = true;
   }
 }
 
@@ -242,6 +243,7 @@ Status Replica::serve_with(ContainerProcess& process, const std::shared_ptr<cons
   }));
   FOLIOT_RETURN_IF_ERROR(session->join(worker.worker()));
   set_session(session.get());
+  if (restarted_) parts_.log(Severity::kInfo, fmt::format("replica {}: serves again", name_));
   const Duration interval = options_.memory_bytes > 0 ? kContainerMemoryInterval : kListenInterval;
   while (process.listen(interval)) {
   }

@@ -92,6 +92,7 @@ class Replica {
   const ContainerOptions options_;
   const std::string kind_;
 
+  bool restarted_ = false;  // of the thread
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;  // guards what follows, up to the thread
   std::condition_variable changed_;
