@@ -64,6 +64,7 @@ SIDES = {"no batching": (1, "foliot"), "AIMD": (0, "adaptive_batching"),
          "quantile regression": (0, "adaptive_batching_quantile"), "foliot": (0, "foliot")}
 FALLING = (1.2, 1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # of the capacity
 ATTAINED = 0.99
+KILL_SECONDS = 1.5  # between two; a replica is back before
 TRIES = 2  # of each rate: one stall of the machine is not the server's
 
 
@@ -235,16 +236,16 @@ def process_ids(server):
 
 
 def kills(folder, arguments):
-    """Every half second the process of a replica is killed under load."""
+    """The older process of two replicas is killed under load, again and again."""
     repository = write_sleeper(folder / "killed", 0.001, 2)
-    seconds = 0.5 * arguments.kills + 2
+    seconds = KILL_SECONDS * arguments.kills + 2
     with Server(repository, folder / "killed.log") as server, ThreadPoolExecutor(1) as pool:
         time.sleep(1)
         load = pool.submit(bench, server.grpc, "sleeper", rate=200, deadline="100ms", duration=f"{seconds:.0f}s")
         time.sleep(1.5)
         for _ in range(arguments.kills):
             os.kill(min(process_ids(server)), signal.SIGKILL)
-            time.sleep(0.5)
+            time.sleep(KILL_SECONDS)
         report = load.result()
         lines = [line for line in server.output().splitlines() if " serve: replica" in line]
 
