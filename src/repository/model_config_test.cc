@@ -1,5 +1,6 @@
 #include "repository/model_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,10 @@ class ModelConfigTest : public ::testing::Test {
     EXPECT_THAT(config.status().message(), HasSubstr(file_.string() + ":" + line));
     EXPECT_THAT(config.status().message(), HasSubstr(said));
   }
-  const std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) / "model.toml";
+  // Tests run at the same time.
+  const std::filesystem::path file_ =
+      std::filesystem::path(::testing::TempDir()) /
+      fmt::format("{}_model.toml", ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(ModelConfigTest, ReadsAllKeys) {

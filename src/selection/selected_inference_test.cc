@@ -20,12 +20,20 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+// Processes of tests run at the same time.
+std::filesystem::path own_folder(const std::string& name) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / fmt::format("foliot_{}_{}", name, ::getpid());
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
 // An application of these settings, as its file has them.
 Application application_of(const std::string& name, std::string_view text) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "applications" / name;
-  std::filesystem::create_directories(folder);
+  const auto folder = own_folder(name);
   std::ofstream(folder / "application.toml") << text;
-  return read_application(name, folder / "application.toml");
+  Application application = read_application(name, folder / "application.toml");
+  std::filesystem::remove_all(folder);
+  return application;
 }
 
 // `doubling` is an application of models that double, or add what their names say.
@@ -435,7 +443,7 @@ known = true
 }
 
 TEST(ApplicationTest, ErrorsNameFileLineAndKey) {
-  EXPECT_THAT(error_of_file("policy = 'exp3'"), AllOf(HasSubstr("wrong/application.toml:1:"), HasSubstr("'models'")));
+  EXPECT_THAT(error_of_file("policy = 'exp3'"), AllOf(HasSubstr("application.toml:1:"), HasSubstr("'models'")));
   EXPECT_THAT(error_of_file("models = ['a', 'a']\npolicy = 'exp3'"), HasSubstr("'a' twice"));
   EXPECT_THAT(error_of_file("models = ['wrong']\npolicy = 'exp3'"), HasSubstr("the application itself"));
   EXPECT_THAT(error_of_file("models = ['a']\n\npolicy = 'exp9'"), AllOf(HasSubstr("toml:3:"), HasSubstr("'exp9'")));
@@ -450,7 +458,7 @@ TEST(ApplicationTest, ErrorsNameFileLineAndKey) {
 }
 
 TEST(ApplicationTest, RepositoriesAreScanned) {
-  const auto repository = std::filesystem::path(testing::TempDir()) / "scanned";
+  const auto repository = own_folder("scanned");
   std::filesystem::create_directories(repository / "b");
   std::filesystem::create_directories(repository / "a");
   std::filesystem::create_directories(repository / "model");
@@ -463,6 +471,7 @@ TEST(ApplicationTest, RepositoriesAreScanned) {
   EXPECT_THAT((*applications)[0].status.message(), HasSubstr("model.onnx"));
   EXPECT_EQ((*applications)[1].name, "b");
   EXPECT_TRUE((*applications)[1].status.ok());
+  std::filesystem::remove_all(repository);
 }
 
 TEST(ApplicationInterfaceTest, SettingsMustFitTheModels) {

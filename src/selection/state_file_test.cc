@@ -1,7 +1,9 @@
 #include "selection/state_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -12,14 +14,16 @@ using ::testing::HasSubstr;
 
 class StateFileTest : public testing::Test {
  protected:
-  StateFileTest() { std::filesystem::remove(file_); }
+  ~StateFileTest() override { std::filesystem::remove(file_); }
   std::vector<StateFile::Learned> read() {
     Result<StateFile> file = StateFile::open(file_);
     EXPECT_TRUE(file.ok()) << file.status().message();
     return *file->read();
   }
 
-  const std::filesystem::path file_ = std::filesystem::path(testing::TempDir()) / "learned.sqlite";
+  // Processes of tests run at the same time.
+  const std::filesystem::path file_ =
+      std::filesystem::path(testing::TempDir()) / fmt::format("foliot_learned_{}.sqlite", ::getpid());
 };
 
 TEST_F(StateFileTest, KeepsWhatWasWritten) {
