@@ -511,9 +511,12 @@ TEST_F(ControllerTest, WhatTheModelsOwnCodeFailedOnIsRefusedAndNotTriedAgain) {
   Outcome some{.action = both.id, .type = both.type, .device = both.device, .model = both.model};
   some.start = at(25);
   some.end = some.output_end = at(30);
-  some.duration = some.end - some.start;
+  some.duration = Duration::seconds(1);
   some.failed_rows.set(1);
+  const ExecShape shape{DeviceId(0), ModelId(0), BucketId(0), 1};
+  const Duration expected = controller_->cluster().durations().exec(shape);
   controller_->on_outcome(some, at(30));
+  EXPECT_EQ(controller_->cluster().durations().exec(shape), expected) << "rows were computed alone";
   EXPECT_TRUE(completion(2).served());
   EXPECT_EQ(completion(3).refusal, Refusal::kModelError);
 }

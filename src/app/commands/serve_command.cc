@@ -76,7 +76,7 @@ void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
 }  // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("serve", "Serve a repository of ONNX models over HTTP and gRPC");
+  CLI::App* command = app.add_subcommand("serve", "Serve a repository of models over HTTP and gRPC");
   command->footer(
       "REPOSITORY is a folder with a folder per model: NAME/model.onnx or NAME/VERSION/model.onnx, and\n"
       "optionally NAME/model.toml (default_slo, batch_sizes, [buckets]). What is not compiled yet is\n"
