@@ -20,6 +20,8 @@ using BucketId = Id<struct BucketTag, uint16_t>;
 // The owner of one API key, on every front end (tenant_named() in core/request.h); 0:
 // clients without a key.
 using TenantId = Id<struct TenantTag, uint32_t>;
+// A pipeline as it is run (core/pipeline_info.h); 0: none.
+using PipelineId = Id<struct PipelineTag, uint32_t>;
 // Names a payload at its holder; the controller passes it on unread (core/payload.h).
 using PayloadHandle = Id<struct PayloadTag, uint64_t>;
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@
 #include "core/tensor.h"
 
 namespace foliot {
+
+struct PipelineInfo;
 
 // The kind of a device about which nothing else is said. Kinds distinguish devices that
 // run one model in different times or batch sizes, or not at all: "cpu", "cpu:4",
@@ -81,6 +84,8 @@ struct ModelInfo {
   double weight = 1;
   // Front ends may answer a call with the prediction of an earlier one with equal inputs.
   bool cache = false;
+  // What answers it are these stages: no device has it, and `runnables` say nothing.
+  std::shared_ptr<const PipelineInfo> pipeline{};
 
   // nullptr: devices of this kind cannot run it.
   const Runnable* find(std::string_view kind) const;

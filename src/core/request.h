@@ -37,6 +37,8 @@ using CountByClass = std::array<uint64_t, kRequestClasses>;
 struct Request {
   RequestId id;
   ModelId model;
+  // Above 0: it is answered by the stages of this pipeline, and `model` and `bucket` say nothing.
+  PipelineId pipeline{};
   BucketId bucket;
   PayloadHandle payload;     // its inputs and outputs where it entered
   PayloadReference input{};  // its inputs, if they are elsewhere

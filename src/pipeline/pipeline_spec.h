@@ -1,0 +1,89 @@
+// PipelineSpec: what a pipeline.toml says, by names: stages, where their inputs come from,
+// conditions, and outputs. Nothing is known of the models yet (pipeline/resolve.h).
+//
+//   NAME/pipeline.toml in a repository:
+//
+//   default_slo = "150ms"
+//
+//   [[stage]]
+//   name = "decode"
+//   step = "decode"                        # built in: docs/PIPELINES.md lists them
+//   width = 224                            # ... and their options
+//   height = 224
+//
+//   [[stage]]
+//   name = "cheap"
+//   model = "mobilenet"                    # a model or a container of the repository
+//   inputs = { image = "decode.image" }    # STAGE.OUTPUT; a plain name is an input of the call
+//
+//   [[stage]]
+//   name = "fine"
+//   model = "resnet"
+//   inputs = { image = "decode.image" }
+//   when = [{ output = "cheap.scores", value = "maximum", below = 0.8 }]
+//
+//   [[output]]
+//   name = "scores"
+//   from = ["fine.scores", "cheap.scores"] # the first that was visited
+#ifndef FOLIOT_PIPELINE_PIPELINE_SPEC_H_
+#define FOLIOT_PIPELINE_PIPELINE_SPEC_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "core/pipeline_info.h"
+
+namespace foliot {
+
+// "STAGE.TENSOR", or "TENSOR" of the call.
+struct TensorName {
+  std::string stage;  // empty: an input of the call
+  std::string tensor;
+
+  bool operator==(const TensorName&) const = default;
+};
+
+using StepOption = std::variant<bool, int64_t, double, std::string, std::vector<double>>;
+
+struct StageSpec {
+  struct When {
+    TensorName output;
+    StageCondition condition;  // but for `output`
+    int line = 0;
+  };
+
+  std::string name;
+  std::string model;                          // what computes it; of a step, the name of the model that is made of it
+  std::string step;                           // its kind, one of steps/step_kinds.h; empty: none
+  std::map<std::string, StepOption> options;  // of the step, as they are in the file
+  std::map<std::string, std::vector<TensorName>> inputs;  // by the model's inputs
+  std::vector<When> when;
+  int line = 0;  // of the file, where it begins
+};
+
+struct PipelineSpec {
+  struct Output {
+    std::string name;
+    std::vector<TensorName> from;
+    std::optional<double> fill;
+    int line = 0;
+  };
+
+  std::string name;
+  std::string file;  // for messages
+  Status status;     // not ok: why it cannot be served
+  std::optional<Duration> default_slo;
+  double weight = 1;
+  std::vector<StageSpec> stages;  // each after those that it takes inputs from
+  std::vector<Output> outputs;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PIPELINE_PIPELINE_SPEC_H_
