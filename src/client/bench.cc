@@ -152,7 +152,7 @@ std::vector<std::set<Duration>> slos_of_models(const Workload& workload) {
   std::vector<std::set<Duration>> slos(groups.size());
   for (const Stream& stream : workload.streams) {
     for (const uint32_t model : workload.models_of(stream)) {
-      slos[model].insert(Workload::slo_of(stream, workload.groups[groups[model]]));
+      slos[model].insert(workload.slo_of(stream, workload.groups[groups[model]]));
     }
   }
   return slos;

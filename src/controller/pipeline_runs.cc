@@ -89,6 +89,7 @@ void PipelineRuns::begin(const Request& request, TimePoint now) {
   run->request = request;
   run->pipeline = find(request.pipeline);
   run->completion = {.id = request.id,
+                     .pipeline = request.pipeline,
                      .payload = request.payload,
                      .detail = {},
                      .arrival = request.arrival,

@@ -101,6 +101,7 @@ std::string_view to_string(Refusal refusal);
 struct Completion {
   RequestId id;
   ModelId model;
+  PipelineId pipeline{};  // above 0: of a run, and `model` says nothing
   PayloadHandle payload;
   Refusal refusal = Refusal::kNone;  // kNone: outputs are in the payload, or held:
   PayloadReference outputs{};        // where, for the consumers that the request announced

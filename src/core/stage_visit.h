@@ -26,6 +26,11 @@ template <typename AnyId>
 constexpr AnyId run_of(AnyId visit) {
   return AnyId(visit.value() & ~kStageBits);
 }
+// The n-th number with room for stages.
+constexpr uint64_t nth_run(uint64_t n) {
+  const uint64_t low = n & ((uint64_t{1} << kStageShift) - 1);
+  return low | n >> kStageShift << 32;
+}
 // nullopt: it is that of a run, or of a request for a model.
 template <typename AnyId>
 constexpr std::optional<uint32_t> stage_of(AnyId visit) {

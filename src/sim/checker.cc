@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "core/stage_visit.h"
 
 namespace foliot {
 Checker::Device& Checker::device(DeviceId id) {
@@ -93,7 +94,11 @@ void Checker::check_ruled_out(TimePoint now) const {
 void Checker::on_request(const Request& request, TimePoint /*now*/) {
   ++requests_;
   const Turn turn{request.model, request.bucket, request.deadline, request.arrival, request.sequence};
-  FOLIOT_CHECK(open_.insert(request.id, turn));
+  FOLIOT_CHECK(open_.insert(request.id, {turn, request.answer_by()}));
+  if (Run* run = run_of_visit(request.id)) {
+    FOLIOT_CHECK(request.answer_by() == run->answer_by);
+    ++run->visits;
+  }
   FOLIOT_CHECK(waiting_.emplace(turn, 0).second);
 }
 
@@ -151,9 +156,9 @@ void Checker::check_order(const Action& infer) {
   std::array<const Turn*, kBatchSizeMax> sent{};
   uint32_t rows = 0;
   for (const BatchRows::Row& row : infer.rows) {
-    const Turn* turn = open_.find(row.request);
-    FOLIOT_CHECK(turn != nullptr && waiting_.erase(*turn) == 1);
-    sent[rows++] = turn;
+    const Open* open = open_.find(row.request);
+    FOLIOT_CHECK(open != nullptr && waiting_.erase(open->turn) == 1);
+    sent[rows++] = &open->turn;
   }
   std::sort(sent.begin(), sent.begin() + rows, [](const Turn* a, const Turn* b) { return *a < *b; });
   for (uint32_t i = 0; i < rows; ++i) {
@@ -179,7 +184,7 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
       note_ruled_out(action.model, now);
     }
     // Those that are not answered now wait again, in their old places.
-    for (const BatchRows::Row& row : action.rows) waiting_.emplace(*open_.find(row.request), 0);
+    for (const BatchRows::Row& row : action.rows) waiting_.emplace(open_.find(row.request)->turn, 0);
     return;
   }
   FOLIOT_CHECK(outcome.start + options_.clock_error >= action.earliest && outcome.end >= outcome.start);
@@ -208,9 +213,10 @@ void Checker::set_loaded(Device& device, ModelId model, bool loaded) {
 }
 
 void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
-  const Turn* turn = open_.find(completion.id);
-  FOLIOT_CHECK(turn != nullptr);
-  waiting_.erase(*turn);
+  const Open* open = open_.find(completion.id);
+  FOLIOT_CHECK(open != nullptr);
+  waiting_.erase(open->turn);
+  if (Run* run = run_of_visit(completion.id)) --run->visits;
   if (const auto given_up = unfinished_.find(completion.id); given_up != unfinished_.end()) {
     FOLIOT_CHECK(!completion.served());
     const auto [own, context] = given_up->second;
@@ -218,7 +224,7 @@ void Checker::on_completion(const Completion& completion, TimePoint /*now*/) {
     unfinished_.erase(given_up);
   }
   if (completion.served()) {
-    FOLIOT_CHECK(completion.finished <= turn->deadline);
+    FOLIOT_CHECK(completion.finished <= open->answer_by);
     ++served_;
   } else {
     ++refused_[static_cast<size_t>(completion.refusal)];
@@ -271,6 +277,23 @@ void Checker::on_work(ExecutorKind executor, const Action& action, TimePoint sta
   }
 }
 
-void Checker::check_finished() const { FOLIOT_CHECK(open_.empty() && actions_.empty() && waiting_.empty()); }
+Checker::Run* Checker::run_of_visit(RequestId request) {
+  return stage_of(request) ? runs_.find(run_of(request)) : nullptr;
+}
+
+void Checker::on_run(const Request& request, TimePoint /*now*/) {
+  FOLIOT_CHECK(runs_.insert(request.id, {.answer_by = request.answer_by()}));
+}
+
+void Checker::on_run_over(const Completion& completion, TimePoint /*now*/) {
+  const Run* run = runs_.find(completion.id);
+  FOLIOT_CHECK(run != nullptr && run->visits == 0);
+  if (completion.served()) FOLIOT_CHECK(completion.finished <= run->answer_by);
+  runs_.erase(completion.id);
+}
+
+void Checker::check_finished() const {
+  FOLIOT_CHECK(open_.empty() && runs_.empty() && actions_.empty() && waiting_.empty());
+}
 
 }  // namespace foliot

@@ -1,6 +1,6 @@
 // Checker: watches a whole system and stops the program when a promise is broken:
-// every request is answered exactly once; no answer after its deadline counts as
-// good; executors, and lanes, do one thing at a time, inside its window; a context holds one
+// every request and every run of a pipeline is answered exactly once, a run after all of its visits; no answer after
+// its deadline counts as good; executors, and lanes, do one thing at a time, inside its window; a context holds one
 // unfinished batch, whose ranges follow each other; pages balance; a
 // device that is not up gets no work, and a lost one has no say; no model is loaded or run
 // on a device of a kind that cannot run it, or against the target in
@@ -52,6 +52,8 @@ class Checker : public Observer, public WorkObserver {
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
+  void on_run(const Request& request, TimePoint now) override;
+  void on_run_over(const Completion& completion, TimePoint now) override;
   void on_device(const DeviceChange& change, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;
   // From the executors' drivers.
@@ -100,7 +102,17 @@ class Checker : public Observer, public WorkObserver {
       return model == other.model && bucket == other.bucket && deadline == other.deadline;
     }
   };
+  struct Open {
+    Turn turn;
+    TimePoint answer_by;
+  };
+  struct Run {
+    TimePoint answer_by;
+    uint32_t visits = 0;  // that are open
+  };
   Device& device(DeviceId id);
+  // nullptr: the request is no visit of a run.
+  Run* run_of_visit(RequestId request);
   void set_loaded(Device& device, ModelId model, bool loaded);
   // nullptr: devices of its kind cannot run the model.
   const Runnable* runnable(const Device& device, ModelId model) const;
@@ -120,7 +132,8 @@ class Checker : public Observer, public WorkObserver {
   void check_ruled_out(TimePoint now) const;
 
   const CheckerOptions options_;
-  FlatMap<RequestId, Turn> open_;
+  FlatMap<RequestId, Open> open_;
+  FlatMap<RequestId, Run> runs_;         // of pipelines
   FlatMap<RequestId, uint32_t> infers_;  // how often it was begun
   // Requests that are in no action, and how many batches have overtaken each.
   std::map<Turn, uint32_t> waiting_;

@@ -27,7 +27,12 @@ class EventHash : public Observer {
   void on_completion(const Completion& completion, TimePoint now) override {
     add({4, id(completion.id), static_cast<uint64_t>(completion.refusal), time(completion.finished), time(now)});
   }
-
+  void on_run(const Request& request, TimePoint now) override {
+    add({6, id(request.id), request.pipeline.value(), time(request.deadline), time(now)});
+  }
+  void on_run_over(const Completion& completion, TimePoint now) override {
+    add({7, id(completion.id), static_cast<uint64_t>(completion.refusal), time(completion.finished), time(now)});
+  }
   void on_device(const DeviceChange& change, TimePoint now) override {
     if (change.joined && change.residents.empty()) return;
     add({5, change.device.value(), static_cast<uint64_t>(change.state), change.residents.size(), time(now)});

@@ -143,6 +143,7 @@ std::string report_table(const std::vector<SimulationReport>& reports, const Flu
     text += fmt::format("\n{}: seed {}, events {:016x}, {:.1f} s{}\n  missed: {}\n", report.policy, report.seed,
                         report.event_hash, report.simulated.to_seconds(), real_text(report), missed_text(report.all));
     if (report.faults) text += faults_text(*report.faults);
+    append_tallies(text, report.pipelines);
     if (report.groups.size() > 1) append_tallies(text, report.groups);
     append_tallies(text, report.tenants);
   }
@@ -167,6 +168,8 @@ std::string report_json(const SimulationReport& report, const FluidEstimate* est
   json["all"] = tally_json(report.all);
   json["groups"] = Json::array();
   for (const RequestTally& group : report.groups) json["groups"].push_back(tally_json(group));
+  if (!report.pipelines.empty()) json["pipelines"] = Json::array();
+  for (const RequestTally& pipeline : report.pipelines) json["pipelines"].push_back(tally_json(pipeline));
   if (!report.tenants.empty()) json["tenants"] = Json::array();
   for (const RequestTally& tenant : report.tenants) json["tenants"].push_back(tally_json(tenant));
   json["infer_duration_error"] = error_json(report.infer_duration);

@@ -155,6 +155,11 @@ Status SimulatedDevice::run(const InferWork& work) {
   return execs_fail_ ? Status::internal("the simulated device fails") : Status();
 }
 
-void SimulatedDevice::output(const InferWork& /*work*/) {}
+void SimulatedDevice::output(const InferWork& work) {
+  if (!conditions_ || work.conditions == nullptr) return;
+  for (uint32_t row = 0; row < work.action.rows.size(); ++row) {
+    work.conditions[row] = conditions_(work.action.rows[row]);
+  }
+}
 
 }  // namespace foliot

@@ -6,6 +6,7 @@
 #define FOLIOT_SIM_SIMULATED_DEVICE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -75,6 +76,9 @@ struct OperatorShares {
 // [model][bucket][operator]. Operators of which it has none take all of the device.
 using ResourceTable = std::vector<std::vector<std::vector<OperatorShares>>>;
 
+// Which conditions hold for a row: in a simulation no outputs do.
+using DrawConditions = std::function<ConditionSet(const BatchRows::Row&)>;
+
 class SimulatedDevice : public Engine {
  public:
   // `resources`: EXECs that run at once slow each other down (sim/resource_model.h); null:
@@ -82,6 +86,8 @@ class SimulatedDevice : public Engine {
   SimulatedDevice(const NoiseOptions& noise, uint64_t seed, const SimulatedLanes& lanes = {},
                   std::shared_ptr<const ResourceTable> resources = nullptr)
       : noise_(noise), random_(seed), lanes_(lanes), resources_(std::move(resources)) {}
+
+  void set_conditions(DrawConditions conditions) { conditions_ = std::move(conditions); }
 
   bool has_resources() const { return resources_ != nullptr; }
   // The operators of an EXEC that takes so long alone. REQUIRES: has_resources().
@@ -114,6 +120,7 @@ class SimulatedDevice : public Engine {
   Duration noisy(Duration duration, double deviation, Duration jitter);
   Duration at_measured_speed(Duration duration, TimePoint now) const;
 
+  DrawConditions conditions_;  // empty: none hold
   NoiseOptions noise_;
   Random random_;
   SimulatedLanes lanes_;

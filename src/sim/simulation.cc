@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/flat_map.h"
+#include "core/stage_visit.h"
+#include "sim/simulated_pipeline.h"
 #include "sim/simulation_meter.h"
 #include "sim/virtual_cluster.h"
 #include "sim/virtual_loop.h"
@@ -146,6 +149,7 @@ class Simulation {
                   .models_max = static_cast<uint32_t>(models.size()),
                   .lanes = options.lanes,
                   .contexts = options.contexts,
+                  .conditions = [this](const BatchRows::Row& row) { return conditions(row.request); },
                   .noise = options.noise,
                   .link = options.link,
                   .link_jitter = options.link_jitter,
@@ -159,7 +163,11 @@ class Simulation {
                workload, cluster_.controller().cluster()) {
     cluster_.controller().add_observer(meter_);
     if (options.observer != nullptr) cluster_.controller().add_observer(*options.observer);
-    for (auto& model : models) cluster_.add_model(std::move(model));
+    for (const auto& model : models) cluster_.add_model(model);
+    for (size_t i = 0; i < workload.pipelines.size(); ++i) {
+      pipelines_.push_back(simulated_pipeline(workload, i, cluster_.controller().cluster().models));
+      cluster_.add_pipeline(pipelines_.back());
+    }
   }
 
   Result<SimulationReport> run() {
@@ -218,8 +226,11 @@ class Simulation {
 
   void submit(ModelId model, uint64_t stream, TimePoint deadline) {
     ++open_;
-    Request request{.id = RequestId(next_request_++),
+    const std::optional<uint32_t> pipeline =
+        stream == kPreload ? std::nullopt : workload_.pipeline_of(streams_[stream]);
+    Request request{.id = RequestId(nth_run(next_request_++)),
                     .model = model,
+                    .pipeline = pipeline ? pipelines_[*pipeline]->id : PipelineId(),
                     .payload = PayloadHandle(stream),
                     .arrival = loop_.now(),
                     .deadline = deadline};
@@ -227,7 +238,15 @@ class Simulation {
       request.tenant = tenant_named(streams_[stream].tenant);
       request.tenant_weight = streams_[stream].weight;
     }
+    if (pipeline) runs_.insert(request.id, *pipeline);
     cluster_.submit(request);
+  }
+
+  ConditionSet conditions(RequestId visit) const {
+    const uint32_t* pipeline = runs_.find(run_of(visit));
+    const std::optional<uint32_t> stage = stage_of(visit);
+    if (pipeline == nullptr || !stage) return 0;
+    return drawn_conditions(pipelines_[*pipeline]->stages[*stage], *stage, run_of(visit), options_.seed);
   }
 
   // Waits for the next request that comes by itself.
@@ -245,6 +264,7 @@ class Simulation {
   void on_completion(const Completion& completion) {
     --open_;
     if (completion.payload.value() == kPreload) return;
+    runs_.erase(completion.id);
     const Arrival over{.model = completion.model.value(),
                        .stream = static_cast<uint32_t>(completion.payload.value()),
                        .slo = completion.deadline - completion.arrival};
@@ -287,6 +307,8 @@ class Simulation {
   SimulationMeter meter_;
   TimePoint begin_;
   Targets targets_;  // in force
+  std::vector<std::shared_ptr<const PipelineInfo>> pipelines_;
+  FlatMap<RequestId, uint32_t> runs_;  // that are open: positions of their pipelines
   std::optional<Arrival> pending_;
   uint64_t next_request_ = 1;
   uint64_t open_ = 0;

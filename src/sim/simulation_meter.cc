@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/stage_visit.h"
+
 namespace foliot {
 namespace {
 
@@ -25,6 +27,7 @@ SimulationMeter::SimulationMeter(const SimulationMeterOptions& options, const Wo
   report_.interval = options.interval;
   report_.all.name = "all";
   for (const ModelGroup& group : workload.groups) report_.groups.emplace_back().name = group.name;
+  for (const PipelineLoad& pipeline : workload.pipelines) report_.pipelines.emplace_back().name = pipeline.name;
   for (const Stream& stream : workload.streams) {
     const auto position = static_cast<uint32_t>(report_.tenants.size());
     if (stream.tenant.empty() || !tenants_.emplace(tenant_named(stream.tenant), position).second) continue;
@@ -50,9 +53,13 @@ void SimulationMeter::on_request(const Request& request, TimePoint now) {
   const uint32_t model = request.model.value();
   const uint32_t group = group_of_model_[model];
   const auto interval = static_cast<uint32_t>(report_.series.size() + 1);
-  ++live_.offered;
   ++live_groups_[group].offered;
   if (std::exchange(asked_in_[model], interval) != interval) ++asked_models_;
+  if (is_visit(request.id)) {
+    if (counts(now)) ++report_.groups[group].offered;
+    return;
+  }
+  ++live_.offered;
   ++report_.requests;
   if (!options_.faults.empty()) tally_faults(request.arrival - begin_, false);
   if (!counts(now)) return;
@@ -142,16 +149,19 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint now)
   if (completion.arrival < begin_) return;
   const uint32_t model = completion.model.value();
   const uint32_t group = group_of_model_[model];
-  if (completion.served() && !options_.faults.empty()) tally_faults(completion.arrival - begin_, true);
-  tally(live_, completion);
+  const bool visit = is_visit(completion.id);
+  if (!visit) {
+    if (completion.served() && !options_.faults.empty()) tally_faults(completion.arrival - begin_, true);
+    tally(live_, completion);
+  }
   tally(live_groups_[group], completion);
   const auto interval = static_cast<uint32_t>(report_.series.size() + 1);
   if (completion.cold_start && std::exchange(cold_in_[model], interval) != interval) ++cold_models_;
   const bool returned = !returned_.empty() && returned_.erase(completion.id);
-  if (completion.served() && counts(now)) tally_within(completion);
+  if (completion.served() && counts(now)) tally_within(completion, visit);
   if (!counts(completion.arrival)) return;
   const bool mispredicted = !completion.served() && (returned || completion.refusal == Refusal::kLate);
-  tally(report_.all, completion, mispredicted);
+  if (!visit) tally(report_.all, completion, mispredicted);
   tally(report_.groups[group], completion, mispredicted);
   const uint32_t* tenant = tenant_of_request_.find(completion.id);
   if (tenant == nullptr) return;
@@ -159,8 +169,37 @@ void SimulationMeter::on_completion(const Completion& completion, TimePoint now)
   tenant_of_request_.erase(completion.id);
 }
 
-void SimulationMeter::tally_within(const Completion& completion) {
-  ++report_.all.good_within;
+bool SimulationMeter::is_visit(RequestId request) const {
+  return !report_.pipelines.empty() && stage_of(request).has_value();
+}
+
+void SimulationMeter::on_run(const Request& request, TimePoint now) {
+  if (now < begin_) return;
+  ++live_.offered;
+  ++report_.requests;
+  if (!options_.faults.empty()) tally_faults(request.arrival - begin_, false);
+  if (!counts(now)) return;
+  ++report_.all.offered;
+  ++report_.pipelines[request.pipeline.value() - 1].offered;
+}
+
+void SimulationMeter::on_run_over(const Completion& completion, TimePoint now) {
+  if (completion.arrival < begin_) return;
+  if (completion.served() && !options_.faults.empty()) tally_faults(completion.arrival - begin_, true);
+  tally(live_, completion);
+  RequestTally& own = report_.pipelines[completion.pipeline.value() - 1];
+  if (completion.served() && counts(now)) {
+    ++report_.all.good_within;
+    ++own.good_within;
+  }
+  if (!counts(completion.arrival)) return;
+  const bool mispredicted = completion.refusal == Refusal::kLate;
+  tally(report_.all, completion, mispredicted);
+  tally(own, completion, mispredicted);
+}
+
+void SimulationMeter::tally_within(const Completion& completion, bool visit) {
+  if (!visit) ++report_.all.good_within;
   ++report_.groups[group_of_model_[completion.model.value()]].good_within;
   const uint32_t* tenant = tenant_of_request_.find(completion.id);
   if (tenant != nullptr) ++report_.tenants[*tenant].good_within;

@@ -44,6 +44,9 @@ class SimulationMeter : public Observer {
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
+  // Runs count for all and for their pipeline; their visits count for their models' groups only.
+  void on_run(const Request& request, TimePoint now) override;
+  void on_run_over(const Completion& completion, TimePoint now) override;
 
  private:
   // What IntervalTally is made from.
@@ -68,7 +71,8 @@ class SimulationMeter : public Observer {
   void tally_faults(Duration arrival, bool good);
   void record_busy(const Outcome& outcome, uint32_t rows);
   void record_errors(const Action& action, const Outcome& outcome);
-  void tally_within(const Completion& completion);
+  bool is_visit(RequestId request) const;
+  void tally_within(const Completion& completion, bool visit);
   static void tally(RequestTally& to, const Completion& completion, bool mispredicted);
   static void tally(Live& to, const Completion& completion);
   static IntervalTally take(Live& live);

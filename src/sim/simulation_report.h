@@ -115,8 +115,9 @@ struct SimulationReport {
   Duration interval;
 
   RequestTally all;
-  std::vector<RequestTally> groups;   // by group of the workload
-  std::vector<RequestTally> tenants;  // in the order of the streams that name them
+  std::vector<RequestTally> groups;     // by group of the workload
+  std::vector<RequestTally> pipelines;  // runs, by pipeline of the workload
+  std::vector<RequestTally> tenants;    // in the order of the streams that name them
   std::vector<SimulationInterval> series;
 
   PredictionError infer_duration, load_duration;

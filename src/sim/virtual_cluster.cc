@@ -29,6 +29,7 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       .noise = options.noise,
       .lanes = options.lanes,
       .resources = options.resources,
+      .conditions = options.conditions,
       .heartbeats = options.controller.health.has_value(),
       .link_delay = [this] { return link_delay(); },
       .seed = [this] { return random_.next(); }};

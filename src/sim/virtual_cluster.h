@@ -37,6 +37,7 @@ struct VirtualClusterOptions {
   uint32_t contexts = 1;                // likewise
   // What EXECs that run at once take of each device; null: they do not slow each other down.
   std::shared_ptr<const ResourceTable> resources{};
+  DrawConditions conditions{};  // of visits of pipelines; empty: none hold
   // Makes what the controller expects of durations; empty: a RollingDurationModel.
   std::function<std::unique_ptr<DurationModel>()> make_durations{};
   NoiseOptions noise;
@@ -65,6 +66,8 @@ class VirtualCluster : private CompletionSink,
   void add_unready_model(const std::shared_ptr<const ModelInfo>& model);
   void extend_model(std::shared_ptr<const ModelInfo> model);
   void remove_model(ModelId model);
+  void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) { controller_.add_pipeline(std::move(pipeline)); }
+  void remove_pipeline(PipelineId pipeline) { controller_.remove_pipeline(pipeline); }
   // As Controller::set_targets().
   Status set_targets(const Targets& targets);
   void submit(const Request& request);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "base/random.h"
+#include "core/pipeline_info.h"
 
 namespace foliot {
 namespace {
@@ -44,7 +46,10 @@ std::vector<std::string> Workload::model_names() const {
 std::vector<uint32_t> Workload::models_of(const Stream& stream) const {
   std::vector<uint32_t> models;
   for (size_t i = 0; i < groups.size(); ++i) {
-    const bool asked = stream.models.empty() || std::count(stream.models.begin(), stream.models.end(), groups[i].name);
+    const std::optional<uint32_t> pipeline = pipeline_of(stream);
+    const bool asked =
+        pipeline ? pipelines[*pipeline].stages.front().models == groups[i].name
+                 : stream.models.empty() || std::count(stream.models.begin(), stream.models.end(), groups[i].name);
     if (!asked) continue;
     const uint32_t first = first_model(i);
     for (uint32_t model = first; model < first + groups[i].count; ++model) models.push_back(model);
@@ -56,9 +61,16 @@ std::vector<uint32_t> Workload::models_of(const Stream& stream) const {
   return models;
 }
 
-Duration Workload::slo_of(const Stream& stream, const ModelGroup& group) {
+std::optional<uint32_t> Workload::pipeline_of(const Stream& stream) const {
+  const auto found = std::ranges::find(pipelines, stream.pipeline, &PipelineLoad::name);
+  if (found == pipelines.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - pipelines.begin());
+}
+
+Duration Workload::slo_of(const Stream& stream, const ModelGroup& group) const {
   if (stream.best_effort) return Duration::max();
-  return stream.slo.value_or(group.slo.value_or(Duration::max()));
+  const std::optional<uint32_t> pipeline = pipeline_of(stream);
+  return stream.slo.value_or((pipeline ? pipelines[*pipeline].slo : group.slo).value_or(Duration::max()));
 }
 
 Status Workload::check_groups() const {
@@ -83,6 +95,10 @@ Status Workload::check_stream(const Stream& stream) const {
   const auto wrong = [&](std::string_view what) {
     return Status::invalid_argument(fmt::format("stream '{}': {}", stream.name, what));
   };
+  if (!stream.pipeline.empty() && !pipeline_of(stream)) {
+    return wrong(fmt::format("pipeline '{}' does not exist", stream.pipeline));
+  }
+  if (!stream.pipeline.empty() && !stream.models.empty()) return wrong("models and pipeline exclude each other");
   for (const std::string& name : stream.models) {
     const bool known =
         std::any_of(groups.begin(), groups.end(), [&](const ModelGroup& group) { return group.name == name; });
@@ -114,9 +130,48 @@ Status Workload::check_stream(const Stream& stream) const {
   return arrivals.ok() ? Status() : wrong(arrivals.status().message());
 }
 
+Status Workload::check_pipelines() const {
+  std::set<std::string> names;
+  for (const PipelineLoad& pipeline : pipelines) {
+    const auto wrong = [&](std::string_view what) {
+      return Status::invalid_argument(fmt::format("pipeline '{}': {}", pipeline.name, what));
+    };
+    if (pipeline.name.empty()) return Status::invalid_argument("a pipeline without a name");
+    if (!names.insert(pipeline.name).second) return wrong("the name is given twice");
+    if (pipeline.slo && *pipeline.slo <= Duration()) return wrong("slo must be above 0");
+    if (pipeline.stages.empty()) return wrong("no stages: [[pipelines.stages]] is missing");
+    if (pipeline.stages.size() > kStagesMax) {
+      return wrong(fmt::format("{} stages; it may have {}", pipeline.stages.size(), kStagesMax));
+    }
+    std::map<std::string, uint32_t> conditions;  // of each stage so far
+    for (const PipelineLoad::Stage& stage : pipeline.stages) {
+      const auto wrong_stage = [&](std::string_view what) {
+        return wrong(fmt::format("stage '{}': {}", stage.name, what));
+      };
+      const auto group = std::ranges::find(groups, stage.models, &ModelGroup::name);
+      if (group == groups.end()) return wrong_stage(fmt::format("models '{}' do not exist", stage.models));
+      if (group->count != 1)
+        return wrong_stage(fmt::format("models '{}' have a count of {}; it must be 1", stage.models, group->count));
+      for (const std::string& name : stage.after) {
+        if (!conditions.contains(name)) return wrong_stage(fmt::format("there is no stage '{}' before it", name));
+      }
+      if (!(stage.share > 0 && stage.share <= 1)) return wrong_stage("share must be above 0 and at most 1");
+      if (stage.share < 1 && stage.after.empty())
+        return wrong_stage("the first stage is visited by all runs: share must be 1");
+      if (stage.share < 1 && ++conditions[stage.after.front()] > kConditionsMax) {
+        return wrong_stage(
+            fmt::format("more than {} stages with a share come after '{}'", kConditionsMax, stage.after.front()));
+      }
+      if (!conditions.emplace(stage.name, 0).second) return wrong_stage("the name is given twice");
+    }
+  }
+  return Status();
+}
+
 Status Workload::check() const {
   if (groups.empty()) return Status::invalid_argument("no models: [[models]] is missing");
   FOLIOT_RETURN_IF_ERROR(check_groups());
+  FOLIOT_RETURN_IF_ERROR(check_pipelines());
   if (streams.empty()) return Status::invalid_argument("no requests: [[streams]] is missing");
   for (const Stream& stream : streams) FOLIOT_RETURN_IF_ERROR(check_stream(stream));
   return Status();

@@ -34,7 +34,21 @@ struct ModelGroup {
   std::vector<RunsOn> runs_on{};  // empty: devices of every kind
 };
 
-// Requests to some of the groups. Exactly one of these brings them:
+// A pipeline of models (core/pipeline_info.h), as far as times depend on it.
+struct PipelineLoad {
+  struct Stage {
+    std::string name;
+    std::string models;                // name of a group of one model
+    std::vector<std::string> after{};  // earlier stages whose outputs it takes
+    // Of the runs that visit the first of these, so many visit this one; 1: all.
+    double share = 1;
+  };
+  std::string name;
+  std::optional<Duration> slo;  // of runs whose stream says nothing; nullopt: best effort
+  std::vector<Stage> stages;    // each after those that it follows
+};
+
+// Requests to some of the groups, or to a pipeline. Exactly one of these brings them:
 //   concurrency > 0: a closed loop; so many users per model, each of which waits for
 //                    its answer, then for `think_time`, and asks again;
 //   trace:           function f asks model f modulo the number of models;
@@ -42,6 +56,7 @@ struct ModelGroup {
 struct Stream {
   std::string name;
   std::vector<std::string> models;  // names of groups; empty: all
+  std::string pipeline{};           // in place of models; empty: none
   // Of the whole stream.
   ArrivalOptions arrivals{};
   // Every model has a process of its own, and its share of the rate by popularity;
@@ -76,6 +91,7 @@ struct Stream {
 
 struct Workload {
   std::vector<ModelGroup> groups;
+  std::vector<PipelineLoad> pipelines{};
   std::vector<Stream> streams;
 
   uint32_t models() const;
@@ -84,14 +100,17 @@ struct Workload {
   // groups[group_of_models()[model]].
   std::vector<uint32_t> group_of_models() const;
   std::vector<std::string> model_names() const;
-  // The models that a stream asks, in the order of its popularity.
+  // Position of the pipeline that a stream asks; nullopt: it asks models.
+  std::optional<uint32_t> pipeline_of(const Stream& stream) const;
+  // The models that a stream asks, or first asks of a pipeline, in the order of its popularity.
   std::vector<uint32_t> models_of(const Stream& stream) const;
-  // Of a stream's requests to models of this group; max(): best effort.
-  static Duration slo_of(const Stream& stream, const ModelGroup& group);
+  // Of a stream's requests to models of this group, or to its pipeline; max(): best effort.
+  Duration slo_of(const Stream& stream, const ModelGroup& group) const;
 
   // Errors: kInvalidArgument naming group or stream and what is wrong.
   Status check() const;
   Status check_groups() const;
+  Status check_pipelines() const;
   Status check_stream(const Stream& stream) const;
 };
 

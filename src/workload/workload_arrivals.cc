@@ -183,7 +183,7 @@ Result<WorkloadArrivals> WorkloadArrivals::make(const Workload& workload, uint64
     for (; position < stream.position.value_or(i); ++position) random.fork();
     ++position;
     result.streams_.push_back({stream.concurrency > 0, stream.think_time, stream.stop});
-    for (const uint32_t group : groups) result.slos_.push_back(Workload::slo_of(stream, workload.groups[group]));
+    for (const uint32_t group : groups) result.slos_.push_back(workload.slo_of(stream, workload.groups[group]));
     FOLIOT_RETURN_IF_ERROR(add_sources(i, workload, random.fork(), result.sources_));
   }
   for (uint32_t source = 0; source < result.sources_.size(); ++source) result.push_next(source);

@@ -96,6 +96,23 @@ Result<ModelGroup> read_group(TomlReader& reader, const ProfileTable* profiles) 
   return group;
 }
 
+Result<PipelineLoad> read_pipeline(TomlReader& reader) {
+  PipelineLoad pipeline;
+  reader.text("name", pipeline.name);
+  reader.positive("slo", pipeline.slo);
+  for (TomlReader& each : reader.tables("stages")) {
+    PipelineLoad::Stage& stage = pipeline.stages.emplace_back();
+    each.text("models", stage.models);
+    stage.name = stage.models;
+    each.text("name", stage.name);
+    each.texts("after", stage.after);
+    each.positive("share", stage.share);
+    FOLIOT_RETURN_IF_ERROR(each.finish());
+  }
+  FOLIOT_RETURN_IF_ERROR(reader.finish());
+  return pipeline;
+}
+
 // Only the keys that the kind of arrivals knows.
 void read_arrivals(TomlReader& reader, ArrivalOptions& arrivals) {
   std::string kind(to_string(arrivals.kind));
@@ -185,6 +202,7 @@ Result<Stream> read_stream(TomlReader& reader, size_t number) {
   stream.name = fmt::format("stream {}", number);
   reader.text("name", stream.name);
   reader.texts("models", stream.models);
+  reader.text("pipeline", stream.pipeline);
   if (auto trace = reader.table("trace")) {
     FOLIOT_ASSIGN_OR_RETURN(stream.trace, read_trace(*trace));
   } else if (reader.has("concurrency")) {
@@ -221,6 +239,11 @@ Result<Workload> read_workload(TomlReader& file, const ProfileTable* profiles) {
   for (TomlReader& reader : file.tables("models")) {
     FOLIOT_ASSIGN_OR_RETURN(workload.groups.emplace_back(), read_group(reader, profiles));
     FOLIOT_RETURN_IF_ERROR(workload.check_groups().with_context(reader.where()));
+  }
+  for (TomlReader& reader : file.tables("pipelines")) {
+    if (profiles == nullptr) reader.fail("describes what a simulation plays; name the pipeline under [[models]]");
+    FOLIOT_ASSIGN_OR_RETURN(workload.pipelines.emplace_back(), read_pipeline(reader));
+    FOLIOT_RETURN_IF_ERROR(workload.check_pipelines().with_context(reader.where()));
   }
   for (TomlReader& reader : file.tables("streams")) {
     FOLIOT_ASSIGN_OR_RETURN(workload.streams.emplace_back(), read_stream(reader, workload.streams.size() + 1));

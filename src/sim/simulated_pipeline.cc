@@ -1,0 +1,48 @@
+#include "sim/simulated_pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/random.h"
+
+namespace foliot {
+
+std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload, size_t position,
+                                                       std::span<const std::shared_ptr<const ModelInfo>> models) {
+  const PipelineLoad& load = workload.pipelines[position];
+  auto pipeline = std::make_shared<PipelineInfo>();
+  pipeline->id = PipelineId(static_cast<uint32_t>(position + 1));
+  pipeline->name = load.name;
+  for (const PipelineLoad::Stage& stage : load.stages) {
+    const auto group = std::ranges::find(workload.groups, stage.models, &ModelGroup::name) - workload.groups.begin();
+    PipelineStage own{.name = stage.name,
+                      .model = models[workload.first_model(static_cast<size_t>(group))],
+                      .bucket = BucketId(0),
+                      .inputs = {},
+                      .conditions = {},
+                      .requires_all = {}};
+    if (stage.after.empty()) own.inputs.push_back({TensorSource()});
+    for (const std::string& name : stage.after) {
+      const auto before =
+          static_cast<uint32_t>(std::ranges::find(load.stages, name, &PipelineLoad::Stage::name) - load.stages.begin());
+      own.inputs.push_back({{.stage = before}});
+      if (stage.share >= 1 || !own.requires_all.empty()) continue;
+      std::vector<StageCondition>& conditions = pipeline->stages[before].conditions;
+      own.requires_all.push_back({.stage = before, .condition = static_cast<uint32_t>(conditions.size())});
+      conditions.push_back({.comparison = StageCondition::Comparison::kBelow, .limit = stage.share});
+    }
+    pipeline->stages.push_back(std::move(own));
+  }
+  return pipeline;
+}
+
+ConditionSet drawn_conditions(const PipelineStage& stage, uint32_t position, RequestId run, uint64_t seed) {
+  uint32_t held = 0;
+  Random random(seed ^ (run.value() * kStagesMax + position + 1));
+  for (uint32_t i = 0; i < stage.conditions.size(); ++i) {
+    if (random.uniform() < stage.conditions[i].limit) held |= 1u << i;
+  }
+  return static_cast<ConditionSet>(held);
+}
+
+}  // namespace foliot

@@ -1,0 +1,28 @@
+// Simulated pipelines: a pipeline of a workload, as a controller runs it, and what its stages
+// "compute": whether conditions hold is drawn for each run and stage, so that a visit that is
+// made again ends as it would have ended before.
+#ifndef FOLIOT_SIM_SIMULATED_PIPELINE_H_
+#define FOLIOT_SIM_SIMULATED_PIPELINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/ids.h"
+#include "core/pipeline_info.h"
+#include "workload/workload.h"
+
+namespace foliot {
+
+// `models`: all of the workload, by their numbers. A stage that some runs skip requires a
+// condition of the first stage before it, which holds if a number drawn from [0, 1) is below
+// the stage's share. REQUIRES: the workload has been checked.
+std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload, size_t pipeline,
+                                                       std::span<const std::shared_ptr<const ModelInfo>> models);
+
+// Which conditions of the stage hold for this run.
+ConditionSet drawn_conditions(const PipelineStage& stage, uint32_t position, RequestId run, uint64_t seed);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SIM_SIMULATED_PIPELINE_H_
