@@ -61,7 +61,8 @@ Controller::Controller(const ControllerOptions& options, const PolicyFactory& ma
                       const Tracked* found = requests_.find(RequestId(entry.id));
                       return found != nullptr && found->queued && found->request.sequence == entry.sequence &&
                              found->returns == entry.attempt;
-                    }) {
+                    }),
+      runs_(cluster_, *this, options.pipeline_slack) {
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
   cluster_.load_back_off = LoadBackOff(options.load_back_off);

@@ -50,6 +50,7 @@ struct ControllerOptions {
   // (kWorkerLost) after so long: requests that have no deadline would wait for ever.
   Duration lost_devices_wait = Duration::seconds(10);
   LoadBackOffOptions load_back_off;
+  PipelineSlack pipeline_slack = PipelineSlack::kShared;
   // None: devices are taken to be well. With it, turn() finds those that are not, and
   // notifies observers.
   std::optional<FailureDetectorOptions> health;
@@ -255,7 +256,7 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   QueueShares queue_shares_;
   std::vector<QueueShares::Entry> evicted_;  // in make_room()
 
-  PipelineRuns runs_{cluster_, *this};
+  PipelineRuns runs_;
   FlatMap<RequestId, Tracked> requests_;  // those that have no completion
   ActionTable actions_outstanding_;
   std::vector<bool> removing_;  // by ModelId

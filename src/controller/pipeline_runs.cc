@@ -1,6 +1,7 @@
 #include "controller/pipeline_runs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -13,12 +14,50 @@ namespace {
 constexpr double kShareCounted = 0.5;
 // So much of a share is replaced with each run.
 constexpr double kShareStep = 1.0 / 64;
+// So much of a stage's wait is replaced with each visit.
+constexpr int64_t kWaitPart = 32;
+// Without a visit for so long, what it says halves in so long again, so that it keeps nothing away
+// that would be met.
+constexpr Duration kWaitHalf = Duration::milliseconds(250);
+// What a run that was computed in part for nothing, and one that was answered, make of the
+// inflation of the work ahead.
+constexpr double kWasteGrowth = 1.05;
+constexpr double kAnswerDecay = 0.9997;
+constexpr double kInflationMin = 0.25;
+constexpr double kInflationMax = 16;
 
 std::string of_stage(const PipelineStage& stage, const std::string& detail) {
   return "stage '" + stage.name + "'" + (detail.empty() ? "" : ": " + detail);
 }
 
 }  // namespace
+
+std::string_view to_string(PipelineSlack slack) {
+  switch (slack) {
+    case PipelineSlack::kShared: return "shared";
+    case PipelineSlack::kSplit: return "split";
+    case PipelineSlack::kByPath: return "by_path";
+  }
+  FOLIOT_CHECK(false);
+}
+
+std::optional<PipelineSlack> parse_pipeline_slack(std::string_view name) {
+  for (const PipelineSlack slack : {PipelineSlack::kShared, PipelineSlack::kSplit, PipelineSlack::kByPath}) {
+    if (name == to_string(slack)) return slack;
+  }
+  return std::nullopt;
+}
+
+void PipelineRuns::Wait::record(Duration measured, TimePoint now) {
+  mean_ = lately(now);
+  mean_ += (measured - mean_) / kWaitPart;
+  seen_ = now;
+}
+
+Duration PipelineRuns::Wait::lately(TimePoint now) const {
+  const Duration silent = now - seen_ - kWaitHalf;
+  return silent <= Duration() ? mean_ : mean_.scaled(std::exp2(-silent.to_seconds() / kWaitHalf.to_seconds()));
+}
 
 void PipelineRuns::add(std::shared_ptr<const PipelineInfo> info) {
   FOLIOT_CHECK(info->id != PipelineId() && find(info->id) == nullptr);
@@ -27,8 +66,13 @@ void PipelineRuns::add(std::shared_ptr<const PipelineInfo> info) {
   FOLIOT_CHECK(count > 0 && count <= kStagesMax);
   pipeline->successors.resize(count);
   pipeline->shares.assign(count, 1);
+  pipeline->waits.resize(count);
+  pipeline->rest_waits.resize(count);
+  pipeline->path_waits.resize(count);
   pipeline->rests.resize(count);
   pipeline->paths.resize(count);
+  pipeline->costs.resize(count);
+  pipeline->kinds.resize(count);
   const auto depends = [&](uint32_t stage, uint32_t on) {
     FOLIOT_CHECK(on < stage);
     std::vector<uint32_t>& successors = pipeline->successors[on];
@@ -66,19 +110,64 @@ Duration PipelineRuns::least_time(const PipelineStage& stage, const Request& run
          cluster_.durations().exec({*device, model, stage.bucket.value_or(run.bucket), 0}) + cluster_.least_margin();
 }
 
+Duration PipelineRuns::least_cost(const PipelineStage& stage, const Request& run, DeviceId device) const {
+  const ModelId model = stage.model->id;
+  const std::vector<uint32_t>& sizes = cluster_.runnable(device, model)->batch_sizes;
+  Duration least = Duration::max();
+  for (uint32_t i = 0; i < sizes.size(); ++i) {
+    least =
+        std::min(least, cluster_.durations().exec({device, model, stage.bucket.value_or(run.bucket), i}) / sizes[i]);
+  }
+  return least;
+}
+
 void PipelineRuns::measure(Pipeline& pipeline, const Request& run, TimePoint now) const {
   if (pipeline.measured == now && pipeline.bucket == run.bucket) return;
   pipeline.measured = now;
   pipeline.bucket = run.bucket;
   pipeline.whole = Duration();
+  pipeline.whole_wait = Duration();
   for (auto stage = static_cast<uint32_t>(pipeline.rests.size()); stage-- > 0;) {
     Duration rest;
     for (const uint32_t next : pipeline.successors[stage]) rest = std::max(rest, pipeline.paths[next]);
     pipeline.rests[stage] = rest;
     const bool counts = pipeline.shares[stage] >= kShareCounted;
     pipeline.paths[stage] = rest + (counts ? least_time(pipeline.info->stages[stage], run) : Duration());
+    Duration wait;
+    for (const uint32_t next : pipeline.successors[stage]) wait = std::max(wait, pipeline.path_waits[next]);
+    pipeline.rest_waits[stage] = wait;
+    pipeline.path_waits[stage] = wait + (counts ? pipeline.waits[stage].lately(now) : Duration());
     pipeline.whole = std::max(pipeline.whole, pipeline.paths[stage]);
+    pipeline.whole_wait = std::max(pipeline.whole_wait, pipeline.path_waits[stage]);
+    const ModelId model = pipeline.info->stages[stage].model->id;
+    const std::optional<DeviceId> device = cluster_.has_model(model) ? cluster_.first_able(model) : std::nullopt;
+    pipeline.costs[stage] = Duration();
+    if (!device) continue;
+    pipeline.kinds[stage] = cluster_.device(*device).kind();
+    pipeline.costs[stage] = least_cost(pipeline.info->stages[stage], run, *device).scaled(pipeline.shares[stage]);
   }
+}
+
+TimePoint PipelineRuns::earliest_end(const Pipeline& pipeline, const Request& run, TimePoint now) const {
+  if (slack_ != PipelineSlack::kShared) return now + pipeline.whole;
+  Duration wait;
+  for (const KindId kind : pipeline.kinds) {
+    const Duration before = ahead_.before(kind, run.deadline) / std::max(cluster_.device_count(kind), 1u);
+    wait = std::max(wait, before.scaled(inflation_));
+  }
+  return now + wait + pipeline.whole + pipeline.whole_wait;
+}
+
+void PipelineRuns::add_work(Run& run) {
+  for (uint32_t stage = 0; stage < run.pipeline->costs.size(); ++stage) {
+    run.costs[stage] = run.pipeline->costs[stage];
+    ahead_.add(run.pipeline->kinds[stage], run.request.deadline, run.costs[stage]);
+  }
+}
+
+void PipelineRuns::remove_work(Run& run, uint32_t stage) {
+  const Duration cost = std::exchange(run.costs[stage], Duration());
+  if (cost > Duration()) ahead_.remove(run.pipeline->kinds[stage], run.request.deadline, cost);
 }
 
 // ---- Runs ----
@@ -98,8 +187,15 @@ void PipelineRuns::begin(const Request& request, TimePoint now) {
     refuse(*run, Refusal::kUnloaded, {}, TimePoint());
   } else {
     measure(*run->pipeline, request, now);
-    const TimePoint earliest = now + run->pipeline->whole;
-    if (earliest > request.deadline) refuse(*run, Refusal::kUnmeetable, "all stages together", earliest);
+    const TimePoint least = now + run->pipeline->whole;
+    const TimePoint earliest = earliest_end(*run->pipeline, request, now);
+    if (least > request.deadline) {
+      refuse(*run, Refusal::kUnmeetable, "all stages together", least);
+    } else if (earliest > request.deadline) {
+      refuse(*run, Refusal::kOverload, "all stages together", earliest);
+    } else if (!request.best_effort()) {
+      add_work(*run);
+    }
   }
   runs_.insert(request.id, std::move(run));
   go_on(request.id, now);
@@ -135,8 +231,9 @@ void PipelineRuns::take(const Completion& visit, TimePoint now) {
   Run& run = **runs_.find(id);
   const uint32_t stage = *stage_of(visit.id);
   run.under_way.reset(stage);
+  remove_work(run, stage);
   if (visit.served()) {
-    take_served(run, stage, visit);
+    take_served(run, stage, visit, now);
   } else if (run.completion.served()) {
     refuse(run, visit.refusal, of_stage(run.pipeline->info->stages[stage], visit.detail), visit.earliest_completion);
     cancel_visits(id, Refusal::kCancelled, now);
@@ -144,7 +241,8 @@ void PipelineRuns::take(const Completion& visit, TimePoint now) {
   go_on(id, now);
 }
 
-void PipelineRuns::take_served(Run& run, uint32_t stage, const Completion& visit) {
+void PipelineRuns::take_served(Run& run, uint32_t stage, const Completion& visit, TimePoint now) {
+  run.pipeline->waits[stage].record(visit.exec_start - visit.arrival, now);
   run.visited.set(stage);
   run.conditions[stage] = visit.conditions;
   Completion& whole = run.completion;
@@ -181,7 +279,12 @@ void PipelineRuns::go_on(RequestId id, TimePoint now) {
     if (step == Step::kWait) continue;
     double& share = run.pipeline->shares[stage];
     share += kShareStep * ((step == Step::kVisit ? 1 : 0) - share);
-    step == Step::kVisit ? visit(run, stage, now) : void(run.skipped.set(stage));
+    if (step == Step::kVisit) {
+      visit(run, stage, now);
+      continue;
+    }
+    run.skipped.set(stage);
+    remove_work(run, stage);
   }
   if (run.under_way.none()) end(id, now);
 }
@@ -217,8 +320,9 @@ void PipelineRuns::visit(Run& run, uint32_t stage, TimePoint now) {
   visit.arrival = run.visited.none() ? run.request.arrival : now;
   if (!run.request.best_effort()) {
     measure(*run.pipeline, run.request, now);
-    visit.deadline = run.request.deadline - run.pipeline->rests[stage];
-    visit.reserve = run.request.reserve + run.pipeline->rests[stage];
+    const Duration reserved = reserve(*run.pipeline, stage, run.request);
+    visit.deadline = run.request.deadline - reserved;
+    visit.reserve = run.request.reserve + reserved;
   }
   run.under_way.set(stage);
   owner_.submit_visit(visit, now);
@@ -232,9 +336,26 @@ std::unique_ptr<PipelineRuns::Run> PipelineRuns::take_spare() {
   return run;
 }
 
+Duration PipelineRuns::reserve(const Pipeline& pipeline, uint32_t stage, const Request& run) const {
+  const Duration rest = pipeline.rests[stage];
+  if (slack_ != PipelineSlack::kSplit) return rest + pipeline.rest_waits[stage];
+  if (pipeline.whole == Duration()) return rest;
+  return (run.deadline - run.arrival).scaled(rest.to_seconds() / pipeline.whole.to_seconds());
+}
+
 void PipelineRuns::end(RequestId id, TimePoint now) {
   std::unique_ptr<Run> run = std::move(*runs_.find(id));
   runs_.erase(id);
+  if (run->pipeline != nullptr) {
+    for (uint32_t stage = 0; stage < run->pipeline->costs.size(); ++stage) remove_work(*run, stage);
+  }
+  const bool in_vain = run->completion.refusal == Refusal::kExpired ||
+                       run->completion.refusal == Refusal::kUnmeetable || run->completion.refusal == Refusal::kLate;
+  if (in_vain && run->visited.any()) {
+    inflation_ = std::min(kInflationMax, inflation_ * kWasteGrowth);
+  } else if (run->completion.served()) {
+    inflation_ = std::max(kInflationMin, inflation_ * kAnswerDecay);
+  }
   run->completion.finished = now;
   owner_.run_over(run->completion, now);
   spare_.push_back(std::move(run));

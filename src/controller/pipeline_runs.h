@@ -2,12 +2,19 @@
 // core/pipeline_info.h says what is visited when). Each visit is a Request like any other, of
 // which policies need not know that it belongs to a run.
 //
-// A visit's reserve is the least time of what follows on the longest path, so that a stage may
-// use all the slack of its run, and none that a later stage needs. A stage that is visited
-// under conditions counts while at least half of the runs visit it.
+// A visit's reserve is what follows takes on the longest path: EXEC, as expected, and the wait
+// before it, as lately measured. So a stage may use all the slack of its run but for what later
+// stages will need. A stage that is visited under conditions counts while at least half of the
+// runs visit it.
 //
-// A run is refused when it comes if idle devices could not meet its path (kUnmeetable). When a
-// visit is refused, the run's visits that wait are cancelled, and the run is refused for the
+// A run is refused when it comes if idle devices could not meet its path (kUnmeetable), or if
+// it has no time for what waits (kOverload): the wait at its stages, and what the more urgent
+// runs under way still need: EXEC of their stages in the batches that take least time for a row,
+// times what experience says. That factor grows when a run is refused after some of its stages
+// were computed for nothing, and shrinks as runs are answered, so that about one run in a
+// hundred and sixty is. Being let in only with time to wait, runs fill batches.
+//
+// When a visit is refused, the run's visits that wait are cancelled, and the run is refused for the
 // same reason, which names the stage, once none of its visits is with a worker: until then
 // their payloads are in use.
 //
@@ -19,16 +26,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/flat_map.h"
 #include "base/time.h"
 #include "controller/cluster.h"
+#include "controller/work_ahead.h"
 #include "core/pipeline_info.h"
 #include "core/request.h"
 
 namespace foliot {
+
+// How the stages of a run share its time.
+enum class PipelineSlack : uint8_t {
+  kShared,  // as above
+  // What Foliot is compared with; runs are not refused as kOverload when they come:
+  kSplit,   // each stage has its part of the run's time, in proportion to its least time
+  kByPath,  // reserves as above: visits are dropped early, by the rest of the path (as the abstract
+            // of PARD has it, arXiv 2602.08747)
+};
+std::string_view to_string(PipelineSlack slack);  // "shared", "split", "by_path"
+std::optional<PipelineSlack> parse_pipeline_slack(std::string_view name);
 
 class PipelineRuns {
  public:
@@ -44,7 +65,8 @@ class PipelineRuns {
   };
 
   // Both outlive this.
-  PipelineRuns(const Cluster& cluster, Owner& owner) : cluster_(cluster), owner_(owner) {}
+  PipelineRuns(const Cluster& cluster, Owner& owner, PipelineSlack slack = PipelineSlack::kShared)
+      : cluster_(cluster), owner_(owner), slack_(slack) {}
 
   // As PipelineSink.
   void add(std::shared_ptr<const PipelineInfo> pipeline);
@@ -67,16 +89,32 @@ class PipelineRuns {
   size_t size() const { return runs_.size(); }
 
  private:
+  // How long visits of a stage lately waited until EXEC began.
+  class Wait {
+   public:
+    void record(Duration measured, TimePoint now);
+    Duration lately(TimePoint now) const;
+
+   private:
+    Duration mean_;
+    TimePoint seen_;
+  };
   struct Pipeline {
     std::shared_ptr<const PipelineInfo> info;
     // By stage: the stages that depend on it, by inputs or conditions.
     std::vector<std::vector<uint32_t>> successors;
+    std::vector<Wait> waits;     // by stage
     std::vector<double> shares;  // by stage: of the last runs, those that visited it
     // By stage, for runs of this bucket at `measured`: the least time of what follows, and that
     // with the stage itself.
     std::vector<Duration> rests;
     std::vector<Duration> paths;
+    std::vector<Duration> rest_waits;  // likewise: what runs lately waited there
+    std::vector<Duration> path_waits;
     Duration whole;  // the longest path
+    Duration whole_wait;
+    std::vector<Duration> costs;  // by stage: time of a device that a run takes, on average
+    std::vector<KindId> kinds;    // by stage: of devices that run it
     TimePoint measured;
     BucketId bucket;
   };
@@ -87,7 +125,8 @@ class PipelineRuns {
     StageSet skipped;    // for good
     StageSet under_way;  // submitted, and not over
     std::array<ConditionSet, kStagesMax> conditions{};
-    Completion completion;  // so far; with a refusal: the run is to end
+    std::array<Duration, kStagesMax> costs{};  // of stages that are to be visited yet, in ahead_
+    Completion completion;                     // so far; with a refusal: the run is to end
   };
   enum class Step : uint8_t { kVisit, kSkip, kWait };
 
@@ -95,12 +134,20 @@ class PipelineRuns {
   void measure(Pipeline& pipeline, const Request& run, TimePoint now) const;
   // The least time of a visit.
   Duration least_time(const PipelineStage& stage, const Request& run) const;
+  // What a row takes of a device, in batches that take least for it.
+  Duration least_cost(const PipelineStage& stage, const Request& run, DeviceId device) const;
+  // When the run could be over after those before it.
+  TimePoint earliest_end(const Pipeline& pipeline, const Request& run, TimePoint now) const;
+  void add_work(Run& run);
+  void remove_work(Run& run, uint32_t stage);
   void take(const Completion& visit, TimePoint now);
-  void take_served(Run& run, uint32_t stage, const Completion& visit);
+  void take_served(Run& run, uint32_t stage, const Completion& visit, TimePoint now);
   // Visits what can be, and ends the run where nothing is left.
   void go_on(RequestId run, TimePoint now);
   Step next_step(const Run& run, uint32_t stage) const;
   void visit(Run& run, uint32_t stage, TimePoint now);
+  // What of a run's time a stage leaves to what follows.
+  Duration reserve(const Pipeline& pipeline, uint32_t stage, const Request& run) const;
   void refuse(Run& run, Refusal reason, const std::string& detail, TimePoint earliest);
   void cancel_visits(RequestId run, Refusal reason, TimePoint now);
   void end(RequestId run, TimePoint now);
@@ -108,8 +155,11 @@ class PipelineRuns {
 
   const Cluster& cluster_;
   Owner& owner_;
+  const PipelineSlack slack_;
   std::vector<std::shared_ptr<Pipeline>> pipelines_;
   FlatMap<RequestId, std::unique_ptr<Run>> runs_;
+  WorkAhead ahead_;
+  double inflation_ = 1;                     // of the work ahead
   std::vector<std::unique_ptr<Run>> spare_;  // of runs that are over
   std::vector<Completion> over_;             // visits, since the last advance()
   std::vector<Completion> taken_;            // in advance()

@@ -62,12 +62,14 @@ class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner {
     runs_.begin(request, now_);
     return request.id;
   }
-  Completion end_of(RequestId run, uint32_t stage) const {
-    return {.id = visit_of(run, stage), .detail = {}, .exec_duration = kStage};
+  // Its EXEC began at once, but for `wait`.
+  Completion end_of(RequestId run, uint32_t stage, Duration wait = {}) const {
+    return {
+        .id = visit_of(run, stage), .detail = {}, .arrival = now_, .exec_start = now_ + wait, .exec_duration = kStage};
   }
-  void serve_visit(RequestId run, uint32_t stage, ConditionSet conditions = 0) {
+  void serve_visit(RequestId run, uint32_t stage, ConditionSet conditions = 0, Duration wait = {}) {
     ASSERT_TRUE(waiting_.erase(visit_of(run, stage)) == 1) << "stage " << stage << " is not under way";
-    Completion completion = end_of(run, stage);
+    Completion completion = end_of(run, stage, wait);
     completion.conditions = conditions;
     runs_.visit_over(completion);
     runs_.advance(now_);
@@ -158,6 +160,23 @@ TEST_F(PipelineRunsTest, WhatFollowsIsReservedOnTheLongestPath) {
   EXPECT_EQ(waiting_.at(visit_of(run, 3)).deadline, now_ + ms(100));
 }
 
+TEST_F(PipelineRunsTest, WhatFollowsIsReservedWithTheWaitBeforeItAsLongAsThatIsRecent) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  const auto reserve = [&](RequestId run) { return waiting_.at(visit_of(run, 0)).reserve; };
+  const Duration without = reserve(begin());
+  for (int i = 0; i < 500; ++i) {
+    const RequestId run = begin();
+    serve_visit(run, 0);
+    serve_visit(run, 1, 0, ms(40));
+  }
+  now_ += ms(1);
+  EXPECT_NEAR((reserve(begin()) - without).to_milliseconds(), 40, 0.1);
+  now_ += Duration::seconds(3);
+  EXPECT_NEAR((reserve(begin()) - without).to_milliseconds(), 0, 0.1);
+}
+
 TEST_F(PipelineRunsTest, WhatIdleDevicesCouldNotMeetIsRefusedAtOnce) {
   add_stage("first", {{of_call()}});
   add_stage("second", {{of(0)}});
@@ -168,6 +187,56 @@ TEST_F(PipelineRunsTest, WhatIdleDevicesCouldNotMeetIsRefusedAtOnce) {
   EXPECT_GE(ended_[run].earliest_completion, now_ + kStage * 2);
   EXPECT_TRUE(waiting_.empty());
   EXPECT_EQ(under_way(begin((kStage + cluster_.least_margin()) * 2)), "0");
+}
+
+TEST_F(PipelineRunsTest, RunsThatDevicesHaveNoTimeForAreRefusedAtOnce) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  // Each needs 20 ms of the one device: the fifth would be over after 100 ms.
+  const Duration slo = kStage * 10 - ms(1);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(under_way(begin(slo)), "0");
+  const RequestId fifth = begin(slo);
+  ASSERT_EQ(ended_.count(fifth), 1u);
+  EXPECT_EQ(ended_[fifth].refusal, Refusal::kOverload);
+  EXPECT_GE(ended_[fifth].earliest_completion, now_ + kStage * 10);
+  // One that is more urgent comes before them.
+  EXPECT_EQ(under_way(begin(slo - ms(10))), "0");
+  // What was done or given up is no work any more.
+  const RequestId first(1);
+  serve_visit(first, 0);
+  serve_visit(first, 1);
+  runs_.cancel(RequestId(2), Refusal::kCancelled, now_);
+  runs_.advance(now_);
+  EXPECT_EQ(under_way(begin(slo)), "0");
+}
+
+TEST_F(PipelineRunsTest, StagesThatWereComputedForNothingMakeItMoreCautious) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  const Duration slo = kStage * 10 - ms(1);
+  const auto taken = [&] {
+    std::vector<RequestId> runs;
+    RequestId run = begin(slo);
+    for (; ended_.count(run) == 0; run = begin(slo)) runs.push_back(run);
+    for (const RequestId each : runs) runs_.cancel(each, Refusal::kCancelled, now_);
+    runs_.advance(now_);
+    return runs.size();
+  };
+  EXPECT_EQ(taken(), 4u);
+  for (int i = 0; i < 20; ++i) {
+    const RequestId run = begin(slo);
+    serve_visit(run, 0);
+    refuse_visit(run, 1, Refusal::kExpired);
+  }
+  EXPECT_LT(taken(), 4u);
+  for (int i = 0; i < 5000; ++i) {
+    const RequestId run = begin(slo);
+    serve_visit(run, 0);
+    serve_visit(run, 1);
+  }
+  EXPECT_GE(taken(), 4u);
 }
 
 TEST_F(PipelineRunsTest, BranchesRunAtOnceAndAreJoined) {

@@ -84,6 +84,13 @@ Status read_cluster(TomlReader& reader, SimulationFile& file) {
   reader.duration("link_jitter", options.link_jitter);
   reader.duration("deadline_margin", options.controller.timing.margin_min);
   reader.duration("margin_fixed", options.controller.timing.margin_fixed);
+  std::string slack(to_string(options.controller.pipeline_slack));
+  reader.text("pipeline_slack", slack);
+  if (const auto parsed = parse_pipeline_slack(slack)) {
+    options.controller.pipeline_slack = *parsed;
+  } else {
+    reader.fail("pipeline_slack", fmt::format("is none of shared, split, by_path: '{}'", slack));
+  }
   reader.whole("queued_max", options.controller.queued_max, 1);
   reader.whole("infers_outstanding_max", options.controller.infers_outstanding_max, 1, 4096);
   reader.whole("loads_outstanding_max", options.controller.loads_outstanding_max, 1, 4096);

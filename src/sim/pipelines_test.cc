@@ -1,0 +1,96 @@
+// Pipelines under faults: each run ends once, after its visits, none that is late counts as
+// answered (sim/checker.h), and most of what could still be met is.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/test_time.h"
+#include "policies/registry.h"
+#include "sim/simulation.h"
+
+namespace foliot {
+namespace {
+
+// A stage, two branches of which one is visited by some runs, and a stage that joins them.
+SimulationReport run(const RegisteredPolicy& policy, uint64_t seed, RandomFaults faults, double rate = 300) {
+  Workload workload{.groups = {{.name = "first", .profile = "resnet18"},
+                               {.name = "left", .profile = "resnet50"},
+                               {.name = "right", .profile = "inceptionv3"},
+                               {.name = "last", .profile = "resnet18"},
+                               {.name = "alone", .profile = "resnet50", .slo = ms(50)}},
+                    .pipelines = {{.name = "street",
+                                   .slo = ms(100),
+                                   .stages = {{.name = "first", .models = "first"},
+                                              {.name = "left", .models = "left", .after = {"first"}, .share = 0.4},
+                                              {.name = "right", .models = "right", .after = {"first"}},
+                                              {.name = "last", .models = "last", .after = {"right", "first"}}}}},
+                    .streams = {{.name = "runs", .models = {}, .pipeline = "street", .arrivals = {.rate = rate}},
+                                {.name = "others", .models = {"alone"}, .arrivals = {.rate = 75}}}};
+  SimulationOptions options{.policy = policy.name,
+                            .make_policy = policy.make,
+                            .controller = {},
+                            .devices = 3,
+                            .page_cache_bytes = uint64_t{32} * (16 << 20),
+                            .seed = seed,
+                            .duration = ms(1500),
+                            .warm_up = ms(200),
+                            .preload = true};
+  options.random_faults = faults;
+  auto report = simulate(options, workload, ProfileTable::v100());
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->proposals_rejected, 0u);
+  return *std::move(report);
+}
+
+class PipelinesTest : public testing::TestWithParam<std::string> {
+ protected:
+  static RegisteredPolicy policy() { return find_policy(GetParam()).value(); }
+};
+
+// `FOLIOT_PIPELINE_SEEDS` of them, by default twenty.
+TEST_P(PipelinesTest, RunsEndOnceWhateverFails) {
+  const char* given = std::getenv("FOLIOT_PIPELINE_SEEDS");
+  const uint64_t seeds = given != nullptr ? std::strtoull(given, nullptr, 10) : 20;
+  uint64_t met = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const SimulationReport report = run(policy(), seed, {.count = 3, .length_min = ms(20), .length_max = ms(400)});
+    met += report.pipelines.front().good;
+  }
+  EXPECT_GT(met, 0u);
+}
+
+TEST_P(PipelinesTest, EqualSeedsGiveEqualRuns) {
+  const auto hash = [](uint64_t seed) { return run(policy(), seed, {.count = 2, .length_max = ms(300)}).event_hash; };
+  EXPECT_EQ(hash(3), hash(3));
+  EXPECT_NE(hash(3), hash(4));
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, PipelinesTest, testing::ValuesIn(policy_names()),
+                         [](const auto& parameter) { return parameter.param; });
+
+TEST(PipelineAdmissionTest, UnderOverloadWhatIsAnsweredDoesNotFall) {
+  const auto answered = [](double rate) {
+    const RegisteredPolicy policy = find_policy("foliot").value();
+    const SimulationReport report = run(policy, 1, {}, rate);
+    return report.pipelines.front().good;
+  };
+  const uint64_t at_capacity = answered(800);
+  EXPECT_GT(answered(1400), at_capacity * 8 / 10);
+  EXPECT_GT(answered(2800), at_capacity * 8 / 10);
+}
+
+TEST(SimulatedPipelineTest, RunsVisitAStageUnderAShareSoOften) {
+  const SimulationReport report = run(find_policy("foliot").value(), 1, {});
+  const RequestTally& runs = report.pipelines.front();
+  ASSERT_GT(runs.good, 200u);
+  EXPECT_EQ(runs.good, runs.offered);
+  const auto visits = [&](size_t group) { return static_cast<double>(report.groups[group].offered); };
+  EXPECT_NEAR(visits(1) / visits(0), 0.4, 0.1);
+  EXPECT_NEAR(visits(2) / visits(0), 1, 0.03);
+  EXPECT_NEAR(visits(3) / visits(0), 1, 0.03);
+  // Visits are no requests of their own.
+  EXPECT_EQ(report.all.offered, runs.offered + report.groups[4].offered);
+}
+
+}  // namespace
+}  // namespace foliot
