@@ -46,6 +46,12 @@ void ControllerInbox::remove_model(ModelId model, std::function<void()> gone) {
   post(ControllerEvent::RemoveModel{model, std::make_shared<std::function<void()>>(std::move(gone))});
 }
 
+void ControllerInbox::add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) {
+  post(ControllerEvent::AddPipeline{std::move(pipeline)});
+}
+
+void ControllerInbox::remove_pipeline(PipelineId pipeline) { post(ControllerEvent::RemovePipeline{pipeline}); }
+
 void ControllerInbox::join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions) {
   post(ControllerEvent::JoinDevice{device, std::move(kind), resident, &actions});
 }

@@ -14,6 +14,7 @@
 
 #include "core/call_label.h"
 #include "core/model_sink.h"
+#include "core/pipeline_sink.h"
 #include "core/ports.h"
 #include "platform/event_inbox.h"
 
@@ -39,6 +40,12 @@ struct ControllerEvent {
     ModelId model;
     std::shared_ptr<std::function<void()>> gone;
   };
+  struct AddPipeline {
+    std::shared_ptr<const PipelineInfo> pipeline;
+  };
+  struct RemovePipeline {
+    PipelineId pipeline;
+  };
   struct JoinDevice {
     DeviceId device;
     std::string kind;
@@ -50,12 +57,12 @@ struct ControllerEvent {
     std::shared_ptr<std::function<void()>> lost;
   };
   struct Drain {};
-  std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel, JoinDevice,
-               LoseDevice>
+  std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel, AddPipeline,
+               RemovePipeline, JoinDevice, LoseDevice>
       what;
 };
 
-class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public ModelSink {
+class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public ModelSink, public PipelineSink {
  public:
   // `requests_max`: how many requests the front end has in flight at most; `devices`: how
   // many send outcomes, beside those that join_device() names, of which there are at most
@@ -72,6 +79,8 @@ class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public M
   bool takes_parts() const override { return true; }
   void extend_model(std::shared_ptr<const ModelInfo> model) override;
   void remove_model(ModelId model, std::function<void()> gone) override;
+  void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) override;
+  void remove_pipeline(PipelineId pipeline) override;
   // A device of one page that holds `resident` joins; it gets its actions by `actions`.
   // REQUIRES: Controller::join_device()'s; the model was added before.
   void join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions);

@@ -77,6 +77,8 @@ class ControllerLoop {
     void handle(Event::AddModel& add, TimePoint now) { controller_.add_model(std::move(add.model), now); }
     void handle(Event::ExtendModel& extend, TimePoint /*now*/) { controller_.extend_model(std::move(extend.model)); }
     void handle(Event::RemoveModel& remove, TimePoint now);
+    void handle(Event::AddPipeline& add, TimePoint /*now*/) { controller_.add_pipeline(std::move(add.pipeline)); }
+    void handle(Event::RemovePipeline& remove, TimePoint /*now*/) { controller_.remove_pipeline(remove.pipeline); }
     void handle(Event::JoinDevice& join, TimePoint now);
     void handle(Event::LoseDevice& lose, TimePoint now);
 
