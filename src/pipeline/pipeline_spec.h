@@ -1,5 +1,6 @@
 // PipelineSpec: what a pipeline.toml says, by names: stages, where their inputs come from,
 // conditions, and outputs. Nothing is known of the models yet (pipeline/resolve.h).
+// docs/PIPELINES.md has the whole format.
 //
 //   NAME/pipeline.toml in a repository:
 //
