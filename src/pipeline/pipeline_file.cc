@@ -6,10 +6,13 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "base/hash.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 #include "pipeline/spec_check.h"
@@ -191,6 +194,13 @@ Status read_table(const toml::table& table, PipelineSpec& spec) {
   return check_and_order(spec);
 }
 
+// Comments and spaces do not count.
+std::string content_of(const toml::table& table) {
+  std::ostringstream text;
+  text << table;
+  return hash_hex(std::as_bytes(std::span(text.view())));
+}
+
 Status check_folder(const fs::path& folder) {
   std::error_code error;
   for (const char* other : {"model.onnx", "model.py", "application.toml"}) {
@@ -212,6 +222,7 @@ PipelineSpec read_pipeline(const std::string& name, const fs::path& file) {
   if (!spec.status.ok()) return spec;
   const Result<toml::table> table = read_toml_file(file);
   spec.status = table.ok() ? read_table(*table, spec) : table.status();
+  if (spec.status.ok()) spec.content = content_of(*table);
   return spec;
 }
 

@@ -24,10 +24,6 @@ bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax && std::ranges::all_of(name, allowed);
 }
 
-std::string to_text(const TensorName& name) {
-  return name.stage.empty() ? name.tensor : fmt::format("{}.{}", name.stage, name.tensor);
-}
-
 // The graph of the stages by their positions in the spec, as they are given.
 class Checker {
  public:
@@ -67,7 +63,7 @@ class Checker {
 
   // "takes X" where X is of no stage, or wrong.
   Status check_source(int line, const std::string& of, const TensorName& source) const {
-    const std::string text = to_text(source);
+    const std::string text = to_string(source);
     if (!source.stage.empty() && !find(source.stage)) {
       return error(line, fmt::format("{} '{}', and there is no stage '{}'; the stages are {}", of, text, source.stage,
                                      stage_names()));
@@ -90,7 +86,7 @@ class Checker {
       FOLIOT_RETURN_IF_ERROR(check_source(line, of, sources[i]));
       if (std::find(sources.begin(), sources.begin() + static_cast<ptrdiff_t>(i), sources[i]) !=
           sources.begin() + static_cast<ptrdiff_t>(i)) {
-        return error(line, fmt::format("{} '{}' twice", of, to_text(sources[i])));
+        return error(line, fmt::format("{} '{}' twice", of, to_string(sources[i])));
       }
     }
     return Status();
@@ -262,7 +258,7 @@ class Checker {
       for (size_t i = 0; i + 1 < sources.size(); ++i) {
         if (!sources[i].stage.empty() && !always[*find(sources[i].stage)]) continue;
         return error(line, fmt::format("{} never takes '{}': it comes after '{}', which is always there; put it first",
-                                       of, to_text(sources[i + 1]), to_text(sources[i])));
+                                       of, to_string(sources[i + 1]), to_string(sources[i])));
       }
       return Status();
     };
