@@ -43,7 +43,7 @@ class PipelineFileTest : public testing::Test {
 
 constexpr std::string_view kCascade = R"(default_slo = "150ms"
 weight = 2
-
+cache = true
 [[stage]]
 name = "fine"
 model = "resnet"
@@ -81,6 +81,7 @@ TEST_F(PipelineFileTest, ReadsStagesInTheOrderInWhichTheyDepend) {
   EXPECT_EQ(spec.name, "animals");
   EXPECT_EQ(spec.default_slo, Duration::milliseconds(150));
   EXPECT_EQ(spec.weight, 2);
+  EXPECT_TRUE(spec.cache);
   ASSERT_EQ(spec.stages.size(), 3U);
 
   const StageSpec& decode = spec.stages[0];

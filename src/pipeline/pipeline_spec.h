@@ -83,6 +83,7 @@ struct PipelineSpec {
   Status status;        // not ok: why it cannot be served
   std::optional<Duration> default_slo;
   double weight = 1;
+  bool cache = false;
   std::vector<StageSpec> stages;  // each after those that it takes inputs from
   std::vector<Output> outputs;
 };

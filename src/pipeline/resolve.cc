@@ -75,6 +75,7 @@ class Resolver {
     info.runnables = {{.batch_sizes = batch_sizes()}};
     info.default_slo = spec_.default_slo;
     info.weight = spec_.weight;
+    info.cache = spec_.cache;
     info.pipeline = std::make_shared<const PipelineInfo>(
         PipelineInfo{.id = id, .name = spec_.name, .stages = std::move(stages_), .outputs = std::move(outputs_)});
     return std::make_shared<const ModelInfo>(std::move(info));

@@ -55,6 +55,7 @@ TEST_F(ResolveTest, ClientsSeeInputsOfTheCallAndOutputsOfStages) {
   EXPECT_EQ(info->version, "1");
   EXPECT_TRUE(info->batching);
   EXPECT_EQ(info->default_slo, Duration::milliseconds(150));
+  EXPECT_FALSE(info->cache);
   EXPECT_EQ(info->batch_size_max(), 2u) << "that of the decoding stage";
   ASSERT_EQ(info->inputs.size(), 1u);
   EXPECT_EQ(info->inputs[0].name, "photo");
@@ -66,6 +67,14 @@ TEST_F(ResolveTest, ClientsSeeInputsOfTheCallAndOutputsOfStages) {
   EXPECT_THAT(info->outputs[0].shape, ElementsAre(1000));
   ASSERT_EQ(info->buckets.size(), 2u);
   EXPECT_EQ(info->buckets[1].dimensions.at("bytes"), 4000);
+}
+
+TEST_F(ResolveTest, TheFileSaysWhatItIsWorthAndWhetherItIsKept) {
+  PipelineSpec spec = test_cascade();
+  spec.weight = 3;
+  spec.cache = true;
+  EXPECT_EQ(made(spec)->weight, 3);
+  EXPECT_TRUE(made(spec)->cache);
 }
 
 TEST_F(ResolveTest, StagesTakeTheirSourcesAndAskForTheirConditions) {
