@@ -11,6 +11,7 @@ or, for a file that a library has written, one call: foliot.sklearn("digits.skop
 
 from foliot.adapters import lightgbm, onnxruntime, sklearn, torch, xgboost
 from foliot.description import ModelError
+from foliot.pipeline import Pipeline, PipelineError
 from foliot.registration import model
 
-__all__ = ["ModelError", "lightgbm", "model", "onnxruntime", "sklearn", "torch", "xgboost"]
+__all__ = ["ModelError", "Pipeline", "PipelineError", "lightgbm", "model", "onnxruntime", "sklearn", "torch", "xgboost"]

@@ -39,7 +39,7 @@ TEST(InferenceServiceTest, ApplicationsAreNotItsToAnswer) {
   put_conformance_models(catalog);
   CatalogEntry entry = *catalog.find("doubling");
   entry.name = "application";
-  entry.application = true;
+  entry.role = EntryRole::kApplication;
   catalog.put(entry);
   ServedNames names(catalog);
   EXPECT_TRUE(names.find("application", "").ok());
@@ -51,6 +51,10 @@ TEST(InferenceServiceTest, ApplicationsAreNotItsToAnswer) {
   Query query = client.doubling_query(steady_now());
   query.name = "application";
   EXPECT_EQ(client.error_of(query).http_status, 404u);
+  entry.name = "pipeline";
+  entry.role = EntryRole::kPipeline;
+  catalog.put(entry);
+  EXPECT_TRUE(names.find_model("pipeline", "").ok());
 }
 
 TEST(InferenceServiceTest, ARefusedRowHasTheOthersCancelled) {

@@ -17,17 +17,26 @@ std::string_view to_string(ModelState state) {
   FOLIOT_CHECK(false);
 }
 
+std::string_view to_string(EntryRole role) {
+  switch (role) {
+    case EntryRole::kModel: return "model";
+    case EntryRole::kPipeline: return "pipeline";
+    case EntryRole::kApplication: return "application";
+  }
+  FOLIOT_CHECK(false);
+}
+
 void Catalog::put(CatalogEntry entry) {
-  auto next = std::make_shared<const CatalogEntry>(std::move(entry));
-  const std::string name = next->name;
+  const auto next = std::make_shared<const CatalogEntry>(std::move(entry));
+  EntryPtr last;  // goes after the lock is released
   {
     const std::lock_guard lock(mutex_);
     count(*next, 1);
-    EntryPtr& place = entries_[name];
+    EntryPtr& place = entries_[next->name];
     if (place != nullptr) count(*place, -1);
-    place.swap(next);  // the last one is taken apart after the lock is released
+    last = std::exchange(place, next);
   }
-  notify(name);
+  notify(next->name, next);
 }
 
 void Catalog::put_all(std::vector<CatalogEntry> entries) {
@@ -44,22 +53,26 @@ void Catalog::remove(std::string_view name) {
     removed = std::move(found->second);
     entries_.erase(found);
   }
-  notify(std::string(name));
+  notify(removed->name, nullptr);
 }
 
-void Catalog::watch(std::function<void(const std::string&)> on_change) {
-  auto next = on_change ? std::make_shared<const OnChange>(std::move(on_change)) : nullptr;
+Catalog::Watch Catalog::watch(OnChange on_change) {
+  auto added = std::make_shared<const OnChange>(std::move(on_change));
   const std::lock_guard lock(watch_mutex_);
-  on_change_.swap(next);
+  std::erase_if(watches_, [](const auto& watch) { return watch.expired(); });
+  watches_.push_back(added);
+  return added;
 }
 
-void Catalog::notify(const std::string& name) const {
-  std::shared_ptr<const OnChange> on_change;
+void Catalog::notify(const std::string& name, const EntryPtr& entry) const {
+  std::vector<std::weak_ptr<const OnChange>> watches;
   {
     const std::lock_guard lock(watch_mutex_);
-    on_change = on_change_;
+    watches = watches_;
   }
-  if (on_change != nullptr) (*on_change)(name);
+  for (const auto& watch : watches) {
+    if (const Watch on_change = watch.lock()) (*on_change)(name, entry);
+  }
 }
 
 void Catalog::count(const CatalogEntry& entry, int by) {
@@ -87,9 +100,18 @@ Catalog::Entries Catalog::snapshot() const {
 
 void Catalog::ask_for(std::string_view name) const {
   const std::shared_lock lock(mutex_);
-  if (!entries_.contains(name)) return;
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return;
   const std::lock_guard asked_lock(asked_mutex_);
-  if (asked_names_.emplace(name).second) asked_.emplace_back(name);
+  ask_for(*found->second);
+}
+
+void Catalog::ask_for(const CatalogEntry& entry) const {
+  if (entry.models.empty() && asked_names_.insert(entry.name).second) asked_.push_back(entry.name);
+  for (const std::string& model : entry.models) {
+    const auto found = entries_.find(model);
+    if (found != entries_.end() && found->second->role < entry.role) ask_for(*found->second);
+  }
 }
 
 std::vector<std::string> Catalog::take_asked() {

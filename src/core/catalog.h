@@ -24,6 +24,14 @@ namespace foliot {
 enum class ModelState : uint8_t { kUnavailable, kLoading, kReady, kUnloading };
 std::string_view to_string(ModelState state);  // "UNAVAILABLE", "LOADING", "READY", "UNLOADING"
 
+// What answers the calls of a name; each is made of what comes before it.
+enum class EntryRole : uint8_t {
+  kModel,
+  kPipeline,     // stages, each with a model (room pipeline): `info` has them
+  kApplication,  // several models or pipelines (room selection): `info` is their interface
+};
+std::string_view to_string(EntryRole role);  // "model", "pipeline", "application"
+
 struct CatalogEntry {
   std::string name;
   std::string version;
@@ -34,8 +42,9 @@ struct CatalogEntry {
   std::shared_ptr<const ModelInfo> info;  // set when kReady
   // False: a client unloaded it, so that it is not served is as it should be.
   bool wanted = true;
-  // It stands for several models (room selection); `info` is its interface, and no device has it.
-  bool application = false;
+  EntryRole role = EntryRole::kModel;
+  // Those that it is made of; none of a model. What asks for it asks for these.
+  std::vector<std::string> models{};
 };
 
 // Name -> entry. In this version one version per name is served.
@@ -55,9 +64,13 @@ class Catalog {
   bool empty() const;
   // A copy of all, by name.
   Entries snapshot() const;
-  // Called with the name of each entry that was put or removed from now on, by the thread that
-  // did it; it may change other entries. Empty: none; a call may still be under way.
-  void watch(std::function<void(const std::string& name)> on_change);
+  // Called with each entry that was put from now on, and with null for each that was removed,
+  // by the thread that did it; it may change other entries.
+  using OnChange = std::function<void(const std::string& name, const EntryPtr& entry)>;
+  using Watch = std::shared_ptr<const OnChange>;
+  // Until the last copy of the result is gone; a call may still be under way then. Watches are
+  // called in the order in which they began.
+  [[nodiscard]] Watch watch(OnChange on_change);
 
   // True from set_ready() on: every model that should be served at the start is
   // compiled and profiled, or is known to be broken. What is loaded later does not
@@ -69,7 +82,8 @@ class Catalog {
   // least one is served (`strict`: all of them). Without any wanted model there is
   // nothing that could not be served: true.
   bool can_serve(bool strict) const;
-  // A client asks for a model that is not served yet. Without effect if there is none.
+  // A client asks for a model that is not served yet, or for what is made of such models.
+  // Without effect if there is none.
   void ask_for(std::string_view name) const;
   // Those that were asked for since the last call, in their order, each once.
   std::vector<std::string> take_asked();
@@ -79,7 +93,9 @@ class Catalog {
 
  private:
   void count(const CatalogEntry& entry, int by);
-  void notify(const std::string& name) const;
+  void notify(const std::string& name, const EntryPtr& entry) const;
+  // REQUIRES: mutex_ and asked_mutex_ are held.
+  void ask_for(const CatalogEntry& entry) const;
 
   mutable std::shared_mutex mutex_;  // guards what follows
   Entries entries_;
@@ -88,9 +104,8 @@ class Catalog {
   bool ready_ = false;
   std::atomic<uint64_t> unavailable_revision_{0};
 
-  using OnChange = std::function<void(const std::string&)>;
-  mutable std::mutex watch_mutex_;             // guards the pointer
-  std::shared_ptr<const OnChange> on_change_;  // null: none
+  mutable std::mutex watch_mutex_;  // guards what follows
+  std::vector<std::weak_ptr<const OnChange>> watches_;
 
   mutable std::mutex asked_mutex_;          // guards what follows; taken after mutex_
   mutable std::vector<std::string> asked_;  // names of entries

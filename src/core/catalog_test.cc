@@ -93,7 +93,7 @@ TEST_F(CatalogTest, WhatClientsAskForIsTakenOnceInItsOrder) {
 
 TEST_F(CatalogTest, ChangesAreWatchedAndMayChangeOthers) {
   std::vector<std::string> changed;
-  catalog_.watch([&](const std::string& name) {
+  Catalog::Watch watch = catalog_.watch([&](const std::string& name, const Catalog::EntryPtr&) {
     changed.push_back(name);
     if (name == "a") catalog_.put(entry("of a", ModelState::kReady));
   });
@@ -101,9 +101,43 @@ TEST_F(CatalogTest, ChangesAreWatchedAndMayChangeOthers) {
   catalog_.remove("a");
   catalog_.remove("a");
   EXPECT_EQ(changed, (std::vector<std::string>{"a", "of a", "a", "of a"})) << "what was not there did not change";
-  catalog_.watch({});
+  watch.reset();
   catalog_.put(entry("b", ModelState::kReady));
   EXPECT_EQ(changed.size(), 4u);
+}
+
+TEST_F(CatalogTest, SeveralWatchAndLearnWhatWasPut) {
+  std::vector<std::string> changed;
+  const auto watch = [&](const std::string& watcher) {
+    return catalog_.watch([&changed, watcher](const std::string& name, const Catalog::EntryPtr& entry) {
+      changed.push_back(watcher + ": " + name + " " + std::string(entry ? to_string(entry->state) : "removed"));
+    });
+  };
+  Catalog::Watch first = watch("first");
+  const Catalog::Watch second = watch("second");
+  catalog_.put(entry("a", ModelState::kLoading));
+  first.reset();
+  const Catalog::Watch third = watch("third");
+  catalog_.remove("a");
+  EXPECT_EQ(changed, (std::vector<std::string>{"first: a LOADING", "second: a LOADING", "second: a removed",
+                                               "third: a removed"}));
+}
+
+TEST_F(CatalogTest, AskingForWhatIsMadeOfModelsAsksForThese) {
+  const auto made_of = [](const std::string& name, EntryRole role, std::vector<std::string> models) {
+    CatalogEntry made = entry(name, ModelState::kLoading);
+    made.role = role;
+    made.models = std::move(models);
+    return made;
+  };
+  catalog_.put_all({entry("a", ModelState::kLoading), entry("b", ModelState::kLoading),
+                    entry("c", ModelState::kLoading),
+                    made_of("pipeline", EntryRole::kPipeline, {"a", "none", "b", "pipeline"}),
+                    made_of("application", EntryRole::kApplication, {"c", "pipeline"})});
+  catalog_.ask_for("pipeline");
+  EXPECT_EQ(catalog_.take_asked(), (std::vector<std::string>{"a", "b"}));
+  catalog_.ask_for("application");
+  EXPECT_EQ(catalog_.take_asked(), (std::vector<std::string>{"c", "a", "b"}));
 }
 
 }  // namespace

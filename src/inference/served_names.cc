@@ -11,7 +11,9 @@ Result<std::shared_ptr<const ModelInfo>> ServedNames::find(std::string_view name
 Result<std::shared_ptr<const ModelInfo>> ServedNames::find_model(std::string_view name,
                                                                  std::string_view version) const {
   const Catalog::EntryPtr found = catalog_.find(name);
-  if (found != nullptr && found->application) return Status::not_found(fmt::format("'{}' is not a model", name));
+  if (found != nullptr && found->role == EntryRole::kApplication) {
+    return Status::not_found(fmt::format("'{}' is not a model", name));
+  }
   return ready_info(name, version, found);
 }
 

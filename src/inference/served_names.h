@@ -22,10 +22,11 @@ class ServedNames {
   explicit ServedNames(const Catalog& catalog, bool strict_readiness = false)
       : catalog_(catalog), strict_readiness_(strict_readiness) {}
 
-  // A model or an application that is ready. Errors: kNotFound, kUnavailable (not ready; one
-  // that is loading is loaded before others from now on).
+  // A model, a pipeline or an application that is ready. Errors: kNotFound, kUnavailable (not
+  // ready; what is loading is loaded before others from now on).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
-  // The same for what answers calls of models only. Errors: kNotFound for an application, too.
+  // The same for what makes Requests of calls: models and pipelines. Errors: kNotFound for an
+  // application, too.
   Result<std::shared_ptr<const ModelInfo>> find_model(std::string_view name, std::string_view version) const;
 
   // Every call from now on is to be refused (kDraining).

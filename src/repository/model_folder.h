@@ -4,9 +4,9 @@
 //   NAME/model.onnx                    version 1
 //   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
 // with a model.py in place of model.onnx where it is a container (container/container_process.h),
-// and optionally NAME/model.toml. Folders that begin with '.' are skipped, and those with an
-// application.toml, which are applications (selection/application.h). What a model is made of
-// lies in the repository, wherever links lead.
+// and optionally NAME/model.toml. Folders that begin with '.' are skipped, and those of
+// applications (application.toml: selection/application.h) and of pipelines (pipeline.toml:
+// pipeline/pipeline_file.h). What a model is made of lies in the repository, wherever links lead.
 #ifndef FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 #define FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 

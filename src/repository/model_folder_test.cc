@@ -70,11 +70,13 @@ TEST_F(ModelFolderTest, FindsContainers) {
   EXPECT_THAT(models[3].status.message(), HasSubstr("has a table [container]"));
 }
 
-TEST_F(ModelFolderTest, ApplicationsAreNoModels) {
+TEST_F(ModelFolderTest, ApplicationsAndPipelinesAreNoModels) {
   file("a/model.onnx");
   file("b/application.toml");
   file("c/application.toml");
   file("c/model.onnx");
+  file("d/pipeline.toml");
+  file("d/model.onnx");
   EXPECT_EQ(scan().size(), 1u);
 }
 

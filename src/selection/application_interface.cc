@@ -65,7 +65,7 @@ std::string misfit(const Application& application, const std::vector<TensorSpec>
 
 std::string state_of(const std::string& model, const Catalog::EntryPtr& entry) {
   if (entry == nullptr) return fmt::format("'{}' is not in the repository", model);
-  if (entry->application) return fmt::format("'{}' is an application", model);
+  if (entry->role == EntryRole::kApplication) return fmt::format("'{}' is an application", model);
   return fmt::format("'{}' is {}{}{}", model, to_string(entry->state), entry->reason.empty() ? "" : ": ",
                      entry->reason);
 }
@@ -86,6 +86,7 @@ ModelInfo describe(const Application& application, std::span<const Catalog::Entr
   info.name = application.name;
   info.version = "1";
   info.content.clear();
+  info.pipeline.reset();
   info.default_slo = application.default_slo ? application.default_slo : slo;
   info.cache = false;
   return info;
@@ -105,7 +106,8 @@ ApplicationInterface interface_of(const Application& application, std::span<cons
   bool loading = false;
   for (size_t i = 0; i < models.size(); ++i) {
     const Catalog::EntryPtr& entry = models[i];
-    if (entry == nullptr || entry->application || entry->state != ModelState::kReady || entry->info == nullptr) {
+    if (entry == nullptr || entry->role == EntryRole::kApplication || entry->state != ModelState::kReady ||
+        entry->info == nullptr) {
       loading = loading || (entry != nullptr && entry->state == ModelState::kLoading);
       interface.reason +=
           fmt::format("{}{}", interface.reason.empty() ? "" : "; ", state_of(application.models[i], entry));

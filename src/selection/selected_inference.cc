@@ -180,9 +180,7 @@ SelectedInference::SelectedInference(Inference& below, const ServedNames& names,
                                      std::function<TimePoint()> now, uint64_t seed)
     : below_(below), names_(names), statistics_(statistics), now_(std::move(now)), seed_(seed) {}
 
-SelectedInference::~SelectedInference() {
-  if (catalog_ != nullptr) catalog_->watch({});
-}
+SelectedInference::~SelectedInference() = default;
 
 uint64_t SelectedInference::layer_number(CallId call) { return layer_call_number(call); }
 
@@ -197,18 +195,17 @@ void SelectedInference::serve(std::vector<Application> applications, Catalog& ca
     for (const std::string& model : models) by_model_[model].push_back(served.get());
   }
   any_.store(true, std::memory_order_release);
-  catalog.watch([this](const std::string& name) { on_change(name); });
+  watch_ = catalog.watch([this](const std::string& name, const Catalog::EntryPtr& entry) { on_change(name, entry); });
   const std::lock_guard lock(update_mutex_);
   for (const auto& [name, served] : applications_) update(*served);
 }
 
-void SelectedInference::on_change(const std::string& name) {
+void SelectedInference::on_change(const std::string& name, const Catalog::EntryPtr& entry) {
   const auto changed = by_model_.find(name);
   const auto own = applications_.find(name);
   if (changed == by_model_.end() && own == applications_.end()) return;
   // Its own change of an application's entry comes here, too.
-  const Catalog::EntryPtr entry = catalog_->find(name);
-  if (entry != nullptr && entry->application) return;
+  if (entry != nullptr && entry->role == EntryRole::kApplication) return;
   const std::lock_guard lock(update_mutex_);
   if (own != applications_.end()) update(*own->second);
   if (changed == by_model_.end()) return;
@@ -218,7 +215,7 @@ void SelectedInference::on_change(const std::string& name) {
 void SelectedInference::update(Served& served) {
   const Application& application = served.application.application();
   const Catalog::EntryPtr shown = catalog_->find(application.name);
-  served.shadowed = shown != nullptr && !shown->application;
+  served.shadowed = shown != nullptr && shown->role != EntryRole::kApplication;
   std::vector<Catalog::EntryPtr> entries;
   for (const std::string& model : application.models) entries.push_back(catalog_->find(model));
   ApplicationInterface interface = interface_of(application, entries);
@@ -228,7 +225,8 @@ void SelectedInference::update(Served& served) {
                      .reason = interface.reason,
                      .info = interface.info,
                      .wanted = true,
-                     .application = true};
+                     .role = EntryRole::kApplication,
+                     .models = application.models};
   served.application.update(std::move(interface));
   if (!served.shadowed) catalog_->put(std::move(entry));
 }
@@ -243,11 +241,7 @@ Inference::Started SelectedInference::start(const Query& query, const Caller& ca
   Served* const served = find(query.name);
   if (served == nullptr) return below_.start(query, caller);
   const Result<std::shared_ptr<const ModelInfo>> info = names_.find(query.name, query.version);
-  if (!info.ok()) {
-    // Those that are loading are loaded before others.
-    for (const std::string& model : served->application.application().models) (void)names_.find_model(model, "");
-    return call_error(info.status());
-  }
+  if (!info.ok()) return call_error(info.status());
   std::optional<Selection> selection = served->application.select(query.context);
   if (!selection) {
     return call_error(

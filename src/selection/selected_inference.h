@@ -53,7 +53,8 @@ class SelectedInference : public Inference {
   ~SelectedInference() override;
 
   // Once: shows these in the catalog, with the state that their models make of them, from now
-  // on. A model of the same name takes the place of an application. The catalog outlives this.
+  // on. A model or a pipeline of the same name takes the place of an application. The catalog
+  // outlives this.
   void serve(std::vector<Application> applications, Catalog& catalog);
 
   // Of an application: what it learned.
@@ -92,7 +93,7 @@ class SelectedInference : public Inference {
   Served* find(std::string_view name) const;
   Shard& shard_of(CallId call) { return shards_[layer_number(call) % kShards]; }
   static uint64_t layer_number(CallId call);
-  void on_change(const std::string& name);
+  void on_change(const std::string& name, const Catalog::EntryPtr& entry);
   void update(Served& served);
   void finish(CallId id);
   std::unique_ptr<Answer> answer_of(Call& call);
@@ -110,6 +111,7 @@ class SelectedInference : public Inference {
   std::mutex update_mutex_;  // of the thread that changes entries of applications
   std::array<Shard, kShards> shards_;
   std::atomic<uint64_t> next_{0};
+  Catalog::Watch watch_;  // uses all of the above
 };
 
 }  // namespace foliot

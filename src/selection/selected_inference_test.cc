@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "core/pipeline_info.h"
 #include "inference/conformance/fake_inference.h"
 #include "inference/conformance/inference_conformance.h"
 #include "selection/policies.h"
@@ -57,6 +58,18 @@ class SelectionHarness final : public InferenceHarness {
                   .state = ModelState::kReady,
                   .reason = "",
                   .info = std::make_shared<const ModelInfo>(model)});
+  }
+  // The same as a pipeline.
+  void serve_pipeline(const std::string& name) {
+    ModelInfo pipeline = doubling_model(ModelId(0));
+    pipeline.name = name;
+    pipeline.pipeline = std::make_shared<const PipelineInfo>();
+    catalog_.put({.name = name,
+                  .version = "1",
+                  .state = ModelState::kReady,
+                  .reason = "",
+                  .info = std::make_shared<const ModelInfo>(pipeline),
+                  .role = EntryRole::kPipeline});
   }
   void withdraw(const std::string& name, ModelState state = ModelState::kUnavailable) {
     catalog_.put({.name = name, .version = "1", .state = state, .reason = "withdrawn", .info = nullptr});
@@ -225,9 +238,9 @@ TEST_F(SelectedInferenceTest, AModelTakesTheNameOfAnApplication) {
   harness_->serve("doubling");
   Answer& answer = ask();
   EXPECT_TRUE(answer.parameters().empty());
-  EXPECT_FALSE(harness_->catalog().find("doubling")->application);
+  EXPECT_EQ(harness_->catalog().find("doubling")->role, EntryRole::kModel);
   harness_->catalog().remove("doubling");
-  EXPECT_TRUE(harness_->catalog().find("doubling")->application) << "it is back";
+  EXPECT_EQ(harness_->catalog().find("doubling")->role, EntryRole::kApplication) << "it is back";
 }
 
 TEST_F(SelectedInferenceTest, MissingAnswersAreNamedAndLowerTheConfidence) {
@@ -243,6 +256,18 @@ TEST_F(SelectedInferenceTest, MissingAnswersAreNamedAndLowerTheConfidence) {
   // plus20 answered 22, 24, then 26, 28 before: its mean is 24, 26.
   EXPECT_EQ(values(answer), (std::vector<float>{(2 + 12 + 24) / 3.0F, (4 + 14 + 26) / 3.0F, (6 + 16 + 24) / 3.0F,
                                                 (8 + 18 + 26) / 3.0F}));
+}
+
+TEST_F(SelectedInferenceTest, PipelinesAreAskedAsModelsAre) {
+  use("policy = 'majority'");
+  harness_->serve_pipeline("plus10");
+  EXPECT_EQ(text(ask(), "models"), "double,plus10,plus20");
+  const auto shown = harness_->catalog().find("doubling");
+  EXPECT_THAT(shown->models, testing::ElementsAre("double", "plus10", "plus20"));
+  harness_->withdraw("double");
+  ASSERT_EQ(harness_->catalog().find("doubling")->state, ModelState::kReady);
+  EXPECT_EQ(harness_->catalog().find("doubling")->info->pipeline, nullptr) << "the application is none itself";
+  EXPECT_EQ(text(ask(), "models"), "plus10,plus20");
 }
 
 TEST_F(SelectedInferenceTest, LittleConfidenceIsTheDefault) {

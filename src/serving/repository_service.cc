@@ -112,9 +112,11 @@ void RepositoryService::enqueue(Job job) {
   Status refusal;
   if (!running_) {
     refusal = shutting_down();
-  } else if (const Catalog::EntryPtr found = catalog_->find(job.name); found != nullptr && found->application) {
+  } else if (const Catalog::EntryPtr found = catalog_->find(job.name);
+             found != nullptr && found->role != EntryRole::kModel) {
     refusal = Status::invalid_argument(
-        fmt::format("'{}' is an application, which is served while its models are; load or unload these", job.name));
+        fmt::format("'{}' is no model but {} {}, which is served while its models are; load or unload these", job.name,
+                    found->role == EntryRole::kApplication ? "an" : "a", to_string(found->role)));
   } else if (jobs_.size() >= kJobsMax) {
     refusal =
         Status::unavailable(fmt::format("{} loads and unloads are waiting already; try again later", jobs_.size()));
