@@ -298,7 +298,8 @@ std::span<std::byte> InferenceCall::output_of(uint32_t stage, uint32_t row, uint
 
 ConditionSet InferenceCall::finish(uint32_t stage, uint32_t row) { return stages_->finish(row, stage); }
 
-void InferenceCall::take_stage_outputs() {
+void InferenceCall::collect() {
+  if (stages_ == nullptr || !served()) return;
   for (uint32_t index = 0; index < outputs_.size(); ++index) {
     for (uint32_t row = 0; row < rows_; ++row) {
       const std::span<std::byte> to = output(row, index);
@@ -331,7 +332,6 @@ void InferenceCall::settle(TimePoint now) {
     }
     row.finished = now;
   }
-  if (stages_ != nullptr && served()) take_stage_outputs();
 }
 
 std::vector<Completion>::const_iterator InferenceCall::refused() const {

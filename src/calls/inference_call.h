@@ -61,6 +61,9 @@ class InferenceCall {
 
   // True when this was the last row. The first refusal refuses the whole call.
   bool complete(const Completion& completion);
+  // Of a pipeline that was served: makes the call's outputs of those of its stages, before they
+  // are taken. REQUIRES: done.
+  void collect();
   // Its answer leaves now: rows that were cancelled since another was refused have its
   // reason; rows that were served, and had to be by an earlier instant,
   // become refusals (kLate). REQUIRES: done.
@@ -108,7 +111,6 @@ class InferenceCall {
   Status take_inputs(std::span<const TensorView* const> inputs);
   Status choose_outputs(const Query& query);
   Status take_stages();
-  void take_stage_outputs();
   // The extents of one row, as the client sees it and as the bucket has it.
   Shape client_shape(const TensorSpec& spec) const;
   // What the client's variable dimensions make of one with this name; nullopt: not known.

@@ -49,7 +49,10 @@ void PendingCall::cancel() {
   for (const PayloadHandle payload : handles_) shared_.requests.cancel(RequestId(payload.value()), Refusal::kCancelled);
 }
 
-void PendingCall::deliver() { sink_.on_answer(call_id(), shared_.table.give(*this)); }
+void PendingCall::deliver() {
+  call_->collect();
+  sink_.on_answer(call_id(), shared_.table.give(*this));
+}
 
 void PendingCall::settle() {
   const TimePoint now = shared_.now();

@@ -110,7 +110,7 @@ TEST_F(PipelineCallTest, EachRowTakesWhatItsOwnStagesGave) {
   call.finish(2, 1);
   EXPECT_FALSE(call.complete({.detail = {}}));
   EXPECT_TRUE(call.complete({.detail = {}}));
-  call.settle(TimePoint());
+  call.collect();
   EXPECT_EQ(taken(call, 0), (std::vector<float>{10, 11}));
   EXPECT_EQ(taken(call, 1), (std::vector<float>{-1, 0.5F}));
 }

@@ -334,7 +334,7 @@ void Controller::put_aside(DeviceId id, ModelId model) {
 
 void Controller::on_request(const Request& request, TimePoint now) {
   if (request.pipeline == PipelineId()) return admit(request, now);
-  for (Observer* observer : observers_) observer->on_run(request, now);
+  for (Observer* observer : observers_) observer->on_run(request, runs_.info(request.pipeline), now);
   runs_.begin(request, now);
 }
 

@@ -94,6 +94,11 @@ void PipelineRuns::remove(PipelineId id) {
   std::erase_if(pipelines_, [&](const auto& pipeline) { return pipeline->info->id == id; });
 }
 
+const PipelineInfo* PipelineRuns::info(PipelineId id) const {
+  const std::shared_ptr<Pipeline> found = find(id);
+  return found == nullptr ? nullptr : found->info.get();
+}
+
 std::shared_ptr<PipelineRuns::Pipeline> PipelineRuns::find(PipelineId id) const {
   const auto found = std::ranges::find_if(pipelines_, [&](const auto& pipeline) { return pipeline->info->id == id; });
   return found == pipelines_.end() ? nullptr : *found;
@@ -332,7 +337,6 @@ std::unique_ptr<PipelineRuns::Run> PipelineRuns::take_spare() {
   if (spare_.empty()) return std::make_unique<Run>();
   std::unique_ptr<Run> run = std::move(spare_.back());
   spare_.pop_back();
-  *run = Run();
   return run;
 }
 
@@ -358,6 +362,7 @@ void PipelineRuns::end(RequestId id, TimePoint now) {
   }
   run->completion.finished = now;
   owner_.run_over(run->completion, now);
+  *run = Run();  // its models may go
   spare_.push_back(std::move(run));
 }
 

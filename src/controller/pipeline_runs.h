@@ -72,6 +72,9 @@ class PipelineRuns {
   void add(std::shared_ptr<const PipelineInfo> pipeline);
   void remove(PipelineId pipeline);
 
+  // nullptr: there is no such pipeline.
+  const PipelineInfo* info(PipelineId pipeline) const;
+
   // Exactly one run_over() follows, perhaps before this returns. REQUIRES: `run` names a
   // pipeline; run.id and run.payload have room for stages (core/stage_visit.h), and no run
   // that is not over has this id.

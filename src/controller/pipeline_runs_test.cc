@@ -350,5 +350,19 @@ TEST_F(PipelineRunsTest, RunsGoOnWhenTheirPipelineIsRemoved) {
   EXPECT_TRUE(ended_[before].served());
 }
 
+// The last reference to a model lets the model go.
+TEST_F(PipelineRunsTest, APipelineThatIsRemovedIsKeptByItsRunsOnly) {
+  add_stage("first", {{of_call()}});
+  info_.id = PipelineId(1);
+  auto info = std::make_shared<const PipelineInfo>(info_);
+  const std::weak_ptr<const PipelineInfo> kept = info;
+  runs_.add(std::move(info));
+  const RequestId run = begin();
+  runs_.remove(PipelineId(1));
+  EXPECT_FALSE(kept.expired());
+  serve_visit(run, 0);
+  EXPECT_TRUE(kept.expired());
+}
+
 }  // namespace
 }  // namespace foliot

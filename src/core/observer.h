@@ -9,6 +9,7 @@
 #include "core/device_state.h"
 #include "core/model_info.h"
 #include "core/model_target.h"
+#include "core/pipeline_info.h"
 #include "core/request.h"
 
 namespace foliot {
@@ -27,8 +28,8 @@ class Observer {
   virtual void on_outcome(const Action& /*action*/, const Outcome& /*outcome*/, TimePoint /*now*/) {}
   virtual void on_completion(const Completion& /*completion*/, TimePoint /*now*/) {}
   // A request for a pipeline has come; the visits of its stages are requests of their own
-  // (core/stage_visit.h).
-  virtual void on_run(const Request& /*request*/, TimePoint /*now*/) {}
+  // (core/stage_visit.h). `pipeline` null: there is none with this id, any more.
+  virtual void on_run(const Request& /*request*/, const PipelineInfo* /*pipeline*/, TimePoint /*now*/) {}
   virtual void on_run_over(const Completion& /*completion*/, TimePoint /*now*/) {}
   // Before the outcomes (kLost) of the actions of a lost device.
   virtual void on_device(const DeviceChange& /*change*/, TimePoint /*now*/) {}

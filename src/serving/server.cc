@@ -15,6 +15,8 @@
 #include "policies/registry.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
+#include "pipeline/pipeline_file.h"
+#include "pipeline/served_pipelines.h"
 #include "selection/application.h"
 #include "serving/compiled_model.h"
 #include "serving/container_model.h"
@@ -78,6 +80,7 @@ class Server::Parts {
   Status open_ports();
   Status serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
                       StartupReporter& reporter, const std::function<bool()>& cancelled);
+  Status serve_pipelines(StartupReporter& reporter);
   Status serve_applications(StartupReporter& reporter);
   Status start_worker(const RegisteredPolicy& policy, const ModelStartup& models, StartupReporter& reporter);
   Status start_controller(const RegisteredPolicy& policy, uint32_t page_count);
@@ -95,6 +98,7 @@ class Server::Parts {
 
   // In the order in which they are made; each uses those before it.
   ControllerInbox inbox_;
+  std::unique_ptr<ServedPipelines> pipelines_;
   ControllerMetrics controller_metrics_;
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   std::unique_ptr<Recorder> recorder_;
@@ -125,6 +129,7 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   ModelStartup& models = *startup_;
   models.find(folders);
+  FOLIOT_RETURN_IF_ERROR(serve_pipelines(reporter));
   FOLIOT_RETURN_IF_ERROR(serve_applications(reporter));
   if (cancelled()) return stopped();
   // Compiling begins while memory is taken.
@@ -139,6 +144,17 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
     reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
   }
   models_ = models.progress();
+  return Status();
+}
+
+Status Server::Parts::serve_pipelines(StartupReporter& reporter) {
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<PipelineSpec> pipelines, scan_pipelines(options_.repository));
+  for (const PipelineSpec& pipeline : pipelines) {
+    if (pipeline.status.ok()) continue;
+    reporter.on_note(fmt::format("pipeline '{}' cannot be served: {}", pipeline.name, pipeline.status.message()));
+  }
+  pipelines_ = std::make_unique<ServedPipelines>(catalog_, inbox_);
+  pipelines_->serve(std::move(pipelines));
   return Status();
 }
 

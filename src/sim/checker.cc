@@ -281,7 +281,7 @@ Checker::Run* Checker::run_of_visit(RequestId request) {
   return stage_of(request) ? runs_.find(run_of(request)) : nullptr;
 }
 
-void Checker::on_run(const Request& request, TimePoint /*now*/) {
+void Checker::on_run(const Request& request, const PipelineInfo* /*pipeline*/, TimePoint /*now*/) {
   FOLIOT_CHECK(runs_.insert(request.id, {.answer_by = request.answer_by()}));
 }
 

@@ -52,7 +52,7 @@ class Checker : public Observer, public WorkObserver {
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
-  void on_run(const Request& request, TimePoint now) override;
+  void on_run(const Request& request, const PipelineInfo* pipeline, TimePoint now) override;
   void on_run_over(const Completion& completion, TimePoint now) override;
   void on_device(const DeviceChange& change, TimePoint now) override;
   void on_pages(DeviceId device, uint32_t used, uint32_t total) override;

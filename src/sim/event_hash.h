@@ -27,7 +27,7 @@ class EventHash : public Observer {
   void on_completion(const Completion& completion, TimePoint now) override {
     add({4, id(completion.id), static_cast<uint64_t>(completion.refusal), time(completion.finished), time(now)});
   }
-  void on_run(const Request& request, TimePoint now) override {
+  void on_run(const Request& request, const PipelineInfo* /*pipeline*/, TimePoint now) override {
     add({6, id(request.id), request.pipeline.value(), time(request.deadline), time(now)});
   }
   void on_run_over(const Completion& completion, TimePoint now) override {

@@ -173,7 +173,7 @@ bool SimulationMeter::is_visit(RequestId request) const {
   return !report_.pipelines.empty() && stage_of(request).has_value();
 }
 
-void SimulationMeter::on_run(const Request& request, TimePoint now) {
+void SimulationMeter::on_run(const Request& request, const PipelineInfo* /*pipeline*/, TimePoint now) {
   if (now < begin_) return;
   ++live_.offered;
   ++report_.requests;

@@ -45,7 +45,7 @@ class SimulationMeter : public Observer {
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
   // Runs count for all and for their pipeline; their visits count for their models' groups only.
-  void on_run(const Request& request, TimePoint now) override;
+  void on_run(const Request& request, const PipelineInfo* pipeline, TimePoint now) override;
   void on_run_over(const Completion& completion, TimePoint now) override;
 
  private:

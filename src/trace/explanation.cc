@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/escaped_text.h"
+#include "core/stage_visit.h"
 
 namespace foliot {
 namespace {
@@ -47,6 +48,10 @@ class Explainer {
     say_headline();
     text_ += "\n\n";
     say_label();
+    if (const std::vector<const RequestRecord*> stages = visits(); !stages.empty()) {
+      say_visits(stages);
+      return std::move(text_);
+    }
     say_arrival();
     say_load();
     say_returns();
@@ -98,6 +103,35 @@ class Explainer {
     say("Its client calls it {}", in_quotes(label.text));
     if (label.cut()) say(" (the first {} of {} bytes)", label.text.size(), label.bytes);
     say(".\n");
+  }
+
+  // If it is a run of a pipeline: those of its stages, as far as the log has them.
+  std::vector<const RequestRecord*> visits() const {
+    std::vector<const RequestRecord*> visits;
+    if (stage_of(request_.id)) return visits;
+    for (uint32_t stage = 0; stage < kStagesMax; ++stage) {
+      const RequestRecord* visit = log_.request(visit_of(request_.id, stage));
+      const bool within = visit != nullptr && visit->arrival >= request_.arrival &&
+                          visit->departure <= request_.departure && visit->deadline == request_.deadline;
+      if (within) visits.push_back(visit);
+    }
+    return visits;
+  }
+
+  void say_visits(const std::vector<const RequestRecord*>& visits) {
+    say("It is a run of a pipeline, which arrived {:.6f} s into the log. Its stages, each a request of its own:\n",
+        (request_.arrival - TimePoint()).to_seconds());
+    for (const RequestRecord* visit : visits) {
+      say("  stage {} (model '{}', request {}): began at {}, ", *stage_of(visit->id) + 1, visit->model,
+          visit->id.value(), when(visit->arrival));
+      if (!visit->served()) {
+        say("was refused at {} ({})\n", when(visit->departure), to_string(visit->refusal));
+        continue;
+      }
+      say("waited {}, EXEC {} in a batch of {}, over at {}\n", milliseconds(visit->exec_start - visit->arrival),
+          milliseconds(visit->exec_duration), visit->batch_size, when(visit->departure));
+    }
+    if (!request_.served()) say_refusal();
   }
 
   void say_arrival() {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/stage_visit.h"
 #include "trace/test_history.h"
 
 namespace foliot {
@@ -122,6 +123,30 @@ TEST(Explanation, OfALateAnswer) {
                                "deadline of 10.00 ms.\n"));
   EXPECT_THAT(text, HasSubstr("Its answer came after its deadline, and counts as none.\n"));
   EXPECT_THAT(text, HasSubstr("15.00 ms  EXEC\n"));
+}
+
+TEST(Explanation, OfARunNamesTheVisitsOfItsStages) {
+  History history;
+  const uint64_t first = visit_of(RequestId(7), 0).value();
+  const uint64_t second = visit_of(RequestId(7), 1).value();
+  history.run(7, 10, 60);
+  history.request(first, kWarm, 10, 60);
+  history.infer(1, kWarm, {first}, 10, 12, 15);
+  history.served(first, 1, 16);
+  history.request(second, kCold, 16, 60);
+  history.refused(second, Refusal::kExpired, 58);
+  history.run_over(7, 58, Refusal::kExpired);
+  // A request with such an id, and another deadline.
+  history.request(visit_of(RequestId(7), 2).value(), kWarm, 10, 61);
+  history.refused(visit_of(RequestId(7), 2).value(), Refusal::kExpired, 20);
+  EXPECT_EQ(explain_in(history, 7),
+            "Request 7 of model 'street' was refused after 48.00 ms (expired), 2.00 ms before its deadline of 50.00 "
+            "ms.\n\n"
+            "It is a run of a pipeline, which arrived 0.010000 s into the log. Its stages, each a request of its own:\n"
+            "  stage 1 (model 'warm', request 16777223): began at +0.00 ms, waited 2.00 ms, EXEC 3.00 ms in a batch of "
+            "1, over at +6.00 ms\n"
+            "  stage 2 (model 'cold', request 33554439): began at +6.00 ms, was refused at +48.00 ms (expired)\n"
+            "It was refused because its time ran out while it waited.\n");
 }
 
 }  // namespace

@@ -28,25 +28,33 @@ void Recorder::on_label(RequestId request, std::shared_ptr<const CallLabel> labe
 
 void Recorder::on_request(const Request& request, TimePoint /*now*/) {
   const Model& its_model = model(request.model);
+  open(request, its_model.name, its_model.copies == 0);
+  ++queued_;
+}
+
+void Recorder::on_run(const Request& request, const PipelineInfo* pipeline, TimePoint /*now*/) {
+  open(request, names_.keep(pipeline != nullptr ? pipeline->name : ""), false).queued = false;
+}
+
+Recorder::OpenRequest& Recorder::open(const Request& request, std::string_view name, bool cold_start) {
   RequestRecord record{.id = request.id,
-                       .model = its_model.name,
+                       .model = name,
                        .bucket = request.bucket,
                        .arrival = request.arrival,
                        .request_class = request.request_class(),
                        .deadline = request.answer_by(),
                        .queue_length = queued_,
-                       .cold_start = its_model.copies == 0};
+                       .cold_start = cold_start};
   if (!request.best_effort()) record.slo = request.answer_by() - request.arrival;
   if (label_ != nullptr && labelled_ == request.id) record.label = std::move(label_);
-  requests_.insert_or_assign(request.id, OpenRequest{std::move(record)});
-  ++queued_;
+  return requests_.insert_or_assign(request.id, OpenRequest{std::move(record)}).first->second;
 }
 
 void Recorder::on_completion(const Completion& completion, TimePoint /*now*/) {
   const auto found = requests_.find(completion.id);
   if (found == requests_.end()) return;
-  RequestRecord& record = found->second.record;
   if (found->second.queued) --queued_;
+  RequestRecord& record = found->second.record;
   record.refusal = completion.refusal;
   record.departure = completion.finished;
   if (completion.earliest_completion != TimePoint()) record.earliest_completion = completion.earliest_completion;
@@ -60,6 +68,8 @@ void Recorder::on_completion(const Completion& completion, TimePoint /*now*/) {
   sink_->add(record);
   requests_.erase(found);
 }
+
+void Recorder::on_run_over(const Completion& completion, TimePoint now) { on_completion(completion, now); }
 
 // Of a request that never ran: the LOAD that could have served it.
 void Recorder::find_awaited_load(ModelId model, RequestRecord& record) const {

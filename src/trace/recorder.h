@@ -38,6 +38,9 @@ class Recorder : public Observer, public CallLabelSink {
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
   void on_completion(const Completion& completion, TimePoint now) override;
+  // A run is recorded like a request, for a model with the pipeline's name.
+  void on_run(const Request& request, const PipelineInfo* pipeline, TimePoint now) override;
+  void on_run_over(const Completion& completion, TimePoint now) override;
   void on_device(const DeviceChange& change, TimePoint now) override;
 
  private:
@@ -69,6 +72,7 @@ class Recorder : public Observer, public CallLabelSink {
   };
 
   Model& model(ModelId id);
+  OpenRequest& open(const Request& request, std::string_view name, bool cold_start);
   uint32_t pages_of(const Action& action);
   Timeline& timeline(const Action& action);
   TimePoint expect_start(const Action& action, TimePoint now);

@@ -66,6 +66,20 @@ class History {
     open_[request.id.value()] = request;
     recorder_.on_request(request, request.arrival);
   }
+  // A run of the pipeline "street".
+  void run(uint64_t id, int64_t arrival, int64_t deadline) {
+    PipelineInfo street;
+    street.name = "street";
+    const Request request{
+        .id = RequestId(id), .pipeline = PipelineId(1), .arrival = at(arrival), .deadline = at(deadline)};
+    open_[id] = request;
+    recorder_.on_run(request, &street, at(arrival));
+  }
+  void run_over(uint64_t id, int64_t now, Refusal refusal = Refusal::kNone) {
+    Completion completion = completion_of(id, now);
+    completion.refusal = refusal;
+    recorder_.on_run_over(completion, at(now));
+  }
   void served(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kNone); }
   void late(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kLate); }
   void refused(uint64_t id, Refusal reason, int64_t now, int64_t earliest_completion = 0) {
