@@ -84,7 +84,7 @@ struct ModelInfo {
   double weight = 1;
   // Front ends may answer a call with the prediction of an earlier one with equal inputs.
   bool cache = false;
-  // What answers it are these stages: no device has it, and `runnables` say nothing.
+  // What answers it are these stages: no device has it, and its one Runnable has batch sizes alone.
   std::shared_ptr<const PipelineInfo> pipeline{};
 
   // nullptr: devices of this kind cannot run it.

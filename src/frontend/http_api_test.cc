@@ -166,6 +166,25 @@ TEST_F(HttpApiTest, DescribesModels) {
   EXPECT_EQ(client_.ask("GET", "/v2/models/doubling/ready").status, 200u);
 }
 
+TEST_F(HttpApiTest, DescribesPipelinesWithTheirStages) {
+  const std::shared_ptr<const ModelInfo> model = server_.catalog.find("doubling")->info;
+  ModelInfo pipeline = *model;
+  pipeline.name = "twice";
+  pipeline.pipeline = std::make_shared<const PipelineInfo>(
+      PipelineInfo{.stages = {{.name = "first", .model = model}, {.name = "second", .model = model}}});
+  CatalogEntry entry = *server_.catalog.find("doubling");
+  entry.name = "twice";
+  entry.role = EntryRole::kPipeline;
+  entry.info = std::make_shared<const ModelInfo>(pipeline);
+  server_.catalog.put(entry);
+  const nlohmann::json config = client_.ask("GET", "/v2/models/twice/config").parsed();
+  EXPECT_EQ(nlohmann::json::parse(config["parameters"]["stages"]["string_value"].get<std::string>()),
+            nlohmann::json::parse(R"([{"name": "first", "model": "doubling", "version": "1"},
+                                      {"name": "second", "model": "doubling", "version": "1"}])"));
+  EXPECT_EQ(config["max_batch_size"], 4);
+  EXPECT_FALSE(client_.ask("GET", "/v2/models/doubling/config").parsed()["parameters"].contains("stages"));
+}
+
 TEST_F(HttpApiTest, ModelsThatAreNotReadySaySo) {
   CatalogEntry entry;
   entry.name = "slow one";

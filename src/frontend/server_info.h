@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/model_info.h"
+#include "core/pipeline_info.h"
 #include "frontend/json_text.h"
 
 namespace foliot {
@@ -33,8 +34,23 @@ inline uint32_t max_batch_size(const ModelInfo& model) { return model.batching ?
 // A model's configuration has names of its own for datatypes: "TYPE_FP32".
 inline std::string config_type(DataType type) { return "TYPE_" + std::string(to_string(type)); }
 
+// The stages of a pipeline as a JSON list of their names, models and versions.
+inline std::string stages_json(const PipelineInfo& pipeline) {
+  std::string list;
+  for (const PipelineStage& stage : pipeline.stages) {
+    list += list.empty() ? "[{\"name\":" : ",{\"name\":";
+    append_json_string(list, stage.name);
+    list += ",\"model\":";
+    append_json_string(list, stage.model->name);
+    list += ",\"version\":";
+    append_json_string(list, stage.model->version);
+    list += '}';
+  }
+  return list + "]";
+}
+
 // The parameters of a model's configuration: "labels.OUTPUT" for each output of classes, as
-// a JSON list of their names.
+// a JSON list of their names, and "stages" of a pipeline.
 inline std::map<std::string, std::string> config_parameters(const ModelInfo& model) {
   std::map<std::string, std::string> parameters;
   for (const TensorSpec& output : model.outputs) {
@@ -45,6 +61,7 @@ inline std::map<std::string, std::string> config_parameters(const ModelInfo& mod
     }
     if (!list.empty()) parameters.emplace("labels." + output.name, list + "]");
   }
+  if (model.pipeline != nullptr) parameters.emplace("stages", stages_json(*model.pipeline));
   return parameters;
 }
 
