@@ -11,6 +11,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools.server import foliot_binary
 from foliot_tools.waiting import eventually
+from test_exec_heap import allocations
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
 WIDTH, HEIGHT = 64, 48
@@ -130,6 +131,17 @@ def test_a_damaged_row_fails_alone(serve, tmp_path):
         assert "model" in str(failure.value)
         assert call(server, "photos.decode", "bytes", rows[:1], "image").any()
     assert server.alive()
+
+
+def test_decoding_allocates_nothing(serve, tmp_path):
+    write_pipeline(tmp_path / "models")
+    server = start(serve, tmp_path / "models")
+    for jpeg in (photo(1, 300, 200), photo(2, 300, 200, progressive=True), b"no JPEG"):
+        try:
+            call(server, "photos.decode", "bytes", row_of(jpeg), "image")
+        except InferenceServerException:
+            assert jpeg == b"no JPEG"
+    assert allocations(server) == 0
 
 
 def test_normalising_is_arithmetic(serve, tmp_path):
