@@ -20,11 +20,11 @@ using Row = std::vector<std::vector<std::byte>>;
 
 uint64_t row_bytes(const Plan& plan, TensorIndex index) { return plan.tensors[index].bytes / plan.batch_size; }
 
-Row random_row(const Plan& plan, std::span<const uint64_t> bounds, Random& random) {
+Row random_row(const Plan& plan, std::span<const ExampleValues> values, Random& random) {
   Row row;
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     row.emplace_back(row_bytes(plan, plan.inputs[i]));
-    fill_random(random, plan.tensors[plan.inputs[i]].type, bounds[i], row.back());
+    fill_random(random, plan.tensors[plan.inputs[i]].type, values[i], 1, row.back());
   }
   return row;
 }
@@ -73,7 +73,7 @@ bool agree(DataType type, const std::vector<std::byte>& a, const std::vector<std
 }  // namespace
 
 Result<std::string> check_batches(ProgramRunner& runner, const Program& program, size_t bucket, uint32_t own_batch_size,
-                                  std::span<const uint64_t> bounds, double tolerance) {
+                                  std::span<const ExampleValues> values, double tolerance) {
   const size_t count = program.batch_sizes.size();
   const auto own =
       static_cast<size_t>(std::ranges::find(program.batch_sizes, own_batch_size) - program.batch_sizes.begin());
@@ -81,7 +81,7 @@ Result<std::string> check_batches(ProgramRunner& runner, const Program& program,
   const Plan& reference = program.plans[bucket * count + own];
   Random random(kBatchSeed);
   std::vector<Row> rows;
-  for (uint32_t i = 0; i < program.batch_sizes.back(); ++i) rows.push_back(random_row(reference, bounds, random));
+  for (uint32_t i = 0; i < program.batch_sizes.back(); ++i) rows.push_back(random_row(reference, values, random));
 
   // Row r first and others behind it in another order than in the batch, so that
   // a model that mixes rows is found even where it was written for several.

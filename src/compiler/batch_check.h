@@ -10,16 +10,17 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/example_input.h"
 #include "compiler/program_runner.h"
 #include "program/program.h"
 
 namespace foliot {
 
 // Compares all plans of `bucket` with those of `own_batch_size`, the size that
-// the model was written for, on random rows. `bounds` as index_bounds(). Returns
+// the model was written for, on random rows. `values` as example_values(). Returns
 // what differs; empty: nothing.
 Result<std::string> check_batches(ProgramRunner& runner, const Program& program, size_t bucket, uint32_t own_batch_size,
-                                  std::span<const uint64_t> bounds, double tolerance);
+                                  std::span<const ExampleValues> values, double tolerance);
 
 }  // namespace foliot
 

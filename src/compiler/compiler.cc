@@ -187,7 +187,7 @@ class Compilation {
 
   Status describe_interface(const OnnxModel& model) {
     outputs_ = model.outputs;
-    bounds_ = index_bounds(graphs_.front());
+    example_values_ = example_values(graphs_.front());
     program_.inputs = input_specs(dimensions_, program_.batching);
     // Both ways at once, as long as the model is there.
     OutputExtents extents([&](const auto& sizes) { return output_shapes(model, sizes); }, dimensions_.buckets.back());
@@ -227,7 +227,7 @@ class Compilation {
     report("computing in float32, to compare", kLowering);
     FOLIOT_ASSIGN_OR_RETURN(Graph graph, make_graph_with({}, model));
     graph.batch_size = graphs_.front().batch_size;
-    FOLIOT_ASSIGN_OR_RETURN(wide_outputs_, run_once(graph, *device_.another(), bounds_));
+    FOLIOT_ASSIGN_OR_RETURN(wide_outputs_, run_once(graph, *device_.another(), example_values_));
     return {};
   }
 
@@ -261,7 +261,7 @@ class Compilation {
 
   Status compare_with_float32(ProgramRunner& runner) {
     if (wide_outputs_.empty()) return {};
-    FOLIOT_ASSIGN_OR_RETURN(const auto outputs, run_example(runner, program_.plans.front(), bounds_));
+    FOLIOT_ASSIGN_OR_RETURN(const auto outputs, run_example(runner, program_.plans.front(), example_values_));
     narrowing_error_ = largest_difference(wide_outputs_, outputs);
     return {};
   }
@@ -343,8 +343,8 @@ class Compilation {
     for (size_t bucket = 0; program_.batching && bucket < program_.buckets.size() && difference.empty(); ++bucket) {
       report("checking batches", kChecking + (kMeasuring - kChecking) * static_cast<double>(bucket) /
                                                  static_cast<double>(program_.buckets.size()));
-      FOLIOT_ASSIGN_OR_RETURN(difference,
-                              check_batches(*runner, program_, bucket, own_batch_size(), bounds_, batch_tolerance()));
+      FOLIOT_ASSIGN_OR_RETURN(
+          difference, check_batches(*runner, program_, bucket, own_batch_size(), example_values_, batch_tolerance()));
     }
     // Comparing batches has run every plan once.
     const bool warm = program_.batching && difference.empty();
@@ -409,7 +409,8 @@ class Compilation {
       std::vector<std::byte> output(plan.output_bytes);
       for (size_t j = 0; j < plan.inputs.size(); ++j) {
         const Tensor& tensor = plan.tensors[plan.inputs[j]];
-        fill_random(random, tensor.type, bounds_[j], std::span(input).subspan(tensor.offset, tensor.bytes));
+        fill_random(random, tensor.type, example_values_[j], plan.batch_size,
+                    std::span(input).subspan(tensor.offset, tensor.bytes));
       }
       if (!warm) FOLIOT_RETURN_IF_ERROR(runner.run(i, input, output).status());
       std::vector<Duration> durations;
@@ -450,7 +451,7 @@ class Compilation {
   ConstantPool pool_;
   std::vector<Graph> graphs_;  // bucket-major, as program_.plans
   std::vector<OnnxValueInfo> outputs_;
-  std::vector<uint64_t> bounds_;
+  std::vector<ExampleValues> example_values_;
   // What the outputs are if it turns out that the model cannot be batched, and the error
   // if that is one.
   std::optional<Result<std::vector<TensorSpec>>> whole_outputs_;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/constant.h"
+#include "compiler/example_jpeg.h"
 
 namespace foliot {
 namespace {
@@ -18,27 +19,38 @@ bool keeps_values(OperatorKind kind) {
 
 }  // namespace
 
-std::vector<uint64_t> index_bounds(const Graph& graph) {
+std::vector<ExampleValues> example_values(const Graph& graph) {
   // From the end, so that what is known of a result is known when its operand comes.
-  std::vector<uint64_t> bounds(graph.values.size(), kNoBound);
+  std::vector<uint64_t> bounds(graph.values.size(), kNoBound), pixels(graph.values.size(), 0);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     if (node.kind == OperatorKind::kGather) {
       const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
       const int64_t extent = graph.values[node.inputs[0]].shape[axis];
       bounds[node.inputs[1]] = std::min(bounds[node.inputs[1]], static_cast<uint64_t>(std::max<int64_t>(extent, 1)));
+    } else if (node.kind == OperatorKind::kDecodeJpeg) {
+      pixels[node.inputs[0]] = static_cast<uint64_t>(node.attributes.integer("pixels_max"));
     } else if (keeps_values(node.kind)) {
       bounds[node.inputs[0]] = std::min(bounds[node.inputs[0]], bounds[node.outputs[0]]);
     }
   }
-  std::vector<uint64_t> result;
-  for (ValueIndex input : graph.inputs) result.push_back(bounds[input] == kNoBound ? 2 : bounds[input]);
+  std::vector<ExampleValues> result;
+  for (ValueIndex input : graph.inputs) {
+    result.push_back({.bound = bounds[input] == kNoBound ? 2 : bounds[input], .jpeg_pixels_max = pixels[input]});
+  }
   return result;
 }
 
-void fill_random(Random& random, DataType type, uint64_t bound, std::span<std::byte> bytes) {
+void fill_random(Random& random, DataType type, const ExampleValues& given, uint32_t rows, std::span<std::byte> bytes) {
+  if (given.jpeg_pixels_max > 0) {
+    const size_t row_bytes = bytes.size() / rows;
+    const std::vector<std::byte> jpeg = make_example_jpeg(random, row_bytes, given.jpeg_pixels_max);
+    std::ranges::fill(bytes, std::byte{0});
+    for (uint32_t row = 0; row < rows; ++row) std::ranges::copy(jpeg, bytes.subspan(row * row_bytes).begin());
+    return;
+  }
   std::vector<double> values(bytes.size() / size_of(type));
-  if (type == DataType::kBool) bound = 2;
+  uint64_t bound = type == DataType::kBool ? 2 : given.bound;
   // Indices must also fit the type.
   bound = std::min<uint64_t>(bound, size_of(type) == 1 ? 127 : 32767);
   for (double& value : values) {

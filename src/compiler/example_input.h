@@ -1,4 +1,5 @@
-// Example input: random values that a model can be run on to measure and check it.
+// Example input: random values that a model can be run on to measure and check it, and
+// JPEGs where it decodes them.
 #ifndef FOLIOT_COMPILER_EXAMPLE_INPUT_H_
 #define FOLIOT_COMPILER_EXAMPLE_INPUT_H_
 
@@ -13,12 +14,20 @@
 
 namespace foliot {
 
-// For each input of the graph, the number below which its integers must stay:
-// the extent of the smallest table that they look something up in, or 2.
-std::vector<uint64_t> index_bounds(const Graph& graph);
+// What the values of an input have to be.
+struct ExampleValues {
+  // Integers stay below: the extent of the smallest table that they look something up in, or 2.
+  uint64_t bound = 2;
+  // Rows are JPEGs with at most so many pixels; 0: they are not.
+  uint64_t jpeg_pixels_max = 0;
+};
 
-// Reals with mean 0 and deviation 1, integers in [0, bound), booleans.
-void fill_random(Random& random, DataType type, uint64_t bound, std::span<std::byte> bytes);
+// By the graph's inputs.
+std::vector<ExampleValues> example_values(const Graph& graph);
+
+// Reals with mean 0 and deviation 1, integers in [0, bound), booleans; or one JPEG in all rows,
+// which fills a row (compiler/example_jpeg.h). `bytes` are those of so many rows.
+void fill_random(Random& random, DataType type, const ExampleValues& values, uint32_t rows, std::span<std::byte> bytes);
 
 }  // namespace foliot
 

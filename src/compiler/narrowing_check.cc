@@ -16,12 +16,13 @@ constexpr uint64_t kNarrowingSeed = 3;
 
 }  // namespace
 
-Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan, std::span<const uint64_t> bounds) {
+Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan,
+                                         std::span<const ExampleValues> values) {
   std::vector<std::byte> input(plan.input_bytes), output(plan.output_bytes);
   Random random(kNarrowingSeed);
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     const Tensor& tensor = plan.tensors[plan.inputs[i]];
-    fill_random(random, tensor.type, bounds[i], std::span(input).subspan(tensor.offset, tensor.bytes));
+    fill_random(random, tensor.type, values[i], plan.batch_size, std::span(input).subspan(tensor.offset, tensor.bytes));
   }
   FOLIOT_RETURN_IF_ERROR(runner.run(0, input, output).status());
   std::vector<Example> examples;
@@ -34,10 +35,10 @@ Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan
   return examples;
 }
 
-Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const uint64_t> bounds) {
+Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const ExampleValues> values) {
   FOLIOT_ASSIGN_OR_RETURN(const SingleProgram single, lower_single(graph, device));
   FOLIOT_ASSIGN_OR_RETURN(const auto runner, ProgramRunner::create(device, single.program, single.weights));
-  return run_example(*runner, single.program.plans.front(), bounds);
+  return run_example(*runner, single.program.plans.front(), values);
 }
 
 double largest_difference(std::span<const Example> expected, std::span<const Example> actual) {

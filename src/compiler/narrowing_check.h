@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "compiler/constant.h"
+#include "compiler/example_input.h"
 #include "compiler/program_runner.h"
 #include "device/device.h"
 #include "device/graph.h"
@@ -20,10 +21,11 @@ namespace foliot {
 using Example = Constant;
 
 // A graph's outputs for random inputs, the same for graphs with the same inputs.
-// `device` must be fresh, and is used up. `bounds`: see example_input.h.
-Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const uint64_t> bounds);
+// `device` must be fresh, and is used up. `values`: see example_input.h.
+Result<std::vector<Example>> run_once(const Graph& graph, Device& device, std::span<const ExampleValues> values);
 // The same of the first plan of a program.
-Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan, std::span<const uint64_t> bounds);
+Result<std::vector<Example>> run_example(ProgramRunner& runner, const Plan& plan,
+                                         std::span<const ExampleValues> values);
 
 // The largest difference, as a share of the largest absolute value of its output.
 // Of floating-point outputs alone.

@@ -127,7 +127,8 @@ class Translator {
     }
     FOLIOT_RETURN_IF_ERROR(operation->translate(translation));
     // Operators of onnxruntime have gained attributes without a version.
-    const std::string unread = node.domain == kMicrosoftDomain ? translation.unread_attribute() : "";
+    const bool strict = node.domain == kMicrosoftDomain || node.domain == kFoliotDomain;
+    const std::string unread = strict ? translation.unread_attribute() : "";
     if (!unread.empty()) return Status::unimplemented(fmt::format("attribute '{}' is not supported", unread));
     return {};
   }

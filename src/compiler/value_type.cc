@@ -372,6 +372,7 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kRecurrent:
     case OperatorKind::kTreeEnsemble:
     case OperatorKind::kPairCoupling:
+    case OperatorKind::kDecodeJpeg:
     case OperatorKind::kAttention:
     case OperatorKind::kResize:
     case OperatorKind::kReorder: break;

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "core/action.h"
 #include "core/exec_part.h"
 #include "device/graph.h"
 #include "device/plan.h"
@@ -55,6 +56,9 @@ struct DeviceRun {
   ExecPart part{};
   uint64_t input_offset = 0;
   uint64_t output_offset = 0;
+  // Where run() notes the rows whose input an operator refuses; the others are as if alone. Of
+  // a batch in ranges, each adds what it finds. nullptr: not wanted.
+  RowSet* failed_rows = nullptr;
 };
 
 // Where LOAD copies weights from: host memory or a file.

@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 34> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 35> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -41,6 +41,7 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 34> kNames{{
     {OperatorKind::kRecurrent, "Recurrent"},
     {OperatorKind::kTreeEnsemble, "TreeEnsemble"},
     {OperatorKind::kPairCoupling, "PairCoupling"},
+    {OperatorKind::kDecodeJpeg, "DecodeJpeg"},
     {OperatorKind::kResize, "Resize"},
     {OperatorKind::kReorder, "Reorder"},
 }};

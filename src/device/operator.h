@@ -149,6 +149,11 @@ enum class OperatorKind : uint16_t {
   // "floor" "ceil" "round_prefer_ceil"; scales: floats, one per dimension of X,
   // which times the extent need not be whole: it is then cut for Y only.
   kResize,
+  // X[rows, bytes] (uint8): a JPEG in each row, followed by zeros -> Y[rows, height, width, 3]
+  // (uint8): RGB as device/cpu/jpeg_decoder.h defines it. fit: "stretch" "crop" "pad"; pad_value:
+  // int, 0 to 255; pixels_max: int, of a JPEG. A row that cannot be decoded fails
+  // (DeviceRun::failed_rows), and its result is zero.
+  kDecodeJpeg,
   // X -> Y, same logical tensor in another layout. Made by a device's lowering
   // only, never by the compiler.
   kReorder,

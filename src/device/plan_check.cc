@@ -71,6 +71,7 @@ const std::vector<KindRule>& kind_rules() {
       {OperatorKind::kRecurrent, 2, {{"cell", kText}, {"direction", kText}}},
       {OperatorKind::kTreeEnsemble, 3, {{"function", kFunction}, {"trees", kInteger}, {"depth", kInteger}}},
       {OperatorKind::kPairCoupling, 1, {}},
+      {OperatorKind::kDecodeJpeg, 1, {{"fit", kText}, {"pad_value", kInteger}, {"pixels_max", kInteger}}},
       {OperatorKind::kCast, 1, {}},
       {OperatorKind::kQuantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
       {OperatorKind::kDequantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
@@ -262,6 +263,20 @@ bool is_tree_ensemble(const Operator& operation, const Plan& plan) {
          values[1] <= result.shape[1] && result.shape[0] == x[0] && result.type == DataType::kFloat32;
 }
 
+bool is_decode_jpeg(const Operator& operation, const Plan& plan) {
+  const Tensor& x = plan.tensors[operation.inputs[0]];
+  const Tensor& result = plan.tensors[operation.outputs[0]];
+  if (x.type != DataType::kUint8 || result.type != DataType::kUint8) return false;
+  if (x.shape.size() != 2 || result.shape.size() != 4) return false;
+  const std::string& fit = operation.attributes.text("fit");
+  const int64_t pad_value = operation.attributes.integer("pad_value");
+  const int64_t pixels_max = operation.attributes.integer("pixels_max");
+  const auto is_extent = [](int64_t extent) { return extent >= 1 && extent <= kImageExtentMax; };
+  return (fit == "stretch" || fit == "crop" || fit == "pad") && pad_value >= 0 && pad_value <= 255 && pixels_max >= 1 &&
+         pixels_max <= kImagePixelsMax && x.shape[0] == result.shape[0] && is_extent(result.shape[1]) &&
+         is_extent(result.shape[2]) && result.shape[3] == 3;
+}
+
 // Kernels trust the shapes that they are made for, unless a library checks them. Whether the output's shape follows
 // from the inputs', so that no kernel reads or writes beyond a tensor.
 bool shapes_agree(const Operator& operation, const Plan& plan) {
@@ -316,6 +331,7 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
       return type(0) == DataType::kFloat32 && result_type == DataType::kFloat32 && shape(0).size() == 2 &&
              result.size() == 2 && shape(0)[0] == result[0] && result[1] >= 2 && result[1] <= kCoupledClassesMax &&
              shape(0)[1] == result[1] * (result[1] - 1) / 2;
+    case OperatorKind::kDecodeJpeg: return is_decode_jpeg(operation, plan);
     case OperatorKind::kArgReduce:
       return is_axis(operation, shape(0)) &&
              elements_but(shape(0), operation.attributes.integer("axis")) == element_count(result);

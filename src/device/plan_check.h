@@ -14,6 +14,9 @@ namespace foliot {
 
 // The most dimensions that a tensor may have.
 inline constexpr size_t kPlanRankMax = 12;
+// The largest width and height that kDecodeJpeg makes, and the most pixels of a JPEG.
+inline constexpr int64_t kImageExtentMax = 4096;
+inline constexpr int64_t kImagePixelsMax = int64_t{1} << 28;
 // The most classes that kPairCoupling takes.
 inline constexpr int64_t kCoupledClassesMax = 1000;
 

@@ -147,5 +147,43 @@ TEST(PlanCheckTest, TooManyTreeNodesAreRefused) {
   EXPECT_TRUE(check_plan(plan, bytes, one_byte).ok());
 }
 
+TEST(PlanCheckTest, ImagesStayWithinTheirLimits) {
+  Plan plan{.batch_size = 2};
+  plan.tensors = {
+      {.name = "bytes", .type = DataType::kUint8, .shape = {2, 64}, .bytes = 128, .place = Place::kInput},
+      {.name = "image", .type = DataType::kUint8, .shape = {2, 4, 5, 3}, .bytes = 120, .place = Place::kOutput}};
+  Operator decode{.kind = OperatorKind::kDecodeJpeg, .name = "decode", .inputs = {0}, .outputs = {1}};
+  decode.attributes.set("fit", std::string("crop"));
+  decode.attributes.set("pad_value", int64_t{255});
+  decode.attributes.set("pixels_max", int64_t{1000});
+  plan.operators = {decode};
+  plan.inputs = {0};
+  plan.outputs = {1};
+  plan.input_bytes = 128;
+  plan.output_bytes = 120;
+  ASSERT_TRUE(check_plan(plan, 0, one_byte).ok()) << check_plan(plan, 0, one_byte).message();
+  const std::vector<std::function<void(Plan&)>> damages{
+      [](Plan& of) { of.operators[0].attributes.set("fit", std::string("fill")); },
+      [](Plan& of) { of.operators[0].attributes.set("pad_value", int64_t{256}); },
+      [](Plan& of) { of.operators[0].attributes.set("pixels_max", int64_t{0}); },
+      [](Plan& of) { of.operators[0].attributes.set("pixels_max", kImagePixelsMax + 1); },
+      [](Plan& of) {
+        of.tensors[0].shape = {1, 128};
+      },
+      [](Plan& of) {
+        of.tensors[1].shape = {2, 5, 3, 4};
+      },
+      [](Plan& of) {
+        of.tensors[1].shape = {2, 0, 5, 3};
+      },
+      [](Plan& of) { of.tensors[0].type = DataType::kInt8; },
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    Plan damaged = plan;
+    damages[i](damaged);
+    EXPECT_FALSE(check_plan(damaged, 0, one_byte).ok()) << i;
+  }
+}
+
 }  // namespace
 }  // namespace foliot

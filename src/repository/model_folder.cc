@@ -9,6 +9,9 @@
 #include <map>
 #include <optional>
 
+#include "pipeline/pipeline_file.h"
+#include "repository/step_folder.h"
+
 namespace foliot {
 namespace {
 
@@ -184,7 +187,7 @@ Status check_repository(const fs::path& repository) {
 }
 
 Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, const ModelConfig& defaults,
-                                                 const std::vector<std::string>& patterns) {
+                                                 const std::vector<std::string>& patterns, const fs::path& cache) {
   FOLIOT_RETURN_IF_ERROR(check_repository(repository));
   std::error_code error;
   std::vector<ModelFolder> models;
@@ -194,6 +197,11 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
     models.push_back(read_folder(repository, entry.path(), defaults));
   }
   if (error) return Status::internal(fmt::format("{}: {}", repository.string(), error.message()));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PipelineSpec> pipelines, scan_pipelines(repository));
+  const fs::path steps = (cache.empty() ? repository / ".foliot" : cache) / "steps";
+  for (const PipelineSpec& pipeline : pipelines) {
+    for (ModelFolder& step : make_step_folders(pipeline, steps, defaults)) models.push_back(std::move(step));
+  }
   std::sort(models.begin(), models.end(), [](const ModelFolder& a, const ModelFolder& b) {
     return std::pair(a.name, a.model) < std::pair(b.name, b.model);
   });

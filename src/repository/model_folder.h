@@ -4,9 +4,12 @@
 //   NAME/model.onnx                    version 1
 //   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
 // with a model.py in place of model.onnx where it is a container (container/container_process.h),
-// and optionally NAME/model.toml. Folders that begin with '.' are skipped, and those of
-// applications (application.toml: selection/application.h) and of pipelines (pipeline.toml:
-// pipeline/pipeline_file.h). What a model is made of lies in the repository, wherever links lead.
+// and optionally NAME/model.toml. Folders that begin with '.' are skipped, and those with an
+// application.toml, which are applications (selection/application.h). What a model is made of
+// lies in the repository, wherever links lead.
+//
+// A folder with a pipeline.toml is a pipeline (pipeline/pipeline_file.h). Each of its built-in
+// steps is a model, too, named PIPELINE.STAGE, whose files are made here (repository/step_folder.h).
 #ifndef FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 #define FOLIOT_REPOSITORY_MODEL_FOLDER_H_
 
@@ -26,7 +29,8 @@ struct ModelFolder {
   std::filesystem::path folder;
   std::filesystem::path model;  // the .onnx file, or model.py
   ModelConfig config;
-  Status status;  // not ok: why this model cannot be served
+  std::string pipeline{};  // whose step it is; empty: of none
+  Status status;           // not ok: why this model cannot be served
 
   // It is code that runs in processes of its own, not a graph that is compiled.
   bool is_container() const;
@@ -38,9 +42,11 @@ Status check_repository(const std::filesystem::path& repository);
 // All models, by name; broken ones with their status. Two of one name are both
 // broken. Errors: kNotFound if there is no such repository, kInternal if it cannot
 // be read. `patterns`: only models with a name that one of these matches, as file names
-// in a shell ("resnet*"); none: all.
+// in a shell ("resnet*"); none: all. `cache`: where the models of steps are made; empty:
+// <repository>/.foliot.
 Result<std::vector<ModelFolder>> scan_repository(const std::filesystem::path& repository, const ModelConfig& defaults,
-                                                 const std::vector<std::string>& patterns = {});
+                                                 const std::vector<std::string>& patterns = {},
+                                                 const std::filesystem::path& cache = {});
 
 // The bytes of list_model_files(); 0 if they cannot be listed.
 uint64_t model_files_bytes(const std::filesystem::path& model);

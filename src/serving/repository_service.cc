@@ -230,7 +230,8 @@ void RepositoryService::carry_out(Job job) {
 }
 
 Result<ModelFolder> RepositoryService::find_folder(const std::string& name) const {
-  FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(options_.folder, options_.defaults, options_.models));
+  FOLIOT_ASSIGN_OR_RETURN(const auto folders,
+                          scan_repository(options_.folder, options_.defaults, options_.models, options_.cache));
   const auto found = std::ranges::find(folders, name, &ModelFolder::name);
   if (found != folders.end()) return *found;
   return Status::not_found(fmt::format("there is no model '{}' in {}", name, options_.folder.string()));
@@ -358,7 +359,8 @@ void RepositoryService::watch() {
       for (const std::string& name : std::exchange(failed_, {})) watch_->report_again(name);
     }
     // A repository that cannot be read now has lost no models.
-    if (const auto folders = scan_repository(options_.folder, options_.defaults, options_.models); folders.ok()) {
+    if (const auto folders = scan_repository(options_.folder, options_.defaults, options_.models, options_.cache);
+        folders.ok()) {
       heed(watch_->look(*folders));
     }
   }

@@ -36,6 +36,7 @@ struct RepositoryOptions {
   std::filesystem::path folder;
   ModelConfig defaults;
   std::vector<std::string> models{};       // as in scan_repository()
+  std::filesystem::path cache{};           // as in scan_repository()
   std::optional<Duration> watch_interval;  // nullopt: only what clients ask for
   uint32_t compilations = 1;               // at a time, in either step; at least 1
   // Called for changes that were seen and failed, from a thread of its own.

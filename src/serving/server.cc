@@ -61,6 +61,7 @@ class Server::Parts {
         repository_({options.repository,
                      options.model_defaults,
                      {},
+                     options.cache,
                      options.watch_interval,
                      options.compilations,
                      options.on_failure,
@@ -118,7 +119,8 @@ Status Server::Parts::start(StartupReporter& reporter, const std::function<bool(
   FOLIOT_ASSIGN_OR_RETURN(const RegisteredPolicy policy, find_policy(options_.scheduler));
   FOLIOT_RETURN_IF_ERROR(open_ports());
   reporter.on_listening(where());
-  FOLIOT_ASSIGN_OR_RETURN(const auto folders, scan_repository(options_.repository, options_.model_defaults));
+  FOLIOT_ASSIGN_OR_RETURN(const auto folders,
+                          scan_repository(options_.repository, options_.model_defaults, {}, options_.cache));
   FOLIOT_RETURN_IF_ERROR(serve_models(policy, folders, reporter, cancelled));
   catalog_.set_ready();
   return Status();

@@ -124,6 +124,7 @@ WorkerServer::Parts::Parts(const WorkerServerOptions& options, Logger& log)
       repository_({.folder = options.repository,
                    .defaults = options.model_defaults,
                    .models = options.models,
+                   .cache = options.cache,
                    .watch_interval = options.watch_interval,
                    .compilations = options.compilations,
                    .on_failure = [&log](const std::string& line) { log.write(Severity::kWarning, line); },
@@ -163,7 +164,8 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
                               options_.observation, options_.data_listen, [this] { return metrics_.text(); }, log_));
   FOLIOT_RETURN_IF_ERROR(check_repository(options_.repository));
   FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
-  FOLIOT_ASSIGN_OR_RETURN(folders_, scan_repository(options_.repository, options_.model_defaults, options_.models));
+  FOLIOT_ASSIGN_OR_RETURN(
+      folders_, scan_repository(options_.repository, options_.model_defaults, options_.models, options_.cache));
   if (folders_.empty() && !options_.models.empty()) {
     return Status::invalid_argument(fmt::format("no model in {} matches --models {}", options_.repository.string(),
                                                 fmt::join(options_.models, " ")));

@@ -27,7 +27,7 @@ void for_each_row(const Plan& plan, const std::vector<TensorIndex>& tensors, uin
 }  // namespace
 
 DeviceEngine::DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max)
-    : device_(device), payloads_(payloads), entries_(models_max) {}
+    : device_(device), payloads_(payloads), entries_(models_max), failed_rows_(kContextsMax) {}
 
 Result<WorkerModel> DeviceEngine::add(const EngineModel& model) {
   const ModelId id = model.info->id;
@@ -82,10 +82,19 @@ void DeviceEngine::input(const InferWork& work) {
 Status DeviceEngine::run(const InferWork& work) {
   uint32_t index = 0;
   plan_of(work, index);
+  RowSet& failed = failed_rows_.at(work.part.context);
+  if (work.part.range.begins()) failed.reset();
   const uint64_t before = heap_allocations();
-  const Status status = entries_[work.action.model.value()].executable->run(
-      {.plan = index, .part = work.part, .input_offset = work.input_offset, .output_offset = work.output_offset});
+  const Status status = entries_[work.action.model.value()].executable->run({.plan = index,
+                                                                             .part = work.part,
+                                                                             .input_offset = work.input_offset,
+                                                                             .output_offset = work.output_offset,
+                                                                             .failed_rows = &failed});
   count_exec_heap_allocations(heap_allocations() - before);
+  // Unused rows of the batch may fail, too.
+  for (uint32_t row = 0; row < work.action.rows.size() && work.failed_rows != nullptr; ++row) {
+    if (failed[row]) work.failed_rows->set(row);
+  }
   return status;
 }
 

@@ -41,6 +41,8 @@ class DeviceEngine : public Engine {
   Device& device_;
   PayloadStore& payloads_;
   std::vector<Entry> entries_;
+  // By ContextIndex: the rows that failed in what was run of its batch.
+  std::vector<RowSet> failed_rows_;
 };
 
 }  // namespace foliot

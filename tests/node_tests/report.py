@@ -70,6 +70,11 @@ one processor (`com.microsoft.nchwc`), which are refused.
 a dynamic batch dimension, by both of torch's exporters, lets `foliot init` write their settings, and compares answers
 with onnxruntime's.
 
+## Foliot's own
+
+Of the domain `foliot`, opset 1: DecodeJpeg, with the attributes `width`, `height`, `fit`, `pad_value` and `pixels_max`
+([STEPS](STEPS.md#decode)).
+
 ## Classic models
 
 Of the domain `ai.onnx.ml`, opsets 1 to 5: ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, LabelEncoder,

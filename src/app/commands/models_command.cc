@@ -42,7 +42,7 @@ void print_model(const ModelFolder& model, size_t width, std::string_view state)
 
 // Each line is printed as soon as it is known. Returns the exit code.
 Result<int> list(const Flags& flags) {
-  FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig()));
+  FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig(), {}, flags.cache));
   const uint32_t threads = std::max(1u, usable_processors() - 1);  // as `foliot serve` has by default
   const auto device = make_cpu_device({.threads = threads});
   PackageStore packages(flags.cache.empty() ? flags.repository / ".foliot" : flags.cache, WeightsTier::kDisk,

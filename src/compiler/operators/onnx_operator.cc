@@ -21,6 +21,7 @@ const OnnxOperator* find_onnx_operator(std::string_view name, std::string_view d
   if (domain == kClassicDomain) {
     return find_in({tree_ensemble_operators(), linear_model_operators(), feature_operators()}, name);
   }
+  if (domain == kFoliotDomain) return find_in({foliot_operators()}, name);
   if (domain == kMicrosoftDomain) {
     return find_in({microsoft_operators(), microsoft_attention_operators(), microsoft_quantization_operators()}, name);
   }

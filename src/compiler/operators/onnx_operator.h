@@ -53,7 +53,11 @@ std::span<const OnnxOperator> microsoft_operators();
 std::span<const OnnxOperator> microsoft_attention_operators();
 std::span<const OnnxOperator> microsoft_quantization_operators();
 
-inline constexpr std::string_view kClassicDomain = "ai.onnx.ml", kMicrosoftDomain = "com.microsoft";
+// Of the domain foliot: what the built-in steps of pipelines are made of (docs/STEPS.md).
+std::span<const OnnxOperator> foliot_operators();
+
+inline constexpr std::string_view kClassicDomain = "ai.onnx.ml", kMicrosoftDomain = "com.microsoft",
+                                  kFoliotDomain = "foliot";
 
 // nullptr if there is none of that name in that domain, ONNX's own being "".
 const OnnxOperator* find_onnx_operator(std::string_view name, std::string_view domain);

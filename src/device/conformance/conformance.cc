@@ -17,6 +17,7 @@
 #include "device/conformance/operator_cases.h"
 #include "device/conformance/reference.h"
 #include "device/conformance/session.h"
+#include "device/conformance/tiny_jpeg.h"
 
 namespace foliot {
 namespace {
@@ -334,6 +335,45 @@ void check_preparing(const DeviceFactory& make_device) {
   EXPECT_TRUE(run(0, {lanes.count - 1, 1}).ok());
 }
 
+// A row whose input an operator refuses: noted, added to what is, and of no effect on others.
+void check_refused_rows(const DeviceFactory& make_device) {
+  constexpr int64_t kRows = 3, kBytes = 512, kPixels = 4 * 4 * 3;
+  Graph graph{.batch_size = kRows};
+  graph.values = {{.name = "bytes", .type = DataType::kUint8, .shape = {kRows, kBytes}},
+                  {.name = "image", .type = DataType::kUint8, .shape = {kRows, 4, 4, 3}}};
+  Node node{.kind = OperatorKind::kDecodeJpeg, .name = "decode", .inputs = {0}, .outputs = {1}};
+  node.attributes.set("fit", std::string("stretch"));
+  node.attributes.set("pad_value", int64_t{0});
+  node.attributes.set("pixels_max", int64_t{1000});
+  graph.nodes = {node};
+  graph.inputs = {0};
+  graph.outputs = {1};
+  const std::unique_ptr<Device> device = make_device();
+  Session session(*device, {lower_or_fail(*device, std::vector<Graph>{graph})}, kPageBytes);
+  session.load(0, 0);
+  const auto run = [&](RowSet damaged) {
+    Array input{DataType::kUint8, {kRows, kBytes}, std::vector<double>(kRows * kBytes)};
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::copy(kTinyJpeg.begin(), kTinyJpeg.end(), input.values.begin() + row * kBytes);
+      if (damaged[static_cast<size_t>(row)]) input.values[static_cast<size_t>(row * kBytes)] = 1;
+    }
+    return session.run(0, 0, std::vector<Array>{input})[0];
+  };
+  const std::vector<std::byte> all = run({});
+  EXPECT_TRUE(session.failed_rows().none());
+  const std::vector<std::byte> some = run(0b101);
+  EXPECT_EQ(session.failed_rows(), RowSet(0b101));
+  for (int64_t row = 0; row < kRows; ++row) {
+    const auto first = static_cast<size_t>(row * kPixels);
+    for (size_t i = first; i < first + kPixels; ++i) ASSERT_EQ(some[i], row == 1 ? all[i] : std::byte{0}) << i;
+  }
+  session.failed_rows().set(1);
+  session.run_range(0, 0, {});
+  EXPECT_EQ(session.failed_rows(), RowSet(0b111)) << "added to what it was";
+  EXPECT_EQ(run({}), all);
+  EXPECT_TRUE(session.failed_rows().none());
+}
+
 // Lanes and contexts that there are not.
 void check_bounds(const DeviceFactory& make_device) {
   const std::unique_ptr<Device> device = make_device();
@@ -476,6 +516,7 @@ int register_conformance(const std::string& name, const DeviceFactory& make_devi
                                                           {"running_unloaded_is_a_bug", check_unloaded},
                                                           {"plans_are_prepared_one_by_one", check_preparing},
                                                           {"lanes_and_contexts_have_bounds", check_bounds},
+                                                          {"refused_rows_are_noted", check_refused_rows},
                                                           {"programs_run_at_once", check_programs_at_once},
                                                           {"lowering_is_deterministic", check_deterministic_lowering},
                                                           {"damaged_plans_are_refused", check_damaged_plans}};

@@ -97,8 +97,11 @@ void Session::run_range(size_t program, uint32_t index, OperatorRange range) {
 
 void Session::run_part(size_t program, uint32_t index, const ExecPart& part) {
   const uint64_t block = part.context * block_bytes();
-  const Status ran = executable(program).run(
-      {.plan = index, .part = part, .input_offset = block, .output_offset = block + output_offset_});
+  const Status ran = executable(program).run({.plan = index,
+                                              .part = part,
+                                              .input_offset = block,
+                                              .output_offset = block + output_offset_,
+                                              .failed_rows = &failed_rows_.at(part.context)});
   if (!ran.ok()) ADD_FAILURE() << ran.message();
 }
 
@@ -110,6 +113,7 @@ std::vector<std::vector<std::byte>> Session::run(size_t program, uint32_t index,
                                                  LaneInterval lanes, ContextIndex context) {
   write_inputs(program, index, inputs, context);
   spoil_outputs(program, index, context);
+  failed_rows(context).reset();
   run_part(program, index, {.lanes = lanes, .context = context});
   return read_outputs(program, index, context);
 }

@@ -2,6 +2,7 @@
 #ifndef FOLIOT_DEVICE_CONFORMANCE_SESSION_H_
 #define FOLIOT_DEVICE_CONFORMANCE_SESSION_H_
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -46,6 +47,8 @@ class Session {
   // Without touching inputs or outputs.
   void run_range(size_t program, uint32_t plan, OperatorRange range);
   void run_part(size_t program, uint32_t plan, const ExecPart& part);
+  // What the last run() of a context noted; range by range, all is added.
+  RowSet& failed_rows(ContextIndex context = 0) { return failed_rows_.at(context); }
   uint32_t lanes() const { return device_.lanes(); }
   const Plan& plan(size_t program, uint32_t plan) const { return programs_.at(program).plans.at(plan); }
 
@@ -58,6 +61,7 @@ class Session {
   uint64_t output_offset_ = 0;  // within the blocks of a context
   uint64_t output_bytes_ = 0;
   std::vector<std::unique_ptr<Executable>> executables_;
+  std::array<RowSet, kContextsMax> failed_rows_;
 };
 
 }  // namespace foliot

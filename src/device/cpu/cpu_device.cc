@@ -96,7 +96,8 @@ class CpuExecutable : public Executable {
                          {.weights = pages_.data(),
                           .workspace = place_.memory.workspaces[run.part.context]->data(),
                           .input = place_.memory.io_cache.data() + run.input_offset,
-                          .output = place_.memory.io_cache.data() + run.output_offset});
+                          .output = place_.memory.io_cache.data() + run.output_offset},
+                         run.failed_rows);
   }
 
  private:

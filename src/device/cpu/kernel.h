@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "core/action.h"
 
 namespace foliot {
 
@@ -18,6 +19,9 @@ class Kernel {
   // No allocation by this code, no lock. Threading: belongs to the thread of one lane
   // interval.
   virtual Status run(Addresses addresses) = 0;
+  // Of the last run: the rows whose input it refused. nullptr: it refuses none. The set stays
+  // where it is.
+  virtual const RowSet* failed_rows() const { return nullptr; }
 };
 
 }  // namespace foliot

@@ -129,6 +129,7 @@ Status PreparedProgram::prepare(uint32_t position, uint32_t width, const Plan& p
       if (!kernel.ok())
         return kernel.status().with_context(fmt::format("operator '{}' ({}, batch size {})", operation.name,
                                                         to_string(operation.kind), plan.batch_size));
+      if ((*kernel)->failed_rows() != nullptr) interval.refusing.push_back(interval.kernels.size());
       interval.kernels.push_back(std::move(kernel).value());
     }
   }
@@ -140,7 +141,8 @@ Status PreparedProgram::prepare(uint32_t position, uint32_t width, const Plan& p
   return Status();
 }
 
-Status PreparedProgram::run(uint32_t position, LaneInterval lanes, OperatorRange range, const Bases& bases) {
+Status PreparedProgram::run(uint32_t position, LaneInterval lanes, OperatorRange range, const Bases& bases,
+                            RowSet* failed_rows) {
   FOLIOT_CHECK(position < plans_.size() && is_lane_interval(lanes, lanes_));
   PreparedPlan& prepared = plans_[position];
   Width& width = prepared.width[width_index(lanes.count)];
@@ -152,6 +154,9 @@ Status PreparedProgram::run(uint32_t position, LaneInterval lanes, OperatorRange
   for (size_t i = 0; i < prepared.locations.size(); ++i)
     interval.addresses[i] = base[static_cast<size_t>(prepared.locations[i].place)] + prepared.locations[i].offset;
   for (size_t i = range.first; i < last; ++i) FOLIOT_RETURN_IF_ERROR(interval.kernels[i]->run(interval.addresses));
+  for (const size_t i : interval.refusing) {
+    if (failed_rows != nullptr && i >= range.first && i < last) *failed_rows |= *interval.kernels[i]->failed_rows();
+  }
   return Status();
 }
 

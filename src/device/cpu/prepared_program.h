@@ -45,8 +45,9 @@ class PreparedProgram {
   // the same plan each time.
   Status prepare(uint32_t position, uint32_t width, const Plan& plan, const dnnl::engine& engine,
                  const dnnl::stream& stream);
-  // REQUIRES: prepared.
-  Status run(uint32_t position, LaneInterval lanes, OperatorRange range, const Bases& bases);
+  // As Executable::run(). REQUIRES: prepared.
+  Status run(uint32_t position, LaneInterval lanes, OperatorRange range, const Bases& bases,
+             RowSet* failed_rows = nullptr);
 
  private:
   static constexpr size_t kWidthsMax = 33;
@@ -58,6 +59,7 @@ class PreparedProgram {
   struct LaneKernels {
     std::vector<std::byte*> addresses;  // by tensor, as of the last run
     std::vector<std::unique_ptr<Kernel>> kernels;
+    std::vector<size_t> refusing;  // positions of those that have failed_rows()
   };
   struct Width {
     std::vector<LaneKernels> intervals;  // ascending

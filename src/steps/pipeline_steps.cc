@@ -1,0 +1,43 @@
+#include "steps/pipeline_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+using Tensors = std::map<std::pair<std::string, std::string>, StepTensor>;  // by stage and name
+
+// The first that is known: those of one input have to be alike.
+std::optional<StepTensor> source_of(const StageSpec& stage, const Tensors& known) {
+  for (const auto& [input, sources] : stage.inputs) {
+    for (const TensorName& source : sources) {
+      const auto found = known.find({source.stage, source.tensor});
+      if (found != known.end()) return found->second;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<PipelineStep> steps_of(const PipelineSpec& spec) {
+  std::vector<PipelineStep> steps;
+  Tensors known;
+  for (const StageSpec& stage : spec.stages) {
+    if (stage.step.empty()) continue;
+    Result<StepModel> model = make_step_model(stage.step, stage.options, source_of(stage, known));
+    if (model.ok()) {
+      for (const StepTensor& output : model->outputs) known[{stage.name, output.name}] = output;
+    } else {
+      model = model.status().with_context(fmt::format("{}:{}: stage '{}'", spec.file, stage.line, stage.name));
+    }
+    steps.push_back({.name = spec.name + "." + stage.name, .model = std::move(model)});
+  }
+  return steps;
+}
+
+}  // namespace foliot

@@ -1,0 +1,43 @@
+// StepModel: the ONNX model that a built-in step of a pipeline is (docs/STEPS.md).
+//
+// A step is compiled, packed, measured and run as every model. Most are made of standard
+// operators; what those cannot do is an operator of the domain foliot
+// (compiler/operators/foliot.cc).
+#ifndef FOLIOT_STEPS_STEP_MODEL_H_
+#define FOLIOT_STEPS_STEP_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "core/tensor.h"
+#include "pipeline/pipeline_spec.h"
+
+namespace foliot {
+
+// Of one row.
+struct StepTensor {
+  std::string name;
+  DataType type = DataType::kFloat32;
+  Shape shape;
+};
+
+struct StepModel {
+  std::string onnx;                                     // the content of its file
+  std::map<std::string, std::vector<int64_t>> buckets;  // as CompileOptions::buckets
+  std::vector<StepTensor> outputs;
+};
+
+// `source`: what its input is taken from, where that is known; else the options `shape` and
+// `type` have to say it, of steps that take tensors of any shape. Errors: kInvalidArgument
+// naming step, option, value and limit.
+Result<StepModel> make_step_model(const std::string& kind, const std::map<std::string, StepOption>& options,
+                                  const std::optional<StepTensor>& source);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_STEPS_STEP_MODEL_H_
