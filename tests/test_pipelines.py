@@ -8,7 +8,10 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
+from foliot_tools.generated import models as models_of
+from foliot_tools.model_check import open_session
 from foliot_tools.waiting import eventually
+from test_steps import photo
 
 OPTIONS = {"page_size": "256KiB", "page_cache": "16MiB"}
 WEIGHTS = np.array([[1, 2, 0, 0], [0, 1, 2, 0], [0, 0, 1, 2], [2, 0, 0, 1]], dtype=np.float32)
@@ -172,3 +175,98 @@ def test_what_is_wrong_is_named_and_the_rest_is_served(serve, repository, text, 
     assert index["broken"]["state"] == "UNAVAILABLE"
     assert message in index["broken"]["reason"]
     infer(http_client, server.http, "cascade", np.zeros((1, 4), np.float32))
+
+
+PHOTOS = """
+[[stage]]
+name = "decode"
+step = "decode"
+width = 64
+height = 64
+fit = "crop"
+bytes = [65536, 262144]
+inputs = { bytes = "photo" }
+
+[[stage]]
+name = "normalise"
+step = "normalise"
+mean = [0.485, 0.456, 0.406]
+std = [0.229, 0.224, 0.225]
+inputs = { image = "decode.image" }
+
+[[stage]]
+name = "mobilenet"
+model = "mobilenet"
+inputs = { INPUT = "normalise.tensor" }
+
+[[stage]]
+name = "resnet"
+model = "resnet"
+inputs = { RESNET_INPUT = "normalise.tensor" }
+when = [{ output = "mobilenet.OUTPUT", value = "argmax", equal = CLASS }]
+
+[[output]]
+name = "tensor"
+from = "normalise.tensor"
+
+[[output]]
+name = "scores"
+from = ["resnet.RESNET_OUTPUT", "mobilenet.OUTPUT"]
+"""
+
+
+@pytest.fixture(name="photos", scope="module")
+def photo_models(tmp_path_factory):
+    """(repository, sessions by name): MobileNetV2 and a ResNet-50 of a quarter's width, of 64 x 64 pixels."""
+    folder = tmp_path_factory.mktemp("photos") / "models"
+    sessions = {}
+    for name, network, changes in (("mobilenet", "mobilenet_v2", {}), ("resnet", "resnet50_v1b", {"width": 0.25})):
+        (folder / name).mkdir(parents=True)
+        model = models_of.write(models_of.build(network, resolution=64, **changes), folder / name / "model.onnx")
+        sessions[name] = open_session(model)
+    return folder, sessions
+
+
+def test_photos_are_decoded_classified_and_looked_at_again_where_that_is_needed(serve, photos):
+    folder, sessions = photos
+    jpegs = [photo(seed, 200 + 10 * seed, 150) for seed in range(12)]
+    cheap, fine = sessions["mobilenet"], sessions["resnet"]
+
+    def of(session, tensor):
+        return session.run(None, {session.get_inputs()[0].name: tensor})[0]
+
+    text = PHOTOS
+    for model, session in (("RESNET_", fine), ("", cheap)):
+        text = text.replace(model + "INPUT", session.get_inputs()[0].name)
+        text = text.replace(model + "OUTPUT", session.get_outputs()[0].name)
+    write_pipeline(folder, "plain", text.replace("equal = CLASS", "above = 999"))
+    server = serve(folder, page_cache="128MiB")
+    eventually(lambda: server.get("/v2/health/ready")[0] == 200)
+
+    def classify(name, jpeg):
+        given = http_client.InferInput("photo", [1, len(jpeg)], "UINT8")
+        given.set_data_from_numpy(np.frombuffer(jpeg, np.uint8)[None])
+        with http_client.InferenceServerClient(server.http) as client:
+            answer = client.infer(name, [given])
+        return answer.as_numpy("tensor"), answer.as_numpy("scores")
+
+    classes = []
+    for jpeg in jpegs:
+        tensor, scores = classify("plain", jpeg)
+        np.testing.assert_allclose(scores, of(cheap, tensor), rtol=1e-3, atol=1e-4 * np.abs(scores).max())
+        classes.append(int(scores.argmax()))
+    server.stop()
+    write_pipeline(folder, "again", text.replace("CLASS", str(classes[0])))
+    server = serve(folder, page_cache="128MiB")
+    eventually(lambda: server.get("/v2/health/ready")[0] == 200)
+    looked_again = 0
+    for jpeg in jpegs:
+        tensor, scores = classify("again", jpeg)
+        again = int(of(cheap, tensor).argmax()) == classes[0]
+        looked_again += again
+        expected_scores = of(fine if again else cheap, tensor)
+        np.testing.assert_allclose(scores, expected_scores, rtol=1e-3, atol=1e-4 * np.abs(scores).max())
+    assert looked_again > 0
+    with pytest.raises(InferenceServerException, match="decode"):
+        classify("again", jpegs[0][:200])
+    classify("again", jpegs[1])
