@@ -250,8 +250,9 @@ class Resolver {
     if (const std::optional<uint32_t> known = position_of(inputs_, name)) {
       const auto& [first_stage, first_input, first_extents] = feeds_[*known];
       const TensorSpec& first = inputs_[*known];
-      const bool is_same_bucket = !is_variable(extents) || first_stage == stage;
-      if (first.type == input.type && first.shape == input.shape && first_extents == extents && is_same_bucket) {
+      // What has the run's bucket is of one stage, and varies with one dimension.
+      const bool vary_alike = !is_variable(extents) || first.dimension_names == input.dimension_names;
+      if (first.type == input.type && first.shape == input.shape && first_extents == extents && vary_alike) {
         return *known;
       }
       return error(stage,

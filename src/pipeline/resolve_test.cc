@@ -260,6 +260,16 @@ TEST_F(ResolveTest, StagesWithOneBucketTakeSmallerInputsOfTheCall) {
                         "equal, in their buckets, too"));
 }
 
+TEST_F(ResolveTest, OneInputOfTheCallVariesWithOneDimension) {
+  const PipelineSpec spec = text({{"ids", {{"", "ids"}}}, {"mask", {{"", "ids"}}}});
+  EXPECT_THAT(made(spec)->inputs, testing::SizeIs(1));
+  ModelInfo other = test_bert("bert");
+  other.inputs[1].dimension_names = {"other"};
+  other.buckets = {Bucket{{{"sequence", 16}, {"other", 1}}}, Bucket{{{"sequence", 32}, {"other", 2}}}};
+  put(other);
+  EXPECT_THAT(error_of(spec), HasSubstr("'ids' of the call feeds input 'mask' of model 'bert', INT64 [-1], and"));
+}
+
 TEST_F(ResolveTest, BucketsMustNotBeAmbiguous) {
   ModelInfo two = test_bert("bert");
   two.inputs[1] = test_tensor("mask", DataType::kInt64, {-1}, {"other"});

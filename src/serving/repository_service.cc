@@ -115,7 +115,7 @@ void RepositoryService::enqueue(Job job) {
   } else if (const Catalog::EntryPtr found = catalog_->find(job.name);
              found != nullptr && found->role != EntryRole::kModel) {
     refusal = Status::invalid_argument(
-        fmt::format("'{}' is no model but {} {}, which is served while its models are; load or unload these", job.name,
+        fmt::format("'{}' is {} {}, which is served while its models are; load or unload these", job.name,
                     found->role == EntryRole::kApplication ? "an" : "a", to_string(found->role)));
   } else if (jobs_.size() >= kJobsMax) {
     refusal =
