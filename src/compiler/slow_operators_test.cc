@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Ten operators could be expected to take 1 ms each by these.
-constexpr OperatorRates kRates{.products_per_second = 1e9, .bytes_per_second = 8e9};
+constexpr OperatorRates kMeasuredRates{.products_per_second = 1e9, .bytes_per_second = 8e9};
 constexpr int64_t kElements = 1'000'000;
 
 Operator operation(OperatorKind kind, std::string name) {
@@ -38,7 +38,7 @@ TEST(SlowOperatorsTest, NamesWhatTakesTenTimesAsLong) {
   const PlanDurations durations{
       .whole = Duration::milliseconds(119),
       .operators = {Duration::milliseconds(9), Duration::milliseconds(10), Duration::milliseconds(100)}};
-  EXPECT_THAT(find_slow_operators(plan, durations, kRates),
+  EXPECT_THAT(find_slow_operators(plan, durations, kMeasuredRates),
               ElementsAre(AllOf(HasSubstr("node 'slow' (Unary, batch 4) takes 10 ms, 10 times"),
                                 HasSubstr("simple:any is slow here"))));
 }
@@ -50,14 +50,15 @@ TEST(SlowOperatorsTest, NamesFew) {
     operators.push_back(operation(OperatorKind::kUnary, std::to_string(i)));
     taken.push_back(Duration::milliseconds(20 + i));
   }
-  const auto slow = find_slow_operators(plan_of(std::move(operators)), {.whole = {}, .operators = taken}, kRates);
+  const auto slow =
+      find_slow_operators(plan_of(std::move(operators)), {.whole = {}, .operators = taken}, kMeasuredRates);
   EXPECT_THAT(slow, ElementsAre(HasSubstr("'6'"), HasSubstr("'5'"), HasSubstr("'4'"), HasSubstr("'3'"),
                                 HasSubstr("3 other operators")));
 }
 
 TEST(SlowOperatorsTest, LeavesOutWhatIsShort) {
   const Plan plan = plan_of({operation(OperatorKind::kUnary, "short")});
-  OperatorRates fast = kRates;
+  OperatorRates fast = kMeasuredRates;
   fast.bytes_per_second *= 1000;
   const Duration just_below = kSlowOperatorMin - Duration::nanoseconds(1);
   EXPECT_THAT(find_slow_operators(plan, {.whole = just_below, .operators = {just_below}}, fast), IsEmpty());
