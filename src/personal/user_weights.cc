@@ -9,6 +9,9 @@
 namespace foliot {
 namespace {
 
+// Up to this many observations are added to lambda I sooner than it is decomposed with them.
+constexpr size_t kRotationsMax = 4;
+
 template <typename T>
 void add_to_diagonal(std::vector<T>& matrix, size_t rows, T value) {
   T* column = matrix.data();
@@ -47,8 +50,12 @@ bool UserWeights::add(std::span<const float> rows, std::span<const float> values
 bool UserWeights::build(std::span<const float> rows, std::span<const float> values) {
   std::fill(sums_.begin(), sums_.end(), 0.0);
   std::fill(factor_.begin(), factor_.end(), 0.0F);
-  add_sums(rows, values);
   updates_ = 0;
+  if (values.size() <= kRotationsMax) {
+    add_to_diagonal(factor_, features_, std::sqrt(lambda_));
+    return add(rows, values);
+  }
+  add_sums(rows, values);
   cholesky<float>().add_products(factor_.data(), features_, rows.data(), values.size());
   add_to_diagonal(factor_, features_, lambda_);
   return cholesky<float>().decompose(factor_.data(), features_);
