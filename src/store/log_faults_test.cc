@@ -150,6 +150,10 @@ class FaultyLog {
     if (!files_->begin_snapshot(commit_->synced()).ok()) return;
     for (const auto& [number, text] : Records(state_)) {
       if (!files_->add_to_snapshot(bytes_of(fmt::format("{}:{}", number, text))).ok()) return;
+      if (random_.below(8) == 0) {  // batches are written meanwhile
+        append();
+        write_batch();
+      }
     }
     if (!storage_.crashed()) static_cast<void>(files_->finish_snapshot());
   }

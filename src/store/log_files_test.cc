@@ -91,7 +91,7 @@ TEST_F(LogFilesTest, ASnapshotReplacesTheFilesBeforeIt) {
   const std::string first = last_file();
   ASSERT_TRUE(files.write(batch(2, 3, 3)).ok());
   ASSERT_TRUE(files.begin_snapshot(3).ok());
-  ASSERT_TRUE(files.add_to_snapshot(std::as_bytes(std::span("1+2+3", 5))).ok());
+  ASSERT_TRUE(files.add_to_snapshot(bytes_of("1+2+3")).ok());
   ASSERT_TRUE(files.finish_snapshot().ok());
   EXPECT_THAT(*storage_.list(), testing::Not(testing::Contains(first)));
   ASSERT_TRUE(files.write(batch(3, 4, 4, false)).ok());
@@ -100,10 +100,23 @@ TEST_F(LogFilesTest, ASnapshotReplacesTheFilesBeforeIt) {
   EXPECT_THAT(reader_.records, ElementsAre("4"));
 }
 
+TEST_F(LogFilesTest, WhatWasWrittenDuringASnapshotIsKept) {
+  LogFiles files = open().value();
+  ASSERT_TRUE(files.write(batch(0, 1, 2)).ok());
+  ASSERT_TRUE(files.begin_snapshot(2).ok());
+  ASSERT_TRUE(files.write(batch(2, 3, 3)).ok());
+  ASSERT_TRUE(files.write(batch(3, 4, 4)).ok());
+  ASSERT_TRUE(files.add_to_snapshot(bytes_of("1+2")).ok());
+  ASSERT_TRUE(files.finish_snapshot().ok());
+  ASSERT_TRUE(open().ok());
+  EXPECT_THAT(reader_.pieces, ElementsAre("1+2"));
+  EXPECT_THAT(reader_.records, ElementsAre("3", "4"));
+}
+
 TEST_F(LogFilesTest, ADamagedSnapshotIsAnError) {
   LogFiles files = open().value();
   ASSERT_TRUE(files.begin_snapshot(0).ok());
-  ASSERT_TRUE(files.add_to_snapshot(std::as_bytes(std::span("state", 5))).ok());
+  ASSERT_TRUE(files.add_to_snapshot(bytes_of("state")).ok());
   ASSERT_TRUE(files.finish_snapshot().ok());
   storage_.flip(last_file(), kLogHeaderBytes + kFrameHeaderBytes, 3);
   EXPECT_THAT(open().status().message(), HasSubstr(last_file() + ": damaged at offset 48"));
