@@ -146,7 +146,7 @@ Status PersonalModel::append(std::span<const std::byte> record, Change change, s
 void PersonalModel::apply(const Change& change) {
   change.forgets ? table_.remove(change.user, change.number)
                  : table_.add(change.user, change.number, change.observations);
-  ++records_since_snapshot_;
+  observations_since_snapshot_ += std::max<size_t>(1, change.observations.size());
 }
 
 void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
@@ -157,8 +157,8 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
     if (waiting_.front().done) answers.push_back(std::move(waiting_.front().done));
     waiting_.pop_front();
   }
-  const bool is_due = records_since_snapshot_ >= options_.records_per_snapshot;
-  if (is_due) records_since_snapshot_ = 0;
+  const bool is_due = observations_since_snapshot_ >= options_.observations_per_snapshot;
+  if (is_due) observations_since_snapshot_ = 0;
   lock.unlock();
   for (const Done& answer : answers) answer(status);
   if (is_due) log_->request_snapshot();

@@ -48,7 +48,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
     float value_max = 1e6F;
     size_t observations_per_user_max = 4096;
     size_t users_max = 10'000'000;
-    uint64_t records_per_snapshot = 1'000'000;
+    uint64_t observations_per_snapshot = 1'000'000;
     GroupCommit::Limits log{};
     uint64_t seed = 0;  // random in a server
   };
@@ -110,7 +110,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   Random random_;  // guarded by mutex_, as what follows
   UserTable table_;
   std::deque<Change> waiting_;
-  uint64_t records_since_snapshot_ = 0;
+  uint64_t observations_since_snapshot_ = 0;
   uint64_t snapshots_ = 0;
   size_t next_place_ = 0;
   std::unique_ptr<Log> log_;  // ends first; not guarded

@@ -200,7 +200,7 @@ class KilledProcess {
       return;
     }
     PersonalModel::Options options;
-    options.records_per_snapshot = 200;
+    options.observations_per_snapshot = 200;
     options.log.file_bytes_max = 4000;
     options.log.records_max = 500;
     auto model = PersonalModel::open(DiskStorage::open(state).value(), std::move(items), options).value();
@@ -249,7 +249,6 @@ TEST_F(PersonalModelTest, WhatAKilledProcessAcknowledgedIsThereOnce) {
       next_id = std::max(next_id, id + 1);
     }
     next_id += 100'000;  // more than were under way
-    options_.records_per_snapshot = 1'000'000;
     const auto model = open();
     size_t found = 0;
     std::set<uint64_t> ids;

@@ -85,7 +85,9 @@ bool Log::write_snapshot_part() {
 }
 
 void Log::end_snapshot(const Status& status) {
-  if (std::exchange(makes_snapshot_, false)) source_.on_snapshot_end(snapshot_number_, status);
+  if (!std::exchange(makes_snapshot_, false)) return;
+  if (!status.ok()) files_.give_up_snapshot();  // on a full disk, its space is needed
+  source_.on_snapshot_end(snapshot_number_, status);
 }
 
 }  // namespace foliot

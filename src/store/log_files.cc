@@ -228,6 +228,12 @@ Status LogFiles::finish_snapshot() {
   return remove_old(new_number_);
 }
 
+void LogFiles::give_up_snapshot() {
+  new_snapshot_.reset();
+  // What stays is begun anew by the next one, and removed when the log is opened.
+  static_cast<void>(storage_->remove(kNewSnapshot));
+}
+
 // The oldest first: what is left is always complete from some record on.
 Status LogFiles::remove_old(uint64_t number) {
   while (segments_.size() > 1) {

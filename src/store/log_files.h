@@ -63,6 +63,8 @@ class LogFiles {
   Status begin_snapshot(uint64_t number);
   Status add_to_snapshot(std::span<const std::byte> piece);
   Status finish_snapshot();
+  // Removes what was written of it, as far as that is possible.
+  void give_up_snapshot();
 
  private:
   // A file of records.

@@ -117,6 +117,16 @@ TEST_F(LogTest, AFullDiskRefusesUntilThereIsSpace) {
   EXPECT_THAT(reader_.records, ElementsAre("b"));
 }
 
+TEST_F(LogTest, AFullDiskLeavesNoPartOfASnapshot) {
+  auto log = open();
+  EXPECT_TRUE(reports_.answer(*log->append(bytes_of("a"))).ok());
+  storage_.set_faults({.disk_full = 1});
+  log->request_snapshot();
+  EXPECT_EQ(reports_.snapshot().code(), StatusCode::kResourceExhausted);
+  log.reset();
+  EXPECT_THAT(*storage_.list(), SizeIs(1));
+}
+
 TEST_F(LogTest, MakesASnapshotBetweenBatches) {
   auto log = open();
   EXPECT_TRUE(reports_.answer(*log->append(bytes_of("a"))).ok());
