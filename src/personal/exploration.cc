@@ -1,0 +1,83 @@
+#include "personal/exploration.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "personal/cholesky.h"
+
+namespace foliot {
+namespace {
+
+// Draws an item for each place that is drawn at all, no item twice.
+std::vector<std::optional<ScoredItem>> draw_places(const Exploration& exploration, const ItemTable& table,
+                                                   std::span<const float> weights, size_t places,
+                                                   const std::vector<size_t>* candidates, Random& random) {
+  const size_t size = candidates == nullptr ? table.items().size() : candidates->size();
+  const double epsilon = exploration.kind == ExplorationKind::kEpsilon ? exploration.epsilon : 0;
+  std::vector<std::optional<ScoredItem>> drawn(places);
+  std::vector<size_t> used;
+  for (std::optional<ScoredItem>& place : drawn) {
+    const double chance = random.uniform();
+    if (chance >= exploration.pool + epsilon) continue;
+    size_t index = random.below(size);
+    while (std::find(used.begin(), used.end(), index) != used.end()) index = random.below(size);
+    const size_t row = candidates == nullptr ? index : (*candidates)[index];
+    ScoredItem item{.item = table.items()[row]};
+    cholesky<float>().multiply(table.row(row).data(), 1, table.width(), weights.data(), &item.score);
+    item.is_drawn = chance < exploration.pool;
+    if (item.is_drawn) item.probability = exploration.pool / static_cast<double>(size - used.size());
+    used.push_back(index);
+    place = item;
+  }
+  return drawn;
+}
+
+std::vector<ScoredItem> best_items(const Exploration& exploration, const ItemTable& table,
+                                   std::span<const float> weights, const UserWeights* factor, size_t k,
+                                   const std::vector<size_t>* candidates, Random& random) {
+  if (exploration.kind == ExplorationKind::kThompson) {
+    std::vector<float> drawn(table.width());
+    factor->draw(weights, exploration.deviation, random, drawn);
+    return top_k(table, drawn, k, candidates);
+  }
+  if (exploration.kind != ExplorationKind::kLinucb) return top_k(table, weights, k, candidates);
+  std::vector<float> features(table.width());
+  return top_k(table, weights, k, candidates, [&](size_t place) {
+    const std::span<const float> row = table.row(place);
+    std::copy(row.begin(), row.end(), features.begin());
+    return exploration.alpha * factor->uncertainty(features);
+  });
+}
+
+}  // namespace
+
+std::optional<ExplorationKind> exploration_named(std::string_view name) {
+  if (name == "greedy") return ExplorationKind::kGreedy;
+  if (name == "epsilon") return ExplorationKind::kEpsilon;
+  if (name == "linucb") return ExplorationKind::kLinucb;
+  if (name == "thompson") return ExplorationKind::kThompson;
+  return std::nullopt;
+}
+
+std::vector<ScoredItem> explore(const Exploration& exploration, const ItemTable& table, std::span<const float> weights,
+                                const UserWeights* factor, size_t k, const std::vector<size_t>* candidates,
+                                Random& random) {
+  FOLIOT_CHECK(factor != nullptr || !exploration.needs_factor());
+  const size_t places = std::min(k, candidates == nullptr ? table.items().size() : candidates->size());
+  const std::vector<std::optional<ScoredItem>> drawn =
+      draw_places(exploration, table, weights, places, candidates, random);
+  const std::vector<ScoredItem> best = best_items(exploration, table, weights, factor, places, candidates, random);
+  const auto is_drawn = [&drawn](const ScoredItem& item) {
+    return std::any_of(drawn.begin(), drawn.end(),
+                       [&](const auto& other) { return other && other->item == item.item; });
+  };
+  std::vector<ScoredItem> shown;
+  auto next = best.begin();
+  for (const std::optional<ScoredItem>& place : drawn) {
+    while (!place && is_drawn(*next)) ++next;
+    shown.push_back(place ? *place : *next++);
+  }
+  return shown;
+}
+
+}  // namespace foliot

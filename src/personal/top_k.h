@@ -1,0 +1,33 @@
+// top_k(): the items with the highest scores, exactly. Among equals the one with the lower id
+// comes first.
+//
+// Threading: any.
+#ifndef FOLIOT_PERSONAL_TOP_K_H_
+#define FOLIOT_PERSONAL_TOP_K_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "personal/item_table.h"
+
+namespace foliot {
+
+struct ScoredItem {
+  uint64_t item = 0;
+  float score = 0;
+  bool is_drawn = false;   // uniformly, for the validation pool (exploration.h)
+  double probability = 1;  // of its being drawn for this place, if it is
+};
+
+// `weights` has table.width() entries. `candidates`: places in the table, each once; null: all of it.
+// `bonus`: added to the score of a place, may be empty. Best first, at most k.
+std::vector<ScoredItem> top_k(const ItemTable& table, std::span<const float> weights, size_t k,
+                              const std::vector<size_t>* candidates = nullptr,
+                              const std::function<float(size_t)>& bonus = {});
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PERSONAL_TOP_K_H_

@@ -1,0 +1,115 @@
+#include "personal/user_weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "personal/cholesky.h"
+
+namespace foliot {
+namespace {
+
+// Up to this many observations are added to lambda I sooner than it is decomposed with them.
+constexpr size_t kRotationsMax = 4;
+
+template <typename T>
+void add_to_diagonal(std::vector<T>& matrix, size_t rows, T value) {
+  T* column = matrix.data();
+  for (size_t k = 0; k < rows; ++k) {
+    const size_t begin = k / kRowsGranule * kRowsGranule;
+    column[k - begin] += value;
+    column += padded_rows(rows) - begin;
+  }
+}
+
+}  // namespace
+
+UserWeights::UserWeights(size_t features, float lambda)
+    : features_(features), lambda_(lambda), factor_(factor_size(features)), sums_(features) {
+  FOLIOT_CHECK(features >= 1 && features <= kFeaturesMax && lambda > 0);
+  add_to_diagonal(factor_, features_, std::sqrt(lambda_));
+}
+
+void UserWeights::add_sums(std::span<const float> rows, std::span<const float> values) {
+  const size_t width = padded_rows(features_);
+  FOLIOT_CHECK(rows.size() == values.size() * width);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    const float* const row = rows.data() + i * width;
+    for (size_t j = 0; j < features_; ++j) sums_[j] += value * row[j];
+  }
+}
+
+bool UserWeights::add(std::span<const float> rows, std::span<const float> values) {
+  add_sums(rows, values);
+  updates_ += static_cast<uint32_t>(values.size());
+  std::vector<float> copy(rows.begin(), rows.end());
+  return cholesky<float>().update(factor_.data(), features_, copy.data(), values.size());
+}
+
+bool UserWeights::build(std::span<const float> rows, std::span<const float> values) {
+  std::fill(sums_.begin(), sums_.end(), 0.0);
+  std::fill(factor_.begin(), factor_.end(), 0.0F);
+  updates_ = 0;
+  if (values.size() <= kRotationsMax) {
+    add_to_diagonal(factor_, features_, std::sqrt(lambda_));
+    return add(rows, values);
+  }
+  add_sums(rows, values);
+  cholesky<float>().add_products(factor_.data(), features_, rows.data(), values.size());
+  add_to_diagonal(factor_, features_, lambda_);
+  return cholesky<float>().decompose(factor_.data(), features_);
+}
+
+void UserWeights::solve(std::span<const float> prior, std::span<float> weights) const {
+  for (size_t i = 0; i < features_; ++i) {
+    weights[i] = static_cast<float>(sums_[i] + static_cast<double>(lambda_) * prior[i]);
+  }
+  std::fill(weights.begin() + static_cast<ptrdiff_t>(features_), weights.end(), 0.0F);
+  cholesky<float>().solve_lower(factor_.data(), features_, weights.data());
+  cholesky<float>().solve_upper(factor_.data(), features_, weights.data());
+}
+
+void UserWeights::draw(std::span<const float> weights, float deviation, Random& random, std::span<float> drawn) const {
+  std::fill(drawn.begin(), drawn.end(), 0.0F);
+  for (size_t i = 0; i < features_; ++i) drawn[i] = deviation * static_cast<float>(random.normal());
+  cholesky<float>().solve_upper(factor_.data(), features_, drawn.data());
+  for (size_t i = 0; i < features_; ++i) drawn[i] += weights[i];
+}
+
+float UserWeights::uncertainty(std::span<float> features) const {
+  cholesky<float>().solve_lower(factor_.data(), features_, features.data());
+  float sum = 0;
+  for (const float value : features) sum += value * value;
+  return std::sqrt(sum);
+}
+
+void solve_in_double(size_t features, float lambda, std::span<const float> rows, std::span<const float> values,
+                     std::span<const float> prior, std::span<float> weights) {
+  const size_t width = padded_rows(features);
+  const std::vector<double> wide(rows.begin(), rows.end());
+  std::vector<double> matrix(factor_size(features));
+  cholesky<double>().add_products(matrix.data(), features, wide.data(), values.size());
+  add_to_diagonal(matrix, features, static_cast<double>(lambda));
+  FOLIOT_CHECK(cholesky<double>().decompose(matrix.data(), features));
+  std::vector<double> right(width);
+  for (size_t i = 0; i < features; ++i) right[i] = static_cast<double>(lambda) * prior[i];
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t j = 0; j < features; ++j) right[j] += static_cast<double>(values[i]) * wide[i * width + j];
+  }
+  cholesky<double>().solve_lower(matrix.data(), features, right.data());
+  cholesky<double>().solve_upper(matrix.data(), features, right.data());
+  for (size_t i = 0; i < width; ++i) weights[i] = static_cast<float>(right[i]);
+}
+
+double relative_difference(std::span<const float> a, std::span<const float> b) {
+  double difference = 0;
+  double size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+    size += static_cast<double>(b[i]) * b[i];
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / size);
+}
+
+}  // namespace foliot

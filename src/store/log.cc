@@ -1,0 +1,93 @@
+#include "store/log.h"
+
+#include <optional>
+#include <utility>
+
+namespace foliot {
+
+Result<std::unique_ptr<Log>> Log::open(std::unique_ptr<Storage> storage, const Options& options, LogReader& reader,
+                                       LogSink& sink, SnapshotSource& source) {
+  FOLIOT_ASSIGN_OR_RETURN(LogFiles files, LogFiles::open(*storage, options.seed, reader));
+  std::unique_ptr<Log> log(new Log(std::move(storage), options, std::move(files), sink, source));
+  FOLIOT_ASSIGN_OR_RETURN(log->thread_, Thread::start({.name = "store"}, [raw = log.get()] { raw->run(); }));
+  return log;
+}
+
+Log::Log(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink,
+         SnapshotSource& source)
+    : storage_(std::move(storage)),
+      sink_(sink),
+      source_(source),
+      torn_bytes_(files.torn_bytes()),
+      commit_(files.last(), options.limits),
+      files_(std::move(files)) {}
+
+Log::~Log() {
+  stopping_.store(true);
+  parker_.unpark();
+  thread_.join();
+}
+
+Result<uint64_t> Log::append(std::span<const std::byte> record) {
+  std::unique_lock lock(mutex_);
+  Result<uint64_t> number = commit_.append(record);
+  lock.unlock();
+  parker_.unpark();
+  return number;
+}
+
+void Log::request_snapshot() {
+  snapshot_wanted_.store(true);
+  parker_.unpark();
+}
+
+void Log::run() {
+  while (true) {
+    const bool stops = stopping_.load();
+    const bool wrote = write_batch();
+    if (stops && !wrote) return end_snapshot(Status::unavailable("the log is being closed"));
+    if (!(!stops && write_snapshot_part()) && !wrote) parker_.park_until(TimePoint::infinite_future());
+  }
+}
+
+bool Log::write_batch() {
+  std::unique_lock lock(mutex_);
+  std::optional<LogBatch> batch = commit_.begin();
+  lock.unlock();
+  if (!batch) return false;
+  const uint64_t first = batch->first;
+  const uint64_t last = batch->last();
+  const Status status = files_.write(*batch);
+  lock.lock();
+  status.ok() ? commit_.succeed(*std::move(batch)) : commit_.fail(*std::move(batch));
+  lock.unlock();
+  sink_.on_written(first, last, status);
+  return true;
+}
+
+bool Log::write_snapshot_part() {
+  if (!makes_snapshot_) {
+    if (!snapshot_wanted_.exchange(false)) return false;
+    makes_snapshot_ = true;
+    snapshot_number_ = files_.last();
+    {
+      const std::lock_guard lock(mutex_);
+      commit_.begin_file();  // so that the file of today can be removed after the next snapshot
+    }
+    source_.on_snapshot_begin();
+    if (const Status status = files_.begin_snapshot(snapshot_number_); !status.ok()) end_snapshot(status);
+    return true;
+  }
+  const bool is_last = !source_.next_piece(piece_);
+  const Status status = is_last ? files_.finish_snapshot() : files_.add_to_snapshot(piece_);
+  if (is_last || !status.ok()) end_snapshot(status);
+  return true;
+}
+
+void Log::end_snapshot(const Status& status) {
+  if (!std::exchange(makes_snapshot_, false)) return;
+  if (!status.ok()) files_.give_up_snapshot();  // on a full disk, its space is needed
+  source_.on_snapshot_end(snapshot_number_, status);
+}
+
+}  // namespace foliot
