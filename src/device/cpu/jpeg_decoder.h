@@ -9,7 +9,7 @@
 // below what it becomes, in both dimensions. That part is resized with a triangle filter whose
 // width is two pixels of the result, or of the image if it is enlarged: first along rows, then
 // along columns, rounded to 8 bits after each; weights have 22 binary digits. This is what
-// Pillow does by draft() and resize(..., BILINEAR, box), to the bit with the same libjpeg.
+// Pillow does by draft() and resize(..., BILINEAR, box), within one level with the same libjpeg-turbo.
 // Orientation and colour profile (Exif, ICC) have no effect.
 //
 // All that a decoding needs lies in `memory`, from which libjpeg allocates too: no other
