@@ -147,8 +147,8 @@ bool Estimator::replay(const Configuration& configuration, const ReplicaChanges&
   for (uint32_t i = 0; i < pipeline_.stages.size(); ++i) {
     const auto& parents = pipeline_.stages[i].parents;
     const bool differs = kept_.stages.empty() || !changes.empty() || kept_.stages[i] != configuration.stages[i];
-    if (!differs && std::none_of(parents.begin(), parents.end(),
-                                 [&](uint32_t parent) { return (replayed_ >> parent & 1) != 0; })) {
+    if (!differs &&
+        std::none_of(parents.begin(), parents.end(), [&](uint32_t parent) { return (replayed_ >> parent & 1) != 0; })) {
       done_ns_[i] = kept_done_ns_[i].data();
       continue;
     }

@@ -67,8 +67,8 @@ TEST(PlannedPipelineTest, StagesHaveParentsNeedsAndProbabilities) {
     for (uint32_t i = 0; i < 4; ++i) visits[i] += (set >> i & 1) / 20'000.0;
     EXPECT_TRUE((set & 4) == 0 || (set & 2) != 0) << "fine without cheap";
   }
-  EXPECT_THAT(visits, ElementsAre(testing::DoubleNear(1, 1e-6), testing::DoubleNear(0.8, 0.02), testing::DoubleNear(0.2, 0.02),
-                                  testing::DoubleNear(0.8, 0.02)));
+  EXPECT_THAT(visits, ElementsAre(testing::DoubleNear(1, 1e-6), testing::DoubleNear(0.8, 0.02),
+                                  testing::DoubleNear(0.2, 0.02), testing::DoubleNear(0.8, 0.02)));
 }
 
 TEST(PlannedPipelineTest, ErrorsNameTheFile) {

@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "planning/estimator.h"
+#include "planning/planner.h"
 #include "planning/test_pipeline.h"
 
 namespace foliot {
@@ -36,6 +37,24 @@ void BM_Estimate(benchmark::State& state) {
                          benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_Estimate)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
+
+void BM_Plan(benchmark::State& state) {
+  const PlannedPipeline pipeline = four_stages();
+  const double variation = static_cast<double>(state.range(0));
+  const QueryTrace trace = QueryTrace::draw(pipeline, gamma_arrivals(150, variation, kHour, 1), 1);
+  const LatencyGoal goal{Duration::milliseconds(150)};
+  double cost = 0;
+  for (auto _ : state) {
+    const auto planned = plan(pipeline, trace, goal, {.sample_queries = static_cast<uint64_t>(state.range(1))});
+    if (!planned.ok()) return state.SkipWithError(planned.status().message().c_str());
+    cost = planned->cost;
+  }
+  state.counters["dollars_per_hour"] = cost;
+}
+BENCHMARK(BM_Plan)
+    ->ArgsProduct({{1, 2}, {0, 10'000, 20'000, 30'000, 60'000}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace foliot
