@@ -35,6 +35,11 @@ QueryTrace QueryTrace::between(Duration begin, Duration end) const {
   return {{first, last}, {visits.begin() + from, visits.begin() + to}};
 }
 
+QueryTrace QueryTrace::last(size_t count) const {
+  const auto skipped = static_cast<int64_t>(size() - std::min(size(), count));
+  return {{arrivals_ns.begin() + skipped, arrivals_ns.end()}, {visits.begin() + skipped, visits.end()}};
+}
+
 QueryTrace QueryTrace::sample(double share, uint32_t blocks, Duration gap) const {
   if (arrivals_ns.empty() || blocks == 0 || share >= 1) return *this;
   const Duration start = Duration::nanoseconds(arrivals_ns.front());

@@ -26,6 +26,8 @@ struct QueryTrace {
   double rate() const;
   // The queries that arrive in [begin, end).
   QueryTrace between(Duration begin, Duration end) const;
+  // The last `count` queries, or all.
+  QueryTrace last(size_t count) const;
   // `blocks` blocks that are spread evenly and have `share` of the length, moved together so
   // that `gap` lies between them. REQUIRES: gap is not negative.
   QueryTrace sample(double share, uint32_t blocks, Duration gap) const;
