@@ -76,6 +76,7 @@ Result<std::unique_ptr<InferenceCall>> InferenceCall::make(std::shared_ptr<const
   if (status.ok()) status = call->choose_bucket();
   if (status.ok()) status = call->take_inputs(*inputs);
   if (status.ok()) status = call->choose_outputs(query);
+  if (status.ok()) status = call->take_stages();
   if (!status.ok()) return status.with_context(fmt::format("model '{}'", call->model().name));
   call->completions_.reserve(call->rows_);
   return call;
@@ -226,15 +227,7 @@ Status InferenceCall::choose_outputs(const Query& query) {
 }
 
 Shape InferenceCall::bucket_shape(const TensorSpec& spec) const {
-  const Bucket& bucket = model_->buckets[bucket_.value()];
-  Shape shape = spec.shape;
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (shape[i] < 0) {
-      const auto declared = bucket.dimensions.find(spec.dimension_names[i]);
-      FOLIOT_CHECK(declared != bucket.dimensions.end());
-      shape[i] = declared->second;
-    }
-  return shape;
+  return shape_in(spec, model_->buckets[bucket_.value()]);
 }
 
 std::optional<int64_t> InferenceCall::client_extent(std::string_view name) const {
@@ -280,6 +273,46 @@ std::span<std::byte> InferenceCall::output(uint32_t row, uint32_t index) {
   return std::as_writable_bytes(std::span(output.bytes)).subspan(row * output.row_bytes, output.row_bytes);
 }
 
+Status InferenceCall::take_stages() {
+  if (model_->pipeline == nullptr) return Status();
+  const uint64_t row_bytes = StageTensors::row_bytes(*model_->pipeline, bucket_);
+  if (rows_ > 1 && row_bytes > limits_.output_bytes_max / rows_) {
+    return Status::invalid_argument(fmt::format(
+        "what its stages compute takes {} for each of {} rows, more than the {} that are allowed for a call "
+        "(--tensor-max); send fewer rows in one call",
+        format_bytes(row_bytes), rows_, format_bytes(limits_.output_bytes_max)));
+  }
+  body_bytes_ += row_bytes * rows_;
+  stages_ = std::make_unique<StageTensors>(model_->pipeline, bucket_, rows_);
+  return Status();
+}
+
+std::span<const std::byte> InferenceCall::input_of(uint32_t stage, uint32_t row, uint32_t index) {
+  const TensorSource source = stages_->source(row, stage, index);
+  return source.stage ? stages_->output(row, *source.stage, source.tensor) : input(row, source.tensor);
+}
+
+std::span<std::byte> InferenceCall::output_of(uint32_t stage, uint32_t row, uint32_t index) {
+  return stages_->output(row, stage, index);
+}
+
+ConditionSet InferenceCall::finish(uint32_t stage, uint32_t row) { return stages_->finish(row, stage); }
+
+void InferenceCall::take_stage_outputs() {
+  for (uint32_t index = 0; index < outputs_.size(); ++index) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const std::span<std::byte> to = output(row, index);
+      if (const std::optional<TensorSource> source = stages_->source_of_output(row, index)) {
+        std::ranges::copy(
+            source->stage ? stages_->output(row, *source->stage, source->tensor) : input(row, source->tensor),
+            to.begin());
+      } else {
+        fill(to, model_->outputs[index].type, model_->pipeline->outputs[index].fill);
+      }
+    }
+  }
+}
+
 bool InferenceCall::complete(const Completion& completion) {
   FOLIOT_CHECK(completions_.size() < rows_);
   completions_.push_back(completion);
@@ -298,6 +331,7 @@ void InferenceCall::settle(TimePoint now) {
     }
     row.finished = now;
   }
+  if (stages_ != nullptr && served()) take_stage_outputs();
 }
 
 std::vector<Completion>::const_iterator InferenceCall::refused() const {

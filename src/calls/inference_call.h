@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "calls/stage_tensors.h"
 #include "core/model_info.h"
 #include "core/request.h"
 #include "inference/query.h"
@@ -51,6 +52,12 @@ class InferenceCall {
   // One row of an input, and where one row of an output belongs.
   std::span<const std::byte> input(uint32_t row, uint32_t index) const;
   std::span<std::byte> output(uint32_t row, uint32_t index);
+
+  // Of a pipeline: an input of one stage's visit for one row, where one of its outputs belongs,
+  // and that these are all there: which of the stage's conditions hold.
+  std::span<const std::byte> input_of(uint32_t stage, uint32_t row, uint32_t index);
+  std::span<std::byte> output_of(uint32_t stage, uint32_t row, uint32_t index);
+  ConditionSet finish(uint32_t stage, uint32_t row);
 
   // True when this was the last row. The first refusal refuses the whole call.
   bool complete(const Completion& completion);
@@ -100,6 +107,8 @@ class InferenceCall {
   Status choose_bucket();
   Status take_inputs(std::span<const TensorView* const> inputs);
   Status choose_outputs(const Query& query);
+  Status take_stages();
+  void take_stage_outputs();
   // The extents of one row, as the client sees it and as the bucket has it.
   Shape client_shape(const TensorSpec& spec) const;
   // What the client's variable dimensions make of one with this name; nullopt: not known.
@@ -120,7 +129,8 @@ class InferenceCall {
   Dimensions dimensions_;  // what the client's variable dimensions are
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  std::vector<uint32_t> requested_;  // positions in outputs_
+  std::vector<uint32_t> requested_;       // positions in outputs_
+  std::unique_ptr<StageTensors> stages_;  // of a pipeline
 
   std::vector<Completion> completions_;
 };

@@ -70,6 +70,7 @@ void InferenceService::submit(const PendingCall& pending) {
                                : std::min(answer_path_.length(), (call.deadline() - call.arrival()) / kPathPartMax);
   Request request{.id = {},
                   .model = call.model().id,
+                  .pipeline = call.model().pipeline ? call.model().pipeline->id : PipelineId(),
                   .bucket = call.bucket(),
                   .payload = {},
                   .arrival = call.arrival(),

@@ -42,6 +42,7 @@ PayloadTable::PayloadTable(uint32_t capacity, uint64_t bytes_max)
                 const Claim& claim = claims_[slot_of(PayloadHandle(entry.id))];
                 return claim.counted && claim.entry.id == entry.id;
               }) {
+  FOLIOT_CHECK(capacity <= kRowsMax);
   free_.reserve(capacity);
   for (uint32_t i = capacity; i > 0; --i) free_.push_back(i - 1);
 }
@@ -127,12 +128,23 @@ PayloadTable::Row PayloadTable::find(PayloadHandle payload) const {
 
 std::span<const std::byte> PayloadTable::input(PayloadHandle payload, uint32_t index) {
   const Row row = find(payload);
-  return row.call->call().input(row.index, index);
+  InferenceCall& call = row.call->call();
+  const std::optional<uint32_t> stage = stage_of(payload);
+  return stage ? call.input_of(*stage, row.index, index) : call.input(row.index, index);
 }
 
 std::span<std::byte> PayloadTable::output(PayloadHandle payload, uint32_t index) {
   const Row row = find(payload);
-  return row.call->call().output(row.index, index);
+  InferenceCall& call = row.call->call();
+  const std::optional<uint32_t> stage = stage_of(payload);
+  return stage ? call.output_of(*stage, row.index, index) : call.output(row.index, index);
+}
+
+ConditionSet PayloadTable::finish(PayloadHandle payload) {
+  const std::optional<uint32_t> stage = stage_of(payload);
+  if (!stage) return 0;
+  const Row row = find(payload);
+  return row.call->call().finish(*stage, row.index);
 }
 
 bool PayloadTable::wait_until_unused(Duration timeout) {

@@ -23,6 +23,7 @@
 
 #include "core/payload.h"
 #include "core/queue_shares.h"
+#include "core/stage_visit.h"
 
 namespace foliot {
 
@@ -30,12 +31,13 @@ class PendingCall;
 
 class PayloadTable : public PayloadStore {
  public:
+  static constexpr uint32_t kRowsMax = uint32_t{1} << kStageShift;
   struct Row {
     PendingCall* call = nullptr;
     uint32_t index = 0;
   };
 
-  // `bytes_max`: of the bodies of all calls.
+  // `bytes_max`: of the bodies of all calls. REQUIRES: capacity <= kRowsMax.
   explicit PayloadTable(uint32_t capacity, uint64_t bytes_max = std::numeric_limits<uint64_t>::max());
   ~PayloadTable() override;
 
@@ -52,10 +54,11 @@ class PayloadTable : public PayloadStore {
   // The call whose first row has this handle; null: none has, any more.
   PendingCall* find_call(PayloadHandle first) const;
 
-  // REQUIRES: the handle is in use.
+  // Of the row, or of a visit of a stage for it. REQUIRES: the handle is in use.
   Row find(PayloadHandle payload) const;
   std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override;
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override;
+  ConditionSet finish(PayloadHandle payload) override;
 
   uint32_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   // Waits until no handle is in use, for at most so long; false if some are.
@@ -74,7 +77,7 @@ class PayloadTable : public PayloadStore {
   };
   // Of the call that takes the slot next.
   PayloadHandle next_handle(uint32_t slot) const;
-  static uint32_t slot_of(PayloadHandle payload) { return static_cast<uint32_t>(payload.value()); }
+  static uint32_t slot_of(PayloadHandle payload) { return static_cast<uint32_t>(run_of(payload).value()); }
 
   std::vector<Slot> slots_;
   std::atomic<uint32_t> in_use_{0};

@@ -10,11 +10,7 @@ namespace {
 std::vector<uint64_t> bytes_of(const std::vector<TensorSpec>& tensors, const Bucket& bucket) {
   std::vector<uint64_t> bytes;
   for (const TensorSpec& tensor : tensors) {
-    Shape shape = tensor.shape;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (shape[i] < 0) shape[i] = bucket.dimensions.at(tensor.dimension_names[i]);
-    }
-    bytes.push_back(byte_size(tensor.type, shape));
+    bytes.push_back(byte_size(tensor.type, shape_in(tensor, bucket)));
   }
   return bytes;
 }

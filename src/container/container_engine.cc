@@ -110,6 +110,7 @@ void ContainerEngine::output(const InferWork& work) {
                  if (outputs[i].type != DataType::kBool) return;
                  for (std::byte& flag : to) flag = flag == std::byte{0} ? std::byte{0} : std::byte{1};
                });
+  finish_rows(payloads_, work);
 }
 
 uint64_t container_memory_bytes(const ContainerDescription& description, uint32_t batches) {

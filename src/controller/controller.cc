@@ -331,7 +331,18 @@ void Controller::put_aside(DeviceId id, ModelId model) {
 
 // ---- Requests and turns ----
 
-void Controller::on_request(const Request& asked, TimePoint now) {
+void Controller::on_request(const Request& request, TimePoint now) {
+  if (request.pipeline == PipelineId()) return admit(request, now);
+  for (Observer* observer : observers_) observer->on_run(request, now);
+  runs_.begin(request, now);
+}
+
+void Controller::run_over(const Completion& completion, TimePoint now) {
+  for (Observer* observer : observers_) observer->on_run_over(completion, now);
+  completions_.complete(completion);
+}
+
+void Controller::admit(const Request& asked, TimePoint now) {
   Request request = asked;
   request.sequence = next_sequence_++;
   for (Observer* observer : observers_) observer->on_request(request, now);
@@ -356,6 +367,11 @@ void Controller::on_request(const Request& asked, TimePoint now) {
 }
 
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
+  runs_.cancel(id, reason, now);
+  withdraw(id, reason, now);
+}
+
+void Controller::withdraw(RequestId id, Refusal reason, TimePoint now) {
   const Tracked* found = requests_.find(id);
   if (found == nullptr || !found->queued) return;
   policy_->on_withdrawn(found->request, now);
@@ -372,7 +388,12 @@ TimePoint Controller::turn(TimePoint now) {
   if (failure_detector_) check_devices(now);
   end_back_offs(now);
   if (now >= next_stranded_) refuse_stranded(now);
-  const TimePoint wake = std::min({policy_->plan(now, *this), cluster_.load_back_off.next_end(), next_stranded_});
+  TimePoint planned;
+  do {
+    runs_.advance(now);
+    planned = policy_->plan(now, *this);
+  } while (runs_.advance(now));
+  const TimePoint wake = std::min({planned, cluster_.load_back_off.next_end(), next_stranded_});
   return failure_detector_ ? std::min(wake, failure_detector_->next_check()) : wake;
 }
 
@@ -787,8 +808,7 @@ void Controller::record_exec(const Action& action, const Outcome& outcome) {
 void Controller::infer_over(const Action& action, const Outcome& outcome, TimePoint now) {
   for (uint32_t i = 0; i < action.rows.size(); ++i) {
     const bool by_model = outcome.status == OutcomeStatus::kModelError || outcome.failed_rows[i];
-    const RequestId request = action.rows[i].request;
-    by_model ? refuse_failed(request, now) : row_over(action, outcome, request, now);
+    by_model ? refuse_failed(action.rows[i].request, now) : row_over(action, outcome, i, now);
   }
 }
 
@@ -799,7 +819,8 @@ void Controller::refuse_failed(RequestId id, TimePoint now) {
   complete(completion, now);
 }
 
-void Controller::row_over(const Action& action, const Outcome& outcome, RequestId id, TimePoint now) {
+void Controller::row_over(const Action& action, const Outcome& outcome, uint32_t index, TimePoint now) {
+  const RequestId id = action.rows[index].request;
   Tracked& row = tracked(id);
   if (!outcome.done()) return give_back(row, outcome.status, now);
   const Request& request = row.request;
@@ -814,6 +835,7 @@ void Controller::row_over(const Action& action, const Outcome& outcome, RequestI
   completion.input_duration = outcome.input_duration;
   completion.exec_duration = outcome.duration;
   completion.output_duration = outcome.output_duration;
+  completion.conditions = outcome.conditions[index];
   completion.action = action.id;
   completion.device = action.device;
   requests_.erase(id);
@@ -905,7 +927,7 @@ void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earlie
 
 void Controller::complete(const Completion& completion, TimePoint now) {
   for (Observer* observer : observers_) observer->on_completion(completion, now);
-  completions_.complete(completion);
+  runs_.is_visit(completion.id) ? runs_.visit_over(completion) : completions_.complete(completion);
 }
 
 void Controller::refuse_new(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now,

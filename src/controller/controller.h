@@ -26,6 +26,7 @@
 #include "controller/cluster.h"
 #include "controller/failure_detector.h"
 #include "controller/fair_share.h"
+#include "controller/pipeline_runs.h"
 #include "controller/policy.h"
 #include "controller/targets.h"
 #include "core/observer.h"
@@ -54,7 +55,7 @@ struct ControllerOptions {
   std::optional<FailureDetectorOptions> health;
 };
 
-class Controller : private Dispatcher {
+class Controller : private Dispatcher, private PipelineRuns::Owner {
  public:
   using PolicyFactory = std::function<std::unique_ptr<Policy>(const Cluster&)>;
 
@@ -113,9 +114,12 @@ class Controller : private Dispatcher {
   // limit: a kind that no device and no model has, copies_least above copies_most, batch_most
   // of 0. Targets go with their model.
   Status set_targets(const Targets& targets, TimePoint now);
-  // Gives the request its sequence number, whatever it brings.
+  // As PipelineSink.
+  void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) { runs_.add(std::move(pipeline)); }
+  void remove_pipeline(PipelineId pipeline) { runs_.remove(pipeline); }
+  // Gives the request its sequence number, whatever it brings. One for a pipeline becomes a run.
   void on_request(const Request& request, TimePoint now);
-  // Refuses the request, if it is queued, for this reason.
+  // Refuses the request, if it is queued or a run, for this reason.
   void on_cancel(RequestId request, Refusal reason, TimePoint now);
   // REQUIRES: of an action that is outstanding.
   void on_outcome(const Outcome& outcome, TimePoint now);
@@ -126,6 +130,8 @@ class Controller : private Dispatcher {
   TimePoint turn(TimePoint now);
 
   const Cluster& cluster() const { return cluster_; }
+  // Of pipelines, that have no completion.
+  size_t runs() const { return runs_.size(); }
   uint64_t queued() const { return std::accumulate(queued_.begin(), queued_.end(), uint64_t{0}); }
   const CountByClass& queued_by_class() const { return queued_; }
   uint64_t actions_outstanding() const { return actions_outstanding_.size(); }
@@ -156,6 +162,15 @@ class Controller : private Dispatcher {
                  Window window) override;
   Verdict abandon(DeviceId device, ContextIndex context, Refusal reason, TimePoint earliest_completion) override;
   Verdict refuse(RequestId request, Refusal reason, TimePoint earliest_completion) override;
+
+  void submit_visit(const Request& visit, TimePoint now) override { admit(visit, now); }
+  void cancel_visit(RequestId visit, Refusal reason, TimePoint now) override { withdraw(visit, reason, now); }
+  void run_over(const Completion& completion, TimePoint now) override;
+
+  // Of a model.
+  void admit(const Request& asked, TimePoint now);
+  // If it is queued.
+  void withdraw(RequestId request, Refusal reason, TimePoint now);
 
   Verdict check_load(DeviceId device, ModelId model, Window window) const;
   Verdict check_unload(DeviceId device, ModelId model) const;
@@ -199,7 +214,7 @@ class Controller : private Dispatcher {
   bool exec_over(const Action& action, const Outcome& outcome);
   void record_exec(const Action& action, const Outcome& outcome);
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);
-  void row_over(const Action& action, const Outcome& outcome, RequestId row, TimePoint now);
+  void row_over(const Action& action, const Outcome& outcome, uint32_t index, TimePoint now);
   void refuse_failed(RequestId id, TimePoint now);
   void give_back(Tracked& tracked, OutcomeStatus status, TimePoint now);
   // REQUIRES: it has no completion. Holds until a request comes or ends.
@@ -240,6 +255,7 @@ class Controller : private Dispatcher {
   QueueShares queue_shares_;
   std::vector<QueueShares::Entry> evicted_;  // in make_room()
 
+  PipelineRuns runs_{cluster_, *this};
   FlatMap<RequestId, Tracked> requests_;  // those that have no completion
   ActionTable actions_outstanding_;
   std::vector<bool> removing_;  // by ModelId

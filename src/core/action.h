@@ -7,6 +7,7 @@
 #define FOLIOT_CORE_ACTION_H_
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <string_view>
@@ -126,6 +127,8 @@ struct Outcome {
   TimePoint ready{};
   // kDone: rows that the model's own code failed on; they have no outputs.
   RowSet failed_rows{};
+  // kDone: by row.
+  std::array<ConditionSet, kBatchSizeMax> conditions{};
 
   bool done() const { return status == OutcomeStatus::kDone; }
 };

@@ -65,4 +65,15 @@ ModelInfo only_for(std::string_view kind, const ModelInfo& model) {
   return result;
 }
 
+Shape shape_in(const TensorSpec& tensor, const Bucket& bucket) {
+  Shape shape = tensor.shape;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] >= 0) continue;
+    const auto declared = bucket.dimensions.find(tensor.dimension_names[i]);
+    FOLIOT_CHECK(declared != bucket.dimensions.end());
+    shape[i] = declared->second;
+  }
+  return shape;
+}
+
 }  // namespace foliot

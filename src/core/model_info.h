@@ -98,6 +98,9 @@ struct ModelInfo {
   std::string kinds() const;  // "cpu, cuda", for people
 };
 
+// The extents of the tensor in this bucket. REQUIRES: it declares the tensor's dimensions.
+Shape shape_in(const TensorSpec& tensor, const Bucket& bucket);
+
 // The same model while only the `count` smallest of its batch sizes can be run.
 ModelInfo with_batch_sizes(ModelInfo model, size_t count);
 

@@ -26,6 +26,10 @@ class Observer {
   // `action` is the one that the outcome is of.
   virtual void on_outcome(const Action& /*action*/, const Outcome& /*outcome*/, TimePoint /*now*/) {}
   virtual void on_completion(const Completion& /*completion*/, TimePoint /*now*/) {}
+  // A request for a pipeline has come; the visits of its stages are requests of their own
+  // (core/stage_visit.h).
+  virtual void on_run(const Request& /*request*/, TimePoint /*now*/) {}
+  virtual void on_run_over(const Completion& /*completion*/, TimePoint /*now*/) {}
   // Before the outcomes (kLost) of the actions of a lost device.
   virtual void on_device(const DeviceChange& /*change*/, TimePoint /*now*/) {}
   // How long before a deadline an EXEC of the device has to end, and how far ahead the

@@ -18,6 +18,7 @@
 #include <span>
 
 #include "core/ids.h"
+#include "core/stage_condition.h"
 
 namespace foliot {
 
@@ -43,6 +44,9 @@ class PayloadStore {
   virtual std::span<const std::byte> input(PayloadHandle payload, uint32_t index) = 0;
   // Where one row of output `index` belongs; of exactly its size. Never allocates.
   virtual std::span<std::byte> output(PayloadHandle payload, uint32_t index) = 0;
+  // All outputs of it are there. Of a visit of a pipeline's stage: which of the stage's
+  // conditions hold. Never allocates.
+  virtual ConditionSet finish(PayloadHandle /*payload*/) { return 0; }
 };
 
 }  // namespace foliot

@@ -10,7 +10,6 @@
 
 #include <bitset>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,34 +17,14 @@
 
 #include "core/ids.h"
 #include "core/model_info.h"
+#include "core/stage_condition.h"
 
 namespace foliot {
 
 inline constexpr uint32_t kStagesMax = 32;
-inline constexpr uint32_t kConditionsMax = 8;  // of the outputs of one stage
 
 // Stages of one pipeline, by their positions.
 using StageSet = std::bitset<kStagesMax>;
-// Of one row of a stage's outputs: bit i is condition i of the stage.
-using ConditionSet = uint8_t;
-static_assert(std::numeric_limits<ConditionSet>::digits == kConditionsMax);
-
-// A comparison with a number that is taken from one row of one output. Not a number: false,
-// but for kNotEqual.
-struct StageCondition {
-  enum class Value : uint8_t {
-    kMaximum,  // of all elements
-    kElement,  // the one at `element`
-    kArgmax,   // the position of the first maximum
-  };
-  enum class Comparison : uint8_t { kBelow, kAtMost, kAbove, kAtLeast, kEqual, kNotEqual };
-
-  uint32_t output = 0;  // position in the outputs of the stage's model
-  Value value = Value::kMaximum;
-  uint64_t element = 0;  // row-major
-  Comparison comparison = Comparison::kBelow;
-  double limit = 0;
-};
 
 // Where a tensor of a run comes from: an output of a stage, or an input of the call.
 struct TensorSource {
@@ -64,7 +43,7 @@ struct PipelineStage {
 
   std::string name;
   std::shared_ptr<const ModelInfo> model;
-  BucketId bucket;
+  std::optional<BucketId> bucket;  // none: that of the run
   // By the model's inputs: the first that was visited is taken. Earlier stages only.
   std::vector<std::vector<TensorSource>> inputs;
   // Of its own outputs; at most kConditionsMax.

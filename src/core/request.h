@@ -119,6 +119,7 @@ struct Completion {
   Duration input_duration;
   Duration exec_duration;
   Duration output_duration;
+  ConditionSet conditions = 0;  // of a visit of a stage: those that hold
   // The action that answered it, and where: its outputs, and no others, count.
   ActionId action;
   DeviceId device;

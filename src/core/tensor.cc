@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -67,6 +68,31 @@ Status check_labels(const std::vector<std::string>& labels) {
         fmt::format("the name of a class has {} bytes, at most {} are possible", label.size(), kLabelBytesMax));
   }
   return {};
+}
+
+void fill(std::span<std::byte> elements, DataType type, double value) {
+  const auto with = [&](auto element) {
+    FOLIOT_CHECK(elements.size() % sizeof(element) == 0);
+    for (size_t at = 0; at < elements.size(); at += sizeof(element)) {
+      std::memcpy(elements.data() + at, &element, sizeof(element));
+    }
+  };
+  switch (type) {
+    case DataType::kBool: return with(static_cast<uint8_t>(value != 0));
+    case DataType::kUint8: return with(static_cast<uint8_t>(value));
+    case DataType::kUint16: return with(static_cast<uint16_t>(value));
+    case DataType::kUint32: return with(static_cast<uint32_t>(value));
+    case DataType::kUint64: return with(static_cast<uint64_t>(value));
+    case DataType::kInt8: return with(static_cast<int8_t>(value));
+    case DataType::kInt16: return with(static_cast<int16_t>(value));
+    case DataType::kInt32: return with(static_cast<int32_t>(value));
+    case DataType::kInt64: return with(static_cast<int64_t>(value));
+    case DataType::kFloat16:
+    case DataType::kBfloat16: FOLIOT_CHECK(value == 0); return with(uint16_t{0});
+    case DataType::kFloat32: return with(static_cast<float>(value));
+    case DataType::kFloat64: return with(value);
+  }
+  FOLIOT_CHECK(false);
 }
 
 }  // namespace foliot

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,10 @@ uint64_t element_count(const Shape& shape);
 uint64_t byte_size(DataType type, const Shape& shape);
 // "[1,3,224,224]".
 std::string to_string(const Shape& shape);
+
+// Sets all elements to this number, rounded toward zero where the type is whole. REQUIRES: the type
+// can hold it; of FP16 and BF16, it is 0.
+void fill(std::span<std::byte> elements, DataType type, double value);
 
 // An input or output of a model as the outside sees it. Where the model batches,
 // `shape` leaves the batch dimension out: it describes one row.

@@ -1,5 +1,6 @@
 // PipelineSpec: what a pipeline.toml says, by names: stages, where their inputs come from,
 // conditions, and outputs. Nothing is known of the models yet (pipeline/resolve.h).
+// docs/PIPELINES.md has the whole format.
 //
 //   NAME/pipeline.toml in a repository:
 //
@@ -48,6 +49,7 @@ struct TensorName {
 
   bool operator==(const TensorName&) const = default;
 };
+std::string to_string(const TensorName& name);
 
 using StepOption = std::variant<bool, int64_t, double, std::string, std::vector<double>>;
 
@@ -76,8 +78,9 @@ struct PipelineSpec {
   };
 
   std::string name;
-  std::string file;  // for messages
-  Status status;     // not ok: why it cannot be served
+  std::string file;     // for messages
+  std::string content;  // a hash of what the file says; empty: unknown
+  Status status;        // not ok: why it cannot be served
   std::optional<Duration> default_slo;
   double weight = 1;
   std::vector<StageSpec> stages;  // each after those that it takes inputs from

@@ -98,6 +98,7 @@ void DeviceEngine::output(const InferWork& work) {
                  FOLIOT_CHECK(bytes.size() == row_bytes);
                  device_.copy_from_io(at, bytes);
                });
+  finish_rows(payloads_, work);
 }
 
 }  // namespace foliot

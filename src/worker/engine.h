@@ -28,6 +28,7 @@
 #include "core/action.h"
 #include "core/exec_part.h"
 #include "core/model_info.h"
+#include "core/payload.h"
 #include "device/device.h"
 #include "program/package.h"
 #include "worker/model_table.h"
@@ -48,7 +49,19 @@ struct InferWork {
   uint64_t output_offset = 0;
   // Where run() notes the rows that the model's own code failed on; set before, and empty.
   RowSet* failed_rows = nullptr;
+  // Where output() notes, by row, which conditions hold (PayloadStore::finish()); of failed
+  // rows it notes nothing.
+  ConditionSet* conditions = nullptr;
 };
+
+// The last of output(): all outputs are in the rows' payloads.
+inline void finish_rows(PayloadStore& payloads, const InferWork& work) {
+  for (uint32_t row = 0; row < work.action.rows.size(); ++row) {
+    if (work.failed_rows != nullptr && work.failed_rows->test(row)) continue;
+    const ConditionSet conditions = payloads.finish(work.action.rows[row].payload);
+    if (work.conditions != nullptr) work.conditions[row] = conditions;
+  }
+}
 
 class Engine {
  public:

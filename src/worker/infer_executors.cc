@@ -265,8 +265,10 @@ Executor::Step OutputExecutor::poll(TimePoint now) {
 }
 
 Status OutputExecutor::perform() {
-  const InferWork& work = slots_[current_].work;
-  if (work.action.range.ends()) engine_.output(work);
+  InferSlot& slot = slots_[current_];
+  slot.work.conditions = slot.conditions.data();
+  slot.conditions.fill(0);
+  if (slot.work.action.range.ends()) engine_.output(slot.work);
   return Status();
 }
 
@@ -284,7 +286,10 @@ void OutputExecutor::report(uint32_t index, Duration output_duration, TimePoint 
   outcome.output_duration = output_duration;
   outcome.output_end = output_end;
   outcome.ready = slot.ready;
-  if (outcome.done()) outcome.failed_rows = slot.failed_rows;
+  if (outcome.done()) {
+    outcome.failed_rows = slot.failed_rows;
+    outcome.conditions = slot.conditions;
+  }
   first_->give_back(index);
   outcomes_.report(outcome);
 }

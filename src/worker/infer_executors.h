@@ -12,6 +12,7 @@
 #ifndef FOLIOT_WORKER_INFER_EXECUTORS_H_
 #define FOLIOT_WORKER_INFER_EXECUTORS_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,7 @@ namespace foliot {
 struct InferSlot {
   InferWork work;
   RowSet failed_rows;
+  std::array<ConditionSet, kBatchSizeMax> conditions{};
   IoCache::Block block;
   OutcomeStatus status = OutcomeStatus::kDone;
   Duration input_duration;

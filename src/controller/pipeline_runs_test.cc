@@ -1,0 +1,285 @@
+#include "controller/pipeline_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/test_time.h"
+#include "core/stage_visit.h"
+
+namespace foliot {
+namespace {
+
+const Duration kStage = ms(10);  // one EXEC of each model
+
+// A pipeline of stages of which each has a model of its own, and what becomes of its visits.
+class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner {
+ protected:
+  PipelineRunsTest() {
+    cluster_.add_device(cluster_.intern_kind(kDefaultKind), 100);
+    cluster_.timings.emplace_back();
+  }
+
+  static TensorSource of_call() { return {}; }
+  static TensorSource of(uint32_t stage) { return {.stage = stage}; }
+
+  // Appends a stage; each list is one input's sources.
+  uint32_t add_stage(const std::string& name, std::vector<std::vector<TensorSource>> inputs,
+                     std::vector<PipelineStage::Requirement> requires_all = {}) {
+    auto model = std::make_shared<ModelInfo>();
+    model->id = ModelId(static_cast<uint32_t>(info_.stages.size()));
+    model->name = name;
+    model->buckets = {{}};
+    model->only().seed_exec = {{kStage}};
+    cluster_.add_model(model);
+    cluster_.copies[model->id.value()] = 1;
+    info_.stages.push_back({.name = name,
+                            .model = model,
+                            .bucket = BucketId(0),
+                            .inputs = std::move(inputs),
+                            .conditions = {},
+                            .requires_all = std::move(requires_all)});
+    return model->id.value();
+  }
+  void serve() {
+    info_.id = PipelineId(1);
+    runs_.add(std::make_shared<PipelineInfo>(info_));
+  }
+  RequestId begin(Duration slo = Duration::seconds(1)) {
+    const Request request{.id = RequestId(next_),
+                          .model = {},
+                          .pipeline = PipelineId(1),
+                          .bucket = {},
+                          .payload = PayloadHandle(uint64_t{7} << 32 | next_),
+                          .arrival = now_,
+                          .deadline = now_ + slo,
+                          .reserve = ms(1)};
+    ++next_;
+    runs_.begin(request, now_);
+    return request.id;
+  }
+  Completion end_of(RequestId run, uint32_t stage) const {
+    return {.id = visit_of(run, stage), .detail = {}, .exec_duration = kStage};
+  }
+  void serve_visit(RequestId run, uint32_t stage, ConditionSet conditions = 0) {
+    ASSERT_TRUE(waiting_.erase(visit_of(run, stage)) == 1) << "stage " << stage << " is not under way";
+    Completion completion = end_of(run, stage);
+    completion.conditions = conditions;
+    runs_.visit_over(completion);
+    runs_.advance(now_);
+  }
+  void refuse_visit(RequestId run, uint32_t stage, Refusal reason, const std::string& detail = {}) {
+    ASSERT_TRUE(waiting_.erase(visit_of(run, stage)) == 1);
+    Completion completion = end_of(run, stage);
+    completion.refusal = reason;
+    completion.detail = detail;
+    runs_.visit_over(completion);
+    runs_.advance(now_);
+  }
+  // The stages that are under way, "0 2".
+  std::string under_way(RequestId run) const {
+    std::string stages;
+    for (const auto& [id, request] : waiting_) {
+      if (run_of(id) == run) stages += (stages.empty() ? "" : " ") + std::to_string(*stage_of(id));
+    }
+    return stages;
+  }
+
+  TimePoint now_ = at(1000);
+  Cluster cluster_;
+  PipelineInfo info_;
+  PipelineRuns runs_{cluster_, *this};
+  std::map<RequestId, Request> waiting_;
+  std::vector<RequestId> running_;  // cannot be cancelled
+  std::map<RequestId, Completion> ended_;
+
+ private:
+  void submit_visit(const Request& visit, TimePoint /*now*/) override {
+    EXPECT_TRUE(runs_.is_visit(visit.id));
+    EXPECT_TRUE(waiting_.emplace(visit.id, visit).second) << "submitted twice";
+  }
+  void cancel_visit(RequestId visit, Refusal reason, TimePoint /*now*/) override {
+    if (std::ranges::count(running_, visit) > 0 || waiting_.erase(visit) == 0) return;
+    Completion completion{.id = visit, .detail = {}};
+    completion.refusal = reason;
+    runs_.visit_over(completion);
+  }
+  void run_over(const Completion& completion, TimePoint /*now*/) override {
+    EXPECT_TRUE(ended_.emplace(completion.id, completion).second) << "ended twice";
+  }
+
+  uint32_t next_ = 1;
+};
+
+TEST_F(PipelineRunsTest, StagesFollowEachOther) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  const RequestId run = begin();
+  EXPECT_EQ(under_way(run), "0");
+  serve_visit(run, 0);
+  EXPECT_EQ(under_way(run), "1");
+  EXPECT_TRUE(ended_.empty());
+  serve_visit(run, 1);
+  ASSERT_EQ(ended_.count(run), 1u);
+  EXPECT_TRUE(ended_[run].served());
+  EXPECT_EQ(ended_[run].exec_duration, kStage * 2);
+  EXPECT_EQ(runs_.size(), 0u);
+}
+
+TEST_F(PipelineRunsTest, AVisitIsARequestForItsModelWithAPayloadOfItsOwn) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  const RequestId run = begin();
+  const Request& visit = waiting_.at(visit_of(run, 0));
+  EXPECT_EQ(visit.model, ModelId(0));
+  EXPECT_EQ(visit.pipeline, PipelineId());
+  EXPECT_EQ(run_of(visit.payload), PayloadHandle(uint64_t{7} << 32 | run.value()));
+  EXPECT_EQ(stage_of(visit.payload), 0u);
+}
+
+TEST_F(PipelineRunsTest, WhatFollowsIsReservedOnTheLongestPath) {
+  add_stage("first", {{of_call()}});
+  add_stage("long", {{of(0)}});
+  add_stage("longer", {{of(1)}});
+  add_stage("short", {{of(0)}});
+  serve();
+  const RequestId run = begin(ms(100));
+  const Duration two = (kStage + cluster_.least_margin()) * 2;
+  EXPECT_EQ(waiting_.at(visit_of(run, 0)).deadline, now_ + ms(100) - two);
+  EXPECT_EQ(waiting_.at(visit_of(run, 0)).reserve, ms(1) + two);
+  serve_visit(run, 0);
+  EXPECT_EQ(waiting_.at(visit_of(run, 1)).deadline, now_ + ms(100) - two / 2);
+  EXPECT_EQ(waiting_.at(visit_of(run, 3)).deadline, now_ + ms(100));
+}
+
+TEST_F(PipelineRunsTest, WhatIdleDevicesCouldNotMeetIsRefusedAtOnce) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  const RequestId run = begin(kStage * 2 - Duration::microseconds(1));
+  ASSERT_EQ(ended_.count(run), 1u);
+  EXPECT_EQ(ended_[run].refusal, Refusal::kUnmeetable);
+  EXPECT_GE(ended_[run].earliest_completion, now_ + kStage * 2);
+  EXPECT_TRUE(waiting_.empty());
+  EXPECT_EQ(under_way(begin((kStage + cluster_.least_margin()) * 2)), "0");
+}
+
+TEST_F(PipelineRunsTest, BranchesRunAtOnceAndAreJoined) {
+  add_stage("first", {{of_call()}});
+  add_stage("left", {{of(0)}});
+  add_stage("right", {{of(0)}});
+  add_stage("join", {{of(1)}, {of(2)}});
+  serve();
+  const RequestId run = begin();
+  serve_visit(run, 0);
+  EXPECT_EQ(under_way(run), "1 2");
+  serve_visit(run, 2);
+  EXPECT_EQ(under_way(run), "1");
+  serve_visit(run, 1);
+  EXPECT_EQ(under_way(run), "3");
+}
+
+TEST_F(PipelineRunsTest, AStageIsVisitedOnlyWhereItsConditionsHold) {
+  add_stage("cheap", {{of_call()}});
+  add_stage("fine", {{of_call()}}, {{.stage = 0, .condition = 2}});
+  add_stage("after", {{of(1)}});
+  serve();
+  const RequestId unsure = begin();
+  const RequestId sure = begin();
+  serve_visit(unsure, 0, 0b100);
+  EXPECT_EQ(under_way(unsure), "1");
+  serve_visit(sure, 0, 0b011);
+  EXPECT_TRUE(ended_[sure].served());
+  serve_visit(unsure, 1);
+  EXPECT_EQ(under_way(unsure), "2");
+}
+
+TEST_F(PipelineRunsTest, AnInputHasTheFirstSourceThatWasVisited) {
+  add_stage("cheap", {{of_call()}});
+  add_stage("fine", {{of_call()}}, {{.stage = 0, .condition = 0}});
+  add_stage("last", {{of(1), of(0)}});
+  serve();
+  const RequestId unsure = begin();
+  serve_visit(unsure, 0, 1);
+  EXPECT_EQ(under_way(unsure), "1");  // the last waits for it
+  const RequestId sure = begin();
+  serve_visit(sure, 0, 0);
+  EXPECT_EQ(under_way(sure), "2");
+}
+
+TEST_F(PipelineRunsTest, AStageUnderConditionsCountsWhileHalfOfTheRunsVisitIt) {
+  add_stage("cheap", {{of_call()}});
+  add_stage("fine", {{of_call()}}, {{.stage = 0, .condition = 0}});
+  serve();
+  const auto reserve = [&](RequestId run) { return waiting_.at(visit_of(run, 0)).reserve - ms(1); };
+  const RequestId first = begin();
+  EXPECT_GE(reserve(first), kStage);
+  serve_visit(first, 0, 0);
+  for (int i = 0; i < 100; ++i) serve_visit(begin(), 0, 0);
+  now_ += Duration::microseconds(1);
+  EXPECT_EQ(reserve(begin()), Duration());
+}
+
+TEST_F(PipelineRunsTest, ARefusalNamesItsStageAndStopsTheOtherBranches) {
+  add_stage("left", {{of_call()}});
+  add_stage("right", {{of_call()}});
+  serve();
+  const RequestId run = begin();
+  EXPECT_EQ(under_way(run), "0 1");
+  refuse_visit(run, 1, Refusal::kOverload, "a queue is full");
+  ASSERT_EQ(ended_.count(run), 1u);
+  EXPECT_EQ(ended_[run].refusal, Refusal::kOverload);
+  EXPECT_EQ(ended_[run].detail, "stage 'right': a queue is full");
+  EXPECT_TRUE(waiting_.empty());
+}
+
+TEST_F(PipelineRunsTest, ARunEndsWhenNoneOfItsVisitsIsWithAWorker) {
+  add_stage("left", {{of_call()}});
+  add_stage("right", {{of_call()}});
+  serve();
+  const RequestId run = begin();
+  running_ = {visit_of(run, 0)};
+  refuse_visit(run, 1, Refusal::kExpired);
+  EXPECT_TRUE(ended_.empty());
+  serve_visit(run, 0);
+  EXPECT_EQ(ended_[run].refusal, Refusal::kExpired);
+}
+
+TEST_F(PipelineRunsTest, ACancelledRunEndsOnce) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  const RequestId waits = begin();
+  runs_.cancel(waits, Refusal::kCancelled, now_);
+  runs_.advance(now_);
+  EXPECT_EQ(ended_[waits].refusal, Refusal::kCancelled);
+  runs_.cancel(waits, Refusal::kCancelled, now_);
+  const RequestId runs = begin();
+  running_ = {visit_of(runs, 0)};
+  runs_.cancel(runs, Refusal::kCancelled, now_);
+  serve_visit(runs, 0);
+  EXPECT_EQ(ended_[runs].refusal, Refusal::kCancelled);
+  EXPECT_EQ(under_way(runs), "");
+}
+
+TEST_F(PipelineRunsTest, RunsGoOnWhenTheirPipelineIsRemoved) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  serve();
+  const RequestId before = begin();
+  runs_.remove(PipelineId(1));
+  const RequestId after = begin();
+  EXPECT_EQ(ended_[after].refusal, Refusal::kUnloaded);
+  serve_visit(before, 0);
+  serve_visit(before, 1);
+  EXPECT_TRUE(ended_[before].served());
+}
+
+}  // namespace
+}  // namespace foliot

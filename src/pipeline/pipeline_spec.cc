@@ -1,0 +1,9 @@
+#include "pipeline/pipeline_spec.h"
+
+namespace foliot {
+
+std::string to_string(const TensorName& name) {
+  return name.stage.empty() ? name.tensor : name.stage + "." + name.tensor;
+}
+
+}  // namespace foliot
