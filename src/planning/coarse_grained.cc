@@ -30,7 +30,7 @@ uint32_t units_for(double rate, double unit_throughput) {
 }  // namespace
 
 Result<CoarseGrainedPlan> plan_coarse_grained(const PlannedPipeline& pipeline, const QueryTrace& trace, Duration slo,
-                                              CoarseGrainedRate rate) {
+                                              CoarseGrainedRate rate, CoarseGrainedUnit unit) {
   if (trace.size() == 0) return Status::invalid_argument("the trace is empty: planning needs arrivals");
   CoarseGrainedPlan plan{fastest_configuration(pipeline)};
   if (longest_path(pipeline, plan.configuration, 1) > slo) {
@@ -44,6 +44,9 @@ Result<CoarseGrainedPlan> plan_coarse_grained(const PlannedPipeline& pipeline, c
     StageConfiguration& stage = plan.configuration.stages[i];
     stage.batch = std::min(batch, kind_of(pipeline.stages[i], stage).batch_most());
     plan.unit_throughput = std::min(plan.unit_throughput, throughput(pipeline.stages[i], stage));
+  }
+  if (unit == CoarseGrainedUnit::kOneBatch) {
+    plan.unit_throughput = batch / longest_path(pipeline, plan.configuration, batch).to_seconds();
   }
   const double needed = rate == CoarseGrainedRate::kMean
                             ? trace.rate()

@@ -20,6 +20,13 @@ enum class CoarseGrainedRate : uint8_t {
   kPeak,  // CG-Peak: the highest rate in a window as long as the SLO
 };
 
+// What a unit can take. The thesis leaves it open: what a black box takes depends on how it is
+// measured.
+enum class CoarseGrainedUnit : uint8_t {
+  kPipelined,  // stages work on several batches: as much as the slowest stage
+  kOneBatch,   // a batch enters when the one before is over: a batch in the time of the longest path
+};
+
 struct CoarseGrainedPlan {
   Configuration configuration;
   double unit_throughput = 0;  // queries per second
@@ -27,7 +34,8 @@ struct CoarseGrainedPlan {
 
 // Errors: kInvalidArgument: an empty trace, or an SLO below the service time.
 Result<CoarseGrainedPlan> plan_coarse_grained(const PlannedPipeline& pipeline, const QueryTrace& trace, Duration slo,
-                                              CoarseGrainedRate rate);
+                                              CoarseGrainedRate rate,
+                                              CoarseGrainedUnit unit = CoarseGrainedUnit::kPipelined);
 
 // AutoScale's tuning of units: every second, as many as the rate of the last second needs; a
 // unit goes once it was not needed for `wait`.

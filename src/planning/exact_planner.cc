@@ -22,14 +22,14 @@ class BranchAndBound {
     for (StageConfiguration& stage : unlimited_.stages) stage.replicas = static_cast<uint32_t>(trace.size());
   }
 
-  Result<Plan> search() {
+  Result<PipelinePlan> search() {
     list_options();
     Configuration configuration = unlimited_;
     if (!branch(0, 0, configuration)) {
       return Status::resource_exhausted(fmt::format("the cheapest configuration of '{}' takes more than {} estimates",
                                                     pipeline_.name, estimates_most_));
     }
-    return Plan{best_, estimator_.estimate(best_), best_cost_};
+    return PipelinePlan{best_, estimator_.estimate(best_), best_cost_};
   }
 
  private:
@@ -104,8 +104,8 @@ class BranchAndBound {
 
 }  // namespace
 
-Result<Plan> plan_exactly(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
-                          const Configuration& known, uint64_t estimates_most) {
+Result<PipelinePlan> plan_exactly(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
+                                  const Configuration& known, uint64_t estimates_most) {
   return BranchAndBound(pipeline, trace, goal, known, estimates_most).search();
 }
 

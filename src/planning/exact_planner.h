@@ -16,8 +16,8 @@ namespace foliot {
 
 // Begins with `known`, which meets the goal. Errors: kResourceExhausted: it would take more than
 // `estimates_most` estimates.
-Result<Plan> plan_exactly(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
-                          const Configuration& known, uint64_t estimates_most = 1'000'000);
+Result<PipelinePlan> plan_exactly(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
+                                  const Configuration& known, uint64_t estimates_most = 1'000'000);
 
 }  // namespace foliot
 

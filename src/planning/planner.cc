@@ -258,8 +258,8 @@ std::optional<Configuration> plan_on_sample(const PlannedPipeline& pipeline, con
 
 }  // namespace
 
-Result<Plan> plan(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
-                  const PlannerOptions& options) {
+Result<PipelinePlan> plan_pipeline(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
+                                   const PlannerOptions& options) {
   if (trace.size() == 0) return Status::invalid_argument("the trace is empty: planning needs arrivals");
   Planner planner(pipeline, trace, goal, options);
   std::optional<Configuration> first;
@@ -269,7 +269,7 @@ Result<Plan> plan(const PlannedPipeline& pipeline, const QueryTrace& trace, Late
   }
   if (!first) first = planner.initialize();
   if (!first) return cannot_meet(pipeline, goal);
-  Plan result{.configuration = planner.minimize_cost(*std::move(first)), .estimate = {}};
+  PipelinePlan result{.configuration = planner.minimize_cost(*std::move(first)), .estimate = {}};
   result.estimate = planner.estimate(result.configuration);
   result.cost = cost(pipeline, result.configuration);
   return result;

@@ -34,7 +34,7 @@ struct PlannerOptions {
   uint32_t threads = 2;
 };
 
-struct Plan {
+struct PipelinePlan {
   Configuration configuration;
   Estimate estimate;  // on the whole trace
   double cost = 0;    // dollars per hour
@@ -42,12 +42,12 @@ struct Plan {
 
 // Errors: kInvalidArgument: the trace is empty, the SLO is below the service time, or the goal
 // would take more than kReplicasMax replicas of a stage.
-Result<Plan> plan(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
-                  const PlannerOptions& options = {});
+Result<PipelinePlan> plan_pipeline(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
+                                   const PlannerOptions& options = {});
 
 inline constexpr uint32_t kReplicasMax = 1 << 16;  // of one stage
 
-// The parts of plan(), on one trace.
+// The parts of plan_pipeline(), on one trace.
 class Planner {
  public:
   Planner(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal, const PlannerOptions& options);

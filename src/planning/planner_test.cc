@@ -58,13 +58,14 @@ bool meets_goal(const Setting& setting, const Configuration& configuration) {
 TEST(PlannerTest, FindsAConfigurationWhereverThereIsOne) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const Setting setting(seed);
-    const auto planned = plan(setting.pipeline, setting.trace, setting.goal, {.sample_queries = seed % 2 * 300});
+    const auto planned =
+        plan_pipeline(setting.pipeline, setting.trace, setting.goal, {.sample_queries = seed % 2 * 300});
     ASSERT_TRUE(planned.ok()) << "seed " << seed << ": " << planned.status().message();
     EXPECT_TRUE(meets_goal(setting, planned->configuration)) << "seed " << seed;
     EXPECT_EQ(planned->cost, cost(setting.pipeline, planned->configuration));
     LatencyGoal lower = setting.goal;
     lower.slo = service_time(setting.pipeline, fastest_configuration(setting.pipeline)) - Duration::nanoseconds(1);
-    EXPECT_THAT(plan(setting.pipeline, setting.trace, lower).status().message(),
+    EXPECT_THAT(plan_pipeline(setting.pipeline, setting.trace, lower).status().message(),
                 HasSubstr("is below the service time"));
   }
 }
@@ -73,7 +74,8 @@ TEST(PlannerTest, FindsAConfigurationWhereverThereIsOne) {
 TEST(PlannerTest, NoActionReducesTheCost) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const Setting setting(seed, seed % 3 == 0);
-    const auto planned = plan(setting.pipeline, setting.trace, setting.goal, {.sample_queries = seed % 2 * 300});
+    const auto planned =
+        plan_pipeline(setting.pipeline, setting.trace, setting.goal, {.sample_queries = seed % 2 * 300});
     ASSERT_TRUE(planned.ok()) << "seed " << seed << ": " << planned.status().message();
     for (uint32_t stage = 0; stage < setting.pipeline.stages.size(); ++stage) {
       Configuration changed = planned->configuration;
@@ -107,7 +109,7 @@ TEST(PlannerTest, TheGreedyPlanIsNearTheCheapest) {
   int solved = 0;
   for (uint64_t seed = 1000; seed < 1100; ++seed) {
     const Setting setting(seed);
-    const auto greedy = plan(setting.pipeline, setting.trace, setting.goal);
+    const auto greedy = plan_pipeline(setting.pipeline, setting.trace, setting.goal);
     ASSERT_TRUE(greedy.ok()) << greedy.status().message();
     const auto exact = plan_exactly(setting.pipeline, setting.trace, setting.goal, greedy->configuration, 100'000);
     if (!exact.ok()) continue;
@@ -132,7 +134,7 @@ TEST(PlannerTest, TheExactPlanIsThatOfTryingAll) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Setting setting(seed);
     if (setting.pipeline.stages.size() > 2) continue;
-    const auto greedy = plan(setting.pipeline, setting.trace, setting.goal);
+    const auto greedy = plan_pipeline(setting.pipeline, setting.trace, setting.goal);
     ASSERT_TRUE(greedy.ok());
     const auto exact = plan_exactly(setting.pipeline, setting.trace, setting.goal, greedy->configuration);
     ASSERT_TRUE(exact.ok());
@@ -179,8 +181,8 @@ TEST(PlannerTest, KindsNeedNoOrder) {
       chain({{linear_kind("quick", 1, ms(1), ms(9), 8), linear_kind("wide", 1.5, ms(19), ms(1), 8)}});
   const QueryTrace trace = QueryTrace::draw(pipeline, gamma_arrivals(700, 1, Duration::seconds(20), 1), 1);
   const LatencyGoal goal{ms(100)};
-  const auto printed = plan(pipeline, trace, goal, {.next_cheaper_kind_only = true});
-  const auto any = plan(pipeline, trace, goal);
+  const auto printed = plan_pipeline(pipeline, trace, goal, {.next_cheaper_kind_only = true});
+  const auto any = plan_pipeline(pipeline, trace, goal);
   ASSERT_TRUE(printed.ok() && any.ok());
   EXPECT_EQ(printed->configuration.stages.front().kind, 0u);
   EXPECT_EQ(any->configuration.stages.front().kind, 1u);
@@ -190,8 +192,8 @@ TEST(PlannerTest, KindsNeedNoOrder) {
 TEST(PlannerTest, ThreadsDoNotChangeThePlan) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const Setting setting(seed);
-    const auto one = plan(setting.pipeline, setting.trace, setting.goal, {.threads = 1});
-    const auto three = plan(setting.pipeline, setting.trace, setting.goal, {.threads = 3});
+    const auto one = plan_pipeline(setting.pipeline, setting.trace, setting.goal, {.threads = 1});
+    const auto three = plan_pipeline(setting.pipeline, setting.trace, setting.goal, {.threads = 3});
     ASSERT_TRUE(one.ok() && three.ok());
     EXPECT_EQ(one->configuration, three->configuration);
   }
@@ -199,7 +201,7 @@ TEST(PlannerTest, ThreadsDoNotChangeThePlan) {
 
 TEST(PlannerTest, AnEmptyTraceIsAnError) {
   const PlannedPipeline pipeline = chain({{linear_kind("cpu", 1, ms(1), ms(1))}});
-  EXPECT_THAT(plan(pipeline, {}, {ms(100)}).status().message(), HasSubstr("the trace is empty"));
+  EXPECT_THAT(plan_pipeline(pipeline, {}, {ms(100)}).status().message(), HasSubstr("the trace is empty"));
 }
 
 }  // namespace

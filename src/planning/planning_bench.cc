@@ -45,7 +45,8 @@ void BM_Plan(benchmark::State& state) {
   const LatencyGoal goal{Duration::milliseconds(150)};
   double cost = 0;
   for (auto _ : state) {
-    const auto planned = plan(pipeline, trace, goal, {.sample_queries = static_cast<uint64_t>(state.range(1))});
+    const auto planned =
+        plan_pipeline(pipeline, trace, goal, {.sample_queries = static_cast<uint64_t>(state.range(1))});
     if (!planned.ok()) return state.SkipWithError(planned.status().message().c_str());
     cost = planned->cost;
   }

@@ -17,7 +17,8 @@ Tuner::Tuner(const PlannedPipeline& pipeline, const Configuration& planned, cons
              const TunerOptions& options)
     : options_(options),
       planned_(traffic_envelope(trace.arrivals_ns, envelope_windows(service_time(pipeline, planned)))),
-      windows_(planned_.windows) {
+      windows_(planned_.windows),
+      planned_rate_(trace.rate()) {
   FOLIOT_CHECK(trace.rate() > 0);
   for (size_t i = 0; i < pipeline.stages.size(); ++i) {
     const PlannedStage& stage = pipeline.stages[i];
@@ -28,7 +29,8 @@ Tuner::Tuner(const PlannedPipeline& pipeline, const Configuration& planned, cons
     rho_.push_back(trace.rate() * share / (one * configuration.replicas));
     replicas_.push_back(configuration.replicas);
   }
-  rho_least_ = *std::min_element(rho_.begin(), rho_.end());
+  down_rho_ = rho_;
+  if (options.rates_as_printed) down_rho_.assign(rho_.size(), *std::min_element(rho_.begin(), rho_.end()));
 }
 
 bool Tuner::arrive(TimePoint now) {
@@ -37,9 +39,11 @@ bool Tuner::arrive(TimePoint now) {
   windows_.add(now);
   double rate = 0;
   for (size_t i = 0; i < planned_.most.size(); ++i) {
-    if (windows_.counts()[i] > planned_.most[i]) {
-      rate = std::max(rate, windows_.counts()[i] / planned_.windows[i].to_seconds());
-    }
+    const uint32_t count = windows_.counts()[i];
+    const uint32_t planned = planned_.most[i];
+    if (count <= planned) continue;
+    rate = std::max(
+        rate, options_.rates_as_printed ? count / planned_.windows[i].to_seconds() : planned_rate_ * count / planned);
   }
   if (rate <= 0) return false;
   bool changed = false;
@@ -59,7 +63,7 @@ bool Tuner::tick(TimePoint now) {
   const double rate = busiest_rate();
   bool changed = false;
   for (uint32_t i = 0; i < replicas_.size(); ++i) {
-    const uint32_t wanted = needed(i, rate, rho_least_);
+    const uint32_t wanted = needed(i, rate, down_rho_[i]);
     if (wanted >= replicas_[i]) continue;
     replicas_[i] = wanted;
     changed = true;

@@ -27,6 +27,12 @@ struct TunerOptions {
   // seems to have less room than it has, and k = r s / (mu rho) gives it s times the replicas
   // that the planner gave it. By default, rho = lambda s / mu.
   bool rho_as_printed = false;
+  // As printed, r_max is a rate like any other, though in a window of a few milliseconds even
+  // the planned arrivals come at many times their mean rate, and a few more than planned multiply
+  // the replicas; and all stages go down by the least rho of all, which keeps those with a higher
+  // one above the plan. Else, r_max = lambda times the largest ratio of a window's arrivals to
+  // those of the planned envelope, and each stage goes down by its own rho.
+  bool rates_as_printed = true;
   Duration stable_for = Duration::seconds(15);  // three times what it takes to activate a replica
   Duration down_window = Duration::seconds(5);
   uint32_t down_windows = 6;
@@ -68,7 +74,8 @@ class Tuner final : public ReplicaTuner {
   SlidingWindows windows_;
   std::vector<double> demand_;  // by stages: s / throughput of one replica, in seconds
   std::vector<double> rho_;
-  double rho_least_ = 0;
+  std::vector<double> down_rho_;
+  const double planned_rate_;
   std::vector<uint32_t> replicas_;
   TimePoint changed_;
   // Arrivals in each of the last windows of down_window, and in the one that has begun.

@@ -132,6 +132,22 @@ TEST_F(TunerTest, AddsReplicasAtOnceForTheRateThatExceedsTheEnvelope) {
   EXPECT_THAT(printed.replicas(), ElementsAre(4, 2));
 }
 
+// 6 or 7 in 20 ms, where the envelope has 5 or 6: printed, that is a rate of 300 per second.
+TEST_F(TunerTest, ByRatioOneBurstDoesNotCountAsARate) {
+  std::vector<Duration> planned_arrivals = even_arrivals(50, Duration(), Duration::seconds(120));
+  for (int i = 0; i < 5; ++i) planned_arrivals.push_back(Duration::seconds(120));
+  const QueryTrace planned_on = QueryTrace::draw(pipeline_, planned_arrivals, 1);
+  std::vector<Duration> live = even_arrivals(50, Duration(), Duration::seconds(60));
+  for (int i = 0; i < 6; ++i) live.push_back(Duration::seconds(60));
+  Tuner printed(pipeline_, planned_, planned_on, {});
+  feed(printed, live);
+  EXPECT_THAT(printed.replicas(), ElementsAre(testing::Ge(10), testing::Ge(10)));
+  Tuner by_ratio(pipeline_, planned_, planned_on, {.rates_as_printed = false});
+  tick_ = at(1000);
+  feed(by_ratio, live);
+  EXPECT_THAT(by_ratio.replicas(), ElementsAre(3, 3));
+}
+
 TEST_F(TunerTest, RemovesReplicasOnceNothingHasChangedForAWhile) {
   Tuner tuner(pipeline_, planned_, planned_on_, {});
   feed(tuner, even_arrivals(50, Duration(), Duration::seconds(60)));
@@ -214,6 +230,11 @@ TEST(CoarseGrainedTest, UnitsAreWholePipelines) {
   EXPECT_NEAR(mean->unit_throughput, 8 / 0.090, 1e-6);
   EXPECT_EQ(mean->configuration, (Configuration{{{0, 8, 1}, {0, 2, 1}}}));
   EXPECT_EQ(peak->configuration, (Configuration{{{0, 8, 5}, {0, 2, 5}}}));
+  const auto one_batch =
+      plan_coarse_grained(pipeline, trace, ms(150), CoarseGrainedRate::kPeak, CoarseGrainedUnit::kOneBatch);
+  ASSERT_TRUE(one_batch.ok());
+  EXPECT_NEAR(one_batch->unit_throughput, 8 / 0.105, 1e-6);
+  EXPECT_EQ(one_batch->configuration, (Configuration{{{0, 8, 6}, {0, 2, 6}}}));
   EXPECT_THAT(plan_coarse_grained(pipeline, trace, ms(29), CoarseGrainedRate::kMean).status().message(),
               HasSubstr("is below the service time"));
 }
