@@ -51,7 +51,7 @@ class PlanExperiment {
     };
     FOLIOT_RETURN_IF_ERROR(add_coarse("cg-mean", CoarseGrainedRate::kMean, CoarseGrainedUnit::kPipelined));
     FOLIOT_RETURN_IF_ERROR(add_coarse("cg-peak", CoarseGrainedRate::kPeak, CoarseGrainedUnit::kPipelined));
-    FOLIOT_RETURN_IF_ERROR(add_coarse("cg-peak, one batch", CoarseGrainedRate::kPeak, CoarseGrainedUnit::kOneBatch));
+    FOLIOT_RETURN_IF_ERROR(add_coarse("cg-peak one batch", CoarseGrainedRate::kPeak, CoarseGrainedUnit::kOneBatch));
     return Status();
   }
 
@@ -139,7 +139,7 @@ Status run_inferline_plan(ExperimentRun& run) {
     }
   }
   experiment.find_best("cg-peak");
-  experiment.find_best("cg-peak, one batch");
+  experiment.find_best("cg-peak one batch");
   experiment.find_attainment();
   return Status();
 }

@@ -26,8 +26,8 @@ uint32_t doubled(uint32_t batch, const StageKind& kind) { return std::min(2 * ba
 
 // The most replicas that cost less than `price_below`; 0: none.
 uint32_t replicas_below(double price_below, double price) {
-  if (price <= 0) return kReplicasMax;
-  const double most = std::min(price_below / price * (1 - 1e-9), static_cast<double>(kReplicasMax));
+  if (price <= 0) return kPlannedReplicasMax;
+  const double most = std::min(price_below / price * (1 - 1e-9), static_cast<double>(kPlannedReplicasMax));
   return static_cast<uint32_t>(most);
 }
 
@@ -85,7 +85,7 @@ std::optional<Configuration> Planner::initialize() {
   };
   const auto step = [&] {
     const uint32_t slowest = slowest_stage(configuration);
-    return ++configuration.stages[slowest].replicas <= kReplicasMax;
+    return ++configuration.stages[slowest].replicas <= kPlannedReplicasMax;
   };
   while (too_few(configuration)) {
     if (!step()) return std::nullopt;
@@ -243,7 +243,7 @@ Status cannot_meet(const PlannedPipeline& pipeline, LatencyGoal goal) {
   }
   return Status::invalid_argument(
       fmt::format("'{}' cannot meet an SLO of {} with {} replicas of a stage: raise the SLO", pipeline.name,
-                  format_duration(goal.slo), kReplicasMax));
+                  format_duration(goal.slo), kPlannedReplicasMax));
 }
 
 std::optional<Configuration> plan_on_sample(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,

@@ -41,18 +41,18 @@ struct PipelinePlan {
 };
 
 // Errors: kInvalidArgument: the trace is empty, the SLO is below the service time, or the goal
-// would take more than kReplicasMax replicas of a stage.
+// would take more than kPlannedReplicasMax replicas of a stage.
 Result<PipelinePlan> plan_pipeline(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal,
                                    const PlannerOptions& options = {});
 
-inline constexpr uint32_t kReplicasMax = 1 << 16;  // of one stage
+inline constexpr uint32_t kPlannedReplicasMax = 1 << 16;  // of one stage
 
 // The parts of plan_pipeline(), on one trace.
 class Planner {
  public:
   Planner(const PlannedPipeline& pipeline, const QueryTrace& trace, LatencyGoal goal, const PlannerOptions& options);
 
-  // Algorithm 1. nullopt: the SLO is below the service time, or kReplicasMax is not enough.
+  // Algorithm 1. nullopt: the SLO is below the service time, or kPlannedReplicasMax is not enough.
   std::optional<Configuration> initialize();
   // Algorithm 2, from a configuration that meets the goal.
   Configuration minimize_cost(Configuration configuration);

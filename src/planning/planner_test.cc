@@ -125,7 +125,6 @@ TEST(PlannerTest, TheGreedyPlanIsNearTheCheapest) {
   RecordProperty("optimal", optimal);
   RecordProperty("ratio_mean", std::to_string(sum / solved));
   RecordProperty("ratio_most", std::to_string(most));
-  printf("solved %d optimal %d mean %.4f most %.3f\n", solved, optimal, sum / solved, most);
   EXPECT_GE(solved, 90);
   EXPECT_LT(sum / solved, 1.10);
 }

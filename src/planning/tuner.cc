@@ -30,7 +30,7 @@ Tuner::Tuner(const PlannedPipeline& pipeline, const Configuration& planned, cons
     replicas_.push_back(configuration.replicas);
   }
   down_rho_ = rho_;
-  if (options.rates_as_printed) down_rho_.assign(rho_.size(), *std::min_element(rho_.begin(), rho_.end()));
+  if (options.down_by_least_rho) down_rho_.assign(rho_.size(), *std::min_element(rho_.begin(), rho_.end()));
 }
 
 bool Tuner::arrive(TimePoint now) {

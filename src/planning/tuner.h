@@ -28,11 +28,12 @@ struct TunerOptions {
   // that the planner gave it. By default, rho = lambda s / mu.
   bool rho_as_printed = false;
   // As printed, r_max is a rate like any other, though in a window of a few milliseconds even
-  // the planned arrivals come at many times their mean rate, and a few more than planned multiply
-  // the replicas; and all stages go down by the least rho of all, which keeps those with a higher
-  // one above the plan. Else, r_max = lambda times the largest ratio of a window's arrivals to
-  // those of the planned envelope, and each stage goes down by its own rho.
+  // the planned arrivals come at many times their mean rate. Else, r_max is lambda times the
+  // largest ratio of a window's arrivals to those of the planned envelope.
   bool rates_as_printed = true;
+  // As printed, all stages go down by the least rho of all, which keeps those with a higher one
+  // above the plan for good. Else, each goes down by its own.
+  bool down_by_least_rho = true;
   Duration stable_for = Duration::seconds(15);  // three times what it takes to activate a replica
   Duration down_window = Duration::seconds(5);
   uint32_t down_windows = 6;

@@ -167,6 +167,15 @@ TEST_F(TunerTest, RemovesReplicasOnceNothingHasChangedForAWhile) {
   EXPECT_THAT(tuner.replicas(), ElementsAre(4, 2));
 }
 
+TEST_F(TunerTest, EachStageMayGoDownByItsOwnRho) {
+  // rho is 0.25 and 0.125; the first stage needs 50 * 0.01 / 0.25 by its own.
+  Tuner tuner(pipeline_, planned_, planned_on_, {.down_by_least_rho = false});
+  feed(tuner, even_arrivals(50, Duration(), Duration::seconds(60)));
+  feed(tuner, even_arrivals(200, Duration::seconds(60), Duration::seconds(70)));
+  feed(tuner, even_arrivals(50, Duration::seconds(70), Duration::seconds(160)));
+  EXPECT_THAT(tuner.replicas(), ElementsAre(2, 2));
+}
+
 TEST_F(TunerTest, WithoutArrivalsOneReplicaOfEachStageIsLeft) {
   Tuner tuner(pipeline_, planned_, planned_on_, {});
   feed(tuner, even_arrivals(50, Duration(), Duration::seconds(40)));
