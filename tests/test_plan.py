@@ -32,9 +32,9 @@ def test_prints_the_configuration_and_draws_the_cost(files, tmp_path):
     result = plan(files, "--slo", "150ms", "--output", tmp_path / "cost.svg")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert "2800 queries" in lines[0] or "queries in" in lines[0]
+    assert ": 2801 queries in 19.998 s" in lines[0]
     assert [line.split()[0] for line in lines[2:6]] == ["STAGE", "decode", "cheap", "fine"]
-    assert "30.0 %" in lines[5] or "29." in lines[5]
+    assert " 30.0 % " in lines[5]
     assert any(line.startswith("predicted: P50 ") for line in lines)
     assert any(line.startswith("cost: ") for line in lines)
     assert (tmp_path / "cost.svg").read_text(encoding="utf-8").startswith("<svg ")
@@ -53,7 +53,7 @@ def test_a_longer_slo_costs_no_more(files):
     ("trace.csv", None, "1.0\n2.0\n1.5\n", "trace.csv': line 3: 1.5 s comes before the instant above it"),
     ("prices.toml", "cuda = 0.68", "", "prices.toml: no price of 'cuda'"),
     ("prices.toml", "cuda = 0.68", "cuda = -1", "prices.toml:4: 'cuda'"),
-    ("profiles.toml", 'stage = "fine"', 'stage = "finer"', "no [[profile]] of stage 'fine'"),
+    ("profiles.toml", 'stage = "cheap"', 'stage = "cheaper"', "no [[profile]] of stage 'cheap'"),
     ("profiles.toml", "batch_sizes = [1, 2, 4, 8]", "batch_sizes = [2, 4, 8, 16]", "batch sizes must begin with 1"),
     ("pipeline.toml", 'image = "decode.image"', 'image = "fine.image"', "pipeline.toml"),
 ])
