@@ -238,6 +238,12 @@ const std::vector<Experiment>& experiments() {
        .summary = "two to four models on one GPU: operator groups against one query at a time (Abacus)",
        .run = run_overlap,
        .policies = {"overlap", "fcfs", "sjf", "edf"}},
+      {.name = "inferline_plan",
+       .summary = "four pipelines: InferLine's planner against whole pipelines that are replicated",
+       .run = run_inferline_plan},
+      {.name = "inferline_tune",
+       .summary = "spikes and ramps: InferLine's tuner against AutoScale of whole pipelines",
+       .run = run_inferline_tune},
   };
   return all;
 }

@@ -1,0 +1,169 @@
+#include "app/commands/plan_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/commands/flags.h"
+#include "base/units.h"
+#include "config/price_file.h"
+#include "pipeline/pipeline_file.h"
+#include "planning/coarse_grained.h"
+#include "planning/cost_curve.h"
+#include "planning/envelope.h"
+#include "planning/planned_pipeline.h"
+#include "planning/planner.h"
+#include "planning/profile_file.h"
+#include "workload/arrival_trace.h"
+
+namespace foliot {
+namespace {
+
+constexpr const char* kPlanDescription =
+    "Find the cheapest kinds, batch sizes and replicas by which a pipeline keeps a P99\n\n"
+    "Replays a trace of arrivals through the pipeline with measured durations, without running it.";
+
+constexpr const char* kPlanFooter =
+    R"(What it needs, each a file:
+
+  pipeline.toml   the stages, as `foliot serve` reads it
+  trace.csv       an arrival a line, in seconds since the start, ascending: 0.013
+  prices.toml     dollars per hour of a device, by kind: cpu = 0.17
+  profiles.toml   durations of each stage, by kind and batch size, and the share of queries that visit it:
+
+    [[profile]]
+    stage = "fine"
+    kind = "cpu"
+    batch_sizes = [1, 2, 4]
+    durations = ["9ms", "16ms", "31ms"]     # or p50 = [...] and p99 = [...], where they depend on the input
+    [visits]
+    fine = 0.3
+
+  foliot plan examples/plan/pipeline.toml --trace examples/plan/trace.csv --slo 150ms \
+      --prices examples/plan/prices.toml --profiles examples/plan/profiles.toml --output cost.svg
+
+docs/PLANNING.md explains what is found, and what is taken for granted.)";
+
+constexpr uint32_t kCurvePoints = 16;
+constexpr uint64_t kVisitSeed = 1;
+
+struct PlanFlags {
+  std::filesystem::path pipeline;
+  std::string trace;
+  std::filesystem::path prices;
+  std::filesystem::path profiles;
+  std::optional<Duration> slo;
+  double attainment = 0.99;
+  double quantile = 0.99;
+  std::filesystem::path output;
+};
+
+struct Loaded {
+  PlannedPipeline pipeline;
+  QueryTrace trace;
+  LatencyGoal goal;
+};
+
+Result<Loaded> load(const PlanFlags& flags) {
+  const std::filesystem::path folder = std::filesystem::absolute(flags.pipeline).parent_path();
+  const PipelineSpec spec = read_pipeline(folder.filename().string(), flags.pipeline);
+  FOLIOT_RETURN_IF_ERROR(spec.status);
+  const std::optional<Duration> slo = flags.slo ? flags.slo : spec.default_slo;
+  if (!slo) {
+    return Status::invalid_argument(fmt::format("{}: has no default_slo: give --slo 150ms", flags.pipeline.string()));
+  }
+  PlanningInputs inputs{
+      .profiles_file = flags.profiles.string(), .prices_file = flags.prices.string(), .quantile = flags.quantile};
+  FOLIOT_ASSIGN_OR_RETURN(inputs.profiles, read_profile_file(flags.profiles));
+  FOLIOT_ASSIGN_OR_RETURN(inputs.prices, read_price_file(flags.prices));
+  FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> arrivals, read_arrival_trace(flags.trace));
+  QueryTrace trace = QueryTrace::draw(pipeline, arrivals, kVisitSeed);
+  return Loaded{std::move(pipeline), std::move(trace), {*slo, flags.attainment}};
+}
+
+void print_workload(const Loaded& loaded) {
+  const Envelope envelope = traffic_envelope(loaded.trace.arrivals_ns, {loaded.goal.slo});
+  fmt::print("{}: {} queries in {}, {:.1f} per second, up to {} within {}\n\n", loaded.pipeline.name,
+             loaded.trace.size(), format_duration(loaded.trace.length()), loaded.trace.rate(), envelope.most.front(),
+             format_duration(loaded.goal.slo));
+}
+
+void print_stages(const PlannedPipeline& pipeline, const Configuration& configuration) {
+  size_t stage_width = 5;
+  size_t kind_width = 4;
+  for (const PlannedStage& stage : pipeline.stages) {
+    stage_width = std::max(stage_width, stage.name.size());
+    for (const StageKind& kind : stage.kinds) kind_width = std::max(kind_width, kind.kind.size());
+  }
+  fmt::print("{:{}}  {:>7}  {:{}}  {:>5}  {:>8}  {:>10}  {:>8}\n", "STAGE", stage_width, "VISITED", "KIND", kind_width,
+             "BATCH", "REPLICAS", "QUERIES/S", "DOLLARS/H");
+  for (size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const PlannedStage& stage = pipeline.stages[i];
+    const StageConfiguration& here = configuration.stages[i];
+    fmt::print("{:{}}  {:>5.1f} %  {:{}}  {:>5}  {:>8}  {:>10.1f}  {:>9.2f}\n", stage.name, stage_width,
+               100 * stage.scale_factor, kind_of(stage, here).kind, kind_width, here.batch, here.replicas,
+               throughput(stage, here), cost(stage, here));
+  }
+}
+
+Status draw(const PlanFlags& flags, const Loaded& loaded) {
+  const std::vector<CostPoint> curve = cost_curve(loaded.pipeline, loaded.trace, loaded.goal, {}, kCurvePoints);
+  std::ofstream file(flags.output);
+  file << draw_cost_curve(fmt::format("{}: cost over SLO", loaded.pipeline.name), curve, loaded.goal.slo);
+  file.close();
+  if (!file) return Status::invalid_argument(fmt::format("--output: cannot write '{}'", flags.output.string()));
+  fmt::print("{}: cost over SLO\n", flags.output.string());
+  return Status();
+}
+
+Status run_plan(const PlanFlags& flags) {
+  FOLIOT_ASSIGN_OR_RETURN(const Loaded loaded, load(flags));
+  auto planned = plan_pipeline(loaded.pipeline, loaded.trace, loaded.goal);
+  if (!planned.ok()) return planned.status().with_context(flags.pipeline.string());
+  print_workload(loaded);
+  print_stages(loaded.pipeline, planned->configuration);
+  const Estimate& estimate = planned->estimate;
+  fmt::print("\npredicted: P50 {}, P99 {}, longest {}; {:.2f} % within {}\n", format_duration(estimate.p50),
+             format_duration(estimate.p99), format_duration(estimate.longest), 100 * estimate.attainment(),
+             format_duration(loaded.goal.slo));
+  fmt::print("cost: {:.2f} dollars per hour", planned->cost);
+  const auto coarse = plan_coarse_grained(loaded.pipeline, loaded.trace, loaded.goal.slo, CoarseGrainedRate::kPeak);
+  if (coarse.ok())
+    fmt::print("; as whole pipelines for the peak: {:.2f}", cost(loaded.pipeline, coarse->configuration));
+  fmt::print("\n");
+  return flags.output.empty() ? Status() : draw(flags, loaded);
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<PlanFlags>();
+  CLI::App& command = *app.add_subcommand("plan", kPlanDescription);
+  command.footer(kPlanFooter);
+  command.add_option("pipeline", flags->pipeline, "A pipeline.toml")->required()->type_name("FILE");
+  command.add_option("--trace", flags->trace, "Arrivals to plan for")->required()->type_name("FILE");
+  command.add_option("--prices", flags->prices, "Dollars per hour, by kind of device")->required()->type_name("FILE");
+  command.add_option("--profiles", flags->profiles, "Durations of the stages")->required()->type_name("FILE");
+  add_duration_flag(command, "slo", flags->slo, "From a query's arrival to its answer", "default_slo of the pipeline");
+  command.add_option("--attainment", flags->attainment, "Share of the queries within the SLO")
+      ->check(CLI::Range(0.5, 1.0))
+      ->capture_default_str();
+  command.add_option("--quantile", flags->quantile, "Of durations that depend on the input, which to plan for")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
+  command.add_option("--output", flags->output, "Draw the cost over the SLO, as SVG")->type_name("FILE");
+  command.callback([flags, &exit_code] {
+    const Status status = run_plan(*flags);
+    if (!status.ok()) fmt::print(stderr, "foliot plan: {}\n", status.message());
+    exit_code = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace foliot

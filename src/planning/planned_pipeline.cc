@@ -1,0 +1,136 @@
+#include "planning/planned_pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace foliot {
+namespace {
+
+constexpr uint32_t kDraws = 1 << 16;  // for shares of queries: a standard error of at most 0.002
+constexpr uint64_t kSeed = 18;
+// A measured share of the queries may exceed that of the stages before by chance.
+constexpr double kShareTolerance = 0.02;
+
+// The share of queries that reach each stage, from draws of the stages before it.
+class Draws {
+ public:
+  double reached(const PlannedStage& stage) const {
+    const auto count =
+        std::count_if(visits_.begin(), visits_.end(), [&](VisitSet visits) { return stage.reached_by(visits); });
+    return static_cast<double>(count) / kDraws;
+  }
+  void visit(uint32_t index, const PlannedStage& stage) {
+    for (VisitSet& visits : visits_) {
+      if (stage.reached_by(visits) && random_.uniform() < stage.probability) visits |= VisitSet{1} << index;
+    }
+  }
+
+ private:
+  Random random_{kSeed};
+  std::vector<VisitSet> visits_ = std::vector<VisitSet>(kDraws);
+};
+
+std::vector<uint32_t> positions(const PipelineSpec& spec, const std::vector<TensorName>& names) {
+  std::vector<uint32_t> found;
+  for (const TensorName& name : names) {
+    for (uint32_t i = 0; i < spec.stages.size(); ++i) {
+      if (spec.stages[i].name == name.stage) found.push_back(i);
+    }
+  }
+  return found;
+}
+
+void add_edges(const PipelineSpec& spec, const StageSpec& from, PlannedStage& to) {
+  const auto add = [&](std::vector<uint32_t> sources, bool needed) {
+    to.parents.insert(to.parents.end(), sources.begin(), sources.end());
+    if (needed && !sources.empty()) to.needs.push_back(std::move(sources));
+  };
+  for (const auto& [input, names] : from.inputs) {
+    const bool from_call =
+        std::any_of(names.begin(), names.end(), [](const TensorName& name) { return name.stage.empty(); });
+    add(positions(spec, names), !from_call);
+  }
+  for (const StageSpec::When& when : from.when) add(positions(spec, {when.output}), true);
+  std::sort(to.parents.begin(), to.parents.end());
+  to.parents.erase(std::unique(to.parents.begin(), to.parents.end()), to.parents.end());
+}
+
+Status add_kinds(const StageProfile& profile, const PlanningInputs& inputs, PlannedStage& to) {
+  for (const KindProfile& measured : profile.kinds) {
+    const auto price = inputs.prices.find(measured.kind);
+    if (price == inputs.prices.end()) {
+      return Status::invalid_argument(
+          fmt::format("{}: no price of '{}', on which {} measures stage '{}': add a line '\"{}\" = DOLLARS'",
+                      inputs.prices_file, measured.kind, inputs.profiles_file, to.name, measured.kind));
+    }
+    StageKind kind{measured.kind, price->second, measured.batch_sizes, {0}};
+    for (uint32_t rows = 1; rows <= measured.batch_sizes.back(); ++rows) {
+      kind.durations_ns.push_back(measured.duration(rows, inputs.quantile).nanoseconds());
+    }
+    to.kinds.push_back(std::move(kind));
+  }
+  return Status();
+}
+
+}  // namespace
+
+bool PlannedStage::reached_by(VisitSet visits) const {
+  return std::all_of(needs.begin(), needs.end(), [&](const std::vector<uint32_t>& alternatives) {
+    return std::any_of(alternatives.begin(), alternatives.end(), [&](uint32_t i) { return (visits >> i & 1) != 0; });
+  });
+}
+
+bool PlannedPipeline::unconditional() const {
+  return std::all_of(stages.begin(), stages.end(), [](const PlannedStage& stage) { return stage.probability >= 1; });
+}
+
+VisitSet PlannedPipeline::draw_visits(Random& random) const {
+  VisitSet visits = 0;
+  for (uint32_t i = 0; i < stages.size(); ++i) {
+    // Each stage takes a number of every query, so that probabilities do not disturb each other.
+    const bool holds = random.uniform() < stages[i].probability;
+    if (holds && stages[i].reached_by(visits)) visits |= VisitSet{1} << i;
+  }
+  return visits;
+}
+
+void PlannedPipeline::set_scale_factors() {
+  Draws draws;
+  for (uint32_t i = 0; i < stages.size(); ++i) {
+    stages[i].scale_factor = draws.reached(stages[i]) * stages[i].probability;
+    draws.visit(i, stages[i]);
+  }
+}
+
+Result<PlannedPipeline> plan_stages(const PipelineSpec& spec, const PlanningInputs& inputs) {
+  PlannedPipeline pipeline{spec.name, {}};
+  Draws draws;
+  for (uint32_t i = 0; i < spec.stages.size(); ++i) {
+    const StageSpec& from = spec.stages[i];
+    const auto profile = inputs.profiles.find(from.name);
+    if (profile == inputs.profiles.end()) {
+      return Status::invalid_argument(
+          fmt::format("{}: no [[profile]] of stage '{}' ({}:{}): measure it, or add durations by hand",
+                      inputs.profiles_file, from.name, spec.file, from.line));
+    }
+    PlannedStage stage{from.name, {}, {}, 1, profile->second.scale_factor, {}};
+    add_edges(spec, from, stage);
+    const double reached = draws.reached(stage);
+    if (stage.scale_factor < 1 && stage.scale_factor > reached + kShareTolerance) {
+      return Status::invalid_argument(fmt::format(
+          "{}: stage '{}' cannot be visited by {} of the queries: the stages that it needs are visited by {:.2f}",
+          inputs.profiles_file, stage.name, stage.scale_factor, reached));
+    }
+    stage.scale_factor = std::min(stage.scale_factor, reached);
+    stage.probability = reached > 0 ? std::min(1.0, stage.scale_factor / reached) : 0;
+    FOLIOT_RETURN_IF_ERROR(add_kinds(profile->second, inputs, stage));
+    draws.visit(i, stage);
+    pipeline.stages.push_back(std::move(stage));
+  }
+  return pipeline;
+}
+
+}  // namespace foliot

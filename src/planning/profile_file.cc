@@ -1,0 +1,68 @@
+#include "planning/profile_file.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "config/toml_file.h"
+#include "config/toml_reader.h"
+
+namespace foliot {
+namespace {
+
+void read_quantile(TomlReader& reader, std::string_view key, double quantile, KindProfile& to) {
+  std::vector<Duration> durations;
+  reader.durations(key, durations);
+  if (!durations.empty()) to.quantiles.push_back({quantile, std::move(durations)});
+}
+
+Status read_profile(TomlReader& reader, StageProfiles& to) {
+  std::string stage;
+  KindProfile profile;
+  reader.text("stage", stage);
+  reader.text("kind", profile.kind);
+  reader.ascending("batch_sizes", profile.batch_sizes);
+  if (reader.has("durations")) {
+    read_quantile(reader, "durations", 1, profile);
+  } else {
+    read_quantile(reader, "p50", 0.5, profile);
+    read_quantile(reader, "p90", 0.9, profile);
+    read_quantile(reader, "p99", 0.99, profile);
+  }
+  if (stage.empty()) reader.fail("needs 'stage'");
+  if (profile.kind.empty()) reader.fail("needs 'kind'");
+  if (profile.quantiles.empty()) reader.fail("needs 'durations', or some of 'p50', 'p90' and 'p99'");
+  const Status checked = profile.check();
+  const std::string name = fmt::format("profile of stage '{}' on '{}'", stage, profile.kind);
+  if (!checked.ok()) reader.fail(fmt::format("{}: {}", name, checked.message()));
+  StageProfile& all = to[stage];
+  all.stage = stage;
+  if (all.find(profile.kind) != nullptr) reader.fail(name + " is given twice");
+  all.kinds.push_back(std::move(profile));
+  return reader.finish();
+}
+
+}  // namespace
+
+Result<StageProfiles> read_profile_file(const std::filesystem::path& file) {
+  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(file));
+  TomlReader reader(table, file.string());
+  StageProfiles profiles;
+  for (TomlReader& each : reader.tables("profile")) FOLIOT_RETURN_IF_ERROR(read_profile(each, profiles));
+  if (profiles.empty()) reader.fail("has no [[profile]]");
+  if (std::optional<TomlReader> visits = reader.table("visits")) {
+    for (const auto& [key, value] : *table["visits"].as_table()) {
+      const auto found = profiles.find(std::string_view(key.str()));
+      if (found == profiles.end()) {
+        visits->fail(key.str(), "is a stage without a [[profile]]");
+        break;
+      }
+      visits->share(key.str(), found->second.scale_factor);
+    }
+    FOLIOT_RETURN_IF_ERROR(visits->finish());
+  }
+  FOLIOT_RETURN_IF_ERROR(reader.finish());
+  return profiles;
+}
+
+}  // namespace foliot

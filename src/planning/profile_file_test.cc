@@ -1,0 +1,69 @@
+#include "planning/profile_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/test_time.h"
+
+namespace foliot {
+namespace {
+
+using testing::HasSubstr;
+
+class ProfileFileTest : public testing::Test {
+ protected:
+  Result<StageProfiles> read(const std::string& text) {
+    std::ofstream(file_) << text;
+    return read_profile_file(file_);
+  }
+  std::string error(const std::string& text) { return read(text).status().message(); }
+  const std::string file_ = testing::TempDir() + "foliot_profiles.toml";
+};
+
+constexpr const char* kDecode =
+    "[[profile]]\nstage = 'decode'\nkind = 'cpu'\nbatch_sizes = [1, 4]\ndurations = ['2ms', '7ms']\n";
+
+TEST_F(ProfileFileTest, ReadsDurationsByStageKindAndBatchSize) {
+  const auto profiles = read(std::string(kDecode) +
+                             "[[profile]]\nstage = 'decode'\nkind = 'cuda'\nbatch_sizes = [1, 2]\n"
+                             "p50 = ['1ms', '2ms']\np99 = ['3ms', '4ms']\n[visits]\ndecode = 0.25\n");
+  ASSERT_TRUE(profiles.ok()) << profiles.status().message();
+  const StageProfile& decode = profiles->at("decode");
+  EXPECT_EQ(decode.scale_factor, 0.25);
+  ASSERT_NE(decode.find("cpu"), nullptr);
+  // The next batch size that was measured.
+  EXPECT_EQ(decode.find("cpu")->duration(1, 0.99), ms(2));
+  EXPECT_EQ(decode.find("cpu")->duration(2, 0.99), ms(7));
+  EXPECT_EQ(decode.find("cpu")->duration(4, 0.5), ms(7));
+  EXPECT_EQ(decode.find("cuda")->duration(2, 0.5), ms(2));
+  EXPECT_EQ(decode.find("cuda")->duration(2, 0.6), ms(4));
+  EXPECT_EQ(decode.find("cuda")->duration(2, 1), ms(4));
+  EXPECT_EQ(decode.find("tpu"), nullptr);
+}
+
+TEST_F(ProfileFileTest, ErrorsNameFileLineStageAndKind) {
+  const std::string profile = "[[profile]]\nstage = 'decode'\nkind = 'cpu'\n";
+  EXPECT_THAT(error(""), HasSubstr("has no [[profile]]"));
+  EXPECT_THAT(error("[[profile]]\nkind = 'cpu'\nbatch_sizes = [1]\ndurations = ['1ms']\n"), HasSubstr("needs 'stage'"));
+  EXPECT_THAT(error(profile), HasSubstr("foliot_profiles.toml:1: needs 'durations', or some of 'p50'"));
+  EXPECT_THAT(error(profile + "batch_sizes = [2, 4]\ndurations = ['1ms', '2ms']\n"),
+              HasSubstr("foliot_profiles.toml:1: profile of stage 'decode' on 'cpu': batch sizes must begin with 1"));
+  EXPECT_THAT(error(profile + "batch_sizes = [1, 128]\ndurations = ['1ms', '2ms']\n"),
+              HasSubstr("a batch size of 128 is above the limit of 64"));
+  EXPECT_THAT(error(profile + "batch_sizes = [1, 2]\ndurations = ['1ms']\n"),
+              HasSubstr("has 1 durations for 2 batch sizes"));
+  EXPECT_THAT(error(profile + "batch_sizes = [1, 2]\ndurations = ['2ms', '1ms']\n"),
+              HasSubstr("a larger batch takes less time than a smaller one"));
+  EXPECT_THAT(error(profile + "batch_sizes = [1]\np50 = ['2ms']\np99 = ['1ms']\n"),
+              HasSubstr("at batch size 1, a higher quantile is less than a lower one"));
+  EXPECT_THAT(error(std::string(kDecode) + kDecode),
+              HasSubstr(":6: profile of stage 'decode' on 'cpu' is given twice"));
+  EXPECT_THAT(error(std::string(kDecode) + "[visits]\nresnet = 0.5\n"),
+              HasSubstr(":7: 'resnet' is a stage without a [[profile]]"));
+  EXPECT_THAT(error(std::string(kDecode) + "[visits]\ndecode = 1.5\n"), HasSubstr(":7: 'decode'"));
+}
+
+}  // namespace
+}  // namespace foliot

@@ -1,0 +1,89 @@
+// Tuner: keeps the replicas of each stage at what the arrivals of the moment need, between two
+// runs of the planner (InferLine, section 4.5).
+//
+// It adds replicas at once, when in any window more queries arrive than the envelope of the
+// planner's trace has: as many as r_max, the highest rate of such a window, needs. It removes
+// replicas once nothing has changed for `stable_for`: down to what the busiest of the last
+// `down_windows` windows of `down_window` needs. A tuner sets targets and never acts by itself.
+//
+// Threading: one owner. Time is an argument.
+#ifndef FOLIOT_PLANNING_TUNER_H_
+#define FOLIOT_PLANNING_TUNER_H_
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "base/time.h"
+#include "planning/configuration.h"
+#include "planning/envelope.h"
+#include "planning/planned_pipeline.h"
+#include "planning/query_trace.h"
+
+namespace foliot {
+
+struct TunerOptions {
+  // rho = lambda / mu, as printed. Without the scale factor s, a stage that few queries visit
+  // seems to have less room than it has, and k = r s / (mu rho) gives it s times the replicas
+  // that the planner gave it. By default, rho = lambda s / mu.
+  bool rho_as_printed = false;
+  // As printed, r_max is a rate like any other, though in a window of a few milliseconds even
+  // the planned arrivals come at many times their mean rate. Else, r_max is lambda times the
+  // largest ratio of a window's arrivals to those of the planned envelope.
+  bool rates_as_printed = true;
+  // As printed, all stages go down by the least rho of all, which keeps those with a higher one
+  // above the plan for good. Else, each goes down by its own.
+  bool down_by_least_rho = true;
+  Duration stable_for = Duration::seconds(15);  // three times what it takes to activate a replica
+  Duration down_window = Duration::seconds(5);
+  uint32_t down_windows = 6;
+  uint32_t replicas_most = 4096;  // of a stage
+};
+
+// Replicas of the stages of a pipeline that follow the arrivals.
+class ReplicaTuner {
+ public:
+  virtual ~ReplicaTuner() = default;
+  // REQUIRES: `now` never falls. True if replicas() changed.
+  virtual bool arrive(TimePoint now) = 0;
+  // Called every second or so, also without arrivals. True if replicas() changed.
+  virtual bool tick(TimePoint now) = 0;
+  // By stages.
+  virtual const std::vector<uint32_t>& replicas() const = 0;
+};
+
+class Tuner final : public ReplicaTuner {
+ public:
+  // Of a plan, and the trace that it was made for. REQUIRES: a trace with a rate.
+  Tuner(const PlannedPipeline& pipeline, const Configuration& planned, const QueryTrace& trace,
+        const TunerOptions& options);
+
+  bool arrive(TimePoint now) override;
+  bool tick(TimePoint now) override;
+  const std::vector<uint32_t>& replicas() const override { return replicas_; }
+
+  // Max-provisioning ratios, by stages.
+  const std::vector<double>& rho() const { return rho_; }
+
+ private:
+  uint32_t needed(uint32_t stage, double rate, double rho) const;
+  void count_until(TimePoint now);
+  double busiest_rate() const;
+
+  const TunerOptions options_;
+  const Envelope planned_;
+  SlidingWindows windows_;
+  std::vector<double> demand_;  // by stages: s / throughput of one replica, in seconds
+  std::vector<double> rho_;
+  std::vector<double> down_rho_;
+  const double planned_rate_;
+  std::vector<uint32_t> replicas_;
+  TimePoint changed_;
+  // Arrivals in each of the last windows of down_window, and in the one that has begun.
+  std::deque<uint32_t> down_counts_;
+  int64_t down_index_ = 0;  // of the one that has begun
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLANNING_TUNER_H_

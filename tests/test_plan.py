@@ -1,0 +1,72 @@
+"""`foliot plan`: what it prints and draws, and that whatever is wrong is named by file and line."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+from foliot_tools.server import foliot_binary
+
+EXAMPLE = pathlib.Path(__file__).resolve().parent.parent / "examples/plan"
+
+
+def plan(files, *arguments):
+    command = [foliot_binary(), "plan", files["pipeline.toml"]]
+    for flag in ("trace", "prices", "profiles"):
+        suffix = "csv" if flag == "trace" else "toml"
+        command += [f"--{flag}", files[f"{flag}.{suffix}"]]
+    return subprocess.run([*map(str, command), *map(str, arguments)], capture_output=True, text=True, timeout=120,
+                          check=False)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The files of the example, where a test may change them."""
+    copies = {path.name: tmp_path / path.name for path in EXAMPLE.iterdir()}
+    for name, copy in copies.items():
+        copy.write_text((EXAMPLE / name).read_text(encoding="utf-8"), encoding="utf-8")
+    return copies
+
+
+def test_prints_the_configuration_and_draws_the_cost(files, tmp_path):
+    result = plan(files, "--slo", "150ms", "--output", tmp_path / "cost.svg")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert ": 2801 queries in 19.998 s" in lines[0]
+    assert [line.split()[0] for line in lines[2:6]] == ["STAGE", "decode", "cheap", "fine"]
+    assert " 30.0 % " in lines[5]
+    assert any(line.startswith("predicted: P50 ") for line in lines)
+    assert any(line.startswith("cost: ") for line in lines)
+    assert (tmp_path / "cost.svg").read_text(encoding="utf-8").startswith("<svg ")
+
+
+def test_a_longer_slo_costs_no_more(files):
+    def cost(slo):
+        text = plan(files, "--slo", slo).stdout
+        return float(text.split("cost: ")[1].split()[0])
+
+    assert cost("60ms") > cost("600ms")
+
+
+@pytest.mark.parametrize("file, old, new, complaint", [
+    ("trace.csv", None, "", "trace.csv': no instant is in it"),
+    ("trace.csv", None, "1.0\n2.0\n1.5\n", "trace.csv': line 3: 1.5 s comes before the instant above it"),
+    ("prices.toml", "cuda = 0.68", "", "prices.toml: no price of 'cuda'"),
+    ("prices.toml", "cuda = 0.68", "cuda = -1", "prices.toml:4: 'cuda'"),
+    ("profiles.toml", 'stage = "cheap"', 'stage = "cheaper"', "no [[profile]] of stage 'cheap'"),
+    ("profiles.toml", "batch_sizes = [1, 2, 4, 8]", "batch_sizes = [2, 4, 8, 16]", "batch sizes must begin with 1"),
+    ("pipeline.toml", 'image = "decode.image"', 'image = "fine.image"', "pipeline.toml"),
+])
+def test_what_is_wrong_is_named(files, file, old, new, complaint):
+    text = files[file].read_text(encoding="utf-8")
+    files[file].write_text(new if old is None else text.replace(old, new), encoding="utf-8")
+    result = plan(files, "--slo", "150ms")
+    assert result.returncode == 1 and result.stdout == ""
+    assert complaint in result.stderr
+
+
+def test_an_slo_below_the_service_time_is_named(files):
+    result = plan(files, "--slo", "15ms")
+    assert result.returncode == 1
+    assert "the SLO of 15 ms is below the service time" in result.stderr
+    assert "pipeline.toml" in result.stderr
