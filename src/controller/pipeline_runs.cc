@@ -25,6 +25,10 @@ constexpr double kWasteGrowth = 1.05;
 constexpr double kAnswerDecay = 0.9997;
 constexpr double kInflationMin = 0.25;
 constexpr double kInflationMax = 16;
+// The same of runs that are refused when they come, and that are let in, for late decisions.
+constexpr double kRefusalGrowth = 1.05;
+constexpr double kLetInDecay = 0.999;
+constexpr double kLateInflationMax = 1000;
 
 std::string of_stage(const PipelineStage& stage, const std::string& detail) {
   return "stage '" + stage.name + "'" + (detail.empty() ? "" : ": " + detail);
@@ -72,11 +76,15 @@ void PipelineRuns::add(std::shared_ptr<const PipelineInfo> info) {
   pipeline->rests.resize(count);
   pipeline->paths.resize(count);
   pipeline->costs.resize(count);
+  pipeline->before.resize(count);
+  pipeline->decided_late.resize(count);
   pipeline->kinds.resize(count);
   const auto depends = [&](uint32_t stage, uint32_t on) {
     FOLIOT_CHECK(on < stage);
     std::vector<uint32_t>& successors = pipeline->successors[on];
     if (successors.empty() || successors.back() != stage) successors.push_back(stage);
+    pipeline->before[stage] |= pipeline->before[on];
+    pipeline->before[stage].set(on);
   };
   for (uint32_t stage = 0; stage < count; ++stage) {
     for (const std::vector<TensorSource>& sources : info->stages[stage].inputs) {
@@ -151,23 +159,48 @@ void PipelineRuns::measure(Pipeline& pipeline, const Request& run, TimePoint now
     pipeline.kinds[stage] = cluster_.device(*device).kind();
     pipeline.costs[stage] = least_cost(pipeline.info->stages[stage], run, *device).scaled(pipeline.shares[stage]);
   }
+  for (uint32_t stage = 0; stage < pipeline.costs.size(); ++stage) {
+    pipeline.decided_late[stage] = slack_ == PipelineSlack::kShared && is_decided_late(pipeline, stage);
+  }
+}
+
+bool PipelineRuns::is_decided_late(const Pipeline& pipeline, uint32_t stage) const {
+  const double share = pipeline.shares[stage];
+  Duration before;
+  for (uint32_t other = 0; other < pipeline.costs.size(); ++other) {
+    if (other != stage && !pipeline.before[other].test(stage)) before += pipeline.costs[other];
+  }
+  return pipeline.costs[stage].scaled((1 - share) / std::max(share, kShareStep)) > before;
+}
+
+Duration PipelineRuns::wait_for(KindId kind, const Request& run) const {
+  const Duration before = ahead_.before(kind, run.deadline) / std::max(cluster_.device_count(kind), 1u);
+  return before.scaled(inflation_);
 }
 
 TimePoint PipelineRuns::earliest_end(const Pipeline& pipeline, const Request& run, TimePoint now) const {
   if (slack_ != PipelineSlack::kShared) return now + pipeline.whole;
   Duration wait;
-  for (const KindId kind : pipeline.kinds) {
-    const Duration before = ahead_.before(kind, run.deadline) / std::max(cluster_.device_count(kind), 1u);
-    wait = std::max(wait, before.scaled(inflation_));
-  }
+  for (const KindId kind : pipeline.kinds) wait = std::max(wait, wait_for(kind, run));
   return now + wait + pipeline.whole + pipeline.whole_wait;
+}
+
+TimePoint PipelineRuns::earliest_end_after(const Pipeline& pipeline, uint32_t stage, const Request& run,
+                                           TimePoint now) const {
+  const Duration least = least_time(pipeline.info->stages[stage], run) + pipeline.rests[stage];
+  return now + wait_for(pipeline.kinds[stage], run).scaled(pipeline.late_inflation) + least +
+         pipeline.rest_waits[stage];
 }
 
 void PipelineRuns::add_work(Run& run) {
   for (uint32_t stage = 0; stage < run.pipeline->costs.size(); ++stage) {
-    run.costs[stage] = run.pipeline->costs[stage];
-    ahead_.add(run.pipeline->kinds[stage], run.request.deadline, run.costs[stage]);
+    if (!run.pipeline->decided_late[stage]) add_work(run, stage, run.pipeline->costs[stage]);
   }
+}
+
+void PipelineRuns::add_work(Run& run, uint32_t stage, Duration work) {
+  run.costs[stage] = work;
+  ahead_.add(run.pipeline->kinds[stage], run.request.deadline, work);
 }
 
 void PipelineRuns::remove_work(Run& run, uint32_t stage) {
@@ -198,7 +231,9 @@ void PipelineRuns::begin(const Request& request, TimePoint now) {
       refuse(*run, Refusal::kUnmeetable, "all stages together", least);
     } else if (earliest > request.deadline) {
       refuse(*run, Refusal::kOverload, "all stages together", earliest);
+      run->pipeline->late_inflation = std::min(kLateInflationMax, run->pipeline->late_inflation * kRefusalGrowth);
     } else if (!request.best_effort()) {
+      run->pipeline->late_inflation = std::max(1.0, run->pipeline->late_inflation * kLetInDecay);
       add_work(*run);
     }
   }
@@ -285,8 +320,12 @@ void PipelineRuns::go_on(RequestId id, TimePoint now) {
     double& share = run.pipeline->shares[stage];
     share += kShareStep * ((step == Step::kVisit ? 1 : 0) - share);
     if (step == Step::kVisit) {
-      visit(run, stage, now);
-      continue;
+      if (let_in(run, stage, now)) {
+        visit(run, stage, now);
+        continue;
+      }
+      cancel_visits(id, Refusal::kCancelled, now);
+      break;
     }
     run.skipped.set(stage);
     remove_work(run, stage);
@@ -312,6 +351,19 @@ PipelineRuns::Step PipelineRuns::next_step(const Run& run, uint32_t stage) const
     waits = waits || (source->stage && !run.visited.test(*source->stage));
   }
   return waits ? Step::kWait : Step::kVisit;
+}
+
+bool PipelineRuns::let_in(Run& run, uint32_t stage, TimePoint now) {
+  const bool decided = run.request.best_effort() || run.costs[stage] > Duration();
+  if (decided || !run.pipeline->decided_late[stage]) return true;
+  measure(*run.pipeline, run.request, now);
+  const TimePoint earliest = earliest_end_after(*run.pipeline, stage, run.request, now);
+  if (earliest > run.request.deadline) {
+    refuse(run, Refusal::kOverload, of_stage(run.pipeline->info->stages[stage], {}), earliest);
+    return false;
+  }
+  add_work(run, stage, run.pipeline->costs[stage].scaled(1 / std::max(run.pipeline->shares[stage], kShareStep)));
+  return true;
 }
 
 void PipelineRuns::visit(Run& run, uint32_t stage, TimePoint now) {

@@ -14,6 +14,13 @@
 // were computed for nothing, and shrinks as runs are answered, so that about one run in a
 // hundred and sixty is. Being let in only with time to wait, runs fill batches.
 //
+// A stage that not all runs visit is left out of that where it takes so much that its runs are better
+// dropped when they come to it, than others on arrival: those that skip it are answered for
+// little. Of devices they get what runs that come leave: what they have to wait for counts more,
+// the more of those are refused. With a share p of the runs, a cost c, and costs b of the stages before and beside it,
+// that is so if (1 - p) c > b: more runs are answered if none visits it. Such a visit is let in, or its run refused,
+// when its condition is known.
+//
 // When a visit is refused, the run's visits that wait are cancelled, and the run is refused for the
 // same reason, which names the stage, once none of its visits is with a worker: until then
 // their payloads are in use.
@@ -116,8 +123,11 @@ class PipelineRuns {
     std::vector<Duration> path_waits;
     Duration whole;  // the longest path
     Duration whole_wait;
-    std::vector<Duration> costs;  // by stage: time of a device that a run takes, on average
-    std::vector<KindId> kinds;    // by stage: of devices that run it
+    std::vector<StageSet> before;    // by stage: those that it depends on, directly or not
+    double late_inflation = 1;       // of what a visit that is decided late has to wait for
+    std::vector<bool> decided_late;  // by stage: its visits are let in when they come
+    std::vector<Duration> costs;     // by stage: time of a device that a run takes, on average
+    std::vector<KindId> kinds;       // by stage: of devices that run it
     TimePoint measured;
     BucketId bucket;
   };
@@ -139,15 +149,24 @@ class PipelineRuns {
   Duration least_time(const PipelineStage& stage, const Request& run) const;
   // What a row takes of a device, in batches that take least for it.
   Duration least_cost(const PipelineStage& stage, const Request& run, DeviceId device) const;
+  bool is_decided_late(const Pipeline& pipeline, uint32_t stage) const;
+  // How long devices of this kind are busy with the more urgent runs.
+  Duration wait_for(KindId kind, const Request& run) const;
   // When the run could be over after those before it.
   TimePoint earliest_end(const Pipeline& pipeline, const Request& run, TimePoint now) const;
+  // The same of a visit of one stage and what follows.
+  TimePoint earliest_end_after(const Pipeline& pipeline, uint32_t stage, const Request& run, TimePoint now) const;
+  // Of all stages but those that are decided late.
   void add_work(Run& run);
+  void add_work(Run& run, uint32_t stage, Duration work);
   void remove_work(Run& run, uint32_t stage);
   void take(const Completion& visit, TimePoint now);
   void take_served(Run& run, uint32_t stage, const Completion& visit, TimePoint now);
   // Visits what can be, and ends the run where nothing is left.
   void go_on(RequestId run, TimePoint now);
   Step next_step(const Run& run, uint32_t stage) const;
+  // Of a stage that is decided late: whether there is time for it; else the run is refused.
+  bool let_in(Run& run, uint32_t stage, TimePoint now);
   void visit(Run& run, uint32_t stage, TimePoint now);
   // What of a run's time a stage leaves to what follows.
   Duration reserve(const Pipeline& pipeline, uint32_t stage, const Request& run) const;
