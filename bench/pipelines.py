@@ -54,7 +54,7 @@ share = {each['share']}
 """
         if each["after"]:
             text += f"after = {json.dumps(each['after'])}\n"
-    for model in {each["models"] for each in stages}:
+    for model in sorted({each["models"] for each in stages}):
         text += f'[[models]]\nprofile = "{model}"\n'
     return text + f'[[streams]]\npipeline = "pipeline"\nrate = {rate}\n'
 

@@ -92,7 +92,6 @@ def error_of(build, **changes):
     (lambda p, i, c, f: foliot.Pipeline("a").text(), "pipeline 'a' has no stages"),
     (lambda p, i, c, f: foliot.Pipeline("a/b"), "'a/b' is no name of a pipeline"),
     (lambda p, i, c, f: foliot.Pipeline("a", slo=150), "slo is 150; it must be a time with a unit"),
-    (lambda p, i, c, f: foliot.Pipeline("a", weight=0), "weight is 0; it must be a number above 0"),
 ])
 def test_errors_name_what_is_wrong(build, message):
     assert message in error_of(build)
@@ -117,10 +116,10 @@ def test_stages_and_conditions_have_limits():
 
 
 def test_settings_are_at_the_top():
-    p = foliot.Pipeline("a", weight=2.5, cache=True)
+    p = foliot.Pipeline("a", cache=True)
     p.output("y", p.model("s", "m")(x=p.input("x")).y)
     written = tomllib.loads(p.text())
-    assert (written["weight"], written["cache"]) == (2.5, True)
+    assert written["cache"] is True
     assert "default_slo" not in written
 
 

@@ -133,16 +133,13 @@ class Stage:
 class Pipeline:
     """Stages and outputs, in the order in which they are added."""
 
-    def __init__(self, name, slo=None, weight=None, cache=False):
+    def __init__(self, name, slo=None, cache=False):
         if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
             raise PipelineError(f"{name!r} is no name of a pipeline: it is that of a folder, not hidden and without '/'")
-        if weight is not None and not _is_number(weight, above=0):
-            raise PipelineError(f"weight is {weight!r}; it must be a number above 0")
         if slo is not None and (not isinstance(slo, str) or not re.fullmatch(r"[0-9.]+ *[a-z]+", slo)):
             raise PipelineError(f"slo is {slo!r}; it must be a time with a unit, such as \"150ms\"")
         self.name = name
         self._slo = slo
-        self._weight = weight
         self._cache = cache
         self._stages = {}
         self._outputs = {}
@@ -184,7 +181,7 @@ class Pipeline:
     def text(self):
         """The pipeline.toml. Raises PipelineError for what can be seen without the models."""
         self._check_whole()
-        settings = (("default_slo", self._slo), ("weight", self._weight), ("cache", True if self._cache else None))
+        settings = (("default_slo", self._slo), ("cache", True if self._cache else None))
         lines = [f"{key} = {_toml(value)}" for key, value in settings if value is not None]
         for stage in self._stages.values():
             lines += ["", "[[stage]]", f"name = {_toml(stage.name)}"]
@@ -284,8 +281,8 @@ def _is_always_there(tensor):
     return tensor.stage is None or tensor.stage.always_visited
 
 
-def _is_number(value, above=-math.inf):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > above
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _one_or_all(values):

@@ -183,7 +183,6 @@ Status read_output(const toml::table& table, TomlReader& reader, PipelineSpec& s
 Status read_table(const toml::table& table, PipelineSpec& spec) {
   TomlReader reader(table, spec.file);
   reader.positive("default_slo", spec.default_slo);
-  reader.positive("weight", spec.weight);
   reader.flag("cache", spec.cache);
   FOLIOT_RETURN_IF_ERROR(read_each(table, reader, "stage", [&](const toml::table& inner, TomlReader& inner_reader) {
     return read_stage(inner, inner_reader, spec);

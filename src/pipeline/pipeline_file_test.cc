@@ -42,7 +42,6 @@ class PipelineFileTest : public testing::Test {
 };
 
 constexpr std::string_view kCascade = R"(default_slo = "150ms"
-weight = 2
 cache = true
 [[stage]]
 name = "fine"
@@ -80,7 +79,6 @@ TEST_F(PipelineFileTest, ReadsStagesInTheOrderInWhichTheyDepend) {
   ASSERT_TRUE(spec.status.ok()) << spec.status.message();
   EXPECT_EQ(spec.name, "animals");
   EXPECT_EQ(spec.default_slo, Duration::milliseconds(150));
-  EXPECT_EQ(spec.weight, 2);
   EXPECT_TRUE(spec.cache);
   ASSERT_EQ(spec.stages.size(), 3U);
 
@@ -88,7 +86,7 @@ TEST_F(PipelineFileTest, ReadsStagesInTheOrderInWhichTheyDepend) {
   EXPECT_EQ(decode.name, "decode");
   EXPECT_EQ(decode.step, "decode");
   EXPECT_EQ(decode.model, "animals.decode");
-  EXPECT_EQ(decode.line, 10);
+  EXPECT_EQ(decode.line, 9);
   EXPECT_THAT(decode.inputs.at("bytes"), ElementsAre(TensorName{"", "photo"}));
   const std::map<std::string, StepOption> options{{"width", int64_t{224}},
                                                   {"scale", 0.5},
@@ -109,7 +107,7 @@ TEST_F(PipelineFileTest, ReadsStagesInTheOrderInWhichTheyDepend) {
   EXPECT_EQ(fine.when[0].condition.value, StageCondition::Value::kMaximum);
   EXPECT_EQ(fine.when[0].condition.comparison, StageCondition::Comparison::kBelow);
   EXPECT_EQ(fine.when[0].condition.limit, 0.8);
-  EXPECT_EQ(fine.when[0].line, 8);
+  EXPECT_EQ(fine.when[0].line, 7);
 
   ASSERT_EQ(spec.outputs.size(), 2U);
   EXPECT_THAT(spec.outputs[0].from, ElementsAre(TensorName{"fine", "scores"}, TensorName{"cheap", "scores"}));
@@ -166,7 +164,6 @@ TEST_F(PipelineFileTest, NamesWhatIsWrongWithAStage) {
   EXPECT_THAT(error_of("slo = '3ms'\n" + with_lines("inputs = { x = 'x' }")),
               StartsWith("pipeline.toml:1: unknown key 'slo'"));
   EXPECT_THAT(error_of("default_slo = '0ms'"), HasSubstr(":1: 'default_slo' must be above 0"));
-  EXPECT_THAT(error_of("weight = 0"), HasSubstr(":1: 'weight' must be above 0"));
   EXPECT_THAT(error_of("[[stage]]\nmodel = 'a'"), HasSubstr(":1: a stage needs a name"));
   EXPECT_THAT(error_of("[[stage]]\nname = 'a.b'\nmodel = 'a'"),
               HasSubstr(":1: a stage's name has 1 to 64 letters, digits, '_' and '-', and 'a.b' does not"));

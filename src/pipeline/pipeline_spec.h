@@ -82,7 +82,6 @@ struct PipelineSpec {
   std::string content;  // a hash of what the file says; empty: unknown
   Status status;        // not ok: why it cannot be served
   std::optional<Duration> default_slo;
-  double weight = 1;
   bool cache = false;
   std::vector<StageSpec> stages;  // each after those that it takes inputs from
   std::vector<Output> outputs;

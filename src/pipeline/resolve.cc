@@ -74,7 +74,6 @@ class Resolver {
     for (Bucket& bucket : info.buckets) bucket.dimensions.insert(dimensions_.begin(), dimensions_.end());
     info.runnables = {{.batch_sizes = batch_sizes()}};
     info.default_slo = spec_.default_slo;
-    info.weight = spec_.weight;
     info.cache = spec_.cache;
     info.pipeline = std::make_shared<const PipelineInfo>(
         PipelineInfo{.id = id, .name = spec_.name, .stages = std::move(stages_), .outputs = std::move(outputs_)});

@@ -71,9 +71,7 @@ TEST_F(ResolveTest, ClientsSeeInputsOfTheCallAndOutputsOfStages) {
 
 TEST_F(ResolveTest, TheFileSaysWhatItIsWorthAndWhetherItIsKept) {
   PipelineSpec spec = test_cascade();
-  spec.weight = 3;
   spec.cache = true;
-  EXPECT_EQ(made(spec)->weight, 3);
   EXPECT_TRUE(made(spec)->cache);
 }
 
