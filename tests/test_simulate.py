@@ -170,3 +170,28 @@ def test_errors_name_file_line_and_key(experiment, text, message):
     result = simulate(experiment(text))
     assert result.returncode != 0
     assert message in result.stderr
+
+
+def test_plays_a_pipeline():
+    result = simulate(EXAMPLES / "pipeline.toml", "--duration", "4s", "--scheduler", "foliot")
+    assert result.returncode == 0, result.stderr
+    runs = re.search(r"^  street +offered +(\d+) +attained +([\d.]+) %", result.stdout, re.MULTILINE)
+    visits = re.search(r"^  join +offered +(\d+)", result.stdout, re.MULTILINE)
+    assert int(runs[1]) > 1000
+    assert float(runs[2]) > 50
+    assert int(visits[1]) < int(runs[1]), "some are refused before their last stage"
+    assert "fluid estimate" not in result.stdout
+
+
+@pytest.mark.parametrize("stage, message", [
+    ('models = "none"', "pipeline 'p': stage 'none': models 'none' do not exist"),
+    ('models = "resnet50"\nafter = "second"', "stage 'resnet50': there is no stage 'second' before it"),
+    ('models = "resnet50"\nshare = 0.5', "the first stage is visited by all runs: share must be 1"),
+], ids=["unknown models", "unknown stage", "share of the first"])
+def test_what_is_wrong_with_a_pipeline_is_named(experiment, stage, message):
+    path = experiment(EXPERIMENT.replace("count = 3", "count = 1")
+                      + f'[[pipelines]]\nname = "p"\n[[pipelines.stages]]\n{stage}\n')
+    result = simulate(path)
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert path.name in result.stderr

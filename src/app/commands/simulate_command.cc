@@ -217,11 +217,17 @@ Status run(const SimulateFlags& flags) {
     if (flags.bound || !flags.output.empty() || !flags.log.empty()) {
       return Status::invalid_argument("--bound, --output and --log need [cluster] protocol = \"direct\"");
     }
+    if (!file.workload.pipelines.empty()) {
+      return Status::invalid_argument("[[pipelines]] need [cluster] protocol = \"direct\"");
+    }
     return simulate_links(file, flags.seeds);
   }
   if (flags.seeds > 1) return run_seeds(std::move(file), flags.seeds);
   if (flags.bound && !file.options.kinds.empty()) {
     return Status::invalid_argument("--bound needs devices of one kind: leave [[cluster.kinds]] out");
+  }
+  if (flags.bound && !file.workload.pipelines.empty()) {
+    return Status::invalid_argument("--bound knows no pipelines: leave [[pipelines]] out");
   }
   std::optional<FluidEstimate> estimate;
   std::optional<ClairvoyantBound> bound;
@@ -235,7 +241,8 @@ Status run(const SimulateFlags& flags) {
     reports.push_back(std::move(report));
   }
   const std::vector<FluidFlow> flows = fluid_flows(file.workload, file.profiles);
-  if (!flows.empty() && file.options.kinds.empty()) estimate = fluid_estimate(flows, file.options.devices);
+  const bool estimated = !flows.empty() && file.options.kinds.empty() && file.workload.pipelines.empty();
+  if (estimated) estimate = fluid_estimate(flows, file.options.devices);
   const FluidEstimate* shown = estimate ? &*estimate : nullptr;
   const ClairvoyantBound* most = bound ? &*bound : nullptr;
   fmt::print("{}", report_table(reports, shown, most));
