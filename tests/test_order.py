@@ -83,7 +83,7 @@ def test_none_is_overtaken_by_more_than_one_batch(ask, logging_server, tmp_path)
     assert logging_server.stop() == 0
     requests = sorted(read_log(tmp_path / "log").requests, key=lambda request: request.arrival_us)
     assert len(requests) == REQUESTS and all(request.status == "served" for request in requests)
-    assert max(request.queue_length for request in requests) > 10 * LARGEST_BATCH, "nothing had to wait"
+    assert max(request.queue_length for request in requests) > 4 * LARGEST_BATCH, "nothing had to wait"
     for i, request in enumerate(requests):
         ahead = {later.action for later in requests[i + 1:] if later.exec_start_us < request.exec_start_us}
         assert len(ahead) <= 1, f"{request} was overtaken by {ahead}"

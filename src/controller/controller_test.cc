@@ -621,6 +621,33 @@ TEST_F(ControllerTest, WhatHasFailedIsForgottenWithModelAndDevice) {
   EXPECT_EQ(load(1, 0, at(30)), Verdict::kAccepted);
 }
 
+TEST_F(ControllerTest, ARunEndsInTheTurnInWhichItsVisitIsRefused) {
+  load_model();
+  PipelineInfo pipeline{.id = PipelineId(1), .name = "one", .stages = {}, .outputs = {}};
+  pipeline.stages.push_back({.name = "only",
+                             .model = controller_->cluster().models[0],
+                             .bucket = BucketId(0),
+                             .inputs = {{TensorSource()}},
+                             .conditions = {},
+                             .requires_all = {}});
+  controller_->add_pipeline(std::make_shared<const PipelineInfo>(pipeline));
+  const auto run = [&](uint64_t id) {
+    controller_->on_request({.id = RequestId(id), .pipeline = PipelineId(1), .deadline = at(90)}, at(0));
+  };
+  run(1);
+  propose([&](Dispatcher& d) { d.refuse(policy_->queued.front(), Refusal::kExpired, TimePoint()); });
+  EXPECT_EQ(completion(1).refusal, Refusal::kExpired);
+  EXPECT_EQ(completion(1).detail, "stage 'only'");
+  policy_->queued.clear();
+  run(2);
+  EXPECT_EQ(controller_->queued(), 1u);
+  controller_->on_cancel(RequestId(2), Refusal::kCancelled, at(0));
+  controller_->turn(at(0));
+  EXPECT_EQ(completion(2).refusal, Refusal::kCancelled);
+  EXPECT_EQ(controller_->queued(), 0u);
+  EXPECT_EQ(controller_->runs(), 0u);
+}
+
 TEST_F(ControllerTest, CancelsWhatIsQueuedAndNotWhatRuns) {
   request(1);
   request(2);

@@ -82,6 +82,7 @@ class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner {
     runs_.visit_over(completion);
     runs_.advance(now_);
   }
+  bool was_served(RequestId run) const { return ended_.contains(run) && ended_.at(run).served(); }
   // The stages that are under way, "0 2".
   std::string under_way(RequestId run) const {
     std::string stages;
@@ -202,13 +203,40 @@ TEST_F(PipelineRunsTest, RunsThatDevicesHaveNoTimeForAreRefusedAtOnce) {
   EXPECT_GE(ended_[fifth].earliest_completion, now_ + kStage * 10);
   // One that is more urgent comes before them.
   EXPECT_EQ(under_way(begin(slo - ms(10))), "0");
-  // What was done or given up is no work any more.
-  const RequestId first(1);
-  serve_visit(first, 0);
-  serve_visit(first, 1);
-  runs_.cancel(RequestId(2), Refusal::kCancelled, now_);
+  // What was done or given up is no work any more: of 100 ms that are ahead now, 30, and then 20.
+  for (uint64_t id = 1; id <= 3; ++id) serve_visit(RequestId(id), 0);
+  EXPECT_EQ(under_way(begin(slo)), "0");
+  EXPECT_EQ(under_way(begin(slo)), "");
+  runs_.cancel(RequestId(4), Refusal::kCancelled, now_);
   runs_.advance(now_);
   EXPECT_EQ(under_way(begin(slo)), "0");
+}
+
+TEST_F(PipelineRunsTest, WhatIsSkippedIsNoWorkAnyMore) {
+  add_stage("first", {{of_call()}});
+  add_stage("some", {{of(0)}}, {{.stage = 0, .condition = 0}});
+  add_stage("all", {{of(0)}});
+  serve();
+  const Duration slo = kStage * 10 - ms(1);
+  // 30 ms each, and 20 for what follows the first stage.
+  std::vector<RequestId> runs;
+  for (int i = 0; i < 3; ++i) runs.push_back(begin(slo));
+  for (const RequestId run : runs) EXPECT_EQ(under_way(run), "0");
+  EXPECT_EQ(under_way(begin(slo)), "");
+  serve_visit(runs[0], 0, 0);
+  EXPECT_EQ(under_way(runs[0]), "2");
+  // 10 and 60 ms are ahead.
+  EXPECT_EQ(under_way(begin(slo)), "0");
+}
+
+TEST_F(PipelineRunsTest, AConditionOnASkippedStageDoesNotHold) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of_call()}}, {{.stage = 0, .condition = 0}});
+  add_stage("third", {{of_call()}}, {{.stage = 1, .condition = 0}});
+  serve();
+  const RequestId run = begin();
+  serve_visit(run, 0, 0);
+  EXPECT_TRUE(was_served(run));
 }
 
 TEST_F(PipelineRunsTest, StagesThatWereComputedForNothingMakeItMoreCautious) {
@@ -225,6 +253,8 @@ TEST_F(PipelineRunsTest, StagesThatWereComputedForNothingMakeItMoreCautious) {
     return runs.size();
   };
   EXPECT_EQ(taken(), 4u);
+  for (int i = 0; i < 20; ++i) refuse_visit(begin(slo), 0, Refusal::kExpired);
+  EXPECT_EQ(taken(), 4u) << "nothing was computed";
   for (int i = 0; i < 20; ++i) {
     const RequestId run = begin(slo);
     serve_visit(run, 0);
@@ -258,10 +288,36 @@ TEST_F(PipelineRunsTest, AStageOfFewRunsIsLetInWhenItsConditionIsKnown) {
   ASSERT_EQ(ended_.count(runs[0]), 1u);
   EXPECT_EQ(ended_[runs[0]].refusal, Refusal::kOverload);
   EXPECT_EQ(ended_[runs[0]].detail, "stage 'dear'");
-  // With time for it, it is let in.
+  // With time for it, it is let in; not while runs that come are refused.
   const RequestId patient = begin(ms(900));
   serve_visit(patient, 0, 1);
   EXPECT_EQ(under_way(patient), "1");
+  while (under_way(begin(ms(900))) == "0") continue;
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(under_way(begin(ms(900))), "");
+  serve_visit(runs[1], 0, 0);
+  EXPECT_TRUE(was_served(runs[1]));
+  const RequestId urgent = begin(ms(400));
+  serve_visit(urgent, 0, 1);
+  EXPECT_EQ(ended_[urgent].refusal, Refusal::kOverload);
+}
+
+// The same with a stage beside it that takes as long: dropping a run when it comes to the dear stage would have that
+// computed in vain.
+TEST_F(PipelineRunsTest, AStageOfFewRunsIsLetInOnArrivalWhereOthersAreComputedBesideIt) {
+  add_stage("cheap", {{of_call()}});
+  add_stage("dear", {{of_call()}}, {{.stage = 0, .condition = 0}}, kStage * 10);
+  add_stage("beside", {{of_call()}}, {}, kStage * 10);
+  serve();
+  for (int i = 0; i < 300; ++i) {
+    const RequestId run = begin();
+    serve_visit(run, 0, i % 10 == 0 ? 1 : 0);
+    serve_visit(run, 2);
+    if (i % 10 == 0) serve_visit(run, 1);
+  }
+  now_ += ms(1);
+  const RequestId run = begin(ms(120));
+  serve_visit(run, 0, 1);
+  EXPECT_EQ(under_way(run), "1 2");
 }
 
 TEST_F(PipelineRunsTest, BranchesRunAtOnceAndAreJoined) {
@@ -289,7 +345,7 @@ TEST_F(PipelineRunsTest, AStageIsVisitedOnlyWhereItsConditionsHold) {
   serve_visit(unsure, 0, 0b100);
   EXPECT_EQ(under_way(unsure), "1");
   serve_visit(sure, 0, 0b011);
-  EXPECT_TRUE(ended_[sure].served());
+  EXPECT_TRUE(was_served(sure));
   serve_visit(unsure, 1);
   EXPECT_EQ(under_way(unsure), "2");
 }
@@ -372,7 +428,7 @@ TEST_F(PipelineRunsTest, RunsGoOnWhenTheirPipelineIsRemoved) {
   EXPECT_EQ(ended_[after].refusal, Refusal::kUnloaded);
   serve_visit(before, 0);
   serve_visit(before, 1);
-  EXPECT_TRUE(ended_[before].served());
+  EXPECT_TRUE(was_served(before));
 }
 
 // The last reference to a model lets the model go.

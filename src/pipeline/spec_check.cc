@@ -202,7 +202,7 @@ class Checker {
     path.erase(path.begin(), std::ranges::find(path, at));
     // Each needs the next; the text goes the way of the tensors, from the stage that comes first in the file.
     std::ranges::reverse(path);
-    std::ranges::rotate(path, std::ranges::min_element(path));
+    std::rotate(path.begin(), std::ranges::min_element(path), path.end());
     std::string text;
     for (const size_t stage : path) text += spec_.stages[stage].name + " -> ";
     const StageSpec& first = spec_.stages[path.front()];

@@ -31,6 +31,7 @@ class OneRow : public PayloadStore {
   OneRow(size_t input_bytes, size_t output_bytes) : input_(input_bytes), output_(output_bytes) {}
   std::span<const std::byte> input(PayloadHandle, uint32_t) override { return input_; }
   std::span<std::byte> output(PayloadHandle, uint32_t) override { return output_; }
+  ConditionSet finish(PayloadHandle payload) override { return static_cast<ConditionSet>(payload.value()); }
 
  private:
   std::vector<std::byte> input_;
@@ -98,6 +99,35 @@ class WorkerTest : public ::testing::Test {
   Worker worker_;
   uint64_t next_id_ = 1;
 };
+
+TEST_F(WorkerTest, OutcomesHaveTheConditionsOfEachRow) {
+  worker_.send(action(ActionType::kLoad));
+  run(at(0));
+  Action infer = action(ActionType::kInfer);
+  infer.batch_size = 4;
+  infer.rows.add({RequestId(2), PayloadHandle(6)});
+  worker_.send(infer);
+  run(at(5));
+  EXPECT_EQ(outcomes_.all.back().conditions[0], 1);
+  EXPECT_EQ(outcomes_.all.back().conditions[1], 6);
+  EXPECT_EQ(outcomes_.all.back().conditions[2], 0);
+  // Another batch does not have those of the one before.
+  worker_.send(action(ActionType::kInfer));
+  run(at(10));
+  EXPECT_EQ(outcomes_.all.back().conditions[0], 1);
+  EXPECT_EQ(outcomes_.all.back().conditions[1], 0);
+}
+
+TEST_F(WorkerTest, RowsThatFailedAreNotFinished) {
+  RowSet failed;
+  failed.set(0);
+  std::array<ConditionSet, kBatchSizeMax> conditions{};
+  InferWork work{.action = action(ActionType::kInfer), .failed_rows = &failed, .conditions = conditions.data()};
+  work.action.rows.add({RequestId(2), PayloadHandle(6)});
+  finish_rows(payloads_, work);
+  EXPECT_EQ(conditions[0], 0);
+  EXPECT_EQ(conditions[1], 6);
+}
 
 TEST_F(WorkerTest, LoadsInfersAndUnloads) {
   worker_.send(action(ActionType::kLoad));

@@ -34,6 +34,10 @@ std::span<const std::byte> PayloadRows::input(PayloadHandle payload, uint32_t /*
 }
 
 std::span<std::byte> PayloadRows::output(PayloadHandle payload, uint32_t /*index*/) { return rows_.at(payload).output; }
+ConditionSet PayloadRows::finish(PayloadHandle payload) {
+  rows_.at(payload).finished = rows_.at(payload).output;
+  return 0;
+}
 
 EngineConformance::Added EngineConformance::add(uint32_t id, uint32_t variant) {
   Added added{subject_->model(ModelId(id), variant), {}};
@@ -82,6 +86,8 @@ void EngineConformance::expect_outputs(const Added& added, const InferWork& work
     std::vector<std::byte> expected(output.size());
     if (!subject_->compute(added.model, work.action, payloads_.input(row.payload, 0), expected)) return;
     EXPECT_TRUE(std::ranges::equal(output, expected)) << "request " << row.request.value();
+    EXPECT_TRUE(std::ranges::equal(payloads_.finished(row.payload), expected))
+        << "finished before its outputs are there";
   }
 }
 

@@ -59,11 +59,15 @@ class PayloadRows : public PayloadStore {
   PayloadHandle add(std::vector<std::byte> input, size_t output_bytes);
   std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override;
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override;
+  ConditionSet finish(PayloadHandle payload) override;
+  // Its output when it was finished; empty: it was not.
+  std::span<const std::byte> finished(PayloadHandle payload) const { return rows_.at(payload).finished; }
 
  private:
   struct Row {
     std::vector<std::byte> input;
     std::vector<std::byte> output;
+    std::vector<std::byte> finished{};
   };
   std::map<PayloadHandle, Row> rows_;
 };

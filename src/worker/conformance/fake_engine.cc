@@ -80,6 +80,7 @@ void FakeEngine::output(const InferWork& work) {
     std::copy(row.begin(), row.end(), place.begin());
   }
   ++outputs_;
+  finish_rows(payloads_, work);
 }
 
 Status FakeEngine::run(const InferWork& work) {
