@@ -70,6 +70,7 @@ void ComputingDevice::output(const InferWork& work) {
     FOLIOT_CHECK(place.size() == sizeof(output));
     std::memcpy(place.data(), &output, sizeof(output));
   }
+  finish_rows(payloads_, work);
 }
 
 }  // namespace foliot
