@@ -13,6 +13,7 @@
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/worker_metrics.h"
+#include "pipeline/pipeline_file.h"
 #include "platform/thread.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
@@ -169,6 +170,11 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
   if (folders_.empty() && !options_.models.empty()) {
     return Status::invalid_argument(fmt::format("no model in {} matches --models {}", options_.repository.string(),
                                                 fmt::join(options_.models, " ")));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PipelineSpec> pipelines, scan_pipelines(options_.repository));
+  for (const PipelineSpec& pipeline : pipelines) {
+    reporter.on_note(fmt::format(
+        "pipeline '{}' is not served: workers offer models, and only `foliot serve` serves pipelines", pipeline.name));
   }
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   startup_->find(folders_);
