@@ -158,6 +158,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   lost_at_.resize(cluster_.devices.size());
   lost_at_[id.value()] = now;
   next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
+  runs_.on_device_lost(id, now);
 }
 
 void Controller::on_message(DeviceId device, TimePoint now) {
@@ -711,6 +712,7 @@ void Controller::refuse_failed(RequestId id, TimePoint now) {
 void Controller::row_over(const Action& action, const Outcome& outcome, uint32_t index, TimePoint now) {
   const RequestId id = action.rows[index].request;
   if (!outcome.done()) return give_back(requests_.at(id), outcome.status, now);
+  if (outcome.unfed_rows[index]) return give_back(requests_.at(id), OutcomeStatus::kFailed, now);
   const RequestTable::Entry row = requests_.take(id);
   const Request& request = row.request;
   Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), now);

@@ -117,6 +117,14 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // As PipelineSink.
   void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) { runs_.add(std::move(pipeline)); }
   void remove_pipeline(PipelineId pipeline) { runs_.remove(pipeline); }
+  // As PipelineRuns.
+  void end_runs(ModelId model, TimePoint now) { runs_.remove_model(model, now); }
+  void hold_outputs(VisitOutputs& outputs) { runs_.hold_outputs(outputs); }
+  void set_held_room(const HeldRoom& room) { runs_.set_room(room); }
+  // nullopt: it is no visit of a run.
+  std::optional<VisitOrder> visit_order(RequestId request) const {
+    return runs_.is_visit(request) ? std::optional(runs_.order(request)) : std::nullopt;
+  }
   // Gives the request its sequence number, whatever it brings. One for a pipeline becomes a run.
   void on_request(const Request& request, TimePoint now);
   // Refuses the request, if it is queued or a run, for this reason.
