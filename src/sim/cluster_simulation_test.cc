@@ -95,7 +95,7 @@ TEST(ClusterSimulationTest, ServesRunsOfPipelines) {
 // FOLIOT_PIPELINE_CLUSTER_SEEDS: how many seeds.
 TEST(ClusterSimulationTest, RunsOfPipelinesEndOnceWhateverGoesWrong) {
   const char* seeds = std::getenv("FOLIOT_PIPELINE_CLUSTER_SEEDS");
-  const uint64_t count = seeds == nullptr ? 200 : std::stoull(seeds);
+  const uint64_t count = seeds == nullptr ? 100 : std::stoull(seeds);
   for (uint64_t seed = 1; seed <= count && !HasFailure(); ++seed) {
     ClusterSimulationOptions runs = options(seed, kFaults);
     runs.pipeline_share = 0.5;
