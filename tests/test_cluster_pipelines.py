@@ -26,19 +26,24 @@ height = 32
 inputs = { bytes = "photo" }
 
 [[stage]]
+name = "normalise"
+step = "normalise"
+inputs = { image = "decode.image" }
+
+[[stage]]
 name = "cheap"
 model = "small"
-inputs = { image = "decode.image" }
+inputs = { image = "normalise.tensor" }
 
 [[stage]]
 name = "fine"
 model = "big"
-inputs = { image = "decode.image" }
+inputs = { image = "normalise.tensor" }
 when = [{ output = "cheap.scores", value = "element", element = 0, below = LIMIT }]
 
 [[output]]
 name = "tensor"
-from = "decode.image"
+from = "normalise.tensor"
 
 [[output]]
 name = "scores"
