@@ -5,7 +5,7 @@
 namespace foliot {
 
 InstanceMonitor::InstanceMonitor(const Variant& variant, TimePoint now, const MonitorOptions& options)
-    : variant_(variant), begin_(now), options_(options) {}
+    : variant_(variant), begin_(now), saturation_(variant.saturation), options_(options) {}
 
 void InstanceMonitor::on_outcome(uint32_t rows, Duration took, TimePoint now) {
   const int64_t number = slot_number(now);
@@ -42,7 +42,7 @@ InstanceState InstanceMonitor::state(TimePoint now) {
   const bool was_interfered = state_ == InstanceState::kInterfered;
   const double share = was_overloaded ? options_.overloaded_until : options_.overloaded_from;
   const double slowness = was_interfered ? options_.interfered_until : options_.interfered_from;
-  if (rate(now) >= share * variant_.saturation) {
+  if (rate(now) >= share * saturation_) {
     state_ = InstanceState::kOverloaded;
   } else if (total.rows > 0 && total.took.to_seconds() >= slowness * total.profiled.to_seconds()) {
     state_ = InstanceState::kInterfered;

@@ -34,6 +34,8 @@ class InstanceMonitor {
   // `variant` outlives it. `now`: when the instance was loaded.
   InstanceMonitor(const Variant& variant, TimePoint now, const MonitorOptions& options = {});
 
+  // In place of the variant's: of an instance that has several shares of its device.
+  void set_saturation(double saturation) { saturation_ = saturation; }
   // An EXEC of so many rows ended at `now` and took so long. REQUIRES: `now` never goes back.
   void on_outcome(uint32_t rows, Duration took, TimePoint now);
   // REQUIRES: `now` never goes back.
@@ -56,6 +58,7 @@ class InstanceMonitor {
 
   const Variant& variant_;
   const TimePoint begin_;
+  double saturation_;
   const MonitorOptions options_;
   InstanceState state_ = InstanceState::kActive;
   std::array<Slot, kSlots> slots_{};

@@ -45,6 +45,14 @@ TEST_F(InstanceMonitorTest, IsInterferedWhereItIsSlowerThanProfiledAndNotOverloa
   EXPECT_EQ(monitor_.state(now_), InstanceState::kActive);
 }
 
+TEST_F(InstanceMonitorTest, AnInstanceOfSeveralSharesTakesMore) {
+  monitor_.set_saturation(200);
+  for (int i = 0; i < 3; ++i) run(100, 10);
+  EXPECT_EQ(monitor_.state(now_), InstanceState::kActive);
+  for (int i = 0; i < 3; ++i) run(200, 10);
+  EXPECT_EQ(monitor_.state(now_), InstanceState::kOverloaded);
+}
+
 TEST_F(InstanceMonitorTest, ForgetsWhatIsOlderThanItsWindow) {
   for (int i = 0; i < 3; ++i) run(40, 13);
   EXPECT_EQ(monitor_.state(now_ + Duration::seconds(3)), InstanceState::kActive);
