@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "variants/test_variants.h"
@@ -43,6 +46,14 @@ struct Zoo {
   std::vector<VariantRequirements> queries;
 };
 
+// Each is made once: registering 10,000 variants one by one takes a while.
+const Zoo& zoo_of(const benchmark::State& state) {
+  static std::map<std::pair<int64_t, int64_t>, std::unique_ptr<Zoo>> zoos;
+  std::unique_ptr<Zoo>& zoo = zoos[{state.range(0), state.range(1)}];
+  if (!zoo) zoo = std::make_unique<Zoo>(state.range(0), state.range(1) == 1);
+  return *zoo;
+}
+
 template <typename Choose>
 void measure(benchmark::State& state, const Zoo& zoo, const Choose& choose) {
   std::vector<double> microseconds;
@@ -64,7 +75,7 @@ void measure(benchmark::State& state, const Zoo& zoo, const Choose& choose) {
 }
 
 void BM_Choose(benchmark::State& state, const char* name) {
-  const Zoo zoo(state.range(0), state.range(1) == 1);
+  const Zoo& zoo = zoo_of(state);
   const auto policy = make_variant_policy(name).value();
   measure(state, zoo, [&](const VariantRequirements& asked) {
     return policy->get_variant(zoo.registry, zoo.task, asked, kInstant);
@@ -75,7 +86,7 @@ BENCHMARK_CAPTURE(BM_Choose, predicted, "predicted")->ArgsProduct({{175, 10'000}
 BENCHMARK_CAPTURE(BM_Choose, scaled, "scaled")->ArgsProduct({{175, 10'000}, {0, 1}});
 
 void BM_BruteForce(benchmark::State& state) {
-  const Zoo zoo(state.range(0), state.range(1) == 1);
+  const Zoo& zoo = zoo_of(state);
   measure(state, zoo, [&](const VariantRequirements& asked) {
     return brute_force(false, zoo.registry, zoo.task, asked, kInstant);
   });
