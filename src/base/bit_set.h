@@ -20,11 +20,10 @@ class BitSet {
  public:
   void insert(uint32_t member) {
     const size_t index = member / 64;
-    if (index >= words_.size()) {
-      words_.resize(index + 1);
-      summary_.resize(index / 64 + 1);
-    }
-    size_ += contains(member) ? 0 : 1;
+    if (index >= words_.size()) [[unlikely]]
+      grow(index + 1);
+    if ((words_[index] & bit(member)) != 0) return;
+    ++size_;
     words_[index] |= bit(member);
     summary_[index / 64] |= bit(index);
   }
@@ -93,6 +92,11 @@ class BitSet {
   }
 
  private:
+  // Apart from insert(), which is called all the time and grows the set hardly ever.
+  [[gnu::noinline, gnu::cold]] void grow(size_t word_count) {
+    words_.resize(word_count);
+    summary_.resize((word_count + 63) / 64);
+  }
   static uint64_t bit(size_t position) { return uint64_t{1} << (position % 64); }
   static uint64_t up_from(size_t position) { return ~uint64_t{0} << (position % 64); }
   static size_t lowest(uint64_t word) { return static_cast<size_t>(std::countr_zero(word)); }

@@ -40,8 +40,12 @@ class FlatMap {
   // The value of the key, a new one if there was none. What is returned holds until
   // the next change of the map.
   Value& operator[](Key key) {
-    insert(key, {});
-    return slots_[place(key)].value;
+    size_t at = place(key);
+    if (!slots_[at].used) {
+      insert(key, {});
+      at = place(key);
+    }
+    return slots_[at].value;
   }
 
   // nullptr if absent; holds until the next change of the map.

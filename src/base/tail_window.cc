@@ -25,32 +25,37 @@ constexpr uint32_t kStallPart = 100;
 constexpr double kFarOut = 1e-3;
 // So many of the last values are above recent().
 constexpr uint32_t kRecentAbove = 2;
+// Near the median: so many parts of the values on either side of it.
+constexpr uint32_t kMiddlePart = 16;
 
 }  // namespace
 
 TailWindow::TailWindow(Duration prior_mean) {
   last_.fill(-Duration::max());
-  samples_.reserve(kSize);
-  sorted_.reserve(kSize);
+  values_.reserve(kSize);
+  times_.reserve(kSize);
   // In an order in which those that are not yet replaced are always of all sizes.
   for (uint32_t i = 0; i < kPriorSize; ++i) {
     const uint32_t rank = i * 37 % kPriorSize;
     const double excess = std::log(kPriorSize / (rank + 0.5));
-    samples_.push_back({prior_mean.scaled(excess), TimePoint::infinite_future()});
+    values_.push_back(prior_mean.scaled(excess));
+    times_.push_back(TimePoint::infinite_future());
   }
   refresh(TimePoint());
 }
 
 bool TailWindow::record(Duration value, TimePoint now) {
-  if (next_ == samples_.size()) {
-    samples_.push_back({value, now});
+  if (next_ == values_.size()) {
+    values_.push_back(value);
+    times_.push_back(now);
   } else {
-    samples_[next_] = {value, now};
+    values_[next_] = value;
+    times_[next_] = now;
   }
   next_ = (next_ + 1) % kSize;
   const bool changed = note_recent(value);
-  const auto count = static_cast<uint32_t>(samples_.size());
-  const TimePoint first_new = samples_[(next_ + count - ++since_refresh_) % count].at;
+  const auto count = static_cast<uint32_t>(values_.size());
+  const TimePoint first_new = times_[(next_ + count - ++since_refresh_) % count];
   const bool enough = since_refresh_ >= std::min(kRefreshInterval, count / kRefreshPart);
   if (!enough && now - first_new < kRefreshAge) return changed;
   refresh(now);
@@ -63,11 +68,22 @@ bool TailWindow::note_recent(Duration value) {
   above_recent_ += (value > recent_ ? 1 : 0) - (forgotten > recent_ ? 1 : 0);
   below_recent_ += (value < recent_ ? 1 : 0) - (forgotten < recent_ ? 1 : 0);
   if (above_recent_ <= kRecentAbove && below_recent_ < kRecent - kRecentAbove) return false;
-  std::array<Duration, kRecent> last = last_;
-  std::nth_element(last.begin(), last.begin() + kRecentAbove, last.end(), std::greater<>());
-  recent_ = last[kRecentAbove];
-  above_recent_ = static_cast<uint32_t>(std::ranges::count_if(last, [&](Duration each) { return each > recent_; }));
-  below_recent_ = static_cast<uint32_t>(std::ranges::count_if(last, [&](Duration each) { return each < recent_; }));
+  // The largest three, without branches: which of the last values these are is random.
+  static_assert(kRecentAbove == 2);
+  Duration first = -Duration::max();
+  Duration second = first;
+  Duration third = first;
+  for (const Duration each : last_) {
+    third = std::max(third, std::min(second, each));
+    second = std::max(second, std::min(first, each));
+    first = std::max(first, each);
+  }
+  recent_ = third;
+  above_recent_ = below_recent_ = 0;
+  for (const Duration each : last_) {
+    above_recent_ += each > recent_ ? 1 : 0;
+    below_recent_ += each < recent_ ? 1 : 0;
+  }
   return true;
 }
 
@@ -75,38 +91,96 @@ Duration TailWindow::tail(double share) const {
   return threshold_ + mean_excess_.scaled(std::log(share_above_ / share));
 }
 
-void TailWindow::refresh(TimePoint now) {
-  since_refresh_ = 0;
-  sorted_.clear();
+std::span<const Duration> TailWindow::young(TimePoint now, Values& scratch) const {
+  // Where the oldest is: behind the newest, unless some of the prior are there still.
+  const size_t oldest = values_.size() == kSize ? next_ : 0;
+  const bool all_measured = values_.size() == kSize || next_ == values_.size();
+  if (all_measured && now - times_[oldest] <= kAgeMax) return values_;
+  uint32_t count = 0;
   // From the newest on; false at the first that is too old.
-  const auto take = [&](uint32_t begin, uint32_t end) {
-    for (uint32_t i = end; i-- > begin;) {
-      const Sample& sample = samples_[i];
-      if (sorted_.size() >= kKeptMin && !sample.at.is_infinite() && now - sample.at > kAgeMax) return false;
-      sorted_.push_back(sample.value);
+  const auto take = [&](size_t begin, size_t end) {
+    for (size_t i = end; i-- > begin;) {
+      if (count >= kKeptMin && !times_[i].is_infinite() && now - times_[i] > kAgeMax) return false;
+      scratch[count++] = values_[i];
     }
     return true;
   };
-  if (take(0, next_)) take(next_, static_cast<uint32_t>(samples_.size()));
-  const auto count = static_cast<uint32_t>(sorted_.size());
+  if (take(0, next_)) take(next_, values_.size());
+  return {scratch.data(), count};
+}
+
+void TailWindow::refresh(TimePoint now) {
+  since_refresh_ = 0;
+  Values scratch;
+  const std::span<const Duration> values = young(now, scratch);
+  const auto count = static_cast<uint32_t>(values.size());
+  const uint32_t half = count / 2;
+  const uint32_t needed = std::max(count / kTailParts.front(), kTailMin) + 1;
+
+  // The large ones and those near the median, as the last time had it: few, and found without
+  // branches.
+  Values large;
+  Values middle;
+  uint32_t large_count = 0;
+  uint32_t large_or_equal = 0;
+  uint32_t middle_count = 0;
+  uint32_t above_middle = 0;
+  for (const Duration value : values) {
+    large[large_count] = middle[middle_count] = value;
+    const bool not_above = value <= middle_most_;
+    large_count += value > large_above_ ? 1 : 0;
+    large_or_equal += value >= large_above_ ? 1 : 0;
+    middle_count += not_above & (value >= middle_least_) ? 1 : 0;
+    above_middle += not_above ? 0 : 1;
+  }
+  const bool middle_found = above_middle <= half && half < above_middle + middle_count;
+  if (large_count < needed && large_or_equal >= needed) {
+    std::fill(large.begin() + large_count, large.begin() + needed, large_above_);
+    large_count = needed;
+  }
+  if (!middle_found || large_count < needed || large_count > half) return guess_again(scratch, values);
+  if (middle_least_ == middle_most_) {
+    median_ = middle_most_;
+  } else {
+    const auto at = middle.begin() + half - above_middle;
+    std::nth_element(middle.begin(), at, middle.begin() + middle_count, std::greater<>());
+    median_ = *at;
+  }
+  refresh_tail({large.data(), large_count}, count);
+}
+
+// After a guess that was wrong, which costs time and nothing else.
+void TailWindow::guess_again(Values& scratch, std::span<const Duration> values) {
+  const auto count = static_cast<uint32_t>(values.size());
+  const uint32_t half = count / 2;
+  const uint32_t needed = std::max(count / kTailParts.front(), kTailMin) + 1;
+  if (values.data() != scratch.data()) std::ranges::copy(values, scratch.begin());
+  std::sort(scratch.begin(), scratch.begin() + count, std::greater<>());
+  median_ = scratch[half];
+  middle_most_ = scratch[half - count / kMiddlePart];
+  middle_least_ = scratch[half + count / kMiddlePart];
+  large_above_ = scratch[2 * needed - 1];
+  refresh_tail({scratch.data(), needed}, count);
+}
+
+void TailWindow::refresh_tail(std::span<Duration> large, uint32_t count) {
   const uint32_t stalls = 1 + count / kStallPart;
-  // The larger ones first, at each of these positions the one that an order would have
-  // there: what is between two of them is only summed up.
-  auto end = sorted_.end();
+  // From the end on, at each of these positions the one that an order would have there: what is
+  // between two of them is only summed up.
+  auto end = large.end();
   const auto place = [&](uint32_t position) {
-    const auto at = sorted_.begin() + position;
-    if (at < end) std::nth_element(sorted_.begin(), at, end, std::greater<>());
+    const auto at = large.begin() + position;
+    if (at < end) std::nth_element(large.begin(), at, end, std::greater<>());
     end = std::min(at, end);
   };
-  place(count / 2);
   for (const uint32_t part : kTailParts) place(std::max(count / part, kTailMin));
   place(stalls);
   Duration least = Duration::max();
   for (const uint32_t part : kTailParts) {
     const uint32_t above = std::max(count / part, kTailMin);
-    const Duration threshold = sorted_[above];
-    Duration excess = (sorted_[stalls] - threshold) * stalls;
-    for (uint32_t i = stalls; i < above; ++i) excess += sorted_[i] - threshold;
+    const Duration threshold = large[above];
+    Duration excess = (large[stalls] - threshold) * stalls;
+    for (uint32_t i = stalls; i < above; ++i) excess += large[i] - threshold;
     const double counted = above - stalls;
     // As much more as the mean of so few is likely to be off.
     const Duration mean = excess.scaled((1 + 1 / std::sqrt(counted)) / counted);
@@ -118,7 +192,6 @@ void TailWindow::refresh(TimePoint now) {
     share_above_ = share;
     mean_excess_ = mean;
   }
-  median_ = sorted_[count / 2];
 }
 
 }  // namespace foliot

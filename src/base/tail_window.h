@@ -18,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/time.h"
@@ -33,7 +34,8 @@ class TailWindow {
   // The prior is exponential with this mean.
   explicit TailWindow(Duration prior_mean);
 
-  // True when tail() or recent() may have changed.
+  // True when tail() or recent() may have changed. A `now` that goes back a little only blurs
+  // which values are too old.
   bool record(Duration value, TimePoint now);
   // Exceeded by this share of the values; `share` is below a tenth.
   Duration tail(double share) const;
@@ -43,15 +45,17 @@ class TailWindow {
   Duration recent() const { return recent_; }
 
  private:
-  struct Sample {
-    Duration value;
-    TimePoint at;
-  };
+  using Values = std::array<Duration, kSize>;
   bool note_recent(Duration value);
+  // Those that count; in `scratch` if those are not all.
+  std::span<const Duration> young(TimePoint now, Values& scratch) const;
   void refresh(TimePoint now);
+  void guess_again(Values& scratch, std::span<const Duration> values);
+  // Of `count` values, of which `large` holds the largest: a tenth of them or more.
+  void refresh_tail(std::span<Duration> large, uint32_t count);
 
-  std::vector<Sample> samples_;   // a ring
-  std::vector<Duration> sorted_;  // as far as refresh() needs
+  std::vector<Duration> values_;  // a ring
+  std::vector<TimePoint> times_;  // of values_
   uint32_t next_ = 0;
   uint32_t since_refresh_ = 0;
   std::array<Duration, kRecent> last_{};
@@ -64,6 +68,11 @@ class TailWindow {
   double share_above_ = 1;
   Duration mean_excess_;
   Duration median_;
+  // Guesses for the next refresh(): above this is about a fifth of all, between these are those
+  // near the median.
+  Duration large_above_;
+  Duration middle_least_;
+  Duration middle_most_;
 };
 
 }  // namespace foliot

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
 #include "base/random.h"
 
 namespace foliot {
@@ -76,6 +81,43 @@ TEST(TailWindowTest, AStallAmongTheFirstValuesIsNoTail) {
   for (int64_t i = 0; i < 40; ++i) window.record(us(i % 10), at(i));
   EXPECT_LT(window.tail(1e-3), Duration::milliseconds(2));
   EXPECT_LT(window.median(), us(100));
+}
+
+// What came before what is in the window only decides how fast it is looked through.
+TEST(TailWindowTest, SaysWhatIsInItAlone) {
+  Random random(7);
+  const auto random_value = [&](int kind) {
+    switch (kind) {
+      case 0: return Duration::microseconds(50);
+      case 1: return Duration::nanoseconds(static_cast<int64_t>(random.uniform() * 1e6));
+      case 2: return Duration::microseconds(random.uniform() < 0.3 ? 900 : 20);
+      case 3: return Duration::from_seconds(1e-4 * -std::log(1 - random.uniform()));
+      default: return -Duration::microseconds(static_cast<int64_t>(random.uniform() * 4));
+    }
+  };
+  const auto feed = [](TailWindow& window, std::span<const Duration> values, TimePoint begin) {
+    for (size_t i = 0; i < values.size(); ++i) window.record(values[i], begin + Duration::microseconds(100) * i);
+    // So late that all is looked at again.
+    window.record(values.front(), begin + Duration::seconds(2));
+  };
+  TailWindow used(Duration::microseconds(100));
+  std::vector<Duration> values(TailWindow::kSize);
+  for (int64_t round = 0; round < 100; ++round) {
+    const int kind = static_cast<int>(random.uniform() * 5);
+    const int other = static_cast<int>(random.uniform() * 5);
+    const double part = random.uniform();
+    for (Duration& value : values) value = random_value(random.uniform() < part ? kind : other);
+    const TimePoint begin = TimePoint() + Duration::seconds(3) * round;
+    feed(used, values, begin);
+    TailWindow unused(Duration::microseconds(100));
+    feed(unused, values, begin);
+
+    EXPECT_EQ(used.tail(1e-4), unused.tail(1e-4)) << "round " << round << ": " << kind << " and " << other;
+    EXPECT_EQ(used.recent(), unused.recent());
+    std::vector<Duration> sorted = values;  // the last one took the place of the first, and equals it
+    std::ranges::sort(sorted);
+    EXPECT_EQ(used.median(), sorted[sorted.size() / 2 - 1]) << "round " << round << ": " << kind << " and " << other;
+  }
 }
 
 }  // namespace

@@ -346,7 +346,7 @@ void Controller::drain(TimePoint now) {
 TimePoint Controller::turn(TimePoint now) {
   turn_now_ = now;
   if (failure_detector_) check_devices(now);
-  end_back_offs(now);
+  if (now >= cluster_.load_back_off.next_end()) end_back_offs(now);
   if (now >= next_stranded_) refuse_stranded(now);
   TimePoint planned;
   do {
@@ -425,18 +425,10 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
                         .bucket = bucket,
                         .batch_index = batch_index(device, model, batch_size),
                         .width_index = width_index(lanes.count, own.lane_count())};
-  Action action{.id = ActionId(next_action_++),
-                .type = ActionType::kInfer,
-                .device = device,
-                .model = model,
-                .earliest = window.earliest,
-                .latest = window.latest,
-                .expected = cluster_.durations().exec(shape),
-                .bucket = bucket,
-                .batch_size = batch_size,
-                .lanes = lanes,
-                .rows = {}};
-  add_rows(action, requests);
+  Action action;  // without an initializer list, which would fill the room for rows with zeros
+  begin_infer(action, device, model, bucket, batch_size, window, requests);
+  action.expected = cluster_.durations().exec(shape);
+  action.lanes = lanes;
   send_infer(action);
   return Verdict::kAccepted;
 }
@@ -445,22 +437,14 @@ Verdict Controller::begin(DeviceId device, ModelId model, BucketId bucket, uint3
                           Duration expected, std::span<const RequestId> requests, Window window) {
   const Verdict verdict = check_.infer(device, model, bucket, batch_size, part, requests, window, turn_now_);
   if (verdict != Verdict::kAccepted) return reject(verdict);
-  Action action{.id = ActionId(next_action_++),
-                .type = ActionType::kInfer,
-                .device = device,
-                .model = model,
-                .earliest = window.earliest,
-                .latest = window.latest,
-                .expected = expected,
-                .bucket = bucket,
-                .batch_size = batch_size,
-                .lanes = part.lanes,
-                .range = part.range,
-                .context = part.context,
-                // All lanes are its own, and nothing else runs.
-                .in_group = !part.range.whole() || part.lanes != cluster_.device(device).all_lanes(),
-                .rows = {}};
-  add_rows(action, requests);
+  Action action;
+  begin_infer(action, device, model, bucket, batch_size, window, requests);
+  action.expected = expected;
+  action.lanes = part.lanes;
+  action.range = part.range;
+  action.context = part.context;
+  // All lanes are its own, and nothing else runs.
+  action.in_group = !part.range.whole() || part.lanes != cluster_.device(device).all_lanes();
   send_infer(action);
   return Verdict::kAccepted;
 }
@@ -492,7 +476,15 @@ Verdict Controller::abandon(DeviceId device, ContextIndex context, Refusal reaso
   return Verdict::kAccepted;
 }
 
-void Controller::add_rows(Action& action, std::span<const RequestId> requests) {
+void Controller::begin_infer(Action& action, DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
+                             Window window, std::span<const RequestId> requests) {
+  action.id = ActionId(next_action_++);
+  action.device = device;
+  action.model = model;
+  action.earliest = window.earliest;
+  action.latest = window.latest;
+  action.bucket = bucket;
+  action.batch_size = batch_size;
   for (const RequestId id : requests) {
     RequestTable::Entry& row = requests_.at(id);
     requests_.dequeue(row);

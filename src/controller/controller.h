@@ -170,8 +170,10 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // If it is queued.
   void withdraw(RequestId request, Refusal reason, TimePoint now);
 
-  // Takes the requests out of their queues.
-  void add_rows(Action& action, std::span<const RequestId> requests);
+  // Of a whole batch that begins, but for its duration and lanes. Takes the requests out of
+  // their queues.
+  void begin_infer(Action& action, DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, Window window,
+                   std::span<const RequestId> requests);
   void send_infer(const Action& action);
   void refuse_rows(const Action& action, Refusal reason, TimePoint earliest_completion, TimePoint now);
   Verdict reject(Verdict verdict);

@@ -12,6 +12,14 @@ template <uint32_t kLanes>
 TimePoint Timeline::available_of(TimePoint now, const Link& link, LaneInterval lanes) const {
   // What ended later than this need not be known yet.
   const TimePoint known_until = now - link.report;
+  if constexpr (kLanes == 1) {
+    TimePoint free = known_until;
+    for (const Pending& pending : pending_) {
+      free = std::max(known_until,
+                      (pending.begin ? *pending.begin : std::max(free, pending.begin_min)) + pending.expected);
+    }
+    return std::max(now + link.delivery, free);
+  }
   std::array<TimePoint, kLanes> free;
   free.fill(known_until);
   const auto all_free = [&free](LaneInterval of) {

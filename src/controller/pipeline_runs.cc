@@ -275,14 +275,12 @@ bool PipelineRuns::is_visit(RequestId request) const {
   return run != nullptr && (*run)->under_way.test(*stage);
 }
 
-bool PipelineRuns::advance(TimePoint now) {
-  if (over_.empty()) return false;
+void PipelineRuns::take_over(TimePoint now) {
   while (!over_.empty()) {
     std::swap(over_, taken_);
     for (const Completion& visit : taken_) take(visit, now);
     taken_.clear();
   }
-  return true;
 }
 
 void PipelineRuns::take(const Completion& visit, TimePoint now) {

@@ -110,7 +110,11 @@ class PipelineRuns {
   // Takes note: nothing follows before advance().
   void visit_over(const Completion& completion) { over_.push_back(completion); }
   // Goes on with the runs of which visits are over. Returns whether any were.
-  bool advance(TimePoint now);
+  bool advance(TimePoint now) {
+    if (over_.empty()) return false;
+    take_over(now);
+    return true;
+  }
 
   // Runs that are not over.
   size_t size() const { return runs_.size(); }
@@ -189,6 +193,7 @@ class PipelineRuns {
   void discard(const Run& run, uint32_t stage);
   // What no stage can take any more.
   void discard_used(Run& run);
+  void take_over(TimePoint now);
   void take(const Completion& visit, TimePoint now);
   void take_served(Run& run, uint32_t stage, const Completion& visit, TimePoint now);
   // Visits what can be, and ends the run where nothing is left.

@@ -17,10 +17,14 @@ constexpr int64_t kFloorShare = 16;
 
 bool RollingProfile::record(Duration measured) {
   const Duration before = estimate_;
-  last_[next_] = measured;
-  next_ = (next_ + 1) % kWindow;
-  count_ = std::min(count_ + 1, kWindow);
-  estimate_ = *std::max_element(last_.begin(), last_.begin() + count_);
+  const Duration forgotten = std::exchange(last_[next_], measured);
+  next_ = next_ + 1 < kWindow ? next_ + 1 : 0;
+  if (count_ == kWindow && forgotten < before) {
+    estimate_ = std::max(before, measured);
+  } else {
+    count_ = std::min(count_ + 1, kWindow);
+    estimate_ = *std::max_element(last_.begin(), last_.begin() + count_);
+  }
   return estimate_ != before;
 }
 

@@ -41,7 +41,7 @@ void TargetKeeper::on_device_changed() {
 
 // ---- Decisions ----
 
-TimePoint TargetKeeper::plan(TimePoint now, Dispatcher& dispatcher) {
+TimePoint TargetKeeper::plan_due(TimePoint now, Dispatcher& dispatcher) {
   if (now >= retry_at_) {
     retry_at_ = TimePoint::infinite_future();
     last_retry_ = now;

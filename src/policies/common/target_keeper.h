@@ -48,9 +48,12 @@ class TargetKeeper {
   void on_device_changed();
 
   // Returns when to be called again at the latest.
-  TimePoint plan(TimePoint now, Dispatcher& dispatcher);
+  TimePoint plan(TimePoint now, Dispatcher& dispatcher) {
+    return due_.empty() && now < retry_at_ ? retry_at_ : plan_due(now, dispatcher);
+  }
 
  private:
+  TimePoint plan_due(TimePoint now, Dispatcher& dispatcher);
   // Loads or retires copies as long as actions_left_ is above 0.
   void bring_in_line(ModelId model, TimePoint now, Dispatcher& dispatcher);
   void retire_surplus(ModelId model, TimePoint now, Dispatcher& dispatcher);

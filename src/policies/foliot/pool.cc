@@ -22,7 +22,7 @@ void Pool::on_request(ModelId model, TimePoint now) {
   if (now >= shares_[model.value()].next) update(model, now);
 }
 
-void Pool::refresh(TimePoint now) {
+void Pool::refresh_some(TimePoint now) {
   if (ranks_.size() < board_.cluster().devices.size()) on_device_changed();
   if (now < next_refresh_ || shares_.empty()) return;
   next_refresh_ = now + kRefreshInterval;

@@ -28,7 +28,9 @@ class Pool {
   // A device has come or gone.
   void on_device_changed();
   // Follows rates that have fallen; some models each time.
-  void refresh(TimePoint now);
+  void refresh(TimePoint now) {
+    if (now >= next_refresh_ || ranks_.size() < board_.cluster().devices.size()) refresh_some(now);
+  }
 
   bool contains(DeviceId device) const {
     return !consolidate_ || (device.value() < ranks_.size() && ranks_[device.value()] < size(kind(device)));
@@ -46,6 +48,7 @@ class Pool {
     uint32_t devices = 0;  // up or not
     uint32_t down = 0;     // devices that are not up: others stand in for them
   };
+  void refresh_some(TimePoint now);
   KindId kind(DeviceId device) const { return board_.cluster().devices[device.value()].kind(); }
   uint32_t size(KindId kind) const;
   KindPool& pool(KindId kind);
