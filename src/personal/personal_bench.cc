@@ -122,7 +122,7 @@ void top_k_of_all(benchmark::State& state, ExplorationKind kind) {
   const auto table = drawn_items(folder.path, static_cast<size_t>(state.range(0)), 10'000);
   PersonalModel::Options options;
   options.exploration.kind = kind;
-  const auto model = PersonalModel::open(std::make_unique<SimulatedStorage>(), table, options).value();
+  const auto model = PersonalModel::open(std::make_unique<SimulatedStorage>(), {.items = table}, options).value();
   std::atomic<bool> is_done = false;
   std::vector<UserObservation> observations;
   for (uint64_t id = 0; id < 50; ++id) observations.push_back({id, 10 * id, 1});
@@ -145,7 +145,7 @@ void observe_many(benchmark::State& state, bool reads) {
   const TestFolder folder("personal_bench");
   const auto table = drawn_items(folder.path, 100, 10'000);
   const std::filesystem::path path = "foliot_personal_bench";
-  auto model = PersonalModel::open(DiskStorage::open(path).value(), table, {}).value();
+  auto model = PersonalModel::open(DiskStorage::open(path).value(), {.items = table}, {}).value();
   std::atomic<uint64_t> answered = 0;
   const auto done = [&answered](const Status& status) { answered += status.ok() ? 1 : 0; };
   uint64_t id = 0;

@@ -51,7 +51,7 @@ class PersonalModelTest : public testing::Test {
  protected:
   Result<std::unique_ptr<PersonalModel>> try_open() {
     FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage, DiskStorage::open(folder_.path / "state"));
-    return PersonalModel::open(std::move(storage), items_, options_);
+    return PersonalModel::open(std::move(storage), {.items = items_}, options_);
   }
   std::unique_ptr<PersonalModel> open() {
     auto model = try_open();
@@ -74,14 +74,14 @@ class PersonalModelTest : public testing::Test {
 
 TEST_F(PersonalModelTest, LearnsFromTheNextRequestOn) {
   const auto model = open();
-  EXPECT_EQ(*model->predict(1, 10), 0);
+  EXPECT_EQ(model->predict(1, 10)->value, 0);
   std::vector<UserObservation> many;
   for (uint64_t id = 0; id < 200; ++id) many.push_back({id, 10, 2.5});
   ASSERT_TRUE(observe(*model, 1, many).ok());
-  EXPECT_NEAR(*model->predict(1, 10), 2.5, 0.05);
-  EXPECT_EQ(model->top_k(1, {}, 3)->size(), 3u);
+  EXPECT_NEAR(model->predict(1, 10)->value, 2.5, 0.05);
+  EXPECT_EQ(model->top_k(1, {}, 3)->places.size(), 3u);
   const std::vector<uint64_t> candidates = {20, 10};
-  EXPECT_EQ(model->top_k(1, candidates, 1)->front().item, 10u);
+  EXPECT_EQ(model->top_k(1, candidates, 1)->places.front().item, 10u);
 }
 
 TEST_F(PersonalModelTest, StateOutlivesTheProcess) {
@@ -93,12 +93,12 @@ TEST_F(PersonalModelTest, StateOutlivesTheProcess) {
     wait_for_snapshots(*model, 1);
     ASSERT_TRUE(observe(*model, 1, {{3, 30, 2}}).ok());
     ASSERT_TRUE(observe(*model, 2, {{1, 10, 5}}).ok());
-    before = *model->predict(1, 40);
+    before = model->predict(1, 40)->value;
   }
   const auto model = open();
   EXPECT_EQ(model->users(), 2u);
   EXPECT_EQ(model->observations(1).size(), 3u);
-  EXPECT_NEAR(*model->predict(1, 40), before, 1e-3);
+  EXPECT_NEAR(model->predict(1, 40)->value, before, 1e-3);
 }
 
 TEST_F(PersonalModelTest, RetriesAreHarmless) {
@@ -148,7 +148,7 @@ TEST_F(PersonalModelTest, BadInputIsRefusedByName) {
   EXPECT_THAT(message({{1, 10, 1}, {2, 10, 1}, {3, 10, 1}, {4, 10, 1}}), HasSubstr("over the limit of 3"));
   EXPECT_EQ(model->users(), 0u);
   EXPECT_EQ(message({{1, 10, 1e9F}, {2, 10, 5}}), "");  // clipped to 5
-  EXPECT_LE(*model->predict(1, 10), 5);
+  EXPECT_LE(model->predict(1, 10)->value, 5);
   EXPECT_THAT(model->predict(1, 11).status().message(), HasSubstr("item 11 is unknown"));
   EXPECT_THAT(model->top_k(1, {}, 0).status().message(), HasSubstr("k = 0"));
   const std::vector<uint64_t> twice = {20, 10, 20};
@@ -167,7 +167,7 @@ TEST_F(PersonalModelTest, BadOptionsAreRefusedByName) {
 TEST_F(PersonalModelTest, AFullDiskIsAnErrorOfTheCall) {
   auto storage = std::make_unique<SimulatedStorage>();
   SimulatedStorage& disk = *storage;
-  const auto model = PersonalModel::open(std::move(storage), items_, options_).value();
+  const auto model = PersonalModel::open(std::move(storage), {.items = items_}, options_).value();
   ASSERT_TRUE(observe(*model, 1, {{1, 10, 1}}).ok());
   disk.set_faults({.disk_full = 1});
   EXPECT_EQ(observe(*model, 1, {{2, 10, 1}}).code(), StatusCode::kResourceExhausted);
@@ -178,7 +178,7 @@ TEST_F(PersonalModelTest, AFullDiskIsAnErrorOfTheCall) {
 TEST_F(PersonalModelTest, AsynchronousCallsAreAnsweredAtOnce) {
   options_.durability_is_async = true;
   auto storage = std::make_unique<SimulatedStorage>(1, SimulatedStorage::Faults{.disk_full = 1});
-  const auto model = PersonalModel::open(std::move(storage), items_, options_).value();
+  const auto model = PersonalModel::open(std::move(storage), {.items = items_}, options_).value();
   Answer answer;
   const std::vector<UserObservation> one = {{1, 10, 1}};
   ASSERT_TRUE(model->observe(1, one, answer.done()).ok());
@@ -203,7 +203,7 @@ class KilledProcess {
     options.observations_per_snapshot = 200;
     options.log.file_bytes_max = 4000;
     options.log.records_max = 500;
-    auto model = PersonalModel::open(DiskStorage::open(state).value(), std::move(items), options).value();
+    auto model = PersonalModel::open(DiskStorage::open(state).value(), {.items = std::move(items)}, options).value();
     for (uint64_t id = first_id;; ++id) {
       const std::vector<UserObservation> one = {{id, 10 * (id % 100), 1}};
       const int pipe = pipe_[1];

@@ -50,8 +50,8 @@ class UserWeights {
  private:
   void add_sums(std::span<const float> rows, std::span<const float> values);
 
-  const size_t features_;
-  const float lambda_;
+  size_t features_;
+  float lambda_;
   uint32_t updates_ = 0;  // since it was built
   std::vector<float> factor_;
   std::vector<double> sums_;  // b
