@@ -13,6 +13,7 @@
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/worker_metrics.h"
+#include "personal/personal_file.h"
 #include "pipeline/pipeline_file.h"
 #include "platform/thread.h"
 #include "repository/model_folder.h"
@@ -175,6 +176,10 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
   for (const PipelineSpec& pipeline : pipelines) {
     reporter.on_note(fmt::format(
         "pipeline '{}' is not served: workers offer models, and only `foliot serve` serves pipelines", pipeline.name));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(options_.repository));
+  for (const PersonalSpec& model : personal) {
+    reporter.on_note(fmt::format("personal model '{}' is not served: only `foliot serve` serves them", model.name));
   }
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   startup_->find(folders_);
