@@ -21,7 +21,8 @@ ScopeSet read_scopes(TomlReader& reader) {
       reader.fail("scopes", fmt::format("'{}' is not a scope; write infer, admin, metrics, feedback or observe", name));
     }
   }
-  if (scopes.empty()) reader.fail("scopes", "a key needs at least one scope: infer, admin, metrics, feedback or observe");
+  if (scopes.empty())
+    reader.fail("scopes", "a key needs at least one scope: infer, admin, metrics, feedback or observe");
   return scopes;
 }
 

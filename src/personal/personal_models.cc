@@ -70,7 +70,7 @@ struct PersonalModels::Call {
         arrival(arrived),
         deadline(until),
         done(std::move(on_done)),
-        lease(std::move(tenant), requests) {}
+        lease(std::in_place, std::move(tenant), requests) {}
 
   Served& served;
   PersonalModel& model;
@@ -78,7 +78,7 @@ struct PersonalModels::Call {
   const TimePoint arrival;
   const TimePoint deadline;
   const PersonalDone done;
-  const TenantLease lease;
+  std::optional<TenantLease> lease;  // until the answer is passed on
   // Of changes: records that are not on disk yet, and the first error.
   std::atomic<size_t> pending{1};
   std::mutex mutex;
@@ -242,11 +242,12 @@ PersonalModels::CallPtr PersonalModels::admit(const PersonalCall& call, uint32_t
 
 void PersonalModels::finish(Call& call, std::variant<PersonalAnswer, Status> result) {
   PersonalCounters& counters = call.served.counters;
+  if (!std::holds_alternative<Status>(result) && options_.now() > call.deadline)
+    return refuse(call, Refusal::kLate, {});
+  call.lease.reset();
   if (const auto* const status = std::get_if<Status>(&result)) {
     ++counters.errors;
     call.done(call_error(*status));
-  } else if (options_.now() > call.deadline) {
-    return refuse(call, Refusal::kLate, {});
   } else {
     call.done(std::get<PersonalAnswer>(std::move(result)));
   }
@@ -266,6 +267,7 @@ bool PersonalModels::wait_until_answered(Duration timeout) {
 
 void PersonalModels::refuse(Call& call, Refusal refusal, TimePoint earliest) {
   ++call.served.counters.refused[static_cast<size_t>(refusal)];
+  call.lease.reset();
   call.done(call_error(refusal, call.model_name, "", call.arrival, options_.now(), earliest));
   count_answered();
 }

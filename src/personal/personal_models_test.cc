@@ -85,7 +85,8 @@ TEST_F(PersonalModelsTest, LearnsFromTheNextRequestOn) {
   EXPECT_EQ(statistics[0].counters->observations, 3U);
   EXPECT_EQ(statistics[0].counters->top_ks, 1U);
   EXPECT_EQ(statistics[0].counters->waiting, 0U);
-  EXPECT_EQ(models_->in_flight(), 0U);
+  models_->drain();
+  EXPECT_TRUE(models_->wait_until_answered(Duration::seconds(60)));
 }
 
 TEST_F(PersonalModelsTest, ARetryCountsOnceAndARestartKeepsAll) {
@@ -116,7 +117,8 @@ TEST_F(PersonalModelsTest, ErrorsAreThoseOfTheModel) {
   PersonalCall other = call();
   other.model = "books";
   EXPECT_EQ(error(predict(other, {{7, 20}})).http_status, 404U);
-  EXPECT_EQ(models_->in_flight(), 0U);
+  models_->drain();
+  EXPECT_TRUE(models_->wait_until_answered(Duration::seconds(60)));
 }
 
 TEST_F(PersonalModelsTest, ADeadlineThatHasPassedIsRefused) {
