@@ -61,12 +61,12 @@ Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Stora
 
 PersonalModel::~PersonalModel() = default;
 
-Result<Prediction> PersonalModel::predict(uint64_t user, uint64_t item) {
+Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
   const std::lock_guard lock(mutex_);
   const ItemTable& items = weights_->items();
   const std::optional<size_t> place = items.find(item);
   if (!place) return unknown_item(item);
-  Prediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
+  UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
   cholesky<float>().multiply(items.row(*place).data(), 1, items.width(), weights_->weights(user).data(),
                              &prediction.value);
   return prediction;

@@ -49,7 +49,7 @@
 
 namespace foliot {
 
-struct Prediction {
+struct UserPrediction {
   float value = 0;
   uint64_t observations = 0;  // of the user, so far
   std::string version{};
@@ -94,7 +94,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   ~PersonalModel() override;
 
   // Errors: kNotFound naming the item.
-  Result<Prediction> predict(uint64_t user, uint64_t item);
+  Result<UserPrediction> predict(uint64_t user, uint64_t item);
   // `items` are the candidates; empty: all. Errors: kNotFound naming an item, kInvalidArgument
   // for k = 0 or above kPlacesMax and for an item that is named twice.
   Result<TopK> top_k(uint64_t user, std::span<const uint64_t> items, size_t k);

@@ -323,7 +323,7 @@ void PersonalModels::predict(const PersonalCall& call, std::vector<UserItem> pai
   start_read(admitted, units, [model = &admitted->model, pairs = std::move(pairs)]() -> Result<PersonalAnswer> {
     PersonalAnswer answer;
     for (const UserItem& pair : pairs) {
-      FOLIOT_ASSIGN_OR_RETURN(Prediction prediction, model->predict(pair.user, pair.item));
+      FOLIOT_ASSIGN_OR_RETURN(UserPrediction prediction, model->predict(pair.user, pair.item));
       answer.predictions.push_back(prediction.value);
       answer.version = std::move(prediction.version);
     }
