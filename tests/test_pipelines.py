@@ -8,7 +8,6 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
-from foliot_tools.cluster import Cluster
 from foliot_tools.generated import models as models_of
 from foliot_tools.model_check import open_session
 from foliot_tools.waiting import eventually
@@ -271,9 +270,3 @@ def test_photos_are_decoded_classified_and_looked_at_again_where_that_is_needed(
     with pytest.raises(InferenceServerException, match="decode"):
         classify("again", jpegs[0][:200])
     classify("again", jpegs[1])
-
-
-def test_a_worker_of_a_cluster_says_that_it_serves_no_pipelines(repository, tmp_path):
-    write_pipeline(repository, "cascade", CASCADE)
-    with Cluster(tmp_path, repository, workers=1, frontends=0) as cluster:
-        cluster.workers[0].await_line("pipeline 'cascade' is not served: workers offer models")

@@ -166,7 +166,7 @@ def greeting(role, version=VERSION):
         (greeting(2) + struct.pack("<IB", 2**31, 18), "a frame of 2147483648 bytes"),
         (greeting(2) + struct.pack("<IB", 1, 200), "a frame of unknown type 200"),
         (greeting(2) + struct.pack("<IBB", 2, 16, 1), "malformed ATTACH"),
-        (greeting(2) + struct.pack("<IBQQI", 21, 18, 1, 1, 0), "INPUTS without a FETCH"),
+        (greeting(2) + struct.pack("<IBQQII", 25, 18, 1, 1, 0, 0), "INPUTS without a FETCH"),
         (greeting(2) + struct.pack("<IBQQQ", 25, 17, 1, 1, 1), "unexpected FETCH message"),
     ],
 )

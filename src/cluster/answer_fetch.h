@@ -24,7 +24,7 @@ Status answer_fetch(const Frame& frame, Connection& connection, Find find) {
   Fetch fetch;
   FOLIOT_RETURN_IF_ERROR(decode(frame, fetch));
   if (connection.unsent_bytes() > kUnreadInputsBytesMax) return connection.check();
-  connection.send(Inputs{fetch.action, fetch.request, find(fetch)});
+  connection.send(Inputs{fetch.action, fetch.request, find(fetch), fetch.source});
   return Status();
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/stage_visit.h"
 #include "transport/client_ids.h"
 #include "transport/frame_handlers.h"
 
@@ -44,6 +45,7 @@ class ControllerService::WorkerSession : public Session {
       case MessageType::kOffer: return on_offer(frame);
       case MessageType::kWithdrawal: return on_withdrawal(frame);
       case MessageType::kUnserved: return on_unserved(frame);
+      case MessageType::kPipelines: return on_pipelines(frame);
       case MessageType::kLeave: {
         Leave leave;
         FOLIOT_RETURN_IF_ERROR(decode(frame, leave));
@@ -68,6 +70,7 @@ class ControllerService::WorkerSession : public Session {
   const Workers::Worker& about() const { return about_; }
   const std::vector<DeviceId>& devices() const { return about_.devices; }
   const Unserved& unserved() const { return unserved_; }
+  const HeldRoom& room() const { return room_; }
   ModelRegistry::WorkerId number() const { return number_; }
 
  private:
@@ -77,7 +80,9 @@ class ControllerService::WorkerSession : public Session {
     FOLIOT_RETURN_IF_ERROR(decode(frame, registration));
     FOLIOT_ASSIGN_OR_RETURN(const Welcome welcome, service_.register_worker(*this, registration, now));
     about_ = {registration.worker, registration.data_address, welcome.devices};
+    room_ = {registration.held_bytes, registration.held_payloads};
     connection_.send(welcome);
+    service_.set_held_room();
     service_.send_workers();
     return Status();
   }
@@ -99,11 +104,19 @@ class ControllerService::WorkerSession : public Session {
     service_.unserved_changed_ = true;
     return Status();
   }
+  Status on_pipelines(const Frame& frame) {
+    if (devices().empty()) return unexpected(frame);
+    Pipelines pipelines;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, pipelines));
+    service_.pipelines_.offer(number_, pipelines);
+    return Status();
+  }
 
   ControllerService& service_;
   Connection& connection_;
   const ModelRegistry::WorkerId number_;
   Workers::Worker about_;
+  HeldRoom room_;
   Unserved unserved_;
 };
 
@@ -122,6 +135,7 @@ class ControllerService::ClientSession : public Session {
     }
     connection_.send(models);
   }
+  void send_pipelines() { connection_.send(service_.pipelines_.served()); }
   void send_unserved() { connection_.send(service_.unserved()); }
   void send_workers() { connection_.send(service_.workers()); }
   void send(const Completion& completion) { connection_.send(completion); }
@@ -152,15 +166,21 @@ class ControllerService::ClientSession : public Session {
   Status on_request(const Frame& frame, TimePoint now) {
     Request request;
     FOLIOT_RETURN_IF_ERROR(decode(frame, request));
-    if (request.id <= last_request_ || request.id.value() > kOwnIdMax) {
+    const bool is_run = request.pipeline != PipelineId();
+    RequestId& last = is_run ? last_run_ : last_request_;
+    if (request.id <= last || request.id.value() > kOwnIdMax) {
       return Status::invalid_argument(
-          fmt::format("request {} after request {}: ids must grow", request.id.value(), last_request_.value()));
+          fmt::format("request {} after request {}: ids must grow", request.id.value(), last.value()));
+    }
+    if (is_run != is_run_id(request.id) || (is_run && (stage_of(request.id) || stage_of(request.payload)))) {
+      return Status::invalid_argument(fmt::format("request {} with payload {}: not an id of a {}", request.id.value(),
+                                                  request.payload.value(), is_run ? "run" : "request for a model"));
     }
     if (label_ && label_->request != request.id) {
       return Status::invalid_argument(
           fmt::format("request {} after the LABEL of request {}", request.id.value(), label_->request.value()));
     }
-    last_request_ = request.id;
+    last = request.id;
     service_.submit(number_, request, std::exchange(label_, std::nullopt), now);
     return Status();
   }
@@ -187,7 +207,8 @@ class ControllerService::ClientSession : public Session {
   ControllerService& service_;
   Connection& connection_;
   uint16_t number_ = 0;
-  RequestId last_request_;
+  RequestId last_request_;  // for a model
+  RequestId last_run_;
   std::optional<Label> label_;  // of the request that comes next
 };
 
@@ -197,6 +218,7 @@ ControllerService::ControllerService(const ControllerOptions& options, const Con
                                      ClockFunction clock, Log log)
     : clock_(std::move(clock)), log_(std::move(log)), controller_(options, make_policy, *this, *this) {
   controller_.add_observer(*this);
+  controller_.hold_outputs(*this);
   counters_.since = clock_();
 }
 
@@ -219,6 +241,7 @@ Result<std::unique_ptr<Session>> ControllerService::on_open(Connection& connecti
   FOLIOT_ASSIGN_OR_RETURN(const uint16_t number, add_client(*client));
   client->set_number(number);
   client->send_models();
+  if (pipelines_ever_) client->send_pipelines();
   client->send_unserved();
   client->send_workers();
   return std::unique_ptr<Session>(std::move(client));
@@ -245,7 +268,7 @@ TimePoint ControllerService::on_turn_end(TimePoint now) {
   if (sampled) counters_.decisions_processor.record(processor_time_() - processor_time_before);
   let_go_who_is_idle();
   if (drain_asked_.load()) go_on_draining(now);
-  return std::min(wake, registry_.next());
+  return std::min({wake, registry_.next(), pipelines_.next()});
 }
 
 void ControllerService::go_on_draining(TimePoint now) {
@@ -339,14 +362,45 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
 
 void ControllerService::go_on_changing_models(TimePoint now) {
   change_models(registry_.decide(now), now);
+  if (models_changed_ || pipelines_.changed()) change_pipelines(now);
+  for (const PipelineId id : pipelines_.take_retired(now)) controller_.remove_pipeline(id);
   const bool models = std::exchange(models_changed_, false);
+  const bool pipelines = std::exchange(pipelines_changed_, false);
   const bool unserved = std::exchange(unserved_changed_, false);
-  if (!models && !unserved) return;
+  if (!models && !pipelines && !unserved) return;
   for (const Client& client : clients_) {
     if (client.session == nullptr) continue;
     if (models) client.session->send_models();
+    if (pipelines || (models && pipelines_ever_)) client.session->send_pipelines();
     if (unserved) client.session->send_unserved();
   }
+}
+
+void ControllerService::change_pipelines(TimePoint now) {
+  ModelsByName models;
+  for (const auto& model : controller_.cluster().models) {
+    if (model && registry_.serves(model->id)) models.emplace(model->name, model);
+  }
+  const PipelineRegistry::Decisions decisions = pipelines_.decide(models, now);
+  for (const auto& pipeline : decisions.added) {
+    controller_.add_pipeline(pipeline);
+    log_(Severity::kInfo, fmt::format("pipeline '{}' is served", pipeline->name));
+  }
+  for (const auto& [name, reason] : decisions.unserved) {
+    log_(Severity::kWarning, fmt::format("pipeline '{}' is not served: {}", name, reason));
+  }
+  pipelines_changed_ = pipelines_changed_ || decisions.news;
+  pipelines_ever_ = pipelines_ever_ || decisions.news;
+  unserved_changed_ = unserved_changed_ || decisions.news;
+}
+
+void ControllerService::set_held_room() {
+  HeldRoom room;
+  for (const auto& [number, worker] : workers_) {
+    room.bytes = std::min(room.bytes, worker->room().bytes);
+    room.payloads = std::min(room.payloads, worker->room().payloads);
+  }
+  controller_.set_held_room(room);
 }
 
 // Of several workers that cannot serve one, the first gives the reason.
@@ -357,6 +411,9 @@ Unserved ControllerService::unserved() const {
       const std::string reason = fmt::format("worker '{}': {}", worker->about().name, model.reason);
       by_name.try_emplace(model.name, Unserved::Model{model.name, model.version, reason.substr(0, kReasonBytesMax)});
     }
+  }
+  for (const auto& [name, reason] : pipelines_.unserved()) {
+    by_name.try_emplace(name, Unserved::Model{name, "1", reason.substr(0, kReasonBytesMax)});
   }
   Unserved all;
   for (auto& [name, model] : by_name) {
@@ -369,7 +426,10 @@ Unserved ControllerService::unserved() const {
 void ControllerService::change_models(const ModelRegistry::Decisions& decisions, TimePoint now) {
   for (const auto& [worker, naming] : decisions.namings) workers_.at(worker)->send(naming);
   for (const auto& [worker, release] : decisions.releases) workers_.at(worker)->send(release);
-  for (const ModelId model : decisions.removed) controller_.remove_model(model, now);
+  for (const ModelId model : decisions.removed) {
+    controller_.end_runs(model, now);
+    controller_.remove_model(model, now);
+  }
   for (const auto& [model, replaced] : decisions.added) {
     controller_.add_model(model, now);
     log_(Severity::kInfo, fmt::format("model '{}' version {} is served{}", model->name, model->version,
@@ -385,7 +445,7 @@ void ControllerService::change_models(const ModelRegistry::Decisions& decisions,
 
 void ControllerService::forget_models(TimePoint now) {
   for (const ModelId id : registry_.removing()) {
-    if (!controller_.model_gone(id)) continue;
+    if (!controller_.model_gone(id) || pipelines_.uses(id)) continue;
     const ModelRegistry::Gone gone = registry_.gone(id, now);
     for (const auto& [worker, release] : gone.releases) workers_.at(worker)->send(release);
     log_(Severity::kInfo, fmt::format("model '{}' version {} is removed", gone.model->name, gone.model->version));
@@ -396,7 +456,22 @@ void ControllerService::forget_models(TimePoint now) {
 
 void ControllerService::send(const Action& action) {
   ++counters_.actions;
-  devices_[action.device.value()].worker->send(action);
+  WorkerSession& worker = *devices_[action.device.value()].worker;
+  if (controller_.runs() > 0 && action.type == ActionType::kInfer) {
+    Visits visits{action.id, {}};
+    for (uint32_t row = 0; row < action.rows.size(); ++row) {
+      if (auto order = controller_.visit_order(action.rows[row].request))
+        visits.visits.push_back({row, *std::move(order)});
+    }
+    if (!visits.visits.empty()) worker.send(visits);
+  }
+  worker.send(action);
+}
+
+// With the holder's session ends what it holds.
+void ControllerService::discard(RequestId visit, DeviceId holder) {
+  WorkerSession* worker = devices_[holder.value()].worker;
+  if (worker != nullptr) worker->send(Discard{visit});
 }
 
 Status ControllerService::on_report(WorkerSession& worker, const Outcome& outcome, TimePoint now) {
@@ -431,12 +506,18 @@ void ControllerService::let_go_who_is_idle() {
 void ControllerService::on_worker_lost(WorkerSession& worker, TimePoint now) {
   std::erase(leaving_, &worker);
   if (workers_.erase(worker.number()) > 0) registry_.lose(worker.number());
+  pipelines_.lose(worker.number());
+  set_held_room();
   if (!worker.unserved().models.empty()) unserved_changed_ = true;
+  std::vector<DeviceId> lost;
   for (const DeviceId id : worker.devices()) {
     Device& device = devices_[id.value()];
     if (device.worker != &worker) continue;  // it was fenced, and may have come again
-    const bool left = controller_.cluster().device(id).state() == DeviceState::kDraining;
     device.worker = nullptr;
+    lost.push_back(id);
+  }
+  for (const DeviceId id : lost) {
+    const bool left = controller_.cluster().device(id).state() == DeviceState::kDraining;
     controller_.lose_device(id, left ? DeviceTrouble::kLeft : DeviceTrouble::kLink, now);
   }
   if (!worker.devices().empty()) send_workers();
@@ -496,13 +577,21 @@ void ControllerService::submit(uint16_t client, Request request, std::optional<L
   if (label && labels_ != nullptr) {
     labels_->on_label(request.id, std::make_shared<const CallLabel>(std::move(label->label)));
   }
-  registry_.on_request(request.model);
+  if (request.pipeline == PipelineId()) {
+    registry_.on_request(request.model);
+  } else if (const PipelineInfo* pipeline = pipelines_.on_request(request.pipeline)) {
+    for (const PipelineStage& stage : pipeline->stages) registry_.on_request(stage.model->id);
+  }
   controller_.on_request(request, now);
 }
 
 void ControllerService::complete(const Completion& completion) {
   if (completion.served()) ++counters_.served;
-  registry_.on_answer(completion.model);
+  if (completion.pipeline == PipelineId()) {
+    registry_.on_answer(completion.model);
+  } else if (const PipelineInfo* pipeline = pipelines_.on_answer(completion.pipeline)) {
+    for (const PipelineStage& stage : pipeline->stages) registry_.on_answer(stage.model->id);
+  }
   Client& client = clients_[client_of(completion.id)];
   FOLIOT_CHECK(client.in_flight > 0);
   --client.in_flight;

@@ -2,9 +2,10 @@
 // messages into the controller's events, and its actions and completions into messages.
 //
 // All workers bring the same models, in whatever order, and change them together
-// (cluster/model_registry.h). A worker that is lost, or that the controller has fenced
-// (controller/failure_detector.h), may register again by its name with what its pages
-// hold. An unexpected message ends the connection of its sender and no other.
+// (cluster/model_registry.h). Pipelines are those that they offer (cluster/pipeline_registry.h);
+// what their stages compute is held by the workers, each of which has room for all runs. A worker that is lost, or that
+// the controller has fenced (controller/failure_detector.h), may register again by its name with what its pages hold.
+// An unexpected message ends the connection of its sender and no other.
 //
 // Threading: drain() and drained() from any thread; the rest belongs to the loop that drives it.
 #ifndef FOLIOT_CLUSTER_CONTROLLER_SERVICE_H_
@@ -22,6 +23,7 @@
 
 #include "base/histogram.h"
 #include "cluster/model_registry.h"
+#include "cluster/pipeline_registry.h"
 #include "controller/controller.h"
 #include "core/call_label.h"
 #include "core/observer.h"
@@ -36,7 +38,11 @@ using ClockFunction = std::function<TimePoint()>;
 // The processor time of the loop's thread so far.
 using ProcessorTimeFunction = Duration (*)();
 
-class ControllerService : public LinkHandler, private ActionSink, private CompletionSink, private Observer {
+class ControllerService : public LinkHandler,
+                          private ActionSink,
+                          private CompletionSink,
+                          private VisitOutputs,
+                          private Observer {
  public:
   // Peers that registered or left, and why.
   using Log = std::function<void(Severity, const std::string&)>;
@@ -94,11 +100,15 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   void log_gone(const std::string& who, const Connection& connection, const Status& reason);
   void send(const Action& action) override;
   void complete(const Completion& completion) override;
+  void discard(RequestId visit, DeviceId holder) override;
 
   Result<Welcome> register_worker(WorkerSession& worker, const Registration& registration, TimePoint now);
   void go_on_changing_models(TimePoint now);
   void change_models(const ModelRegistry::Decisions& decisions, TimePoint now);
   void forget_models(TimePoint now);
+  void change_pipelines(TimePoint now);
+  // The least of all workers'.
+  void set_held_room();
   // Those that the worker had before, or else any that are lost, or new ones.
   std::vector<DeviceId> devices_for(const std::string& worker, const std::string& kind, size_t count,
                                     TimePoint now) const;
@@ -121,9 +131,12 @@ class ControllerService : public LinkHandler, private ActionSink, private Comple
   Controller controller_;
   std::vector<Device> devices_;  // by DeviceId
   ModelRegistry registry_;
+  PipelineRegistry pipelines_;
   uint64_t workers_opened_ = 0;
   std::map<ModelRegistry::WorkerId, WorkerSession*> workers_;  // those that are registered
   bool models_changed_ = false;                                // to be sent to clients with this turn
+  bool pipelines_changed_ = false;                             // likewise
+  bool pipelines_ever_ = false;                                // some were offered
   bool unserved_changed_ = false;                              // likewise
   std::vector<WorkerSession*> leaving_;
   std::vector<Client> clients_;

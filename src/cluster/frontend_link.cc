@@ -8,6 +8,10 @@
 #include "base/check.h"
 #include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
+#include "cluster/pipeline_registry.h"
+#include "core/stage_visit.h"
+#include "core/visit_order.h"
+#include "pipeline/resolve.h"
 #include "transport/client_ids.h"
 #include "transport/frame_handlers.h"
 #include "transport/peer_clock.h"
@@ -16,6 +20,11 @@ namespace foliot {
 namespace {
 
 constexpr size_t kActionsPerRequestMax = 4;
+// Runs are numbered from the controller's clock, too, in steps in which no front end begins two.
+constexpr uint64_t kMicrosecondsPerRun = 16;
+// nth_run() of these leaves kRunIdBit free.
+constexpr uint64_t kRunsMax = (kRunIdBit >> 8) - 1;
+
 }  // namespace
 
 // ---- Sessions ----
@@ -34,6 +43,7 @@ class FrontendLink::ControllerSession : public Session {
     switch (frame.type) {
       case MessageType::kCompletion: return on_completion(frame, now);
       case MessageType::kModels: return on_models(frame, now);
+      case MessageType::kPipelines: return on_pipelines(frame, now);
       case MessageType::kUnserved: return on_unserved(frame);
       case MessageType::kWorkers: return on_workers(frame);
       case MessageType::kAdmission: return on_admission(frame);
@@ -74,6 +84,13 @@ class FrontendLink::ControllerSession : public Session {
     if (host_clock_.ready()) link_.set_models(models_, now);
     return Status();
   }
+  Status on_pipelines(const Frame& frame, TimePoint now) {
+    Pipelines pipelines;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, pipelines));
+    pipelines_ = std::move(pipelines.pipelines);
+    if (host_clock_.ready()) link_.set_pipelines(pipelines_, now);
+    return Status();
+  }
   Status on_pong(const Frame& frame, TimePoint now) {
     Pong pong;
     FOLIOT_RETURN_IF_ERROR(decode(frame, pong));
@@ -82,6 +99,7 @@ class FrontendLink::ControllerSession : public Session {
     if (was_ready || !host_clock_.ready()) return Status();
     link_.number_requests_from(host_clock_.offset().to_host(now));
     link_.set_models(models_, now);
+    link_.set_pipelines(pipelines_, now);
     return Status();
   }
   Status on_admission(const Frame& frame) {
@@ -103,6 +121,7 @@ class FrontendLink::ControllerSession : public Session {
   Connection& connection_;
   PeerClock host_clock_;
   std::vector<ModelInfo> models_;
+  std::vector<Pipelines::Pipeline> pipelines_;
 };
 
 class FrontendLink::WorkerSession : public Session {
@@ -219,6 +238,7 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
       if (worker != nullptr) worker->keep(now);
     }
     look_for_the_lost(now);
+    std::erase_if(pipelines_, [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; });
     std::erase_if(models_, [now](const auto& entry) { return entry.second.forgotten_at.value_or(now) < now; });
   }
   return next_look_;
@@ -231,50 +251,80 @@ TimePoint FrontendLink::on_turn_end(TimePoint now) {
 // of the controller's clock, and there are fewer requests in a second than of those.
 void FrontendLink::number_requests_from(TimePoint host_time) {
   const auto microseconds = static_cast<uint64_t>((host_time - TimePoint()).nanoseconds() / 1000);
-  next_request_ = std::max(next_request_, microseconds & kOwnIdMax);
+  next_request_ = std::max(next_request_, microseconds & (kRunIdBit - 1));
+  // Their ids have room for stages, so there are fewer of them.
+  next_run_ = std::max(next_run_, microseconds / kMicrosecondsPerRun & kRunsMax);
 }
 
 void FrontendLink::send(const Request& request, const CallLabel* label, TimePoint now) {
   const auto model = models_.find(request.model);
-  if (controller_ == nullptr || model == models_.end()) {
+  const auto pipeline = pipelines_.find(request.pipeline);
+  const bool is_run = request.pipeline != PipelineId();
+  if (controller_ == nullptr || (is_run ? pipeline == pipelines_.end() : model == models_.end())) {
     return refuse(request, Refusal::kDisconnected, "the controller was lost; try again", now);
   }
   FOLIOT_CHECK(!free_.empty());
   const Slot slot = free_.back();
   free_.pop_back();
   slots_.emplace(request.id, slot);
+  in_flight_[slot] = {.used = true,
+                      .request = request,
+                      .link_id = {},
+                      .number = {},
+                      .model = is_run ? pipeline->second.info : model->second.info};
+  send(slot, label);
+}
+
+void FrontendLink::send(Slot slot, const CallLabel* label) {
   InFlight& entry = in_flight_[slot];
-  const RequestId link_id(next_request_++);
-  entry = {.used = true,
-           .request = request,
-           .link_id = link_id,
-           .number = request_of(number_.value_or(0), link_id),
-           .model = model->second.info};
-  if (label != nullptr) controller_->connection().send(Label{link_id, *label});
+  const Request& request = entry.request;
+  entry.link_id = RequestId(entry.is_run() ? kRunIdBit | nth_run(next_run_++) : next_request_++);
+  entry.number = request_of(number_.value_or(0), entry.link_id);
+  if (label != nullptr) controller_->connection().send(Label{entry.link_id, *label});
   const ClockOffset& clock = controller_->offset();
-  controller_->connection().send(Request{.id = entry.link_id,
-                                         .model = model->second.name,
-                                         .bucket = request.bucket,
-                                         .payload = PayloadHandle(slot),
-                                         .input = request.input,
-                                         .consumers = request.consumers,
-                                         .arrival = clock.to_host(request.arrival),
-                                         .deadline = clock.to_host(request.deadline),
-                                         .reserve = request.reserve,
-                                         .tenant = request.tenant,
-                                         .tenant_weight = request.tenant_weight,
-                                         .offline = request.offline});
+  controller_->connection().send(
+      Request{.id = entry.link_id,
+              .model = entry.is_run() ? ModelId() : models_.at(request.model).name,
+              .pipeline = entry.is_run() ? pipelines_.at(request.pipeline).name : PipelineId(),
+              .bucket = request.bucket,
+              .payload = PayloadHandle(slot),
+              .input = request.input,
+              .consumers = request.consumers,
+              .arrival = clock.to_host(request.arrival),
+              .deadline = clock.to_host(request.deadline),
+              .reserve = request.reserve,
+              .tenant = request.tenant,
+              .tenant_weight = request.tenant_weight,
+              .offline = request.offline});
+}
+
+// What earlier attempts have sent has other numbers, and is dropped when it comes.
+bool FrontendLink::restart(Slot slot, const Completion& loss) {
+  InFlight& entry = in_flight_[slot];
+  if (!entry.is_run() || entry.cancelled || entry.restarts == kRestartsMax || controller_ == nullptr ||
+      !pipelines_.contains(entry.request.pipeline) || loss.finished > entry.request.deadline) {
+    return false;
+  }
+  ++entry.restarts;
+  if (!entry.loss) entry.loss = loss;
+  if (entry.completion) --unjoined_;
+  entry.completion.reset();
+  entry.others.clear();
+  send(slot, nullptr);
+  return true;
 }
 
 void FrontendLink::handle(const CancelRequest& cancelled, TimePoint /*now*/) {
   const auto found = slots_.find(cancelled.request);
   if (found == slots_.end() || controller_ == nullptr) return;
+  in_flight_[found->second].cancelled = true;
   controller_->connection().send(Cancel{in_flight_[found->second].link_id, cancelled.reason});
 }
 
 void FrontendLink::refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now) {
   const Completion completion{.id = {},
                               .model = request.model,
+                              .pipeline = request.pipeline,
                               .payload = request.payload,
                               .refusal = refusal,
                               .detail = std::move(detail),
@@ -299,9 +349,15 @@ FrontendLink::InFlight* FrontendLink::find(PayloadHandle payload, RequestId link
 
 // The one completion, in the front end's own words.
 void FrontendLink::finish(Slot slot, Completion completion) {
+  if (completion.refusal == Refusal::kWorkerLost && restart(slot, completion)) return;
   InFlight& entry = in_flight_[slot];
+  // There was no time left for another attempt.
+  const bool too_late = completion.refusal == Refusal::kUnmeetable || completion.refusal == Refusal::kOverload ||
+                        completion.refusal == Refusal::kExpired;
+  if (too_late && entry.loss) completion = *entry.loss;
   completion.id = entry.number;
   completion.model = entry.request.model;
+  completion.pipeline = entry.request.pipeline;
   completion.payload = entry.request.payload;
   completion.arrival = entry.request.arrival;
   completion.deadline = entry.request.answer_by();
@@ -342,7 +398,9 @@ void FrontendLink::on_completion(Completion completion, TimePoint now) {
 void FrontendLink::answer(Slot slot, TimePoint now) {
   InFlight& entry = in_flight_[slot];
   const ActionId action = entry.completion->action;
-  if (entry.in_payload != action) {
+  if (entry.is_run()) {
+    if (!collect(slot, now)) return;
+  } else if (entry.in_payload != action) {
     const auto kept = std::ranges::find(entry.others, action, &KeptOutputs::action);
     if (kept == entry.others.end()) {
       if (worker_of(entry.completion->device) == nullptr) {
@@ -362,10 +420,71 @@ void FrontendLink::answer(Slot slot, TimePoint now) {
   finish(slot, std::move(completion));
 }
 
+bool FrontendLink::collect(Slot slot, TimePoint now) {
+  InFlight& entry = in_flight_[slot];
+  std::vector<const KeptOutputs*> counting;
+  for (const Completion::StageAnswer& answer : entry.completion->stages) {
+    const auto kept = std::ranges::find_if(entry.others, [&](const KeptOutputs& other) {
+      return other.stage == answer.stage && other.action == answer.action;
+    });
+    if (kept != entry.others.end()) {
+      counting.push_back(&*kept);
+    } else if (worker_of(answer.device) == nullptr) {
+      fail(slot, Refusal::kWorkerLost,
+           fmt::format("stage '{}': its outputs were lost with the connection to its worker; try again",
+                       entry.model->pipeline->stages[answer.stage].name),
+           now);
+      return false;
+    } else {
+      return false;
+    }
+  }
+  for (const KeptOutputs* kept : counting) {
+    const PayloadHandle payload = visit_of(entry.request.payload, kept->stage);
+    const std::vector<uint32_t> answers = answers_of(*entry.model->pipeline, kept->stage);
+    for (size_t i = 0; i < answers.size(); ++i) {
+      std::ranges::copy(kept->tensors[i], frontend_->output(payload, answers[i]).begin());
+    }
+    frontend_->finish(payload);
+  }
+  return true;
+}
+
+Status FrontendLink::on_stage_outputs(const Outputs& outputs, TimePoint now) {
+  const std::optional<uint32_t> stage = stage_of(outputs.request);
+  InFlight* entry = find(run_of(outputs.payload), run_of(outputs.request));
+  if (entry == nullptr) return Status();  // it is over, or was restarted
+  if (!stage || *stage >= entry->model->pipeline->stages.size()) {
+    return Status::invalid_argument("OUTPUTS of a stage that there is not");
+  }
+  const PayloadHandle payload = visit_of(entry->request.payload, *stage);
+  const std::vector<uint32_t> answers = answers_of(*entry->model->pipeline, *stage);
+  bool fits = outputs.tensors.size() == answers.size();
+  for (size_t i = 0; fits && i < answers.size(); ++i) {
+    fits = outputs.tensors[i].size() == frontend_->output(payload, answers[i]).size();
+  }
+  if (!fits) return Status::invalid_argument("OUTPUTS that do not fit the stage");
+  if (static_cast<size_t>(std::ranges::count(entry->others, *stage, &KeptOutputs::stage)) == kActionsPerRequestMax) {
+    return Status::invalid_argument("OUTPUTS of too many actions for one visit");
+  }
+  KeptOutputs& kept = entry->others.emplace_back();
+  kept.action = outputs.action;
+  kept.stage = *stage;
+  for (const auto& tensor : outputs.tensors) kept.tensors.emplace_back(tensor.begin(), tensor.end());
+  if (entry->completion) answer(static_cast<Slot>(run_of(outputs.payload).value()), now);
+  return Status();
+}
+
 // None if the request is over.
 TensorBytes FrontendLink::inputs_of(const Fetch& fetch) {
   TensorBytes tensors;
-  if (const InFlight* entry = find(fetch.payload, fetch.request)) {
+  if (is_run_id(fetch.request)) {
+    const InFlight* run = find(run_of(fetch.payload), run_of(fetch.request));
+    for (const uint32_t i : fetch.tensors) {
+      if (run == nullptr || i >= run->model->inputs.size()) return {};
+      tensors.push_back(frontend_->input(run->request.payload, i));
+    }
+  } else if (const InFlight* entry = find(fetch.payload, fetch.request)) {
     for (uint32_t i = 0; i < entry->model->inputs.size(); ++i) {
       tensors.push_back(frontend_->input(entry->request.payload, i));
     }
@@ -374,6 +493,7 @@ TensorBytes FrontendLink::inputs_of(const Fetch& fetch) {
 }
 
 Status FrontendLink::on_outputs(const Outputs& outputs, TimePoint now) {
+  if (is_run_id(outputs.request)) return on_stage_outputs(outputs, now);
   InFlight* entry = find(outputs.payload, outputs.request);
   if (entry == nullptr) {  // it is over
     consume(outputs.held, std::numeric_limits<uint16_t>::max());
@@ -454,7 +574,7 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   // A controller that has just begun has none yet: then they are waited for.
   if (models.empty()) return await_models("no worker has registered yet; try again");
   for (const auto& [name, entry] : catalog_.snapshot()) {
-    if (names.contains(name)) continue;
+    if (names.contains(name) || (entry->role == EntryRole::kPipeline && entry->info != nullptr)) continue;
     const auto unserved = unserved_.find(name);
     if (unserved == unserved_.end()) {
       catalog_.remove(name);
@@ -467,6 +587,68 @@ void FrontendLink::set_models(const std::vector<ModelInfo>& models, TimePoint no
   watch_.on_ready(models.size());
 }
 
+// Of the models that were sent before.
+std::shared_ptr<const ModelInfo> FrontendLink::resolved(const Pipelines::Pipeline& pipeline) {
+  ModelsByName models;
+  for (const auto& [id, model] : models_) {
+    if (!model.forgotten_at) models[model.info->name] = model.info;
+  }
+  const PipelineSpec spec = spec_of(pipeline);
+  const bool complete =
+      std::ranges::all_of(spec.stages, [&](const StageSpec& stage) { return models.contains(stage.model); });
+  // What has changed meanwhile comes with the next message.
+  if (!spec.status.ok() || !complete) return nullptr;
+  const auto info = resolve(spec, models, PipelineId(next_pipeline_));
+  if (info.ok()) {
+    ++next_pipeline_;
+    auto own = std::make_shared<PipelineInfo>(*(*info)->pipeline);
+    for (PipelineStage& stage : own->stages) stage.conditions.clear();  // workers evaluate them
+    auto result = std::make_shared<ModelInfo>(**info);
+    result->pipeline = std::move(own);
+    return result;
+  }
+  watch_.log(Severity::kWarning, fmt::format("pipeline '{}': {}", pipeline.name, info.status().message()));
+  return nullptr;
+}
+
+void FrontendLink::set_pipelines(const std::vector<Pipelines::Pipeline>& pipelines, TimePoint now) {
+  std::unordered_map<PipelineId, PipelineId> known;  // by the controller's name
+  for (auto& [id, pipeline] : pipelines_) {
+    if (pipeline.forgotten_at) continue;
+    known.emplace(pipeline.name, id);
+    pipeline.forgotten_at = now + kClusterTimeouts.withdrawn_model;
+  }
+  std::set<std::string, std::less<>> names;
+  for (const Pipelines::Pipeline& served : pipelines) {
+    std::shared_ptr<const ModelInfo> info;
+    if (const auto place = known.find(served.id); place != known.end()) {
+      pipelines_.at(place->second).forgotten_at.reset();
+      info = pipelines_.at(place->second).info;
+    } else {
+      info = resolved(served);
+      if (info == nullptr) continue;
+      pipelines_.emplace(info->pipeline->id, Pipeline{served.id, info});
+    }
+    names.insert(served.name);
+    CatalogEntry entry{.name = served.name,
+                       .version = info->version,
+                       .state = ModelState::kReady,
+                       .reason = {},
+                       .info = info,
+                       .role = EntryRole::kPipeline};
+    for (const PipelineStage& stage : info->pipeline->stages) {
+      if (std::ranges::find(entry.models, stage.model->name) == entry.models.end())
+        entry.models.push_back(stage.model->name);
+    }
+    const Catalog::EntryPtr shown = catalog_.find(served.name);
+    if (shown == nullptr || shown->info != info) catalog_.put(std::move(entry));
+  }
+  for (const auto& [name, entry] : catalog_.snapshot()) {
+    if (entry->role == EntryRole::kPipeline && entry->info != nullptr && !names.contains(name)) catalog_.remove(name);
+  }
+  show_unserved();
+}
+
 void FrontendLink::set_unserved(Unserved unserved) {
   const auto earlier = std::exchange(unserved_, {});
   for (Unserved::Model& model : unserved.models) unserved_.emplace(model.name, std::move(model));
@@ -477,7 +659,9 @@ void FrontendLink::set_unserved(Unserved unserved) {
     if (entry->info == nullptr) {
       catalog_.remove(name);
     } else {
-      catalog_.put({name, entry->version, entry->state, {}, entry->info});
+      CatalogEntry shown = *entry;
+      shown.reason.clear();
+      catalog_.put(std::move(shown));
     }
   }
   show_unserved();
@@ -488,7 +672,10 @@ void FrontendLink::show_unserved() {
   for (const auto& [name, model] : unserved_) {
     const Catalog::EntryPtr entry = catalog_.find(name);
     if (entry != nullptr && entry->info != nullptr) {
-      if (entry->reason != model.reason) catalog_.put({name, entry->version, entry->state, model.reason, entry->info});
+      if (entry->reason == model.reason) continue;
+      CatalogEntry shown = *entry;
+      shown.reason = model.reason;
+      catalog_.put(std::move(shown));
     } else {
       catalog_.put({name, model.version, ModelState::kUnavailable, model.reason, nullptr});
     }
@@ -531,6 +718,7 @@ void FrontendLink::on_controller_lost(const Status& reason, TimePoint now) {
   number_.reset();
   on_workers({});
   models_.clear();
+  pipelines_.clear();
   unserved_.clear();
   await_models("the controller cannot be reached; try again");
   for (Slot slot = 0; slot < in_flight_.size(); ++slot) {

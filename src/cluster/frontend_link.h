@@ -16,6 +16,11 @@
 // however it ends; consumers that will not come are release()d. The worker frees what it
 // holds when the last one is over. What no completion names is released by the link.
 //
+// A run of a pipeline is a request whose stages several workers visit: the outputs of each stage
+// that clients may get are kept until its completion, which names the actions that count. A run
+// that a lost worker ends begins again, from the inputs that are still here, at most
+// `kRestartsMax` times, and while there is time; what refuses it then is the loss.
+//
 // A completion has the id by which the controller knew the request, its number in the
 // controller's log; 0 where it was never sent. The payload identifies the request.
 //
@@ -56,6 +61,8 @@ namespace foliot {
 
 class FrontendLink : public LinkHandler, public LabelledRequestSink {
  public:
+  static constexpr uint32_t kRestartsMax = 3;
+
   // Callbacks. `on_ready`: there is a controller, with so many models.
   struct Watch {
     std::function<void(Severity, const std::string&)> log;
@@ -104,9 +111,15 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
     // Replaced or removed: requests that were on their way here still go on.
     std::optional<TimePoint> forgotten_at{};
   };
+  struct Pipeline {
+    PipelineId name;  // the controller's
+    std::shared_ptr<const ModelInfo> info;
+    std::optional<TimePoint> forgotten_at{};
+  };
   // Outputs that came before it was known whether they count.
   struct KeptOutputs {
     ActionId action;
+    uint32_t stage = 0;  // of a run
     std::vector<std::vector<std::byte>> tensors;
     PayloadReference held;  // in place of tensors
     std::string detail;     // of neither
@@ -121,6 +134,11 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
     std::vector<KeptOutputs> others;
     std::optional<Completion> completion;  // served, but its outputs are not here
     TimePoint give_up;                     // then
+    // Of a run:
+    uint32_t restarts = 0;
+    std::optional<Completion> loss;  // that it was restarted after
+    bool cancelled = false;
+    bool is_run() const { return model->pipeline != nullptr; }
   };
   using Slot = uint32_t;
 
@@ -130,6 +148,9 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   void handle(const ReleasePayload& order, TimePoint /*now*/) { consume(order.payload, order.consumers); }
   void consume(const PayloadReference& payload, uint16_t consumers);
   void send(const Request& request, const CallLabel* label, TimePoint now);
+  // As the next request to the controller, with a number of its own.
+  void send(Slot slot, const CallLabel* label);
+  bool restart(Slot slot, const Completion& loss);
   void refuse(const Request& request, Refusal refusal, std::string detail, TimePoint now);
   InFlight* find(PayloadHandle payload, RequestId link_id);
   void finish(Slot slot, Completion completion);
@@ -141,10 +162,15 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   Status check_sizes(const InFlight& request, const TensorBytes& tensors);
   void put(const InFlight& request, const TensorBytes& tensors);
   void answer(Slot slot, TimePoint now);
+  // Whether all that counts is in the payload now; else the run is over, or waits.
+  bool collect(Slot slot, TimePoint now);
+  Status on_stage_outputs(const Outputs& outputs, TimePoint now);
   void look_for_the_lost(TimePoint now);
 
   void number_requests_from(TimePoint host_time);
   void set_models(const std::vector<ModelInfo>& models, TimePoint now);
+  void set_pipelines(const std::vector<Pipelines::Pipeline>& pipelines, TimePoint now);
+  std::shared_ptr<const ModelInfo> resolved(const Pipelines::Pipeline& pipeline);
   void set_unserved(Unserved unserved);
   void show_unserved();
   void await_models(const std::string& why);
@@ -160,10 +186,12 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   MpscRing<Order> orders_;
 
   ControllerSession* controller_ = nullptr;
-  std::optional<uint16_t> number_;                                // by which workers know this side
-  std::map<std::string, WorkerSession*> workers_;                 // by address; null: not connected
-  std::unordered_map<DeviceId, std::string> addresses_;           // of the workers that have them
-  std::unordered_map<ModelId, Model> models_;                     // by this side's id
+  std::optional<uint16_t> number_;                       // by which workers know this side
+  std::map<std::string, WorkerSession*> workers_;        // by address; null: not connected
+  std::unordered_map<DeviceId, std::string> addresses_;  // of the workers that have them
+  std::unordered_map<ModelId, Model> models_;            // by this side's id
+  std::unordered_map<PipelineId, Pipeline> pipelines_;   // by this side's id
+  uint32_t next_pipeline_ = 1;
   std::map<std::string, Unserved::Model, std::less<>> unserved_;  // by name
   uint32_t next_model_ = 0;
   std::set<std::string> shown_;  // names of models that the metrics know
@@ -172,6 +200,7 @@ class FrontendLink : public LinkHandler, public LabelledRequestSink {
   std::vector<Slot> free_;
   std::unordered_map<RequestId, Slot> slots_;  // by the id that was submitted
   uint64_t next_request_ = 1;
+  uint64_t next_run_ = 1;
   uint32_t unjoined_ = 0;  // completions whose outputs are not here
   TimePoint next_look_;
   std::string last_complaint_;

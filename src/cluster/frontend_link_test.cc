@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/pipeline_registry.h"
 #include "cluster/test_peer.h"
+#include "core/stage_visit.h"
 #include "transport/client_ids.h"
 #include "transport/link_loop.h"
 
@@ -49,6 +51,10 @@ class FakeFrontend : public RequestOrigin {
   std::span<std::byte> output(PayloadHandle payload, uint32_t) override {
     return std::as_writable_bytes(std::span(&outputs[payload.value()], 1));
   }
+  ConditionSet finish(PayloadHandle visit) override {
+    finished.push_back(*stage_of(visit));
+    return 0;
+  }
   void complete(const Completion& completion) override {
     completions.push_back(completion);
     asked.push_back(ids.at(completion.payload.value()));
@@ -70,6 +76,7 @@ class FakeFrontend : public RequestOrigin {
   std::map<uint64_t, float> inputs;
   std::map<uint64_t, float> outputs;
   std::vector<Completion> completions;
+  std::vector<uint32_t> finished;    // stages
   std::map<uint64_t, uint64_t> ids;  // of the requests that were asked last, by payload
   std::vector<uint64_t> asked;       // the ids that completions are of
 };
@@ -510,6 +517,155 @@ TEST_F(FrontendLinkTest, WhyARowHadNoInputsReachesTheFrontEnd) {
   ASSERT_TRUE(complete(request, 7, 1).ok());
   EXPECT_EQ(frontend_.answers().back(), "1: worker_lost");
   EXPECT_EQ(frontend_.completions.back().detail, "its inputs are not held");
+}
+
+// ---- Runs of pipelines ----
+
+// Two stages of the model, of which clients may get both outputs; the second is visited on condition.
+class FrontendLinkRunTest : public FrontendLinkTest {
+ protected:
+  FrontendLinkRunTest() { EXPECT_TRUE(controller_->say(pipelines()).ok()); }
+  static Pipelines pipelines(uint32_t id = 9) {
+    return {{{PipelineId(id), "twice", lines_of(R"(
+[[stage]]
+name = "one"
+model = "doubling"
+inputs = { x = "x" }
+[[stage]]
+name = "two"
+model = "doubling"
+inputs = { x = "one.y" }
+when = [{ output = "one.y", below = 3 }]
+[[output]]
+name = "first"
+from = "one.y"
+[[output]]
+name = "second"
+from = "two.y"
+fill = -1
+)")}}};
+  }
+  Request ask_run(uint64_t id, uint64_t payload, int64_t deadline_ms = 1000) {
+    frontend_.ids[payload] = id;
+    link_.submit({.id = RequestId(id),
+                  .model = {},
+                  .pipeline = catalog_.find("twice")->info->pipeline->id,
+                  .payload = PayloadHandle(payload),
+                  .arrival = now_,
+                  .deadline = at_ms(deadline_ms)});
+    link_.on_turn_end(now_);
+    return last_request();
+  }
+  Request last_request() {
+    const auto sent = controller_->received<Request>(MessageType::kRequest);
+    return sent.empty() ? Request() : sent.back();
+  }
+  Status send_stage(uint32_t worker, uint64_t action, const Request& run, uint32_t stage, float number) {
+    return workers_[worker]->say(Outputs{ActionId(action),
+                                         visit_of(run.id, stage),
+                                         visit_of(run.payload, stage),
+                                         {std::as_bytes(std::span(&number, 1))}});
+  }
+  Status end_run(const Request& run, Refusal refusal, std::vector<Completion::StageAnswer> stages = {}) {
+    return controller_->say(Completion{.id = run.id,
+                                       .model = {},
+                                       .pipeline = run.pipeline,
+                                       .payload = run.payload,
+                                       .refusal = refusal,
+                                       .detail = "because",
+                                       .finished = now_,
+                                       .stages = std::move(stages)});
+  }
+  float stage_output(uint64_t payload, uint32_t stage) {
+    return frontend_.outputs[visit_of(PayloadHandle(payload), stage).value()];
+  }
+};
+
+TEST_F(FrontendLinkRunTest, ShowsPipelinesOfTheModelsThatAreServed) {
+  const Catalog::EntryPtr entry = catalog_.find("twice");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->role, EntryRole::kPipeline);
+  EXPECT_EQ(entry->state, ModelState::kReady);
+  EXPECT_THAT(entry->models, ElementsAre("doubling"));
+  EXPECT_EQ(entry->info->pipeline->stages[0].model, catalog_.find("doubling")->info);
+  ASSERT_TRUE(controller_->say(Models{{served_model()}}).ok());
+  EXPECT_EQ(catalog_.find("twice")->info, entry->info) << "nothing has changed";
+  ASSERT_TRUE(controller_->say(pipelines(10)).ok());
+  EXPECT_NE(catalog_.find("twice")->info, entry->info) << "another one has taken its place";
+  ASSERT_TRUE(controller_->say(Pipelines{}).ok());
+  EXPECT_EQ(catalog_.find("twice"), nullptr);
+}
+
+TEST_F(FrontendLinkRunTest, ARunIsAnsweredWithTheOutputsThatCount) {
+  const Request run = ask_run(1, 5);
+  EXPECT_TRUE(is_run_id(run.id));
+  EXPECT_EQ(run.pipeline, PipelineId(9));
+  EXPECT_FALSE(stage_of(run.id) || stage_of(run.payload));
+  ASSERT_TRUE(send_stage(0, 20, run, 0, 7).ok());
+  ASSERT_TRUE(send_stage(1, 21, run, 0, 8).ok()) << "it was computed twice";
+  ASSERT_TRUE(end_run(run, Refusal::kNone, {{0, ActionId(21), DeviceId(1)}, {1, ActionId(22), DeviceId(0)}}).ok());
+  EXPECT_THAT(frontend_.completions, IsEmpty()) << "the second stage's outputs are on their way";
+  ASSERT_TRUE(send_stage(0, 22, run, 1, 16).ok());
+  ASSERT_EQ(frontend_.completions.size(), 1u);
+  EXPECT_TRUE(frontend_.completions[0].served());
+  EXPECT_EQ(frontend_.completions[0].payload, PayloadHandle(5));
+  EXPECT_EQ(stage_output(5, 0), 8);
+  EXPECT_EQ(stage_output(5, 1), 16);
+  EXPECT_THAT(frontend_.finished, ElementsAre(0, 1));
+}
+
+TEST_F(FrontendLinkRunTest, WorkersFetchTheInputsThatTheyNeed) {
+  const Request run = ask_run(1, 5);
+  frontend_.inputs[5] = 3;
+  const RequestId visit = visit_of(run.id, 0);
+  ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(7), visit, visit_of(run.payload, 0), 0, {0}}).ok());
+  ASSERT_TRUE(workers_[0]->say(Fetch{ActionId(7), visit, visit_of(run.payload, 0), 0, {1}}).ok());
+  const auto inputs = workers_[0]->received<Inputs>(MessageType::kInputs);
+  ASSERT_EQ(inputs.size(), 2u);
+  EXPECT_EQ(inputs[0].request, visit);
+  ASSERT_EQ(inputs[0].tensors.size(), 1u);
+  EXPECT_THAT(inputs[1].tensors, IsEmpty()) << "the call has no such input";
+}
+
+TEST_F(FrontendLinkRunTest, ARunOfALostWorkerBeginsAgainWhileThereIsTime) {
+  const Request first = ask_run(1, 5);
+  ASSERT_TRUE(send_stage(0, 20, first, 0, 7).ok());
+  ASSERT_TRUE(end_run(first, Refusal::kWorkerLost).ok());
+  EXPECT_THAT(frontend_.completions, IsEmpty());
+  const Request second = last_request();
+  EXPECT_GT(second.id, first.id);
+  EXPECT_EQ(second.arrival, first.arrival);
+  EXPECT_EQ(second.deadline, first.deadline);
+  ASSERT_TRUE(send_stage(0, 20, first, 0, 7).ok()) << "of the first attempt";
+  ASSERT_TRUE(end_run(second, Refusal::kNone, {{0, ActionId(20), DeviceId(0)}}).ok());
+  EXPECT_THAT(frontend_.completions, IsEmpty()) << "that does not count";
+  ASSERT_TRUE(send_stage(0, 20, second, 0, 9).ok());
+  ASSERT_EQ(frontend_.completions.size(), 1u);
+  EXPECT_EQ(stage_output(5, 0), 9);
+}
+
+TEST_F(FrontendLinkRunTest, ARunIsRefusedForTheLossIfThereIsNoTimeLeft) {
+  const Request first = ask_run(1, 5);
+  ASSERT_TRUE(end_run(first, Refusal::kWorkerLost).ok());
+  ASSERT_TRUE(end_run(last_request(), Refusal::kUnmeetable).ok());
+  const Request late = ask_run(2, 6, 10);
+  pass(11);
+  ASSERT_TRUE(end_run(late, Refusal::kWorkerLost).ok());
+  const Request often = ask_run(3, 7);
+  ASSERT_TRUE(end_run(often, Refusal::kWorkerLost).ok());
+  for (uint32_t i = 0; i < FrontendLink::kRestartsMax; ++i) {
+    EXPECT_EQ(frontend_.completions.size(), 2u);
+    ASSERT_TRUE(end_run(last_request(), Refusal::kWorkerLost).ok());
+  }
+  EXPECT_THAT(frontend_.answers(), ElementsAre("1: worker_lost", "2: worker_lost", "3: worker_lost"));
+}
+
+TEST_F(FrontendLinkRunTest, OutputsThatDoNotFitEndTheSession) {
+  const Request run = ask_run(1, 5);
+  EXPECT_THAT(send_stage(0, 20, run, 2, 7).message(), HasSubstr("a stage that there is not"));
+  EXPECT_THAT(
+      workers_[0]->say(Outputs{ActionId(20), visit_of(run.id, 0), visit_of(run.payload, 0), {{}, {}}}).message(),
+      HasSubstr("do not fit the stage"));
 }
 
 }  // namespace

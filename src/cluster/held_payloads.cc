@@ -17,7 +17,7 @@ uint64_t sum(const std::vector<uint64_t>& sizes) { return std::accumulate(sizes.
 }  // namespace
 
 HeldPayloads::HeldPayloads(uint64_t bytes, uint32_t payloads_max)
-    : memory_(std::make_unique<std::byte[]>(bytes)), blocks_(bytes, payloads_max), slots_(payloads_max) {
+    : memory_(std::make_unique_for_overwrite<std::byte[]>(bytes)), blocks_(bytes, payloads_max), slots_(payloads_max) {
   FOLIOT_CHECK(payloads_max <= kSlotMask + 1);
   for (Place place = payloads_max; place-- > 0;) free_.push_back(place);
 }

@@ -388,11 +388,14 @@ TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
   service.on_turn_end(at_ms(1));
   const Action infer = worker.last<Action>();
   ASSERT_EQ(infer.type, ActionType::kInfer);
+  bool is_over = false;
+  service.set_drain_watch([&] { is_over = true; });
   service.drain();
   service.on_turn_end(at_ms(2));
   ASSERT_TRUE(client.say(request(2)).ok());
   EXPECT_EQ(client.last<Completion>().refusal, Refusal::kDraining);
   EXPECT_FALSE(service.drained());
+  EXPECT_FALSE(is_over);
   ASSERT_TRUE(worker
                   .say(Outcome{.action = infer.id,
                                .type = infer.type,
@@ -405,6 +408,7 @@ TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
   service.on_turn_end(at_ms(3));
   EXPECT_EQ(client.last<Completion>().id, RequestId(1));
   EXPECT_TRUE(service.drained());
+  EXPECT_TRUE(is_over);
 }
 
 TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {

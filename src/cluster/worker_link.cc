@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cluster/answer_fetch.h"
 #include "cluster/cluster_timeouts.h"
+#include "core/stage_visit.h"
 #include "transport/frame_handlers.h"
 #include "transport/peer_clock.h"
 
@@ -79,7 +80,9 @@ class WorkerLink::ControllerSession : public Session {
 
   Status on_frame(const Frame& frame, TimePoint now) override {
     switch (frame.type) {
+      case MessageType::kVisits: return on_visits(frame);
       case MessageType::kAction: return on_action(frame, now);
+      case MessageType::kDiscard: return on_discard(frame);
       case MessageType::kPong: return on_pong(frame, now);
       case MessageType::kWelcome: return on_welcome(frame, now);
       case MessageType::kWorkers: return on_workers(frame);
@@ -135,14 +138,26 @@ class WorkerLink::ControllerSession : public Session {
     return welcome() ? link_.models_.release(release.model) : unexpected(frame);
   }
 
+  Status on_visits(const Frame& frame) {
+    if (visits_) return Status::invalid_argument("VISITS after another");
+    return decode(frame, visits_.emplace());
+  }
+  Status on_discard(const Frame& frame) {
+    Discard discard;
+    FOLIOT_RETURN_IF_ERROR(decode(frame, discard));
+    link_.discard(discard.visit);
+    return Status();
+  }
   Status on_action(const Frame& frame, TimePoint now) {
     Action action;
     FOLIOT_RETURN_IF_ERROR(decode(frame, action));
+    const Visits visits = std::exchange(visits_, std::nullopt).value_or(Visits{action.id, {}});
+    if (visits.action != action.id) return Status::invalid_argument("an ACTION after the VISITS of another");
     const std::optional<DeviceId> device = own(action.device);
     if (!device) return Status::invalid_argument("an ACTION for another device");
     action.earliest = host_clock_.offset().to_own(action.earliest);
     action.latest = host_clock_.offset().to_own(action.latest);
-    return link_.on_action(action, *device, now);
+    return link_.on_action(action, *device, visits, now);
   }
 
   WorkerLink& link_;
@@ -150,6 +165,7 @@ class WorkerLink::ControllerSession : public Session {
   PeerClock host_clock_;
   bool registered_ = false;
   std::vector<DeviceId> devices_;  // as the controller knows them, once it is welcome
+  std::optional<Visits> visits_;   // of the action that comes next
 };
 
 class WorkerLink::ClientSession : public Session {
@@ -271,7 +287,8 @@ class WorkerLink::FetcherSession : public Session {
     switch (frame.type) {
       case MessageType::kFetch:
         return answer_fetch(frame, connection_, [this](const Fetch& fetch) {
-          return link_.held_.find(fetch.payload, client_of(fetch.request));
+          if (fetch.source == 0) return link_.held_.find(fetch.payload, client_of(fetch.request));
+          return link_.held_of(visit_of(run_of(fetch.request), fetch.source - 1), fetch.tensors);
         });
       case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kGoodbye: return on_goodbye(frame);
@@ -397,7 +414,9 @@ void WorkerLink::register_if_idle(TimePoint now) {
                             .page_counts = std::vector<uint32_t>(workers_.size(), options_.page_count),
                             .lane_counts = std::vector<uint32_t>(workers_.size(), options_.lane_count),
                             .models = {},
-                            .residents = std::vector<std::vector<uint32_t>>(workers_.size())};
+                            .residents = std::vector<std::vector<uint32_t>>(workers_.size()),
+                            .held_bytes = options_.held_bytes,
+                            .held_payloads = options_.held_max};
   for (const ModelId model : models_.begin()) {
     for (size_t device = 0; device < workers_.size(); ++device) {
       if (!workers_[device]->resident(model)) continue;
@@ -443,6 +462,7 @@ Status WorkerLink::on_welcome(const Welcome& welcome, TimePoint now) {
     if (!is_resident(model)) continue;
     return Status::unavailable("its pages hold models that are not served; it registers again without them");
   }
+  if (!pipelines_.pipelines.empty()) controller_->connection().send(pipelines_);
   watch_.on_controller(true);
   watch_.on_registered(welcome.models.size() - static_cast<size_t>(std::ranges::count(welcome.models, kUnnamed)));
   return Status();
@@ -495,7 +515,7 @@ void WorkerLink::send_unserved() {
 
 // ---- Actions ----
 
-Status WorkerLink::on_action(const Action& action, DeviceId device, TimePoint now) {
+Status WorkerLink::on_action(const Action& action, DeviceId device, Visits visits, TimePoint now) {
   if (given_.contains(action.id) || action.id.value() >= kOwnActions) {
     return Status::invalid_argument("an ACTION that was sent before");
   }
@@ -512,9 +532,14 @@ Status WorkerLink::on_action(const Action& action, DeviceId device, TimePoint no
     return Status();
   }
   if (action.type == ActionType::kInfer) {
+    for (Visits::Visit& visit : visits.visits) given.visits[visit.row].order = std::move(visit.order);
     if (const auto refusal = stage(given, now)) {
       refuse(given, *refusal, now);
       return Status();
+    }
+    if (const Status status = check_visits(given); !status.ok()) {
+      release(given);
+      return status;
     }
   }
   Given& kept = given_.emplace(action.id, given).first->second;
@@ -531,6 +556,15 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   given.batch = staging_.acquire(*given.layout, rows.size());
   if (!given.batch || !reserve_held(given)) return OutcomeStatus::kNoIoMemory;
   given.inputs_by = std::min(given.action.latest, now + kClusterTimeouts.inputs);
+  for (auto& [row, visit] : given.visits) {
+    for (uint32_t input = 0; input < visit.order.inputs.size(); ++input) {
+      const auto& [source, holder] = visit.order.inputs[input];
+      auto group = std::ranges::find(visit.waiting, source.stage, &VisitSource::stage);
+      if (group == visit.waiting.end()) group = visit.waiting.insert(group, {source.stage, holder, {}, {}});
+      group->inputs.push_back(input);
+      group->tensors.push_back(source.tensor);
+    }
+  }
   // What goes on has its inputs already.
   for (uint32_t row = 0; given.action.range.begins() && row < rows.size(); ++row) {
     (lost_clients_[client_of(rows[row].request)] ? given.gone : given.missing).set(row);
@@ -541,7 +575,9 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
 // Room for the outputs that are to be held.
 bool WorkerLink::reserve_held(Given& given) {
   for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
-    if (given.action.rows[row].consumers == 0) continue;
+    const auto visit = given.visits.find(row);
+    const bool held = visit != given.visits.end() && visit->second.order.held;
+    if (given.action.rows[row].consumers == 0 && !held) continue;
     const std::optional<HeldPayloads::Place> place = held_.reserve(given.layout->outputs);
     if (!place) return false;
     given.places.emplace(row, *place);
@@ -559,6 +595,7 @@ void WorkerLink::release(const Given& given) {
 void WorkerLink::fetch(Given& given, uint32_t row) {
   if (!given.missing[row]) return;
   const BatchRows::Row& wanted = given.action.rows[row];
+  if (given.visits.contains(row)) return fetch_visit(given, row);
   if (wanted.input) return fetch_held(given, row);
   const auto client = clients_.find(client_of(wanted.request));
   if (client == clients_.end()) return;
@@ -571,17 +608,26 @@ void WorkerLink::fetch_held(Given& given, uint32_t row) {
   if (wanted.input.holder && controller_ != nullptr && controller_->own(*wanted.input.holder)) {
     return feed_held(given, row, held_.find(wanted.input.handle, client_of(wanted.request)));
   }
-  const std::string* address = address_of(wanted.input);
-  if (address == nullptr) return starve(given, row, "the worker that held its inputs is gone; try again");
+  HolderSession* holder = holder_at(*wanted.input.holder, given, row);
+  if (holder != nullptr) holder->connection().send(Fetch{given.action.id, wanted.request, wanted.input.handle});
+}
+
+// nullptr: it is not connected yet, or the row is starved, since it cannot be.
+WorkerLink::HolderSession* WorkerLink::holder_at(DeviceId device, Given& given, uint32_t row) {
+  const std::string* address = address_of({device, {}});
+  if (address == nullptr) {
+    starve(given, row, "the worker that held its inputs is gone; try again");
+    return nullptr;
+  }
   const auto [holder, is_new] = holders_.try_emplace(*address, nullptr);
   if (is_new) {
     if (const Status status = loop_->keep(*address); !status.ok()) {
       holders_.erase(holder);
-      return starve(given, row, fmt::format("the worker that holds its inputs: {}", status.message()));
+      starve(given, row, fmt::format("the worker that holds its inputs: {}", status.message()));
+      return nullptr;
     }
   }
-  if (holder->second == nullptr) return;
-  holder->second->connection().send(Fetch{given.action.id, wanted.request, wanted.input.handle});
+  return holder->second;
 }
 
 // Errors: kInvalidArgument if they are not the inputs of the model.
@@ -658,9 +704,12 @@ void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
   const auto found = given_.find(outcome.action);
   FOLIOT_CHECK(found != given_.end());
   Given& given = found->second;
-  if (given.batch && !given.forgotten && outcome.done() && given.action.range.ends()) send_outputs(given, now);
-  release(given);
   Outcome sent = outcome;
+  if (given.batch && !given.forgotten && outcome.done() && given.action.range.ends()) {
+    send_outputs(given, now);
+    end_visits(given, sent);
+  }
+  release(given);
   sent.device = given.action.device;
   sent.model = given.action.model;
   send_outcome(sent, given, now);
@@ -671,6 +720,7 @@ void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
 // they count.
 void WorkerLink::send_outputs(Given& given, TimePoint now) {
   for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
+    if (given.visits.contains(row)) continue;
     const auto client = clients_.find(client_of(given.action.rows[row].request));
     if (client != clients_.end()) client->second->connection().send(outputs_of(given, row, now));
   }
@@ -729,7 +779,7 @@ void WorkerLink::send_outcome(Outcome outcome, const Given& given, TimePoint now
 // What waits for inputs is over; what the worker has runs on, without a receiver. What is
 // held has no consumers any more: references are of the session.
 void WorkerLink::forget_actions(TimePoint now) {
-  held_.free_all();
+  forget_held_of(std::nullopt);
   on_workers({});
   for (auto& [id, given] : given_) {
     given.forgotten = true;
@@ -749,7 +799,7 @@ void WorkerLink::for_missing_rows(TimePoint now, Condition condition, Visit visi
   std::vector<ActionId> touched;
   for (auto& [id, given] : given_) {
     for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
-      if (!given.missing[row] || !condition(given.action.rows[row])) continue;
+      if (!given.missing[row] || !condition(given, row)) continue;
       visit(given, row);
       if (given.missing.none()) touched.push_back(id);
     }
@@ -764,14 +814,20 @@ void WorkerLink::on_attach(ClientSession& client, uint16_t number, TimePoint now
     place->second->set_number(std::nullopt);
     place->second->connection().request_close(Status::unavailable("another connection has taken its place"));
     place->second = &client;
-    held_.free_all_of(number);
+    forget_held_of(number);
   }
   client.set_number(number);
   lost_clients_.reset(number);
   watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
   for_missing_rows(
-      now, [number](const BatchRows::Row& row) { return client_of(row.request) == number && !row.input; },
-      [this](Given& given, uint32_t row) { fetch(given, row); });
+      now,
+      [number](const Given& given, uint32_t row) {
+        return client_of(given.action.rows[row].request) == number && !given.action.rows[row].input;
+      },
+      [this](Given& given, uint32_t row) {
+        static const std::string kCall;
+        given.visits.contains(row) ? fetch_visit(given, row, &kCall) : fetch(given, row);
+      });
 }
 
 void WorkerLink::on_detach(ClientSession& client, TimePoint now) {
@@ -779,9 +835,12 @@ void WorkerLink::on_detach(ClientSession& client, TimePoint now) {
   clients_.erase(*client.number());
   watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
   lost_clients_.set(*client.number());
-  held_.free_all_of(*client.number());
+  forget_held_of(*client.number());
   for_missing_rows(
-      now, [&client](const BatchRows::Row& row) { return client_of(row.request) == *client.number(); },
+      now,
+      [&client](const Given& given, uint32_t row) {
+        return client_of(given.action.rows[row].request) == *client.number();
+      },
       [](Given& given, uint32_t row) {
         given.missing.reset(row);
         given.gone.set(row);
@@ -804,6 +863,8 @@ Status WorkerLink::on_inputs(uint16_t client, const Inputs& inputs, TimePoint no
   if (inputs.tensors.empty()) {
     given->missing.reset(row);
     given->gone.set(row);
+  } else if (given->visits.contains(row)) {
+    FOLIOT_RETURN_IF_ERROR(feed_visit(*given, row, std::nullopt, inputs.tensors));
   } else {
     FOLIOT_RETURN_IF_ERROR(feed(*given, row, inputs.tensors));
   }
@@ -837,12 +898,10 @@ const std::string* WorkerLink::address_of(const PayloadReference& payload) const
 void WorkerLink::on_holder(HolderSession& holder, TimePoint now) {
   holders_[holder.address()] = &holder;
   for_missing_rows(
-      now,
-      [&](const BatchRows::Row& row) {
-        const std::string* address = address_of(row.input);
-        return address != nullptr && *address == holder.address();
-      },
-      [this](Given& given, uint32_t row) { fetch(given, row); });
+      now, [&](const Given& given, uint32_t row) { return is_waiting_for(given, row, holder.address()); },
+      [&](Given& given, uint32_t row) {
+        given.visits.contains(row) ? fetch_visit(given, row, &holder.address()) : fetch(given, row);
+      });
 }
 
 void WorkerLink::starve_rows_of_lost_holders(TimePoint now) {
@@ -850,9 +909,16 @@ void WorkerLink::starve_rows_of_lost_holders(TimePoint now) {
   const std::vector<std::string> lost = std::exchange(lost_holders_, {});
   for_missing_rows(
       now,
-      [&](const BatchRows::Row& row) {
-        const std::string* address = address_of(row.input);
-        return row.input && (address == nullptr || std::ranges::find(lost, *address) != lost.end());
+      [&](const Given& given, uint32_t row) {
+        if (given.visits.contains(row)) {
+          return std::ranges::any_of(given.visits.at(row).waiting, [&](const VisitSource& source) {
+            const std::string* address = source.stage ? address_of({source.holder, {}}) : nullptr;
+            return source.stage && (address == nullptr || std::ranges::find(lost, *address) != lost.end());
+          });
+        }
+        const PayloadReference& input = given.action.rows[row].input;
+        const std::string* address = address_of(input);
+        return input && (address == nullptr || std::ranges::find(lost, *address) != lost.end());
       },
       [this](Given& given, uint32_t row) { starve(given, row, "the worker that held its inputs is lost; try again"); });
 }
@@ -861,10 +927,194 @@ void WorkerLink::on_held_inputs(const std::string& address, const Inputs& inputs
   uint32_t row = 0;
   Given* given = find_missing(inputs, inputs.request, row);
   if (given == nullptr) return;
+  if (const auto visit = given->visits.find(row); visit != given->visits.end()) {
+    const auto source = std::ranges::find_if(visit->second.waiting, [&](const VisitSource& waiting) {
+      return waiting.stage && *waiting.stage + 1 == inputs.source;
+    });
+    if (source == visit->second.waiting.end()) return;
+    const std::string* from = address_of({source->holder, {}});
+    if (from == nullptr || *from != address) return;
+    if (inputs.tensors.empty()) {
+      starve(*given, row, "what an earlier stage computed is not held any more");
+    } else if (const Status status = feed_visit(*given, row, source->stage, inputs.tensors); !status.ok()) {
+      starve(*given, row, status.message());
+    } else {
+      count_stage_inputs(inputs.tensors, true);
+    }
+    return advance(*given, now);
+  }
   const std::string* holder = address_of(given->action.rows[row].input);
   if (holder == nullptr || *holder != address) return;
   feed_held(*given, row, inputs.tensors);
   advance(*given, now);
+}
+
+// ---- Visits of stages ----
+
+bool WorkerLink::is_waiting_for(const Given& given, uint32_t row, const std::string& address) const {
+  const auto at_address = [&](const PayloadReference& payload) {
+    const std::string* from = address_of(payload);
+    return from != nullptr && *from == address;
+  };
+  const auto visit = given.visits.find(row);
+  if (visit == given.visits.end()) return at_address(given.action.rows[row].input);
+  return std::ranges::any_of(visit->second.waiting, [&](const VisitSource& source) {
+    return source.stage && at_address({source.holder, {}});
+  });
+}
+
+Status WorkerLink::check_visits(const Given& given) const {
+  const ModelInfo& model = models_.info(given.model);
+  const Bucket& dimensions = model.buckets[given.action.bucket.value()];
+  const auto element_is_there = [&](const StageCondition& condition) {
+    if (condition.output >= model.outputs.size()) return false;
+    const TensorSpec& output = model.outputs[condition.output];
+    const uint64_t elements = byte_size(output.type, shape_in(output, dimensions)) / size_of(output.type);
+    return elements > (condition.value == StageCondition::Value::kElement ? condition.element : 0);
+  };
+  for (const auto& [row, visit] : given.visits) {
+    const VisitOrder& order = visit.order;
+    if (row < given.action.rows.size() && order.inputs.size() == given.layout->inputs.size() &&
+        std::ranges::all_of(order.answers, [&](uint32_t output) { return output < model.outputs.size(); }) &&
+        std::ranges::all_of(order.conditions, element_is_there)) {
+      continue;
+    }
+    return Status::invalid_argument(fmt::format("VISITS that do not fit the model '{}'", model.name));
+  }
+  return Status();
+}
+
+// From all sources, or from those at one address; empty: from the call.
+void WorkerLink::fetch_visit(Given& given, uint32_t row, const std::string* only_from) {
+  const std::vector<VisitSource> waiting = given.visits.at(row).waiting;
+  for (const VisitSource& source : waiting) {
+    if (only_from != nullptr) {
+      const std::string* address = source.stage ? address_of({source.holder, {}}) : nullptr;
+      if (source.stage ? address == nullptr || *address != *only_from : !only_from->empty()) continue;
+    }
+    if (!fetch_source(given, row, source)) return;
+  }
+}
+
+bool WorkerLink::fetch_source(Given& given, uint32_t row, const VisitSource& source) {
+  const BatchRows::Row& wanted = given.action.rows[row];
+  if (!source.stage) {
+    const auto client = clients_.find(client_of(wanted.request));
+    if (client == clients_.end()) return true;  // until it attaches
+    client->second->connection().send(
+        Fetch{given.action.id, own_id(wanted.request), wanted.payload, 0, source.tensors});
+    return true;
+  }
+  if (controller_ != nullptr && controller_->own(source.holder)) {
+    const TensorBytes tensors = held_of(visit_of(run_of(wanted.request), *source.stage), source.tensors);
+    if (tensors.empty()) {
+      starve(given, row, "what an earlier stage computed is not held any more");
+      return false;
+    }
+    if (const Status status = feed_visit(given, row, source.stage, tensors); !status.ok()) {
+      starve(given, row, status.message());
+      return false;
+    }
+    count_stage_inputs(tensors, false);
+    return true;
+  }
+  HolderSession* holder = holder_at(source.holder, given, row);
+  if (given.unfed.contains(row)) return false;
+  if (holder != nullptr) {
+    holder->connection().send(Fetch{given.action.id, wanted.request, {}, *source.stage + 1, source.tensors});
+  }
+  return true;
+}
+
+// Empty: it holds nothing of this visit, or not that.
+TensorBytes WorkerLink::held_of(RequestId visit, const std::vector<uint32_t>& tensors) const {
+  const auto held = visit_outputs_.find(visit);
+  if (held == visit_outputs_.end()) return {};
+  const TensorBytes all = held_.find(held->second, client_of(visit));
+  TensorBytes chosen;
+  for (const uint32_t tensor : tensors) {
+    if (tensor >= all.size()) return {};
+    chosen.push_back(all[tensor]);
+  }
+  return chosen;
+}
+
+// Errors: kInvalidArgument if they are not what the model takes.
+Status WorkerLink::feed_visit(Given& given, uint32_t row, std::optional<uint32_t> stage, const TensorBytes& tensors) {
+  std::vector<VisitSource>& waiting = given.visits.at(row).waiting;
+  const auto source = std::ranges::find(waiting, stage, &VisitSource::stage);
+  if (source == waiting.end()) return Status();  // it came before
+  bool fits = tensors.size() == source->inputs.size();
+  for (size_t i = 0; fits && i < tensors.size(); ++i) {
+    fits = tensors[i].size() == given.layout->inputs[source->inputs[i]];
+  }
+  if (!fits) {
+    return Status::invalid_argument(
+        fmt::format("inputs of a stage that do not fit the model '{}'", models_.info(given.model).name));
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const PayloadHandle payload = StagingArea::payload(*given.batch, row);
+    std::ranges::copy(tensors[i], staging_.input_space(payload, source->inputs[i]).begin());
+  }
+  waiting.erase(source);
+  if (waiting.empty()) given.missing.reset(row);
+  return Status();
+}
+
+void WorkerLink::count_stage_inputs(const TensorBytes& tensors, bool fetched) {
+  uint64_t bytes = 0;
+  for (const auto& tensor : tensors) bytes += tensor.size();
+  watch_.on_stage_inputs(bytes, fetched);
+}
+
+void WorkerLink::discard(RequestId visit) {
+  const auto held = visit_outputs_.find(visit);
+  if (held == visit_outputs_.end()) return;
+  held_.consume(held->second, client_of(visit), 1);
+  visit_outputs_.erase(held);
+}
+
+// Of this client, or of all.
+void WorkerLink::forget_held_of(std::optional<uint16_t> client) {
+  client ? held_.free_all_of(*client) : held_.free_all();
+  std::erase_if(visit_outputs_, [&](const auto& held) { return !client || client_of(held.first) == *client; });
+}
+
+void WorkerLink::end_visits(Given& given, Outcome& outcome) {
+  for (const auto& [row, visit] : given.visits) {
+    if (!outcome.failed_rows[row] && !end_visit(given, row, outcome)) outcome.unfed_rows.set(row);
+  }
+}
+
+// False: it was not computed on its inputs, or there is no client for whom to hold its outputs.
+bool WorkerLink::end_visit(Given& given, uint32_t row, Outcome& outcome) {
+  const BatchRows::Row& answered = given.action.rows[row];
+  const auto client = clients_.find(client_of(answered.request));
+  if (given.gone[row] || given.unfed.contains(row) || client == clients_.end()) return false;
+  const VisitOrder& order = given.visits.at(row).order;
+  TensorBytes outputs;
+  for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
+    outputs.push_back(staging_.output(StagingArea::payload(*given.batch, row), i));
+  }
+  uint32_t held_conditions = 0;
+  for (uint32_t i = 0; i < order.conditions.size(); ++i) {
+    const StageCondition& condition = order.conditions[i];
+    const DataType type = models_.info(given.model).outputs[condition.output].type;
+    if (holds(condition, type, outputs[condition.output])) held_conditions |= 1u << i;
+  }
+  outcome.conditions[row] = static_cast<ConditionSet>(held_conditions);
+  if (!order.answers.empty()) {
+    Outputs answers{given.action.id, own_id(answered.request), answered.payload};
+    for (const uint32_t output : order.answers) answers.tensors.push_back(outputs[output]);
+    client->second->connection().send(answers);
+  }
+  if (const auto place = given.places.find(row); place != given.places.end()) {
+    discard(answered.request);
+    visit_outputs_[answered.request] =
+        held_.hold(place->second, outputs, client_of(answered.request), 1, TimePoint::infinite_future());
+    given.places.erase(place);
+  }
+  return true;
 }
 
 }  // namespace foliot

@@ -19,6 +19,12 @@
 // cannot be had, or do not fit, the row is computed on whatever lies there, and its client
 // gets the reason in place of outputs.
 //
+// A row that is a visit of a pipeline's stage (VISITS) has an order for each of its inputs: it comes
+// from the call, or is an output of an earlier visit that is held here, without a socket, or by
+// another worker. Its outputs are held for later stages until DISCARD, and those that the client
+// may get are sent to it; which conditions hold is in the outcome. A visit whose inputs cannot be had,
+// or whose client is not attached, is so named in the outcome (unfed_rows), and holds nothing.
+//
 // When full: an action beyond `actions_max` is refused (kQueueFull), as is one that has
 // no room to be staged, or for its outputs to be held (kNoIoMemory). The ring from the
 // executors has room for the outcomes of all of them. A front end that does not read is
@@ -86,6 +92,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
     std::function<void()> on_drained;  // after drain(): nothing is under way, or its time is over
     std::function<void(bool connected)> on_controller = [](bool) {};  // it was registered with one, or has lost it
     std::function<void(uint32_t attached)> on_frontends = [](uint32_t) {};
+    // Outputs of stages became inputs of others: held here, or fetched from another worker.
+    std::function<void(uint64_t bytes, bool fetched)> on_stage_inputs = [](uint64_t, bool) {};
   };
 
   WorkerLink(WorkerLinkOptions options, Watch watch);
@@ -101,6 +109,8 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   // Before the loop runs. The controller is sent which of its models should be served and
   // cannot. Outlives the link.
   void set_catalog(const Catalog& catalog) { catalog_ = &catalog; }
+  // Before the loop runs. What the controller is to know of.
+  void offer_pipelines(Pipelines pipelines) { pipelines_ = std::move(pipelines); }
   // Before the loop runs. Front ends get `data_address`, or, if it begins with 0.0.0.0
   // or [::], the address where the controller sees this side. Workers and loop outlive the link.
   // `workers`: one for each of its devices, which all have the same models.
@@ -126,6 +136,17 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   class ClientSession;
   class HolderSession;
   class FetcherSession;
+  // Of the inputs of a visit, those that come from the call, or from one stage.
+  struct VisitSource {
+    std::optional<uint32_t> stage;  // none: from the call
+    DeviceId holder;
+    std::vector<uint32_t> inputs;   // their positions
+    std::vector<uint32_t> tensors;  // what they are there
+  };
+  struct GivenVisit {
+    VisitOrder order;
+    std::vector<VisitSource> waiting;
+  };
   // An action that was given and has no outcome yet.
   struct Given {
     Action action;    // in the controller's words, on this side's clock
@@ -137,6 +158,7 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
     RowSet gone;                                     // cancelled rows
     std::map<uint32_t, std::string> unfed;           // rows whose inputs cannot be had, with the reason
     std::map<uint32_t, HeldPayloads::Place> places;  // rows whose outputs are to be held
+    std::map<uint32_t, GivenVisit> visits;           // by row
     TimePoint inputs_by;
     bool forgotten = false;  // its controller was lost: the outcome is dropped
     bool observed = false;   // observers have seen it, and are to see its outcome
@@ -155,13 +177,28 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void handle(AddModel& added);
   void handle(RemoveModel& removed);
   Status on_welcome(const Welcome& welcome, TimePoint now);
-  Status on_action(const Action& action, DeviceId device, TimePoint now);
+  Status on_action(const Action& action, DeviceId device, Visits visits, TimePoint now);
+  // What it says fits the model.
+  Status check_visits(const Given& given) const;
+  void fetch_visit(Given& given, uint32_t row, const std::string* only_from = nullptr);
+  // False: it cannot be had, and the row is starved.
+  bool fetch_source(Given& given, uint32_t row, const VisitSource& source);
+  TensorBytes held_of(RequestId visit, const std::vector<uint32_t>& tensors) const;
+  // Takes what has come; the row has all once nothing is waited for.
+  Status feed_visit(Given& given, uint32_t row, std::optional<uint32_t> stage, const TensorBytes& tensors);
+  void discard(RequestId visit);
+  void forget_held_of(std::optional<uint16_t> client);
+  void end_visits(Given& given, Outcome& outcome);
+  bool end_visit(Given& given, uint32_t row, Outcome& outcome);
   bool is_resident(ModelId model) const;  // on any device
   std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
   bool reserve_held(Given& given);
+  bool is_waiting_for(const Given& given, uint32_t row, const std::string& address) const;
   void release(const Given& given);
   void fetch(Given& given, uint32_t row);
   void fetch_held(Given& given, uint32_t row);
+  HolderSession* holder_at(DeviceId device, Given& given, uint32_t row);
+  void count_stage_inputs(const TensorBytes& tensors, bool fetched);
   Status feed(Given& given, uint32_t row, const TensorBytes& tensors);
   void feed_held(Given& given, uint32_t row, const TensorBytes& tensors);
   void starve(Given& given, uint32_t row, std::string reason);
@@ -206,7 +243,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   const Catalog* catalog_ = nullptr;           // null: nothing is sent of models that cannot be served
   std::optional<uint64_t> unserved_revision_;  // of what the controller was sent; nullopt: nothing
   OfferedModels models_;
-  std::vector<Worker*> workers_;  // by device
+  Pipelines pipelines_;
+  std::unordered_map<RequestId, PayloadHandle> visit_outputs_;  // in held_, by visit
+  std::vector<Worker*> workers_;                                // by device
   std::string data_address_;
   LinkControl* loop_ = nullptr;
 

@@ -12,6 +12,7 @@
 
 #include "cluster/cluster_timeouts.h"
 #include "cluster/test_peer.h"
+#include "core/stage_visit.h"
 
 namespace foliot {
 namespace {
@@ -142,7 +143,9 @@ class WorkerLinkTest : public ::testing::Test {
                .drain_timeout = Duration::seconds(1)},
               {.log = [](Severity, const std::string&) {},
                .on_registered = [this](size_t models) { registered_ += static_cast<int>(models); },
-               .on_drained = [this] { drained_ = true; }}),
+               .on_drained = [this] { drained_ = true; },
+               .on_stage_inputs = [this](uint64_t bytes,
+                                         bool fetched) { (fetched ? fetched_bytes_ : held_bytes_) += bytes; }}),
         engine_(payloads_),
         worker_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}),
         second_({.page_count = 4, .io_cache_bytes = 4096}, engine_, link_, {waker_, waker_, waker_, waker_}) {
@@ -251,6 +254,8 @@ class WorkerLinkTest : public ::testing::Test {
   Watcher watcher_;
   TimePoint now_ = at_ms(1);
   int registered_ = 0;
+  uint64_t held_bytes_ = 0;  // that became inputs of stages
+  uint64_t fetched_bytes_ = 0;
   int gone_ = 0;
   bool drained_ = false;
   WorkerLink link_;
@@ -876,6 +881,132 @@ TEST_F(WorkerLinkTest, AClientThatIsSilentIsNotWaitedFor) {
   now_ = at_ms(5100);
   link_.on_turn_end(now_);
   EXPECT_THAT(client.check().message(), HasSubstr("no message for"));
+}
+
+// ---- Visits of stages ----
+
+// Client 1's run 40; the model is that of every stage.
+class WorkerLinkVisitTest : public WorkerLinkHolderTest {
+ protected:
+  static constexpr RequestId kRun = RequestId(kRunIdBit | 40);
+  static RequestId visit(uint32_t stage) { return visit_of(request_of(1, kRun), stage); }
+  static VisitOrder::Input from_call(uint32_t tensor) { return {{.stage = {}, .tensor = tensor}, {}}; }
+  static VisitOrder::Input from_stage(uint32_t stage, DeviceId holder) {
+    return {{.stage = stage, .tensor = 0}, holder};
+  }
+  // Of one row.
+  Status say_visit(uint64_t id, uint32_t stage, const VisitOrder& order) {
+    EXPECT_TRUE(controller_->say(Visits{ActionId(id), {{0, order}}}).ok());
+    return controller_->say(infer(id, {{1, own_id(visit(stage)).value()}}));
+  }
+  Outcome outcome() {
+    const auto outcomes = controller_->received<Outcome>(MessageType::kOutcome);
+    EXPECT_EQ(outcomes.size(), 1u);
+    return outcomes.empty() ? Outcome() : outcomes.back();
+  }
+  Status give(uint64_t action, uint32_t stage, float number) {
+    return client_.send(action, own_id(visit(stage)).value(), number);
+  }
+  static StageCondition below(double limit) {
+    return {.comparison = StageCondition::Comparison::kBelow, .limit = limit};
+  }
+};
+
+TEST_F(WorkerLinkVisitTest, WhatAStageComputesBecomesTheInputOfTheNextWithoutASocket) {
+  ASSERT_TRUE(say_visit(2, 0, {{from_call(5)}, {below(11), below(9)}, {}, true}).ok());
+  const auto fetches = client_.received<Fetch>(MessageType::kFetch);
+  ASSERT_EQ(fetches.size(), 1u);
+  EXPECT_EQ(fetches[0].request, own_id(visit(0)));
+  EXPECT_EQ(fetches[0].tensors, std::vector<uint32_t>{5}) << "no other input of the call";
+  ASSERT_TRUE(give(2, 0, 5).ok());
+  run();
+  const Outcome first = outcome();
+  EXPECT_EQ(first.conditions[0], 1) << "10 is below 11, and not below 9";
+  EXPECT_TRUE(first.unfed_rows.none());
+  EXPECT_THAT(client_.outputs(), IsEmpty()) << "no client may get it";
+  EXPECT_EQ(link_.held().size(), 1u);
+
+  ASSERT_TRUE(say_visit(3, 1, {{from_stage(0, DeviceId(kDevice))}, {}, {0}, false}).ok());
+  run();
+  EXPECT_EQ(outcome().status, OutcomeStatus::kDone);
+  EXPECT_THAT(client_.outputs(), ElementsAre(std::to_string(own_id(visit(1)).value()) + ": 20"));
+  EXPECT_EQ(held_bytes_, 4u);
+  EXPECT_EQ(fetched_bytes_, 0u);
+  ASSERT_TRUE(controller_->say(Discard{visit(0)}).ok());
+  EXPECT_EQ(link_.held().used_bytes(), 0u);
+}
+
+TEST_F(WorkerLinkVisitTest, InputsOfSeveralSourcesAreWaitedFor) {
+  ASSERT_TRUE(say_visit(2, 2, {{from_stage(1, kOther)}, {}, {0}, false}).ok());
+  EXPECT_THAT(loop_.kept, ElementsAre(kAddress));
+  TestPeer holder(link_, Role::kWorker, kAddress);
+  const auto fetches = holder.received<Fetch>(MessageType::kFetch);
+  ASSERT_EQ(fetches.size(), 1u);
+  EXPECT_EQ(fetches[0].request, visit(2));
+  EXPECT_EQ(fetches[0].source, 2u);
+  const float number = 3;
+  const Inputs inputs{ActionId(2), visit(2), {std::as_bytes(std::span(&number, 1))}, 1};
+  ASSERT_TRUE(holder.say(inputs).ok());
+  run();
+  EXPECT_THAT(client_.outputs(), IsEmpty()) << "they are of another stage";
+  Inputs right = inputs;
+  right.source = 2;
+  ASSERT_TRUE(holder.say(right).ok());
+  run();
+  EXPECT_THAT(client_.outputs(), ElementsAre(std::to_string(own_id(visit(2)).value()) + ": 6"));
+  EXPECT_EQ(fetched_bytes_, 4u);
+}
+
+TEST_F(WorkerLinkVisitTest, OtherWorkersFetchWhatIsHeld) {
+  ASSERT_TRUE(say_visit(2, 0, {{from_call(0)}, {}, {}, true}).ok());
+  ASSERT_TRUE(give(2, 0, 5).ok());
+  run();
+  TestPeer other(link_, Role::kWorker);
+  ASSERT_TRUE(other.say(Fetch{ActionId(9), visit(3), {}, 1, {0}}).ok());
+  ASSERT_TRUE(other.say(Fetch{ActionId(9), visit(3), {}, 1, {1}}).ok());
+  ASSERT_TRUE(other.say(Fetch{ActionId(9), visit(3), {}, 2, {0}}).ok());
+  const auto inputs = other.received<Inputs>(MessageType::kInputs);
+  ASSERT_EQ(inputs.size(), 3u);
+  ASSERT_EQ(inputs[0].tensors.size(), 1u);
+  EXPECT_EQ(inputs[0].source, 1u);
+  EXPECT_THAT(inputs[1].tensors, IsEmpty()) << "there is no such output";
+  EXPECT_THAT(inputs[2].tensors, IsEmpty()) << "there was no such visit";
+}
+
+TEST_F(WorkerLinkVisitTest, AVisitWithoutItsInputsIsNamedAndHoldsNothing) {
+  ASSERT_TRUE(say_visit(2, 1, {{from_stage(0, DeviceId(kDevice))}, {}, {0}, true}).ok());
+  run();
+  EXPECT_EQ(outcome().unfed_rows, RowSet(1)) << "this worker holds nothing of the run";
+  EXPECT_THAT(client_.outputs(), IsEmpty());
+  ASSERT_TRUE(say_visit(3, 1, {{from_stage(0, kOther)}, {}, {0}, true}).ok());
+  link_.on_no_greeting(kAddress, Status::unavailable("cannot connect"));
+  run();
+  run();
+  EXPECT_EQ(outcome().unfed_rows, RowSet(1)) << "the holder cannot be reached";
+  EXPECT_EQ(link_.held().used_bytes(), 0u);
+}
+
+TEST_F(WorkerLinkVisitTest, WhatIsHeldEndsWithItsClient) {
+  ASSERT_TRUE(say_visit(2, 0, {{from_call(0)}, {}, {}, true}).ok());
+  ASSERT_TRUE(give(2, 0, 5).ok());
+  run();
+  EXPECT_EQ(link_.held().size(), 1u);
+  client_.close();
+  EXPECT_EQ(link_.held().used_bytes(), 0u);
+  ASSERT_TRUE(controller_->say(Discard{visit(0)}).ok());
+}
+
+TEST_F(WorkerLinkVisitTest, VisitsThatDoNotFitEndTheSession) {
+  const auto refusal = [this](const VisitOrder& order) { return std::string(say_visit(2, 0, order).message()); };
+  EXPECT_THAT(refusal({{}, {}, {}, false}), HasSubstr("VISITS that do not fit the model"));
+  EXPECT_THAT(refusal({{from_call(0)}, {}, {1}, false}), HasSubstr("VISITS that do not fit the model"));
+  StageCondition condition = below(1);
+  condition.value = StageCondition::Value::kElement;
+  condition.element = 1;
+  EXPECT_THAT(refusal({{from_call(0)}, {condition}, {}, false}), HasSubstr("VISITS that do not fit the model"));
+  EXPECT_EQ(link_.held().used_bytes(), 0u);
+  ASSERT_TRUE(controller_->say(Visits{ActionId(7), {}}).ok());
+  EXPECT_THAT(controller_->say(infer(8, {{1, 10}})).message(), HasSubstr("after the VISITS of another"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ bool keeps_values(OperatorKind kind) {
 std::vector<ExampleValues> example_values(const Graph& graph) {
   // From the end, so that what is known of a result is known when its operand comes.
   std::vector<uint64_t> bounds(graph.values.size(), kNoBound), pixels(graph.values.size(), 0);
+  std::vector<bool> is_text(graph.values.size());
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     if (node.kind == OperatorKind::kGather) {
@@ -30,13 +31,17 @@ std::vector<ExampleValues> example_values(const Graph& graph) {
       bounds[node.inputs[1]] = std::min(bounds[node.inputs[1]], static_cast<uint64_t>(std::max<int64_t>(extent, 1)));
     } else if (node.kind == OperatorKind::kDecodeJpeg) {
       pixels[node.inputs[0]] = static_cast<uint64_t>(node.attributes.integer("pixels_max"));
+    } else if (node.kind == OperatorKind::kWordPiece) {
+      is_text[node.inputs[0]] = true;
     } else if (keeps_values(node.kind)) {
       bounds[node.inputs[0]] = std::min(bounds[node.inputs[0]], bounds[node.outputs[0]]);
     }
   }
   std::vector<ExampleValues> result;
   for (ValueIndex input : graph.inputs) {
-    result.push_back({.bound = bounds[input] == kNoBound ? 2 : bounds[input], .jpeg_pixels_max = pixels[input]});
+    result.push_back({.bound = bounds[input] == kNoBound ? 2 : bounds[input],
+                      .jpeg_pixels_max = pixels[input],
+                      .is_text = is_text[input]});
   }
   return result;
 }
@@ -47,6 +52,14 @@ void fill_random(Random& random, DataType type, const ExampleValues& given, uint
     const std::vector<std::byte> jpeg = make_example_jpeg(random, row_bytes, given.jpeg_pixels_max);
     std::ranges::fill(bytes, std::byte{0});
     for (uint32_t row = 0; row < rows; ++row) std::ranges::copy(jpeg, bytes.subspan(row * row_bytes).begin());
+    return;
+  }
+  if (given.is_text) {
+    constexpr uint64_t kLetters = 26, kLettersPerWord = 6;
+    for (std::byte& byte : bytes) {
+      const bool ends = random.below(kLettersPerWord) == 0;
+      byte = static_cast<std::byte>(ends ? ' ' : 'a' + static_cast<char>(random.below(kLetters)));
+    }
     return;
   }
   std::vector<double> values(bytes.size() / size_of(type));

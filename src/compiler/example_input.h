@@ -1,5 +1,5 @@
-// Example input: random values that a model can be run on to measure and check it, and
-// JPEGs where it decodes them.
+// Example input: random values that a model can be run on to measure and check it, JPEGs where it
+// decodes them, and text where it reads it.
 #ifndef FOLIOT_COMPILER_EXAMPLE_INPUT_H_
 #define FOLIOT_COMPILER_EXAMPLE_INPUT_H_
 
@@ -20,13 +20,15 @@ struct ExampleValues {
   uint64_t bound = 2;
   // Rows are JPEGs with at most so many pixels; 0: they are not.
   uint64_t jpeg_pixels_max = 0;
+  // Rows are text that fills them.
+  bool is_text = false;
 };
 
 // By the graph's inputs.
 std::vector<ExampleValues> example_values(const Graph& graph);
 
-// Reals with mean 0 and deviation 1, integers in [0, bound), booleans; or one JPEG in all rows,
-// which fills a row (compiler/example_jpeg.h). `bytes` are those of so many rows.
+// Words of lower-case letters, if it is text. Reals with mean 0 and deviation 1, integers in [0, bound), booleans; or
+// one JPEG in all rows, which fills a row (compiler/example_jpeg.h). `bytes` are those of so many rows.
 void fill_random(Random& random, DataType type, const ExampleValues& values, uint32_t rows, std::span<std::byte> bytes);
 
 }  // namespace foliot

@@ -373,6 +373,7 @@ Result<ValueType> infer(OperatorKind kind, Inputs inputs, const Attributes& attr
     case OperatorKind::kTreeEnsemble:
     case OperatorKind::kPairCoupling:
     case OperatorKind::kDecodeJpeg:
+    case OperatorKind::kWordPiece:
     case OperatorKind::kAttention:
     case OperatorKind::kResize:
     case OperatorKind::kReorder: break;

@@ -28,7 +28,7 @@ DataType compute_type(OperatorKind kind, DataType type);
 // element types.
 //
 // REQUIRES: not kConvolutionTranspose, kReshape, kSlice, kCast, kQuantize,
-// kDequantize, kExpand, kPad, kTopK, kRecurrent, kTreeEnsemble, kPairCoupling, kDecodeJpeg, kAttention,
+// kDequantize, kExpand, kPad, kTopK, kRecurrent, kTreeEnsemble, kPairCoupling, kDecodeJpeg, kWordPiece, kAttention,
 // kResize or kReorder, whose result is given to them.
 Result<ValueType> infer(OperatorKind kind, std::span<const Value* const> inputs, const Attributes& attributes);
 

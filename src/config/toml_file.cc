@@ -22,4 +22,12 @@ Result<toml::table> read_toml_file(const std::filesystem::path& file) {
   }
 }
 
+Result<toml::table> parse_toml(std::string_view text, const std::string& file) {
+  try {
+    return toml::parse(text, file);
+  } catch (const toml::parse_error& wrong) {
+    return Status::invalid_argument(fmt::format("{}:{}: {}", file, wrong.source().begin.line, wrong.description()));
+  }
+}
+
 }  // namespace foliot

@@ -5,6 +5,8 @@
 #include <toml++/toml.h>
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -12,6 +14,8 @@ namespace foliot {
 
 // Errors: kInvalidArgument naming file and, where it is read, line.
 Result<toml::table> read_toml_file(const std::filesystem::path& file);
+// The same of what such a file says; `file` is what errors call it.
+Result<toml::table> parse_toml(std::string_view text, const std::string& file);
 
 }  // namespace foliot
 

@@ -111,6 +111,7 @@ void Cluster::put_model(std::shared_ptr<const ModelInfo> model, std::span<const 
     copies.push_back(0);
     held.push_back(0);
     targets_.emplace_back();
+    withdrawn_.push_back(false);
     first_able_.emplace_back();
     for (Kind& kind : kinds_) resize(kind);
   }
@@ -125,6 +126,7 @@ void Cluster::remove_model(ModelId model) {
   targets_[model.value()] = {};
   apply_target(model.value());
   models[model.value()] = nullptr;
+  withdrawn_[model.value()] = false;
 }
 
 }  // namespace foliot

@@ -62,6 +62,8 @@ struct Cluster {
     return id.value() < timings.size() ? timings[id.value()].lookahead() : Duration();
   }
   bool has_model(ModelId id) const { return id.value() < models.size() && models[id.value()] != nullptr; }
+  // It is there and is not being removed.
+  bool is_offered(ModelId id) const { return has_model(id) && !withdrawn_[id.value()]; }
   const ModelInfo& model(ModelId id) const {
     FOLIOT_CHECK(has_model(id));
     return *models[id.value()];
@@ -130,6 +132,8 @@ struct Cluster {
   // In place of none or of one that was removed.
   void add_model(std::shared_ptr<const ModelInfo> model);
   void extend_model(std::shared_ptr<const ModelInfo> model);
+  // It is being removed.
+  void withdraw_model(ModelId model) { withdrawn_[model.value()] = true; }
   void remove_model(ModelId model);
   // Whether the model would have a first_able() device, were this its target.
   bool has_able(ModelId model_id, const ModelTarget& target) const {
@@ -155,6 +159,7 @@ struct Cluster {
   void put_model(std::shared_ptr<const ModelInfo> model, std::span<const KindId> kinds);
 
   std::vector<Kind> kinds_;                          // by KindId
+  std::vector<bool> withdrawn_;                      // by ModelId
   std::vector<ModelTarget> targets_;                 // by ModelId
   std::vector<std::optional<DeviceId>> first_able_;  // by ModelId
   std::unique_ptr<DurationModel> durations_;

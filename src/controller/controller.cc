@@ -30,25 +30,6 @@ Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kAccepted: return "accepted";
-    case Verdict::kUnknown: return "unknown";
-    case Verdict::kNotRunnable: return "not runnable";
-    case Verdict::kNotPlaced: return "not placed";
-    case Verdict::kAlreadyPlaced: return "already placed";
-    case Verdict::kNoPages: return "no pages";
-    case Verdict::kBackingOff: return "backing off";
-    case Verdict::kInUse: return "in use";
-    case Verdict::kBusy: return "busy";
-    case Verdict::kBadWindow: return "bad window";
-    case Verdict::kBadLanes: return "bad lanes";
-    case Verdict::kBadPart: return "bad part";
-    case Verdict::kAgainstTargets: return "against targets";
-  }
-  FOLIOT_CHECK(false);
-}
-
 Controller::Controller(const ControllerOptions& options, const PolicyFactory& make_policy, ActionSink& actions,
                        CompletionSink& completions, std::unique_ptr<DurationModel> durations)
     : options_(options),
@@ -56,12 +37,8 @@ Controller::Controller(const ControllerOptions& options, const PolicyFactory& ma
       completions_(completions),
       cluster_(durations != nullptr ? Cluster(std::move(durations)) : Cluster()),
       fair_share_(cluster_),
-      queue_shares_({options.queued_max, std::numeric_limits<uint64_t>::max()},
-                    [this](const QueueShares::Entry& entry) {
-                      const Tracked* found = requests_.find(RequestId(entry.id));
-                      return found != nullptr && found->queued && found->request.sequence == entry.sequence &&
-                             found->returns == entry.attempt;
-                    }),
+      requests_(options.queued_max, fair_share_),
+      check_(cluster_, requests_),
       runs_(cluster_, *this, options.pipeline_slack) {
   cluster_.infers_outstanding_max = options.infers_outstanding_max;
   cluster_.loads_outstanding_max = options.loads_outstanding_max;
@@ -181,6 +158,7 @@ void Controller::lose_device(DeviceId id, DeviceTrouble trouble, TimePoint now) 
   lost_at_.resize(cluster_.devices.size());
   lost_at_[id.value()] = now;
   next_stranded_ = std::min(next_stranded_, now + options_.lost_devices_wait);
+  runs_.on_device_lost(id, now);
 }
 
 void Controller::on_message(DeviceId device, TimePoint now) {
@@ -220,10 +198,8 @@ void Controller::count_copies(const DeviceModel& device, bool there) {
 void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now) {
   const uint32_t id = model->id.value();
   FOLIOT_CHECK(id <= cluster_.models.size() && !cluster_.has_model(model->id));
-  if (id == cluster_.models.size()) removing_.push_back(false);
   cluster_.load_back_off.forget_model(model->id);
   fair_share_.on_model_added(*model);
-  removing_[id] = false;
   cluster_.add_model(std::move(model));
   for (Observer* observer : observers_) observer->on_model(*cluster_.models[id]);
   policy_->on_model_added(*cluster_.models[id], now);
@@ -231,7 +207,7 @@ void Controller::add_model(std::shared_ptr<const ModelInfo> model, TimePoint now
 
 void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
   const uint32_t id = model->id.value();
-  FOLIOT_CHECK(!removing_[id]);
+  FOLIOT_CHECK(cluster_.is_offered(model->id));
   for (const Runnable& before : cluster_.model(model->id).runnables) {
     const Runnable* after = model->find(before.kind);
     FOLIOT_CHECK(after != nullptr);
@@ -245,10 +221,10 @@ void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
 }
 
 void Controller::remove_model(ModelId model, TimePoint now) {
-  if (!cluster_.has_model(model) || removing_[model.value()]) return;
+  if (!cluster_.is_offered(model)) return;
   turn_now_ = now;
   if (cluster_.target(model) != ModelTarget()) set_target(model, ModelTarget(), now);
-  removing_[model.value()] = true;
+  cluster_.withdraw_model(model);
   if (failure_detector_) failure_detector_->forget_model(model);
   withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   policy_->on_model_removed(model, now);
@@ -260,9 +236,9 @@ bool Controller::model_gone(ModelId model) const { return !cluster_.has_model(mo
 // Goes on with a removal as far as what is outstanding allows; called again with
 // every outcome of the model.
 void Controller::continue_removal(ModelId model) {
-  if (!cluster_.has_model(model) || !removing_[model.value()]) return;
+  if (!cluster_.has_model(model) || cluster_.is_offered(model)) return;
   for (const DeviceModel& device : cluster_.devices) {
-    if (check_unload(device.id(), model) == Verdict::kAccepted) send_unload(device.id(), model);
+    if (check_.unload(device.id(), model) == Verdict::kAccepted) send_unload(device.id(), model);
   }
   bool outstanding = false;
   actions_outstanding_.for_each([&](const Action& action) { outstanding = outstanding || action.model == model; });
@@ -274,33 +250,14 @@ void Controller::continue_removal(ModelId model) {
 // ---- Targets ----
 
 Status Controller::set_targets(const Targets& targets, TimePoint now) {
-  for (const auto& [model, target] : targets.models) FOLIOT_RETURN_IF_ERROR(check_target(model, target));
+  FOLIOT_RETURN_IF_ERROR(check_targets(cluster_, targets));
   turn_now_ = now;
   for (uint32_t id = 0; id < cluster_.models.size(); ++id) {
     const ModelId model(id);
-    if (!cluster_.has_model(model) || removing_[id] || targets.of(model) == cluster_.target(model)) continue;
+    if (!cluster_.is_offered(model) || targets.of(model) == cluster_.target(model)) continue;
     set_target(model, targets.of(model), now);
   }
   return Status();
-}
-
-Status Controller::check_target(ModelId id, const ModelTarget& target) const {
-  if (!cluster_.has_model(id) || removing_[id.value()]) {
-    return Status::not_found("targets: there is no model with id " + std::to_string(id.value()) + "; leave it out");
-  }
-  const std::string of_model = "targets of model '" + cluster_.model(id).name + "': ";
-  if (target.copies_least > target.copies_most) {
-    return Status::invalid_argument(of_model + "copies_least is " + std::to_string(target.copies_least) +
-                                    ", and must not be above copies_most, which is " +
-                                    std::to_string(target.copies_most));
-  }
-  if (target.batch_most == 0) return Status::invalid_argument(of_model + "batch_most is 0, and must be at least 1");
-  const auto unknown =
-      std::ranges::find_if_not(target.kinds, [&](const std::string& kind) { return cluster_.knows_kind(kind); });
-  if (unknown == target.kinds.end()) return Status();
-  std::string known;
-  for (uint16_t i = 0; i < cluster_.kind_count(); ++i) known += (i == 0 ? "" : ", ") + cluster_.kind_name(KindId(i));
-  return Status::invalid_argument(of_model + "kinds has '" + *unknown + "', and must be of " + known);
 }
 
 // What no device may run any more is refused while policies still see where it was to run.
@@ -348,8 +305,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
   request.sequence = next_sequence_++;
   for (Observer* observer : observers_) observer->on_request(request, now);
   if (draining_) return refuse_new(request, Refusal::kDraining, TimePoint(), now);
-  if (!cluster_.has_model(request.model) || removing_[request.model.value()] ||
-      request.bucket.value() >= cluster_.model(request.model).buckets.size()) {
+  if (!cluster_.is_offered(request.model) || request.bucket.value() >= cluster_.model(request.model).buckets.size()) {
     return refuse_new(request, Refusal::kUnloaded, TimePoint(), now);
   }
   if (!cluster_.devices.empty() && !cluster_.first_able(request.model)) {
@@ -361,10 +317,13 @@ void Controller::admit(const Request& asked, TimePoint now) {
     return refuse_new(request, Refusal::kOverShare, *earliest, now);
   }
   const bool cold = cluster_.copies[request.model.value()] == 0;
-  const Tracked tracked{.request = request, .admitted = now, .cold_start = cold};
-  if (!make_room(tracked, now)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
-  FOLIOT_CHECK(requests_.insert(request.id, tracked));
-  enqueue(this->tracked(request.id), now);
+  const RequestTable::Entry entry{.request = request, .admitted = now, .cold_start = cold};
+  if (!requests_.make_room(entry)) return refuse_new(request, Refusal::kOverload, TimePoint(), now);
+  for (const QueueShares::Entry& evicted : requests_.evicted()) {
+    withdraw(RequestId(evicted.id), Refusal::kOverload, now);
+  }
+  requests_.enqueue(requests_.add(entry));
+  policy_->on_request(request, now);
 }
 
 void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
@@ -373,8 +332,8 @@ void Controller::on_cancel(RequestId id, Refusal reason, TimePoint now) {
 }
 
 void Controller::withdraw(RequestId id, Refusal reason, TimePoint now) {
-  const Tracked* found = requests_.find(id);
-  if (found == nullptr || !found->queued) return;
+  const RequestTable::Entry* found = requests_.find_waiting(id);
+  if (found == nullptr) return;
   policy_->on_withdrawn(found->request, now);
   complete_refused(id, reason, TimePoint(), now);
 }
@@ -405,25 +364,9 @@ Verdict Controller::reject(Verdict verdict) {
   return verdict;
 }
 
-Verdict Controller::check_load(DeviceId device, ModelId model, Window window) const {
-  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model) || removing_[model.value()]) {
-    return Verdict::kUnknown;
-  }
-  if (cluster_.runnable(device, model) == nullptr) return Verdict::kNotRunnable;
-  const DeviceModel& d = cluster_.device(device);
-  if (d.residency(model) != Residency::kAbsent) return Verdict::kAlreadyPlaced;
-  if (!cluster_.may_place(device, model) || cluster_.held[model.value()] >= cluster_.target(model).copies_most) {
-    return Verdict::kAgainstTargets;
-  }
-  if (cluster_.pages(device, model) > d.free_pages()) return Verdict::kNoPages;
-  if (!cluster_.may_load(device, model, turn_now_)) return Verdict::kBackingOff;
-  if (d.loads_outstanding() >= options_.loads_outstanding_max) return Verdict::kBusy;
-  if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
-  return Verdict::kAccepted;
-}
-
 Verdict Controller::load(DeviceId device, ModelId model, Window window) {
-  if (const Verdict verdict = check_load(device, model, window); verdict != Verdict::kAccepted) return reject(verdict);
+  if (const Verdict verdict = check_.load(device, model, window, turn_now_); verdict != Verdict::kAccepted)
+    return reject(verdict);
   const Action action{.id = ActionId(next_action_++),
                       .type = ActionType::kLoad,
                       .device = device,
@@ -439,26 +382,15 @@ Verdict Controller::load(DeviceId device, ModelId model, Window window) {
   return Verdict::kAccepted;
 }
 
-Verdict Controller::check_unload(DeviceId device, ModelId model) const {
-  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
-  const DeviceModel& d = cluster_.device(device);
-  if (d.held(model) == Residency::kAbsent) return Verdict::kNotPlaced;
-  if (d.held(model) == Residency::kLoading || d.infers_outstanding(model) > 0) return Verdict::kInUse;
-  return Verdict::kAccepted;
-}
-
 Verdict Controller::unload(DeviceId device, ModelId model) {
-  if (const Verdict verdict = check_unload(device, model); verdict != Verdict::kAccepted) return reject(verdict);
+  if (const Verdict verdict = check_.unload(device, model); verdict != Verdict::kAccepted) return reject(verdict);
   if (!cluster_.may_evict(model)) return reject(Verdict::kAgainstTargets);
   send_unload(device, model);
   return Verdict::kAccepted;
 }
 
 Verdict Controller::retire(DeviceId device, ModelId model) {
-  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return reject(Verdict::kUnknown);
-  if (cluster_.device(device).residency(model) == Residency::kAbsent) return reject(Verdict::kNotPlaced);
-  const bool loaded = cluster_.device(device).residency(model) == Residency::kLoaded;
-  if (loaded && !cluster_.may_evict(model)) return reject(Verdict::kAgainstTargets);
+  if (const Verdict verdict = check_.retire(device, model); verdict != Verdict::kAccepted) return reject(verdict);
   put_aside(device, model);
   unload_set_aside(device, model);
   return Verdict::kAccepted;
@@ -482,41 +414,10 @@ void Controller::send_unload(DeviceId device, ModelId model) {
   observe_pages(device);
 }
 
-Verdict Controller::check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size,
-                                const ExecPart& part, std::span<const RequestId> requests, Window window) const {
-  if (device.value() >= cluster_.devices.size() || !cluster_.has_model(model)) return Verdict::kUnknown;
-  if (bucket.value() >= cluster_.model(model).buckets.size() || requests.empty() || requests.size() > batch_size) {
-    return Verdict::kUnknown;
-  }
-  const std::span<const uint32_t> allowed = cluster_.batch_sizes(device, model);
-  if (!cluster_.may_place(device, model) || std::ranges::find(allowed, batch_size) == allowed.end()) {
-    const Runnable* runnable = cluster_.runnable(device, model);
-    if (runnable == nullptr) return Verdict::kNotRunnable;
-    return std::ranges::count(runnable->batch_sizes, batch_size) > 0 ? Verdict::kAgainstTargets : Verdict::kUnknown;
-  }
-  for (const RequestId id : requests) {
-    const Tracked* found = requests_.find(id);
-    if (found == nullptr || !found->queued || found->request.model != model || found->request.bucket != bucket) {
-      return Verdict::kUnknown;
-    }
-  }
-  const DeviceModel& d = cluster_.device(device);
-  if (d.residency(model) == Residency::kAbsent) return Verdict::kNotPlaced;
-  const bool in_plan = part.range.ends() || part.range.last < cluster_.runnable(device, model)->operator_count();
-  if (!in_plan || !d.contexts().may_begin(part.context, part.range)) return Verdict::kBadPart;
-  return check_part(d, part.lanes, window);
-}
-
-Verdict Controller::check_part(const DeviceModel& device, LaneInterval lanes, Window window) const {
-  if (!is_lane_interval(lanes, device.lane_count())) return Verdict::kBadLanes;
-  if (device.infers_outstanding() >= options_.infers_outstanding_max) return Verdict::kBusy;
-  if (window.latest < window.earliest || window.latest < turn_now_) return Verdict::kBadWindow;
-  return Verdict::kAccepted;
-}
-
 Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, LaneInterval lanes,
                           std::span<const RequestId> requests, Window window) {
-  const Verdict verdict = check_infer(device, model, bucket, batch_size, {.lanes = lanes}, requests, window);
+  const Verdict verdict =
+      check_.infer(device, model, bucket, batch_size, {.lanes = lanes}, requests, window, turn_now_);
   if (verdict != Verdict::kAccepted) return reject(verdict);
   const DeviceModel& own = cluster_.device(device);
   const ExecShape shape{.device = device,
@@ -542,7 +443,7 @@ Verdict Controller::infer(DeviceId device, ModelId model, BucketId bucket, uint3
 
 Verdict Controller::begin(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
                           Duration expected, std::span<const RequestId> requests, Window window) {
-  const Verdict verdict = check_infer(device, model, bucket, batch_size, part, requests, window);
+  const Verdict verdict = check_.infer(device, model, bucket, batch_size, part, requests, window, turn_now_);
   if (verdict != Verdict::kAccepted) return reject(verdict);
   Action action{.id = ActionId(next_action_++),
                 .type = ActionType::kInfer,
@@ -566,32 +467,24 @@ Verdict Controller::begin(DeviceId device, ModelId model, BucketId bucket, uint3
 
 Verdict Controller::resume(DeviceId device, ContextIndex context, uint32_t last, LaneInterval lanes, Duration expected,
                            Window window) {
-  if (device.value() >= cluster_.devices.size()) return reject(Verdict::kUnknown);
-  const DeviceModel& own = cluster_.device(device);
-  const Action* unfinished = own.contexts().unfinished(context);
-  if (unfinished == nullptr || last <= unfinished->range.last) return reject(Verdict::kBadPart);
-  const bool in_plan =
-      last == OperatorRange::kEnd || last < cluster_.runnable(device, unfinished->model)->operator_count();
-  if (!in_plan) return reject(Verdict::kBadPart);
-  if (!own.up()) return reject(Verdict::kNotPlaced);
-  if (const Verdict verdict = check_part(own, lanes, window); verdict != Verdict::kAccepted) return reject(verdict);
-  Action action = *unfinished;
+  const Verdict verdict = check_.resume(device, context, last, lanes, window, turn_now_);
+  if (verdict != Verdict::kAccepted) return reject(verdict);
+  Action action = *cluster_.device(device).contexts().unfinished(context);
+  const uint32_t first = action.range.last;
   action.id = ActionId(next_action_++);
   action.earliest = window.earliest;
   action.latest = window.latest;
   action.expected = expected;
   action.lanes = lanes;
-  action.range = {unfinished->range.last, last};
+  action.range = {first, last};
   action.in_group = true;
   send_infer(action);
   return Verdict::kAccepted;
 }
 
 Verdict Controller::abandon(DeviceId device, ContextIndex context, Refusal reason, TimePoint earliest_completion) {
-  if (device.value() >= cluster_.devices.size()) return reject(Verdict::kUnknown);
-  const Action* unfinished = cluster_.device(device).contexts().unfinished(context);
-  if (unfinished == nullptr) return reject(Verdict::kBadPart);
-  const Action action = *unfinished;
+  if (const Verdict verdict = check_.abandon(device, context); verdict != Verdict::kAccepted) return reject(verdict);
+  const Action action = *cluster_.device(device).contexts().unfinished(context);
   cluster_.devices[device.value()].abandon(context);
   refuse_rows(action, reason, earliest_completion, turn_now_);
   unload_set_aside(device, action.model);
@@ -601,8 +494,8 @@ Verdict Controller::abandon(DeviceId device, ContextIndex context, Refusal reaso
 
 void Controller::add_rows(Action& action, std::span<const RequestId> requests) {
   for (const RequestId id : requests) {
-    Tracked& row = tracked(id);
-    dequeue(row);
+    RequestTable::Entry& row = requests_.at(id);
+    requests_.dequeue(row);
     action.rows.add({id, row.request.payload, row.request.input, row.request.consumers});
   }
 }
@@ -620,15 +513,13 @@ void Controller::send_infer(const Action& action) {
 // Of a batch that is given up.
 void Controller::refuse_rows(const Action& action, Refusal reason, TimePoint earliest_completion, TimePoint now) {
   for (const BatchRows::Row& row : action.rows) {
-    const Request request = tracked(row.request).request;
-    requests_.erase(row.request);
-    complete(refusal_of(request, reason, earliest_completion, now), now);
+    complete(refusal_of(requests_.take(row.request).request, reason, earliest_completion, now), now);
   }
 }
 
 Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest_completion) {
-  const Tracked* found = requests_.find(request);
-  if (found == nullptr || !found->queued) return reject(Verdict::kUnknown);
+  const RequestTable::Entry* found = requests_.find_waiting(request);
+  if (found == nullptr) return reject(Verdict::kUnknown);
   if (reason == Refusal::kExpired || reason == Refusal::kUnmeetable) doubt_if_idle(*found);
   complete_refused(request, reason, earliest_completion, turn_now_);
   return Verdict::kAccepted;
@@ -636,11 +527,11 @@ Verdict Controller::refuse(RequestId request, Refusal reason, TimePoint earliest
 
 // What expires while a device that holds its model has nothing to do was only
 // ever kept back by its estimate.
-void Controller::doubt_if_idle(const Tracked& tracked) {
-  const Request& request = tracked.request;
+void Controller::doubt_if_idle(const RequestTable::Entry& refused) {
+  const Request& request = refused.request;
   if (cluster_.copies[request.model.value()] == 0) return;
   // What it had to be met in: when a policy refuses it is the policy's affair.
-  const Duration time = request.deadline - tracked.admitted;
+  const Duration time = request.deadline - refused.admitted;
   bool idle = false;
   const auto devices = static_cast<uint32_t>(cluster_.devices.size());
   for (uint32_t i = 0; i < std::min(devices, kDevicesDoubtedMax); ++i) {
@@ -759,7 +650,7 @@ void Controller::exec_failed(const Action& action, TimePoint now) {
 // Once nothing that was sent needs it any more.
 void Controller::unload_set_aside(DeviceId device, ModelId model) {
   if (!cluster_.device(device).set_aside(model)) return;
-  if (check_unload(device, model) == Verdict::kAccepted) send_unload(device, model);
+  if (check_.unload(device, model) == Verdict::kAccepted) send_unload(device, model);
 }
 
 void Controller::end_back_offs(TimePoint now) {
@@ -815,15 +706,14 @@ void Controller::infer_over(const Action& action, const Outcome& outcome, TimePo
 
 // By the model's own code, which would fail on it again.
 void Controller::refuse_failed(RequestId id, TimePoint now) {
-  const Completion completion = refusal_of(tracked(id).request, Refusal::kModelError, TimePoint(), now);
-  requests_.erase(id);
-  complete(completion, now);
+  complete(refusal_of(requests_.take(id).request, Refusal::kModelError, TimePoint(), now), now);
 }
 
 void Controller::row_over(const Action& action, const Outcome& outcome, uint32_t index, TimePoint now) {
   const RequestId id = action.rows[index].request;
-  Tracked& row = tracked(id);
-  if (!outcome.done()) return give_back(row, outcome.status, now);
+  if (!outcome.done()) return give_back(requests_.at(id), outcome.status, now);
+  if (outcome.unfed_rows[index]) return give_back(requests_.at(id), OutcomeStatus::kFailed, now);
+  const RequestTable::Entry row = requests_.take(id);
   const Request& request = row.request;
   Completion completion = refusal_of(request, Refusal::kNone, TimePoint(), now);
   if (now > request.answer_by()) {
@@ -839,28 +729,25 @@ void Controller::row_over(const Action& action, const Outcome& outcome, uint32_t
   completion.conditions = outcome.conditions[index];
   completion.action = action.id;
   completion.device = action.device;
-  requests_.erase(id);
   complete(completion, now);
 }
 
 // The worker refused the action that carried this request, failed, or was lost: it may
 // be tried again while there is time, but not forever.
-void Controller::give_back(Tracked& tracked, OutcomeStatus status, TimePoint now) {
-  const Request request = tracked.request;
+void Controller::give_back(RequestTable::Entry& entry, OutcomeStatus status, TimePoint now) {
+  const Request request = entry.request;
   const bool lost = status == OutcomeStatus::kLost || status == OutcomeStatus::kFailed;
-  const bool removed = removing_[request.model.value()] || !cluster_.first_able(request.model);
+  const bool removed = !cluster_.is_offered(request.model) || !cluster_.first_able(request.model);
   const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
-  if (!draining_ && !removed && tracked.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
-    ++tracked.returns;
-    queue_shares_.add(entry_of(tracked));
-    return enqueue(tracked, now);
+  if (!draining_ && !removed && entry.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
+    requests_.enqueue_again(entry);
+    return policy_->on_request(request, now);
   }
   const Refusal reason = draining_         ? Refusal::kDraining
                          : removed         ? Refusal::kUnloaded
                          : in_time || lost ? Refusal::kWorkerLost
                                            : Refusal::kExpired;
-  requests_.erase(request.id);
-  complete(refusal_of(request, reason, TimePoint(), now), now);
+  complete(refusal_of(requests_.take(request.id).request, reason, TimePoint(), now), now);
 }
 
 bool Controller::still_meetable(const Request& request, TimePoint now) const {
@@ -873,57 +760,9 @@ bool Controller::still_meetable(const Request& request, TimePoint now) const {
 
 // ---- Requests ----
 
-Controller::Tracked& Controller::tracked(RequestId request) {
-  Tracked* found = requests_.find(request);
-  FOLIOT_CHECK(found != nullptr);
-  return *found;
-}
-
-void Controller::enqueue(Tracked& tracked, TimePoint now) {
-  tracked.queued = true;
-  ++queued_of(tracked.request);
-  tracked.work = fair_share_.on_waiting(tracked.request);
-  policy_->on_request(tracked.request, now);
-}
-
-void Controller::dequeue(Tracked& tracked) {
-  FOLIOT_CHECK(tracked.queued && queued_of(tracked.request) > 0);
-  tracked.queued = false;
-  --queued_of(tracked.request);
-  fair_share_.on_taken(tracked.request, tracked.work);
-  if (!tracked.evicted) queue_shares_.remove(entry_of(tracked));
-}
-
-QueueShares::Entry Controller::entry_of(const Tracked& tracked) {
-  const Request& request = tracked.request;
-  return {.id = request.id.value(),
-          .sequence = request.sequence,
-          .attempt = tracked.returns,
-          .arrival = request.arrival,
-          .deadline = request.deadline,
-          .tenant = request.tenant,
-          .weight = request.tenant_weight,
-          .offline = request.offline};
-}
-
-bool Controller::make_room(const Tracked& newcomer, TimePoint now) {
-  evicted_.clear();
-  if (!queue_shares_.admit(entry_of(newcomer), evicted_)) return false;
-  for (const QueueShares::Entry& entry : evicted_) {
-    Tracked& evicted = tracked(RequestId(entry.id));
-    evicted.evicted = true;
-    policy_->on_withdrawn(evicted.request, now);
-    complete_refused(RequestId(entry.id), Refusal::kOverload, TimePoint(), now);
-  }
-  return true;
-}
-
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {
-  Tracked& refused = tracked(id);
-  dequeue(refused);
-  const Request request = refused.request;
-  requests_.erase(id);
-  complete(refusal_of(request, reason, earliest_completion, now), now);
+  requests_.dequeue(requests_.at(id));
+  complete(refusal_of(requests_.take(id).request, reason, earliest_completion, now), now);
 }
 
 void Controller::complete(const Completion& completion, TimePoint now) {
@@ -940,12 +779,7 @@ void Controller::refuse_new(const Request& request, Refusal reason, TimePoint ea
 
 // In the order of admission, so that the same events give the same completions.
 void Controller::withdraw_all(const std::function<bool(const Request&)>& which, Refusal reason, TimePoint now) {
-  std::vector<Request> withdrawn;
-  requests_.for_each([&](RequestId, const Tracked& tracked) {
-    if (tracked.queued && which(tracked.request)) withdrawn.push_back(tracked.request);
-  });
-  std::ranges::sort(withdrawn, {}, &Request::sequence);
-  for (const Request& request : withdrawn) {
+  for (const Request& request : requests_.waiting(which)) {
     policy_->on_withdrawn(request, now);
     complete_refused(request.id, reason, TimePoint(), now);
   }

@@ -12,14 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "controller/action_table.h"
@@ -28,10 +26,11 @@
 #include "controller/fair_share.h"
 #include "controller/pipeline_runs.h"
 #include "controller/policy.h"
+#include "controller/proposal_check.h"
+#include "controller/request_table.h"
 #include "controller/targets.h"
 #include "core/observer.h"
 #include "core/ports.h"
-#include "core/queue_shares.h"
 
 namespace foliot {
 
@@ -118,6 +117,14 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // As PipelineSink.
   void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) { runs_.add(std::move(pipeline)); }
   void remove_pipeline(PipelineId pipeline) { runs_.remove(pipeline); }
+  // As PipelineRuns.
+  void end_runs(ModelId model, TimePoint now) { runs_.remove_model(model, now); }
+  void hold_outputs(VisitOutputs& outputs) { runs_.hold_outputs(outputs); }
+  void set_held_room(const HeldRoom& room) { runs_.set_room(room); }
+  // nullopt: it is no visit of a run.
+  std::optional<VisitOrder> visit_order(RequestId request) const {
+    return runs_.is_visit(request) ? std::optional(runs_.order(request)) : std::nullopt;
+  }
   // Gives the request its sequence number, whatever it brings. One for a pipeline becomes a run.
   void on_request(const Request& request, TimePoint now);
   // Refuses the request, if it is queued or a run, for this reason.
@@ -133,8 +140,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   const Cluster& cluster() const { return cluster_; }
   // Of pipelines, that have no completion.
   size_t runs() const { return runs_.size(); }
-  uint64_t queued() const { return std::accumulate(queued_.begin(), queued_.end(), uint64_t{0}); }
-  const CountByClass& queued_by_class() const { return queued_; }
+  uint64_t queued() const { return requests_.waiting(); }
+  const CountByClass& queued_by_class() const { return requests_.waiting_by_class(); }
   uint64_t actions_outstanding() const { return actions_outstanding_.size(); }
   // nullptr: there is no such action without an outcome.
   const Action* outstanding(ActionId action) const { return actions_outstanding_.find(action); }
@@ -142,16 +149,6 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   uint64_t proposals_rejected() const { return proposals_rejected_; }
 
  private:
-  struct Tracked {
-    Request request;
-    TimePoint admitted{};
-    bool queued = true;
-    bool cold_start = false;
-    uint32_t returns = 0;
-    Duration work;  // of fair_share_
-    bool evicted = false;
-  };
-
   Verdict load(DeviceId device, ModelId model, Window window) override;
   Verdict unload(DeviceId device, ModelId model) override;
   Verdict retire(DeviceId device, ModelId model) override;
@@ -173,25 +170,19 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // If it is queued.
   void withdraw(RequestId request, Refusal reason, TimePoint now);
 
-  Verdict check_load(DeviceId device, ModelId model, Window window) const;
-  Verdict check_unload(DeviceId device, ModelId model) const;
-  Verdict check_infer(DeviceId device, ModelId model, BucketId bucket, uint32_t batch_size, const ExecPart& part,
-                      std::span<const RequestId> requests, Window window) const;
-  Verdict check_part(const DeviceModel& device, LaneInterval lanes, Window window) const;
   // Takes the requests out of their queues.
   void add_rows(Action& action, std::span<const RequestId> requests);
   void send_infer(const Action& action);
   void refuse_rows(const Action& action, Refusal reason, TimePoint earliest_completion, TimePoint now);
   Verdict reject(Verdict verdict);
-  // REQUIRES: check_unload() accepts it.
+  // REQUIRES: check_.unload() accepts it.
   void send_unload(DeviceId device, ModelId model);
-  Status check_target(ModelId model, const ModelTarget& target) const;
   void set_target(ModelId model, const ModelTarget& target, TimePoint now);
   // Where the model may not be placed.
   void put_forbidden_aside(DeviceId device, ModelId model);
   void put_aside(DeviceId device, ModelId model);
   void send(const Action& action);
-  void doubt_if_idle(const Tracked& tracked);
+  void doubt_if_idle(const RequestTable::Entry& refused);
   void continue_removal(ModelId model);
 
   void set_device_state(DeviceId device, DeviceState state, DeviceTrouble trouble, TimePoint now);
@@ -217,15 +208,7 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void infer_over(const Action& action, const Outcome& outcome, TimePoint now);
   void row_over(const Action& action, const Outcome& outcome, uint32_t index, TimePoint now);
   void refuse_failed(RequestId id, TimePoint now);
-  void give_back(Tracked& tracked, OutcomeStatus status, TimePoint now);
-  // REQUIRES: it has no completion. Holds until a request comes or ends.
-  Tracked& tracked(RequestId request);
-  static QueueShares::Entry entry_of(const Tracked& tracked);
-  // Makes room for the request; false if it is itself what there is no room for.
-  bool make_room(const Tracked& tracked, TimePoint now);
-  void enqueue(Tracked& tracked, TimePoint now);
-  void dequeue(Tracked& tracked);
-  uint64_t& queued_of(const Request& request) { return queued_[static_cast<size_t>(request.request_class())]; }
+  void give_back(RequestTable::Entry& entry, OutcomeStatus status, TimePoint now);
   // Completes a queued request that the policy knows nothing of (any more).
   void complete_refused(RequestId request, Refusal reason, TimePoint earliest_completion, TimePoint now);
   void complete(const Completion& completion, TimePoint now);
@@ -253,19 +236,15 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   std::unique_ptr<Policy> policy_;
   std::optional<FailureDetector> failure_detector_;
   FairShare fair_share_;
-  QueueShares queue_shares_;
-  std::vector<QueueShares::Entry> evicted_;  // in make_room()
-
+  RequestTable requests_;
+  const ProposalCheck check_;
   PipelineRuns runs_;
-  FlatMap<RequestId, Tracked> requests_;  // those that have no completion
   ActionTable actions_outstanding_;
-  std::vector<bool> removing_;  // by ModelId
   uint64_t next_action_ = 1;
   uint64_t next_sequence_ = 1;      // of requests
   uint32_t next_doubted_ = 0;       // device
   std::vector<TimePoint> lost_at_;  // by DeviceId, of those that are lost
   TimePoint next_stranded_ = TimePoint::infinite_future();
-  CountByClass queued_{};
   uint64_t proposals_rejected_ = 0;
   bool draining_ = false;
   TimePoint turn_now_;

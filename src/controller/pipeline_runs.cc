@@ -79,6 +79,8 @@ void PipelineRuns::add(std::shared_ptr<const PipelineInfo> info) {
   pipeline->before.resize(count);
   pipeline->decided_late.resize(count);
   pipeline->kinds.resize(count);
+  pipeline->takers.resize(count);
+  for (uint32_t stage = 0; stage < count; ++stage) pipeline->answers.push_back(answers_of(*info, stage));
   const auto depends = [&](uint32_t stage, uint32_t on) {
     FOLIOT_CHECK(on < stage);
     std::vector<uint32_t>& successors = pipeline->successors[on];
@@ -89,7 +91,9 @@ void PipelineRuns::add(std::shared_ptr<const PipelineInfo> info) {
   for (uint32_t stage = 0; stage < count; ++stage) {
     for (const std::vector<TensorSource>& sources : info->stages[stage].inputs) {
       for (const TensorSource& source : sources) {
-        if (source.stage) depends(stage, *source.stage);
+        if (!source.stage) continue;
+        depends(stage, *source.stage);
+        pipeline->takers[*source.stage].set(stage);
       }
     }
     for (const PipelineStage::Requirement& required : info->stages[stage].requires_all) depends(stage, required.stage);
@@ -100,6 +104,19 @@ void PipelineRuns::add(std::shared_ptr<const PipelineInfo> info) {
 
 void PipelineRuns::remove(PipelineId id) {
   std::erase_if(pipelines_, [&](const auto& pipeline) { return pipeline->info->id == id; });
+}
+
+// In the order of ids, so that the same events give the same completions.
+void PipelineRuns::remove_model(ModelId model, TimePoint now) {
+  std::vector<RequestId> removed;
+  runs_.for_each([&](RequestId id, const std::unique_ptr<Run>& run) {
+    const bool has =
+        run->pipeline != nullptr &&
+        std::ranges::any_of(run->pipeline->info->stages, [&](const auto& stage) { return stage.model->id == model; });
+    if (has) removed.push_back(id);
+  });
+  std::ranges::sort(removed);
+  for (const RequestId id : removed) cancel(id, Refusal::kUnloaded, now);
 }
 
 const PipelineInfo* PipelineRuns::info(PipelineId id) const {
@@ -221,8 +238,10 @@ void PipelineRuns::begin(const Request& request, TimePoint now) {
                      .detail = {},
                      .arrival = request.arrival,
                      .deadline = request.answer_by()};
-  if (run->pipeline == nullptr) {
+  if (run->pipeline == nullptr || !has_bucket(*run->pipeline, request.bucket)) {
     refuse(*run, Refusal::kUnloaded, {}, TimePoint());
+  } else if (!reserve_room(*run)) {
+    refuse(*run, Refusal::kOverload, "no room to hold what its stages compute", TimePoint());
   } else {
     measure(*run->pipeline, request, now);
     const TimePoint least = now + run->pipeline->whole;
@@ -272,6 +291,11 @@ void PipelineRuns::take(const Completion& visit, TimePoint now) {
   const uint32_t stage = *stage_of(visit.id);
   run.under_way.reset(stage);
   remove_work(run, stage);
+  // It was computed, in time or not.
+  if (visit.action != ActionId() && held_outputs_ != nullptr && run.pipeline->takers[stage].any()) {
+    run.held.set(stage);
+    run.holders[stage] = visit.device;
+  }
   if (visit.served()) {
     take_served(run, stage, visit, now);
   } else if (run.completion.served()) {
@@ -294,6 +318,7 @@ void PipelineRuns::take_served(Run& run, uint32_t stage, const Completion& visit
   whole.batch_size = visit.batch_size;
   whole.action = visit.action;
   whole.device = visit.device;
+  if (!run.pipeline->answers[stage].empty()) whole.stages.push_back({stage, visit.action, visit.device});
 }
 
 void PipelineRuns::refuse(Run& run, Refusal reason, const std::string& detail, TimePoint earliest) {
@@ -330,7 +355,8 @@ void PipelineRuns::go_on(RequestId id, TimePoint now) {
     run.skipped.set(stage);
     remove_work(run, stage);
   }
-  if (run.under_way.none()) end(id, now);
+  if (run.under_way.none()) return end(id, now);
+  discard_used(run);
 }
 
 PipelineRuns::Step PipelineRuns::next_step(const Run& run, uint32_t stage) const {
@@ -385,6 +411,96 @@ void PipelineRuns::visit(Run& run, uint32_t stage, TimePoint now) {
   owner_.submit_visit(visit, now);
 }
 
+// ---- Where workers hold what stages compute ----
+
+bool PipelineRuns::has_bucket(const Pipeline& pipeline, BucketId bucket) {
+  return std::ranges::all_of(pipeline.info->stages, [bucket](const PipelineStage& stage) {
+    return stage.bucket.value_or(bucket).value() < stage.model->buckets.size();
+  });
+}
+
+HeldRoom PipelineRuns::room_of(const Pipeline& pipeline, BucketId bucket) {
+  HeldRoom room{0, 0};
+  for (uint32_t stage = 0; stage < pipeline.takers.size(); ++stage) {
+    if (pipeline.takers[stage].none()) continue;
+    const PipelineStage& own = pipeline.info->stages[stage];
+    const Bucket& dimensions = own.model->buckets[own.bucket.value_or(bucket).value()];
+    ++room.payloads;
+    for (const TensorSpec& output : own.model->outputs) {
+      room.bytes += byte_size(output.type, shape_in(output, dimensions));
+    }
+  }
+  return room;
+}
+
+bool PipelineRuns::reserve_room(Run& run) {
+  if (held_outputs_ == nullptr) return true;
+  const HeldRoom room = room_of(*run.pipeline, run.request.bucket);
+  if (room.bytes > room_.bytes - std::min(room_.bytes, reserved_.bytes) ||
+      room.payloads > room_.payloads - std::min(room_.payloads, reserved_.payloads)) {
+    return false;
+  }
+  run.room = room;
+  reserved_.bytes += room.bytes;
+  reserved_.payloads += room.payloads;
+  return true;
+}
+
+void PipelineRuns::discard(const Run& run, uint32_t stage) {
+  held_outputs_->discard(visit_of(run.request.id, stage), run.holders[stage]);
+}
+
+void PipelineRuns::discard_used(Run& run) {
+  if (run.held.none()) return;
+  for (uint32_t stage = 0; stage < run.pipeline->takers.size(); ++stage) {
+    if (!run.held.test(stage) || (run.pipeline->takers[stage] & ~(run.visited | run.skipped)).any()) continue;
+    run.held.reset(stage);
+    discard(run, stage);
+  }
+}
+
+VisitOrder PipelineRuns::order(RequestId visit) const {
+  const Run& run = **runs_.find(run_of(visit));
+  const uint32_t stage = *stage_of(visit);
+  const PipelineStage& own = run.pipeline->info->stages[stage];
+  VisitOrder order{.inputs = {},
+                   .conditions = own.conditions,
+                   .answers = run.pipeline->answers[stage],
+                   .held = run.pipeline->takers[stage].any()};
+  for (const std::vector<TensorSource>& sources : own.inputs) {
+    const auto source = std::ranges::find_if(
+        sources, [&](const TensorSource& each) { return !each.stage || run.visited.test(*each.stage); });
+    FOLIOT_CHECK(source != sources.end());
+    order.inputs.push_back({*source, source->stage ? run.holders[*source->stage] : DeviceId()});
+  }
+  return order;
+}
+
+// In the order of ids, so that the same events give the same completions.
+void PipelineRuns::on_device_lost(DeviceId device, TimePoint now) {
+  if (held_outputs_ == nullptr) return;
+  advance(now);                                      // what it holds is known
+  std::vector<std::pair<RequestId, uint32_t>> lost;  // with the first stage that is lost
+  runs_.for_each([&](RequestId id, const std::unique_ptr<Run>& run) {
+    std::optional<uint32_t> first;
+    for (uint32_t stage = 0; stage < kStagesMax; ++stage) {
+      if (!run->held.test(stage) || run->holders[stage] != device) continue;
+      run->held.reset(stage);
+      if (!first) first = stage;
+    }
+    if (first) lost.emplace_back(id, *first);
+  });
+  std::ranges::sort(lost);
+  for (const auto& [id, stage] : lost) {
+    Run& run = **runs_.find(id);
+    if (!run.completion.served()) continue;  // it ends with its last visit
+    refuse(run, Refusal::kWorkerLost,
+           of_stage(run.pipeline->info->stages[stage], "the worker that held its outputs is lost"), TimePoint());
+    cancel_visits(id, Refusal::kCancelled, now);
+    if (run.under_way.none()) end(id, now);
+  }
+}
+
 std::unique_ptr<PipelineRuns::Run> PipelineRuns::take_spare() {
   if (spare_.empty()) return std::make_unique<Run>();
   std::unique_ptr<Run> run = std::move(spare_.back());
@@ -412,6 +528,12 @@ void PipelineRuns::end(RequestId id, TimePoint now) {
   } else if (run->completion.served()) {
     inflation_ = std::max(kInflationMin, inflation_ * kAnswerDecay);
   }
+  for (uint32_t stage = 0; stage < kStagesMax; ++stage) {
+    if (run->held.test(stage)) discard(*run, stage);
+  }
+  reserved_.bytes -= run->room.bytes;
+  reserved_.payloads -= run->room.payloads;
+  if (!run->completion.served()) run->completion.stages.clear();
   run->completion.finished = now;
   owner_.run_over(run->completion, now);
   *run = Run();  // its models may go

@@ -21,6 +21,11 @@
 // that is so if (1 - p) c > b: more runs are answered if none visits it. Such a visit is let in, or its run refused,
 // when its condition is known.
 //
+// Where workers hold what stages compute (hold_outputs()), a run reserves room for all of it when it
+// begins, on each worker, since any of them may visit any stage; it is refused (kOverload) if there is
+// none. Outputs are discarded when no stage can take them any more. With a holder that is lost, the
+// runs that still need what it held are refused (kWorkerLost).
+//
 // When a visit is refused, the run's visits that wait are cancelled, and the run is refused for the
 // same reason, which names the stage, once none of its visits is with a worker: until then
 // their payloads are in use.
@@ -44,6 +49,7 @@
 #include "controller/work_ahead.h"
 #include "core/pipeline_info.h"
 #include "core/request.h"
+#include "core/visit_order.h"
 
 namespace foliot {
 
@@ -78,6 +84,17 @@ class PipelineRuns {
   // As PipelineSink.
   void add(std::shared_ptr<const PipelineInfo> pipeline);
   void remove(PipelineId pipeline);
+  // Refuses the runs that are not over of all pipelines with this model (kUnloaded).
+  void remove_model(ModelId model, TimePoint now);
+
+  // Before the first run: what stages compute is held where it was computed. Outlives this.
+  void hold_outputs(VisitOutputs& outputs) { held_outputs_ = &outputs; }
+  // Of each worker.
+  void set_room(const HeldRoom& room) { room_ = room; }
+  // For the worker that is to make this visit. REQUIRES: is_visit().
+  VisitOrder order(RequestId visit) const;
+  // What it held is gone.
+  void on_device_lost(DeviceId device, TimePoint now);
 
   // nullptr: there is no such pipeline.
   const PipelineInfo* info(PipelineId pipeline) const;
@@ -123,11 +140,13 @@ class PipelineRuns {
     std::vector<Duration> path_waits;
     Duration whole;  // the longest path
     Duration whole_wait;
-    std::vector<StageSet> before;    // by stage: those that it depends on, directly or not
-    double late_inflation = 1;       // of what a visit that is decided late has to wait for
-    std::vector<bool> decided_late;  // by stage: its visits are let in when they come
-    std::vector<Duration> costs;     // by stage: time of a device that a run takes, on average
-    std::vector<KindId> kinds;       // by stage: of devices that run it
+    std::vector<StageSet> before;                // by stage: those that it depends on, directly or not
+    double late_inflation = 1;                   // of what a visit that is decided late has to wait for
+    std::vector<bool> decided_late;              // by stage: its visits are let in when they come
+    std::vector<Duration> costs;                 // by stage: time of a device that a run takes, on average
+    std::vector<KindId> kinds;                   // by stage: of devices that run it
+    std::vector<StageSet> takers;                // by stage: those that may take its outputs
+    std::vector<std::vector<uint32_t>> answers;  // by stage: its outputs that clients may get
     TimePoint measured;
     BucketId bucket;
   };
@@ -139,7 +158,10 @@ class PipelineRuns {
     StageSet under_way;  // submitted, and not over
     std::array<ConditionSet, kStagesMax> conditions{};
     std::array<Duration, kStagesMax> costs{};  // of stages that are to be visited yet, in ahead_
-    Completion completion;                     // so far; with a refusal: the run is to end
+    StageSet held;                             // of those visited: their outputs are with their holders
+    std::array<DeviceId, kStagesMax> holders{};
+    HeldRoom room{0, 0};    // that it has reserved
+    Completion completion;  // so far; with a refusal: the run is to end
   };
   enum class Step : uint8_t { kVisit, kSkip, kWait };
 
@@ -160,6 +182,13 @@ class PipelineRuns {
   void add_work(Run& run);
   void add_work(Run& run, uint32_t stage, Duration work);
   void remove_work(Run& run, uint32_t stage);
+  static bool has_bucket(const Pipeline& pipeline, BucketId bucket);
+  // Of all that the run's stages may compute. REQUIRES: has_bucket().
+  static HeldRoom room_of(const Pipeline& pipeline, BucketId bucket);
+  bool reserve_room(Run& run);
+  void discard(const Run& run, uint32_t stage);
+  // What no stage can take any more.
+  void discard_used(Run& run);
   void take(const Completion& visit, TimePoint now);
   void take_served(Run& run, uint32_t stage, const Completion& visit, TimePoint now);
   // Visits what can be, and ends the run where nothing is left.
@@ -178,6 +207,9 @@ class PipelineRuns {
   const Cluster& cluster_;
   Owner& owner_;
   const PipelineSlack slack_;
+  VisitOutputs* held_outputs_ = nullptr;  // null: they stay with the call
+  HeldRoom room_;
+  HeldRoom reserved_{0, 0};
   std::vector<std::shared_ptr<Pipeline>> pipelines_;
   FlatMap<RequestId, std::unique_ptr<Run>> runs_;
   WorkAhead ahead_;

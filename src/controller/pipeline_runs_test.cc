@@ -1,5 +1,6 @@
 #include "controller/pipeline_runs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 const Duration kStage = ms(10);  // one EXEC of each model
 
 // A pipeline of stages of which each has a model of its own, and what becomes of its visits.
-class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner {
+class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner, private VisitOutputs {
  protected:
   PipelineRunsTest() {
     cluster_.add_device(cluster_.intern_kind(kDefaultKind), 100);
@@ -82,6 +83,35 @@ class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner {
     runs_.visit_over(completion);
     runs_.advance(now_);
   }
+  // Outputs of 64 bytes are held where they were computed; there is room for so many of them.
+  void hold(uint64_t payloads_max) {
+    for (PipelineStage& stage : info_.stages) {
+      auto model = std::make_shared<ModelInfo>(*stage.model);
+      model->outputs = {{"y", DataType::kUint8, {64}, {""}}};
+      stage.model = model;
+    }
+    runs_.hold_outputs(*this);
+    runs_.set_room({payloads_max * 64, payloads_max});
+  }
+  // By the device with this number.
+  void compute_visit(RequestId run, uint32_t stage, uint32_t device, Refusal refusal = Refusal::kNone) {
+    ASSERT_EQ(waiting_.erase(visit_of(run, stage)), 1u);
+    Completion completion = end_of(run, stage);
+    completion.refusal = refusal;
+    completion.action = ActionId(100 + stage);
+    completion.device = DeviceId(device);
+    runs_.visit_over(completion);
+    runs_.advance(now_);
+  }
+  // Which were discarded since, "0@2": of stage 0, by device 2.
+  std::string discarded() {
+    std::string all;
+    for (const auto& [visit, holder] : discarded_) {
+      all += fmt::format("{}{}@{}", all.empty() ? "" : " ", *stage_of(visit), holder.value());
+    }
+    discarded_.clear();
+    return all;
+  }
   bool was_served(RequestId run) const { return ended_.contains(run) && ended_.at(run).served(); }
   // The stages that are under way, "0 2".
   std::string under_way(RequestId run) const {
@@ -101,6 +131,7 @@ class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner {
   std::map<RequestId, Completion> ended_;
 
  private:
+  void discard(RequestId visit, DeviceId holder) override { discarded_.emplace_back(visit, holder); }
   void submit_visit(const Request& visit, TimePoint /*now*/) override {
     EXPECT_TRUE(runs_.is_visit(visit.id));
     EXPECT_TRUE(waiting_.emplace(visit.id, visit).second) << "submitted twice";
@@ -116,6 +147,7 @@ class PipelineRunsTest : public testing::Test, private PipelineRuns::Owner {
   }
 
   uint32_t next_ = 1;
+  std::vector<std::pair<RequestId, DeviceId>> discarded_;
 };
 
 TEST_F(PipelineRunsTest, StagesFollowEachOther) {
@@ -443,6 +475,103 @@ TEST_F(PipelineRunsTest, APipelineThatIsRemovedIsKeptByItsRunsOnly) {
   EXPECT_FALSE(kept.expired());
   serve_visit(run, 0);
   EXPECT_TRUE(kept.expired());
+}
+
+// A diamond: 0 -> 1, 2 -> 3.
+TEST_F(PipelineRunsTest, OutputsAreHeldUntilNoStageTakesThem) {
+  add_stage("first", {{of_call()}});
+  add_stage("left", {{of(0)}});
+  add_stage("right", {{of(0)}, {of_call()}});
+  add_stage("last", {{of(1)}, {of(2)}});
+  info_.outputs = {{.sources = {of(3)}}};
+  hold(100);
+  serve();
+  const RequestId run = begin();
+  EXPECT_TRUE(runs_.order(visit_of(run, 0)).held);
+  EXPECT_TRUE(runs_.order(visit_of(run, 0)).answers.empty());
+  compute_visit(run, 0, 7);
+  const VisitOrder right = runs_.order(visit_of(run, 2));
+  ASSERT_EQ(right.inputs.size(), 2u);
+  EXPECT_EQ(right.inputs[0], (VisitOrder::Input{of(0), DeviceId(7)}));
+  EXPECT_EQ(right.inputs[1].source, of_call());
+  compute_visit(run, 1, 8);
+  EXPECT_EQ(discarded(), "") << "another stage takes it yet";
+  compute_visit(run, 2, 9);
+  EXPECT_EQ(discarded(), "0@7");
+  EXPECT_FALSE(runs_.order(visit_of(run, 3)).held);
+  EXPECT_EQ(runs_.order(visit_of(run, 3)).answers, std::vector<uint32_t>{0});
+  compute_visit(run, 3, 7);
+  EXPECT_EQ(discarded(), "1@8 2@9");
+  ASSERT_TRUE(was_served(run));
+  EXPECT_EQ(ended_[run].stages, (std::vector<Completion::StageAnswer>{{3, ActionId(103), DeviceId(7)}}));
+}
+
+TEST_F(PipelineRunsTest, OutputsOfARunThatIsRefusedAreDiscarded) {
+  add_stage("first", {{of_call()}});
+  add_stage("last", {{of(0)}});
+  hold(100);
+  serve();
+  RequestId run = begin();
+  compute_visit(run, 0, 7);
+  refuse_visit(run, 1, Refusal::kExpired);
+  EXPECT_EQ(discarded(), "0@7");
+  run = begin();
+  compute_visit(run, 0, 7, Refusal::kLate);
+  EXPECT_EQ(discarded(), "0@7") << "it was computed, though too late";
+}
+
+TEST_F(PipelineRunsTest, ARunHasRoomForAllThatItComputesOrIsRefused) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  add_stage("last", {{of(1)}});
+  hold(5);
+  serve();
+  const RequestId first = begin();
+  const RequestId second = begin();
+  const RequestId third = begin();
+  EXPECT_FALSE(ended_.contains(second)) << "two runs of two payloads";
+  ASSERT_TRUE(ended_.contains(third));
+  EXPECT_EQ(ended_[third].refusal, Refusal::kOverload);
+  for (uint32_t stage = 0; stage < 3; ++stage) compute_visit(first, stage, 1);
+  EXPECT_FALSE(ended_.contains(begin())) << "what is over gives its room back";
+}
+
+TEST_F(PipelineRunsTest, ALostHolderEndsTheRunsThatNeedWhatItHeld) {
+  add_stage("first", {{of_call()}});
+  add_stage("second", {{of(0)}});
+  add_stage("last", {{of(1)}});
+  hold(100);
+  serve();
+  const RequestId lost = begin();
+  const RequestId elsewhere = begin();
+  const RequestId past = begin();
+  compute_visit(lost, 0, 7);
+  compute_visit(elsewhere, 0, 8);
+  compute_visit(past, 0, 7);
+  compute_visit(past, 1, 8);
+  EXPECT_EQ(discarded(), "0@7");
+  runs_.on_device_lost(DeviceId(7), now_);
+  runs_.advance(now_);
+  ASSERT_TRUE(ended_.contains(lost));
+  EXPECT_EQ(ended_[lost].refusal, Refusal::kWorkerLost);
+  EXPECT_NE(ended_[lost].detail.find("stage 'first'"), std::string::npos) << ended_[lost].detail;
+  EXPECT_FALSE(ended_.contains(elsewhere));
+  EXPECT_FALSE(ended_.contains(past)) << "what the device held for it was used";
+  EXPECT_EQ(discarded(), "") << "the holder has nothing any more";
+}
+
+TEST_F(PipelineRunsTest, WithAModelItsRunsEnd) {
+  add_stage("first", {{of_call()}});
+  add_stage("last", {{of(0)}});
+  serve();
+  const RequestId run = begin();
+  serve_visit(run, 0);
+  runs_.remove_model(ModelId(5), now_);
+  EXPECT_FALSE(ended_.contains(run));
+  runs_.remove_model(ModelId(0), now_);
+  runs_.advance(now_);
+  ASSERT_TRUE(ended_.contains(run));
+  EXPECT_EQ(ended_[run].refusal, Refusal::kUnloaded);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 
 #include <map>
 
+#include "base/status.h"
 #include "core/ids.h"
 #include "core/model_target.h"
 
@@ -32,6 +33,11 @@ struct Targets {
     return found == models.end() ? unconstrained : found->second;
   }
 };
+
+struct Cluster;
+// Errors: kNotFound naming a model that is not there, kInvalidArgument naming model, value and limit: a kind that
+// no device and no model has, copies_least above copies_most, batch_most of 0.
+Status check_targets(const Cluster& cluster, const Targets& targets);
 
 }  // namespace foliot
 

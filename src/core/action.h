@@ -127,6 +127,9 @@ struct Outcome {
   TimePoint ready{};
   // kDone: rows that the model's own code failed on; they have no outputs.
   RowSet failed_rows{};
+  // kDone: visits of stages whose inputs could not be had; they were computed on whatever lay
+  // there, and are tried again.
+  RowSet unfed_rows{};
   // kDone: by row.
   std::array<ConditionSet, kBatchSizeMax> conditions{};
 

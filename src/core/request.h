@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/time.h"
 #include "core/ids.h"
@@ -124,6 +125,15 @@ struct Completion {
   // The action that answered it, and where: its outputs, and no others, count.
   ActionId action;
   DeviceId device;
+  // Of a run: the same of each stage that it visited and whose outputs the client may get.
+  struct StageAnswer {
+    uint32_t stage = 0;
+    ActionId action;
+    DeviceId device;
+
+    bool operator==(const StageAnswer&) const = default;
+  };
+  std::vector<StageAnswer> stages{};
 
   bool served() const { return refusal == Refusal::kNone; }
 };

@@ -8,7 +8,7 @@
 namespace foliot {
 namespace {
 
-constexpr std::array<std::pair<OperatorKind, std::string_view>, 35> kNames{{
+constexpr std::array<std::pair<OperatorKind, std::string_view>, 36> kNames{{
     {OperatorKind::kConvolution, "Convolution"},
     {OperatorKind::kConvolutionTranspose, "ConvolutionTranspose"},
     {OperatorKind::kMatMul, "MatMul"},
@@ -42,6 +42,7 @@ constexpr std::array<std::pair<OperatorKind, std::string_view>, 35> kNames{{
     {OperatorKind::kTreeEnsemble, "TreeEnsemble"},
     {OperatorKind::kPairCoupling, "PairCoupling"},
     {OperatorKind::kDecodeJpeg, "DecodeJpeg"},
+    {OperatorKind::kWordPiece, "WordPiece"},
     {OperatorKind::kResize, "Resize"},
     {OperatorKind::kReorder, "Reorder"},
 }};

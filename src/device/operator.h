@@ -154,6 +154,9 @@ enum class OperatorKind : uint16_t {
   // int, 0 to 255; pixels_max: int, of a JPEG. A row that cannot be decoded fails
   // (DeviceRun::failed_rows), and its result is zero.
   kDecodeJpeg,
+  // X[rows, bytes] (uint8): UTF-8 text in each row, table[n] (int32: device/word_piece.h) -> Y[rows, length] (int64):
+  // the ids of its words. All padding where the table is damaged.
+  kWordPiece,
   // X -> Y, same logical tensor in another layout. Made by a device's lowering
   // only, never by the compiler.
   kReorder,

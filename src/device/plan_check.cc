@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/tree_node.h"
+#include "device/word_piece.h"
 
 namespace foliot {
 namespace {
@@ -72,6 +73,7 @@ const std::vector<KindRule>& kind_rules() {
       {OperatorKind::kTreeEnsemble, 3, {{"function", kFunction}, {"trees", kInteger}, {"depth", kInteger}}},
       {OperatorKind::kPairCoupling, 1, {}},
       {OperatorKind::kDecodeJpeg, 1, {{"fit", kText}, {"pad_value", kInteger}, {"pixels_max", kInteger}}},
+      {OperatorKind::kWordPiece, 2, {}},
       {OperatorKind::kCast, 1, {}},
       {OperatorKind::kQuantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
       {OperatorKind::kDequantize, 1, {{"scale", kReal}, {"zero_point", kInteger}}},
@@ -277,6 +279,15 @@ bool is_decode_jpeg(const Operator& operation, const Plan& plan) {
          is_extent(result.shape[2]) && result.shape[3] == 3;
 }
 
+bool is_word_piece(const Operator& operation, const Plan& plan) {
+  const Tensor& text = plan.tensors[operation.inputs[0]];
+  const Tensor& table = plan.tensors[operation.inputs[1]];
+  const Tensor& ids = plan.tensors[operation.outputs[0]];
+  return text.type == DataType::kUint8 && table.type == DataType::kInt32 && ids.type == DataType::kInt64 &&
+         text.shape.size() == 2 && table.shape.size() == 1 && ids.shape.size() == 2 && text.shape[0] == ids.shape[0] &&
+         ids.shape[1] >= WordPieceTable::kLengthMin && ids.shape[1] <= WordPieceTable::kLengthMax;
+}
+
 // Kernels trust the shapes that they are made for, unless a library checks them. Whether the output's shape follows
 // from the inputs', so that no kernel reads or writes beyond a tensor.
 bool shapes_agree(const Operator& operation, const Plan& plan) {
@@ -332,6 +343,7 @@ bool shapes_agree(const Operator& operation, const Plan& plan) {
              result.size() == 2 && shape(0)[0] == result[0] && result[1] >= 2 && result[1] <= kCoupledClassesMax &&
              shape(0)[1] == result[1] * (result[1] - 1) / 2;
     case OperatorKind::kDecodeJpeg: return is_decode_jpeg(operation, plan);
+    case OperatorKind::kWordPiece: return is_word_piece(operation, plan);
     case OperatorKind::kArgReduce:
       return is_axis(operation, shape(0)) &&
              elements_but(shape(0), operation.attributes.integer("axis")) == element_count(result);

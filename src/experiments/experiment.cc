@@ -244,6 +244,16 @@ const std::vector<Experiment>& experiments() {
       {.name = "inferline_tune",
        .summary = "spikes and ramps: InferLine's tuner against AutoScale of whole pipelines",
        .run = run_inferline_tune},
+      {.name = "infaas_production",
+       .summary = "22 tasks on CPUs, Inferentia and GPUs under a day with spikes (INFaaS, Figure 5)",
+       .run = run_infaas_production},
+      {.name = "infaas_scaling",
+       .summary = "ResNet-50 under three loads: which variants, at what cost (INFaaS, Figure 6)",
+       .run = run_infaas_scaling},
+      {.name = "infaas_sharing", .summary = "two models share GPUs (INFaaS, Figure 7)", .run = run_infaas_sharing},
+      {.name = "infaas_overload",
+       .summary = "accuracy scaling at 1 to 3 times the capacity, against fixed variants (Proteus)",
+       .run = run_infaas_overload},
   };
   return all;
 }

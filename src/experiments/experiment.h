@@ -140,6 +140,10 @@ Status run_bounds(ExperimentRun& run);
 Status run_overlap(ExperimentRun& run);
 Status run_inferline_plan(ExperimentRun& run);
 Status run_inferline_tune(ExperimentRun& run);
+Status run_infaas_production(ExperimentRun& run);
+Status run_infaas_scaling(ExperimentRun& run);
+Status run_infaas_sharing(ExperimentRun& run);
+Status run_infaas_overload(ExperimentRun& run);
 
 const std::vector<Experiment>& experiments();
 

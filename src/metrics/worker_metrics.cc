@@ -41,6 +41,11 @@ struct WorkerMetrics::Series {
         &gauge_family(registry, "foliot_worker_controller_connected", "1 if it is registered with its controller")
              .Add({});
     frontends = &gauge_family(registry, "foliot_worker_frontends", "Front ends that are attached").Add({});
+    auto& stage_inputs = counter_family(registry, "foliot_worker_stage_input_bytes_total",
+                                        "Outputs of stages of pipelines that became inputs of others, by where they "
+                                        "were held");
+    stage_inputs_held = &stage_inputs.Add({{"from", "own_memory"}});
+    stage_inputs_fetched = &stage_inputs.Add({{"from", "other_worker"}});
   }
   // Of one device.
   struct Device {
@@ -84,6 +89,8 @@ struct WorkerMetrics::Series {
                                             "Actions that the worker was given and that have not ended");
   Gauge* controller = nullptr;  // null: there are no links
   Gauge* frontends = nullptr;
+  Counter* stage_inputs_held = nullptr;
+  Counter* stage_inputs_fetched = nullptr;
 
   // Once made there for good.
   std::vector<std::unique_ptr<Device>> devices;
@@ -130,6 +137,11 @@ void WorkerMetrics::on_controller(bool connected) {
 }
 void WorkerMetrics::on_frontends(uint32_t count) {
   if (series_->frontends != nullptr) series_->frontends->Set(count);
+}
+
+void WorkerMetrics::on_stage_inputs(uint64_t bytes, bool fetched) {
+  Counter* counter = fetched ? series_->stage_inputs_fetched : series_->stage_inputs_held;
+  if (counter != nullptr) counter->Increment(static_cast<double>(bytes));
 }
 
 std::string WorkerMetrics::text() const {

@@ -48,6 +48,9 @@ class WorkerMetrics : public Observer, public MetricsSource {
   void on_controller(bool connected);
   // So many front ends are attached.
   void on_frontends(uint32_t count);
+  // What stages of pipelines computed became inputs of other stages: it was held by this worker,
+  // or fetched from another.
+  void on_stage_inputs(uint64_t bytes, bool fetched);
 
   std::string text() const override;
 

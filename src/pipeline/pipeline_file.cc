@@ -212,17 +212,27 @@ Status check_folder(const fs::path& folder) {
   return Status();
 }
 
+void fill_from(const Result<toml::table>& table, PipelineSpec& spec) {
+  spec.status = table.ok() ? read_table(*table, spec) : table.status();
+  if (spec.status.ok()) spec.content = content_of(*table);
+}
+
 }  // namespace
+
+PipelineSpec parse_pipeline(const std::string& name, const std::string& file, std::string_view text) {
+  PipelineSpec spec;
+  spec.name = name;
+  spec.file = file;
+  fill_from(parse_toml(text, file), spec);
+  return spec;
+}
 
 PipelineSpec read_pipeline(const std::string& name, const fs::path& file) {
   PipelineSpec spec;
   spec.name = name;
   spec.file = file.string();
   spec.status = check_folder(file.parent_path());
-  if (!spec.status.ok()) return spec;
-  const Result<toml::table> table = read_toml_file(file);
-  spec.status = table.ok() ? read_table(*table, spec) : table.status();
-  if (spec.status.ok()) spec.content = content_of(*table);
+  if (spec.status.ok()) fill_from(read_toml_file(file), spec);
   return spec;
 }
 

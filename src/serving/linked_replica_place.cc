@@ -45,6 +45,7 @@ class LinkedReplicaPlace::LinkedSession : public Session {
                .page_count = 1,
                .actions_max = kActionsMax,
                .staging_bytes = staging_bytes(*model_),
+               .held_bytes = options.held_bytes,
                .drain_timeout = options.drain_timeout},
               {.log = options.log,
                .on_registered =

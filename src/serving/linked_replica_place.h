@@ -24,6 +24,7 @@ struct LinkedReplicaOptions {
   std::string data_host;                          // that each listens on for front ends, at a port that is free
   std::string data_address_host;                  // by which these reach it; empty: data_host
   uint64_t frame_bytes_max = kDataFrameBytesMax;  // inputs or outputs of one row
+  uint64_t held_bytes = 0;
   Duration drain_timeout = Duration::seconds(30);
   TlsFiles link_tls;
   std::function<void(Severity, const std::string&)> log = [](Severity, const std::string&) {};

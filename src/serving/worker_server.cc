@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <iterator>
 #include <mutex>
 #include <utility>
 
 #include "base/units.h"
+#include "cluster/pipeline_registry.h"
 #include "cluster/worker_link.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
@@ -86,6 +88,7 @@ class WorkerServer::Parts {
 
  private:
   PackageStore make_packages();
+  Result<Pipelines> find_pipelines(StartupReporter& reporter);
   Status start_links(const ModelStartup& models, StartupReporter& reporter);
   Status serve(ModelStartup& models, const std::function<bool()>& cancelled);
   Status run_loop();
@@ -102,6 +105,7 @@ class WorkerServer::Parts {
   std::unique_ptr<ModelStartup> startup_;
   RepositoryService repository_;
   std::vector<ModelFolder> folders_;
+  Pipelines pipelines_;
   uint16_t port_ = 0;
   std::once_flag ready_;
 
@@ -156,7 +160,29 @@ WorkerLink::Watch WorkerServer::Parts::link_watch() {
           .on_registered = options_.on_ready,
           .on_drained = [this] { loop_->stop(); },
           .on_controller = [this](bool connected) { metrics_.on_controller(connected); },
-          .on_frontends = [this](uint32_t count) { metrics_.on_frontends(count); }};
+          .on_frontends = [this](uint32_t count) { metrics_.on_frontends(count); },
+          .on_stage_inputs = [this](uint64_t bytes, bool fetched) { metrics_.on_stage_inputs(bytes, fetched); }};
+}
+
+// Broken ones are offered, too, so that clients see what is wrong.
+Result<Pipelines> WorkerServer::Parts::find_pipelines(StartupReporter& reporter) {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PipelineSpec> found, scan_pipelines(options_.repository));
+  Pipelines pipelines;
+  for (const PipelineSpec& pipeline : found) {
+    if (!pipeline.status.ok()) {
+      reporter.on_note(fmt::format("pipeline '{}' cannot be served: {}", pipeline.name, pipeline.status.message()));
+    }
+    std::ifstream file(pipeline.file, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::vector<std::string> lines = lines_of(text);
+    if (pipelines.pipelines.size() == kPipelinesMax || lines.size() > kPipelineLinesMax) {
+      reporter.on_note(fmt::format("pipeline '{}' is not offered: {} lines, and at most {} of {} pipelines are",
+                                   pipeline.name, lines.size(), kPipelineLinesMax, kPipelinesMax));
+      continue;
+    }
+    pipelines.pipelines.push_back({{}, pipeline.name, std::move(lines)});
+  }
+  return pipelines;
 }
 
 Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
@@ -172,11 +198,7 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
     return Status::invalid_argument(fmt::format("no model in {} matches --models {}", options_.repository.string(),
                                                 fmt::join(options_.models, " ")));
   }
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PipelineSpec> pipelines, scan_pipelines(options_.repository));
-  for (const PipelineSpec& pipeline : pipelines) {
-    reporter.on_note(fmt::format(
-        "pipeline '{}' is not served: workers offer models, and only `foliot serve` serves pipelines", pipeline.name));
-  }
+  FOLIOT_ASSIGN_OR_RETURN(pipelines_, find_pipelines(reporter));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(options_.repository));
   for (const PersonalSpec& model : personal) {
     reporter.on_note(fmt::format("personal model '{}' is not served: only `foliot serve` serves them", model.name));
@@ -202,6 +224,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
                                                          .lane_count = options_.worker.devices.front().lanes,
                                                          .actions_max = kActionsPerDevice * devices_->count(),
                                                          .staging_bytes = staging_bytes(options_, models),
+                                                         .held_bytes = options_.held_bytes,
                                                          .drain_timeout = options_.drain_timeout},
                                        link_watch());
   // Metrics are counted only where they can be read.
@@ -213,6 +236,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
   metrics_.set_memory(devices_->metrics());
   if (!devices_->memory_locked()) reporter.on_note(kMemoryNotLocked);
   link_->set_catalog(catalog_);
+  link_->offer_pipelines(pipelines_);
   link_->start(devices_->workers(), data_address(options_, port_), *loop_);
   return Status();
 }
@@ -247,6 +271,7 @@ LinkedReplicaOptions WorkerServer::Parts::replica_options() {
           .data_host = host_of(options_.data_listen),
           .data_address_host = options_.data_address.empty() ? "" : host_of(options_.data_address),
           .frame_bytes_max = options_.frame_bytes_max,
+          .held_bytes = options_.held_bytes,
           .drain_timeout = options_.drain_timeout,
           .link_tls = options_.link_tls,
           .log = [this](Severity level, const std::string& line) { log_.write(level, line); },

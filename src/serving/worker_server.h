@@ -49,9 +49,11 @@ struct WorkerServerOptions {
   uint32_t compilations = 1;               // at a time (serving/repository_service.h)
   std::optional<Duration> watch_interval;  // of the repository; nullopt: it is read once
   LocalWorkerOptions worker;
-  std::string data_listen = "127.0.0.1:0";         // HOST:PORT for front ends; port 0: any that is free
-  std::string data_address;                        // by which they reach it; empty: as the controller sees it
-  std::optional<uint64_t> staging_bytes;           // nullopt: 8 of the largest batches
+  std::string data_listen = "127.0.0.1:0";  // HOST:PORT for front ends; port 0: any that is free
+  std::string data_address;                 // by which they reach it; empty: as the controller sees it
+  std::optional<uint64_t> staging_bytes;    // nullopt: 8 of the largest batches
+  // For what stages of pipelines compute. What is not used is address space and no memory.
+  uint64_t held_bytes = uint64_t{256} << 20;
   uint64_t frame_bytes_max = kDataFrameBytesMax;   // inputs or outputs of one row
   Duration drain_timeout = Duration::seconds(30);  // of what the controller gave, at stop()
   TelemetryOptions observation;

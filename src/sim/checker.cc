@@ -187,6 +187,9 @@ void Checker::on_outcome(const Action& action, const Outcome& outcome, TimePoint
     for (const BatchRows::Row& row : action.rows) waiting_.emplace(open_.find(row.request)->turn, 0);
     return;
   }
+  for (uint32_t i = 0; i < action.rows.size(); ++i) {
+    if (outcome.unfed_rows[i]) waiting_.emplace(open_.find(action.rows[i].request)->turn, 0);
+  }
   FOLIOT_CHECK(outcome.start + options_.clock_error >= action.earliest && outcome.end >= outcome.start);
   FOLIOT_CHECK(outcome.start - options_.clock_error <= action.latest);
   switch (action.type) {

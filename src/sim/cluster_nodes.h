@@ -123,6 +123,7 @@ struct SimulatedWorkerOptions {
   uint64_t held_bytes = 4 << 10;
   // What all versions of each model have in common.
   std::map<std::string, ModelInfo> models;
+  Pipelines pipelines;
   std::string controller;  // HOST:PORT
 };
 
@@ -166,6 +167,9 @@ class SimulatedWorker : public SimulatedNode {
 
 // ---- A front end ----
 
+// The name of the pipeline of a simulation that has one.
+inline constexpr const char* kSimulatedPipeline = "pipeline";
+
 struct SimulatedFrontendOptions {
   uint32_t requests_max = 64;  // in flight
   double labelled = 0.1;       // shares of the requests
@@ -206,6 +210,8 @@ class SimulatedFrontend : public SimulatedNode {
   uint64_t in_flight() const;
   // The models that clients are shown as ready.
   ModelVersions shown() const;
+  // The pipelines that they are.
+  std::set<std::string> shown_pipelines() const;
   size_t connections();
 
  protected:

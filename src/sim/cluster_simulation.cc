@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "cluster/cluster_timeouts.h"
+#include "cluster/pipeline_registry.h"
 #include "workload/workload_arrivals.h"
 
 namespace foliot {
@@ -56,6 +57,45 @@ Result<std::map<std::string, ModelInfo>> make_models(const ClusterSimulationOpti
   return models;
 }
 
+// The stages are known to SimulatedFrontend, too, which checks what they compute. Their "y" is
+// a SimulatedOutput, of which element 1 is as good as drawn.
+Pipelines make_pipelines(const std::vector<std::string>& models) {
+  const std::string text = fmt::format(R"(
+[[stage]]
+name = "first"
+model = "{}"
+inputs = {{ x = "x" }}
+[[stage]]
+name = "second"
+model = "{}"
+inputs = {{ x = "first.y" }}
+when = [{{ output = "first.y", value = "element", element = 1, below = 9.2e18 }}]
+[[stage]]
+name = "third"
+model = "{}"
+inputs = {{ x = ["second.y", "first.y"] }}
+[[stage]]
+name = "fourth"
+model = "{}"
+inputs = {{ x = "first.y" }}
+[[output]]
+name = "first"
+from = "first.y"
+[[output]]
+name = "second"
+from = "second.y"
+fill = 0
+[[output]]
+name = "third"
+from = "third.y"
+[[output]]
+name = "fourth"
+from = "fourth.y"
+)",
+                                       models[0], models[1], models[2], models[3]);
+  return {{{{}, kSimulatedPipeline, lines_of(text)}}};
+}
+
 class ClusterSimulation {
  public:
   ClusterSimulation(const ClusterSimulationOptions& options, std::vector<std::string> names,
@@ -73,6 +113,7 @@ class ClusterSimulation {
         .lanes = options.lanes,
         .noise = options.noise,
         .models = std::move(models),
+        .pipelines = options.pipeline_share > 0 ? make_pipelines(names_) : Pipelines(),
         .controller = controller};
     for (uint32_t i = 0; i < options.workers; ++i) {
       workers_.push_back(
@@ -139,7 +180,8 @@ class ClusterSimulation {
     SimulatedFrontend& frontend = *frontends_[random_.below(frontends_.size())];
     const uint64_t tag = open_.size();
     open_.push_back(arrival);
-    frontend.ask(names_[arrival.model], arrival.slo, tag,
+    const bool is_run = options_.pipeline_share > 0 && random_.uniform() < options_.pipeline_share;
+    frontend.ask(is_run ? kSimulatedPipeline : names_[arrival.model], arrival.slo, tag,
                  [this](uint64_t over, const std::string&) { follow(open_[over]); });
   }
   void follow(const Arrival& over) {
@@ -249,6 +291,9 @@ class ClusterSimulation {
     for (const auto& frontend : frontends_) {
       if (frontend->shown() != versions_)
         return fmt::format("{} does not show the models as they are", frontend->name());
+      if (frontend->shown_pipelines().size() != (options_.pipeline_share > 0 ? 1 : 0)) {
+        return fmt::format("{} does not show the pipelines as they are", frontend->name());
+      }
       if (frontend->connections() != 1 + workers_.size()) return fmt::format("{} lacks a link", frontend->name());
     }
     return {};
@@ -272,7 +317,9 @@ class ClusterSimulation {
     std::string refusals;
     for (const auto& frontend : frontends_) {
       frontend->stop_cancelling();
-      for (const std::string& name : names_) {
+      std::vector<std::string> names = names_;
+      if (options_.pipeline_share > 0) names.emplace_back(kSimulatedPipeline);
+      for (const std::string& name : names) {
         ++expected;
         frontend->ask(name, kProbeSlo, expected, [&](uint64_t, const std::string& refusal) {
           ++ended;
@@ -293,6 +340,7 @@ class ClusterSimulation {
     events_ += run_until(loop_.now() + kRest);
     Controller& controller = controller_->service().controller();
     checker_.require(controller.queued() == 0, "a request is left in the controller");
+    checker_.require(controller.runs() == 0, "a run is left in the controller");
     checker_.require(controller.actions_outstanding() == 0, "an action is left in the controller");
     checker_.require(controller.proposals_rejected() == 0, "the controller turned down what the policy proposed");
     for (const auto& frontend : frontends_)
@@ -367,6 +415,9 @@ Result<ClusterSimulationReport> simulate_cluster(const ClusterSimulationOptions&
                                                  const ProfileTable& profiles) {
   if (options.workers == 0 || options.frontends == 0) {
     return Status::invalid_argument("workers and frontends must be above 0");
+  }
+  if (options.pipeline_share > 0 && workload.model_names().size() < 4) {
+    return Status::invalid_argument("the pipeline needs four models");
   }
   FOLIOT_ASSIGN_OR_RETURN(auto models, make_models(options, workload, profiles));
   FOLIOT_ASSIGN_OR_RETURN(WorkloadArrivals arrivals, WorkloadArrivals::make(workload, options.seed));

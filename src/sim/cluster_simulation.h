@@ -45,6 +45,11 @@ struct ClusterSimulationOptions {
   Duration clock_offset = Duration::seconds(1000);
   uint32_t clock_drift_per_million = 100;
 
+  // So many of the requests are runs of a pipeline over the first four models: a stage, a second
+  // that half of the runs visit, a third that takes the second's outputs or else the first's, and
+  // a fourth beside them.
+  double pipeline_share = 0;
+
   Duration duration = Duration::seconds(8);
   RandomClusterFaults faults;
   Duration settle_max = Duration::seconds(45);

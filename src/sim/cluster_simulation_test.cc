@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -75,6 +76,30 @@ TEST(ClusterSimulationTest, HoldsNoOutputsTooLongWhateverGoesWrong) {
     ClusterSimulationOptions steps = options(seed, kFaults);
     steps.frontend.two_steps = 0.5;
     run(steps);
+  }
+}
+
+// Each run of the pipeline has one end, with what its stages computed from one another's outputs,
+// which no worker holds any longer than it must.
+TEST(ClusterSimulationTest, ServesRunsOfPipelines) {
+  ClusterSimulationOptions quiet = options(1, 0);
+  quiet.frontend.cancelled = 0;
+  quiet.pipeline_share = 0.5;
+  quiet.page_cache_bytes = uint64_t{28} * (16 << 20);  // all four models
+  const ClusterTally requests = run(quiet).requests;
+  EXPECT_GT(requests.submitted, 500u);
+  EXPECT_GT(requests.served, requests.submitted * 95 / 100);
+  EXPECT_EQ(requests.refused[static_cast<size_t>(Refusal::kWorkerLost)], 0u);
+}
+
+// FOLIOT_PIPELINE_CLUSTER_SEEDS: how many seeds.
+TEST(ClusterSimulationTest, RunsOfPipelinesEndOnceWhateverGoesWrong) {
+  const char* seeds = std::getenv("FOLIOT_PIPELINE_CLUSTER_SEEDS");
+  const uint64_t count = seeds == nullptr ? 100 : std::stoull(seeds);
+  for (uint64_t seed = 1; seed <= count && !HasFailure(); ++seed) {
+    ClusterSimulationOptions runs = options(seed, kFaults);
+    runs.pipeline_share = 0.5;
+    run(runs);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/stage_visit.h"
 #include "sim/cluster_nodes.h"
 #include "transport/peer_clock.h"
 
@@ -44,12 +45,18 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     OnEnd on_end;
     SimulatedInput input{};
     SimulatedOutput output{};
+    // Of a run: by stage, what came, and whether it counts.
+    std::shared_ptr<const ModelInfo> info;
+    std::array<SimulatedOutput, 4> stages{};
+    std::array<bool, 4> visited{};
   };
   bool submit(const std::string& model, Duration slo, uint64_t tag, const OnEnd& on_end, const FirstStep& first = {}) {
     const Catalog::EntryPtr entry = catalog.find(model);
     if (entry == nullptr || entry->state != ModelState::kReady || free.empty()) return false;
     uint16_t consumers = 0;
-    if (node.options_.two_steps > 0 && !first.held && node.random_.uniform() < node.options_.two_steps) {
+    const PipelineInfo* pipeline = entry->info->pipeline.get();
+    if (pipeline == nullptr && node.options_.two_steps > 0 && !first.held &&
+        node.random_.uniform() < node.options_.two_steps) {
       consumers = static_cast<uint16_t>(1 + node.random_.below(2));
     }
     const TimePoint now = node.now();
@@ -57,6 +64,7 @@ struct SimulatedFrontend::Process : private RequestOrigin {
     free.pop_back();
     const Request request{.id = RequestId(next_request++),
                           .model = entry->info->id,
+                          .pipeline = pipeline == nullptr ? PipelineId() : pipeline->id,
                           .payload = PayloadHandle(place),
                           .input = first.held,
                           .consumers = consumers,
@@ -64,7 +72,14 @@ struct SimulatedFrontend::Process : private RequestOrigin {
                           .deadline = slo == Duration::max() ? TimePoint::infinite_future() : now + slo};
     Payload& payload = payloads[place];
     const SimulatedInput own{node.random_.next(), request.id.value(), 0};
-    payload = {true, request, content_hash(*entry->info), tag, on_end, first.held ? first.input : own, {}};
+    payload = {true,
+               request,
+               content_hash(*entry->info),
+               tag,
+               on_end,
+               first.held ? first.input : own,
+               {},
+               pipeline == nullptr ? nullptr : entry->info};
     const bool labelled = node.random_.uniform() < node.options_.labelled;
     const bool cancelled = node.random_.uniform() < node.cancelled_;
     ++node.tally_.submitted;
@@ -119,14 +134,48 @@ struct SimulatedFrontend::Process : private RequestOrigin {
                     "outputs are held without consumers, or not held for them");
     if (completion.outputs) return;
     checker.require(node.now() <= payload.request.deadline, "an answer after its deadline counts as served");
+    if (payload.info != nullptr) return check_run(payload, completion);
     checker.require(payload.output.content == payload.content, "an answer is of another version than was asked for");
     checker.require(payload.output.input == input_hash(payload.input), "an answer is of another request's inputs");
     checker.require(payload.output.action == completion.action.value(), "an answer has another action's outputs");
   }
+  // Each stage was computed once, by the version of its model that the run began with, on what the
+  // stages before it computed; the second was visited if its condition held.
+  void check_run(const Payload& payload, const Completion& completion) {
+    ClusterChecker& checker = node.world_.checker;
+    const auto as_input = [](const SimulatedOutput& output) {
+      SimulatedInput input;
+      std::memcpy(&input, &output, sizeof(input));
+      return input;
+    };
+    const auto& [first, second, third, fourth] = payload.stages;
+    const auto& visited = payload.visited;
+    checker.require(visited[0] && visited[2] && visited[3], "a run is served without a stage");
+    checker.require(visited[1] == (static_cast<double>(first.input) < 9.2e18), "a condition was not kept");
+    checker.require(first.input == input_hash(payload.input), "a stage was computed on another run's inputs");
+    checker.require(!visited[1] || second.input == input_hash(as_input(first)), "the second stage has other inputs");
+    checker.require(third.input == input_hash(as_input(visited[1] ? second : first)),
+                    "the third stage has other inputs");
+    checker.require(fourth.input == input_hash(as_input(first)), "the fourth stage has other inputs");
+    for (const Completion::StageAnswer& answer : completion.stages) {
+      const SimulatedOutput& made = payload.stages.at(answer.stage);
+      checker.require(visited.at(answer.stage), "a stage counts that was not visited");
+      checker.require(made.action == answer.action.value(), "a stage has another action's outputs");
+      checker.require(made.content == content_hash(*payload.info->pipeline->stages[answer.stage].model),
+                      "a stage is of another version than the run began with");
+    }
+  }
   std::span<const std::byte> input(PayloadHandle payload, uint32_t /*index*/) override {
     return std::as_bytes(std::span(payloads.at(payload.value()).input));
   }
+  ConditionSet finish(PayloadHandle visit) override {
+    payloads.at(run_of(visit).value()).visited.at(*stage_of(visit)) = true;
+    return 0;
+  }
   std::span<std::byte> output(PayloadHandle payload, uint32_t /*index*/) override {
+    if (const std::optional<uint32_t> stage = stage_of(payload)) {
+      return std::as_writable_bytes(std::span(&payloads.at(run_of(payload).value()).stages.at(*stage), 1));
+    }
     return std::as_writable_bytes(std::span(&payloads.at(payload.value()).output, 1));
   }
 
@@ -207,7 +256,15 @@ uint64_t SimulatedFrontend::in_flight() const {
 ModelVersions SimulatedFrontend::shown() const {
   ModelVersions shown;
   for (const auto& [name, entry] : processes_.back()->catalog.snapshot()) {
-    if (entry->state == ModelState::kReady) shown[name] = version_of(*entry->info);
+    if (entry->state == ModelState::kReady && entry->role == EntryRole::kModel) shown[name] = version_of(*entry->info);
+  }
+  return shown;
+}
+
+std::set<std::string> SimulatedFrontend::shown_pipelines() const {
+  std::set<std::string> shown;
+  for (const auto& [name, entry] : processes_.back()->catalog.snapshot()) {
+    if (entry->state == ModelState::kReady && entry->role == EntryRole::kPipeline) shown.insert(name);
   }
   return shown;
 }

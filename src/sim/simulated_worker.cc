@@ -48,6 +48,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
         links(of.world_.network, of.host_, of.clock_, {.role = Role::kWorker}, link) {
     drivers.drive(worker);
     link.add_observer(*this);
+    link.offer_pipelines(of.options_.pipelines);
     link.start({&worker}, fmt::format("0.0.0.0:{}", kPort), links);
     links.listen(kPort);
   }

@@ -65,6 +65,15 @@ std::string OnnxWriter::integers(const std::vector<int64_t>& values) {
   return tensor->name();
 }
 
+std::string OnnxWriter::words(const std::vector<int32_t>& values) {
+  onnx::TensorProto* tensor = model_->proto.mutable_graph()->add_initializer();
+  tensor->set_name(fresh_name());
+  tensor->set_data_type(onnx::TensorProto::INT32);
+  tensor->add_dims(static_cast<int64_t>(values.size()));
+  tensor->mutable_raw_data()->assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int32_t));
+  return tensor->name();
+}
+
 std::string OnnxWriter::reals(const std::vector<double>& values) {
   onnx::TensorProto* tensor = model_->proto.mutable_graph()->add_initializer();
   tensor->set_name(fresh_name());

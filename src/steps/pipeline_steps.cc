@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <utility>
 
 namespace foliot {
+namespace fs = std::filesystem;
 namespace {
 
 using Tensors = std::map<std::pair<std::string, std::string>, StepTensor>;  // by stage and name
@@ -29,7 +31,8 @@ std::vector<PipelineStep> steps_of(const PipelineSpec& spec) {
   Tensors known;
   for (const StageSpec& stage : spec.stages) {
     if (stage.step.empty()) continue;
-    Result<StepModel> model = make_step_model(stage.step, stage.options, source_of(stage, known));
+    Result<StepModel> model =
+        make_step_model(stage.step, stage.options, source_of(stage, known), fs::path(spec.file).parent_path());
     if (model.ok()) {
       for (const StepTensor& output : model->outputs) known[{stage.name, output.name}] = output;
     } else {

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 
 #include "device/plan_check.h"
+#include "device/word_piece.h"
 #include "steps/onnx_writer.h"
 #include "steps/step_options.h"
+#include "steps/word_piece_builder.h"
 
 namespace foliot {
 namespace {
@@ -19,11 +23,22 @@ constexpr std::array<std::string_view, 3> kFits{"stretch", "crop", "pad"};
 constexpr std::array<std::string_view, 2> kModes{"linear", "nearest"};
 constexpr std::array<std::string_view, 2> kOrders{"chw", "hwc"};
 constexpr std::array<std::string_view, 2> kTypes{"float32", "uint8"};
+constexpr std::array<std::string_view, 2> kCases{"lower", "keep"};
+
+// The option bytes: the buckets of an input of bytes, ascending.
+std::vector<int64_t> read_buckets(StepOptions& options, int64_t least, std::vector<int64_t> otherwise) {
+  constexpr int64_t kBytesMax = int64_t{64} << 20;
+  constexpr size_t kBucketsMax = 16;
+  std::vector<int64_t> bytes = options.integers("bytes", kBucketsMax, least, kBytesMax);
+  if (bytes.empty()) return otherwise;
+  if (std::ranges::adjacent_find(bytes, std::greater_equal()) != bytes.end()) {
+    options.fail(fmt::format("bytes [{}]: must ascend", fmt::join(bytes, ", ")));
+  }
+  return bytes;
+}
 
 // bytes -> image[height, width, 3] (uint8)
 StepModel make_decode(StepOptions& options, const std::optional<StepTensor>& /*source*/) {
-  constexpr int64_t kBytesMin = 1024, kBytesMax = int64_t{64} << 20;
-  constexpr size_t kBucketsMax = 16;
   const int64_t width = options.integer("width", 1, kImageExtentMax);
   const int64_t height = options.integer("height", 1, kImageExtentMax);
   const OnnxWriter::Attributes attributes{
@@ -32,11 +47,8 @@ StepModel make_decode(StepOptions& options, const std::optional<StepTensor>& /*s
       {"fit", options.choice("fit", kFits)},
       {"pad_value", options.integer("pad_value", 0, 255, 0)},
       {"pixels_max", options.integer("pixels_max", 1, kImagePixelsMax, int64_t{1} << 24)}};
-  std::vector<int64_t> bytes = options.integers("bytes", kBucketsMax, kBytesMin, kBytesMax);
-  if (bytes.empty()) bytes = {int64_t{32} << 10, int64_t{128} << 10, int64_t{512} << 10, int64_t{2} << 20};
-  for (size_t i = 1; i < bytes.size(); ++i) {
-    if (bytes[i] <= bytes[i - 1]) options.fail(fmt::format("bytes [{}]: must ascend", fmt::join(bytes, ", ")));
-  }
+  const std::vector<int64_t> bytes =
+      read_buckets(options, 1024, {int64_t{32} << 10, int64_t{128} << 10, int64_t{512} << 10, int64_t{2} << 20});
   OnnxWriter writer;
   writer.input("bytes", DataType::kUint8, {-1}, "bytes");
   writer.node("foliot.DecodeJpeg", {"bytes"}, {"image"}, attributes);
@@ -184,6 +196,34 @@ StepModel make_top_k(StepOptions& options, const std::optional<StepTensor>& sour
   return {.onnx = writer.content(), .buckets = {}, .outputs = {values, indices}};
 }
 
+// text -> ids[length] (int64) of its words by a vocabulary, mask[length]: 1 where they are, types[length]: 0.
+StepModel make_tokenise(StepOptions& options, const std::optional<StepTensor>& /*source*/) {
+  constexpr int64_t kLength = 128, kInt64 = 7;  // onnx::TensorProto::INT64
+  const int64_t length = options.integer("length", WordPieceTable::kLengthMin, WordPieceTable::kLengthMax, kLength);
+  const bool lower = options.choice("case", kCases) == "lower";
+  const std::vector<int64_t> bytes = read_buckets(options, 16, {256, 1024, 4096});
+  const std::string vocabulary = options.file("vocabulary", "vocab.txt", kVocabularyBytesMax);
+  std::vector<int32_t> table;
+  if (options.status().ok()) {
+    Result<std::vector<int32_t>> built = build_word_piece_table(vocabulary, lower);
+    if (built.ok())
+      table = *std::move(built);
+    else
+      options.fail(fmt::format("vocabulary: {}", built.status().message()));
+  }
+  const StepTensor ids{"ids", DataType::kInt64, {length}}, mask{"mask", DataType::kInt64, {length}},
+      types{"types", DataType::kInt64, {length}};
+  OnnxWriter writer;
+  writer.input("text", DataType::kUint8, {-1}, "bytes");
+  writer.node("foliot.WordPiece", {"text", writer.words(table)}, {ids.name}, {{"length", length}});
+  const int64_t padding = table.empty() ? 0 : table[WordPieceTable::kPadding];
+  const std::string padded = writer.value("Equal", {ids.name, writer.integers({padding})});
+  writer.node("Cast", {writer.value("Not", {padded})}, {mask.name}, {{"to", kInt64}});
+  writer.node("Mul", {ids.name, writer.integers({0})}, {types.name});
+  for (const StepTensor& made : {ids, mask, types}) writer.output(made.name, made.type, made.shape);
+  return {.onnx = writer.content(), .buckets = {{"bytes", bytes}}, .outputs = {ids, mask, types}};
+}
+
 struct Kind {
   std::string_view name;
   StepModel (*make)(StepOptions& options, const std::optional<StepTensor>& source);
@@ -191,17 +231,18 @@ struct Kind {
 
 constexpr std::array kKinds{Kind{"crop", make_crop},           Kind{"decode", make_decode},
                             Kind{"normalise", make_normalise}, Kind{"resize", make_resize},
-                            Kind{"threshold", make_threshold}, Kind{"top_k", make_top_k}};
+                            Kind{"threshold", make_threshold}, Kind{"tokenise", make_tokenise},
+                            Kind{"top_k", make_top_k}};
 
 }  // namespace
 
 Result<StepModel> make_step_model(const std::string& kind, const std::map<std::string, StepOption>& options,
-                                  const std::optional<StepTensor>& source) {
+                                  const std::optional<StepTensor>& source, const std::filesystem::path& folder) {
   std::vector<std::string_view> names;
   for (const Kind& known : kKinds) {
     names.push_back(known.name);
     if (known.name != kind) continue;
-    StepOptions reader(known.name, options);
+    StepOptions reader(known.name, options, folder);
     StepModel model = known.make(reader, source);
     FOLIOT_RETURN_IF_ERROR(reader.status());
     return model;

@@ -7,6 +7,7 @@
 #define FOLIOT_STEPS_STEP_MODEL_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,8 +36,9 @@ struct StepModel {
 // `source`: what its input is taken from, where that is known; else the options `shape` and
 // `type` have to say it, of steps that take tensors of any shape. Errors: kInvalidArgument
 // naming step, option, value and limit.
+// `folder`: the pipeline's, in which files that options name are.
 Result<StepModel> make_step_model(const std::string& kind, const std::map<std::string, StepOption>& options,
-                                  const std::optional<StepTensor>& source);
+                                  const std::optional<StepTensor>& source, const std::filesystem::path& folder = {});
 
 }  // namespace foliot
 

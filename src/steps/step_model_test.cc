@@ -130,6 +130,12 @@ TEST_F(StepModelTest, FindsTheLargest) {
 
 TEST(StepOptionsTest, ErrorsNameWhatIsWrong) {
   const int64_t ten = 10;
+  EXPECT_EQ(error_of("tokenise", {}), "step 'tokenise': vocabulary is missing: write vocabulary = \"vocab.txt\"");
+  EXPECT_THAT(error_of("tokenise", {{"vocabulary", std::string("../vocab.txt")}}),
+              HasSubstr("vocabulary '../vocab.txt': must be a file in the pipeline's folder"));
+  EXPECT_THAT(error_of("tokenise", {{"vocabulary", std::string("no.txt")}}), HasSubstr("is empty or cannot be read"));
+  EXPECT_THAT(error_of("tokenise", {{"vocabulary", std::string("no.txt")}, {"length", int64_t{1}}}),
+              HasSubstr("length 1: must be 2 to 8192"));
   EXPECT_THAT(error_of("paint", {}), HasSubstr("there is no step 'paint'; the steps are crop, decode, normalise"));
   EXPECT_EQ(error_of("decode", {{"width", int64_t{0}}, {"height", ten}}), "step 'decode': width 0: must be 1 to 4096");
   EXPECT_EQ(error_of("decode", {{"width", ten}}), "step 'decode': height is missing: write height = 1 to 4096");

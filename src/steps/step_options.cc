@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 namespace foliot {
 
@@ -25,6 +26,33 @@ std::optional<double> StepOptions::number(const std::string& name) {
   if (const auto* real = std::get_if<double>(option)) return *real;
   fail(fmt::format("{} must be a number", name));
   return std::nullopt;
+}
+
+std::string StepOptions::text(const std::string& name, std::string_view example) {
+  const StepOption* const option = find(name);
+  const auto* value = option == nullptr ? nullptr : std::get_if<std::string>(option);
+  if (value != nullptr && !value->empty()) return *value;
+  fail(fmt::format("{} {}: write {} = \"{}\"", name, option == nullptr ? "is missing" : "must be a text", name,
+                   example));
+  return {};
+}
+
+std::string StepOptions::file(const std::string& name, std::string_view example, size_t bytes_max) {
+  const std::filesystem::path path = text(name, example);
+  if (path.empty()) return {};
+  if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) {
+    fail(fmt::format("{} '{}': must be a file in the pipeline's folder, such as \"{}\"", name, path.string(), example));
+    return {};
+  }
+  std::ifstream stream(folder_ / path, std::ios::binary);
+  std::string content(bytes_max + 1, '\0');
+  stream.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<size_t>(stream.gcount()));
+  if (content.empty()) fail(fmt::format("{} '{}': is empty or cannot be read", name, (folder_ / path).string()));
+  if (content.size() > bytes_max) {
+    fail(fmt::format("{} '{}': is larger than {} bytes", name, (folder_ / path).string(), bytes_max));
+  }
+  return content;
 }
 
 int64_t StepOptions::integer(const std::string& name, int64_t min, int64_t max, std::optional<int64_t> otherwise) {

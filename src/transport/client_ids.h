@@ -14,6 +14,11 @@ inline constexpr uint32_t kOwnIdBits = 48;
 inline constexpr uint64_t kOwnIdMax = (uint64_t{1} << kOwnIdBits) - 1;
 inline constexpr uint32_t kClientsMax = uint32_t{1} << (64 - kOwnIdBits);
 
+// Set in the client's ids of runs of pipelines, and in no other of its ids: visits of a run's
+// stages have ids of their own (core/stage_visit.h).
+inline constexpr uint64_t kRunIdBit = uint64_t{1} << (kOwnIdBits - 1);
+constexpr bool is_run_id(RequestId own) { return (own.value() & kRunIdBit) != 0; }
+
 // REQUIRES: own.value() <= kOwnIdMax.
 constexpr RequestId request_of(uint16_t client, RequestId own) {
   return RequestId(uint64_t{client} << kOwnIdBits | own.value());

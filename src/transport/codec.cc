@@ -47,6 +47,9 @@ std::string_view to_string(MessageType type) {
     case MessageType::kLabel: return "LABEL";
     case MessageType::kUnserved: return "UNSERVED";
     case MessageType::kConsumed: return "CONSUMED";
+    case MessageType::kPipelines: return "PIPELINES";
+    case MessageType::kVisits: return "VISITS";
+    case MessageType::kDiscard: return "DISCARD";
   }
   FOLIOT_CHECK(false);
 }
@@ -93,6 +96,8 @@ void encode(const Withdrawal& message, WireBytes& bytes) { write(MessageType::kW
 void encode(const Naming& message, WireBytes& bytes) { write(MessageType::kNaming, message, bytes); }
 void encode(const Release& message, WireBytes& bytes) { write(MessageType::kRelease, message, bytes); }
 void encode(const Action& message, WireBytes& bytes) { write(MessageType::kAction, message, bytes); }
+void encode(const Visits& message, WireBytes& bytes) { write(MessageType::kVisits, message, bytes); }
+void encode(const Discard& message, WireBytes& bytes) { write(MessageType::kDiscard, message, bytes); }
 void encode(const Outcome& message, WireBytes& bytes) { write(MessageType::kOutcome, message, bytes); }
 void encode(const Leave& message, WireBytes& bytes) { write(MessageType::kLeave, message, bytes); }
 
@@ -103,6 +108,8 @@ Status decode(const Frame& frame, Withdrawal& message) { return read(frame, mess
 Status decode(const Frame& frame, Naming& message) { return read(frame, message); }
 Status decode(const Frame& frame, Release& message) { return read(frame, message); }
 Status decode(const Frame& frame, Action& message) { return read(frame, message); }
+Status decode(const Frame& frame, Visits& message) { return read(frame, message); }
+Status decode(const Frame& frame, Discard& message) { return read(frame, message); }
 Status decode(const Frame& frame, Outcome& message) { return read(frame, message); }
 Status decode(const Frame& frame, Leave& message) { return read(frame, message); }
 
@@ -110,6 +117,7 @@ Status decode(const Frame& frame, Leave& message) { return read(frame, message);
 
 void encode(const Admission& message, WireBytes& bytes) { write(MessageType::kAdmission, message, bytes); }
 void encode(const Models& message, WireBytes& bytes) { write(MessageType::kModels, message, bytes); }
+void encode(const Pipelines& message, WireBytes& bytes) { write(MessageType::kPipelines, message, bytes); }
 void encode(const Workers& message, WireBytes& bytes) { write(MessageType::kWorkers, message, bytes); }
 void encode(const Request& message, WireBytes& bytes) { write(MessageType::kRequest, message, bytes); }
 void encode(const Label& message, WireBytes& bytes) { write(MessageType::kLabel, message, bytes); }
@@ -123,6 +131,7 @@ void encode(const Statistics& message, WireBytes& bytes) { write(MessageType::kS
 
 Status decode(const Frame& frame, Admission& message) { return read(frame, message); }
 Status decode(const Frame& frame, Models& message) { return read(frame, message); }
+Status decode(const Frame& frame, Pipelines& message) { return read(frame, message); }
 Status decode(const Frame& frame, Workers& message) { return read(frame, message); }
 Status decode(const Frame& frame, Request& message) { return read(frame, message); }
 Status decode(const Frame& frame, Label& message) { return read(frame, message); }

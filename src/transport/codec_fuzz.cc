@@ -51,6 +51,9 @@ class Listener : public Session {
       case MessageType::kRelease: return read_twice<Release>(frame);
       case MessageType::kLabel: return read_twice<Label>(frame);
       case MessageType::kUnserved: return read_twice<Unserved>(frame);
+      case MessageType::kPipelines: return read_twice<Pipelines>(frame);
+      case MessageType::kVisits: return read_twice<Visits>(frame);
+      case MessageType::kDiscard: return read_twice<Discard>(frame);
       case MessageType::kConsumed: return read_twice<Consumed>(frame);
     }
     FOLIOT_CHECK(false);

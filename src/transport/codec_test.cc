@@ -69,7 +69,20 @@ Completion completion() {
           .exec_duration = ns(11),
           .output_duration = ns(12),
           .action = ActionId(13),
-          .device = DeviceId(14)};
+          .device = DeviceId(14),
+          .stages = {{0, ActionId(13), DeviceId(14)}, {31, ActionId(15), DeviceId(16)}}};
+}
+
+VisitOrder visit_order() {
+  const StageCondition condition{.output = 1,
+                                 .value = StageCondition::Value::kElement,
+                                 .element = 2,
+                                 .comparison = StageCondition::Comparison::kAtLeast,
+                                 .limit = 0.5};
+  return {.inputs = {{{}, {}}, {{.stage = 31, .tensor = 3}, DeviceId(4)}},
+          .conditions = {condition},
+          .answers = {0, 2},
+          .held = true};
 }
 
 Frame frame_of(const WireBytes& bytes) {
@@ -108,7 +121,7 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
   check_round_trip(Ping{at(1)}, MessageType::kPing);
   check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
-  check_round_trip(Registration{"one", "cpu:4", "peer:1", {3, 4}, {1, 64}, {model(), model(8)}, {{0, 1}, {}}},
+  check_round_trip(Registration{"one", "cpu:4", "peer:1", {3, 4}, {1, 64}, {model(), model(8)}, {{0, 1}, {}}, 5, 6},
                    MessageType::kRegistration);
   check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
   check_round_trip(Welcome{{DeviceId(1)}, {kUnnamed, ModelId(3), kUnnamed}}, MessageType::kWelcome);
@@ -132,9 +145,16 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
                            .ready = at(4)},
                    MessageType::kOutcome);
   check_round_trip(Outcome{.action = ActionId(1), .failed_rows = RowSet(0x8000000000000005)}, MessageType::kOutcome);
+  check_round_trip(Outcome{.action = ActionId(1), .unfed_rows = RowSet(6), .conditions = {0, 3, 0, 255}},
+                   MessageType::kOutcome);
+  check_round_trip(Visits{ActionId(1), {{0, visit_order()}, {7, {}}}}, MessageType::kVisits);
+  check_round_trip(Discard{RequestId(1)}, MessageType::kDiscard);
   check_round_trip(Models{{model()}}, MessageType::kModels);
+  check_round_trip(Pipelines{{{PipelineId(1), "animals", {"[[stage]]", "", "name = 'a'"}}, {{}, "birds", {}}}},
+                   MessageType::kPipelines);
   check_round_trip(Request{.id = RequestId(1),
                            .model = ModelId(2),
+                           .pipeline = PipelineId(12),
                            .bucket = BucketId(3),
                            .payload = PayloadHandle(4),
                            .input = {DeviceId(9), PayloadHandle(10)},
@@ -168,7 +188,8 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   const TensorBytes tensors{bytes, {}, bytes};
   check_round_trip(Attach{7}, MessageType::kAttach);
   check_round_trip(Fetch{ActionId(1), RequestId(2), PayloadHandle(3)}, MessageType::kFetch);
-  check_round_trip(Inputs{ActionId(1), RequestId(2), tensors}, MessageType::kInputs);
+  check_round_trip(Fetch{ActionId(1), RequestId(2), {}, 3, {0, 4}}, MessageType::kFetch);
+  check_round_trip(Inputs{ActionId(1), RequestId(2), tensors, 3}, MessageType::kInputs);
   check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), tensors}, MessageType::kOutputs);
   check_round_trip(Outputs{ActionId(1), RequestId(2), PayloadHandle(3), {}, {DeviceId(0), PayloadHandle(4)}, {}},
                    MessageType::kOutputs);
@@ -224,6 +245,20 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
   EXPECT_FALSE(accepted(Naming{ModelId(1), kUnnamed}));
   const std::vector<std::byte> tensor(1);
   EXPECT_FALSE(accepted(Outputs{{}, {}, {}, {tensor}, {DeviceId(1), PayloadHandle(2)}, {}}));
+  EXPECT_TRUE(accepted(Visits{{}, {{0, {}}, {1, {}}}}));
+  EXPECT_FALSE(accepted(Visits{{}, {{1, {}}, {1, {}}}}));
+  VisitOrder order = visit_order();
+  order.answers = {2, 0};
+  EXPECT_FALSE(accepted(Visits{{}, {{0, order}}}));
+  order = visit_order();
+  order.conditions.resize(kConditionsMax + 1);
+  EXPECT_FALSE(accepted(Visits{{}, {{0, order}}}));
+  order = visit_order();
+  order.inputs[1].source.stage = kStagesMax;
+  EXPECT_FALSE(accepted(Visits{{}, {{0, order}}}));
+  EXPECT_FALSE(accepted(Pipelines{{{{}, "b", {}}, {{}, "a", {}}}}));
+  EXPECT_FALSE(accepted(Pipelines{{{{}, "", {}}}}));
+  EXPECT_FALSE(accepted(Outcome{.status = OutcomeStatus::kFailed, .unfed_rows = RowSet(1)}));
   EXPECT_TRUE(accepted(Unserved{{{"a", "1", std::string(kReasonBytesMax, 'r')}}}));
   EXPECT_FALSE(accepted(Unserved{{{"a", "1", std::string(kReasonBytesMax + 1, 'r')}}}));
   EXPECT_FALSE(accepted(Unserved{{{"b", "1", "r"}, {"a", "1", "r"}}}));

@@ -5,11 +5,11 @@
 // (transport/clock_offset.h).
 //
 //   action link, a worker and the controller:
-//     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Unserved..., Leave
-//     controller  Pong...,               Welcome, Action..., Naming..., Release..., Workers...
+//     worker      Ping..., Registration,          Outcome..., Offer..., Withdrawal..., Unserved..., Pipelines..., Leave
+//     controller  Pong...,               Welcome, Visits, Action..., Naming..., Release..., Workers..., Discard...
 //   request link, a client (a front end, a load generator) and the controller:
 //     client                             Ping..., Label, Request..., Cancel..., StatisticsRequest...
-//     controller  Admission, Models..., Unserved..., Workers..., Pong..., Completion..., Statistics...
+//     controller  Admission, Models..., Pipelines..., Unserved..., Workers..., Pong..., Completion..., Statistics...
 //   data link, a client and a worker, past the controller:
 //     client      Attach, Ping..., Inputs..., Consumed...
 //     worker              Pong..., Fetch..., Outputs...
@@ -31,6 +31,11 @@
 // from there: from the worker's own memory, or with a Fetch from the worker that holds
 // them. The client sends Consumed for every such request that is over.
 //
+// A row may be a visit of a pipeline's stage (core/stage_visit.h): Visits precedes its
+// Action. Each of its inputs comes from the client's call or is an output of an earlier
+// visit, which the worker of that visit holds until the controller sends it Discard. Outputs
+// that the client may get are sent to it, and count with the completion of the run.
+//
 // Either side may send Goodbye, with the reason, before it closes.
 #ifndef FOLIOT_TRANSPORT_MESSAGE_H_
 #define FOLIOT_TRANSPORT_MESSAGE_H_
@@ -48,11 +53,12 @@
 #include "core/model_info.h"
 #include "core/payload.h"
 #include "core/request.h"
+#include "core/visit_order.h"
 
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 13;
+inline constexpr uint16_t kWireVersion = 14;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -86,8 +92,11 @@ enum class MessageType : uint8_t {
   kLabel,
   kUnserved,
   kConsumed,
+  kPipelines,
+  kVisits,
+  kDiscard,
 };
-inline constexpr MessageType kMessageTypeLast = MessageType::kConsumed;
+inline constexpr MessageType kMessageTypeLast = MessageType::kDiscard;
 std::string_view to_string(MessageType type);  // "GOODBYE", ...
 
 struct Goodbye {
@@ -116,6 +125,9 @@ struct Registration {
   // Of each of its devices: the positions in `models`, ascending, of those that its
   // pages hold. No action that it was given before is under way any more.
   std::vector<std::vector<uint32_t>> residents;
+  // For what stages of pipelines compute.
+  uint64_t held_bytes = 0;
+  uint64_t held_payloads = 0;
 };
 
 // The id of a model that the controller does not use.
@@ -190,6 +202,35 @@ struct Workers {
   std::vector<Worker> workers;
 };
 
+// The pipelines of a worker's repository, sent after its registration and whenever they
+// change; and those that clients can ask for, whose stages are among the Models that were sent
+// last: sent at the beginning, and at every change.
+struct Pipelines {
+  struct Pipeline {
+    PipelineId id;  // the controller's, never used again; of a worker: none
+    std::string name;
+    std::vector<std::string> lines;  // of its pipeline.toml
+  };
+  std::vector<Pipeline> pipelines;
+};
+inline constexpr size_t kPipelinesMax = 4096;
+inline constexpr size_t kPipelineLinesMax = 4096;
+
+// What the rows of the Action that follows are that are visits of stages.
+struct Visits {
+  struct Visit {
+    uint32_t row = 0;
+    VisitOrder order;
+  };
+  ActionId action;
+  std::vector<Visit> visits;  // by row
+};
+
+// No stage takes the outputs of this visit any more.
+struct Discard {
+  RequestId visit;
+};
+
 struct Cancel {
   RequestId request;
   Refusal reason = Refusal::kCancelled;  // or kOverload
@@ -244,6 +285,10 @@ struct Fetch {
   ActionId action;
   RequestId request;
   PayloadHandle payload;
+  // Of a row that is a visit. To a client: 0, for inputs of the call. To a holder: the position
+  // of an earlier stage of the run, and one, for outputs of that; there is no payload.
+  uint32_t source = 0;
+  std::vector<uint32_t> tensors{};  // their positions; none: all
 };
 
 // No tensors. Of a client: the request is over, its outputs are not needed any more. Of a
@@ -252,10 +297,11 @@ struct Inputs {
   ActionId action;
   RequestId request;
   TensorBytes tensors;
+  uint32_t source = 0;  // of the Fetch
 };
 
 // The result of an action for a row. No tensors: they are held there, or there are none,
-// for this reason.
+// for this reason. Of a visit: the outputs that the client may get (answers_of()).
 struct Outputs {
   ActionId action;
   RequestId request;

@@ -40,6 +40,10 @@ inline constexpr OutcomeStatus kLastOf<OutcomeStatus> = kOutcomeStatusLast;
 template <>
 inline constexpr Refusal kLastOf<Refusal> = kRefusalLast;
 template <>
+inline constexpr StageCondition::Value kLastOf<StageCondition::Value> = StageCondition::Value::kArgmax;
+template <>
+inline constexpr StageCondition::Comparison kLastOf<StageCondition::Comparison> = StageCondition::Comparison::kNotEqual;
+template <>
 inline constexpr DataType kLastOf<DataType> = DataType::kFloat64;
 
 // The bytes that one takes at least.
@@ -65,6 +69,18 @@ template <>
 inline constexpr size_t kBytesMin<Workers::Worker> = 3 * sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<Unserved::Model> = 3 * sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<Pipelines::Pipeline> = 3 * sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<TensorSource> = 2 * sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<VisitOrder::Input> = 3 * sizeof(uint32_t);
+template <>
+inline constexpr size_t kBytesMin<StageCondition> = 2 * sizeof(uint64_t) + sizeof(uint32_t) + 2;
+template <>
+inline constexpr size_t kBytesMin<Visits::Visit> = 4 * sizeof(uint32_t) + 1;
+template <>
+inline constexpr size_t kBytesMin<Completion::StageAnswer> = 2 * sizeof(uint32_t) + sizeof(uint64_t);
 template <>
 inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t) + sizeof(uint32_t) + sizeof(uint16_t);
 
@@ -264,7 +280,7 @@ void fields(Wire& wire, Carried<Wire, Pong>& message) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Registration>& message) {
   wire(message.worker, message.kind, message.data_address, message.page_counts, message.lane_counts, message.models,
-       message.residents);
+       message.residents, message.held_bytes, message.held_payloads);
 }
 
 // Models have names of their own, and each device's residents are positions in the list of
@@ -338,12 +354,72 @@ void fields(Wire& wire, Carried<Wire, Outcome>& message) {
        message.duration, message.input_duration, message.output_duration, message.output_end, message.ready);
   static_assert(kBatchSizeMax <= 64);
   uint64_t failed_rows = message.failed_rows.to_ullong();
-  wire(failed_rows);
-  if constexpr (Wire::kReads) message.failed_rows = RowSet(failed_rows);
+  uint64_t unfed_rows = message.unfed_rows.to_ullong();
+  // But for those at the end of which none hold.
+  std::vector<ConditionSet> conditions(message.conditions.begin(), message.conditions.end());
+  while (!Wire::kReads && !conditions.empty() && conditions.back() == 0) conditions.pop_back();
+  wire(failed_rows, unfed_rows, conditions);
+  if constexpr (Wire::kReads) {
+    message.failed_rows = RowSet(failed_rows);
+    message.unfed_rows = RowSet(unfed_rows);
+    message.conditions = {};
+    std::copy_n(conditions.begin(), std::min<size_t>(conditions.size(), kBatchSizeMax), message.conditions.begin());
+  }
 }
 
 inline bool sound(const Outcome& message) {
-  return message.status != OutcomeStatus::kLost && (message.done() || message.failed_rows.none());
+  return message.status != OutcomeStatus::kLost &&
+         (message.done() || (message.failed_rows.none() && message.unfed_rows.none()));
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, TensorSource>& source) {
+  uint32_t stage = source.stage ? *source.stage + 1 : 0;  // zero: the call's
+  wire(stage, source.tensor);
+  if constexpr (Wire::kReads) source.stage = stage == 0 ? std::nullopt : std::optional(stage - 1);
+}
+
+inline bool sound(const TensorSource& source) { return source.stage.value_or(0) < kStagesMax; }
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, VisitOrder::Input>& input) {
+  wire(input.source, input.holder);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, StageCondition>& condition) {
+  wire(condition.output, condition.value, condition.element, condition.comparison, condition.limit);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, VisitOrder>& order) {
+  wire(order.inputs, order.conditions, order.answers, order.held);
+}
+
+inline bool sound(const VisitOrder& order) {
+  return order.conditions.size() <= kConditionsMax &&
+         std::ranges::adjacent_find(order.answers, std::greater_equal<>()) == order.answers.end();
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Visits::Visit>& visit) {
+  wire(visit.row, visit.order);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Visits>& message) {
+  wire(message.action, message.visits);
+}
+
+inline bool sound(const Visits& message) {
+  return message.visits.size() <= kBatchSizeMax &&
+         std::ranges::adjacent_find(message.visits, std::greater_equal<>(), &Visits::Visit::row) ==
+             message.visits.end();
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Discard>& message) {
+  wire(message.visit);
 }
 
 template <typename Wire>
@@ -359,6 +435,25 @@ void fields(Wire& wire, Carried<Wire, Admission>& message) {
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Models>& message) {
   wire(message.models);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Pipelines::Pipeline>& pipeline) {
+  wire(pipeline.id, pipeline.name, pipeline.lines);
+}
+
+template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Pipelines>& message) {
+  wire(message.pipelines);
+}
+
+inline bool sound(const Pipelines& message) {
+  return message.pipelines.size() <= kPipelinesMax &&
+         std::ranges::adjacent_find(message.pipelines, std::greater_equal<>(), &Pipelines::Pipeline::name) ==
+             message.pipelines.end() &&
+         std::ranges::all_of(message.pipelines, [](const Pipelines::Pipeline& pipeline) {
+           return !pipeline.name.empty() && pipeline.lines.size() <= kPipelineLinesMax;
+         });
 }
 
 template <typename Wire>
@@ -391,8 +486,8 @@ void fields(Wire& wire, Carried<Wire, Workers>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Request>& message) {
-  wire(message.id, message.model, message.bucket, message.payload, message.input, message.consumers, message.arrival,
-       message.deadline, message.reserve, message.tenant, message.tenant_weight, message.offline);
+  wire(message.id, message.model, message.pipeline, message.bucket, message.payload, message.input, message.consumers,
+       message.arrival, message.deadline, message.reserve, message.tenant, message.tenant_weight, message.offline);
 }
 
 inline bool sound(const Request& message) {
@@ -420,10 +515,18 @@ void fields(Wire& wire, Carried<Wire, Cancel>& message) {
 }
 
 template <typename Wire>
+void fields(Wire& wire, Carried<Wire, Completion::StageAnswer>& answer) {
+  wire(answer.stage, answer.action, answer.device);
+}
+
+inline bool sound(const Completion::StageAnswer& answer) { return answer.stage < kStagesMax; }
+
+template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Completion>& message) {
-  wire(message.id, message.model, message.payload, message.refusal, message.detail, message.arrival, message.deadline,
-       message.finished, message.earliest_completion, message.batch_size, message.cold_start, message.exec_start,
-       message.input_duration, message.exec_duration, message.output_duration, message.action, message.device);
+  wire(message.id, message.model, message.pipeline, message.payload, message.refusal, message.detail, message.arrival,
+       message.deadline, message.finished, message.earliest_completion, message.batch_size, message.cold_start,
+       message.exec_start, message.input_duration, message.exec_duration, message.output_duration, message.action,
+       message.device, message.stages);
 }
 
 template <typename Wire>
@@ -450,12 +553,12 @@ void fields(Wire& wire, Carried<Wire, Attach>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Fetch>& message) {
-  wire(message.action, message.request, message.payload);
+  wire(message.action, message.request, message.payload, message.source, message.tensors);
 }
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Inputs>& message) {
-  wire(message.action, message.request, message.tensors);
+  wire(message.action, message.request, message.tensors, message.source);
 }
 
 template <typename Wire>

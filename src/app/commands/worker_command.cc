@@ -149,6 +149,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
       ->default_str("as the controller sees it");
   add_bytes_flag(*command, "staging", server.staging_bytes, "memory for inputs that come and outputs that go",
                  "8 of the largest batches");
+  add_bytes_flag(*command, "held", server.held_bytes, "memory for what stages of pipelines compute, until it is used");
   add_bytes_flag(*command, "frame-max", server.frame_bytes_max, "largest inputs or outputs of one row, on the wire");
   add_duration_flag(*command, "drain-timeout", server.drain_timeout, "how long to finish what was given when stopping");
   add_repository_flags(*command, {server.cache, server.weights_tier, server.model_defaults});

@@ -3,6 +3,7 @@
 #include "compiler/operators/composer.h"
 #include "compiler/operators/onnx_operator.h"
 #include "device/plan_check.h"
+#include "device/word_piece.h"
 
 namespace foliot {
 namespace {
@@ -37,8 +38,28 @@ Status decode_jpeg(NodeTranslation& node) {
                                          ValueType{DataType::kUint8, {node.shape(0)[0], height, width, 3}}));
 }
 
+// text[batch, bytes] (uint8), table (int32, a constant) -> ids[batch, length] (int64): OperatorKind::kWordPiece.
+Status word_piece(NodeTranslation& node) {
+  if (node.value(0).type != DataType::kUint8 || node.rank(0) != 2) {
+    return invalid("its input has to be uint8[batch, bytes]");
+  }
+  const int64_t length = node.integer("length", 0);
+  if (length < WordPieceTable::kLengthMin || length > WordPieceTable::kLengthMax) {
+    return invalid("attribute 'length' is {}; it must be {} to {}", length, WordPieceTable::kLengthMin,
+                   WordPieceTable::kLengthMax);
+  }
+  FOLIOT_ASSIGN_OR_RETURN(const Constant table, node.constant(1, "'table'"));
+  const auto* numbers = reinterpret_cast<const int32_t*>(table.bytes->data());
+  const bool is_table = table.type == DataType::kInt32 && table.shape.size() == 1 &&
+                        WordPieceTable({numbers, table.bytes->size() / sizeof(int32_t)}).is_valid();
+  if (!is_table) return invalid("its second input has to be a table of words (int32)");
+  return node.finish(node.builder().emit(OperatorKind::kWordPiece, {node.input(0), node.input(1)}, Attributes(),
+                                         ValueType{DataType::kInt64, {node.shape(0)[0], length}}));
+}
+
 constexpr OnnxOperator kFoliotOperators[] = {
     {"DecodeJpeg", 1, 1, decode_jpeg},
+    {"WordPiece", 2, 2, word_piece},
 };
 
 }  // namespace

@@ -715,8 +715,9 @@ void compute(const Node& node, const Arguments& in, Array& y) {
     case OperatorKind::kPad: return pad(node, in, y);
     case OperatorKind::kArgReduce: return arg_reduce(node, in, y);
     case OperatorKind::kResize: return resize(node, in, y);
-    // By tests of its own (cpu/jpeg_decoder_test.cc).
+    // By tests of their own (cpu/jpeg_decoder_test.cc, steps/tokenise_test.cc).
     case OperatorKind::kDecodeJpeg:
+    case OperatorKind::kWordPiece:
     case OperatorKind::kReorder: break;
   }
   FOLIOT_CHECK(false);

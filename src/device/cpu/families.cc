@@ -35,6 +35,7 @@ constexpr std::array kFamilies{
     Family{OperatorKind::kTreeEnsemble, lower_tree_ensemble, nullptr, make_tree_ensemble, "foliot:tree_ensemble"},
     Family{OperatorKind::kPairCoupling, lower_pair_coupling, nullptr, make_pair_coupling, "foliot:pair_coupling"},
     Family{OperatorKind::kDecodeJpeg, lower_decode_jpeg, nullptr, make_decode_jpeg, "foliot:decode_jpeg"},
+    Family{OperatorKind::kWordPiece, lower_word_piece, nullptr, make_word_piece, "foliot:word_piece"},
     Family{OperatorKind::kCast, lower_cast, describe_reorder, make_cast, "foliot:cast"},
     Family{OperatorKind::kQuantize, lower_quantization, describe_quantization, nullptr, ""},
     Family{OperatorKind::kDequantize, lower_quantization, describe_quantization, nullptr, ""},

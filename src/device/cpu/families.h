@@ -114,6 +114,9 @@ Result<std::unique_ptr<Kernel>> make_pair_coupling(const OperatorView& view);
 Result<bool> lower_decode_jpeg(const Node& node, GraphLowering& lowering);
 Result<std::unique_ptr<Kernel>> make_decode_jpeg(const OperatorView& view);
 
+Result<bool> lower_word_piece(const Node& node, GraphLowering& lowering);
+Result<std::unique_ptr<Kernel>> make_word_piece(const OperatorView& view);
+
 Result<bool> lower_quantization(const Node& node, GraphLowering& lowering);
 Result<PrimitiveRecipe> describe_quantization(const OperatorView& view);
 

@@ -63,6 +63,7 @@ TEST_F(BoardTest, WhatWaitsForAModelThatManyHoldIsSharedOutOverAll) {
   const Request first = ask(model, at(100));
   for (int i = 0; i < 3; ++i) ask(model, at(100));
   EXPECT_EQ(backlog(0), ms(5) / 10);
+  EXPECT_EQ(board_.backlog_until(DeviceId(0), at(100), at(0)), ms(5) / 10) << "whatever is due when";
   board_.remove(first);
   EXPECT_EQ(backlog(0), ms(5) / 10) << "two rows and one row";
   board_.set_loaded(DeviceId(8), model, false);

@@ -1,0 +1,51 @@
+// VisitOrder: what a worker does with a row that is a visit of a pipeline's stage, where the
+// stages of a run are visited by several workers (decision 0121): where its inputs come from,
+// which conditions it evaluates, and where its outputs go.
+//
+// VisitOutputs: the holders of what stages computed, as the controller sees them.
+#ifndef FOLIOT_CORE_VISIT_ORDER_H_
+#define FOLIOT_CORE_VISIT_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/pipeline_info.h"
+#include "core/stage_condition.h"
+
+namespace foliot {
+
+struct VisitOrder {
+  struct Input {
+    TensorSource source;
+    DeviceId holder;  // of a stage's output: the device that computed it
+
+    bool operator==(const Input&) const = default;
+  };
+  std::vector<Input> inputs;               // by the model's inputs
+  std::vector<StageCondition> conditions;  // at most kConditionsMax
+  std::vector<uint32_t> answers;           // outputs that the client may get; they are sent to it
+  bool held = false;                       // later stages may take its outputs: the worker holds them
+};
+
+class VisitOutputs {
+ public:
+  virtual ~VisitOutputs() = default;
+  // No stage takes the outputs of this visit any more.
+  virtual void discard(RequestId visit, DeviceId holder) = 0;
+};
+
+// Memory for what workers hold.
+struct HeldRoom {
+  uint64_t bytes = UINT64_MAX;
+  uint64_t payloads = UINT64_MAX;
+};
+
+// The outputs of a stage that clients may get, ascending.
+std::vector<uint32_t> answers_of(const PipelineInfo& pipeline, uint32_t stage);
+// Whether later stages take outputs of the stage.
+bool has_consumers(const PipelineInfo& pipeline, uint32_t stage);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_CORE_VISIT_ORDER_H_
