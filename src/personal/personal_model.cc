@@ -365,7 +365,7 @@ void PersonalModel::prepare(WeightTable& next) {
     has_more = place + 1 < users_.places();
     if (!user || user->observations.empty()) continue;
     const bool needs_factor = weights_->has_factor(place);
-    if (place % 64 == 0) prior = next.mean();
+    if (prior.empty() || place % 64 == 0) prior = next.mean();
     lock.unlock();
     WeightTable::Prepared prepared = next.prepare(*user, prior, needs_factor);
     lock.lock();

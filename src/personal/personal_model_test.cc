@@ -10,6 +10,8 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <thread>
@@ -101,6 +103,29 @@ TEST_F(PersonalModelTest, StateOutlivesTheProcess) {
   EXPECT_EQ(model->users(), 2u);
   EXPECT_EQ(model->observations(1).size(), 3u);
   EXPECT_NEAR(model->predict(1, 40)->value, before, 1e-3);
+}
+
+TEST_F(PersonalModelTest, WhoIsForgottenIsInNoFileAfterASnapshot) {
+  const uint64_t user = 0x1122334455667788;
+  const auto is_in_files = [&] {
+    std::string bytes;
+    for (const auto& file : std::filesystem::directory_iterator(folder_.path / "state")) {
+      std::ifstream in(file.path(), std::ios::binary);
+      bytes.append(std::istreambuf_iterator<char>(in), {});
+    }
+    return bytes.find(std::string("\x88\x77\x66\x55\x44\x33\x22\x11")) != std::string::npos;
+  };
+  const auto model = open();
+  ASSERT_TRUE(observe(*model, user, {{1, 10, 1}}).ok());
+  ASSERT_TRUE(observe(*model, 2, {{1, 10, 1}}).ok());
+  Answer answer;
+  ASSERT_TRUE(model->forget(user, answer.done()).ok());
+  ASSERT_TRUE(answer.wait().ok());
+  EXPECT_TRUE(is_in_files());
+  model->request_snapshot();
+  wait_for_snapshots(*model, 1);
+  EXPECT_FALSE(is_in_files());
+  EXPECT_EQ(model->users(), 1u);
 }
 
 TEST_F(PersonalModelTest, RetriesAreHarmless) {
@@ -235,8 +260,12 @@ class PersonalModelSwapTest : public PersonalModelTest {
 
 TEST_F(PersonalModelSwapTest, EachObservationCountsOnceInEachVersion) {
   const auto model = open();
+  ASSERT_TRUE(observe(*model, 7, drawn(1)).ok());
   std::vector<UserObservation> all = drawn(30);
   ASSERT_TRUE(observe(*model, 1, all).ok());
+  Answer forgotten;
+  ASSERT_TRUE(model->forget(7, forgotten.done()).ok());
+  ASSERT_TRUE(forgotten.wait().ok());                  // the first place is empty
   const PersonalVersion other = version("2", 12, 90);  // another d, and without the last items
   ASSERT_TRUE(model->swap(other).ok());
   EXPECT_EQ(model->version(), "2");
