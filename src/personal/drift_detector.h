@@ -4,11 +4,10 @@
 // Losses are compared with those of users that had as many observations: users that come make the mean loss
 // grow, and users that are learned make it fall, and neither is drift. The first kCalibration losses of each such
 // group give its reference: their mean, one tenth and four standard errors. From there on each loss, as a multiple z of
-// its reference and at most kMultipleMax, makes a bet: e = 1 + b (z - 1). As long as the mean of z is at most 1,
-// whatever the distribution, e has a mean of at most 1, and so M <- (M + 1) e, the sum of the gains of all who began to
-// bet at one of the past losses, exceeds the number of losses n by the factor c with a probability of at most 1 / c
-// (Shiryaev and Roberts; Ville's inequality for M + N - n). With the threshold 10^8 a false alarm among 10^6 losses has
-// a probability of at most 0.01; and, since M falls with each loss below its reference, it is much rarer. Several b are
+// its reference and at most kMultipleMax, makes a bet: e = 1 + b (z - 1). As long as the mean of z is at most 1 given
+// what was before, whatever its distribution, that of e is at most 1. M <- (M + 1) e is the sum of the gains of bets
+// that begin at each of the losses (Shiryaev and Roberts), and M - n a supermartingale: by Ville's inequality M reaches
+// c within n losses with a probability of at most n / c. With c = kThreshold that is 0.01 for a million. Several b are
 // used, each for changes of another size, and M is their mean.
 //
 // A mean loss that is higher by half is found after some 1,000 losses, one that is higher by a third after some 3,000.

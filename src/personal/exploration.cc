@@ -41,11 +41,12 @@ std::vector<ScoredItem> best_items(const Exploration& exploration, const ItemTab
     return top_k(table, drawn, k, candidates);
   }
   if (exploration.kind != ExplorationKind::kLinucb) return top_k(table, weights, k, candidates);
-  std::vector<float> features(table.width());
-  return top_k(table, weights, k, candidates, [&](size_t place) {
-    const std::span<const float> row = table.row(place);
-    std::copy(row.begin(), row.end(), features.begin());
-    return exploration.alpha * factor->uncertainty(features);
+  std::vector<const float*> rows;
+  return top_k(table, weights, k, candidates, [&](std::span<const size_t> items, std::span<float> bonus) {
+    rows.clear();
+    for (const size_t item : items) rows.push_back(table.row(item).data());
+    factor->uncertainties(rows, bonus);
+    for (float& each : bonus) each *= exploration.alpha;
   });
 }
 

@@ -56,6 +56,8 @@ Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Stora
   std::unique_ptr<PersonalModel> model(new PersonalModel(std::move(version), options));
   FOLIOT_ASSIGN_OR_RETURN(model->log_, Log::open(std::move(storage), {.limits = options.log, .seed = options.seed},
                                                  *model, *model, *model));
+  const std::lock_guard lock(model->mutex_);
+  model->last_number_ = std::max(model->last_number_, model->log_->last_at_open());
   return model;
 }
 
@@ -224,7 +226,6 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
 Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
   std::optional<StoredUser> stored = decode_user(piece, weights_->fingerprint());
   if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
-  last_number_ = std::max(last_number_, stored->user.number);
   const uint32_t place = users_.restore(std::move(stored->user));
   const ObservationTable::User& user = users_.user(place);
   for (size_t i = 0; i < user.observations.size(); ++i) {
@@ -364,7 +365,7 @@ void PersonalModel::prepare(WeightTable& next) {
     has_more = place + 1 < users_.places();
     if (!user || user->observations.empty()) continue;
     const bool needs_factor = weights_->has_factor(place);
-    if (place % 64 == 0) prior = next.mean();
+    if (prior.empty() || place % 64 == 0) prior = next.mean();
     lock.unlock();
     WeightTable::Prepared prepared = next.prepare(*user, prior, needs_factor);
     lock.lock();

@@ -19,6 +19,7 @@ Log::Log(std::unique_ptr<Storage> storage, const Options& options, LogFiles file
       sink_(sink),
       source_(source),
       torn_bytes_(files.torn_bytes()),
+      last_at_open_(files.last()),
       commit_(files.last(), options.limits),
       files_(std::move(files)) {}
 

@@ -67,6 +67,8 @@ class Log {
 
   // What was cut off when it was opened.
   uint64_t torn_bytes() const { return torn_bytes_; }
+  // Number of the last record that there was when it was opened.
+  uint64_t last_at_open() const { return last_at_open_; }
 
  private:
   Log(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink, SnapshotSource& source);
@@ -80,6 +82,7 @@ class Log {
   LogSink& sink_;
   SnapshotSource& source_;
   const uint64_t torn_bytes_;
+  const uint64_t last_at_open_;
 
   std::mutex mutex_;
   GroupCommit commit_;  // guarded by mutex_
