@@ -91,7 +91,7 @@ Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items
   lock.unlock();
 
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<size_t> candidates, find_candidates(*table, items));
-  result.query = random.next() | 1;
+  result.query = (random.next() >> 11) | 1;  // below 2^53: JSON's readers may keep numbers as doubles
   result.places = explore(options_.exploration, *table, weights, factor ? &*factor : nullptr, k,
                           items.empty() ? nullptr : &candidates, random);
   if (std::any_of(result.places.begin(), result.places.end(), [](const ScoredItem& one) { return one.is_drawn; })) {

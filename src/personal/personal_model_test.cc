@@ -369,6 +369,7 @@ TEST_F(PersonalModelPoolTest, ObservationsThatNameTheirQueryAreOfThePool) {
   const uint64_t item = shown.places[0].item;
   Answer answers[4];
   const auto one = [item](uint64_t id) { return std::vector<UserObservation>{{id, item, 1}}; };
+  EXPECT_LT(shown.query, uint64_t{1} << 53);
   ASSERT_TRUE(model->observe(1, one(1), answers[0].done(), shown.query + 2).ok());  // another query
   ASSERT_TRUE(model->observe(2, one(2), answers[1].done(), shown.query).ok());      // of another user
   ASSERT_TRUE(model->observe(1, one(3), answers[2].done(), shown.query).ok());

@@ -431,8 +431,9 @@ std::vector<PersonalModels::Statistics> PersonalModels::statistics() const {
 }
 
 size_t PersonalModels::waiting_reads() const {
+  if (!is_open_) return 0;
   const std::lock_guard lock(mutex_);
-  return queue_ == nullptr ? 0 : queue_->size();
+  return queue_->size();
 }
 
 }  // namespace foliot
