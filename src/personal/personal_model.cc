@@ -54,8 +54,9 @@ Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Stora
   FOLIOT_RETURN_IF_ERROR(check_options(options));
   FOLIOT_RETURN_IF_ERROR(version.check());
   std::unique_ptr<PersonalModel> model(new PersonalModel(std::move(version), options));
-  FOLIOT_ASSIGN_OR_RETURN(model->log_, Log::open(std::move(storage), {.limits = options.log, .seed = options.seed},
-                                                 *model, *model, *model));
+  FOLIOT_ASSIGN_OR_RETURN(
+      model->log_,
+      RecordLog::open(std::move(storage), {.limits = options.log, .seed = options.seed}, *model, *model, *model));
   const std::lock_guard lock(model->mutex_);
   model->last_number_ = std::max(model->last_number_, model->log_->last_at_open());
   return model;

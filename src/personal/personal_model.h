@@ -3,7 +3,7 @@
 //
 //   prediction(user, item) = weights(user) . features(item)
 //
-// Observations are records of a log (store/log.h). One counts once it is on disk, and is then answered; with
+// Observations are records of a log (store/record_log.h). One counts once it is on disk, and is then answered; with
 // `durability_is_async` it is answered at once, and a crash may lose what came in the last moments. State
 // after a restart is the last snapshot and the rest of the log. Ids make retries harmless: of one user, each
 // id counts once.
@@ -14,7 +14,7 @@
 // Losses are squared errors of predictions by the weights that were last read, or that are at most
 // kUnsettledMax observations old. They begin anew with each version and each start of the process.
 //
-// Bounded: what waits for the disk (Log), observations of a user, users, matrices of users. State is
+// Bounded: what waits for the disk (RecordLog), observations of a user, users, matrices of users. State is
 // in memory: some 24 bytes for each observation, and 4 d for the weights of each user.
 //
 // Threading: any. Reads wait for each other for some microseconds, never for the disk.
@@ -44,7 +44,7 @@
 #include "personal/top_k.h"
 #include "personal/user_records.h"
 #include "personal/weight_table.h"
-#include "store/log.h"
+#include "store/record_log.h"
 #include "store/storage.h"
 
 namespace foliot {
@@ -87,7 +87,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   // On the log's thread, or on the caller's before the call returns. It must not block.
   using Done = std::function<void(const Status&)>;
 
-  // Reads the state. Errors: kInvalidArgument naming the option or what is wrong with the version; as Log::open().
+  // Reads the state. Errors: kInvalidArgument naming the option or what is wrong with the version; as its log.
   static Result<std::unique_ptr<PersonalModel>> open(std::unique_ptr<Storage> storage, PersonalVersion version,
                                                      const Options& options);
   // Writes what waits.
@@ -190,7 +190,7 @@ class PersonalModel : private LogReader, private LogSink, private SnapshotSource
   std::optional<PersonalVersion> previous_;  // guarded by swap_mutex_, as what follows
   std::string rolled_back_;
 
-  std::unique_ptr<Log> log_;  // ends first; not guarded
+  std::unique_ptr<RecordLog> log_;  // ends first; not guarded
 };
 
 }  // namespace foliot
