@@ -68,14 +68,15 @@ std::vector<ScoredItem> explore(const Exploration& exploration, const ItemTable&
   const std::vector<std::optional<ScoredItem>> drawn =
       draw_places(exploration, table, weights, places, candidates, random);
   const std::vector<ScoredItem> best = best_items(exploration, table, weights, factor, places, candidates, random);
-  const auto is_drawn = [&drawn](const ScoredItem& item) {
-    return std::any_of(drawn.begin(), drawn.end(),
-                       [&](const auto& other) { return other && other->item == item.item; });
-  };
+  std::vector<uint64_t> taken;
+  for (const std::optional<ScoredItem>& place : drawn) {
+    if (place) taken.push_back(place->item);
+  }
+  std::sort(taken.begin(), taken.end());
   std::vector<ScoredItem> shown;
   auto next = best.begin();
   for (const std::optional<ScoredItem>& place : drawn) {
-    while (!place && is_drawn(*next)) ++next;
+    while (!place && std::binary_search(taken.begin(), taken.end(), next->item)) ++next;
     shown.push_back(place ? *place : *next++);
   }
   return shown;
