@@ -48,7 +48,7 @@ prometheus::MetricFamily read_durations(const std::vector<PersonalStatisticsOf>&
       histogram.sample_count += durations[i];
       histogram.bucket.push_back({.cumulative_count = histogram.sample_count,
                                   .upper_bound = is_last ? std::numeric_limits<double>::infinity()
-                                                         : PersonalCounters::kReadMicroseconds[i] * 1e-6});
+                                                         : PersonalCounters::kReadMicroseconds[i] / 1e6});
     }
     histogram.sample_sum = static_cast<double>(of.counters->read_nanoseconds) * 1e-9;
   }

@@ -34,6 +34,11 @@ class TableReader : public LogReader {
     }
     return Status();
   }
+  // A user that is forgotten is not learned from, even if that record does not last and must be sent again.
+  void on_unproven(uint64_t number, std::span<const std::byte> record) override {
+    const std::optional<UserRecord> decoded = decode_record(record);
+    if (decoded && decoded->observations.empty()) table.remove(decoded->user, number);
+  }
   ObservationTable table;
 };
 

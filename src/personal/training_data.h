@@ -1,4 +1,5 @@
-// TrainingData: what a trainer learns from: all observations of a log that last, by user.
+// TrainingData: what a trainer learns from: all observations of a log that last, by user, without
+// users that are forgotten, which need not last yet.
 //
 // Threading: none.
 #ifndef FOLIOT_PERSONAL_TRAINING_DATA_H_

@@ -52,5 +52,18 @@ TEST(TrainingDataTest, HoldsWhatLastsByUser) {
   EXPECT_THAT(data.probabilities, ElementsAre(0, 0, 0.125F, 0));
 }
 
+TEST(TrainingDataTest, IsWithoutAUserThatIsForgottenByTheLastRecord) {
+  SimulatedStorage storage;
+  NoReader reader;
+  LogFiles files = LogFiles::open(storage, 1, reader).value();
+  const std::vector<UserObservation> one = {{1, 10, 1}};
+  ASSERT_TRUE(files.write(batch(1, encode_record(7, one))).ok());
+  ASSERT_TRUE(files.write(batch(2, encode_record(8, one))).ok());
+  ASSERT_TRUE(files.write(batch(3, encode_record(7, {}))).ok());
+  const TrainingData data = TrainingData::read(storage).value();
+  EXPECT_EQ(data.log_number, 2u);
+  EXPECT_THAT(data.users, ElementsAre(8));
+}
+
 }  // namespace
 }  // namespace foliot

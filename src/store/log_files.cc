@@ -156,9 +156,23 @@ Status LogFiles::read_segment(const std::string& name, std::span<const std::byte
   }
   const bool is_damaged = next != nullptr ? last_ < next->after : once_lasted(file, offset, header.salt, number);
   if (is_damaged) return damage(name, offset, fmt::format("record {} is invalid", number));
-  if (next != nullptr || access_ == Access::kRead) return Status();
+  if (next != nullptr) return Status();
+  if (access_ == Access::kRead) {
+    read_unproven(file, offset, header, number, reader);
+    return Status();
+  }
   torn_bytes_ = file.size() - offset;
   return write_anew(name, file.first(offset));
+}
+
+void LogFiles::read_unproven(std::span<const std::byte> file, size_t offset, const LogHeader& header, uint64_t number,
+                             LogReader& reader) {
+  for (;; ++number) {
+    const std::optional<LogFrame> frame = read_frame(file, offset, header.salt);
+    if (!frame || frame->number != number) return;
+    reader.on_unproven(number, frame->bytes);
+    offset += frame->size();
+  }
 }
 
 Status LogFiles::write_anew(const std::string& name, std::span<const std::byte> file) {

@@ -40,6 +40,8 @@ class LogReader {
   virtual ~LogReader() = default;
   virtual Status on_snapshot(std::span<const std::byte> piece) = 0;
   virtual Status on_record(uint64_t number, std::span<const std::byte> record) = 0;
+  // By LogFiles::read_lasting(), after all others: written, but nothing proves that it lasts.
+  virtual void on_unproven(uint64_t /*number*/, std::span<const std::byte> /*record*/) {}
 };
 
 class LogFiles {
@@ -82,6 +84,8 @@ class LogFiles {
   enum class Access { kOwn, kRead };
   Status read_all(LogReader& reader);
   Status read_snapshot(const std::string& name, LogReader& reader);
+  static void read_unproven(std::span<const std::byte> file, size_t offset, const LogHeader& header, uint64_t number,
+                            LogReader& reader);
   // `next`: the header of the file after it; null: it is the last.
   Status read_segment(const std::string& name, std::span<const std::byte> file, const LogHeader& header,
                       const LogHeader* next, LogReader& reader);
