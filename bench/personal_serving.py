@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A personal model over its protocols: durable observations over gRPC (each client keeps calls in flight) and HTTP (one at a
+"""A personal model over its protocols: durable observations over gRPC (closed and open loop) and HTTP (one at a
 time), then predict and topk, one call at a time. The server and its clients share the machine.
 
     make bench-personal-serving [FLAGS='--items 10000 --features 100 --seconds 10']
@@ -31,8 +31,8 @@ def observations(random, count, items, first_id):
     ]
 
 
-def observe_over_grpc(address, arguments, per_call, seed, results):
-    """Keeps `in_flight` calls in flight; messages are made before the clock starts."""
+def observe_over_grpc(address, arguments, per_call, seed, results, rate=None):
+    """Closed loop with `in_flight` calls, or `rate` observations a second, whose latencies count from when they were due."""
     messages, stub_of = personal_protocol()
     random = np.random.default_rng(seed)
     requests = [
@@ -44,20 +44,23 @@ def observe_over_grpc(address, arguments, per_call, seed, results):
     with grpc.insecure_channel(address) as channel:
         stub = stub_of(channel)
         stub.Observe(requests[0], timeout=10)
-        end = time.monotonic() + arguments.seconds
+        start = time.monotonic()
         number = 0
 
         def done(begin, call):
             (failures if call.exception() else latencies).append(time.monotonic() - begin)
             permits.release()
 
-        while time.monotonic() < end:
+        while (begin := time.monotonic()) < start + arguments.seconds:
+            if rate is not None:
+                due = start + number * per_call / rate
+                time.sleep(max(0, due - begin))
             permits.acquire()
             request = requests[number % len(requests)]
             for each in request.observations:  # an id that was there already would not be written
                 each.id_number += len(requests) << 20
             number += 1
-            begin = time.monotonic()
+            begin = due if rate is not None else time.monotonic()
             stub.Observe.future(request, timeout=10).add_done_callback(lambda call, begin=begin: done(begin, call))
         for _ in range(arguments.in_flight):
             permits.acquire()
@@ -86,10 +89,11 @@ def quantiles(latencies):
     return " | ".join(f"{value * 1e3:.2f}" for value in (*np.quantile(latencies, (0.5, 0.99, 0.999)), max(latencies)))
 
 
-def measure_observe(name, function, address, arguments, per_call, first_seed):
+def measure_observe(name, function, address, arguments, per_call, first_seed, rate=None):
     results = multiprocessing.Queue()
+    more = () if rate is None else (rate / arguments.clients,)
     clients = [
-        multiprocessing.Process(target=function, args=(address, arguments, per_call, first_seed + i, results))
+        multiprocessing.Process(target=function, args=(address, arguments, per_call, first_seed + i, results, *more))
         for i in range(arguments.clients)
     ]
     for client in clients:
@@ -98,9 +102,10 @@ def measure_observe(name, function, address, arguments, per_call, first_seed):
     for client in clients:
         client.join()
     latencies = np.concatenate([each for each, _ in answered])
-    rate = len(latencies) * per_call / arguments.seconds
+    name += f", {per_call} per call" + (f", open loop at {rate:,.0f}/s" if rate is not None else "")
+    reached = len(latencies) * per_call / arguments.seconds
     failed = sum(failures for _, failures in answered)
-    print(f"| {name}, {per_call} per call | {rate:,.0f} observations/s | {quantiles(latencies)} | {failed} |", flush=True)
+    print(f"| {name} | {reached:,.0f} observations/s | {quantiles(latencies)} | {failed} |", flush=True)
 
 
 def measure_reads(name, call, seconds):
@@ -144,6 +149,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=10, help="for each row")
     parser.add_argument("--clients", type=int, default=2, help="client processes of observe")
     parser.add_argument("--in-flight", type=int, default=32, help="calls of each client over gRPC")
+    parser.add_argument("--rate", type=float, default=30_000, help="observations a second of the open loop")
     parser.add_argument("--folder", type=pathlib.Path, help="on the disk to measure (default: that of temporary files)")
     arguments = parser.parse_args()
     random = np.random.default_rng(1)
@@ -156,6 +162,9 @@ def main():
             print("| | rate | p50 ms | p99 ms | p99.9 ms | max ms | failed |\n|---|---|---|---|---|---|---|")
             for seed, per_call in ((10, 1), (20, 10), (30, 100)):
                 measure_observe("observe over gRPC", observe_over_grpc, server.grpc, arguments, per_call, seed)
+            for seed, per_call in ((35, 10), (37, 100)):
+                measure_observe(
+                    "observe over gRPC", observe_over_grpc, server.grpc, arguments, per_call, seed, arguments.rate)
             for seed, per_call in ((40, 1), (50, 100)):
                 measure_observe("observe over HTTP", observe_over_http, server.http, arguments, per_call, seed)
             measure_all_reads(server, arguments)
