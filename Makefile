@@ -248,6 +248,14 @@ bench-containers: build python ## Containers of scikit-learn with and without ba
 bench-loadgen: build python ## MLPerf LoadGen, scenario Server, against a small ResNet-50: its verdict
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/loadgen.py
 
+.PHONY: bench-learning
+bench-learning: python ## How much of a retraining's gain personal models recover online (minutes; FLAGS='--ratings 10000000 --quick')
+	@$(PYTHON) bench/personal_learning.py $(FLAGS)
+
+.PHONY: bench-personal-serving
+bench-personal-serving: build python ## Observations, predictions and topk of a personal model over HTTP and gRPC: rates, latencies
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/personal_serving.py $(FLAGS)
+
 bench-%: build ## The benchmark of %_bench.cc, e.g. bench-load: LOAD beside memcpy and direct reads
 	@cmake --build build/release --target $*_bench
 	@build/release/bin/$*_bench

@@ -18,10 +18,11 @@ ScopeSet read_scopes(TomlReader& reader) {
     if (const auto scope = scope_named(name)) {
       scopes.add(*scope);
     } else {
-      reader.fail("scopes", fmt::format("'{}' is not a scope; write infer, admin, metrics or feedback", name));
+      reader.fail("scopes", fmt::format("'{}' is not a scope; write infer, admin, metrics, feedback or observe", name));
     }
   }
-  if (scopes.empty()) reader.fail("scopes", "a key needs at least one scope: infer, admin, metrics or feedback");
+  if (scopes.empty())
+    reader.fail("scopes", "a key needs at least one scope: infer, admin, metrics, feedback or observe");
   return scopes;
 }
 

@@ -10,6 +10,7 @@ std::string_view to_string(Scope scope) {
     case Scope::kAdmin: return "admin";
     case Scope::kMetrics: return "metrics";
     case Scope::kFeedback: return "feedback";
+    case Scope::kObserve: return "observe";
   }
   FOLIOT_CHECK(false);
 }

@@ -14,11 +14,12 @@ enum class Scope : uint8_t {
   kAdmin,     // list, load and unload models
   kMetrics,   // read the metrics
   kFeedback,  // send feedback on answers
+  kObserve,   // send observations of users to personal models, and forget users
 };
 
-inline constexpr std::array kScopes{Scope::kInfer, Scope::kAdmin, Scope::kMetrics, Scope::kFeedback};
+inline constexpr std::array kScopes{Scope::kInfer, Scope::kAdmin, Scope::kMetrics, Scope::kFeedback, Scope::kObserve};
 
-// "infer", "admin", "metrics", "feedback".
+// "infer", "admin", "metrics", "feedback", "observe".
 std::string_view to_string(Scope scope);
 std::optional<Scope> scope_named(std::string_view name);
 

@@ -24,6 +24,7 @@
 #include "app/commands/keys_command.h"
 #include "app/commands/models_command.h"
 #include "app/commands/plan_command.h"
+#include "app/commands/retrain_command.h"
 #include "app/commands/run_command.h"
 #include "app/commands/serve_command.h"
 #include "app/commands/simulate_command.h"
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   foliot::add_models_command(app, exit_code);
   foliot::add_container_command(app, exit_code);
   foliot::add_devices_command(app, exit_code);
+  foliot::add_retrain_command(app, exit_code);
   foliot::add_keys_command(app, exit_code);
   foliot::add_bench_command(app, exit_code);
   foliot::add_simulate_command(app, exit_code);

@@ -161,7 +161,7 @@ Status become_container(std::string_view input) {
   }
   FOLIOT_ASSIGN_OR_RETURN(const auto unconfined, confine_program(confinement_of(launch, interpreter)));
   for (const std::string& what : unconfined) std::cerr << "the container is not fully confined: " << what << std::endl;
-  std::array<const char*, 5> command{interpreter.program.c_str(), "-m", "foliot.runtime", launch.folder.c_str(),
+  std::array<const char*, 5> command{interpreter.program.c_str(), "-m", launch.module.c_str(), launch.folder.c_str(),
                                      nullptr};
   ::execve(command[0], const_cast<char**>(command.data()), environ);  // NOLINT: execve's type
   return Status::internal(fmt::format("cannot run {}: {}", interpreter.program.string(), error_text(errno)));
@@ -176,6 +176,7 @@ void append(std::string& text, std::string_view key, std::string_view value) {
 std::string encode_launch(const ContainerLaunch& launch) {
   std::string text;
   append(text, "python", launch.python);
+  append(text, "module", launch.module);
   append(text, "folder", launch.folder.native());
   append(text, "package", launch.package.native());
   append(text, "temporary", launch.temporary.native());
@@ -196,6 +197,8 @@ Result<ContainerLaunch> decode_launch(std::string_view text) {
     const std::string_view key = field.substr(0, equals), value = field.substr(equals + 1);
     if (key == "python") {
       launch.python = value;
+    } else if (key == "module") {
+      launch.module = value;
     } else if (key == "folder") {
       launch.folder = value;
     } else if (key == "package") {

@@ -24,6 +24,7 @@ namespace foliot {
 // What the launcher needs of ContainerOptions.
 struct ContainerLaunch {
   std::string python;
+  std::string module = "foliot.runtime";  // run with the folder as its argument
   std::filesystem::path folder;
   std::filesystem::path package;
   std::filesystem::path temporary;

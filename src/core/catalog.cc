@@ -22,6 +22,7 @@ std::string_view to_string(EntryRole role) {
     case EntryRole::kModel: return "model";
     case EntryRole::kPipeline: return "pipeline";
     case EntryRole::kApplication: return "application";
+    case EntryRole::kPersonal: return "personal model";
   }
   FOLIOT_CHECK(false);
 }

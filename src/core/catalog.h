@@ -29,8 +29,9 @@ enum class EntryRole : uint8_t {
   kModel,
   kPipeline,     // stages, each with a model (room pipeline): `info` has them
   kApplication,  // several models or pipelines (room selection): `info` is their interface
+  kPersonal,     // weights for each user (room personal)
 };
-std::string_view to_string(EntryRole role);  // "model", "pipeline", "application"
+std::string_view to_string(EntryRole role);  // "model", "pipeline", "application", "personal model"
 
 struct CatalogEntry {
   std::string name;

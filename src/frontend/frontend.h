@@ -25,6 +25,7 @@
 #include "core/catalog.h"
 #include "frontend/server_settings.h"
 #include "inference/inference.h"
+#include "inference/personal_service.h"
 #include "inference/served_names.h"
 #include "inference/statistics.h"
 #include "inference/tensor_limits.h"
@@ -95,6 +96,7 @@ struct FrontendParts {
   std::function<void(std::string_view place, std::string_view name)> count_unknown_name;
   // The clock of deadlines; any thread.
   std::function<TimePoint()> now;
+  PersonalService* personal = nullptr;  // null: there are no personal models
 };
 
 std::unique_ptr<Frontend> make_frontend(const FrontendOptions& options, const FrontendParts& parts);

@@ -100,8 +100,11 @@ class KeysTest : public ::testing::Test {
  protected:
   FrontendOptions options() {
     FrontendOptions options;
-    options.keys =
-        ring_of({{"client", "infer"}, {"operator", "admin"}, {"scraper", "metrics"}, {"teacher", "feedback"}});
+    options.keys = ring_of({{"client", "infer"},
+                            {"operator", "admin"},
+                            {"scraper", "metrics"},
+                            {"teacher", "feedback"},
+                            {"observer", "observe"}});
     options.on_denial = [this](const std::string& line) { log_.add(line); };
     return options;
   }
@@ -157,6 +160,14 @@ TEST_F(KeysTest, AdmitTheirOwnersOverHttp) {
     EXPECT_EQ(http(http::verb::post, path, "client", "{}"), 403u);
   }
   EXPECT_EQ(http(http::verb::get, "/v2/models/doubling", "teacher"), 403u);
+  for (const char* method : {"observe", "forget"}) {
+    for (const std::string prefix : {"/v2/personal/movies/", "//v2/p%65rsonal/movies/"}) {
+      EXPECT_EQ(http(http::verb::post, prefix + method, "observer", "{}"), 400u) << "let in: it has no user";
+      EXPECT_EQ(http(http::verb::post, prefix + method, "client", "{}"), 403u);
+    }
+  }
+  EXPECT_EQ(http(http::verb::post, "/v2/personal/movies/predict", "client", "{}"), 400u);
+  EXPECT_EQ(http(http::verb::post, "/v2/personal/movies/topk", "observer", "{}"), 403u);
 }
 
 TEST_F(KeysTest, AdmitTheirOwnersOverGrpc) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <future>
 #include <string>
 
@@ -9,6 +10,20 @@ namespace foliot {
 
 grpc::Status to_grpc(const CallError& error) { return {static_cast<grpc::StatusCode>(error.grpc_code), error.message}; }
 grpc::Status to_grpc(const Status& status) { return status.ok() ? grpc::Status::OK : to_grpc(call_error(status)); }
+
+void add_refusal(const CallError& error, grpc::ServerContext& context) {
+  if (!error.reason.empty()) context.AddTrailingMetadata("foliot-refusal", std::string(error.reason));
+  if (error.retry_after)
+    context.AddTrailingMetadata("retry-after", std::to_string(retry_after_seconds(*error.retry_after)));
+}
+
+TimePoint deadline_of(const grpc::ServerContext& context, TimePoint now) {
+  using std::chrono::system_clock;
+  const system_clock::time_point deadline = context.deadline();
+  if (deadline == system_clock::time_point::max()) return TimePoint::infinite_future();
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - system_clock::now());
+  return now + Duration::nanoseconds(left.count());
+}
 
 uint16_t GrpcCall::peer_port() const {
   const std::string peer = context_.peer();  // ipv4:192.0.2.1:80

@@ -31,6 +31,10 @@ class GrpcCalls;
 
 grpc::Status to_grpc(const CallError& error);
 grpc::Status to_grpc(const Status& status);
+// The trailing metadata of a refusal: foliot-refusal, retry-after.
+void add_refusal(const CallError& error, grpc::ServerContext& context);
+// When the client stops waiting, on the clock of `now`.
+TimePoint deadline_of(const grpc::ServerContext& context, TimePoint now);
 
 // What the completion queue hands back.
 class GrpcEvent {

@@ -1,7 +1,6 @@
 #include "frontend/grpc_inference.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <list>
 #include <optional>
@@ -24,15 +23,6 @@ using Protocol = inference::GRPCInferenceService::AsyncService;
 constexpr int kAcceptedAtOnce = 16;
 // Requests of one stream that are unanswered, or whose answers are unwritten.
 constexpr size_t kStreamRequestsMax = 1024;
-
-// When the client stops waiting, on our clock.
-TimePoint deadline_of(const grpc::ServerContext& context, TimePoint now) {
-  using std::chrono::system_clock;
-  const system_clock::time_point deadline = context.deadline();
-  if (deadline == system_clock::time_point::max()) return TimePoint::infinite_future();
-  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - system_clock::now());
-  return now + Duration::nanoseconds(left.count());
-}
 
 // One message and its inference, from either kind of call.
 class GrpcInference {
@@ -110,9 +100,7 @@ class UnaryInference final : public GrpcCall, public AnswerSink {
     if (const auto error = inference_.start(calls_, tenant(), context_, *this)) finish_with(*error);
   }
   void finish_with(const CallError& error) {
-    if (!error.reason.empty()) context_.AddTrailingMetadata("foliot-refusal", std::string(error.reason));
-    if (error.retry_after)
-      context_.AddTrailingMetadata("retry-after", std::to_string(retry_after_seconds(*error.retry_after)));
+    add_refusal(error, context_);
     finish(to_grpc(error));
   }
   void finish(const grpc::Status& status) {

@@ -200,7 +200,7 @@ void encode_grpc_response(Answer& answer, bool marks_final_response, inference::
 void encode_metadata(const ModelInfo& model, inference::ModelMetadataResponse& message) {
   message.set_name(model.name);
   message.add_versions(model.version);
-  message.set_platform(std::string(kPlatform));
+  message.set_platform(std::string(platform_of(model)));
   const auto encode_tensor = [&](const TensorSpec& spec, auto* tensor) {
     tensor->set_name(spec.name);
     tensor->set_datatype(std::string(to_string(spec.type)));
@@ -212,7 +212,7 @@ void encode_metadata(const ModelInfo& model, inference::ModelMetadataResponse& m
 
 void encode_config(const ModelInfo& model, inference::ModelConfig& message) {
   message.set_name(model.name);
-  message.set_platform(std::string(kPlatform));
+  message.set_platform(std::string(platform_of(model)));
   message.set_backend(std::string(kServerName));
   message.set_max_batch_size(static_cast<int32_t>(max_batch_size(model)));
   const auto encode_tensor = [&](const TensorSpec& spec, auto* tensor) {

@@ -18,6 +18,7 @@
 #include "frontend/grpc_calls.h"
 #include "frontend/grpc_credentials.h"
 #include "frontend/grpc_inference.h"
+#include "frontend/grpc_personal.h"
 #include "frontend/grpc_request.h"
 #include "frontend/request_parameters.h"
 #include "frontend/server_info.h"
@@ -111,6 +112,7 @@ struct GrpcServer::State {
 
   InferenceProtocol protocol;
   HealthProtocol health;
+  PersonalProtocol personal;
   GrpcCalls calls;
   std::unique_ptr<grpc::Server> server;
   GrpcAcceptor acceptor;
@@ -340,6 +342,7 @@ Status GrpcServer::State::start() {
   builder.SetMaxSendMessageSize(-1);
   builder.RegisterService(&protocol);
   builder.RegisterService(&health);
+  builder.RegisterService(&personal);
   calls.use(builder.AddCompletionQueue());
   server = builder.BuildAndStart();
   FOLIOT_CHECK(server != nullptr);
@@ -350,6 +353,7 @@ Status GrpcServer::State::start() {
   serve_settings();
   serve_health();
   serve_inferences(protocol, calls);
+  serve_personal_models(personal, calls);
   thread = std::thread([this] {
     pthread_setname_np(pthread_self(), "foliot-grpc");
     calls.run();

@@ -7,7 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "frontend/error_json.h"
+#include "frontend/http_personal.h"
+#include "frontend/http_responses.h"
 #include "frontend/json_feedback.h"
 #include "frontend/json_text.h"
 #include "frontend/server_info.h"
@@ -19,52 +20,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kJsonBytesHeader = "Inference-Header-Content-Length";
-constexpr std::string_view kRequestHeader = "Foliot-Request";
 // As much as is likely to have come with the header.
 constexpr uint64_t kSmallBodyBytes = 16 << 10;
 
 // ---- Responses
 
-HttpResponse json_response(std::string json) {
-  HttpResponse response;
-  response.body.push_back(std::move(json));
-  return response;
-}
-
 HttpResponse json_response(const Json& json) {
-  return json_response(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return foliot::json_response(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
-
-HttpResponse error_response(const CallError& error) {
-  HttpResponse response = json_response(to_json(error));
-  response.status = error.http_status;
-  if (error.retry_after)
-    response.headers.emplace_back("Retry-After", std::to_string(retry_after_seconds(*error.retry_after)));
-  if (error.request != RequestId())
-    response.headers.emplace_back(kRequestHeader, std::to_string(error.request.value()));
-  if (error.http_status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
-  return response;
-}
-
-HttpResponse error_response(const Status& status) { return error_response(call_error(status)); }
 
 HttpResponse ready_response(bool ready) {
   HttpResponse response;
   response.status = ready ? 200 : 503;
   if (!ready) response.headers.emplace_back("Retry-After", "1");
   return response;
-}
-
-// Answers 405 unless the method is `wanted`. HEAD is a GET whose answer has no body.
-bool method_is(HttpExchange& exchange, std::string_view wanted) {
-  const std::string_view method = exchange.method() == "HEAD" ? "GET" : exchange.method();
-  if (method == wanted) return true;
-  HttpResponse response = error_response(
-      Status::invalid_argument(fmt::format("method {} is not allowed; use {}", exchange.method(), wanted)));
-  response.status = 405;
-  response.headers.emplace_back("Allow", std::string(wanted));
-  exchange.respond(std::move(response));
-  return false;
 }
 
 void respond_to_get(HttpExchange& exchange, const auto& make) {
@@ -136,6 +105,7 @@ bool is_applications(const std::vector<std::string>& path) {
 }
 
 Scope scope_of(const std::vector<std::string>& path) {
+  if (is_personal_path(path)) return scope_of_personal_path(path);
   if (is_applications(path)) return Scope::kFeedback;
   return is_repository(path) ? Scope::kAdmin : Scope::kInfer;
 }
@@ -153,7 +123,7 @@ Json tensors_json(const ModelInfo& model, const std::vector<TensorSpec>& specs) 
 Json metadata_json(const ModelInfo& model) {
   return {{"name", model.name},
           {"versions", Json::array({model.version})},
-          {"platform", kPlatform},
+          {"platform", platform_of(model)},
           {"inputs", tensors_json(model, model.inputs)},
           {"outputs", tensors_json(model, model.outputs)}};
 }
@@ -167,7 +137,7 @@ Json config_tensors_json(const std::vector<TensorSpec>& specs) {
 
 Json config_json(const ModelInfo& model) {
   Json config = {{"name", model.name},
-                 {"platform", kPlatform},
+                 {"platform", platform_of(model)},
                  {"backend", kServerName},
                  {"max_batch_size", max_batch_size(model)},
                  {"input", config_tensors_json(model.inputs)},
@@ -387,7 +357,8 @@ void HttpApi::handle(HttpExchange& exchange) {
   const bool known =
       !path.empty() && path[0] == "v2" &&
       (route_server(exchange, path) || route_settings(exchange, path) || route_models(exchange, path) ||
-       route_repository(exchange, path) || route_shared_memory(exchange, path) || route_applications(exchange, path));
+       route_repository(exchange, path) || route_shared_memory(exchange, path) || route_applications(exchange, path) ||
+       (is_personal_path(path) && serve_personal_path(exchange, path, parts_, mailbox_)));
   if (!known) exchange.respond(error_response(Status::not_found(fmt::format("no such path: {}", exchange.target()))));
 }
 

@@ -1,6 +1,7 @@
-// HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON, and
-// /v2/applications/NAME/feedback. Scopes of keys (access/scope.h): health needs no key, the
-// repository `admin`, feedback `feedback`, all else `infer`.
+// HttpApi: the Open Inference Protocol v2 over HTTP: its paths and its JSON,
+// /v2/applications/NAME/feedback, and personal models (http_personal.h). Scopes of keys
+// (access/scope.h): health needs no key, the repository `admin`, feedback `feedback`, observations
+// `observe`, all else `infer`.
 #ifndef FOLIOT_FRONTEND_HTTP_API_H_
 #define FOLIOT_FRONTEND_HTTP_API_H_
 

@@ -7,6 +7,7 @@
 #include "frontend/server_settings.h"
 #include "frontend/unknown_names.h"
 #include "inference/inference.h"
+#include "inference/personal_service.h"
 #include "inference/served_names.h"
 #include "inference/statistics.h"
 
@@ -21,6 +22,7 @@ struct ProtocolParts {
   const Gate& gate;
   UnknownNames& unknown_names;
   LogLevels log_levels{};
+  PersonalService* personal = nullptr;  // null: there are no personal models
 };
 
 }  // namespace foliot

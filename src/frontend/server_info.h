@@ -10,16 +10,21 @@
 #include "core/model_info.h"
 #include "core/pipeline_info.h"
 #include "frontend/json_text.h"
+#include "inference/personal_service.h"
 
 namespace foliot {
 
 inline constexpr std::string_view kServerName = "foliot";
 inline constexpr std::string_view kServerVersion = FOLIOT_VERSION;
-inline constexpr std::string_view kPlatform = "foliot";
 // The parameter of a response that holds the request's number in the log.
 inline constexpr std::string_view kRequestParameter = "foliot_request";
 inline constexpr std::array<std::string_view, 4> kExtensions{"binary_tensor_data", "model_configuration",
                                                              "model_repository", "statistics"};
+
+// What serves it.
+inline std::string_view platform_of(const ModelInfo& model) {
+  return model.find(kPersonalKind) == nullptr ? "foliot" : "foliot_personal";
+}
 
 // As metadata shows it: with the batch dimension, unknown extents as -1.
 inline Shape metadata_shape(const ModelInfo& model, const TensorSpec& spec) {

@@ -16,6 +16,7 @@
 #include "calls/metrics.h"
 #include "core/catalog.h"
 #include "frontend/frontend.h"
+#include "inference/conformance/fake_personal_service.h"
 #include "inference/conformance/test_models.h"
 
 namespace foliot {
@@ -84,7 +85,8 @@ class TestServer {
                   .repository = repository,
                   .count_unknown_name = [this](std::string_view place,
                                                std::string_view name) { metrics.count_unknown_name(place, name); },
-                  .now = steady_now});
+                  .now = steady_now,
+                  .personal = &personal});
   }
 
   void add_model(const ModelInfo& info, FakeController::Compute compute) {
@@ -105,6 +107,7 @@ class TestServer {
   Metrics metrics{statistics};
   InferenceService service;
   RequestMetrics request_metrics{metrics};
+  FakePersonalService personal;
   std::unique_ptr<Frontend> frontend;
 };
 

@@ -14,6 +14,10 @@ Result<std::shared_ptr<const ModelInfo>> ServedNames::find_model(std::string_vie
   if (found != nullptr && found->role == EntryRole::kApplication) {
     return Status::not_found(fmt::format("'{}' is not a model", name));
   }
+  if (found != nullptr && found->role == EntryRole::kPersonal) {
+    return Status::invalid_argument(fmt::format(
+        "'{}' is a personal model, which has no inferences: call its predict, topk, observe or forget", name));
+  }
   return ready_info(name, version, found);
 }
 

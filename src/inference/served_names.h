@@ -26,7 +26,7 @@ class ServedNames {
   // ready; what is loading is loaded before others from now on).
   Result<std::shared_ptr<const ModelInfo>> find(std::string_view name, std::string_view version) const;
   // The same for what makes Requests of calls: models and pipelines. Errors: kNotFound for an
-  // application, too.
+  // application, too, kInvalidArgument for a personal model.
   Result<std::shared_ptr<const ModelInfo>> find_model(std::string_view name, std::string_view version) const;
 
   // Every call from now on is to be refused (kDraining).

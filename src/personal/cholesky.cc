@@ -26,15 +26,15 @@ namespace foliot {
 namespace {
 
 template <typename T>
-constexpr Cholesky<T> kAvx2 = {cholesky_avx2::update<T>,        cholesky_avx2::add_products<T>,
-                               cholesky_avx2::decompose<T>,     cholesky_avx2::solve_lower<T>,
-                               cholesky_avx2::solve_upper<T>,   cholesky_avx2::multiply<T>,
-                               cholesky_avx2::update_inverse<T>};
+constexpr Cholesky<T> kAvx2 = {cholesky_avx2::update<T>,      cholesky_avx2::add_products<T>,
+                               cholesky_avx2::decompose<T>,   cholesky_avx2::solve_lower<T>,
+                               cholesky_avx2::solve_upper<T>, cholesky_avx2::solve_lower_many<T>,
+                               cholesky_avx2::multiply<T>,    cholesky_avx2::update_inverse<T>};
 template <typename T>
-constexpr Cholesky<T> kSse2 = {cholesky_sse2::update<T>,        cholesky_sse2::add_products<T>,
-                               cholesky_sse2::decompose<T>,     cholesky_sse2::solve_lower<T>,
-                               cholesky_sse2::solve_upper<T>,   cholesky_sse2::multiply<T>,
-                               cholesky_sse2::update_inverse<T>};
+constexpr Cholesky<T> kSse2 = {cholesky_sse2::update<T>,      cholesky_sse2::add_products<T>,
+                               cholesky_sse2::decompose<T>,   cholesky_sse2::solve_lower<T>,
+                               cholesky_sse2::solve_upper<T>, cholesky_sse2::solve_lower_many<T>,
+                               cholesky_sse2::multiply<T>,    cholesky_sse2::update_inverse<T>};
 
 }  // namespace
 

@@ -15,6 +15,8 @@ namespace foliot {
 
 constexpr size_t kRowsGranule = 8;
 constexpr size_t padded_rows(size_t rows) { return (rows + kRowsGranule - 1) / kRowsGranule * kRowsGranule; }
+// Right sides of solve_lower_many().
+constexpr size_t kSidesCount = 3 * kRowsGranule;
 // Entries of a packed matrix.
 constexpr size_t factor_size(size_t rows) {
   size_t size = 0;
@@ -38,6 +40,8 @@ struct Cholesky {
   // x becomes the solution of L s = x; of L' s = x.
   void (*solve_lower)(const T* factor, size_t rows, T* x);
   void (*solve_upper)(const T* factor, size_t rows, T* x);
+  // As solve_lower(), of kSidesCount right sides at once: `sides` has padded_rows(rows) rows of as many entries.
+  void (*solve_lower_many)(const T* factor, size_t rows, T* sides);
   // products[i] = rows[i] . vector; `width` is a multiple of kRowsGranule.
   void (*multiply)(const T* rows, size_t count, size_t width, const T* vector, T* products);
   // Sherman-Morrison, to be compared with update(): the inverse of A, whole, becomes that of

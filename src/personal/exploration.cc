@@ -41,11 +41,12 @@ std::vector<ScoredItem> best_items(const Exploration& exploration, const ItemTab
     return top_k(table, drawn, k, candidates);
   }
   if (exploration.kind != ExplorationKind::kLinucb) return top_k(table, weights, k, candidates);
-  std::vector<float> features(table.width());
-  return top_k(table, weights, k, candidates, [&](size_t place) {
-    const std::span<const float> row = table.row(place);
-    std::copy(row.begin(), row.end(), features.begin());
-    return exploration.alpha * factor->uncertainty(features);
+  std::vector<const float*> rows;
+  return top_k(table, weights, k, candidates, [&](std::span<const size_t> items, std::span<float> bonus) {
+    rows.clear();
+    for (const size_t item : items) rows.push_back(table.row(item).data());
+    factor->uncertainties(rows, bonus);
+    for (float& each : bonus) each *= exploration.alpha;
   });
 }
 
@@ -67,14 +68,15 @@ std::vector<ScoredItem> explore(const Exploration& exploration, const ItemTable&
   const std::vector<std::optional<ScoredItem>> drawn =
       draw_places(exploration, table, weights, places, candidates, random);
   const std::vector<ScoredItem> best = best_items(exploration, table, weights, factor, places, candidates, random);
-  const auto is_drawn = [&drawn](const ScoredItem& item) {
-    return std::any_of(drawn.begin(), drawn.end(),
-                       [&](const auto& other) { return other && other->item == item.item; });
-  };
+  std::vector<uint64_t> taken;
+  for (const std::optional<ScoredItem>& place : drawn) {
+    if (place) taken.push_back(place->item);
+  }
+  std::sort(taken.begin(), taken.end());
   std::vector<ScoredItem> shown;
   auto next = best.begin();
   for (const std::optional<ScoredItem>& place : drawn) {
-    while (!place && is_drawn(*next)) ++next;
+    while (!place && std::binary_search(taken.begin(), taken.end(), next->item)) ++next;
     shown.push_back(place ? *place : *next++);
   }
   return shown;

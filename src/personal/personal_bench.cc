@@ -1,10 +1,12 @@
 // Personal models: updates, solves, rebuilding, topK: make bench-personal.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -122,7 +124,7 @@ void top_k_of_all(benchmark::State& state, ExplorationKind kind) {
   const auto table = drawn_items(folder.path, static_cast<size_t>(state.range(0)), 10'000);
   PersonalModel::Options options;
   options.exploration.kind = kind;
-  const auto model = PersonalModel::open(std::make_unique<SimulatedStorage>(), table, options).value();
+  const auto model = PersonalModel::open(std::make_unique<SimulatedStorage>(), {.items = table}, options).value();
   std::atomic<bool> is_done = false;
   std::vector<UserObservation> observations;
   for (uint64_t id = 0; id < 50; ++id) observations.push_back({id, 10 * id, 1});
@@ -137,6 +139,65 @@ BENCHMARK(BM_TopKGreedy)->Arg(10)->Arg(50)->Arg(100)->Arg(200)->Arg(1000);
 BENCHMARK(BM_TopKThompson)->Arg(10)->Arg(100);
 BENCHMARK(BM_TopKLinucb)->Arg(100);
 
+// Figure 2.4: so many candidates, d = 100.
+void BM_TopKOfCandidates(benchmark::State& state) {
+  const TestFolder folder("personal_bench");
+  const auto table = drawn_items(folder.path, 100, 10'000);
+  std::vector<float> weights(table->width(), 0.5F);
+  std::vector<size_t> candidates;
+  for (size_t i = 0; i < static_cast<size_t>(state.range(0)); ++i) candidates.push_back(i * 7919 % 10'000);
+  for (auto _ : state) benchmark::DoNotOptimize(top_k(*table, weights, 10, &candidates));
+}
+BENCHMARK(BM_TopKOfCandidates)->Arg(10)->Arg(100)->Arg(1000)->Arg(10'000);
+
+// Reads (predict, and topK every tenth time) of 1,000 users with 50 observations each while one observation follows
+// another, without and with a swap after the other. Quantiles of the reads are counters, in microseconds.
+void BM_ReadsBesideSwaps(benchmark::State& state) {
+  const bool swaps = state.range(0) != 0;
+  const TestFolder folder("personal_bench");
+  const auto table = drawn_items(folder.path, 100, 1000);
+  const auto model = PersonalModel::open(std::make_unique<SimulatedStorage>(), {.items = table}, {}).value();
+  Random random(1);
+  uint64_t id = 0;
+  const auto observe = [&](uint64_t user) {
+    ++id;
+    const std::vector<UserObservation> one = {{id, 10 * random.below(1000), 1}};
+    while (!model->observe(user, one, [](const Status&) {}).ok()) std::this_thread::yield();
+  };
+  for (int i = 0; i < 50'000; ++i) observe(random.below(1000));
+  std::atomic<bool> stops = false;
+  std::atomic<uint64_t> swapped = 0;
+  std::thread swapper([&] {
+    for (uint64_t name = 2; swaps && !stops; ++name) {
+      FOLIOT_CHECK(model->swap({.name = std::to_string(name), .items = table}).ok());
+      ++swapped;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  std::vector<double> durations;
+  for (auto _ : state) {
+    const uint64_t user = random.below(1000);
+    observe(user);
+    const auto begin = std::chrono::steady_clock::now();
+    if (id % 10 == 0) {
+      benchmark::DoNotOptimize(model->top_k(user, {}, 10));
+    } else {
+      benchmark::DoNotOptimize(model->predict(user, 10));
+    }
+    durations.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+  }
+  stops = true;
+  swapper.join();
+  std::sort(durations.begin(), durations.end());
+  const auto quantile = [&](double part) { return durations[static_cast<size_t>(part * (durations.size() - 1.0))]; };
+  state.counters["p50"] = quantile(0.5);
+  state.counters["p99"] = quantile(0.99);
+  state.counters["p999"] = quantile(0.999);
+  state.counters["max"] = durations.back();
+  state.counters["swaps"] = static_cast<double>(swapped);
+}
+BENCHMARK(BM_ReadsBesideSwaps)->Arg(0)->Arg(1)->Iterations(100'000);
+
 // 10,000 observations, of a user of 20,000 each, until all are on disk (in the current folder); and then, if it
 // reads, a prediction for each of these users, whose weights are brought up to date. Processor time is that of
 // the whole process.
@@ -145,7 +206,7 @@ void observe_many(benchmark::State& state, bool reads) {
   const TestFolder folder("personal_bench");
   const auto table = drawn_items(folder.path, 100, 10'000);
   const std::filesystem::path path = "foliot_personal_bench";
-  auto model = PersonalModel::open(DiskStorage::open(path).value(), table, {}).value();
+  auto model = PersonalModel::open(DiskStorage::open(path).value(), {.items = table}, {}).value();
   std::atomic<uint64_t> answered = 0;
   const auto done = [&answered](const Status& status) { answered += status.ok() ? 1 : 0; };
   uint64_t id = 0;

@@ -32,65 +32,85 @@ Status unknown_item(uint64_t item) {
   return Status::not_found(fmt::format("item {} is unknown; name one of the table of items", item));
 }
 
-}  // namespace
-
-Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Storage> storage,
-                                                           std::shared_ptr<const ItemTable> items,
-                                                           const Options& options) {
-  FOLIOT_RETURN_IF_ERROR(check_options(options));
-  std::unique_ptr<PersonalModel> model(new PersonalModel(std::move(items), options));
-  FOLIOT_ASSIGN_OR_RETURN(model->log_, Log::open(std::move(storage), {.limits = options.log, .seed = options.seed},
-                                                 *model, *model, *model));
-  return model;
-}
-
-PersonalModel::~PersonalModel() = default;
-
-Result<float> PersonalModel::predict(uint64_t user, uint64_t item) {
-  const std::optional<size_t> place = table_.items().find(item);
-  if (!place) return unknown_item(item);
-  const std::lock_guard lock(mutex_);
-  float prediction = 0;
-  cholesky<float>().multiply(table_.items().row(*place).data(), 1, table_.items().width(), table_.weights(user).data(),
-                             &prediction);
-  return prediction;
-}
-
-Result<std::vector<ScoredItem>> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items, size_t k) {
-  if (k == 0 || k > kPlacesMax) {
-    return Status::invalid_argument(fmt::format("k = {}: must be 1 to {}", k, kPlacesMax));
-  }
+Result<std::vector<size_t>> find_candidates(const ItemTable& table, std::span<const uint64_t> items) {
   std::vector<size_t> candidates;
   for (const uint64_t item : items) {
-    const std::optional<size_t> place = table_.items().find(item);
+    const std::optional<size_t> place = table.find(item);
     if (!place) return unknown_item(item);
     candidates.push_back(*place);
   }
   std::sort(candidates.begin(), candidates.end());
   if (const auto twice = std::adjacent_find(candidates.begin(), candidates.end()); twice != candidates.end()) {
     return Status::invalid_argument(
-        fmt::format("item {} is named twice; name each candidate once", table_.items().items()[*twice]));
+        fmt::format("item {} is named twice; name each candidate once", table.items()[*twice]));
   }
+  return candidates;
+}
 
-  // The scan of the items needs no lock: it works on copies.
+}  // namespace
+
+Result<std::unique_ptr<PersonalModel>> PersonalModel::open(std::unique_ptr<Storage> storage, PersonalVersion version,
+                                                           const Options& options) {
+  FOLIOT_RETURN_IF_ERROR(check_options(options));
+  FOLIOT_RETURN_IF_ERROR(version.check());
+  std::unique_ptr<PersonalModel> model(new PersonalModel(std::move(version), options));
+  FOLIOT_ASSIGN_OR_RETURN(
+      model->log_,
+      RecordLog::open(std::move(storage), {.limits = options.log, .seed = options.seed}, *model, *model, *model));
+  const std::lock_guard lock(model->mutex_);
+  model->last_number_ = std::max(model->last_number_, model->log_->last_at_open());
+  return model;
+}
+
+PersonalModel::~PersonalModel() = default;
+
+Result<UserPrediction> PersonalModel::predict(uint64_t user, uint64_t item) {
+  const std::lock_guard lock(mutex_);
+  const ItemTable& items = weights_->items();
+  const std::optional<size_t> place = items.find(item);
+  if (!place) return unknown_item(item);
+  UserPrediction prediction{.observations = users_.observations(user).size(), .version = weights_->version().name};
+  cholesky<float>().multiply(items.row(*place).data(), 1, items.width(), weights_->weights(user).data(),
+                             &prediction.value);
+  return prediction;
+}
+
+Result<TopK> PersonalModel::top_k(uint64_t user, std::span<const uint64_t> items, size_t k) {
+  if (k == 0 || k > kPlacesMax) {
+    return Status::invalid_argument(fmt::format("k = {}: must be 1 to {}", k, kPlacesMax));
+  }
+  // The search for the candidates and the scan of the items need no lock: they work on copies.
   std::optional<UserWeights> factor;
+  TopK result;
   std::unique_lock lock(mutex_);
-  if (options_.exploration.needs_factor()) factor.emplace(table_.factor(user));
-  const std::span<const float> known = table_.weights(user);
+  const std::shared_ptr<const ItemTable> table = weights_->version().items;
+  result.version = weights_->version().name;
+  if (options_.exploration.needs_factor()) factor.emplace(weights_->factor(user));
+  const std::span<const float> known = weights_->weights(user);
   const std::vector<float> weights(known.begin(), known.end());
   Random random = random_.fork();
   lock.unlock();
-  return explore(options_.exploration, table_.items(), weights, factor ? &*factor : nullptr, k,
-                 items.empty() ? nullptr : &candidates, random);
+
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<size_t> candidates, find_candidates(*table, items));
+  result.query = (random.next() >> 11) | 1;  // below 2^53: JSON's readers may keep numbers as doubles
+  result.places = explore(options_.exploration, *table, weights, factor ? &*factor : nullptr, k,
+                          items.empty() ? nullptr : &candidates, random);
+  if (std::any_of(result.places.begin(), result.places.end(), [](const ScoredItem& one) { return one.is_drawn; })) {
+    lock.lock();
+    for (const ScoredItem& one : result.places) {
+      if (one.is_drawn) drawn_.add(result.query, user, one.item, one.probability);
+    }
+  }
+  return result;
 }
 
-Status PersonalModel::check_observations(std::span<const UserObservation> observations) const {
+Status PersonalModel::check_observations(const ItemTable& items, std::span<const UserObservation> observations) {
   if (observations.empty() || observations.size() > kObservationsPerCallMax) {
     return Status::invalid_argument(
         fmt::format("{} observations in a call: must be 1 to {}", observations.size(), kObservationsPerCallMax));
   }
   for (const UserObservation& observation : observations) {
-    if (!table_.items().find(observation.item)) return unknown_item(observation.item);
+    if (!items.find(observation.item)) return unknown_item(observation.item);
     if (!std::isfinite(observation.value)) {
       return Status::invalid_argument(
           fmt::format("the value of item {} is {}: must be finite", observation.item, observation.value));
@@ -99,18 +119,21 @@ Status PersonalModel::check_observations(std::span<const UserObservation> observ
   return Status();
 }
 
-Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> observations, Done done) {
-  FOLIOT_RETURN_IF_ERROR(check_observations(observations));
+Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> observations, Done done, uint64_t query) {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<const ItemTable> items = weights_->version().items;
+  lock.unlock();
+  FOLIOT_RETURN_IF_ERROR(check_observations(*items, observations));
   Change change{.user = user, .observations = {observations.begin(), observations.end()}, .done = std::move(done)};
   for (UserObservation& observation : change.observations) {
     observation.value = std::clamp(observation.value, options_.value_min, options_.value_max);
+    observation.probability = 0;
   }
-  const std::vector<std::byte> record = encode_record(user, change.observations);
 
-  std::unique_lock lock(mutex_);
-  const size_t before = table_.observations(user).size();
+  lock.lock();
+  const size_t before = users_.observations(user).size();
   if (std::all_of(observations.begin(), observations.end(),
-                  [&](const UserObservation& observation) { return table_.has(user, observation.id); })) {
+                  [&](const UserObservation& observation) { return users_.has(user, observation.id); })) {
     lock.unlock();
     change.done(Status());
     return Status();
@@ -119,9 +142,13 @@ Status PersonalModel::observe(uint64_t user, std::span<const UserObservation> ob
     return Status::resource_exhausted(fmt::format("the user has {} observations, and {} more are over the limit of {}",
                                                   before, observations.size(), options_.observations_per_user_max));
   }
-  if (before == 0 && table_.users() >= options_.users_max) {
+  if (before == 0 && users_.users() >= options_.users_max) {
     return Status::resource_exhausted(fmt::format("limit of {} users reached; forget some", options_.users_max));
   }
+  for (UserObservation& observation : change.observations) {
+    if (query != 0) observation.probability = drawn_.take(query, user, observation.item);
+  }
+  const std::vector<std::byte> record = encode_record(user, change.observations);
   return append(record, std::move(change), lock);
 }
 
@@ -143,17 +170,50 @@ Status PersonalModel::append(std::span<const std::byte> record, Change change, s
   return Status();
 }
 
-void PersonalModel::apply(const Change& change) {
-  change.forgets ? table_.remove(change.user, change.number)
-                 : table_.add(change.user, change.number, change.observations);
+void PersonalModel::apply(const Change& change, bool is_live) {
+  last_number_ = change.number;
   observations_since_snapshot_ += std::max<size_t>(1, change.observations.size());
+  if (change.forgets) {
+    const std::optional<uint32_t> place = users_.remove(change.user, change.number);
+    if (place) weights_->remove(*place);
+    if (place && next_ != nullptr) next_->remove(*place);
+    return;
+  }
+  const size_t before = users_.observations(change.user).size();
+  const uint32_t place = users_.add(change.user, change.number, change.observations);
+  const ObservationTable::User& user = users_.user(place);
+  for (size_t i = before; i < user.observations.size(); ++i) {
+    if (is_live) record_loss(place, i);
+    if (user.observations[i].is_of_pool()) add_to_pool(user, i);
+  }
+  if (is_live && weights_->unsettled(place) >= kUnsettledMax) weights_->settle(place);
+}
+
+void PersonalModel::record_loss(uint32_t place, size_t index) {
+  const UserObservation& observation = users_.user(place).observations[index];
+  const ItemTable& items = weights_->items();
+  const std::optional<size_t> item = items.find(observation.item);
+  if (!item) return;  // a swap has removed it meanwhile
+  float prediction = 0;
+  cholesky<float>().multiply(items.row(*item).data(), 1, items.width(), weights_->settled_weights(place).data(),
+                             &prediction);
+  const double error = prediction - observation.value;
+  losses_.overall.record(error * error);
+  if (observation.is_of_pool()) losses_.pool.record(error * error);
+  losses_.drift.record(index, error * error);
+  weights_->record_loss(place, error * error);
+}
+
+void PersonalModel::add_to_pool(const ObservationTable::User& user, size_t index) {
+  pool_.push_back({user.id, user.first_number, index});
+  if (pool_.size() > kPoolMax) pool_.pop_front();
 }
 
 void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
   std::vector<Done> answers;
   std::unique_lock lock(mutex_);
   while (!waiting_.empty() && waiting_.front().number <= last) {
-    if (status.ok()) apply(waiting_.front());
+    if (status.ok()) apply(waiting_.front(), true);
     if (waiting_.front().done) answers.push_back(std::move(waiting_.front().done));
     waiting_.pop_front();
   }
@@ -165,9 +225,14 @@ void PersonalModel::on_written(uint64_t, uint64_t last, const Status& status) {
 }
 
 Status PersonalModel::on_snapshot(std::span<const std::byte> piece) {
-  std::optional<UserTable::Stored> user = decode_user(piece, table_.items().checksum());
-  if (!user) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
-  table_.restore(*std::move(user));
+  std::optional<StoredUser> stored = decode_user(piece, weights_->fingerprint());
+  if (!stored) return Status::internal("a piece of the snapshot is of another format; use the version that wrote it");
+  const uint32_t place = users_.restore(std::move(stored->user));
+  const ObservationTable::User& user = users_.user(place);
+  for (size_t i = 0; i < user.observations.size(); ++i) {
+    if (user.observations[i].is_of_pool()) add_to_pool(user, i);
+  }
+  if (!stored->weights.empty()) weights_->restore(place, std::move(stored->weights));
   return Status();
 }
 
@@ -176,17 +241,19 @@ Status PersonalModel::on_record(uint64_t number, std::span<const std::byte> reco
   if (!decoded) {
     return Status::internal(fmt::format("record {} is of another format; use the version that wrote it", number));
   }
-  apply({number, decoded->user, decoded->observations.empty(), std::move(decoded->observations), {}});
+  apply({number, decoded->user, decoded->observations.empty(), std::move(decoded->observations), {}}, false);
   return Status();
 }
 
 bool PersonalModel::next_piece(std::vector<std::byte>& piece) {
   const std::lock_guard lock(mutex_);
-  while (next_place_ < table_.places()) {
-    if (const std::optional<UserTable::Stored> user = table_.stored(next_place_++)) {
-      encode_user(*user, table_.items().checksum(), piece);
-      return true;
-    }
+  while (next_place_ < users_.places()) {
+    const ObservationTable::User& user = users_.user(next_place_++);
+    if (!user.is_used) continue;
+    const std::span<const float> weights =
+        user.observations.empty() ? std::span<const float>() : weights_->weights(user.id);
+    encode_user(user, weights, weights_->fingerprint(), piece);
+    return true;
   }
   return false;
 }
@@ -198,18 +265,145 @@ void PersonalModel::on_snapshot_end(uint64_t, const Status& status) {
 
 size_t PersonalModel::users() {
   const std::lock_guard lock(mutex_);
-  return table_.users();
+  return users_.users();
 }
 
 std::vector<UserObservation> PersonalModel::observations(uint64_t user) {
   const std::lock_guard lock(mutex_);
-  const std::span<const UserObservation> all = table_.observations(user);
+  const std::span<const UserObservation> all = users_.observations(user);
   return {all.begin(), all.end()};
 }
 
 uint64_t PersonalModel::snapshots() {
   const std::lock_guard lock(mutex_);
   return snapshots_;
+}
+
+std::string PersonalModel::version() {
+  const std::lock_guard lock(mutex_);
+  return weights_->version().name;
+}
+
+std::optional<RunningLoss> PersonalModel::loss(uint64_t user) {
+  const std::lock_guard lock(mutex_);
+  const std::optional<uint32_t> place = users_.find(user);
+  return place ? std::optional(weights_->loss(*place)) : std::nullopt;
+}
+
+PersonalStatistics PersonalModel::statistics() {
+  const std::lock_guard lock(mutex_);
+  PersonalStatistics statistics{.version = weights_->version().name,
+                                .users = users_.users(),
+                                .observations = losses_.overall.count(),
+                                .log_number = last_number_,
+                                .overall = losses_.overall,
+                                .pool = losses_.pool,
+                                .held_out = weights_->held_out(),
+                                .has_drifted = losses_.drift.is_found(),
+                                .corrections = weights_->corrections(),
+                                .builds = weights_->builds()};
+  statistics.retrain = why_retrain(statistics, options_.retrain);
+  return statistics;
+}
+
+Status PersonalModel::swap(PersonalVersion version, PoolCheck check) {
+  FOLIOT_RETURN_IF_ERROR(version.check());
+  const std::lock_guard swapping(swap_mutex_);
+  if (check == PoolCheck::kNotWorse && version.name == rolled_back_) {
+    return Status::invalid_argument(
+        fmt::format("version {} was rolled back; train another one, or take it without the check", version.name));
+  }
+  PersonalVersion before = weights_->version();
+  FOLIOT_RETURN_IF_ERROR(take(std::move(version), check));
+  previous_ = std::move(before);
+  return Status();
+}
+
+Status PersonalModel::rollback() {
+  const std::lock_guard swapping(swap_mutex_);
+  if (!previous_) return Status::not_found("there is no version to go back to: none was swapped in");
+  std::string name = weights_->version().name;
+  FOLIOT_RETURN_IF_ERROR(take(*previous_, PoolCheck::kNone));
+  rolled_back_ = std::move(name);
+  previous_.reset();
+  return Status();
+}
+
+Status PersonalModel::take(PersonalVersion version, PoolCheck check) {
+  auto next = std::make_unique<WeightTable>(users_, std::move(version), options_.table);
+  {
+    const std::lock_guard lock(mutex_);
+    if (next->version().log_number > last_number_) {
+      return Status::invalid_argument(fmt::format(
+          "version {} was trained on records up to {} of a log, and this one ends at {}; train it on this log",
+          next->version().name, next->version().log_number, last_number_));
+    }
+    next_ = next.get();
+  }
+  prepare(*next);
+  Status status = check == PoolCheck::kNotWorse ? compare_on_pool(*next) : Status();
+  const std::lock_guard lock(mutex_);
+  next_ = nullptr;
+  if (!status.ok()) return status;
+  weights_.swap(next);
+  losses_ = Losses();
+  return Status();
+}
+
+std::optional<ObservationTable::User> PersonalModel::user_at(size_t place) {
+  const std::lock_guard lock(mutex_);
+  if (place >= users_.places() || !users_.user(place).is_used) return std::nullopt;
+  return users_.user(place);
+}
+
+// Users that come meanwhile, and observations, are brought up to date when they are read.
+void PersonalModel::prepare(WeightTable& next) {
+  std::vector<float> prior;
+  bool has_more = true;
+  for (uint32_t place = 0; has_more; ++place) {
+    const std::optional<ObservationTable::User> user = user_at(place);
+    std::unique_lock lock(mutex_);
+    has_more = place + 1 < users_.places();
+    if (!user || user->observations.empty()) continue;
+    const bool needs_factor = weights_->has_factor(place);
+    if (prior.empty() || place % 64 == 0) prior = next.mean();
+    lock.unlock();
+    WeightTable::Prepared prepared = next.prepare(*user, prior, needs_factor);
+    lock.lock();
+    const ObservationTable::User& now = users_.user(place);
+    if (now.is_used && now.first_number == user->first_number) next.store(place, std::move(prepared));
+  }
+}
+
+// Each observation of the pool is predicted from those before it of its user.
+Status PersonalModel::compare_on_pool(const WeightTable& next) {
+  std::unique_lock lock(mutex_);
+  const std::vector<PoolPlace> pool(pool_.begin(), pool_.end());
+  const std::vector<float> prior = weights_->mean();
+  const std::vector<float> next_prior = next.mean();
+  lock.unlock();
+  RunningLoss served_loss;
+  RunningLoss next_loss;
+  for (const PoolPlace& place : pool) {
+    lock.lock();
+    const std::optional<uint32_t> found = users_.find(place.user);
+    std::optional<ObservationTable::User> user;
+    if (found && users_.user(*found).first_number == place.first_number) user = users_.user(*found);
+    lock.unlock();
+    if (!user) continue;
+    const UserObservation observation = user->observations[place.index];
+    user->observations.resize(place.index);
+    const std::optional<double> served = weights_->error(*user, prior, observation);
+    const std::optional<double> candidate = next.error(*user, next_prior, observation);
+    if (!served || !candidate) continue;
+    served_loss.record(*served * *served);
+    next_loss.record(*candidate * *candidate);
+  }
+  if (next_loss.count() < kPoolMin || next_loss.mean() <= served_loss.mean()) return Status();
+  return Status::invalid_argument(fmt::format(
+      "version {} is worse on the validation pool and was not taken: its loss on {} observations is {:.4g}, "
+      "that of version {} {:.4g}",
+      next.version().name, next_loss.count(), next_loss.mean(), weights_->version().name, served_loss.mean()));
 }
 
 }  // namespace foliot

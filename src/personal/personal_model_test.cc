@@ -6,11 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <set>
+#include <thread>
 
 #include "personal/test_items.h"
 #include "store/disk_storage.h"
@@ -51,7 +55,7 @@ class PersonalModelTest : public testing::Test {
  protected:
   Result<std::unique_ptr<PersonalModel>> try_open() {
     FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage, DiskStorage::open(folder_.path / "state"));
-    return PersonalModel::open(std::move(storage), items_, options_);
+    return PersonalModel::open(std::move(storage), {.items = items_}, options_);
   }
   std::unique_ptr<PersonalModel> open() {
     auto model = try_open();
@@ -74,14 +78,14 @@ class PersonalModelTest : public testing::Test {
 
 TEST_F(PersonalModelTest, LearnsFromTheNextRequestOn) {
   const auto model = open();
-  EXPECT_EQ(*model->predict(1, 10), 0);
+  EXPECT_EQ(model->predict(1, 10)->value, 0);
   std::vector<UserObservation> many;
   for (uint64_t id = 0; id < 200; ++id) many.push_back({id, 10, 2.5});
   ASSERT_TRUE(observe(*model, 1, many).ok());
-  EXPECT_NEAR(*model->predict(1, 10), 2.5, 0.05);
-  EXPECT_EQ(model->top_k(1, {}, 3)->size(), 3u);
+  EXPECT_NEAR(model->predict(1, 10)->value, 2.5, 0.05);
+  EXPECT_EQ(model->top_k(1, {}, 3)->places.size(), 3u);
   const std::vector<uint64_t> candidates = {20, 10};
-  EXPECT_EQ(model->top_k(1, candidates, 1)->front().item, 10u);
+  EXPECT_EQ(model->top_k(1, candidates, 1)->places.front().item, 10u);
 }
 
 TEST_F(PersonalModelTest, StateOutlivesTheProcess) {
@@ -93,12 +97,35 @@ TEST_F(PersonalModelTest, StateOutlivesTheProcess) {
     wait_for_snapshots(*model, 1);
     ASSERT_TRUE(observe(*model, 1, {{3, 30, 2}}).ok());
     ASSERT_TRUE(observe(*model, 2, {{1, 10, 5}}).ok());
-    before = *model->predict(1, 40);
+    before = model->predict(1, 40)->value;
   }
   const auto model = open();
   EXPECT_EQ(model->users(), 2u);
   EXPECT_EQ(model->observations(1).size(), 3u);
-  EXPECT_NEAR(*model->predict(1, 40), before, 1e-3);
+  EXPECT_NEAR(model->predict(1, 40)->value, before, 1e-3);
+}
+
+TEST_F(PersonalModelTest, WhoIsForgottenIsInNoFileAfterASnapshot) {
+  const uint64_t user = 0x1122334455667788;
+  const auto is_in_files = [&] {
+    std::string bytes;
+    for (const auto& file : std::filesystem::directory_iterator(folder_.path / "state")) {
+      std::ifstream in(file.path(), std::ios::binary);
+      bytes.append(std::istreambuf_iterator<char>(in), {});
+    }
+    return bytes.find(std::string("\x88\x77\x66\x55\x44\x33\x22\x11")) != std::string::npos;
+  };
+  const auto model = open();
+  ASSERT_TRUE(observe(*model, user, {{1, 10, 1}}).ok());
+  ASSERT_TRUE(observe(*model, 2, {{1, 10, 1}}).ok());
+  Answer answer;
+  ASSERT_TRUE(model->forget(user, answer.done()).ok());
+  ASSERT_TRUE(answer.wait().ok());
+  EXPECT_TRUE(is_in_files());
+  model->request_snapshot();
+  wait_for_snapshots(*model, 1);
+  EXPECT_FALSE(is_in_files());
+  EXPECT_EQ(model->users(), 1u);
 }
 
 TEST_F(PersonalModelTest, RetriesAreHarmless) {
@@ -148,7 +175,7 @@ TEST_F(PersonalModelTest, BadInputIsRefusedByName) {
   EXPECT_THAT(message({{1, 10, 1}, {2, 10, 1}, {3, 10, 1}, {4, 10, 1}}), HasSubstr("over the limit of 3"));
   EXPECT_EQ(model->users(), 0u);
   EXPECT_EQ(message({{1, 10, 1e9F}, {2, 10, 5}}), "");  // clipped to 5
-  EXPECT_LE(*model->predict(1, 10), 5);
+  EXPECT_LE(model->predict(1, 10)->value, 5);
   EXPECT_THAT(model->predict(1, 11).status().message(), HasSubstr("item 11 is unknown"));
   EXPECT_THAT(model->top_k(1, {}, 0).status().message(), HasSubstr("k = 0"));
   const std::vector<uint64_t> twice = {20, 10, 20};
@@ -167,7 +194,7 @@ TEST_F(PersonalModelTest, BadOptionsAreRefusedByName) {
 TEST_F(PersonalModelTest, AFullDiskIsAnErrorOfTheCall) {
   auto storage = std::make_unique<SimulatedStorage>();
   SimulatedStorage& disk = *storage;
-  const auto model = PersonalModel::open(std::move(storage), items_, options_).value();
+  const auto model = PersonalModel::open(std::move(storage), {.items = items_}, options_).value();
   ASSERT_TRUE(observe(*model, 1, {{1, 10, 1}}).ok());
   disk.set_faults({.disk_full = 1});
   EXPECT_EQ(observe(*model, 1, {{2, 10, 1}}).code(), StatusCode::kResourceExhausted);
@@ -178,12 +205,266 @@ TEST_F(PersonalModelTest, AFullDiskIsAnErrorOfTheCall) {
 TEST_F(PersonalModelTest, AsynchronousCallsAreAnsweredAtOnce) {
   options_.durability_is_async = true;
   auto storage = std::make_unique<SimulatedStorage>(1, SimulatedStorage::Faults{.disk_full = 1});
-  const auto model = PersonalModel::open(std::move(storage), items_, options_).value();
+  const auto model = PersonalModel::open(std::move(storage), {.items = items_}, options_).value();
   Answer answer;
   const std::vector<UserObservation> one = {{1, 10, 1}};
   ASSERT_TRUE(model->observe(1, one, answer.done()).ok());
   EXPECT_TRUE(answer.is_there());
   EXPECT_TRUE(answer.wait().ok());
+}
+
+// Weights from scratch, over the observations of items that the table has.
+std::vector<float> expected_weights(const ItemTable& items, float lambda, std::span<const UserObservation> all) {
+  std::vector<float> rows;
+  std::vector<float> values;
+  for (const UserObservation& observation : all) {
+    const std::optional<size_t> place = items.find(observation.item);
+    if (!place) continue;
+    rows.insert(rows.end(), items.row(*place).begin(), items.row(*place).end());
+    values.push_back(observation.value);
+  }
+  std::vector<float> weights(items.width());
+  const std::vector<float> zero(items.width());
+  solve_in_double(items.features(), lambda, rows, values, zero, weights);
+  return weights;
+}
+
+class PersonalModelSwapTest : public PersonalModelTest {
+ protected:
+  PersonalModelSwapTest() { options_.table.prior_is_mean = false; }
+  // A version of `features` features and `count` items, of a folder of its own.
+  PersonalVersion version(const std::string& name, size_t features, size_t count) {
+    std::filesystem::create_directories(folder_.path / name);
+    return {.name = name, .items = drawn_items(folder_.path / name, features, count)};
+  }
+  std::vector<UserObservation> drawn(size_t count) {
+    std::vector<UserObservation> all;
+    for (size_t i = 0; i < count; ++i) {
+      all.push_back({++id_, 10 * random_.below(90), static_cast<float>(random_.normal())});
+    }
+    return all;
+  }
+  // Predictions of the model are those of weights from scratch.
+  static void expect_all_counted(PersonalModel& model, uint64_t user, const PersonalVersion& version,
+                                 std::span<const UserObservation> all) {
+    const std::vector<float> weights = expected_weights(*version.items, 1, all);
+    for (size_t i = 0; i < 5; ++i) {
+      float expected = 0;
+      for (size_t j = 0; j < weights.size(); ++j) expected += weights[j] * version.items->row(i)[j];
+      EXPECT_NEAR(model.predict(user, version.items->items()[i])->value, expected, 1e-3);
+    }
+  }
+  Random random_{5};
+  uint64_t id_ = 0;
+};
+
+TEST_F(PersonalModelSwapTest, EachObservationCountsOnceInEachVersion) {
+  const auto model = open();
+  ASSERT_TRUE(observe(*model, 7, drawn(1)).ok());
+  std::vector<UserObservation> all = drawn(30);
+  ASSERT_TRUE(observe(*model, 1, all).ok());
+  Answer forgotten;
+  ASSERT_TRUE(model->forget(7, forgotten.done()).ok());
+  ASSERT_TRUE(forgotten.wait().ok());                  // the first place is empty
+  const PersonalVersion other = version("2", 12, 90);  // another d, and without the last items
+  ASSERT_TRUE(model->swap(other).ok());
+  EXPECT_EQ(model->version(), "2");
+  EXPECT_EQ(model->predict(1, 10)->version, "2");
+  EXPECT_EQ(model->predict(1, 10)->observations, 30u);
+  EXPECT_EQ(model->top_k(1, {}, 1)->version, "2");
+  expect_all_counted(*model, 1, other, all);
+  EXPECT_THAT(model->predict(1, 950).status().message(), HasSubstr("item 950 is unknown"));
+  const std::vector<UserObservation> more = drawn(5);
+  ASSERT_TRUE(observe(*model, 1, more).ok());
+  all.insert(all.end(), more.begin(), more.end());
+  expect_all_counted(*model, 1, other, all);
+  ASSERT_TRUE(model->rollback().ok());
+  EXPECT_EQ(model->version(), "1");
+  expect_all_counted(*model, 1, {.items = items_}, all);
+  EXPECT_THAT(model->swap(other).message(), HasSubstr("version 2 was rolled back"));
+  EXPECT_TRUE(model->swap(other, PersonalModel::PoolCheck::kNone).ok());
+}
+
+TEST_F(PersonalModelSwapTest, TrainedWeightsStandForWhatTheyWereTrainedOn) {
+  const auto model = open();
+  std::vector<UserObservation> all = drawn(20);
+  ASSERT_TRUE(observe(*model, 1, all).ok());
+  ASSERT_TRUE(observe(*model, 2, drawn(3)).ok());
+  PersonalVersion other = version("2", 12, 90);
+  std::vector<float> weights = expected_weights(*other.items, 1, all);
+  weights.resize(12);
+  weights.resize(24, 0.25F);  // of user 2, as no ridge would give them
+  const uint64_t number = model->statistics().log_number;
+  const std::vector<uint64_t> keys = {1, number, 20, 2, number, 3};
+  ASSERT_TRUE(TrainedWeights::write(folder_.path / "weights", 12, keys, weights).ok());
+  other.trained = TrainedWeights::open(folder_.path / "weights").value();
+  other.log_number = number;
+  const std::vector<UserObservation> after = drawn(7);
+  ASSERT_TRUE(observe(*model, 1, after).ok());
+  all.insert(all.end(), after.begin(), after.end());
+  ASSERT_TRUE(model->swap(other).ok());
+  expect_all_counted(*model, 1, other, all);
+  float sum = 0;
+  for (const float feature : other.items->row(3)) sum += 0.25F * feature;
+  EXPECT_NEAR(model->predict(2, 30)->value, sum, 1e-5);
+
+  // A user that was forgotten is not known to the trainer.
+  Answer answer;
+  ASSERT_TRUE(model->forget(1, answer.done()).ok());
+  ASSERT_TRUE(answer.wait().ok());
+  const std::vector<UserObservation> again = drawn(20);
+  ASSERT_TRUE(observe(*model, 1, again).ok());
+  expect_all_counted(*model, 1, other, again);
+
+  other.log_number = 1'000'000;
+  EXPECT_THAT(model->swap(other).message(), HasSubstr("trained on records up to 1000000"));
+  other = version("3", 5, 90);
+  other.trained = TrainedWeights::open(folder_.path / "weights").value();
+  EXPECT_THAT(model->swap(other).message(), HasSubstr("12 weights, items 5 features"));
+}
+
+TEST_F(PersonalModelSwapTest, StateOutlivesTheProcessWithAnotherVersion) {
+  const std::vector<UserObservation> all = drawn(20);
+  {
+    const auto model = open();
+    ASSERT_TRUE(observe(*model, 1, all).ok());
+    model->request_snapshot();
+    wait_for_snapshots(*model, 1);
+  }
+  PersonalVersion other = version("2", 12, 90);
+  other.log_number = 1;
+  auto storage = DiskStorage::open(folder_.path / "state").value();
+  const auto model = PersonalModel::open(std::move(storage), other, options_).value();
+  expect_all_counted(*model, 1, other, all);
+  EXPECT_EQ(model->statistics().log_number, 1u);
+  EXPECT_TRUE(model->swap(other).ok());
+}
+
+// Answers whose every place is drawn, and the observations that follow from them, of values that fit `items`.
+class PersonalModelPoolTest : public PersonalModelSwapTest {
+ protected:
+  PersonalModelPoolTest() {
+    options_.exploration.pool = 1;
+    options_.seed = 9;
+  }
+  void fill_pool(PersonalModel& model, const ItemTable& items, uint64_t users) {
+    for (uint64_t user = 1; user <= users; ++user) {
+      for (int turn = 0; turn < 20; ++turn) {
+        const TopK shown = model.top_k(user, {}, 1).value();
+        float value = 0;
+        for (const float feature : items.row(*items.find(shown.places[0].item))) value += feature;
+        const std::vector<UserObservation> one = {{++id_, shown.places[0].item, value}};
+        Answer answer;
+        FOLIOT_CHECK(model.observe(user, one, answer.done(), shown.query).ok());
+        FOLIOT_CHECK(answer.wait().ok());
+      }
+    }
+  }
+};
+
+TEST_F(PersonalModelPoolTest, ObservationsThatNameTheirQueryAreOfThePool) {
+  const auto model = open();
+  const TopK shown = model->top_k(1, {}, 2).value();
+  ASSERT_TRUE(shown.places[0].is_drawn);
+  const uint64_t item = shown.places[0].item;
+  Answer answers[4];
+  const auto one = [item](uint64_t id) { return std::vector<UserObservation>{{id, item, 1}}; };
+  EXPECT_LT(shown.query, uint64_t{1} << 53);
+  ASSERT_TRUE(model->observe(1, one(1), answers[0].done(), shown.query + 2).ok());  // another query
+  ASSERT_TRUE(model->observe(2, one(2), answers[1].done(), shown.query).ok());      // of another user
+  ASSERT_TRUE(model->observe(1, one(3), answers[2].done(), shown.query).ok());
+  ASSERT_TRUE(model->observe(1, one(4), answers[3].done(), shown.query).ok());  // once only
+  for (Answer& answer : answers) ASSERT_TRUE(answer.wait().ok());
+  const std::vector<UserObservation> all = model->observations(1);
+  EXPECT_EQ(all[0].probability, 0);
+  EXPECT_NEAR(all[1].probability, 0.01, 1e-6);
+  EXPECT_EQ(all[2].probability, 0);
+  EXPECT_EQ(model->observations(2)[0].probability, 0);
+  EXPECT_EQ(model->statistics().pool.count(), 1u);
+  EXPECT_EQ(model->statistics().overall.count(), 4u);
+}
+
+TEST_F(PersonalModelPoolTest, AVersionThatIsWorseOnThePoolIsNotTaken) {
+  auto model = open();
+  fill_pool(*model, *items_, 5);
+  const PersonalVersion other = version("2", 8, 120);
+  const Status refused = model->swap(other);
+  EXPECT_THAT(refused.message(),
+              HasSubstr("version 2 is worse on the validation pool and was not taken: its loss on 100 "
+                        "observations is"));
+  EXPECT_EQ(model->version(), "1");
+  EXPECT_TRUE(model->swap({.name = "3", .items = items_}).ok());  // as good
+  EXPECT_TRUE(model->swap(other, PersonalModel::PoolCheck::kNone).ok());
+  EXPECT_EQ(model->version(), "2");
+  EXPECT_TRUE(model->swap({.name = "4", .items = items_}).ok());  // better
+  // The pool outlives the process.
+  model.reset();
+  model = open();
+  EXPECT_FALSE(model->swap(other).ok());
+}
+
+TEST_F(PersonalModelSwapTest, LossesAreThoseBeforeTheUpdate) {
+  options_.retrain = {.loss_max = 3, .observations_min = 1};
+  const auto model = open();
+  ASSERT_TRUE(observe(*model, 1, {{1, 10, 2}}).ok());
+  EXPECT_NEAR(model->statistics().overall.mean(), 4, 1e-6);
+  EXPECT_THAT(model->statistics().retrain, HasSubstr("the loss before updates is 4, limit 3"));
+  const double error = model->predict(1, 10)->value - 2.0;
+  ASSERT_TRUE(observe(*model, 1, {{2, 10, 2}}).ok());
+  EXPECT_NEAR(model->statistics().overall.mean(), (4 + error * error) / 2, 1e-5);
+  EXPECT_EQ(model->loss(1)->count(), 2u);
+  EXPECT_FALSE(model->loss(2).has_value());
+  for (uint64_t id = 3; id < 103; ++id) {
+    ASSERT_TRUE(observe(*model, 1, {{id, 10, 2}}).ok());
+    model->predict(1, 10).value();
+  }
+  EXPECT_EQ(model->statistics().retrain, "");
+  EXPECT_NEAR(static_cast<double>(model->statistics().held_out.count()), 10, 6);
+  EXPECT_LT(model->statistics().held_out.recent(), 0.5);
+}
+
+// Reads and observations go on while versions are swapped.
+TEST_F(PersonalModelSwapTest, TwentySwapsUnderLoadLoseNothing) {
+  constexpr uint64_t kReaders = 2;
+  constexpr uint64_t kUsersEach = 20;
+  options_.exploration.kind = ExplorationKind::kThompson;
+  const auto model = open();
+  const PersonalVersion versions[2] = {version("2", 12, 90), version("3", 6, 95)};
+  std::atomic<bool> stops = false;
+  std::atomic<uint64_t> acknowledged = 0;
+  std::vector<std::vector<UserObservation>> sent(kReaders * kUsersEach);
+  std::vector<std::thread> threads;
+  for (uint64_t reader = 0; reader < kReaders; ++reader) {
+    threads.emplace_back([&, reader] {
+      Random random(reader);
+      for (uint64_t id = 1; !stops || id < 2000; ++id) {
+        const uint64_t user = reader * kUsersEach + random.below(kUsersEach);
+        const std::vector<UserObservation> one = {{id, 10 * random.below(90), static_cast<float>(random.normal())}};
+        while (!model->observe(user, one, [&](const Status& status) { acknowledged += status.ok() ? 1 : 0; }).ok()) {
+          ::sched_yield();
+        }
+        sent[user].push_back(one[0]);
+        EXPECT_TRUE(model->predict(user, 10 * random.below(90)).ok());
+        if (id % 10 == 0) {
+          EXPECT_TRUE(model->top_k(user, {}, 5).ok());
+        }
+      }
+    });
+  }
+  for (int swap = 0; swap < 20; ++swap) {
+    const Status status = model->swap(versions[swap % 2]);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  stops = true;
+  for (std::thread& thread : threads) thread.join();
+  size_t all = 0;
+  for (const auto& one : sent) all += one.size();
+  while (acknowledged < all) ::sched_yield();
+  EXPECT_EQ(model->version(), "3");
+  for (uint64_t user = 0; user < sent.size(); ++user) {
+    ASSERT_EQ(model->observations(user).size(), sent[user].size());
+    expect_all_counted(*model, user, versions[1], sent[user]);
+  }
 }
 
 constexpr uint64_t kUsers = 50;
@@ -203,7 +484,7 @@ class KilledProcess {
     options.observations_per_snapshot = 200;
     options.log.file_bytes_max = 4000;
     options.log.records_max = 500;
-    auto model = PersonalModel::open(DiskStorage::open(state).value(), std::move(items), options).value();
+    auto model = PersonalModel::open(DiskStorage::open(state).value(), {.items = std::move(items)}, options).value();
     for (uint64_t id = first_id;; ++id) {
       const std::vector<UserObservation> one = {{id, 10 * (id % 100), 1}};
       const int pipe = pipe_[1];

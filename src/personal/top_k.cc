@@ -43,26 +43,29 @@ class Best {
 }  // namespace
 
 std::vector<ScoredItem> top_k(const ItemTable& table, std::span<const float> weights, size_t k,
-                              const std::vector<size_t>* candidates, const std::function<float(size_t)>& bonus) {
+                              const std::vector<size_t>* candidates, const Bonus& bonus) {
   Best best(k);
   if (k == 0) return {};
   const Cholesky<float>& functions = cholesky<float>();
-  const auto score = [&](size_t place, float product) {
-    best.offer(table.items()[place], bonus ? product + bonus(place) : product);
-  };
-  if (candidates != nullptr) {
-    for (const size_t place : *candidates) {
-      float product = 0;
-      functions.multiply(table.row(place).data(), 1, table.width(), weights.data(), &product);
-      score(place, product);
+  const size_t size = candidates == nullptr ? table.items().size() : candidates->size();
+  std::array<size_t, kBlock> places;
+  std::array<float, kBlock> scores;
+  std::array<float, kBlock> added;
+  for (size_t begin = 0; begin < size; begin += kBlock) {
+    const size_t count = std::min(kBlock, size - begin);
+    for (size_t i = 0; i < count; ++i) places[i] = candidates == nullptr ? begin + i : (*candidates)[begin + i];
+    if (candidates == nullptr) {
+      functions.multiply(table.row(begin).data(), count, table.width(), weights.data(), scores.data());
+    } else {
+      for (size_t i = 0; i < count; ++i) {
+        functions.multiply(table.row(places[i]).data(), 1, table.width(), weights.data(), &scores[i]);
+      }
     }
-    return std::move(best).sorted();
-  }
-  std::array<float, kBlock> products;
-  for (size_t begin = 0; begin < table.items().size(); begin += kBlock) {
-    const size_t count = std::min(kBlock, table.items().size() - begin);
-    functions.multiply(table.row(begin).data(), count, table.width(), weights.data(), products.data());
-    for (size_t i = 0; i < count; ++i) score(begin + i, products[i]);
+    if (bonus) {
+      bonus(std::span(places).first(count), std::span(added).first(count));
+      for (size_t i = 0; i < count; ++i) scores[i] += added[i];
+    }
+    for (size_t i = 0; i < count; ++i) best.offer(table.items()[places[i]], scores[i]);
   }
   return std::move(best).sorted();
 }

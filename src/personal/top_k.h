@@ -22,11 +22,12 @@ struct ScoredItem {
   double probability = 1;  // of its being drawn for this place, if it is
 };
 
+using Bonus = std::function<void(std::span<const size_t> places, std::span<float> bonus)>;
+
 // `weights` has table.width() entries. `candidates`: places in the table, each once; null: all of it.
-// `bonus`: added to the score of a place, may be empty. Best first, at most k.
+// `bonus`: writes what is added to the scores of these places; may be empty. Best first, at most k.
 std::vector<ScoredItem> top_k(const ItemTable& table, std::span<const float> weights, size_t k,
-                              const std::vector<size_t>* candidates = nullptr,
-                              const std::function<float(size_t)>& bonus = {});
+                              const std::vector<size_t>* candidates = nullptr, const Bonus& bonus = {});
 
 }  // namespace foliot
 

@@ -5,8 +5,8 @@
 namespace foliot {
 namespace {
 
-constexpr uint32_t kRecordFormat = 1;
-constexpr uint32_t kUserFormat = 2;
+constexpr uint32_t kRecordFormat = 3;
+constexpr uint32_t kUserFormat = 4;
 
 class Writer {
  public:
@@ -22,6 +22,7 @@ class Writer {
       put(observation.id);
       put(observation.item);
       put(observation.value);
+      put(observation.probability);
     }
   }
 
@@ -49,6 +50,7 @@ class Reader {
       observation.id = get<uint64_t>();
       observation.item = get<uint64_t>();
       observation.value = get<float>();
+      observation.probability = get<float>();
       all.push_back(observation);
     }
     return all;
@@ -65,7 +67,7 @@ class Reader {
 
 std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservation> observations) {
   std::vector<std::byte> record;
-  record.reserve(16 + 20 * observations.size());
+  record.reserve(16 + 24 * observations.size());
   Writer writer(record);
   writer.put(kRecordFormat);
   writer.put(user);
@@ -82,30 +84,33 @@ std::optional<UserRecord> decode_record(std::span<const std::byte> record) {
   return reader.is_at_end() ? std::optional(std::move(result)) : std::nullopt;
 }
 
-void encode_user(const UserTable::Stored& user, uint64_t items_checksum, std::vector<std::byte>& piece) {
+void encode_user(const ObservationTable::User& user, std::span<const float> weights, uint64_t fingerprint,
+                 std::vector<std::byte>& piece) {
   Writer writer(piece);
   writer.put(kUserFormat);
-  writer.put(user.user);
+  writer.put(user.id);
+  writer.put(user.first_number);
   writer.put(user.number);
   writer.put(std::span(user.observations));
-  writer.put(items_checksum);
-  writer.put(static_cast<uint32_t>(user.weights.size()));
-  for (const float weight : user.weights) writer.put(weight);
+  writer.put(fingerprint);
+  writer.put(static_cast<uint32_t>(weights.size()));
+  for (const float weight : weights) writer.put(weight);
 }
 
-std::optional<UserTable::Stored> decode_user(std::span<const std::byte> piece, uint64_t items_checksum) {
+std::optional<StoredUser> decode_user(std::span<const std::byte> piece, uint64_t fingerprint) {
   Reader reader(piece);
   if (reader.get<uint32_t>() != kUserFormat) return std::nullopt;
-  UserTable::Stored user;
-  user.user = reader.get<uint64_t>();
-  user.number = reader.get<uint64_t>();
-  user.observations = reader.observations();
-  const bool are_of_these_items = reader.get<uint64_t>() == items_checksum;
+  StoredUser stored;
+  stored.user.id = reader.get<uint64_t>();
+  stored.user.first_number = reader.get<uint64_t>();
+  stored.user.number = reader.get<uint64_t>();
+  stored.user.observations = reader.observations();
+  const bool is_of_this_version = reader.get<uint64_t>() == fingerprint;
   const auto count = reader.get<uint32_t>();
-  for (uint32_t i = 0; i < count && reader.is_valid(); ++i) user.weights.push_back(reader.get<float>());
+  for (uint32_t i = 0; i < count && reader.is_valid(); ++i) stored.weights.push_back(reader.get<float>());
   if (!reader.is_at_end()) return std::nullopt;
-  if (!are_of_these_items) user.weights.clear();
-  return user;
+  if (!is_of_this_version) stored.weights.clear();
+  return stored;
 }
 
 }  // namespace foliot

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "personal/user_table.h"
+#include "personal/observation_table.h"
 
 namespace foliot {
 
@@ -22,10 +22,17 @@ std::vector<std::byte> encode_record(uint64_t user, std::span<const UserObservat
 // nullopt: it is no such record.
 std::optional<UserRecord> decode_record(std::span<const std::byte> record);
 
-// `items_checksum`: of the table of items that the weights belong to.
-void encode_user(const UserTable::Stored& user, uint64_t items_checksum, std::vector<std::byte>& piece);
-// Without the weights if they belong to another table.
-std::optional<UserTable::Stored> decode_user(std::span<const std::byte> piece, uint64_t items_checksum);
+// A user as a snapshot holds it.
+struct StoredUser {
+  ObservationTable::User user{};
+  std::vector<float> weights{};  // of all its observations; empty: not known
+};
+
+// `fingerprint`: of the version that the weights belong to.
+void encode_user(const ObservationTable::User& user, std::span<const float> weights, uint64_t fingerprint,
+                 std::vector<std::byte>& piece);
+// Without the weights if they belong to another version.
+std::optional<StoredUser> decode_user(std::span<const std::byte> piece, uint64_t fingerprint);
 
 }  // namespace foliot
 

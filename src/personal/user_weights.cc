@@ -1,6 +1,7 @@
 #include "personal/user_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -77,11 +78,20 @@ void UserWeights::draw(std::span<const float> weights, float deviation, Random& 
   for (size_t i = 0; i < features_; ++i) drawn[i] += weights[i];
 }
 
-float UserWeights::uncertainty(std::span<float> features) const {
-  cholesky<float>().solve_lower(factor_.data(), features_, features.data());
-  float sum = 0;
-  for (const float value : features) sum += value * value;
-  return std::sqrt(sum);
+void UserWeights::uncertainties(std::span<const float* const> rows, std::span<float> uncertainties) const {
+  std::vector<float> sides(padded_rows(features_) * kSidesCount);
+  for (size_t begin = 0; begin < rows.size(); begin += kSidesCount) {
+    const size_t count = std::min(kSidesCount, rows.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t j = 0; j < features_; ++j) sides[j * kSidesCount + i] = rows[begin + i][j];
+    }
+    cholesky<float>().solve_lower_many(factor_.data(), features_, sides.data());
+    std::array<float, kSidesCount> sums{};
+    for (size_t j = 0; j < features_; ++j) {
+      for (size_t i = 0; i < kSidesCount; ++i) sums[i] += sides[j * kSidesCount + i] * sides[j * kSidesCount + i];
+    }
+    for (size_t i = 0; i < count; ++i) uncertainties[begin + i] = std::sqrt(sums[i]);
+  }
 }
 
 void solve_in_double(size_t features, float lambda, std::span<const float> rows, std::span<const float> values,

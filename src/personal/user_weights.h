@@ -41,8 +41,8 @@ class UserWeights {
   void solve(std::span<const float> prior, std::span<float> weights) const;
   // A draw from N(weights, deviation^2 A^-1).
   void draw(std::span<const float> weights, float deviation, Random& random, std::span<float> drawn) const;
-  // sqrt(f' A^-1 f); overwrites the features.
-  float uncertainty(std::span<float> features) const;
+  // sqrt(f' A^-1 f) of the features of as many items as `uncertainties` has, each in one of `rows`.
+  void uncertainties(std::span<const float* const> rows, std::span<float> uncertainties) const;
 
   bool is_due() const { return updates_ >= kUpdatesBetweenChecks; }
   size_t bytes() const { return factor_.size() * sizeof(float) + sums_.size() * sizeof(double); }
@@ -50,8 +50,8 @@ class UserWeights {
  private:
   void add_sums(std::span<const float> rows, std::span<const float> values);
 
-  const size_t features_;
-  const float lambda_;
+  size_t features_;
+  float lambda_;
   uint32_t updates_ = 0;  // since it was built
   std::vector<float> factor_;
   std::vector<double> sums_;  // b

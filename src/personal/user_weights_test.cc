@@ -108,6 +108,30 @@ TEST(UserWeightsTest, APivotThatIsNotPositiveIsReported) {
   EXPECT_FALSE(weights.build(rows, values));
 }
 
+// A^-1 applied by solve(): b is the features, with the value 1 of one observation beside A.
+TEST(UserWeightsTest, UncertaintiesAreThoseOfSingleSolves) {
+  for (const size_t features : {1, 4, 7, 8, 9, 13, 30, 100}) {
+    const Ratings ratings(features, 60, features);
+    UserWeights weights(features, kLambda);
+    ASSERT_TRUE(weights.build(ratings.rows, ratings.values));
+    std::vector<const float*> rows;
+    for (size_t i = 0; i < 60; ++i) rows.push_back(ratings.row(i).data());
+    std::vector<float> uncertainties(rows.size());
+    weights.uncertainties(rows, uncertainties);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::vector<float> prior(ratings.row(i).begin(), ratings.row(i).end());  // A^-1 lambda f, with all values 0
+      const std::vector<float> zeros(60);
+      UserWeights same(features, kLambda);
+      ASSERT_TRUE(same.build(ratings.rows, zeros));
+      std::vector<float> solution(ratings.width);
+      same.solve(prior, solution);
+      float square = 0;
+      for (size_t j = 0; j < features; ++j) square += solution[j] * prior[j] / kLambda;
+      EXPECT_NEAR(uncertainties[i], std::sqrt(square), 1e-3 * std::sqrt(square)) << features << " " << i;
+    }
+  }
+}
+
 // f' A^-1 f, and draws whose variance along f is the same.
 TEST(UserWeightsTest, DrawsHaveTheVarianceOfTheEstimate) {
   const Ratings ratings(5, 40, 9);
@@ -115,8 +139,9 @@ TEST(UserWeightsTest, DrawsHaveTheVarianceOfTheEstimate) {
   ASSERT_TRUE(weights.add(ratings.rows, ratings.values));
   std::vector<float> estimate(ratings.width);
   weights.solve(ratings.prior, estimate);
-  std::vector<float> features(ratings.row(0).begin(), ratings.row(0).end());
-  const float uncertainty = weights.uncertainty(features);
+  const std::vector<const float*> row = {ratings.rows.data()};
+  float uncertainty = 0;
+  weights.uncertainties(row, std::span(&uncertainty, 1));
   Random random(5);
   std::vector<float> drawn(ratings.width);
   double sum = 0;

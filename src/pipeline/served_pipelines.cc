@@ -20,6 +20,7 @@ std::string state_of(const StageSpec& stage, const Catalog::EntryPtr& entry) {
   const std::string model = fmt::format("stage '{}' needs model '{}', which", stage.name, stage.model);
   if (entry == nullptr) return model + " is not in the repository";
   if (entry->role == EntryRole::kApplication) return model + " is an application";
+  if (entry->role == EntryRole::kPersonal) return model + " is a personal model";
   return fmt::format("{} is {}{}{}", model, to_string(entry->state), entry->reason.empty() ? "" : ": ", entry->reason);
 }
 

@@ -66,6 +66,7 @@ std::string misfit(const Application& application, const std::vector<TensorSpec>
 std::string state_of(const std::string& model, const Catalog::EntryPtr& entry) {
   if (entry == nullptr) return fmt::format("'{}' is not in the repository", model);
   if (entry->role == EntryRole::kApplication) return fmt::format("'{}' is an application", model);
+  if (entry->role == EntryRole::kPersonal) return fmt::format("'{}' is a personal model", model);
   return fmt::format("'{}' is {}{}{}", model, to_string(entry->state), entry->reason.empty() ? "" : ": ",
                      entry->reason);
 }
@@ -106,8 +107,8 @@ ApplicationInterface interface_of(const Application& application, std::span<cons
   bool loading = false;
   for (size_t i = 0; i < models.size(); ++i) {
     const Catalog::EntryPtr& entry = models[i];
-    if (entry == nullptr || entry->role == EntryRole::kApplication || entry->state != ModelState::kReady ||
-        entry->info == nullptr) {
+    if (entry == nullptr || entry->role == EntryRole::kApplication || entry->role == EntryRole::kPersonal ||
+        entry->state != ModelState::kReady || entry->info == nullptr) {
       loading = loading || (entry != nullptr && entry->state == ModelState::kLoading);
       interface.reason +=
           fmt::format("{}{}", interface.reason.empty() ? "" : "; ", state_of(application.models[i], entry));

@@ -5,7 +5,8 @@
 namespace foliot {
 
 InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
-                               ModelRepository& repository, const std::function<TimePoint()>& now)
+                               ModelRepository& repository, const std::function<TimePoint()>& now,
+                               PersonalService* personal)
     : names_(catalog, options.strict_readiness),
       service_({.rows_max = options.requests_in_flight_max,
                 .bytes_max = options.bodies_bytes_max,
@@ -20,7 +21,8 @@ InferenceStack::InferenceStack(const FrontendOptions& options, const Catalog& ca
                     .repository = repository,
                     .count_unknown_name = [this](std::string_view place,
                                                  std::string_view name) { metrics_.count_unknown_name(place, name); },
-                    .now = now})) {
+                    .now = now,
+                    .personal = personal})) {
   frontend_->add_metrics(*this);
   frontend_->add_metrics(cache_metrics_);
   frontend_->add_metrics(selection_metrics_);

@@ -35,9 +35,10 @@ namespace foliot {
 class InferenceStack : private MetricsSource {
  public:
   // `now` is the clock of the controller's loop, callable from any thread. All references
-  // outlive the stack.
+  // outlive the stack, as does `personal`; null: there are no personal models.
   InferenceStack(const FrontendOptions& options, const Catalog& catalog, LabelledRequestSink& requests,
-                 ModelRepository& repository, const std::function<TimePoint()>& now);
+                 ModelRepository& repository, const std::function<TimePoint()>& now,
+                 PersonalService* personal = nullptr);
 
   Frontend& frontend() { return *frontend_; }
   // Once, when the catalog shows the models: serves these from now on. The catalog is that of

@@ -11,6 +11,8 @@
 #include "device/cpu/cpu_device.h"
 #include "metrics/controller_metrics.h"
 #include "metrics/worker_metrics.h"
+#include "personal/personal_metrics.h"
+#include "personal/personal_models.h"
 #include "pipeline/pipeline_file.h"
 #include "pipeline/served_pipelines.h"
 #include "platform/clock.h"
@@ -27,6 +29,7 @@
 #include "serving/local_replica_place.h"
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
+#include "serving/personal_repository.h"
 #include "serving/repository_service.h"
 #include "serving/state_keeper.h"
 #include "trace/background_writer.h"
@@ -66,7 +69,12 @@ class Server::Parts {
                      options.compilations,
                      options.on_failure,
                      options.on_note}),
-        inbox_(options.frontend.requests_in_flight_max, options.worker.devices.size()) {}
+        inbox_(options.frontend.requests_in_flight_max, options.worker.devices.size()),
+        personal_({.threads = options.personal_threads,
+                   .seed = static_cast<uint64_t>((monotonic_now() - TimePoint()).nanoseconds()),
+                   .now = monotonic_now,
+                   .on_failure = options.on_failure},
+                  catalog_) {}
 
   Status start(StartupReporter& reporter, const std::function<bool()>& cancelled);
   void stop();
@@ -83,6 +91,7 @@ class Server::Parts {
                       StartupReporter& reporter, const std::function<bool()>& cancelled);
   Status serve_pipelines(StartupReporter& reporter);
   Status serve_applications(StartupReporter& reporter);
+  Status serve_personal();
   Status start_worker(const RegisteredPolicy& policy, const ModelStartup& models, StartupReporter& reporter);
   Status start_controller(const RegisteredPolicy& policy, uint32_t page_count);
   std::string where() const;
@@ -102,6 +111,9 @@ class Server::Parts {
   std::unique_ptr<ServedPipelines> pipelines_;
   ControllerMetrics controller_metrics_;
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
+  PersonalModels personal_;
+  PersonalMetrics personal_metrics_{personal_};
+  PersonalRepository all_models_{repository_, personal_};
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<InferenceStack> inference_;
   std::unique_ptr<StateKeeper> state_keeper_;  // null: nothing is kept
@@ -132,6 +144,7 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   ModelStartup& models = *startup_;
   models.find(folders);
   FOLIOT_RETURN_IF_ERROR(serve_pipelines(reporter));
+  FOLIOT_RETURN_IF_ERROR(serve_personal());
   FOLIOT_RETURN_IF_ERROR(serve_applications(reporter));
   if (cancelled()) return stopped();
   // Compiling begins while memory is taken.
@@ -146,6 +159,9 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
     reporter.on_note(fmt::format("models are compiled with {}; compile only what you trust", what));
   }
   models_ = models.progress();
+  models_.served += personal_.served();
+  models_.broken += personal_.size() - personal_.served();
+  models_.total += personal_.size();
   return Status();
 }
 
@@ -173,6 +189,14 @@ Status Server::Parts::serve_applications(StartupReporter& reporter) {
   return state_keeper_->start(options_.state);
 }
 
+Status Server::Parts::serve_personal() {
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<PersonalSpec> models, scan_personal(options_.repository));
+  FOLIOT_RETURN_IF_ERROR(personal_.open(std::move(models), options_.observations.empty()
+                                                               ? options_.repository / ".observations"
+                                                               : options_.observations));
+  return options_.watch_interval ? personal_.watch(*options_.watch_interval) : Status();
+}
+
 // First of all, however many models there are: a port in use is known at once, and
 // liveness can be seen while models are looked for and compiled.
 Status Server::Parts::open_ports() {
@@ -182,9 +206,11 @@ Status Server::Parts::open_ports() {
     FOLIOT_ASSIGN_OR_RETURN(auto writer, BackgroundWriter::open(log));
     recorder_ = std::make_unique<Recorder>(std::move(writer));
   }
-  inference_ = std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, repository_, monotonic_now);
+  inference_ =
+      std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, all_models_, monotonic_now, &personal_);
   frontend().add_metrics(controller_metrics_);
   frontend().add_metrics(worker_metrics_);
+  frontend().add_metrics(personal_metrics_);
   return frontend().start();
 }
 
@@ -240,8 +266,10 @@ void Server::Parts::stop() {
   repository_.stop();
   if (inference_ == nullptr) return;
   inference_->drain();
+  personal_.drain();
   wait_until_answered();
   frontend().stop();
+  personal_.stop();
   if (host_ != nullptr && controller_ != nullptr) host_->stop_containers();
   if (state_keeper_ != nullptr) state_keeper_->stop();
   if (devices_ != nullptr) devices_->stop();
@@ -249,6 +277,7 @@ void Server::Parts::stop() {
 }
 
 void Server::Parts::wait_until_answered() {
+  personal_.wait_until_answered(options_.drain_timeout);
   if (host_ == nullptr) return;  // nothing was ever served
   inference_->wait_until_answered(options_.drain_timeout);
   inbox_.drain();  // refuses what waits; what runs ends soon

@@ -15,6 +15,7 @@
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/worker_metrics.h"
+#include "personal/personal_file.h"
 #include "pipeline/pipeline_file.h"
 #include "platform/thread.h"
 #include "repository/model_folder.h"
@@ -198,6 +199,10 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
                                                 fmt::join(options_.models, " ")));
   }
   FOLIOT_ASSIGN_OR_RETURN(pipelines_, find_pipelines(reporter));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(options_.repository));
+  for (const PersonalSpec& model : personal) {
+    reporter.on_note(fmt::format("personal model '{}' is not served: only `foliot serve` serves them", model.name));
+  }
   startup_ = std::make_unique<ModelStartup>(ModelStartup::Parts{catalog_, packages_, reporter, cancelled});
   startup_->find(folders_);
   if (cancelled()) return stopped_while_starting();

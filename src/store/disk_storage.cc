@@ -67,6 +67,13 @@ Result<std::unique_ptr<DiskStorage>> DiskStorage::open(const std::filesystem::pa
   return std::unique_ptr<DiskStorage>(new DiskStorage(folder, std::move(descriptor), std::move(lock)));
 }
 
+Result<std::unique_ptr<DiskStorage>> DiskStorage::open_to_read(const std::filesystem::path& folder) {
+  Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor.is_open())
+    return Status::not_found(fmt::format("{}: cannot read: {}", folder.string(), error_text(errno)));
+  return std::unique_ptr<DiskStorage>(new DiskStorage(folder, std::move(descriptor), Descriptor()));
+}
+
 Status DiskStorage::sync_folder() {
   return ::fsync(descriptor_.number()) == 0 ? Status() : file_error("sync", folder_.string());
 }

@@ -1,4 +1,4 @@
-// DiskStorage: the files of one folder of a file system, which this process alone uses.
+// DiskStorage: the files of one folder of a file system, which this process alone writes.
 //
 // Threading: one at a time.
 #ifndef FOLIOT_STORE_DISK_STORAGE_H_
@@ -19,6 +19,9 @@ class DiskStorage : public Storage {
   // Makes the folder if there is none, and locks it until it is destroyed. Errors:
   // kAlreadyExists if another process uses it, kInvalidArgument if it cannot be used.
   static Result<std::unique_ptr<DiskStorage>> open(const std::filesystem::path& folder);
+
+  // To read what another process may be writing: without a lock. Errors: kNotFound.
+  static Result<std::unique_ptr<DiskStorage>> open_to_read(const std::filesystem::path& folder);
 
   Result<std::unique_ptr<StorageFile>> create(std::string_view name) override;
   Result<std::vector<std::byte>> read(std::string_view name) override;

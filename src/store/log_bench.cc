@@ -13,7 +13,7 @@
 
 #include "platform/clock.h"
 #include "store/disk_storage.h"
-#include "store/log.h"
+#include "store/record_log.h"
 
 namespace foliot {
 namespace {
@@ -69,7 +69,7 @@ void BM_Append(benchmark::State& state) {
       std::filesystem::path(named == nullptr ? "." : named) / fmt::format("foliot_log_bench_{}", ::getpid());
   NoState none;
   Window window;
-  auto log = Log::open(DiskStorage::open(folder).value(), {}, none, window, none).value();
+  auto log = RecordLog::open(DiskStorage::open(folder).value(), {}, none, window, none).value();
   const std::vector<std::byte> record(64);
   for (auto _ : state) {
     window.begin(static_cast<size_t>(state.range(0)));

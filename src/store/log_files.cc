@@ -48,6 +48,18 @@ bool once_lasted(std::span<const std::byte> file, size_t offset, uint64_t salt, 
   return false;
 }
 
+// The last record of which a later one says that it lasts.
+uint64_t last_synced(std::span<const std::byte> file, const LogHeader& header) {
+  uint64_t synced = header.after;
+  size_t offset = kLogHeaderBytes;
+  for (uint64_t number = header.first;; ++number) {
+    const std::optional<LogFrame> frame = read_frame(file, offset, header.salt);
+    if (!frame || frame->number != number) return synced;
+    synced = frame->synced;
+    offset += frame->size();
+  }
+}
+
 }  // namespace
 
 Result<LogFiles> LogFiles::open(Storage& storage, uint64_t seed, LogReader& reader) {
@@ -56,13 +68,20 @@ Result<LogFiles> LogFiles::open(Storage& storage, uint64_t seed, LogReader& read
   return files;
 }
 
+Result<uint64_t> LogFiles::read_lasting(Storage& storage, LogReader& reader) {
+  LogFiles files(storage, 0);
+  files.access_ = Access::kRead;
+  FOLIOT_RETURN_IF_ERROR(files.read_all(reader));
+  return files.last_;
+}
+
 Status LogFiles::read_all(LogReader& reader) {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_->list());
   std::vector<std::pair<uint64_t, std::string>> found;
   std::vector<std::string> old_snapshots;  // left where the machine stopped before they were removed
   for (const std::string& name : names) {
     if (name.ends_with(kNewSuffix)) {
-      FOLIOT_RETURN_IF_ERROR(storage_->remove(name));
+      if (access_ == Access::kOwn) FOLIOT_RETURN_IF_ERROR(storage_->remove(name));
     } else if (const auto number = number_in(name, kSnapshotPrefix)) {
       if (!snapshot_name_.empty()) old_snapshots.push_back(snapshot_name_);
       snapshot_number_ = *number;
@@ -73,7 +92,9 @@ Status LogFiles::read_all(LogReader& reader) {
     }
   }
   if (!snapshot_name_.empty()) FOLIOT_RETURN_IF_ERROR(read_snapshot(snapshot_name_, reader));
-  for (const std::string& old : old_snapshots) FOLIOT_RETURN_IF_ERROR(storage_->remove(old));
+  for (const std::string& old : old_snapshots) {
+    if (access_ == Access::kOwn) FOLIOT_RETURN_IF_ERROR(storage_->remove(old));
+  }
   last_ = snapshot_number_;
 
   // Two files at a time: where the records of one end, the header of the next says.
@@ -89,7 +110,7 @@ Status LogFiles::read_all(LogReader& reader) {
     if (!next || next->sequence != sequence) {
       if (next || next_file.size() > kLogHeaderBytes) return damage(next_name, 0, "its header is invalid");
       // Headers are synced before the first record is written: it has none.
-      FOLIOT_RETURN_IF_ERROR(storage_->remove(next_name));
+      if (access_ == Access::kOwn) FOLIOT_RETURN_IF_ERROR(storage_->remove(next_name));
       continue;
     }
     FOLIOT_RETURN_IF_ERROR(read_current(&*next));
@@ -122,7 +143,9 @@ Status LogFiles::read_segment(const std::string& name, std::span<const std::byte
                               const LogHeader* next, LogReader& reader) {
   size_t offset = kLogHeaderBytes;
   uint64_t number = header.first;
-  for (; next == nullptr || number <= next->after; ++number) {
+  uint64_t end = next == nullptr ? UINT64_MAX : next->after;
+  if (next == nullptr && access_ == Access::kRead) end = last_synced(file, header);
+  for (; number <= end; ++number) {
     const std::optional<LogFrame> frame = read_frame(file, offset, header.salt);
     if (!frame || frame->number != number) break;
     if (number > last_) {
@@ -134,8 +157,22 @@ Status LogFiles::read_segment(const std::string& name, std::span<const std::byte
   const bool is_damaged = next != nullptr ? last_ < next->after : once_lasted(file, offset, header.salt, number);
   if (is_damaged) return damage(name, offset, fmt::format("record {} is invalid", number));
   if (next != nullptr) return Status();
+  if (access_ == Access::kRead) {
+    read_unproven(file, offset, header, number, reader);
+    return Status();
+  }
   torn_bytes_ = file.size() - offset;
   return write_anew(name, file.first(offset));
+}
+
+void LogFiles::read_unproven(std::span<const std::byte> file, size_t offset, const LogHeader& header, uint64_t number,
+                             LogReader& reader) {
+  for (;; ++number) {
+    const std::optional<LogFrame> frame = read_frame(file, offset, header.salt);
+    if (!frame || frame->number != number) return;
+    reader.on_unproven(number, frame->bytes);
+    offset += frame->size();
+  }
 }
 
 Status LogFiles::write_anew(const std::string& name, std::span<const std::byte> file) {
@@ -162,7 +199,8 @@ Status LogFiles::begin_segment(const LogBatch& batch) {
 }
 
 Status LogFiles::write(const LogBatch& batch) {
-  Status status = batch.begins_file ? begin_segment(batch) : Status();
+  const bool begins_file = batch.begins_file || file_ == nullptr;
+  Status status = begins_file ? begin_segment(batch) : Status();
   if (status.ok()) status = append(batch);
   if (status.ok()) {
     last_ = batch.last();
@@ -171,7 +209,7 @@ Status LogFiles::write(const LogBatch& batch) {
   file_.reset();
   // It has no record that lasts, and on a full disk its space is needed. If it stays, it does no harm.
   const auto segment = segments_.find(sequence_);
-  if (batch.begins_file && segment != segments_.end() && storage_->remove(segment->second.name).ok()) {
+  if (begins_file && segment != segments_.end() && storage_->remove(segment->second.name).ok()) {
     segments_.erase(segment);
   }
   return status;
@@ -241,6 +279,12 @@ Status LogFiles::remove_old(uint64_t number) {
     if (std::next(oldest)->second.after > number) return Status();
     FOLIOT_RETURN_IF_ERROR(storage_->remove(oldest->second.name));
     segments_.erase(oldest);
+  }
+  // Nothing came since: the next batch begins a file.
+  if (segments_.size() == 1 && last_ == number) {
+    file_.reset();
+    FOLIOT_RETURN_IF_ERROR(storage_->remove(segments_.begin()->second.name));
+    segments_.clear();
   }
   return Status();
 }

@@ -40,6 +40,8 @@ class LogReader {
   virtual ~LogReader() = default;
   virtual Status on_snapshot(std::span<const std::byte> piece) = 0;
   virtual Status on_record(uint64_t number, std::span<const std::byte> record) = 0;
+  // By LogFiles::read_lasting(), after all others: written, but nothing proves that it lasts.
+  virtual void on_unproven(uint64_t /*number*/, std::span<const std::byte> /*record*/) {}
 };
 
 class LogFiles {
@@ -48,6 +50,11 @@ class LogFiles {
   // random in a server. Errors: the storage's and the reader's; kInternal naming file and
   // offset, or the missing file, if there is damage.
   static Result<LogFiles> open(Storage& storage, uint64_t seed, LogReader& reader);
+
+  // Passes on what lasts by now of a log that another process may be writing, and returns the number of its last
+  // record: what is synced by its files. Changes nothing. Errors: as open(); kNotFound if a snapshot has replaced files
+  // meanwhile: begin again with a new reader.
+  static Result<uint64_t> read_lasting(Storage& storage, LogReader& reader);
 
   // Number of the last record.
   uint64_t last() const { return last_; }
@@ -58,8 +65,8 @@ class LogFiles {
   Status write(const LogBatch& batch);
 
   // A snapshot of the state after record `number`: begin, add its pieces (none is empty), finish.
-  // Records up to this number are removed then, but for those of the file that is being written.
-  // After an error: begin again. REQUIRES: number <= that of the last record that lasts.
+  // Files that have no later records are removed then. After an error: begin again. REQUIRES: number <= that of the
+  // last record that lasts.
   Status begin_snapshot(uint64_t number);
   Status add_to_snapshot(std::span<const std::byte> piece);
   Status finish_snapshot();
@@ -73,8 +80,12 @@ class LogFiles {
     uint64_t after = 0;  // as its header has it
   };
   LogFiles(Storage& storage, uint64_t seed) : storage_(&storage), random_(seed) {}
+  // Without changing anything: all but the records of the last file that nothing proves to last.
+  enum class Access { kOwn, kRead };
   Status read_all(LogReader& reader);
   Status read_snapshot(const std::string& name, LogReader& reader);
+  static void read_unproven(std::span<const std::byte> file, size_t offset, const LogHeader& header, uint64_t number,
+                            LogReader& reader);
   // `next`: the header of the file after it; null: it is the last.
   Status read_segment(const std::string& name, std::span<const std::byte> file, const LogHeader& header,
                       const LogHeader* next, LogReader& reader);
@@ -84,6 +95,7 @@ class LogFiles {
   Status remove_old(uint64_t number);
 
   Storage* storage_;
+  Access access_ = Access::kOwn;
   Random random_;
   uint64_t last_ = 0;
   uint64_t torn_bytes_ = 0;

@@ -113,6 +113,35 @@ TEST_F(LogFilesTest, WhatWasWrittenDuringASnapshotIsKept) {
   EXPECT_THAT(reader_.records, ElementsAre("3", "4"));
 }
 
+TEST_F(LogFilesTest, ASnapshotOfEverythingReplacesAllFiles) {
+  LogFiles files = open().value();
+  ASSERT_TRUE(files.write(batch(0, 1, 2)).ok());
+  ASSERT_TRUE(files.begin_snapshot(2).ok());
+  ASSERT_TRUE(files.add_to_snapshot(bytes_of("1+2")).ok());
+  ASSERT_TRUE(files.finish_snapshot().ok());
+  EXPECT_EQ(storage_.list()->size(), 1u);
+  ASSERT_TRUE(files.write(batch(2, 3, 3, false)).ok());
+  EXPECT_EQ(open()->last(), 3u);
+  EXPECT_THAT(reader_.pieces, ElementsAre("1+2"));
+  EXPECT_THAT(reader_.records, ElementsAre("3"));
+}
+
+// What is written last may not be synced yet: only what a later record says lasts is read beside the writer.
+TEST_F(LogFilesTest, ReadsWhatLastsBesideTheWriter) {
+  LogFiles files = open().value();
+  ASSERT_TRUE(files.write(batch(0, 1, 2)).ok());
+  ASSERT_TRUE(files.write(batch(2, 3, 4)).ok());
+  ASSERT_TRUE(files.write(batch(4, 5, 5, false)).ok());
+  const std::vector<std::string> names = *storage_.list();
+  reader_ = TextReader();
+  EXPECT_EQ(*LogFiles::read_lasting(storage_, reader_), 4u);
+  EXPECT_THAT(reader_.records, ElementsAre("1", "2", "3", "4"));
+  EXPECT_EQ(*storage_.list(), names);
+  ASSERT_TRUE(files.write(batch(5, 6, 6, false)).ok());  // it goes on
+  reader_ = TextReader();
+  EXPECT_EQ(*LogFiles::read_lasting(storage_, reader_), 5u);
+}
+
 TEST_F(LogFilesTest, ADamagedSnapshotIsAnError) {
   LogFiles files = open().value();
   ASSERT_TRUE(files.begin_snapshot(0).ok());

@@ -16,6 +16,8 @@
 #include "base/units.h"
 #include "client/inference_client.h"
 #include "device/cpu/cpu_device.h"
+#include "personal/personal_file.h"
+#include "personal/personal_version.h"
 #include "platform/memory.h"
 #include "platform/processor.h"
 #include "repository/compile_process.h"
@@ -40,6 +42,21 @@ void print_model(const ModelFolder& model, size_t width, std::string_view state)
              model.model.string());
 }
 
+// False: it cannot be served.
+bool print_personal(const PersonalSpec& model, size_t width) {
+  const Result<std::filesystem::path> folder = newest_version(model.folder);
+  Status status = model.status.ok() ? folder.status() : model.status;
+  const std::string version = folder.ok() ? folder->filename().string() : "";
+  if (status.ok()) status = PersonalVersion::open(*folder).status();
+  if (!status.ok()) {
+    fmt::print("{:{}}  {:>7}  cannot be served: {}\n", model.name, width, version, status.message());
+    return false;
+  }
+  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", model.name, width, version, "personal",
+             model.default_slo ? format_duration(*model.default_slo) : "none", "one user", folder->string());
+  return true;
+}
+
 // Each line is printed as soon as it is known. Returns the exit code.
 Result<int> list(const Flags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig(), {}, flags.cache));
@@ -50,10 +67,13 @@ Result<int> list(const Flags& flags) {
   CompileProcess compiler(confined_compile_command(), {.memory_bytes = total_memory_bytes()});
   ModelCheck check(packages, compiler, threads);
   size_t width = 4;
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(flags.repository));
   for (const ModelFolder& model : models) width = std::max(width, model.name.size());
+  for (const PersonalSpec& model : personal) width = std::max(width, model.name.size());
   fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", "NAME", width, "VERSION", "STATE", "SLO", "BATCH SIZES",
              "FILE");
   bool all_ok = true;
+  for (const PersonalSpec& model : personal) all_ok = print_personal(model, width) && all_ok;
   for (const ModelFolder& model : models) {
     if (model.status.ok() && model.is_container()) {
       print_model(model, width, "container");
@@ -103,7 +123,8 @@ void add_models_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("models", "List the models of a repository or of a running server, with errors");
   command->footer(
       "A model of a repository is 'compiled', 'not compiled' (serving it will compile it first; that this can be done\n"
-      "was tried with its smallest batch size), a 'container' (try it with foliot container check), or it cannot be\n"
+      "was tried with its smallest batch size), a 'container' (try it with foliot container check), 'personal', or it "
+      "cannot be\n"
       "served, and why. Of a server, the states are those of\n"
       "its repository index. The exit code is 1 if a model cannot be served.\n\n"
       "  foliot models /srv/models\n"

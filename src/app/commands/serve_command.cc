@@ -91,6 +91,12 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   command->add_option("--state", options->state, "file in which applications keep what they learn")
       ->type_name("FILE")
       ->default_str("none: it is lost when the server stops");
+  command->add_option("--observations", options->observations, "folder in which personal models keep observations")
+      ->type_name("FOLDER")
+      ->default_str("REPOSITORY/.observations");
+  command->add_option("--personal-threads", options->personal_threads, "threads for predictions of personal models")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   add_frontend_flags(*command, options->frontend);
   add_access_flags(*command, flags->access, options->frontend);
   add_worker_flags(*command, options->worker, flags->devices);

@@ -1,34 +1,35 @@
-#include "store/log.h"
+#include "store/record_log.h"
 
 #include <optional>
 #include <utility>
 
 namespace foliot {
 
-Result<std::unique_ptr<Log>> Log::open(std::unique_ptr<Storage> storage, const Options& options, LogReader& reader,
-                                       LogSink& sink, SnapshotSource& source) {
+Result<std::unique_ptr<RecordLog>> RecordLog::open(std::unique_ptr<Storage> storage, const Options& options,
+                                                   LogReader& reader, LogSink& sink, SnapshotSource& source) {
   FOLIOT_ASSIGN_OR_RETURN(LogFiles files, LogFiles::open(*storage, options.seed, reader));
-  std::unique_ptr<Log> log(new Log(std::move(storage), options, std::move(files), sink, source));
+  std::unique_ptr<RecordLog> log(new RecordLog(std::move(storage), options, std::move(files), sink, source));
   FOLIOT_ASSIGN_OR_RETURN(log->thread_, Thread::start({.name = "store"}, [raw = log.get()] { raw->run(); }));
   return log;
 }
 
-Log::Log(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink,
-         SnapshotSource& source)
+RecordLog::RecordLog(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink,
+                     SnapshotSource& source)
     : storage_(std::move(storage)),
       sink_(sink),
       source_(source),
       torn_bytes_(files.torn_bytes()),
+      last_at_open_(files.last()),
       commit_(files.last(), options.limits),
       files_(std::move(files)) {}
 
-Log::~Log() {
+RecordLog::~RecordLog() {
   stopping_.store(true);
   parker_.unpark();
   thread_.join();
 }
 
-Result<uint64_t> Log::append(std::span<const std::byte> record) {
+Result<uint64_t> RecordLog::append(std::span<const std::byte> record) {
   std::unique_lock lock(mutex_);
   Result<uint64_t> number = commit_.append(record);
   lock.unlock();
@@ -36,12 +37,12 @@ Result<uint64_t> Log::append(std::span<const std::byte> record) {
   return number;
 }
 
-void Log::request_snapshot() {
+void RecordLog::request_snapshot() {
   snapshot_wanted_.store(true);
   parker_.unpark();
 }
 
-void Log::run() {
+void RecordLog::run() {
   while (true) {
     const bool stops = stopping_.load();
     const bool wrote = write_batch();
@@ -50,7 +51,7 @@ void Log::run() {
   }
 }
 
-bool Log::write_batch() {
+bool RecordLog::write_batch() {
   std::unique_lock lock(mutex_);
   std::optional<LogBatch> batch = commit_.begin();
   lock.unlock();
@@ -65,7 +66,7 @@ bool Log::write_batch() {
   return true;
 }
 
-bool Log::write_snapshot_part() {
+bool RecordLog::write_snapshot_part() {
   if (!makes_snapshot_) {
     if (!snapshot_wanted_.exchange(false)) return false;
     makes_snapshot_ = true;
@@ -84,7 +85,7 @@ bool Log::write_snapshot_part() {
   return true;
 }
 
-void Log::end_snapshot(const Status& status) {
+void RecordLog::end_snapshot(const Status& status) {
   if (!std::exchange(makes_snapshot_, false)) return;
   if (!status.ok()) files_.give_up_snapshot();  // on a full disk, its space is needed
   source_.on_snapshot_end(snapshot_number_, status);

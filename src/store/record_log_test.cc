@@ -1,4 +1,4 @@
-#include "store/log.h"
+#include "store/record_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,10 +72,10 @@ class Reports : public LogSink, public SnapshotSource {
 
 class LogTest : public testing::Test {
  protected:
-  std::unique_ptr<Log> open(const GroupCommit::Limits& limits = {}) {
+  std::unique_ptr<RecordLog> open(const GroupCommit::Limits& limits = {}) {
     reader_ = TextReader();
-    return Log::open(std::make_unique<SharedStorage>(storage_), {.limits = limits, .seed = 1}, reader_, reports_,
-                     reports_)
+    return RecordLog::open(std::make_unique<SharedStorage>(storage_), {.limits = limits, .seed = 1}, reader_, reports_,
+                           reports_)
         .value();
   }
   SimulatedStorage storage_;

@@ -1,4 +1,4 @@
-// Log: an append-only log of records, whose state survives whatever happens to the process and,
+// RecordLog: an append-only log of records, whose state survives whatever happens to the process and,
 // for what was acknowledged, to the machine.
 //
 // Its thread does all that blocks: it writes what waits as one batch with one sync (GroupCommit),
@@ -9,8 +9,8 @@
 //
 // Threading: append() and request_snapshot() by any thread; they do not wait for the disk. The sink
 // and the source are called by the log's thread.
-#ifndef FOLIOT_STORE_LOG_H_
-#define FOLIOT_STORE_LOG_H_
+#ifndef FOLIOT_STORE_RECORD_LOG_H_
+#define FOLIOT_STORE_RECORD_LOG_H_
 
 #include <atomic>
 #include <cstddef>
@@ -47,7 +47,7 @@ class SnapshotSource {
   virtual void on_snapshot_end(uint64_t number, const Status& status) = 0;
 };
 
-class Log {
+class RecordLog {
  public:
   struct Options {
     GroupCommit::Limits limits{};
@@ -55,10 +55,10 @@ class Log {
   };
 
   // Passes what is there to `reader` first. Sink and source outlive it. Errors: as LogFiles::open().
-  static Result<std::unique_ptr<Log>> open(std::unique_ptr<Storage> storage, const Options& options, LogReader& reader,
-                                           LogSink& sink, SnapshotSource& source);
+  static Result<std::unique_ptr<RecordLog>> open(std::unique_ptr<Storage> storage, const Options& options,
+                                                 LogReader& reader, LogSink& sink, SnapshotSource& source);
   // Writes what waits. A snapshot that is being made is given up.
-  ~Log();
+  ~RecordLog();
 
   // Returns the record's number; the sink learns once it lasts. Errors: as GroupCommit::append().
   Result<uint64_t> append(std::span<const std::byte> record);
@@ -67,9 +67,12 @@ class Log {
 
   // What was cut off when it was opened.
   uint64_t torn_bytes() const { return torn_bytes_; }
+  // Number of the last record that there was when it was opened.
+  uint64_t last_at_open() const { return last_at_open_; }
 
  private:
-  Log(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink, SnapshotSource& source);
+  RecordLog(std::unique_ptr<Storage> storage, const Options& options, LogFiles files, LogSink& sink,
+            SnapshotSource& source);
   void run();
   // False: there was nothing to do.
   bool write_batch();
@@ -80,6 +83,7 @@ class Log {
   LogSink& sink_;
   SnapshotSource& source_;
   const uint64_t torn_bytes_;
+  const uint64_t last_at_open_;
 
   std::mutex mutex_;
   GroupCommit commit_;  // guarded by mutex_
@@ -98,4 +102,4 @@ class Log {
 
 }  // namespace foliot
 
-#endif  // FOLIOT_STORE_LOG_H_
+#endif  // FOLIOT_STORE_RECORD_LOG_H_

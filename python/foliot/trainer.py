@@ -1,0 +1,247 @@
+"""Trains the next version of a personal model: python -m foliot.trainer FOLDER, started by `foliot retrain`.
+
+A trainer is a class Trainer with the functions of Listing 2.2 of Velox:
+
+    retrain(observations, features, weights) -> (features, weights)
+    features(items) -> rows
+    loss(values, predictions, items, users) -> losses
+
+ALS is the one that is used unless `foliot retrain --trainer FILE.py` names another. Arrays have no headers, and no file
+holds code: nothing is unpickled.
+"""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import time
+
+import numpy as np
+
+# Entries of the matrices that are gathered at a time.
+BLOCK = 1 << 23
+# Of the ridge of users' weights: what that of items' features is. More of it makes a retraining better by itself, and what
+# users learn online from its features worse (bench/personal_learning.py --item-ridge).
+ITEM_RIDGE = 0.2
+# An observation in ten is held out, as the server does (src/personal/weight_table.cc).
+HASH = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclasses.dataclass
+class Observations:
+    """One entry for each observation. Users and items are indexes; no observation is of the validation pool."""
+
+    users: np.ndarray
+    items: np.ndarray
+    values: np.ndarray
+    is_held_out: np.ndarray
+    user_count: int
+    item_count: int
+
+    def select(self, mask):
+        return dataclasses.replace(
+            self,
+            users=self.users[mask],
+            items=self.items[mask],
+            values=self.values[mask],
+            is_held_out=self.is_held_out[mask],
+        )
+
+
+def ridge(groups, group_count, others, values, rows, ridge_lambda, prior):
+    """For each group g: argmin |values - rows[others] w|^2 + lambda |w - prior[g]|^2, over its entries."""
+    order = np.argsort(groups, kind="stable")
+    counts = np.bincount(groups, minlength=group_count)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    others, values = others[order], values[order]
+    by_size = np.argsort(counts, kind="stable")
+    by_size = by_size[counts[by_size] > 0]
+    solution = np.array(prior, dtype=np.float32)
+    width = rows.shape[1]
+    diagonal = ridge_lambda * np.eye(width)
+    end = len(by_size)
+    while end > 0:
+        longest = int(counts[by_size[end - 1]])
+        begin = max(0, end - max(1, BLOCK // max(longest * width, width * width)))
+        chosen = by_size[begin:end]
+        at = starts[chosen][:, None] + np.arange(longest)
+        mask = np.arange(longest) < counts[chosen][:, None]
+        at[~mask] = 0
+        block = rows[others[at]] * mask[:, :, None]
+        target = values[at] * mask
+        matrix = np.matmul(block.transpose(0, 2, 1), block).astype(np.float64) + diagonal
+        right = np.matmul(block.transpose(0, 2, 1), target[:, :, None])[:, :, 0] + ridge_lambda * prior[chosen]
+        solution[chosen] = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+        end = begin
+    return solution
+
+
+def user_weights(observations, features, ridge_lambda, prior):
+    """The weights that the server gives users with these observations: a ridge towards the prior."""
+    priors = np.broadcast_to(prior, (observations.user_count, features.shape[1]))
+    return ridge(
+        observations.users, observations.user_count, observations.items, observations.values, features, ridge_lambda, priors
+    )
+
+
+def predict(observations, features, weights):
+    result = np.empty(len(observations.values), dtype=np.float32)
+    for begin in range(0, len(result), BLOCK // features.shape[1]):
+        part = slice(begin, begin + BLOCK // features.shape[1])
+        result[part] = np.einsum("ij,ij->i", features[observations.items[part]], weights[observations.users[part]])
+    return result
+
+
+class ALS:
+    """Alternating least squares. The first feature of all items is 1, so that users have means.
+
+    Weights are drawn to the mean of all users', as the server does, and features to those that they had: items that
+    have no observations keep them, and the others stay in one coordinate system with them.
+    """
+
+    def __init__(self, options, say=print):
+        self.options = options
+        self.say = say
+        self.ridge_lambda = None
+        self.metrics = {}
+        self._features = None
+
+    def features(self, items):
+        return self._features[items]
+
+    def loss(self, values, predictions, items, users):
+        return (values - predictions) ** 2
+
+    def fit(self, observations, start, ridge_lambda, iterations):
+        features, prior = (np.array(each, dtype=np.float32) for each in start)
+        mean = np.zeros(features.shape[1], dtype=np.float32)
+        mean[0] = observations.values.mean() if len(observations.values) else 0
+        seen = np.bincount(observations.users, minlength=observations.user_count) > 0
+        for _ in range(iterations):
+            weights = user_weights(observations, features, ridge_lambda, mean)
+            if seen.any():
+                mean = weights[seen].mean(axis=0)
+            features[:, 1:] = ridge(
+                observations.items,
+                observations.item_count,
+                observations.users,
+                observations.values - weights[observations.users, 0],
+                weights[:, 1:],
+                self.options.get("item_ridge", ITEM_RIDGE) * ridge_lambda,
+                prior[:, 1:],
+            )
+        weights = user_weights(observations, features, ridge_lambda, mean)
+        weights[~seen] = mean
+        return features, weights
+
+    def start(self, features, count):
+        """The features to begin with, and those that they are drawn to: both are the version's before, if it has as many."""
+        width = self.options["features"]
+        if features.shape[1] == width and features[:, 1:].any():
+            first = prior = np.array(features, dtype=np.float32)
+        else:
+            random = np.random.default_rng(self.options["seed"])
+            first = random.normal(0, 0.5, (count, width)).astype(np.float32)
+            prior = np.zeros_like(first)
+        first[:, 0] = prior[:, 0] = 1
+        return first, prior
+
+    def retrain(self, observations, features, weights):
+        start = self.start(features, observations.item_count)
+        rest = observations.select(~observations.is_held_out)
+        held_out = observations.select(observations.is_held_out)
+        iterations = self.options["iterations"]
+        losses = {}
+        lambdas = self.options["lambdas"]
+        for number, ridge_lambda in enumerate(lambdas):
+            if len(held_out.values) == 0 or len(lambdas) == 1:
+                losses[ridge_lambda] = 0.0
+                continue
+            found = self.fit(rest, start, ridge_lambda, min(iterations, 5))
+            loss = self.loss(held_out.values, predict(held_out, *found), held_out.items, held_out.users)
+            losses[ridge_lambda] = float(np.mean(loss))
+            self.say(f"{number + 1} of {len(lambdas) + 1}: lambda {ridge_lambda}: held out loss {losses[ridge_lambda]:.5g}")
+        self.ridge_lambda = min(losses, key=losses.get)
+        self._features, weights = self.fit(observations, start, self.ridge_lambda, iterations)
+        loss = self.loss(
+            observations.values, predict(observations, self._features, weights), observations.items, observations.users
+        )
+        self.metrics = {
+            "observations": len(observations.values),
+            "held_out_losses": {str(key): value for key, value in losses.items()},
+            "loss": float(np.mean(loss)) if len(loss) else 0.0,
+        }
+        self.say(f"{len(lambdas) + 1} of {len(lambdas) + 1}: lambda {self.ridge_lambda}: loss {self.metrics['loss']:.5g}")
+        return self._features, weights
+
+
+def read(folder):
+    def array(name):
+        return np.fromfile(folder / name, dtype="<u8" if name.endswith("u64") else "<f4")
+
+    options = json.loads((folder / "options.json").read_text())
+    users, counts, ids, items = (array(name + ".u64") for name in ("users", "counts", "ids", "items"))
+    values, probabilities = array("values.f32"), array("probabilities.f32")
+    known_items = array("known_items.u64")
+    features = array("known_features.f32").reshape(len(known_items), options["known_features"])
+    of_user = np.repeat(np.arange(len(users)), counts.astype(np.int64))
+    at = np.searchsorted(known_items, items)
+    at[at == len(known_items)] = 0
+    # Items that left, and the validation pool, which shows how good the version is.
+    is_used = (known_items[at] == items) & (probabilities == 0)
+    with np.errstate(over="ignore"):
+        is_held_out = ((ids * HASH) >> np.uint64(32)) % np.uint64(10) == 0
+    observations = Observations(of_user, at, values, is_held_out, len(users), len(known_items)).select(is_used)
+    columns = {
+        "user": users[of_user],
+        "item": items,
+        "id": ids,
+        "value": values,
+        "probability": probabilities,
+    }
+    return options, observations, features, columns
+
+
+def write_parquet(columns, path):
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        return False
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return True
+
+
+def make_trainer(folder, options):
+    file = folder / "trainer.py"
+    if not file.exists():
+        return ALS(options)
+    spec = importlib.util.spec_from_file_location("foliot_custom_trainer", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, "Trainer"):
+        raise SystemExit("the trainer's file has no class Trainer; see docs/LEARNING.md")
+    return module.Trainer(options)
+
+
+def main():
+    began = time.monotonic()
+    folder = pathlib.Path(sys.argv[1])
+    output = pathlib.Path(os.environ["FOLIOT_TRAINING_OUTPUT"])
+    options, observations, features, columns = read(folder)
+    trainer = make_trainer(folder, options)
+    features, weights = trainer.retrain(observations, features, None)
+    np.ascontiguousarray(features, dtype="<f4").tofile(output / "features.f32")
+    np.ascontiguousarray(weights, dtype="<f4").tofile(output / "weights.f32")
+    metrics = dict(getattr(trainer, "metrics", {}))
+    if write_parquet(columns, output / "observations.parquet"):
+        metrics["parquet"] = True
+    metrics["seconds"] = round(time.monotonic() - began, 1)
+    training = {"lambda": float(trainer.ridge_lambda or 1), "metrics": metrics}
+    (output / "training.json").write_text(json.dumps(training, allow_nan=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+#include "personal/observation_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foliot {
+
+uint32_t ObservationTable::place_of(uint64_t user) {
+  if (const uint32_t* const place = by_id_.find(user)) return *place;
+  if (empty_places_.empty()) {
+    empty_places_.push_back(static_cast<uint32_t>(users_.size()));
+    users_.emplace_back();
+  }
+  const uint32_t place = empty_places_.back();
+  empty_places_.pop_back();
+  by_id_.insert(user, place);
+  users_[place].id = user;
+  users_[place].is_used = true;
+  return place;
+}
+
+uint32_t ObservationTable::add(uint64_t user, uint64_t number, std::span<const UserObservation> observations) {
+  const uint32_t place = place_of(user);
+  User& known = users_[place];
+  if (number <= known.number) return place;
+  if (known.number == 0) known.first_number = number;
+  known.number = number;
+  for (const UserObservation& observation : observations) {
+    if (!has(user, observation.id)) known.observations.push_back(observation);
+  }
+  return place;
+}
+
+std::optional<uint32_t> ObservationTable::remove(uint64_t user, uint64_t number) {
+  const std::optional<uint32_t> place = find(user);
+  if (!place || number <= users_[*place].number) return std::nullopt;
+  users_[*place] = User();
+  by_id_.erase(user);
+  empty_places_.push_back(*place);
+  return place;
+}
+
+uint32_t ObservationTable::restore(User user) {
+  FOLIOT_CHECK(by_id_.find(user.id) == nullptr);
+  const uint32_t place = place_of(user.id);
+  users_[place] = std::move(user);
+  users_[place].is_used = true;
+  return place;
+}
+
+std::optional<uint32_t> ObservationTable::find(uint64_t user) const {
+  const uint32_t* const place = by_id_.find(user);
+  return place == nullptr ? std::nullopt : std::optional(*place);
+}
+
+bool ObservationTable::has(uint64_t user, uint64_t id) const {
+  const std::span<const UserObservation> all = observations(user);
+  // Retries come soon.
+  return std::any_of(all.rbegin(), all.rend(), [id](const UserObservation& one) { return one.id == id; });
+}
+
+std::span<const UserObservation> ObservationTable::observations(uint64_t user) const {
+  const std::optional<uint32_t> place = find(user);
+  if (!place) return {};
+  return users_[*place].observations;
+}
+
+}  // namespace foliot

@@ -1,0 +1,156 @@
+#include "personal/personal_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "config/toml_file.h"
+#include "config/toml_reader.h"
+
+namespace foliot {
+namespace {
+
+constexpr std::string_view kPersonalFile = "personal.toml";
+
+void to_float(TomlReader& reader, std::string_view key, float& value) {
+  double read = value;
+  reader.not_negative(key, read);
+  value = static_cast<float>(read);
+}
+
+void read_choice(TomlReader& reader, std::string_view key, std::string_view first, std::string_view second,
+                 bool& is_first) {
+  std::string text(is_first ? first : second);
+  reader.text(key, text);
+  if (text != first && text != second) {
+    reader.fail(key, fmt::format("is \"{}\": must be \"{}\" or \"{}\"", text, first, second));
+  }
+  is_first = text == first;
+}
+
+Status read_exploration(std::optional<TomlReader> reader, Exploration& exploration) {
+  if (!reader) return Status();
+  std::string name;
+  reader->text("name", name);
+  if (!name.empty()) {
+    const std::optional<ExplorationKind> kind = exploration_named(name);
+    if (!kind) reader->fail("name", fmt::format("is \"{}\": must be greedy, epsilon, linucb or thompson", name));
+    if (kind) exploration.kind = *kind;
+  }
+  reader->share("epsilon", exploration.epsilon);
+  to_float(*reader, "alpha", exploration.alpha);
+  to_float(*reader, "deviation", exploration.deviation);
+  reader->share("pool", exploration.pool);
+  return reader->finish();
+}
+
+Status read_limits(std::optional<TomlReader> reader, PersonalModel::Options& options) {
+  if (!reader) return Status();
+  uint64_t users = options.users_max;
+  uint64_t observations = options.observations_per_user_max;
+  uint64_t factors = options.table.factors_max;
+  double least = options.value_min;
+  double most = options.value_max;
+  reader->whole("users", users, 1);
+  reader->whole("observations_per_user", observations, 1);
+  reader->whole("factors", factors, 1);
+  reader->whole("observations_per_snapshot", options.observations_per_snapshot, 1);
+  reader->number("value_min", least);
+  reader->number("value_max", most);
+  if (!(least < most)) reader->fail("value_min", fmt::format("is {}: must be below value_max, {}", least, most));
+  options.users_max = users;
+  options.observations_per_user_max = observations;
+  options.table.factors_max = factors;
+  options.value_min = static_cast<float>(least);
+  options.value_max = static_cast<float>(most);
+  return reader->finish();
+}
+
+Status read_retrain(std::optional<TomlReader> reader, RetrainLimits& limits) {
+  if (!reader) return Status();
+  reader->not_negative("loss_max", limits.loss_max);
+  reader->whole("observations_max", limits.observations_max);
+  return reader->finish();
+}
+
+Status read_spec(const toml::table& table, const std::string& file, PersonalSpec& spec) {
+  TomlReader reader(table, file);
+  std::string features = "items";
+  reader.text("features", features);
+  if (features != "items") {
+    reader.fail(
+        "features",
+        fmt::format("is \"{}\": must be \"items\"; features that a model computes are not served yet", features));
+  }
+  read_choice(reader, "prior", "mean", "zero", spec.options.table.prior_is_mean);
+  double lambda = spec.options.table.lambda;
+  reader.positive("lambda", lambda);
+  spec.options.table.lambda = static_cast<float>(lambda);
+  bool is_on_disk = true;
+  read_choice(reader, "durability", "disk", "async", is_on_disk);
+  spec.options.durability_is_async = !is_on_disk;
+  reader.positive("default_slo", spec.default_slo);
+  FOLIOT_RETURN_IF_ERROR(read_exploration(reader.table("exploration"), spec.options.exploration));
+  FOLIOT_RETURN_IF_ERROR(read_limits(reader.table("limits"), spec.options));
+  FOLIOT_RETURN_IF_ERROR(read_retrain(reader.table("retrain"), spec.options.retrain));
+  return reader.finish();
+}
+
+Status check_other_files(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const char* other : {"model.onnx", "model.py", "application.toml", "pipeline.toml"}) {
+    if (!std::filesystem::exists(folder / other, ignored)) continue;
+    return Status::invalid_argument(
+        fmt::format("{} has {} and {}; move one of them to another folder", folder.string(), other, kPersonalFile));
+  }
+  return Status();
+}
+
+}  // namespace
+
+PersonalSpec read_personal(const std::filesystem::path& folder) {
+  PersonalSpec spec{.name = folder.filename().string(), .status = check_other_files(folder), .folder = folder};
+  if (!spec.status.ok()) return spec;
+  const std::filesystem::path file = folder / kPersonalFile;
+  const Result<toml::table> table = read_toml_file(file);
+  spec.status = table.ok() ? read_spec(*table, file.string(), spec) : table.status();
+  return spec;
+}
+
+Result<std::vector<PersonalSpec>> scan_personal(const std::filesystem::path& repository) {
+  std::vector<PersonalSpec> specs;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(repository, error)) {
+    std::error_code ignored;
+    if (entry.path().filename().string().starts_with('.')) continue;
+    if (!std::filesystem::is_regular_file(entry.path() / kPersonalFile, ignored)) continue;
+    specs.push_back(read_personal(entry.path()));
+  }
+  if (error) return Status::internal(fmt::format("{}: {}", repository.string(), error.message()));
+  std::ranges::sort(specs, {}, &PersonalSpec::name);
+  return specs;
+}
+
+Result<std::filesystem::path> newest_version(const std::filesystem::path& folder) {
+  std::optional<uint64_t> newest;
+  std::filesystem::path found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    uint64_t number = 0;
+    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (failed != std::errc() || end != name.data() + name.size() || !entry.is_directory(error)) continue;
+    if (newest && number <= *newest) continue;
+    newest = number;
+    found = entry.path();
+  }
+  if (error) return Status::not_found(fmt::format("{}: {}", folder.string(), error.message()));
+  if (newest) return found;
+  return Status::not_found(fmt::format(
+      "{} has no version: make a folder with a number for a name and an items.features, such as {}/1/items.features",
+      folder.string(), folder.string()));
+}
+
+}  // namespace foliot

@@ -1,0 +1,63 @@
+// PersonalSpec: a personal model as its folder of a repository describes it:
+//
+//   NAME/personal.toml                settings
+//   NAME/VERSION/items.features ...   its versions (personal_version.h); the highest is served
+//
+// personal.toml, all of it optional:
+//
+//   features = "items"          # materialised: the items.features of a version
+//   prior = "mean"              # of a user's weights: "mean" of all other users' or "zero"
+//   lambda = 1.0                # how much the prior counts, where the version brings none
+//   durability = "disk"         # an observation is answered when the disk has it; "async": at once
+//   default_slo = "20ms"        # deadline of calls that bring none
+//   [exploration]
+//   name = "thompson"           # exploration.h
+//   epsilon = 0.05
+//   alpha = 0.5
+//   deviation = 0.5
+//   pool = 0.01
+//   [limits]
+//   users = 10000000
+//   observations_per_user = 4096
+//   value_min = -1e6            # values are clipped to this range
+//   value_max = 1e6
+//   factors = 1024              # matrices that are kept
+//   observations_per_snapshot = 1000000
+//   [retrain]                   # when the metrics say that it is to be retrained; 0: never
+//   loss_max = 0                # of the last observations, squared errors
+//   observations_max = 0        # since training
+#ifndef FOLIOT_PERSONAL_PERSONAL_FILE_H_
+#define FOLIOT_PERSONAL_PERSONAL_FILE_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "personal/personal_model.h"
+
+namespace foliot {
+
+struct PersonalSpec {
+  std::string name;
+  Status status;  // not ok: why it cannot be served
+  std::filesystem::path folder;
+  PersonalModel::Options options{};
+  std::optional<Duration> default_slo{};
+};
+
+// Errors: kInvalidArgument naming file, line and key, as the spec's status.
+PersonalSpec read_personal(const std::filesystem::path& folder);
+
+// All personal models of a repository, by name; broken ones with their status. Errors: kInternal if it cannot
+// be read.
+Result<std::vector<PersonalSpec>> scan_personal(const std::filesystem::path& repository);
+
+// The folder with the highest number for a name. Errors: kNotFound.
+Result<std::filesystem::path> newest_version(const std::filesystem::path& folder);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PERSONAL_PERSONAL_FILE_H_

@@ -1,0 +1,439 @@
+#include "personal/personal_models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <tuple>
+
+#include "base/hash.h"
+#include "store/disk_storage.h"
+
+namespace foliot {
+namespace {
+
+// Of work, for a user: its weights and what a call costs in any case.
+constexpr uint64_t kUnitsOfUser = 1000;
+
+void count_duration(PersonalCounters& counters, Duration duration) {
+  const int64_t microseconds = duration.nanoseconds() / 1000;
+  size_t bucket = 0;
+  while (bucket < PersonalCounters::kReadMicroseconds.size() &&
+         microseconds > PersonalCounters::kReadMicroseconds[bucket]) {
+    ++bucket;
+  }
+  ++counters.read_durations[bucket];
+  counters.read_nanoseconds += static_cast<uint64_t>(duration.nanoseconds());
+}
+
+PersonalList to_list(const TopK& given) {
+  PersonalList list{.query = given.query};
+  for (const ScoredItem& place : given.places) {
+    list.slots.push_back(
+        {.item = place.item, .score = place.score, .is_drawn = place.is_drawn, .probability = place.probability});
+  }
+  return list;
+}
+
+// Beyond the range of float: its limits, which a model clips to its own.
+float to_value(double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::isfinite(value) ? std::clamp(value, -kMost, kMost) : value);
+}
+
+// As clients see it: a prediction for each pair.
+ModelInfo info_of(const PersonalSpec& spec, const std::string& version) {
+  ModelInfo info;
+  info.name = spec.name;
+  info.version = version;
+  info.only().kind = kPersonalKind;
+  info.inputs = {{"user", DataType::kUint64, {1}, {""}}, {"item", DataType::kUint64, {1}, {""}}};
+  info.outputs = {{"prediction", DataType::kFloat32, {1}, {""}}};
+  info.buckets = {Bucket{}};
+  info.default_slo = spec.default_slo;
+  return info;
+}
+
+}  // namespace
+
+struct PersonalModels::Call {
+  Call(Served& given, std::string_view name, TimePoint arrived, TimePoint until, PersonalDone on_done,
+       std::shared_ptr<Tenant> tenant, uint32_t requests)
+      : served(given),
+        model(*given.model),
+        model_name(name),
+        arrival(arrived),
+        deadline(until),
+        done(std::move(on_done)),
+        lease(std::in_place, std::move(tenant), requests) {}
+
+  Served& served;
+  PersonalModel& model;
+  const std::string model_name;
+  const TimePoint arrival;
+  const TimePoint deadline;
+  const PersonalDone done;
+  std::optional<TenantLease> lease;  // until the answer is passed on
+  // Of changes: records that are not on disk yet, and the first error.
+  std::atomic<size_t> pending{1};
+  std::mutex mutex;
+  Status status;  // guarded by mutex
+};
+
+Status PersonalModels::open(std::vector<PersonalSpec> specs, const std::filesystem::path& observations) {
+  queue_ = std::make_unique<ReadQueue>(options_.reads_max, options_.threads);
+  if (!specs.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(observations, error);
+    if (error) {
+      return Status::invalid_argument(
+          fmt::format("cannot make the folder {} of the observations of personal models: {}; name another with "
+                      "--observations",
+                      observations.string(), error.message()));
+    }
+  }
+  for (PersonalSpec& spec : specs) {
+    const std::string name = spec.name;
+    auto served = std::make_unique<Served>();
+    served->spec = std::move(spec);
+    const Status status = open_model(*served, observations);
+    served->is_served = status.ok();
+    if (!status.ok()) {
+      options_.on_failure(fmt::format("personal model '{}' cannot be served: {}", name, status.message()));
+    }
+    show(*served, status.message());
+    models_.emplace(name, std::move(served));
+  }
+  for (uint32_t i = 0; !models_.empty() && i < options_.threads; ++i) {
+    FOLIOT_ASSIGN_OR_RETURN(Thread thread, Thread::start({.name = "foliot-personal"}, [this] { run_reads(); }));
+    threads_.push_back(std::move(thread));
+  }
+  is_open_ = true;
+  return Status();
+}
+
+Status PersonalModels::open_model(Served& served, const std::filesystem::path& observations) {
+  FOLIOT_RETURN_IF_ERROR(served.spec.status);
+  FOLIOT_ASSIGN_OR_RETURN(const std::filesystem::path folder, newest_version(served.spec.folder));
+  FOLIOT_ASSIGN_OR_RETURN(PersonalVersion version, PersonalVersion::open(folder));
+  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskStorage> storage, DiskStorage::open(observations / served.spec.name));
+  served.items = version.items->items().size();
+  PersonalModel::Options options = served.spec.options;
+  options.seed = options_.seed ^ hash64(std::as_bytes(std::span(served.spec.name)));
+  FOLIOT_ASSIGN_OR_RETURN(served.model, PersonalModel::open(std::move(storage), std::move(version), options));
+  return Status();
+}
+
+void PersonalModels::show(Served& served, const std::string& reason) {
+  CatalogEntry entry{
+      .name = served.spec.name, .version = {}, .reason = reason, .info = {}, .role = EntryRole::kPersonal};
+  if (served.model != nullptr) {
+    entry.version = served.model->version();
+    entry.state = ModelState::kReady;
+    entry.info = std::make_shared<const ModelInfo>(info_of(served.spec, entry.version));
+  }
+  catalog_.put(std::move(entry));
+}
+
+Status PersonalModels::watch(Duration interval) {
+  if (models_.empty()) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(
+      watcher_, Thread::start({.name = "foliot-versions", .nice = 10}, [this, interval] { run_watch(interval); }));
+  return Status();
+}
+
+void PersonalModels::run_watch(Duration interval) {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    stopped_.wait_for(lock, std::chrono::nanoseconds(interval.nanoseconds()), [this] { return stopping_; });
+    if (stopping_) return;
+    lock.unlock();
+    for (const auto& [name, served] : models_) {
+      if (!served->is_served) continue;
+      const Status status = load(*served, false);
+      if (!status.ok()) options_.on_failure(fmt::format("personal model '{}': {}", name, status.message()));
+    }
+    lock.lock();
+  }
+}
+
+Status PersonalModels::load(const std::string& name) {
+  Served* const served = find(name);
+  if (served == nullptr) return Status::not_found(fmt::format("unknown personal model '{}'", name));
+  return load(*served, true);
+}
+
+// `again`: also one that was not taken before.
+Status PersonalModels::load(Served& served, bool again) {
+  const std::lock_guard lock(load_mutex_);
+  if (served.model == nullptr) {
+    return Status::unavailable(fmt::format(
+        "personal model '{}' could not be served when the server started: correct it, and restart the server",
+        served.spec.name));
+  }
+  const Result<std::filesystem::path> folder = newest_version(served.spec.folder);
+  if (!folder.ok()) return again ? folder.status() : Status();
+  const std::string name = folder->filename().string();
+  if (name == served.model->version() || (!again && name == served.refused_version)) return Status();
+  Result<PersonalVersion> version = PersonalVersion::open(*folder);
+  const uint64_t items = version.ok() ? version->items->items().size() : 0;
+  const Status status = version.ok() ? served.model->swap(*std::move(version)) : version.status();
+  if (status.ok()) served.items = items;
+  served.refused_version = status.ok() ? "" : name;
+  const Status shown = status.with_context(fmt::format("version {} is not taken", name));
+  show(served, shown.message());
+  return shown;
+}
+
+void PersonalModels::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  stopped_.notify_all();
+  threads_.clear();
+  watcher_.join();
+  const std::lock_guard lock(load_mutex_);
+  for (const auto& [name, served] : models_) served->model.reset();
+}
+
+PersonalModels::Served* PersonalModels::find(std::string_view name) const {
+  if (!is_open_) return nullptr;
+  const auto found = models_.find(name);
+  return found == models_.end() ? nullptr : found->second.get();
+}
+
+// ---- Calls
+
+PersonalModels::CallPtr PersonalModels::admit(const PersonalCall& call, uint32_t requests, PersonalDone& done) {
+  Served* const served = find(call.model);
+  if (served == nullptr || !served->is_served) {
+    done(call_error(served == nullptr && is_open_
+                        ? Status::not_found(fmt::format("unknown personal model '{}'", call.model))
+                        : Status::unavailable(fmt::format("personal model '{}' is not ready", call.model))));
+    return nullptr;
+  }
+  const TimePoint now = options_.now();
+  TimePoint deadline = call.deadline;
+  if (served->spec.default_slo) deadline = std::min(deadline, call.arrival + *served->spec.default_slo);
+  const auto refused = [&](Refusal refusal) {
+    ++served->counters.refused[static_cast<size_t>(refusal)];
+    done(call_error(refusal, call.model, "", call.arrival, now, {}));
+    return nullptr;
+  };
+  if (draining_) return refused(Refusal::kDraining);
+  if (deadline <= now) return refused(Refusal::kUnmeetable);
+  if (call.tenant != nullptr) {
+    if (std::optional<CallError> over = call.tenant->enter(requests, now)) {
+      ++served->counters.errors;
+      done(*std::move(over));
+      return nullptr;
+    }
+  }
+  ++in_flight_;
+  return std::make_shared<Call>(*served, call.model, call.arrival, deadline, std::move(done), call.tenant, requests);
+}
+
+void PersonalModels::finish(Call& call, std::variant<PersonalAnswer, Status> result) {
+  PersonalCounters& counters = call.served.counters;
+  if (!std::holds_alternative<Status>(result) && options_.now() > call.deadline)
+    return refuse(call, Refusal::kLate, {});
+  call.lease.reset();
+  if (const auto* const status = std::get_if<Status>(&result)) {
+    ++counters.errors;
+    call.done(call_error(*status));
+  } else {
+    call.done(std::get<PersonalAnswer>(std::move(result)));
+  }
+  count_answered();
+}
+
+void PersonalModels::count_answered() {
+  if (--in_flight_ > 0 || !draining_) return;
+  const std::lock_guard lock(mutex_);
+  answered_.notify_all();
+}
+
+bool PersonalModels::wait_until_answered(Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return answered_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return in_flight_ == 0; });
+}
+
+void PersonalModels::refuse(Call& call, Refusal refusal, TimePoint earliest) {
+  ++call.served.counters.refused[static_cast<size_t>(refusal)];
+  call.lease.reset();
+  call.done(call_error(refusal, call.model_name, "", call.arrival, options_.now(), earliest));
+  count_answered();
+}
+
+void PersonalModels::start_read(CallPtr call, uint64_t units, std::function<Result<PersonalAnswer>()> read) {
+  const TimePoint now = options_.now();
+  std::unique_lock lock(mutex_);
+  Call& started = *call;
+  if (stopping_) {
+    lock.unlock();
+    return refuse(started, Refusal::kDraining, {});
+  }
+  ReadQueue::Read entry{.deadline = started.deadline, .estimate = started.served.cost.estimate(units, now)};
+  entry.run = [this, call, units, read = std::move(read)](Refusal refusal) {
+    if (refusal != Refusal::kNone) return refuse(*call, refusal, {});
+    const TimePoint begin = options_.now();
+    Result<PersonalAnswer> answer = read();
+    const TimePoint end = options_.now();
+    if (!answer.ok()) return finish(*call, answer.status());
+    {
+      const std::lock_guard measured(mutex_);
+      call->served.cost.record(end - begin, units, end);
+    }
+    PersonalCounters& counters = call->served.counters;
+    answer->lists.empty() ? ++counters.predictions : ++counters.top_ks;
+    if (!answer->lists.empty()) count_duration(counters, end - begin);
+    finish(*call, *std::move(answer));
+  };
+  const std::optional<ReadQueue::Refused> refused = queue_->offer(std::move(entry), now);
+  lock.unlock();
+  if (refused) return refuse(started, refused->refusal, refused->earliest);
+  changed_.notify_one();
+}
+
+void PersonalModels::run_reads() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || queue_->size() > 0; });
+    std::optional<ReadQueue::Taken> taken = queue_->take(options_.now());
+    if (!taken) return;  // it stops
+    const Refusal refusal = stopping_ ? Refusal::kDraining : taken->refusal;
+    lock.unlock();
+    taken->read.run(refusal);
+    lock.lock();
+    queue_->finish(taken->read.estimate);
+  }
+}
+
+void PersonalModels::predict(const PersonalCall& call, std::vector<UserItem> pairs, PersonalDone done) {
+  const CallPtr admitted = admit(call, static_cast<uint32_t>(pairs.size()), done);
+  if (admitted == nullptr) return;
+  const uint64_t units = pairs.size() * kUnitsOfUser;
+  start_read(admitted, units, [model = &admitted->model, pairs = std::move(pairs)]() -> Result<PersonalAnswer> {
+    PersonalAnswer answer;
+    for (const UserItem& pair : pairs) {
+      FOLIOT_ASSIGN_OR_RETURN(UserPrediction prediction, model->predict(pair.user, pair.item));
+      answer.predictions.push_back(prediction.value);
+      answer.version = std::move(prediction.version);
+    }
+    return answer;
+  });
+}
+
+void PersonalModels::top_k(const PersonalCall& call, TopKQuery query, PersonalDone done) {
+  const CallPtr admitted = admit(call, static_cast<uint32_t>(query.users.size()), done);
+  if (admitted == nullptr) return;
+  PersonalModel* const model = &admitted->model;
+  const uint64_t items = query.items.empty() ? admitted->served.items.load() : query.items.size();
+  const uint64_t units = query.users.size() * (items + kUnitsOfUser);
+  start_read(admitted, units, [model, query = std::move(query)]() -> Result<PersonalAnswer> {
+    PersonalAnswer answer;
+    for (const uint64_t user : query.users) {
+      FOLIOT_ASSIGN_OR_RETURN(TopK list, model->top_k(user, query.items, query.k));
+      answer.lists.push_back(to_list(list));
+      answer.version = std::move(list.version);
+    }
+    return answer;
+  });
+}
+
+void PersonalModels::on_changed(const CallPtr& call, const Status& status) {
+  if (!status.ok()) {
+    const std::lock_guard lock(call->mutex);
+    if (call->status.ok()) call->status = status;
+  }
+  if (call->pending.fetch_sub(1) > 1) return;
+  if (!call->status.ok()) return finish(*call, call->status);
+  finish(*call, PersonalAnswer{.version = call->model.version()});
+}
+
+void PersonalModels::observe(const PersonalCall& call, std::vector<ItemObservation> observations, PersonalDone done) {
+  const CallPtr admitted = admit(call, static_cast<uint32_t>(observations.size()), done);
+  if (admitted == nullptr) return;
+  Served& served = admitted->served;
+  const auto group_of = [](const ItemObservation& observation) {
+    return std::tie(observation.user, observation.query);
+  };
+  std::ranges::stable_sort(observations, {}, group_of);
+  Status status;
+  for (size_t begin = 0; begin < observations.size() && status.ok();) {
+    size_t end = begin;
+    std::vector<UserObservation> of_user;
+    for (; end < observations.size() && group_of(observations[end]) == group_of(observations[begin]); ++end) {
+      const ItemObservation& given = observations[end];
+      of_user.push_back({.id = given.id, .item = given.item, .value = to_value(given.value)});
+    }
+    ++admitted->pending;
+    ++served.counters.waiting;
+    status = admitted->model.observe(
+        observations[begin].user, of_user,
+        [this, admitted, count = of_user.size()](const Status& written) {
+          --admitted->served.counters.waiting;
+          if (written.ok()) admitted->served.counters.observations += count;
+          on_changed(admitted, written);
+        },
+        observations[begin].query);
+    if (!status.ok()) {
+      --served.counters.waiting;
+      --admitted->pending;
+    }
+    begin = end;
+  }
+  on_changed(admitted, status);
+}
+
+void PersonalModels::forget(const PersonalCall& call, std::vector<uint64_t> users, PersonalDone done) {
+  const CallPtr admitted = admit(call, static_cast<uint32_t>(users.size()), done);
+  if (admitted == nullptr) return;
+  Served& served = admitted->served;
+  Status status;
+  for (size_t i = 0; i < users.size() && status.ok(); ++i) {
+    ++admitted->pending;
+    ++served.counters.waiting;
+    status = admitted->model.forget(users[i], [this, admitted](const Status& written) {
+      --admitted->served.counters.waiting;
+      if (written.ok()) ++admitted->served.counters.forgotten;
+      on_changed(admitted, written);
+    });
+    if (!status.ok()) {
+      --served.counters.waiting;
+      --admitted->pending;
+    }
+  }
+  on_changed(admitted, status);
+}
+
+// ---- Statistics
+
+std::vector<PersonalModels::Statistics> PersonalModels::statistics() const {
+  std::vector<Statistics> all;
+  if (!is_open_) return all;
+  for (const auto& [name, served] : models_) {
+    if (!served->is_served) continue;
+    all.push_back({.model = name,
+                   .counters = &served->counters,
+                   .learned = served->model->statistics(),
+                   .snapshots = served->model->snapshots(),
+                   .torn_bytes = served->model->torn_bytes()});
+  }
+  return all;
+}
+
+size_t PersonalModels::waiting_reads() const {
+  if (!is_open_) return 0;
+  const std::lock_guard lock(mutex_);
+  return queue_->size();
+}
+
+}  // namespace foliot

@@ -1,0 +1,164 @@
+// PersonalModels: the personal models of a repository, while they are served: PersonalService over a
+// PersonalModel each.
+//
+// Reads (predict, topK) are carried out by threads of their own and refused at once where they would miss their
+// deadline (read_queue.h). Observations go to the log by the thread that brings them; they wait for a read of the
+// same model for the time of one user's weights.
+//
+// A version with a higher number is taken by load(), and with watch() as it appears. One that cannot be
+// taken leaves the one before in service, with the reason in the catalog.
+//
+// Bounded: reads that wait (Options::reads_max); the rest as PersonalModel.
+//
+// Threading: as PersonalService; open(), watch() and stop() by one owner, the rest by any thread.
+#ifndef FOLIOT_PERSONAL_PERSONAL_MODELS_H_
+#define FOLIOT_PERSONAL_PERSONAL_MODELS_H_
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "core/catalog.h"
+#include "core/request.h"
+#include "inference/personal_service.h"
+#include "personal/personal_file.h"
+#include "personal/personal_model.h"
+#include "personal/read_queue.h"
+#include "platform/thread.h"
+
+namespace foliot {
+
+// Of one model, since the start.
+struct PersonalCounters {
+  static constexpr std::array kReadMicroseconds{100, 1'000, 10'000, 100'000, 1'000'000};  // limits of read_durations
+
+  std::atomic<uint64_t> predictions{0};  // calls that were answered, as what follows
+  std::atomic<uint64_t> top_ks{0};
+  std::atomic<uint64_t> observations{0};  // not calls
+  std::atomic<uint64_t> forgotten{0};     // users
+  std::atomic<uint64_t> waiting{0};       // changes that wait for the disk
+  std::atomic<uint64_t> errors{0};        // calls that were wrong or over a limit
+  std::array<std::atomic<uint64_t>, static_cast<size_t>(kRefusalLast) + 1> refused{};  // calls, by Refusal
+  std::array<std::atomic<uint64_t>, kReadMicroseconds.size() + 1> read_durations{};    // of topK, not cumulative
+  std::atomic<uint64_t> read_nanoseconds{0};                                           // of topK
+};
+
+class PersonalModels : public PersonalService {
+ public:
+  struct Options {
+    uint32_t threads = 1;     // of reads
+    size_t reads_max = 4096;  // that wait
+    uint64_t seed = 0;        // random in a server
+    std::function<TimePoint()> now;
+    // Of versions that cannot be taken, from any thread.
+    std::function<void(const std::string&)> on_failure = [](const std::string&) {};
+  };
+
+  // The catalog outlives this.
+  PersonalModels(Options options, Catalog& catalog) : options_(std::move(options)), catalog_(catalog) {}
+  ~PersonalModels() override { stop(); }
+
+  // Once: serves these; one that is broken is shown as unavailable. Their observations are in folders of
+  // `observations`, which is made if there is none. Errors: kInvalidArgument if that cannot be used.
+  Status open(std::vector<PersonalSpec> specs, const std::filesystem::path& observations);
+  // Looks for newer versions from now on.
+  Status watch(Duration interval);
+  // Calls from now on are refused (kDraining).
+  void drain() { draining_ = true; }
+  // Writes what waits; reads that wait are refused. REQUIRES: no call follows. Calling it again does nothing.
+  void stop();
+
+  // After open(): all models, and those of them that are served.
+  size_t size() const { return models_.size(); }
+  size_t served() const {
+    return static_cast<size_t>(
+        std::ranges::count_if(models_, [](const auto& model) { return model.second->is_served; }));
+  }
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  // Takes the newest version. Errors: kNotFound; why it is not taken.
+  Status load(const std::string& name);
+  // Calls that are not answered yet.
+  uint64_t in_flight() const { return in_flight_; }
+  // After drain(). False: some are not.
+  bool wait_until_answered(Duration timeout);
+
+  void predict(const PersonalCall& call, std::vector<UserItem> pairs, PersonalDone done) override;
+  void top_k(const PersonalCall& call, TopKQuery query, PersonalDone done) override;
+  void observe(const PersonalCall& call, std::vector<ItemObservation> observations, PersonalDone done) override;
+  void forget(const PersonalCall& call, std::vector<uint64_t> users, PersonalDone done) override;
+
+  struct Statistics {
+    std::string model;
+    const PersonalCounters* counters;
+    PersonalStatistics learned;
+    uint64_t snapshots = 0;
+    uint64_t torn_bytes = 0;
+  };
+  // Of those that are served, by name.
+  std::vector<Statistics> statistics() const;
+  size_t waiting_reads() const;
+
+ private:
+  struct Served {
+    PersonalSpec spec;
+    bool is_served = false;                  // does not change after open()
+    std::unique_ptr<PersonalModel> model{};  // of one that is served, until stop()
+    std::string refused_version{};           // that was not taken; guarded by load_mutex_
+    std::atomic<uint64_t> items{0};          // of the version
+    PersonalCounters counters{};
+    ReadCost cost{};  // guarded by mutex_
+  };
+  // A call that was admitted.
+  struct Call;
+  using CallPtr = std::shared_ptr<Call>;
+
+  Served* find(std::string_view name) const;
+  Status open_model(Served& served, const std::filesystem::path& observations);
+  void show(Served& served, const std::string& reason);
+  Status load(Served& served, bool again);
+  CallPtr admit(const PersonalCall& call, uint32_t requests, PersonalDone& done);
+  // `units`: of work (ReadCost).
+  void start_read(CallPtr call, uint64_t units, std::function<Result<PersonalAnswer>()> read);
+  // A part of a call is over, such as the writing of a record; the last one answers.
+  void on_changed(const CallPtr& call, const Status& status);
+  void finish(Call& call, std::variant<PersonalAnswer, Status> result);
+  void refuse(Call& call, Refusal refusal, TimePoint earliest);
+  void count_answered();
+  void run_reads();
+  void run_watch(Duration interval);
+
+  const Options options_;
+  Catalog& catalog_;
+  std::map<std::string, std::unique_ptr<Served>, std::less<>> models_;  // does not change after open()
+  std::atomic<bool> is_open_{false};
+  std::atomic<bool> draining_{false};
+  std::atomic<uint64_t> in_flight_{0};
+  std::mutex load_mutex_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::condition_variable stopped_;
+  std::condition_variable answered_;
+  std::unique_ptr<ReadQueue> queue_;
+  bool stopping_ = false;
+  std::vector<Thread> threads_;
+  Thread watcher_;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PERSONAL_PERSONAL_MODELS_H_

@@ -1,0 +1,42 @@
+// PersonalVersion: what a trainer made: the features of items, and the weights of users that go with them. Served
+// until another one is swapped in (PersonalModel::swap).
+//
+// In a folder whose name is that of the version:
+//   items.features   ItemTable
+//   weights.users    TrainedWeights; optional
+//   training.json    {"log_number": S, "lambda": 1.5, ...metrics}; optional
+//
+// Threading: any; it does not change.
+#ifndef FOLIOT_PERSONAL_PERSONAL_VERSION_H_
+#define FOLIOT_PERSONAL_PERSONAL_VERSION_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "personal/item_table.h"
+#include "personal/trained_weights.h"
+
+namespace foliot {
+
+struct PersonalVersion {
+  std::string name = "1";
+  std::shared_ptr<const ItemTable> items;
+  std::shared_ptr<const TrainedWeights> trained{};  // null: none
+  uint64_t log_number = 0;                          // S: of the last record of the log that it was trained on
+  float lambda = 0;                                 // 0: that of the options
+
+  // Errors: as ItemTable::open() and TrainedWeights::open(); kInvalidArgument naming the file for a training.json
+  // that is none, and for weights of another number of features than the items'.
+  static Result<PersonalVersion> open(const std::filesystem::path& folder);
+  // kInvalidArgument naming what is wrong.
+  Status check() const;
+  // Weights that follow from the same observations and versions of one fingerprint are the same.
+  uint64_t fingerprint(float default_lambda) const;
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PERSONAL_PERSONAL_VERSION_H_

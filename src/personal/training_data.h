@@ -1,0 +1,34 @@
+// TrainingData: what a trainer learns from: all observations of a log that last, by user, without
+// users that are forgotten, which need not last yet.
+//
+// Threading: none.
+#ifndef FOLIOT_PERSONAL_TRAINING_DATA_H_
+#define FOLIOT_PERSONAL_TRAINING_DATA_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "store/storage.h"
+
+namespace foliot {
+
+struct TrainingData {
+  uint64_t log_number = 0;  // S: of the last record
+  // Of each user, ids ascending.
+  std::vector<uint64_t> users{};
+  std::vector<uint64_t> numbers{};  // of the last record that is part of it
+  std::vector<uint64_t> counts{};   // observations
+  // Of each observation: those of the first user in the order in which they came, then those of the next.
+  std::vector<uint64_t> ids{};
+  std::vector<uint64_t> items{};
+  std::vector<float> values{};
+  std::vector<float> probabilities{};  // as in UserObservation
+
+  // Reads the log of a personal model, which may be served meanwhile. Errors: as LogFiles::read_lasting().
+  static Result<TrainingData> read(Storage& storage);
+};
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PERSONAL_TRAINING_DATA_H_

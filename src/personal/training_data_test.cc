@@ -1,0 +1,69 @@
+#include "personal/training_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "personal/user_records.h"
+#include "store/log_files.h"
+#include "store/simulated_storage.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::ElementsAre;
+
+LogBatch batch(uint64_t number, std::span<const std::byte> record) {
+  return {.first = number,
+          .synced = number - 1,
+          .begins_file = number == 1,
+          .lengths = {static_cast<uint32_t>(record.size())},
+          .bytes = {record.begin(), record.end()}};
+}
+
+class NoReader : public LogReader {
+ public:
+  Status on_snapshot(std::span<const std::byte>) override { return Status(); }
+  Status on_record(uint64_t, std::span<const std::byte>) override { return Status(); }
+};
+
+TEST(TrainingDataTest, HoldsWhatLastsByUser) {
+  SimulatedStorage storage;
+  NoReader reader;
+  LogFiles files = LogFiles::open(storage, 1, reader).value();
+  uint64_t number = 0;
+  const auto write = [&](uint64_t user, const std::vector<UserObservation>& observations) {
+    ++number;
+    ASSERT_TRUE(files.write(batch(number, encode_record(user, observations))).ok());
+  };
+  write(7, {{1, 10, 0.5F}, {2, 20, 1, 0.125F}});
+  write(3, {{1, 30, 2}});
+  write(5, {{1, 10, 1}});
+  write(7, {{2, 20, 9}, {3, 30, 3}});  // 2 is there already
+  write(5, {});                        // forgotten
+  write(9, {{1, 10, 1}});              // nothing proves that it lasts
+  const TrainingData data = TrainingData::read(storage).value();
+  EXPECT_EQ(data.log_number, 5u);
+  EXPECT_THAT(data.users, ElementsAre(3, 7));
+  EXPECT_THAT(data.numbers, ElementsAre(2, 4));
+  EXPECT_THAT(data.counts, ElementsAre(1, 3));
+  EXPECT_THAT(data.ids, ElementsAre(1, 1, 2, 3));
+  EXPECT_THAT(data.items, ElementsAre(30, 10, 20, 30));
+  EXPECT_THAT(data.values, ElementsAre(2, 0.5F, 1, 3));
+  EXPECT_THAT(data.probabilities, ElementsAre(0, 0, 0.125F, 0));
+}
+
+TEST(TrainingDataTest, IsWithoutAUserThatIsForgottenByTheLastRecord) {
+  SimulatedStorage storage;
+  NoReader reader;
+  LogFiles files = LogFiles::open(storage, 1, reader).value();
+  const std::vector<UserObservation> one = {{1, 10, 1}};
+  ASSERT_TRUE(files.write(batch(1, encode_record(7, one))).ok());
+  ASSERT_TRUE(files.write(batch(2, encode_record(8, one))).ok());
+  ASSERT_TRUE(files.write(batch(3, encode_record(7, {}))).ok());
+  const TrainingData data = TrainingData::read(storage).value();
+  EXPECT_EQ(data.log_number, 2u);
+  EXPECT_THAT(data.users, ElementsAre(8));
+}
+
+}  // namespace
+}  // namespace foliot

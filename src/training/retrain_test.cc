@@ -1,0 +1,183 @@
+#include "training/retrain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "container/container_launch.h"
+#include "personal/personal_version.h"
+#include "personal/user_records.h"
+#include "store/disk_storage.h"
+#include "store/log_files.h"
+
+namespace foliot {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kLaunches = "FOLIOT_TEST_LAUNCHES";
+
+// Before main(): this program as the launcher.
+[[maybe_unused]] const bool is_launcher = [] {
+  if (std::getenv(kLaunches) != nullptr) ::_exit(launch_container());
+  return false;
+}();
+
+// A package `foliot` of the standard library only, which checks what it reads, and writes features of 2 and weights
+// of 3.
+constexpr const char* kTrainer = R"(
+import array, json, os, sys, time
+folder, output = sys.argv[1], os.environ["FOLIOT_TRAINING_OUTPUT"]
+def read(name, type):
+    values = array.array(type)
+    with open(os.path.join(folder, name), "rb") as f:
+        values.frombytes(f.read())
+    return list(values)
+def write(name, values):
+    with open(os.path.join(output, name), "wb") as f:
+        array.array("f", values).tofile(f)
+options = json.load(open(os.path.join(folder, "options.json")))
+assert read("users.u64", "Q") == [4, 7], read("users.u64", "Q")
+assert read("numbers.u64", "Q") == [2, 1]
+assert read("counts.u64", "Q") == [1, 2]
+assert read("items.u64", "Q") == [20, 10, 20]
+assert read("values.f32", "f") == [3, 1, 2]
+assert read("known_items.u64", "Q") == [10, 20]
+assert read("known_features.f32", "f") in ([1, 0, 0, 1], [2, 2, 2, 2])
+d = options["features"]
+features, weights, training = [2.0] * (2 * d), [3.0] * (2 * d), {"lambda": 1.5, "metrics": {"loss": 0.25}}
+print("half of it")
+exec(open(os.path.join(folder, "trainer.py")).read())
+write("features.f32", features)
+write("weights.f32", weights)
+with open(os.path.join(output, "training.json"), "w") as f:
+    json.dump(training, f)
+)";
+
+class NoReader : public LogReader {
+ public:
+  Status on_snapshot(std::span<const std::byte>) override { return Status(); }
+  Status on_record(uint64_t, std::span<const std::byte>) override { return Status(); }
+};
+
+class RetrainTest : public testing::Test {
+ protected:
+  RetrainTest() {
+    std::string name = testing::TempDir() + "foliot_retrain_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    std::filesystem::create_directories(folder_ / "model" / "3");
+    std::filesystem::create_directories(folder_ / "package" / "foliot");
+    std::ofstream(folder_ / "package" / "foliot" / "__init__.py") << "";
+    std::ofstream(folder_ / "package" / "foliot" / "trainer.py") << kTrainer;
+    const std::vector<uint64_t> items = {10, 20};
+    const std::vector<float> rows = {1, 0, 0, 1};
+    EXPECT_TRUE(ItemTable::write(folder_ / "model" / "3" / "items.features", 2, items, rows).ok());
+    write_log();
+    options_.launcher = {"/proc/self/exe"};
+    options_.package = folder_ / "package";
+    ::setenv(kLaunches, "1", 1);
+  }
+  ~RetrainTest() override {
+    ::unsetenv(kLaunches);
+    std::filesystem::remove_all(folder_);
+  }
+  void write_log() {
+    const auto storage = DiskStorage::open(folder_ / "state").value();
+    NoReader reader;
+    LogFiles files = LogFiles::open(*storage, 1, reader).value();
+    const std::vector<UserObservation> records[3] = {{{1, 10, 1}, {2, 20, 2}}, {{1, 20, 3}}, {{3, 10, 9}}};
+    const uint64_t users[3] = {7, 4, 4};
+    for (uint64_t number = 1; number <= 3; ++number) {
+      const std::vector<std::byte> record = encode_record(users[number - 1], records[number - 1]);
+      ASSERT_TRUE(files
+                      .write({.first = number,
+                              .synced = number - 1,
+                              .begins_file = number == 1,
+                              .lengths = {static_cast<uint32_t>(record.size())},
+                              .bytes = record})
+                      .ok());
+    }
+  }
+  // With this code before the trainer writes.
+  Result<std::string> train(const std::string& code) {
+    std::ofstream(folder_ / "code.py") << code;
+    options_.trainer = folder_ / "code.py";
+    return retrain(folder_ / "model", folder_ / "state", options_,
+                   [this](std::string_view line) { lines_.emplace_back(line); });
+  }
+  std::string failure(const std::string& code) {
+    const Result<std::string> version = train(code);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "model" / "4"));
+    return version.ok() ? "" : version.status().message();
+  }
+
+  std::filesystem::path folder_;
+  RetrainOptions options_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(RetrainTest, MakesTheNextVersion) {
+  const Result<std::string> name = train("");
+  ASSERT_TRUE(name.ok()) << name.status().message();
+  EXPECT_EQ(*name, "4");
+  EXPECT_THAT(lines_, testing::Contains("half of it"));
+  const PersonalVersion version = PersonalVersion::open(folder_ / "model" / "4").value();
+  EXPECT_EQ(version.name, "4");
+  EXPECT_EQ(version.log_number, 2u);
+  EXPECT_EQ(version.lambda, 1.5F);
+  EXPECT_EQ(version.items->row(1)[1], 2);
+  EXPECT_EQ(version.trained->users(), 2u);
+  const TrainedWeights::User user = *version.trained->find(7);
+  EXPECT_EQ(user.number, 1u);
+  EXPECT_EQ(user.count, 2u);
+  EXPECT_EQ(user.weights[0], 3);
+  std::ifstream training(folder_ / "model" / "4" / "training.json");
+  const std::string json(std::istreambuf_iterator<char>(training), {});
+  EXPECT_EQ(json, "{\"log_number\": 2, \"lambda\": 1.5, \"metrics\": {\"loss\":0.25}}\n");
+  options_.features = 5;
+  EXPECT_EQ(*train("open(output + '/observations.parquet', 'w').write('x')"), "5") << "from version 4";
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "model" / "observations.parquet"));
+  EXPECT_EQ(PersonalVersion::open(folder_ / "model" / "5")->items->features(), 5u);
+}
+
+TEST_F(RetrainTest, WhatTheTrainerMadeIsChecked) {
+  EXPECT_THAT(failure("features = features[:2]"),
+              HasSubstr("features.f32 has 8 bytes: must have 2 values for each of 2 items, 16 bytes"));
+  EXPECT_THAT(failure("weights[3] = float('nan')"), HasSubstr("weights.f32 has nan at column 1 of user 7"));
+  EXPECT_THAT(failure("features[0] = float('inf')"), HasSubstr("features.f32 has inf at column 0 of item 10"));
+  EXPECT_THAT(failure("training = {'lambda': 0}"), HasSubstr("must have a lambda above 0"));
+  EXPECT_THAT(failure("training = []"), HasSubstr("is no JSON object"));
+  EXPECT_THAT(failure("write = lambda name, values: None"), HasSubstr("the trainer did not write features.f32"));
+  EXPECT_THAT(failure("raise ValueError('too little data')"), HasSubstr("ValueError: too little data"));
+}
+
+TEST_F(RetrainTest, ATrainerThatHangsIsKilled) {
+  options_.time_limit = Duration::milliseconds(1);
+  EXPECT_THAT(failure("time.sleep(600)"), HasSubstr("the trainer did not end within 1 ms"));
+}
+
+TEST_F(RetrainTest, TheTrainerReachesNothingElse) {
+  EXPECT_THAT(failure("open('" + (folder_ / "state" / "lock").string() + "')"), HasSubstr("PermissionError"));
+  EXPECT_THAT(failure("import socket; socket.create_connection(('127.0.0.1', 1))"), HasSubstr("Error"));
+  EXPECT_THAT(failure("open(folder + '/users.u64', 'w')"), HasSubstr("PermissionError"));
+}
+
+TEST_F(RetrainTest, MissingFoldersAreNamed) {
+  options_.trainer.clear();
+  const auto message = [this](const std::filesystem::path& model, const std::filesystem::path& state) {
+    return std::string(retrain(folder_ / model, folder_ / state, options_, [](std::string_view) {}).status().message());
+  };
+  EXPECT_THAT(message("nothing", "state"), HasSubstr("nothing has no version"));
+  EXPECT_THAT(message("model", "nothing"), HasSubstr("nothing: cannot read"));
+  std::filesystem::create_directories(folder_ / "empty");
+  EXPECT_THAT(message("model", "empty"), HasSubstr("empty: the log has no observation"));
+}
+
+}  // namespace
+}  // namespace foliot
