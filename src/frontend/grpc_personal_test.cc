@@ -45,12 +45,12 @@ TEST_F(GrpcPersonalTest, Predicts) {
   const auto response = call<personal::PredictResponse>(&Stub::Predict, request);
   EXPECT_EQ(response.version(), "3");
   EXPECT_THAT(response.predictions(), ElementsAre(10));
-  EXPECT_EQ(server_.personal.timeout, Duration::milliseconds(2));
+  EXPECT_EQ(server_.personal.seen().timeout, Duration::milliseconds(2));
   request.clear_timeout();
   call<personal::PredictResponse>(&Stub::Predict, request);
   // That of gRPC, which sends it with few digits, rounded up.
-  EXPECT_GT(server_.personal.timeout, Duration::seconds(50));
-  EXPECT_LT(server_.personal.timeout, Duration::seconds(61));
+  EXPECT_GT(server_.personal.seen().timeout, Duration::seconds(50));
+  EXPECT_LT(server_.personal.seen().timeout, Duration::seconds(61));
   request.set_model("books");
   call<personal::PredictResponse>(&Stub::Predict, request, grpc::StatusCode::NOT_FOUND);
 }
@@ -68,8 +68,8 @@ TEST_F(GrpcPersonalTest, ListsTheBest) {
   EXPECT_FALSE(response.results(0).items(0).drawn());
   EXPECT_TRUE(response.results(0).items(1).drawn());
   EXPECT_EQ(response.results(0).items(1).probability(), 0.25);
-  EXPECT_THAT(server_.personal.last_query.users, ElementsAre(number_of_text("ada")));
-  EXPECT_THAT(server_.personal.last_query.items, ElementsAre(5u));
+  EXPECT_THAT(server_.personal.seen().last_query.users, ElementsAre(number_of_text("ada")));
+  EXPECT_THAT(server_.personal.seen().last_query.items, ElementsAre(5u));
   request.clear_users();
   call<personal::TopKResponse>(&Stub::TopK, request, grpc::StatusCode::INVALID_ARGUMENT);
 }
@@ -85,15 +85,15 @@ TEST_F(GrpcPersonalTest, ObservesAndForgets) {
   observation->set_id_number(9);
   observation->set_query(77);
   call<personal::ObserveResponse>(&Stub::Observe, request);
-  ASSERT_EQ(server_.personal.observations.size(), 1u);
-  EXPECT_EQ(server_.personal.observations[0].user, number_of_text("ada"));
-  EXPECT_EQ(server_.personal.observations[0].id, 9u);
-  EXPECT_EQ(server_.personal.observations[0].query, 77u);
+  ASSERT_EQ(server_.personal.seen().observations.size(), 1u);
+  EXPECT_EQ(server_.personal.seen().observations[0].user, number_of_text("ada"));
+  EXPECT_EQ(server_.personal.seen().observations[0].id, 9u);
+  EXPECT_EQ(server_.personal.seen().observations[0].query, 77u);
   personal::ForgetRequest forget;
   forget.set_model("movies");
   forget.add_users()->set_number(7);
   call<personal::ForgetResponse>(&Stub::Forget, forget);
-  EXPECT_THAT(server_.personal.forgotten, ElementsAre(7u));
+  EXPECT_THAT(server_.personal.seen().forgotten, ElementsAre(7u));
   forget.add_users();
   call<personal::ForgetResponse>(&Stub::Forget, forget, grpc::StatusCode::INVALID_ARGUMENT);
 }

@@ -108,17 +108,17 @@ TEST_F(HttpApiTest, ServesPersonalModels) {
   const Reply predicted =
       client_.ask("POST", "/v2/personal/movies/predict", R"({"user":7,"items":[3,4],"parameters":{"timeout":2000}})");
   EXPECT_EQ(predicted.body, R"({"model_name":"movies","model_version":"3","predictions":[10,11]})");
-  EXPECT_EQ(server_.personal.timeout, Duration::milliseconds(2));
+  EXPECT_EQ(server_.personal.seen().timeout, Duration::milliseconds(2));
   EXPECT_EQ(client_.ask("POST", "/v2/personal/movies/topk", R"({"user":7,"k":2,"items":[5,6]})").body,
             R"({"model_name":"movies","model_version":"3","results":[{"query":77,"items":[{"item":2,"score":2},)"
             R"({"item":1,"score":1,"drawn":true,"probability":0.25}]}]})");
-  EXPECT_THAT(server_.personal.last_query.items, ::testing::ElementsAre(5u, 6u));
+  EXPECT_THAT(server_.personal.seen().last_query.items, ::testing::ElementsAre(5u, 6u));
   EXPECT_EQ(client_.ask("POST", "/v2/personal/movies/observe", R"({"user":7,"item":3,"value":4.5,"id":1})").status,
             200u);
-  ASSERT_EQ(server_.personal.observations.size(), 1u);
-  EXPECT_EQ(server_.personal.observations[0].value, 4.5);
+  ASSERT_EQ(server_.personal.seen().observations.size(), 1u);
+  EXPECT_EQ(server_.personal.seen().observations[0].value, 4.5);
   EXPECT_EQ(client_.ask("POST", "/v2/personal/movies/forget", R"({"users":[7,8]})").status, 200u);
-  EXPECT_THAT(server_.personal.forgotten, ::testing::ElementsAre(7u, 8u));
+  EXPECT_THAT(server_.personal.seen().forgotten, ::testing::ElementsAre(7u, 8u));
 }
 
 TEST_F(HttpApiTest, RefusesWhatNoPersonalModelTakes) {

@@ -1,8 +1,12 @@
 // FakePersonalService: for tests of the protocols, a personal model "movies" of version 3: the
 // prediction for a pair is user + item, observations are kept. Answers before a call returns.
+//
+// Threading: calls by the threads of a front end, seen() by the test's.
 #ifndef FOLIOT_INFERENCE_CONFORMANCE_FAKE_PERSONAL_SERVICE_H_
 #define FOLIOT_INFERENCE_CONFORMANCE_FAKE_PERSONAL_SERVICE_H_
 
+#include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,34 +35,54 @@ class FakePersonalService : public PersonalService {
       slots.back().is_drawn = true;
       slots.back().probability = 0.25;
     }
-    last_query = std::move(query);
+    {
+      std::lock_guard lock(mutex_);
+      seen_.last_query = std::move(query);
+    }
     finish(call, std::move(answer), done);
   }
   void observe(const PersonalCall& call, std::vector<ItemObservation> given, PersonalDone done) override {
     note(call);
-    observations.insert(observations.end(), given.begin(), given.end());
+    {
+      std::lock_guard lock(mutex_);
+      seen_.observations.insert(seen_.observations.end(), given.begin(), given.end());
+    }
     finish(call, {.version = "3"}, done);
   }
   void forget(const PersonalCall& call, std::vector<uint64_t> users, PersonalDone done) override {
     note(call);
-    forgotten.insert(forgotten.end(), users.begin(), users.end());
+    {
+      std::lock_guard lock(mutex_);
+      seen_.forgotten.insert(seen_.forgotten.end(), users.begin(), users.end());
+    }
     finish(call, {.version = "3"}, done);
   }
 
-  // Of the last call.
-  Duration timeout;
-  TopKQuery last_query;
-  std::vector<ItemObservation> observations;
-  std::vector<uint64_t> forgotten;
+  struct Seen {
+    Duration timeout;  // of the last call
+    TopKQuery last_query;
+    std::vector<ItemObservation> observations;  // of all calls
+    std::vector<uint64_t> forgotten;
+  };
+  Seen seen() const {
+    std::lock_guard lock(mutex_);
+    return seen_;
+  }
 
  private:
-  void note(const PersonalCall& call) { timeout = call.deadline - call.arrival; }
+  void note(const PersonalCall& call) {
+    std::lock_guard lock(mutex_);
+    seen_.timeout = call.deadline - call.arrival;
+  }
   static void finish(const PersonalCall& call, PersonalAnswer answer, const PersonalDone& done) {
     if (call.model != "movies") {
       return done(call_error(Status::not_found("unknown personal model '" + std::string(call.model) + "'")));
     }
     done(std::move(answer));
   }
+
+  mutable std::mutex mutex_;
+  Seen seen_;
 };
 
 }  // namespace foliot
