@@ -145,7 +145,7 @@ class WorkerLink::ControllerSession : public Session {
   Status on_discard(const Frame& frame) {
     Discard discard;
     FOLIOT_RETURN_IF_ERROR(decode(frame, discard));
-    link_.discard(discard.visit);
+    link_.stage_outputs_.discard(discard.visit);
     return Status();
   }
   Status on_action(const Frame& frame, TimePoint now) {
@@ -287,8 +287,9 @@ class WorkerLink::FetcherSession : public Session {
     switch (frame.type) {
       case MessageType::kFetch:
         return answer_fetch(frame, connection_, [this](const Fetch& fetch) {
-          if (fetch.source == 0) return link_.held_.find(fetch.payload, client_of(fetch.request));
-          return link_.held_of(visit_of(run_of(fetch.request), fetch.source - 1), fetch.tensors);
+          InputSource source{.payload = fetch.payload, .tensors = fetch.tensors};
+          if (fetch.source > 0) source.stage = fetch.source - 1;
+          return link_.held(fetch.request, source);
         });
       case MessageType::kPing: return on_ping(frame, connection_, now);
       case MessageType::kGoodbye: return on_goodbye(frame);
@@ -532,7 +533,7 @@ Status WorkerLink::on_action(const Action& action, DeviceId device, Visits visit
     return Status();
   }
   if (action.type == ActionType::kInfer) {
-    for (Visits::Visit& visit : visits.visits) given.visits[visit.row].order = std::move(visit.order);
+    for (Visits::Visit& visit : visits.visits) given.visits[visit.row] = std::move(visit.order);
     if (const auto refusal = stage(given, now)) {
       refuse(given, *refusal, now);
       return Status();
@@ -543,7 +544,9 @@ Status WorkerLink::on_action(const Action& action, DeviceId device, Visits visit
     }
   }
   Given& kept = given_.emplace(action.id, given).first->second;
-  for (uint32_t row = 0; row < action.rows.size(); ++row) fetch(kept, row);
+  for (uint32_t row = 0; row < action.rows.size(); ++row) {
+    fetch(kept, row, [](const InputSource&) { return true; });
+  }
   advance(kept, now);
   return Status();
 }
@@ -556,18 +559,10 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   given.batch = staging_.acquire(*given.layout, rows.size());
   if (!given.batch || !reserve_held(given)) return OutcomeStatus::kNoIoMemory;
   given.inputs_by = std::min(given.action.latest, now + kClusterTimeouts.inputs);
-  for (auto& [row, visit] : given.visits) {
-    for (uint32_t input = 0; input < visit.order.inputs.size(); ++input) {
-      const auto& [source, holder] = visit.order.inputs[input];
-      auto group = std::ranges::find(visit.waiting, source.stage, &VisitSource::stage);
-      if (group == visit.waiting.end()) group = visit.waiting.insert(group, {source.stage, holder, {}, {}});
-      group->inputs.push_back(input);
-      group->tensors.push_back(source.tensor);
-    }
-  }
-  // What goes on has its inputs already.
-  for (uint32_t row = 0; given.action.range.begins() && row < rows.size(); ++row) {
-    (lost_clients_[client_of(rows[row].request)] ? given.gone : given.missing).set(row);
+  if (!given.action.range.begins()) return std::nullopt;  // what goes on has its inputs already
+  given.inputs = BatchInputs(rows, given.visits);
+  for (uint32_t row = 0; row < rows.size(); ++row) {
+    if (lost_clients_[client_of(rows[row].request)]) given.inputs.drop(row);
   }
   return std::nullopt;
 }
@@ -576,7 +571,7 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
 bool WorkerLink::reserve_held(Given& given) {
   for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
     const auto visit = given.visits.find(row);
-    const bool held = visit != given.visits.end() && visit->second.order.held;
+    const bool held = visit != given.visits.end() && visit->second.held;
     if (given.action.rows[row].consumers == 0 && !held) continue;
     const std::optional<HeldPayloads::Place> place = held_.reserve(given.layout->outputs);
     if (!place) return false;
@@ -591,48 +586,59 @@ void WorkerLink::release(const Given& given) {
   for (const auto& [row, place] : given.places) held_.give_back(place);
 }
 
-// From a client that has not attached yet, it is fetched when it does.
-void WorkerLink::fetch(Given& given, uint32_t row) {
-  if (!given.missing[row]) return;
-  const BatchRows::Row& wanted = given.action.rows[row];
-  if (given.visits.contains(row)) return fetch_visit(given, row);
-  if (wanted.input) return fetch_held(given, row);
-  const auto client = clients_.find(client_of(wanted.request));
+// From those of its sources for which `condition` holds. Where a front end has not attached yet, or a
+// holder is not connected, that follows when it is.
+template <typename Condition>
+void WorkerLink::fetch(Given& given, uint32_t row, Condition condition) {
+  if (!given.inputs.waits(row)) return;
+  const std::vector<InputSource> sources = given.inputs.sources(row);
+  for (const InputSource& source : sources) {
+    if (!given.inputs.waits(row)) return;
+    if (!condition(source)) continue;
+    source.holder ? fetch_from_holder(given, row, source) : fetch_from_call(given, row, source);
+  }
+}
+
+void WorkerLink::fetch_from_call(const Given& given, uint32_t row, const InputSource& source) {
+  const RequestId request = given.action.rows[row].request;
+  const auto client = clients_.find(client_of(request));
   if (client == clients_.end()) return;
-  client->second->connection().send(Fetch{given.action.id, own_id(wanted.request), wanted.payload});
+  client->second->connection().send(
+      Fetch{given.action.id, own_id(request), source.payload, source.number(), source.tensors});
 }
 
-// From a worker that is not connected yet, it is fetched when it is (on_holder()).
-void WorkerLink::fetch_held(Given& given, uint32_t row) {
-  const BatchRows::Row& wanted = given.action.rows[row];
-  if (wanted.input.holder && controller_ != nullptr && controller_->own(*wanted.input.holder)) {
-    return feed_held(given, row, held_.find(wanted.input.handle, client_of(wanted.request)));
+void WorkerLink::fetch_from_holder(Given& given, uint32_t row, const InputSource& source) {
+  const RequestId request = given.action.rows[row].request;
+  if (controller_ != nullptr && controller_->own(*source.holder)) {
+    return feed_held(given, row, source, held(request, source), false);
   }
-  HolderSession* holder = holder_at(*wanted.input.holder, given, row);
-  if (holder != nullptr) holder->connection().send(Fetch{given.action.id, wanted.request, wanted.input.handle});
-}
-
-// nullptr: it is not connected yet, or the row is starved, since it cannot be.
-WorkerLink::HolderSession* WorkerLink::holder_at(DeviceId device, Given& given, uint32_t row) {
-  const std::string* address = address_of({device, {}});
-  if (address == nullptr) {
-    starve(given, row, "the worker that held its inputs is gone; try again");
-    return nullptr;
-  }
+  const std::string* address = address_of(source);
+  if (address == nullptr) return given.inputs.starve(row, "the worker that held its inputs is gone; try again");
   const auto [holder, is_new] = holders_.try_emplace(*address, nullptr);
   if (is_new) {
     if (const Status status = loop_->keep(*address); !status.ok()) {
       holders_.erase(holder);
-      starve(given, row, fmt::format("the worker that holds its inputs: {}", status.message()));
-      return nullptr;
+      return given.inputs.starve(row, fmt::format("the worker that holds its inputs: {}", status.message()));
     }
   }
-  return holder->second;
+  if (holder->second == nullptr) return;
+  holder->second->connection().send(Fetch{given.action.id, request, source.payload, source.number(), source.tensors});
+}
+
+// What is held here for this request, or for a stage of its run; empty: it is not.
+TensorBytes WorkerLink::held(RequestId request, const InputSource& source) const {
+  if (!source.stage) return held_.find(source.payload, client_of(request));
+  return stage_outputs_.find(visit_of(run_of(request), *source.stage), source.tensors);
 }
 
 // Errors: kInvalidArgument if they are not the inputs of the model.
-Status WorkerLink::feed(Given& given, uint32_t row, const TensorBytes& tensors) {
-  const std::vector<uint64_t>& wanted = given.layout->inputs;
+Status WorkerLink::feed(Given& given, uint32_t row, const InputSource& source, const TensorBytes& tensors) {
+  std::vector<uint32_t> inputs = source.inputs;
+  if (inputs.empty()) {
+    for (uint32_t input = 0; input < given.layout->inputs.size(); ++input) inputs.push_back(input);
+  }
+  std::vector<uint64_t> wanted;
+  for (const uint32_t input : inputs) wanted.push_back(given.layout->inputs[input]);
   if (!std::ranges::equal(wanted, tensors, {}, {}, &std::span<const std::byte>::size)) {
     std::vector<size_t> sizes;
     for (const auto& tensor : tensors) sizes.push_back(tensor.size());
@@ -640,29 +646,32 @@ Status WorkerLink::feed(Given& given, uint32_t row, const TensorBytes& tensors) 
                                                 fmt::join(sizes, " and "), models_.info(given.model).name,
                                                 fmt::join(wanted, " and ")));
   }
-  for (uint32_t i = 0; i < tensors.size(); ++i) {
-    std::ranges::copy(tensors[i], staging_.input_space(StagingArea::payload(*given.batch, row), i).begin());
+  const PayloadHandle payload = StagingArea::payload(*given.batch, row);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::ranges::copy(tensors[i], staging_.input_space(payload, inputs[i]).begin());
   }
-  given.missing.reset(row);
+  given.inputs.receive(row, source.number());
   return Status();
 }
 
-// With what its holder has sent; no tensors: it does not have it.
-void WorkerLink::feed_held(Given& given, uint32_t row, const TensorBytes& tensors) {
-  if (tensors.empty()) return starve(given, row, "its inputs are not held any more; try again");
-  if (const Status status = feed(given, row, tensors); !status.ok()) starve(given, row, status.message());
+// With what its holder has; no tensors: it does not hold them.
+void WorkerLink::feed_held(Given& given, uint32_t row, const InputSource& source, const TensorBytes& tensors,
+                           bool fetched) {
+  if (tensors.empty()) return given.inputs.starve(row, "its inputs are not held any more; try again");
+  if (const Status status = feed(given, row, source, tensors); !status.ok()) {
+    return given.inputs.starve(row, status.message());
+  }
+  if (!source.stage) return;
+  uint64_t bytes = 0;
+  for (const auto& tensor : tensors) bytes += tensor.size();
+  watch_.on_stage_inputs(bytes, fetched);
 }
 
-void WorkerLink::starve(Given& given, uint32_t row, std::string reason) {
-  given.missing.reset(row);
-  given.unfed.emplace(row, std::move(reason));
-}
-
-// To the worker, if nothing is missing any more. `given` may be over after this.
+// To the worker, if nothing is waited for any more. `given` may be over after this.
 void WorkerLink::advance(Given& given, TimePoint now) {
-  if (given.missing.any()) return;
+  if (!given.inputs.complete()) return;
   const bool infer = given.action.type == ActionType::kInfer;
-  if (!infer || given.gone.count() < given.action.rows.size()) return give_to_worker(given);
+  if (!infer || given.inputs.dropped_count() < given.action.rows.size()) return give_to_worker(given);
   refuse(given, OutcomeStatus::kTooLate, now);
   given_.erase(given.action.id);
 }
@@ -694,7 +703,7 @@ void WorkerLink::refuse(const Given& given, OutcomeStatus status, TimePoint now)
 void WorkerLink::refuse_what_is_late(TimePoint now) {
   std::erase_if(given_, [&](const auto& entry) {
     const Given& given = entry.second;
-    if (given.missing.none() || now <= given.inputs_by) return false;
+    if (given.inputs.complete() || now <= given.inputs_by) return false;
     refuse(given, OutcomeStatus::kTooLate, now);
     return true;
   });
@@ -731,9 +740,9 @@ void WorkerLink::send_outputs(Given& given, TimePoint now) {
 Outputs WorkerLink::outputs_of(Given& given, uint32_t row, TimePoint now) {
   const BatchRows::Row& answered = given.action.rows[row];
   Outputs outputs{given.action.id, own_id(answered.request), answered.payload};
-  if (given.gone[row]) return outputs;
-  if (const auto unfed = given.unfed.find(row); unfed != given.unfed.end()) {
-    outputs.detail = unfed->second;
+  if (given.inputs.is_dropped(row)) return outputs;
+  if (const std::string* reason = given.inputs.starved(row); reason != nullptr) {
+    outputs.detail = *reason;
     return outputs;
   }
   for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
@@ -783,25 +792,25 @@ void WorkerLink::forget_actions(TimePoint now) {
   on_workers({});
   for (auto& [id, given] : given_) {
     given.forgotten = true;
-    if (given.missing.none()) continue;
+    if (given.inputs.complete()) continue;
     release(given);
     observe(given, {.action = id, .status = OutcomeStatus::kLost, .start = now, .end = now, .output_end = now}, now);
   }
-  std::erase_if(given_, [](const auto& entry) { return entry.second.missing.any(); });
+  std::erase_if(given_, [](const auto& entry) { return !entry.second.inputs.complete(); });
 }
 
 // ---- Clients ----
 
-// Visits every such row whose inputs are waited for; actions that lack nothing afterwards
+// Changes every such row whose inputs are waited for; actions that lack nothing afterwards
 // go on.
-template <typename Condition, typename Visit>
-void WorkerLink::for_missing_rows(TimePoint now, Condition condition, Visit visit) {
+template <typename Condition, typename Change>
+void WorkerLink::for_waiting_rows(TimePoint now, Condition condition, Change change) {
   std::vector<ActionId> touched;
   for (auto& [id, given] : given_) {
     for (uint32_t row = 0; row < given.action.rows.size(); ++row) {
-      if (!given.missing[row] || !condition(given, row)) continue;
-      visit(given, row);
-      if (given.missing.none()) touched.push_back(id);
+      if (!given.inputs.waits(row) || !condition(given, row)) continue;
+      change(given, row);
+      if (given.inputs.complete()) touched.push_back(id);
     }
   }
   std::ranges::sort(touched);
@@ -819,14 +828,10 @@ void WorkerLink::on_attach(ClientSession& client, uint16_t number, TimePoint now
   client.set_number(number);
   lost_clients_.reset(number);
   watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
-  for_missing_rows(
-      now,
-      [number](const Given& given, uint32_t row) {
-        return client_of(given.action.rows[row].request) == number && !given.action.rows[row].input;
-      },
+  for_waiting_rows(
+      now, [number](const Given& given, uint32_t row) { return client_of(given.action.rows[row].request) == number; },
       [this](Given& given, uint32_t row) {
-        static const std::string kCall;
-        given.visits.contains(row) ? fetch_visit(given, row, &kCall) : fetch(given, row);
+        fetch(given, row, [](const InputSource& source) { return !source.holder; });
       });
 }
 
@@ -836,37 +841,37 @@ void WorkerLink::on_detach(ClientSession& client, TimePoint now) {
   watch_.on_frontends(static_cast<uint32_t>(clients_.size()));
   lost_clients_.set(*client.number());
   forget_held_of(*client.number());
-  for_missing_rows(
+  for_waiting_rows(
       now,
       [&client](const Given& given, uint32_t row) {
         return client_of(given.action.rows[row].request) == *client.number();
       },
-      [](Given& given, uint32_t row) {
-        given.missing.reset(row);
-        given.gone.set(row);
-      });
+      [](Given& given, uint32_t row) { given.inputs.drop(row); });
 }
 
-WorkerLink::Given* WorkerLink::find_missing(const Inputs& inputs, RequestId request, uint32_t& row) {
+WorkerLink::Given* WorkerLink::find_waiting(const Inputs& inputs, RequestId request, uint32_t& row,
+                                            InputSource& source) {
   const auto found = given_.find(inputs.action);
   if (found == given_.end()) return nullptr;  // it was given up
-  const BatchRows& rows = found->second.action.rows;
-  const auto place = std::ranges::find(rows, request, &BatchRows::Row::request);
-  row = static_cast<uint32_t>(place - rows.begin());
-  return place != rows.end() && found->second.missing[row] ? &found->second : nullptr;
+  Given& given = found->second;
+  const auto place = std::ranges::find(given.action.rows, request, &BatchRows::Row::request);
+  if (place == given.action.rows.end()) return nullptr;
+  row = static_cast<uint32_t>(place - given.action.rows.begin());
+  const InputSource* waiting = given.inputs.waits(row) ? given.inputs.find(row, inputs.source) : nullptr;
+  if (waiting == nullptr) return nullptr;  // they came before
+  source = *waiting;
+  return &given;
 }
 
 Status WorkerLink::on_inputs(uint16_t client, const Inputs& inputs, TimePoint now) {
   uint32_t row = 0;
-  Given* given = find_missing(inputs, request_of(client, inputs.request), row);
-  if (given == nullptr || given->action.rows[row].input) return Status();  // it came before, or comes from elsewhere
+  InputSource source;
+  Given* given = find_waiting(inputs, request_of(client, inputs.request), row, source);
+  if (given == nullptr || source.holder) return Status();
   if (inputs.tensors.empty()) {
-    given->missing.reset(row);
-    given->gone.set(row);
-  } else if (given->visits.contains(row)) {
-    FOLIOT_RETURN_IF_ERROR(feed_visit(*given, row, std::nullopt, inputs.tensors));
+    given->inputs.drop(row);
   } else {
-    FOLIOT_RETURN_IF_ERROR(feed(*given, row, inputs.tensors));
+    FOLIOT_RETURN_IF_ERROR(feed(*given, row, source, inputs.tensors));
   }
   advance(*given, now);
   return Status();
@@ -890,78 +895,49 @@ void WorkerLink::on_workers(const Workers& workers) {
   std::erase_if(holders_, [&](const auto& holder) { return !there.contains(holder.first); });
 }
 
-const std::string* WorkerLink::address_of(const PayloadReference& payload) const {
-  const auto address = payload ? addresses_.find(*payload.holder) : addresses_.end();
+const std::string* WorkerLink::address_of(const InputSource& source) const {
+  const auto address = source.holder ? addresses_.find(*source.holder) : addresses_.end();
   return address == addresses_.end() ? nullptr : &address->second;
+}
+
+bool WorkerLink::is_at(const InputSource& source, const std::string& address) const {
+  const std::string* from = address_of(source);
+  return from != nullptr && *from == address;
 }
 
 void WorkerLink::on_holder(HolderSession& holder, TimePoint now) {
   holders_[holder.address()] = &holder;
-  for_missing_rows(
-      now, [&](const Given& given, uint32_t row) { return is_waiting_for(given, row, holder.address()); },
+  for_waiting_rows(
+      now, [](const Given&, uint32_t) { return true; },
       [&](Given& given, uint32_t row) {
-        given.visits.contains(row) ? fetch_visit(given, row, &holder.address()) : fetch(given, row);
+        fetch(given, row, [&](const InputSource& source) { return is_at(source, holder.address()); });
       });
 }
 
 void WorkerLink::starve_rows_of_lost_holders(TimePoint now) {
   if (lost_holders_.empty()) return;
   const std::vector<std::string> lost = std::exchange(lost_holders_, {});
-  for_missing_rows(
-      now,
-      [&](const Given& given, uint32_t row) {
-        if (given.visits.contains(row)) {
-          return std::ranges::any_of(given.visits.at(row).waiting, [&](const VisitSource& source) {
-            const std::string* address = source.stage ? address_of({source.holder, {}}) : nullptr;
-            return source.stage && (address == nullptr || std::ranges::find(lost, *address) != lost.end());
-          });
-        }
-        const PayloadReference& input = given.action.rows[row].input;
-        const std::string* address = address_of(input);
-        return input && (address == nullptr || std::ranges::find(lost, *address) != lost.end());
-      },
-      [this](Given& given, uint32_t row) { starve(given, row, "the worker that held its inputs is lost; try again"); });
+  const auto is_lost = [&](const InputSource& source) {
+    const std::string* address = address_of(source);
+    return source.holder && (address == nullptr || std::ranges::find(lost, *address) != lost.end());
+  };
+  for_waiting_rows(
+      now, [&](const Given& given, uint32_t row) { return std::ranges::any_of(given.inputs.sources(row), is_lost); },
+      [](Given& given, uint32_t row) {
+        given.inputs.starve(row, "the worker that held its inputs is lost; try again");
+      });
 }
 
 void WorkerLink::on_held_inputs(const std::string& address, const Inputs& inputs, TimePoint now) {
   uint32_t row = 0;
-  Given* given = find_missing(inputs, inputs.request, row);
-  if (given == nullptr) return;
-  if (const auto visit = given->visits.find(row); visit != given->visits.end()) {
-    const auto source = std::ranges::find_if(visit->second.waiting, [&](const VisitSource& waiting) {
-      return waiting.stage && *waiting.stage + 1 == inputs.source;
-    });
-    if (source == visit->second.waiting.end()) return;
-    const std::string* from = address_of({source->holder, {}});
-    if (from == nullptr || *from != address) return;
-    if (inputs.tensors.empty()) {
-      starve(*given, row, "what an earlier stage computed is not held any more");
-    } else if (const Status status = feed_visit(*given, row, source->stage, inputs.tensors); !status.ok()) {
-      starve(*given, row, status.message());
-    } else {
-      count_stage_inputs(inputs.tensors, true);
-    }
-    return advance(*given, now);
-  }
-  const std::string* holder = address_of(given->action.rows[row].input);
-  if (holder == nullptr || *holder != address) return;
-  feed_held(*given, row, inputs.tensors);
+  InputSource source;
+  Given* given = find_waiting(inputs, inputs.request, row, source);
+  if (given == nullptr || !is_at(source, address)) return;
+  feed_held(*given, row, source, inputs.tensors, true);
   advance(*given, now);
 }
 
 // ---- Visits of stages ----
-
-bool WorkerLink::is_waiting_for(const Given& given, uint32_t row, const std::string& address) const {
-  const auto at_address = [&](const PayloadReference& payload) {
-    const std::string* from = address_of(payload);
-    return from != nullptr && *from == address;
-  };
-  const auto visit = given.visits.find(row);
-  if (visit == given.visits.end()) return at_address(given.action.rows[row].input);
-  return std::ranges::any_of(visit->second.waiting, [&](const VisitSource& source) {
-    return source.stage && at_address({source.holder, {}});
-  });
-}
 
 Status WorkerLink::check_visits(const Given& given) const {
   const ModelInfo& model = models_.info(given.model);
@@ -972,8 +948,7 @@ Status WorkerLink::check_visits(const Given& given) const {
     const uint64_t elements = byte_size(output.type, shape_in(output, dimensions)) / size_of(output.type);
     return elements > (condition.value == StageCondition::Value::kElement ? condition.element : 0);
   };
-  for (const auto& [row, visit] : given.visits) {
-    const VisitOrder& order = visit.order;
+  for (const auto& [row, order] : given.visits) {
     if (row < given.action.rows.size() && order.inputs.size() == given.layout->inputs.size() &&
         std::ranges::all_of(order.answers, [&](uint32_t output) { return output < model.outputs.size(); }) &&
         std::ranges::all_of(order.conditions, element_is_there)) {
@@ -984,100 +959,10 @@ Status WorkerLink::check_visits(const Given& given) const {
   return Status();
 }
 
-// From all sources, or from those at one address; empty: from the call.
-void WorkerLink::fetch_visit(Given& given, uint32_t row, const std::string* only_from) {
-  const std::vector<VisitSource> waiting = given.visits.at(row).waiting;
-  for (const VisitSource& source : waiting) {
-    if (only_from != nullptr) {
-      const std::string* address = source.stage ? address_of({source.holder, {}}) : nullptr;
-      if (source.stage ? address == nullptr || *address != *only_from : !only_from->empty()) continue;
-    }
-    if (!fetch_source(given, row, source)) return;
-  }
-}
-
-bool WorkerLink::fetch_source(Given& given, uint32_t row, const VisitSource& source) {
-  const BatchRows::Row& wanted = given.action.rows[row];
-  if (!source.stage) {
-    const auto client = clients_.find(client_of(wanted.request));
-    if (client == clients_.end()) return true;  // until it attaches
-    client->second->connection().send(
-        Fetch{given.action.id, own_id(wanted.request), wanted.payload, 0, source.tensors});
-    return true;
-  }
-  if (controller_ != nullptr && controller_->own(source.holder)) {
-    const TensorBytes tensors = held_of(visit_of(run_of(wanted.request), *source.stage), source.tensors);
-    if (tensors.empty()) {
-      starve(given, row, "what an earlier stage computed is not held any more");
-      return false;
-    }
-    if (const Status status = feed_visit(given, row, source.stage, tensors); !status.ok()) {
-      starve(given, row, status.message());
-      return false;
-    }
-    count_stage_inputs(tensors, false);
-    return true;
-  }
-  HolderSession* holder = holder_at(source.holder, given, row);
-  if (given.unfed.contains(row)) return false;
-  if (holder != nullptr) {
-    holder->connection().send(Fetch{given.action.id, wanted.request, {}, *source.stage + 1, source.tensors});
-  }
-  return true;
-}
-
-// Empty: it holds nothing of this visit, or not that.
-TensorBytes WorkerLink::held_of(RequestId visit, const std::vector<uint32_t>& tensors) const {
-  const auto held = visit_outputs_.find(visit);
-  if (held == visit_outputs_.end()) return {};
-  const TensorBytes all = held_.find(held->second, client_of(visit));
-  TensorBytes chosen;
-  for (const uint32_t tensor : tensors) {
-    if (tensor >= all.size()) return {};
-    chosen.push_back(all[tensor]);
-  }
-  return chosen;
-}
-
-// Errors: kInvalidArgument if they are not what the model takes.
-Status WorkerLink::feed_visit(Given& given, uint32_t row, std::optional<uint32_t> stage, const TensorBytes& tensors) {
-  std::vector<VisitSource>& waiting = given.visits.at(row).waiting;
-  const auto source = std::ranges::find(waiting, stage, &VisitSource::stage);
-  if (source == waiting.end()) return Status();  // it came before
-  bool fits = tensors.size() == source->inputs.size();
-  for (size_t i = 0; fits && i < tensors.size(); ++i) {
-    fits = tensors[i].size() == given.layout->inputs[source->inputs[i]];
-  }
-  if (!fits) {
-    return Status::invalid_argument(
-        fmt::format("inputs of a stage that do not fit the model '{}'", models_.info(given.model).name));
-  }
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const PayloadHandle payload = StagingArea::payload(*given.batch, row);
-    std::ranges::copy(tensors[i], staging_.input_space(payload, source->inputs[i]).begin());
-  }
-  waiting.erase(source);
-  if (waiting.empty()) given.missing.reset(row);
-  return Status();
-}
-
-void WorkerLink::count_stage_inputs(const TensorBytes& tensors, bool fetched) {
-  uint64_t bytes = 0;
-  for (const auto& tensor : tensors) bytes += tensor.size();
-  watch_.on_stage_inputs(bytes, fetched);
-}
-
-void WorkerLink::discard(RequestId visit) {
-  const auto held = visit_outputs_.find(visit);
-  if (held == visit_outputs_.end()) return;
-  held_.consume(held->second, client_of(visit), 1);
-  visit_outputs_.erase(held);
-}
-
 // Of this client, or of all.
 void WorkerLink::forget_held_of(std::optional<uint16_t> client) {
   client ? held_.free_all_of(*client) : held_.free_all();
-  std::erase_if(visit_outputs_, [&](const auto& held) { return !client || client_of(held.first) == *client; });
+  client ? stage_outputs_.forget_client(*client) : stage_outputs_.forget_all();
 }
 
 void WorkerLink::end_visits(Given& given, Outcome& outcome) {
@@ -1090,8 +975,8 @@ void WorkerLink::end_visits(Given& given, Outcome& outcome) {
 bool WorkerLink::end_visit(Given& given, uint32_t row, Outcome& outcome) {
   const BatchRows::Row& answered = given.action.rows[row];
   const auto client = clients_.find(client_of(answered.request));
-  if (given.gone[row] || given.unfed.contains(row) || client == clients_.end()) return false;
-  const VisitOrder& order = given.visits.at(row).order;
+  if (given.inputs.is_dropped(row) || given.inputs.starved(row) != nullptr || client == clients_.end()) return false;
+  const VisitOrder& order = given.visits.at(row);
   TensorBytes outputs;
   for (uint32_t i = 0; i < given.layout->outputs.size(); ++i) {
     outputs.push_back(staging_.output(StagingArea::payload(*given.batch, row), i));
@@ -1109,9 +994,7 @@ bool WorkerLink::end_visit(Given& given, uint32_t row, Outcome& outcome) {
     client->second->connection().send(answers);
   }
   if (const auto place = given.places.find(row); place != given.places.end()) {
-    discard(answered.request);
-    visit_outputs_[answered.request] =
-        held_.hold(place->second, outputs, client_of(answered.request), 1, TimePoint::infinite_future());
+    stage_outputs_.hold(answered.request, place->second, outputs);
     given.places.erase(place);
   }
   return true;

@@ -13,17 +13,15 @@
 // attached yet, is waited for until `latest`, and then the action is refused as too
 // late: other actions do not wait for it.
 //
-// Outputs of a row with consumers are held (cluster/held_payloads.h), and its client gets a
-// reference. A row whose inputs are such a reference is copied from there, or fetched from
-// the worker that holds them, over a link that is made when it is first needed. If they
-// cannot be had, or do not fit, the row is computed on whatever lies there, and its client
-// gets the reason in place of outputs.
+// Inputs come from the call, or are held here or by another worker, which is connected to when
+// it is first needed (cluster/batch_inputs.h). If they cannot be had, or do not fit, the row is
+// computed on whatever lies there, and its client gets the reason in place of outputs. Outputs of a
+// row with consumers are held (cluster/held_payloads.h), and its client gets a reference.
 //
-// A row that is a visit of a pipeline's stage (VISITS) has an order for each of its inputs: it comes
-// from the call, or is an output of an earlier visit that is held here, without a socket, or by
-// another worker. Its outputs are held for later stages until DISCARD, and those that the client
-// may get are sent to it; which conditions hold is in the outcome. A visit whose inputs cannot be had,
-// or whose client is not attached, is so named in the outcome (unfed_rows), and holds nothing.
+// Of a row that is a visit of a pipeline's stage (VISITS), outputs are held for later stages
+// (cluster/stage_outputs.h), those that the client may get are sent to it, and which conditions hold
+// is in the outcome. A visit whose inputs cannot be had, or whose client is not attached, is so
+// named in the outcome (unfed_rows), and holds nothing.
 //
 // When full: an action beyond `actions_max` is refused (kQueueFull), as is one that has
 // no room to be staged, or for its outputs to be held (kNoIoMemory). The ring from the
@@ -54,8 +52,10 @@
 #include <variant>
 #include <vector>
 
+#include "cluster/batch_inputs.h"
 #include "cluster/held_payloads.h"
 #include "cluster/offered_models.h"
+#include "cluster/stage_outputs.h"
 #include "cluster/staging_area.h"
 #include "core/catalog.h"
 #include "core/model_sink.h"
@@ -136,17 +136,6 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   class ClientSession;
   class HolderSession;
   class FetcherSession;
-  // Of the inputs of a visit, those that come from the call, or from one stage.
-  struct VisitSource {
-    std::optional<uint32_t> stage;  // none: from the call
-    DeviceId holder;
-    std::vector<uint32_t> inputs;   // their positions
-    std::vector<uint32_t> tensors;  // what they are there
-  };
-  struct GivenVisit {
-    VisitOrder order;
-    std::vector<VisitSource> waiting;
-  };
   // An action that was given and has no outcome yet.
   struct Given {
     Action action;    // in the controller's words, on this side's clock
@@ -154,11 +143,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
     ModelId model;    // in the worker's words
     std::optional<StagingArea::Batch> batch;
     const RowLayout* layout = nullptr;
-    RowSet missing;                                  // rows whose inputs are waited for; none: the worker has it
-    RowSet gone;                                     // cancelled rows
-    std::map<uint32_t, std::string> unfed;           // rows whose inputs cannot be had, with the reason
+    BatchInputs inputs;                              // complete: the worker has the action
     std::map<uint32_t, HeldPayloads::Place> places;  // rows whose outputs are to be held
-    std::map<uint32_t, GivenVisit> visits;           // by row
+    std::map<uint32_t, VisitOrder> visits;           // by row
     TimePoint inputs_by;
     bool forgotten = false;  // its controller was lost: the outcome is dropped
     bool observed = false;   // observers have seen it, and are to see its outcome
@@ -180,28 +167,20 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   Status on_action(const Action& action, DeviceId device, Visits visits, TimePoint now);
   // What it says fits the model.
   Status check_visits(const Given& given) const;
-  void fetch_visit(Given& given, uint32_t row, const std::string* only_from = nullptr);
-  // False: it cannot be had, and the row is starved.
-  bool fetch_source(Given& given, uint32_t row, const VisitSource& source);
-  TensorBytes held_of(RequestId visit, const std::vector<uint32_t>& tensors) const;
-  // Takes what has come; the row has all once nothing is waited for.
-  Status feed_visit(Given& given, uint32_t row, std::optional<uint32_t> stage, const TensorBytes& tensors);
-  void discard(RequestId visit);
   void forget_held_of(std::optional<uint16_t> client);
   void end_visits(Given& given, Outcome& outcome);
   bool end_visit(Given& given, uint32_t row, Outcome& outcome);
   bool is_resident(ModelId model) const;  // on any device
   std::optional<OutcomeStatus> stage(Given& given, TimePoint now);
   bool reserve_held(Given& given);
-  bool is_waiting_for(const Given& given, uint32_t row, const std::string& address) const;
   void release(const Given& given);
-  void fetch(Given& given, uint32_t row);
-  void fetch_held(Given& given, uint32_t row);
-  HolderSession* holder_at(DeviceId device, Given& given, uint32_t row);
-  void count_stage_inputs(const TensorBytes& tensors, bool fetched);
-  Status feed(Given& given, uint32_t row, const TensorBytes& tensors);
-  void feed_held(Given& given, uint32_t row, const TensorBytes& tensors);
-  void starve(Given& given, uint32_t row, std::string reason);
+  template <typename Condition>
+  void fetch(Given& given, uint32_t row, Condition condition);
+  void fetch_from_call(const Given& given, uint32_t row, const InputSource& source);
+  void fetch_from_holder(Given& given, uint32_t row, const InputSource& source);
+  TensorBytes held(RequestId request, const InputSource& source) const;
+  Status feed(Given& given, uint32_t row, const InputSource& source, const TensorBytes& tensors);
+  void feed_held(Given& given, uint32_t row, const InputSource& source, const TensorBytes& tensors, bool fetched);
   void advance(Given& given, TimePoint now);
   void give_to_worker(Given& given);
   void refuse(const Given& given, OutcomeStatus status, TimePoint now);
@@ -224,28 +203,30 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   void on_detach(ClientSession& client, TimePoint now);
   Status on_inputs(uint16_t client, const Inputs& inputs, TimePoint now);
   void on_workers(const Workers& workers);
-  const std::string* address_of(const PayloadReference& payload) const;
+  // nullptr: the source is the call, or its device is of no worker that is there.
+  const std::string* address_of(const InputSource& source) const;
+  bool is_at(const InputSource& source, const std::string& address) const;
   void on_holder(HolderSession& holder, TimePoint now);
   void starve_rows_of_lost_holders(TimePoint now);
   void on_held_inputs(const std::string& address, const Inputs& inputs, TimePoint now);
-  // The row of this request that waits for its inputs; null: none does.
-  Given* find_missing(const Inputs& inputs, RequestId request, uint32_t& row);
-  template <typename Condition, typename Visit>
-  void for_missing_rows(TimePoint now, Condition condition, Visit visit);
+  // The row of this request that waits for such inputs, and their source; null: none does.
+  Given* find_waiting(const Inputs& inputs, RequestId request, uint32_t& row, InputSource& source);
+  template <typename Condition, typename Change>
+  void for_waiting_rows(TimePoint now, Condition condition, Change change);
 
   const WorkerLinkOptions options_;
   const Watch watch_;
   std::vector<Observer*> observers_;
   StagingArea staging_;
   HeldPayloads held_;
+  StageOutputs stage_outputs_{held_};
   MpscRing<Outcome> outcomes_;
   MpscRing<Order> orders_;
   const Catalog* catalog_ = nullptr;           // null: nothing is sent of models that cannot be served
   std::optional<uint64_t> unserved_revision_;  // of what the controller was sent; nullopt: nothing
   OfferedModels models_;
   Pipelines pipelines_;
-  std::unordered_map<RequestId, PayloadHandle> visit_outputs_;  // in held_, by visit
-  std::vector<Worker*> workers_;                                // by device
+  std::vector<Worker*> workers_;  // by device
   std::string data_address_;
   LinkControl* loop_ = nullptr;
 
