@@ -16,8 +16,8 @@ AGREEMENT_FACTOR = 3.0
 
 
 def perf_analyzer(server, protocol, load, report):
-    """Measures two seconds; returns its one row as {column: number}."""
-    command = [PERF_ANALYZER, "-m", "dense", "-i", protocol, "-u", getattr(server, protocol), "-p", "1000", "-r", "3",
+    """Measures for at most ten windows of a second; returns its one row as {column: number}."""
+    command = [PERF_ANALYZER, "-m", "dense", "-i", protocol, "-u", getattr(server, protocol), "-p", "1000", "-r", "10",
                "-s", "1000", "-f", report, *load]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     output = result.stdout + result.stderr

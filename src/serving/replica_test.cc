@@ -159,6 +159,7 @@ TEST_F(ReplicaTest, AnotherReplicaAnswersMeanwhile) {
   second.serve(model);
   ASSERT_TRUE(second.start().ok());
   ASSERT_TRUE(second.wait_until_measured({}).ok());
+  ASSERT_TRUE(second.wait_until_joined().ok());
   replicas_.front()->stop();
   expect_answers(1);
 }
