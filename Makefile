@@ -161,6 +161,12 @@ test-torch-containers: python ## The adapter of PyTorch for containers, with tor
 	@tools/python-environment torch
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/torch_containers.py
 
+.PHONY: test-spark
+test-spark: build python ## Retraining of a personal model on Spark, local[2], 200,000 ratings (minutes; Java, 900 MB of packages)
+	@tools/install-dependencies openjdk-17-jre-headless
+	@tools/python-environment spark
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) -m pytest tests/spark_retraining.py
+
 .PHONY: node-tests
 node-tests: build python ## The node tests of ONNX (part of `make test`, too); writes docs/OPERATORS.md
 	@$(PYTHON) tests/node_tests/node_tests.py --runner build/release/bin/node_test_runner --verbose --write docs/OPERATORS.md

@@ -226,12 +226,11 @@ def make_trainer(folder, options):
     return module.Trainer(options)
 
 
-def main():
+def train(folder, output, make):
+    """Trains with the trainer that make(options, columns) returns."""
     began = time.monotonic()
-    folder = pathlib.Path(sys.argv[1])
-    output = pathlib.Path(os.environ["FOLIOT_TRAINING_OUTPUT"])
     options, observations, features, columns = read(folder)
-    trainer = make_trainer(folder, options)
+    trainer = make(options, columns)
     features, weights = trainer.retrain(observations, features, None)
     np.ascontiguousarray(features, dtype="<f4").tofile(output / "features.f32")
     np.ascontiguousarray(weights, dtype="<f4").tofile(output / "weights.f32")
@@ -241,6 +240,12 @@ def main():
     metrics["seconds"] = round(time.monotonic() - began, 1)
     training = {"lambda": float(trainer.ridge_lambda or 1), "metrics": metrics}
     (output / "training.json").write_text(json.dumps(training, allow_nan=False))
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    output = pathlib.Path(os.environ["FOLIOT_TRAINING_OUTPUT"])
+    train(folder, output, lambda options, _: make_trainer(folder, options))
 
 
 if __name__ == "__main__":

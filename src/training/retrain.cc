@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 
@@ -98,9 +99,11 @@ Status write_data(const fs::path& folder, const TrainingData& data, const ItemTa
     known.insert(known.end(), row.begin(), row.begin() + static_cast<ptrdiff_t>(items.features()));
   }
   FOLIOT_RETURN_IF_ERROR(write_array(folder / "known_features.f32", std::span<const float>(known)));
-  const std::string json =
-      fmt::format("{{\"features\": {}, \"known_features\": {}, \"lambdas\": [{}], \"iterations\": {}, \"seed\": {}}}\n",
-                  features, items.features(), fmt::join(options.lambdas, ", "), options.iterations, options.seed);
+  const std::string json = fmt::format(
+      "{{\"features\": {}, \"known_features\": {}, \"lambdas\": [{}], \"iterations\": {}, \"seed\": {}, "
+      "\"memory_bytes\": {}}}\n",
+      features, items.features(), fmt::join(options.lambdas, ", "), options.iterations, options.seed,
+      options.memory_bytes);
   if (!options.trainer.empty()) {
     std::error_code error;
     fs::copy_file(options.trainer, folder / "trainer.py", error);
@@ -109,17 +112,16 @@ Status write_data(const fs::path& folder, const TrainingData& data, const ItemTa
   return write_array(folder / "options.json", std::span(json.data(), json.size()));
 }
 
-Status run_trainer(const fs::path& data, const fs::path& output, const RetrainOptions& options,
-                   const std::function<void(std::string_view)>& on_line) {
-  const ContainerLaunch launch{.python = options.python,
-                               .module = "foliot.trainer",
-                               .folder = data,
-                               .package = options.package,
-                               .temporary = output,
-                               .memory_bytes = options.memory_bytes};
-  const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing sets it
-  std::vector<std::string> environment{
-      std::string("PATH=") + (path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin"),
+std::string environment_value(const char* name, std::string absent = "") {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+  return value != nullptr ? value : std::move(absent);
+}
+
+// What a trainer that is confined, or Spark, starts with.
+ChildOptions trainer_process(const fs::path& data, const fs::path& output, const RetrainOptions& options) {
+  ChildOptions child;
+  child.environment = {
+      "PATH=" + environment_value("PATH", "/usr/local/bin:/usr/bin:/bin"),
       "HOME=" + output.string(),
       "TMPDIR=" + output.string(),
       "FOLIOT_TRAINING_OUTPUT=" + output.string(),
@@ -128,13 +130,31 @@ Status run_trainer(const fs::path& data, const fs::path& output, const RetrainOp
       "PYTHONUNBUFFERED=1",
       "PYTHONDONTWRITEBYTECODE=1",
   };
-  for (const char* name : {"FOLIOT_TEST_LAUNCHES", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
-    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
-    if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
+  const auto pass_on = [&child](std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      const std::string value = environment_value(name);
+      if (!value.empty()) child.environment.push_back(std::string(name) + "=" + value);
+    }
+  };
+  if (!options.spark.empty()) {
+    pass_on({"JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "HADOOP_CONF_DIR"});
+    child.command = {"/usr/bin/env", options.python, "-m", "foliot.spark_trainer", data.string(), options.spark};
+    return child;
   }
-  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start({.command = options.launcher,
-                                                                   .environment = std::move(environment),
-                                                                   .input = encode_launch(launch)}));
+  pass_on({"FOLIOT_TEST_LAUNCHES", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
+  child.command = options.launcher;
+  child.input = encode_launch({.python = options.python,
+                               .module = "foliot.trainer",
+                               .folder = data,
+                               .package = options.package,
+                               .temporary = output,
+                               .memory_bytes = options.memory_bytes});
+  return child;
+}
+
+Status run_trainer(const fs::path& data, const fs::path& output, const RetrainOptions& options,
+                   const std::function<void(std::string_view)>& on_line) {
+  FOLIOT_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::start(trainer_process(data, output, options)));
   std::string printed, complained;
   const TimePoint deadline = monotonic_now() + options.time_limit;
   const auto pass_on = [&] {
@@ -183,6 +203,9 @@ Result<Training> read_training(const fs::path& file) {
 
 Result<std::string> retrain(const fs::path& folder, const fs::path& state, const RetrainOptions& options,
                             const std::function<void(std::string_view)>& on_line) {
+  if (!options.spark.empty() && !options.trainer.empty()) {
+    return Status::invalid_argument("a trainer of your own cannot run on Spark; leave --spark or --trainer out");
+  }
   FOLIOT_ASSIGN_OR_RETURN(const uint64_t highest, highest_version(folder));
   FOLIOT_ASSIGN_OR_RETURN(const PersonalVersion before, PersonalVersion::open(folder / fmt::to_string(highest)));
   FOLIOT_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage, DiskStorage::open_to_read(state));

@@ -12,6 +12,9 @@
 //              training.json   {"lambda": ..., "metrics": {...}}
 //              observations.parquet      optional
 //
+// With `spark` it is `python -m foliot.spark_trainer FOLDER MASTER`, Foliot's own code, which is not confined: Spark
+// starts processes and needs a network.
+//
 // What it wrote is checked before a version is made of it: sizes, values, that no item is missing. The version's folder
 // appears whole, by renaming. No log of the server is changed, which may serve meanwhile.
 //
@@ -36,6 +39,7 @@ struct RetrainOptions {
   std::filesystem::path package;      // the folder of the Python package `foliot`
   std::string python = "python3";
   std::filesystem::path trainer{};  // a Python file with a class Trainer; empty: ALS
+  std::string spark{};              // Spark's master, to train there; empty: in the trainer's own process
   uint64_t memory_bytes = uint64_t{8} << 30;
   Duration time_limit = Duration::seconds(7200);
   size_t features = 0;                             // 0: as many as the version before
@@ -45,8 +49,9 @@ struct RetrainOptions {
 };
 
 // Returns the name of the new version. `folder`: NAME, with its versions; `state`: that of the log. `on_line`: what the
-// trainer prints. Errors: kNotFound if there is no version or no log; kInvalidArgument naming what is wrong
-// with what the trainer made, or how it failed; kResourceExhausted if it did not end within the time limit.
+// trainer prints. Errors: kNotFound if there is no version or no log; kInvalidArgument for a trainer beside Spark, or
+// naming what is wrong with what the trainer made, or how it failed; kResourceExhausted if it did not end within the
+// time limit.
 Result<std::string> retrain(const std::filesystem::path& folder, const std::filesystem::path& state,
                             const RetrainOptions& options, const std::function<void(std::string_view)>& on_line);
 

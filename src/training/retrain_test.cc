@@ -157,6 +157,21 @@ TEST_F(RetrainTest, WhatTheTrainerMadeIsChecked) {
   EXPECT_THAT(failure("raise ValueError('too little data')"), HasSubstr("ValueError: too little data"));
 }
 
+TEST_F(RetrainTest, SparkIsTrainedOnWithoutConfinement) {
+  options_.spark = "local[2]";
+  EXPECT_THAT(failure(""), HasSubstr("leave --spark or --trainer out"));
+  std::string trainer = kTrainer;
+  const std::string custom = "exec(open(os.path.join(folder, \"trainer.py\")).read())";
+  trainer.replace(trainer.find(custom), custom.size(),
+                  "assert sys.argv[2] == 'local[2]'\nopen('" + (folder_ / "state" / "lock").string() + "')");
+  std::ofstream(folder_ / "package" / "foliot" / "spark_trainer.py") << trainer;
+  options_.trainer.clear();
+  const Result<std::string> name =
+      retrain(folder_ / "model", folder_ / "state", options_, [](std::string_view /*line*/) {});
+  ASSERT_TRUE(name.ok()) << name.status().message();
+  EXPECT_EQ(PersonalVersion::open(folder_ / "model" / *name)->trained->users(), 2u);
+}
+
 TEST_F(RetrainTest, ATrainerThatHangsIsKilled) {
   options_.time_limit = Duration::milliseconds(1);
   EXPECT_THAT(failure("time.sleep(600)"), HasSubstr("the trainer did not end within 1 ms"));

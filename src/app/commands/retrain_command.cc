@@ -38,12 +38,16 @@ void add_retrain_command(CLI::App& app, int& exit_code) {
   command->footer(
       "Reads the log beside the server that writes it, trains in a confined process, checks what it made and puts\n"
       "the next version into the model's folder. docs/LEARNING.md has more.\n\n"
-      "  foliot retrain models/songs --state state/songs");
+      "  foliot retrain models/songs --state state/songs\n"
+      "  foliot retrain models/songs --state state/songs --spark 'local[2]' --python .venv/bin/python");
   auto flags = std::make_shared<RetrainFlags>();
   RetrainOptions& options = flags->options;
   command->add_option("folder", flags->folder, "folder of the model, with its versions")->required();
   command->add_option("--state", flags->state, "folder of its log")->required();
   command->add_option("--trainer", options.trainer, "Python file with a class Trainer (default: ALS)");
+  command->add_option("--spark", options.spark,
+                      "train on Spark with this master, e.g. local[2] or spark://host:7077; needs pyspark, pyarrow and "
+                      "Java, and is not confined (default: no Spark)");
   command->add_option("--python", options.python, "interpreter of the trainer, with numpy")->capture_default_str();
   command->add_option("--features", options.features, "of items (default: as many as now)");
   command->add_option("--lambda", options.lambdas, "ridges to choose from, by held out error")
