@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs the experiments of `foliot experiment`, draws them, and writes what was found
-into docs/EXPERIMENTS.md, between the marks of each experiment."""
+into docs/EXPERIMENTS.md, and those of InferLine into docs/INFERLINE.md, between the marks of
+each experiment."""
 
 import argparse
 import concurrent.futures
@@ -16,9 +17,12 @@ sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
 
 NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload", "bounds",
-         "overlap")
-DOCUMENT = ROOT / "docs/EXPERIMENTS.md"
+         "overlap", "inferline_plan", "inferline_tune", "inferline_estimate", "inferline_attribution", "inferline_ds2")
 PICTURES = ROOT / "docs/experiments"
+
+
+def document_of(name):
+    return ROOT / ("docs/INFERLINE.md" if name.startswith("inferline") else "docs/EXPERIMENTS.md")
 
 
 def run(name, output, flags):
@@ -79,8 +83,53 @@ def rate_limit(row, column):
     return row[column]
 
 
+def compared_systems(rows, head):
+    """A line per trace and a column per system: attainment and dollars."""
+    systems = distinct(rows, "system")
+
+    def cell(trace, system):
+        row = select(rows, trace=trace, system=system)
+        return f"{percent(row[0]):.2f} %, {row[0]['dollars']:.2f}" if row else "-"
+
+    return table([head, *systems], [[trace, *(cell(trace, system) for system in systems)]
+                                    for trace in distinct(rows, "trace")])
+
+
+def inferline_tables(name, tables):
+    rows = tables["results"]
+    if name == "inferline_plan":
+        cells = select(rows, slo_ms=150)
+        rates = distinct(cells, "rate")
+        for rival in ("cg-mean", "cg-peak", "cg-peak one batch"):
+            def cost(system, pipeline, variation, rate):
+                return select(cells, system=system, pipeline=pipeline, variation=variation, rate=rate)[0]
+            lines = []
+            for pipeline in distinct(cells, "pipeline"):
+                for variation in distinct(cells, "variation"):
+                    line = [f"{pipeline}, CV {variation ** 2:g}"]
+                    for rate in rates:
+                        plan, other = (cost(system, pipeline, variation, rate) for system in ("inferline", rival))
+                        line.append(f"{other['cost'] / plan['cost']:.1f} ({percent(plan):.1f}, {percent(other):.1f})")
+                    lines.append(line)
+            yield (f"Cost of {rival} over the plan's, SLO 150 ms (attainment of the plan and of {rival}, %)",
+                   table(["pipeline", *(f"{rate:g} q/s" for rate in rates)], lines))
+    if name == "inferline_estimate":
+        yield "P99, ms; simulated under inferline and foliot", table(
+            ["pipeline", "SLO, ms", "estimated", "simulated, inferline", "error, %", "simulated, foliot"],
+            [[row["pipeline"], f"{row['slo_ms']:g}", f"{row['estimated_p99_ms']:.1f}", f"{row['simulated_p99_ms']:.1f}",
+              f"{100 * row['error']:.1f}",
+              f"{select(rows, pipeline=row['pipeline'], slo_ms=row['slo_ms'], policy='foliot')[0]['simulated_p99_ms']:.1f}"]
+             for row in select(rows, policy="inferline")])
+    if name in ("inferline_tune", "inferline_attribution", "inferline_ds2"):
+        for late in distinct(rows, "late"):
+            yield f"Attainment and dollars, late queries {late}", compared_systems(select(rows, late=late), "trace")
+
+
 def tables_of(name, tables):
     """The tables of one experiment: pairs of a title and Markdown."""
+    if name.startswith("inferline"):
+        yield from inferline_tables(name, tables)
+        return
     rows = select(tables["results"], group="all")
     if name == "figure_5":
         yield "Goodput, r/s", with_limits(rows, lambda row: f"SLO {row['slo_ms']} ms", lambda row: row["goodput"],
@@ -154,17 +203,17 @@ def section(name, output):
     for title, markdown in tables_of(name, data["tables"]):
         text += f"\n\n{title}:\n\n{markdown}"
     for picture in pictures:
-        text += f"\n\n![{picture.stem}]({picture.relative_to(DOCUMENT.parent)})"
+        text += f"\n\n![{picture.stem}]({picture.relative_to(PICTURES.parent)})"
     return text
 
 
 def update_document(name, output):
     """Replaces the text between the marks of one experiment."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    document = DOCUMENT.read_text()
+    document = document_of(name).read_text()
     before, rest = document.split(begin)
     _, after = rest.split(end)
-    DOCUMENT.write_text(f"{before}{begin}\n{section(name, output)}\n{end}{after}")
+    document_of(name).write_text(f"{before}{begin}\n{section(name, output)}\n{end}{after}")
 
 
 def main():

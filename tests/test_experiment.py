@@ -24,7 +24,8 @@ def test_what_is_found_is_written_and_can_be_drawn(name, tmp_path):
         assert line.endswith(f"here {finding['here']}")
     with open(tmp_path / f"{name}_results.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["policy"] for row in rows} == {"clockwork", "foliot"}
+    if not name.startswith("inferline"):  # these compare planners and tuners
+        assert {row["policy"] for row in rows} == {"clockwork", "foliot"}
     assert len(rows) == len(data["tables"]["results"])
     for picture in plot_experiment(tmp_path / f"{name}.json", tmp_path):
         assert picture.stat().st_size > 1000

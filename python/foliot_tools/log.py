@@ -65,6 +65,7 @@ class Action:
     output_end_us: float
     rows: int
     requests: tuple
+    kind: str  # of the device
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Draws what `foliot experiment` wrote, in the axes of the Clockwork paper.
+"""Draws what `foliot experiment` wrote, in the axes of the papers.
 
     python -m foliot_tools.plot_experiment out/experiments/figure_5.json --output out
 """
@@ -11,6 +11,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
+
+from foliot_tools import plot_inferline  # noqa: E402
+from foliot_tools.rows import distinct, select  # noqa: E402
 
 # The two that are compared stand out; the baselines are thin.
 STRONG = {"foliot": ("tab:red", "-"), "clockwork": ("tab:blue", "-")}
@@ -39,14 +42,6 @@ def style(policy):
     color, line = looks_of(policy)
     width = 2 if policy in STRONG else 1
     return {"color": color, "linestyle": line, "linewidth": width, "zorder": 2 + width, "label": policy}
-
-
-def select(rows, **where):
-    return [row for row in rows if all(row[key] == value for key, value in where.items())]
-
-
-def distinct(rows, key):
-    return list(dict.fromkeys(row[key] for row in rows))
 
 
 def curve(axes, rows, x, y, **looks):
@@ -294,7 +289,7 @@ def overlap(tables):
 
 
 PLOTS = {plot.__name__: plot for plot in (figure_5, figure_6, figure_7, figure_8, figure_9, memory_starved, overload,
-                                          bounds, overlap)}
+                                          bounds, overlap)} | plot_inferline.PLOTS
 
 
 def plot_experiment(path, folder):

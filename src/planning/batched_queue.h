@@ -3,7 +3,8 @@
 // never waits for more. At an instant, arrivals come first, then replicas take.
 //
 // The number of replicas may change: one that is added takes queries from that instant on; of
-// those that are removed, the first to be idle go, after their batch.
+// those that are removed, the first to be idle go, after their batch. All may stand still from a
+// change on, as a system does that stops in order to be reconfigured.
 //
 // Threading: one owner.
 #ifndef FOLIOT_PLANNING_BATCHED_QUEUE_H_
@@ -23,7 +24,8 @@ namespace foliot {
 
 struct ReplicaChange {
   int64_t at_ns = 0;
-  uint32_t replicas = 1;  // from then on
+  uint32_t replicas = 1;        // from then on
+  int64_t halted_until_ns = 0;  // none takes queries before; batches that run go on
 
   bool operator==(const ReplicaChange&) const = default;
 };
@@ -44,7 +46,9 @@ class BatchedQueue {
 
   // Serves the queries [begin, until) of `count` and those that go into the same batch as the
   // last of them; returns the first that was not served. Queries<>::ready_ns(i) never falls;
-  // finish(i, at_ns) is called once for each, in order of i.
+  // finish(i, at_ns) is called once for each, in order of i. Where there is a
+  // fitting(i, start_ns, batch), a batch that begins with i has at most so many queries; 0: i is
+  // refused instead, refuse(i, start_ns).
   template <typename Queries>
   size_t serve(Queries& queries, size_t begin, size_t until, size_t count) {
     const size_t mask = free_ns_.size() - 1;
@@ -57,7 +61,15 @@ class BatchedQueue {
         apply_change();
         continue;
       }
-      const size_t end = std::min(i + batch_, count);
+      size_t most = batch_;
+      if constexpr (requires { queries.refuse(i, start_ns); }) {
+        most = queries.fitting(i, start_ns, batch_);
+        if (most == 0) {
+          queries.refuse(i++, start_ns);
+          continue;
+        }
+      }
+      const size_t end = std::min(i + most, count);
       size_t next = i + 1;
       while (next < end && queries.ready_ns(next) <= start_ns) ++next;
       const int64_t finish_ns = start_ns + durations_ns[next - i];
@@ -89,6 +101,10 @@ class BatchedQueue {
     FOLIOT_CHECK(change.replicas > 0);
     while (tail_ - head_ < change.replicas) insert(change.at_ns);
     head_ = tail_ - change.replicas;
+    const size_t mask = free_ns_.size() - 1;
+    for (size_t i = head_; i != tail_; ++i) {
+      free_ns_[i & mask] = std::max(free_ns_[i & mask], change.halted_until_ns);
+    }
   }
 
   const std::span<const int64_t> durations_ns_;

@@ -74,6 +74,23 @@ struct Estimator::Listed {
   int64_t latency_ns(size_t i) const { return done[waiting[i].query] - arrivals[waiting[i].query]; }
 };
 
+// The same, where those that would be late are refused.
+struct Estimator::Refusable : Listed {
+  uint8_t* refused;
+  std::span<const int64_t> durations_ns;
+  int64_t latency_most_ns;  // from arrival to the end of this stage
+
+  size_t fitting(size_t i, int64_t start_ns, size_t batch) const {
+    const int64_t left_ns = arrivals[waiting[i].query] + latency_most_ns - start_ns;
+    while (batch > 0 && durations_ns[batch] > left_ns) --batch;
+    return batch;
+  }
+  void refuse(size_t i, int64_t at_ns) {
+    refused[waiting[i].query] = 1;
+    finish(i, at_ns);
+  }
+};
+
 namespace {
 
 template <typename Queries>
@@ -120,11 +137,13 @@ uint64_t Estimator::missed(const Configuration& configuration) {
   return collect_latencies();
 }
 
-Estimate Estimator::estimate(const Configuration& configuration, const ReplicaChanges& changes) {
-  replay(configuration, changes, kNoLimit);
+Estimate Estimator::estimate(const Configuration& configuration, const ReplicaChanges& changes, LateQueries late) {
+  replay(configuration, changes, kNoLimit, late);
   Estimate estimate{.queries = trace_.size(), .missed = collect_latencies()};
   if (trace_.size() == 0) return estimate;
   std::vector<int64_t> latencies = latencies_ns_;
+  std::erase(latencies, kRefusedNs);
+  if (latencies.empty()) return estimate;
   estimate.p99 = at_quantile(latencies, 0.99);
   estimate.p50 = at_quantile(latencies, 0.5);
   estimate.longest = Duration::nanoseconds(*std::max_element(latencies.begin(), latencies.end()));
@@ -140,13 +159,16 @@ void Estimator::keep(const Configuration& configuration) {
   }
 }
 
-bool Estimator::replay(const Configuration& configuration, const ReplicaChanges& changes, uint64_t missed_most) {
+bool Estimator::replay(const Configuration& configuration, const ReplicaChanges& changes, uint64_t missed_most,
+                       LateQueries late) {
   FOLIOT_CHECK(configuration.stages.size() == pipeline_.stages.size());
+  refused_.assign(late == LateQueries::kRefused ? trace_.size() : 0, 0);
   const std::vector<int64_t> remaining = remaining_ns(pipeline_, configuration);
   replayed_ = 0;
   for (uint32_t i = 0; i < pipeline_.stages.size(); ++i) {
     const auto& parents = pipeline_.stages[i].parents;
-    const bool differs = kept_.stages.empty() || !changes.empty() || kept_.stages[i] != configuration.stages[i];
+    const bool differs =
+        kept_.stages.empty() || !changes.empty() || !refused_.empty() || kept_.stages[i] != configuration.stages[i];
     if (!differs &&
         std::none_of(parents.begin(), parents.end(), [&](uint32_t parent) { return (replayed_ >> parent & 1) != 0; })) {
       done_ns_[i] = kept_done_ns_[i].data();
@@ -156,7 +178,8 @@ bool Estimator::replay(const Configuration& configuration, const ReplicaChanges&
     other_done_ns_[i].resize(trace_.size());
     done_ns_[i] = other_done_ns_[i].data();
     // A query that skips a later stage needs no time for it.
-    const int64_t latency_most_ns = goal_.slo.nanoseconds() - (unconditional_ ? remaining[i] : 0);
+    const bool remaining_counts = unconditional_ || !refused_.empty();
+    const int64_t latency_most_ns = goal_.slo.nanoseconds() - (remaining_counts ? remaining[i] : 0);
     if (!replay_stage(i, configuration.stages[i], changes.empty() ? std::span<const ReplicaChange>() : changes[i],
                       latency_most_ns, missed_most, other_done_ns_[i].data())) {
       return false;
@@ -171,8 +194,13 @@ bool Estimator::replay_stage(uint32_t stage, const StageConfiguration& configura
   const PlannedStage& planned = pipeline_.stages[stage];
   const int64_t* const ready = ready_ns(planned);
   const int64_t* const arrivals = trace_.arrivals_ns.data();
-  BatchedQueue queue(kind_of(planned, configuration).durations_ns, configuration.batch, configuration.replicas,
-                     changes);
+  const std::vector<int64_t>& durations_ns = kind_of(planned, configuration).durations_ns;
+  BatchedQueue queue(durations_ns, configuration.batch, configuration.replicas, changes);
+  if (!refused_.empty()) {
+    list_waiting(stage, ready, done_ns);
+    Refusable queries{{waiting_.data(), done_ns, arrivals}, refused_.data(), durations_ns, latency_most_ns};
+    return serve_all(queue, queries, waiting_.size(), latency_most_ns, missed_most);
+  }
   if (visited_by_all_[stage] && ascending(ready, trace_.size())) {
     return serve_all(queue, InOrder{ready, done_ns, arrivals}, trace_.size(), latency_most_ns, missed_most);
   }
@@ -205,7 +233,7 @@ void Estimator::list_waiting(uint32_t stage, const int64_t* ready_ns, int64_t* d
   const size_t moves_most = 32 * trace_.size();
   for (size_t query = 0; query < trace_.size(); ++query) {
     const int64_t ready = ready_ns[query];
-    if ((visits[query] >> stage & 1) == 0) {
+    if ((visits[query] >> stage & 1) == 0 || (!refused_.empty() && refused_[query] != 0)) {
       done_ns[query] = ready;
       continue;
     }
@@ -230,6 +258,9 @@ uint64_t Estimator::collect_latencies() {
     for (size_t i = 0; i < latencies_ns_.size(); ++i) {
       latencies_ns_[i] = std::max(latencies_ns_[i], done[i] - trace_.arrivals_ns[i]);
     }
+  }
+  for (size_t i = 0; i < refused_.size(); ++i) {
+    if (refused_[i] != 0) latencies_ns_[i] = kRefusedNs;
   }
   const int64_t slo = goal_.slo.nanoseconds();
   return static_cast<uint64_t>(

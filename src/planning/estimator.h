@@ -10,6 +10,7 @@
 #define FOLIOT_PLANNING_ESTIMATOR_H_
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -30,9 +31,18 @@ struct LatencyGoal {
   uint64_t missed_most(uint64_t queries) const;
 };
 
+// What becomes of a query that cannot meet the SLO any more.
+enum class LateQueries : uint8_t {
+  kServed,  // it is served like the others, as InferLine does
+  // It is refused as soon as its turn comes, by the least time that the rest of its longest path
+  // takes; and a batch is no larger than lets its first query be in time. As Foliot does.
+  kRefused,
+};
+
 struct Estimate {
   uint64_t queries = 0;
-  uint64_t missed = 0;  // took longer than the SLO
+  uint64_t missed = 0;  // took longer than the SLO, or were refused
+  // Of those that were not refused:
   Duration p50;
   Duration p99;
   Duration longest;
@@ -56,9 +66,12 @@ class Estimator {
   bool feasible(const Configuration& configuration);
   // Queries that miss the SLO.
   uint64_t missed(const Configuration& configuration);
-  Estimate estimate(const Configuration& configuration, const ReplicaChanges& changes = {});
-  // Of each query of the last estimate() or missed().
+  Estimate estimate(const Configuration& configuration, const ReplicaChanges& changes = {},
+                    LateQueries late = LateQueries::kServed);
+  // Of each query of the last estimate() or missed(); kRefusedNs: it was refused.
   std::span<const int64_t> latencies_ns() const { return latencies_ns_; }
+
+  static constexpr int64_t kRefusedNs = std::numeric_limits<int64_t>::max();
 
   // Keeps the results of this configuration: later ones replay what differs from it.
   void keep(const Configuration& configuration);
@@ -70,9 +83,11 @@ class Estimator {
   };
   struct InOrder;
   struct Listed;
+  struct Refusable;
 
   // False if more than `missed_most` queries miss the SLO.
-  bool replay(const Configuration& configuration, const ReplicaChanges& changes, uint64_t missed_most);
+  bool replay(const Configuration& configuration, const ReplicaChanges& changes, uint64_t missed_most,
+              LateQueries late = LateQueries::kServed);
   bool replay_stage(uint32_t stage, const StageConfiguration& configuration, std::span<const ReplicaChange> changes,
                     int64_t latency_most_ns, uint64_t missed_most, int64_t* done_ns);
   const int64_t* ready_ns(const PlannedStage& stage);
@@ -94,6 +109,7 @@ class Estimator {
   std::vector<const int64_t*> done_ns_;
   VisitSet replayed_ = 0;  // by the last replay()
 
+  std::vector<uint8_t> refused_;  // by queries; empty: none is refused
   std::vector<int64_t> ready_ns_;
   std::vector<Waiting> waiting_;
   std::vector<int64_t> latencies_ns_;

@@ -227,5 +227,31 @@ TEST(EstimatorTest, ABatchThatIsFullLeavesTheRest) {
               ElementsAre(9'000'000, 20'000'000, 19'000'000, 18'000'000, 17'000'000, 25'000'000));
 }
 
+TEST(EstimatorTest, WhatWouldBeLateIsRefusedWhenItsTurnComes) {
+  // Each takes 10 ms; the stage after it 5 ms.
+  const PlannedPipeline pipeline =
+      chain({{linear_kind("cpu", 1, ms(0), ms(10), 1)}, {linear_kind("cpu", 1, ms(0), ms(5), 1)}});
+  const QueryTrace trace = QueryTrace::draw(pipeline, std::vector<Duration>{ms(0), ms(0), ms(0), ms(0), ms(12)}, 1);
+  Estimator estimator(pipeline, trace, {ms(26)});
+  const Configuration configuration{{{0, 1, 1}, {0, 1, 1}}};
+  const Estimate estimate = estimator.estimate(configuration, {}, LateQueries::kRefused);
+  // The third could begin at 20 ms and would be done at 35; the fifth begins at 20 in its place.
+  const auto latencies = estimator.latencies_ns();
+  EXPECT_THAT(std::vector<int64_t>(latencies.begin(), latencies.end()),
+              ElementsAre(15'000'000, 25'000'000, Estimator::kRefusedNs, Estimator::kRefusedNs, 23'000'000));
+  EXPECT_EQ(estimate.missed, 2u);
+  EXPECT_EQ(estimate.longest, ms(25));
+  EXPECT_EQ(estimator.estimate(configuration).missed, 3u);  // all are served
+  EXPECT_EQ(estimator.estimate(configuration).longest, ms(45));
+}
+
+TEST(EstimatorTest, WithRefusalsABatchIsNoLargerThanItsFirstQueryAllows) {
+  const PlannedPipeline pipeline = chain({{linear_kind("cpu", 1, ms(0), ms(10), 4)}});
+  const QueryTrace trace = QueryTrace::draw(pipeline, std::vector<Duration>(3), 1);
+  Estimator estimator(pipeline, trace, {ms(20)});
+  EXPECT_EQ(estimator.estimate({{{0, 4, 1}}}).missed, 3u);  // a batch of three takes 30 ms
+  EXPECT_EQ(estimator.estimate({{{0, 4, 1}}}, {}, LateQueries::kRefused).missed, 1u);
+}
+
 }  // namespace
 }  // namespace foliot

@@ -14,15 +14,24 @@ constexpr uint64_t kSeed = 18;
 // A measured share of the queries may exceed that of the stages before by chance.
 constexpr double kShareTolerance = 0.02;
 
-// The share of queries that reach each stage, from draws of the stages before it.
+// The share of queries that reach each stage, from the visits of the stages before it: observed
+// ones, or draws.
 class Draws {
  public:
+  Draws() : observed_(false), visits_(kDraws) {}
+  explicit Draws(std::vector<VisitSet> observed) : Draws() {
+    if (observed.empty()) return;
+    observed_ = true;
+    visits_ = std::move(observed);
+  }
+
   double reached(const PlannedStage& stage) const {
     const auto count =
         std::count_if(visits_.begin(), visits_.end(), [&](VisitSet visits) { return stage.reached_by(visits); });
-    return static_cast<double>(count) / kDraws;
+    return static_cast<double>(count) / static_cast<double>(visits_.size());
   }
   void visit(uint32_t index, const PlannedStage& stage) {
+    if (observed_) return;
     for (VisitSet& visits : visits_) {
       if (stage.reached_by(visits) && random_.uniform() < stage.probability) visits |= VisitSet{1} << index;
     }
@@ -30,7 +39,8 @@ class Draws {
 
  private:
   Random random_{kSeed};
-  std::vector<VisitSet> visits_ = std::vector<VisitSet>(kDraws);
+  bool observed_;
+  std::vector<VisitSet> visits_;
 };
 
 std::vector<uint32_t> positions(const PipelineSpec& spec, const std::vector<TensorName>& names) {
@@ -107,7 +117,7 @@ void PlannedPipeline::set_scale_factors() {
 
 Result<PlannedPipeline> plan_stages(const PipelineSpec& spec, const PlanningInputs& inputs) {
   PlannedPipeline pipeline{spec.name, {}};
-  Draws draws;
+  Draws draws(inputs.visits);
   for (uint32_t i = 0; i < spec.stages.size(); ++i) {
     const StageSpec& from = spec.stages[i];
     const auto profile = inputs.profiles.find(from.name);

@@ -65,6 +65,9 @@ struct PlanningInputs {
   std::string profiles_file;  // for messages
   std::string prices_file;
   double quantile = 0.99;  // of durations that depend on the inputs
+  // Of queries that were observed: what follows of visits that depend on each other. Empty:
+  // conditions hold independently.
+  std::vector<VisitSet> visits{};
 };
 
 // Errors: kInvalidArgument naming the file: a stage without a profile, a kind without a price, a

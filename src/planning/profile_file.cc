@@ -1,9 +1,11 @@
 #include "planning/profile_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
+#include "base/check.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
 
@@ -63,6 +65,24 @@ Result<StageProfiles> read_profile_file(const std::filesystem::path& file) {
   }
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   return profiles;
+}
+
+std::string profile_file_text(const StageProfiles& profiles) {
+  std::string text;
+  std::string visits;
+  for (const auto& [name, profile] : profiles) {
+    for (const KindProfile& kind : profile.kinds) {
+      FOLIOT_CHECK(kind.quantiles.size() == 1);
+      std::vector<std::string> durations;
+      for (const Duration each : kind.quantiles.front().of_batches) {
+        durations.push_back(fmt::format("\"{:.3f}us\"", static_cast<double>(each.nanoseconds()) / 1e3));
+      }
+      text += fmt::format("[[profile]]\nstage = \"{}\"\nkind = \"{}\"\nbatch_sizes = [{}]\ndurations = [{}]\n\n", name,
+                          kind.kind, fmt::join(kind.batch_sizes, ", "), fmt::join(durations, ", "));
+    }
+    if (profile.scale_factor < 1) visits += fmt::format("\"{}\" = {}\n", name, profile.scale_factor);
+  }
+  return visits.empty() ? text : text + "[visits]\n" + visits;
 }
 
 }  // namespace foliot

@@ -65,5 +65,22 @@ TEST_F(ProfileFileTest, ErrorsNameFileLineStageAndKind) {
   EXPECT_THAT(error(std::string(kDecode) + "[visits]\ndecode = 1.5\n"), HasSubstr(":7: 'decode'"));
 }
 
+TEST_F(ProfileFileTest, IsReadAsItWasWritten) {
+  const KindProfile cpu{"cpu:4", {1, 8}, {{1, {Duration::microseconds(1500), ms(70)}}}};
+  const KindProfile cuda{"cuda", {1}, {{1, {ms(3)}}}};
+  const StageProfiles written{{"a", {"a", 0.25, {cpu, cuda}}}, {"b", {"b", 1, {cpu}}}};
+  const auto profiles = read(profile_file_text(written));
+  ASSERT_TRUE(profiles.ok()) << profiles.status().message();
+  ASSERT_EQ(profiles->size(), 2u);
+  const StageProfile& a = profiles->at("a");
+  EXPECT_EQ(a.scale_factor, 0.25);
+  EXPECT_EQ(profiles->at("b").scale_factor, 1);
+  ASSERT_EQ(a.kinds.size(), 2u);
+  EXPECT_EQ(a.kinds[0].kind, "cpu:4");
+  EXPECT_EQ(a.kinds[0].batch_sizes, cpu.batch_sizes);
+  EXPECT_EQ(a.kinds[0].quantiles[0].of_batches, cpu.quantiles[0].of_batches);
+  EXPECT_EQ(a.find("cuda")->duration(1, 1), ms(3));
+}
+
 }  // namespace
 }  // namespace foliot

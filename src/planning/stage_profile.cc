@@ -33,6 +33,14 @@ Duration KindProfile::duration(uint32_t rows, double quantile) const {
   return found->of_batches[static_cast<size_t>(size - batch_sizes.begin())];
 }
 
+void KindProfile::raise_to_smaller() {
+  for (DurationQuantile& quantile : quantiles) {
+    for (size_t i = 1; i < quantile.of_batches.size(); ++i) {
+      quantile.of_batches[i] = std::max(quantile.of_batches[i], quantile.of_batches[i - 1]);
+    }
+  }
+}
+
 Status KindProfile::check() const {
   if (batch_sizes.empty() || batch_sizes.front() != 1) return Status::invalid_argument("batch sizes must begin with 1");
   if (std::adjacent_find(batch_sizes.begin(), batch_sizes.end(), std::greater_equal<>()) != batch_sizes.end()) {

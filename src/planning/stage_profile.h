@@ -33,6 +33,9 @@ struct KindProfile {
   // REQUIRES: rows from 1 to the largest batch size.
   Duration duration(uint32_t rows, double quantile) const;
 
+  // Makes durations legal where chance has a larger batch take less time than a smaller one.
+  void raise_to_smaller();
+
   // Errors: kInvalidArgument naming what is wrong.
   Status check() const;
 };

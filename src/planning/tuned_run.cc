@@ -38,6 +38,12 @@ class StageReplicas {
     }
   }
 
+  // All stand still until then.
+  void set_halted(uint32_t target, TimePoint now, TimePoint until) {
+    serving_ = target;
+    changes_.push_back({now.nanoseconds(), serving_, until.nanoseconds()});
+  }
+
   void activate(TimePoint now) {
     for (; !activating_.empty() && activating_.front().first <= now; activating_.pop_front()) {
       serving_ += activating_.front().second;
@@ -57,13 +63,19 @@ class StageReplicas {
 class Player {
  public:
   Player(const PlannedPipeline& pipeline, const Configuration& from, const TunedRunOptions& options, TunedRun& run)
-      : pipeline_(pipeline), from_(from), run_(run) {
+      : pipeline_(pipeline), from_(from), options_(options), run_(run) {
     for (const StageConfiguration& stage : from.stages) replicas_.emplace_back(stage.replicas, options.activation);
   }
 
   void set(const std::vector<uint32_t>& targets, TimePoint now) {
     pay_until(now);
-    for (size_t i = 0; i < replicas_.size(); ++i) replicas_[i].set(targets[i], now);
+    for (size_t i = 0; i < replicas_.size(); ++i) {
+      if (options_.halt) {
+        replicas_[i].set_halted(targets[i], now, now + *options_.halt);
+      } else {
+        replicas_[i].set(targets[i], now);
+      }
+    }
   }
 
   void pay_until(TimePoint now) {
@@ -95,6 +107,7 @@ class Player {
 
   const PlannedPipeline& pipeline_;
   const Configuration& from_;
+  const TunedRunOptions& options_;
   TunedRun& run_;
   std::vector<StageReplicas> replicas_;
   TimePoint paid_until_;
@@ -102,19 +115,27 @@ class Player {
 
 TimePoint instant(int64_t ns) { return TimePoint::from_nanoseconds(ns); }
 
+Duration p99_of(std::vector<int64_t>& latencies_ns) {
+  std::erase(latencies_ns, Estimator::kRefusedNs);
+  if (latencies_ns.empty()) return Duration();
+  const auto nth = latencies_ns.begin() + static_cast<int64_t>(latencies_ns.size() * 99 / 100);
+  std::nth_element(latencies_ns.begin(), nth, latencies_ns.end());
+  return Duration::nanoseconds(*nth);
+}
+
 void estimate(const PlannedPipeline& pipeline, const Configuration& from, const QueryTrace& trace, LatencyGoal goal,
-              TunedRun& run) {
+              LateQueries late, TunedRun& run) {
   Estimator estimator(pipeline, trace, goal);
-  run.estimate = estimator.estimate(from, run.changes);
-  std::vector<uint64_t> queries(static_cast<size_t>(trace.arrivals_ns.back() / kMinute.nanoseconds()) + 1);
-  std::vector<uint64_t> met(queries.size());
+  run.estimate = estimator.estimate(from, run.changes, late);
+  std::vector<std::vector<int64_t>> minutes(static_cast<size_t>(trace.arrivals_ns.back() / kMinute.nanoseconds()) + 1);
   for (size_t i = 0; i < trace.size(); ++i) {
-    const auto minute = static_cast<size_t>(trace.arrivals_ns[i] / kMinute.nanoseconds());
-    ++queries[minute];
-    met[minute] += estimator.latencies_ns()[i] <= goal.slo.nanoseconds() ? 1 : 0;
+    minutes[static_cast<size_t>(trace.arrivals_ns[i] / kMinute.nanoseconds())].push_back(estimator.latencies_ns()[i]);
   }
-  for (size_t i = 0; i < queries.size(); ++i) {
-    run.attainment.push_back(queries[i] == 0 ? 1 : static_cast<double>(met[i]) / static_cast<double>(queries[i]));
+  for (std::vector<int64_t>& minute : minutes) {
+    const int64_t slo = goal.slo.nanoseconds();
+    const auto met = std::count_if(minute.begin(), minute.end(), [&](int64_t latency) { return latency <= slo; });
+    run.attainment.push_back(minute.empty() ? 1 : static_cast<double>(met) / static_cast<double>(minute.size()));
+    run.p99.push_back(p99_of(minute));
   }
 }
 
@@ -134,16 +155,16 @@ TunedRun run_tuned(const PlannedPipeline& pipeline, const Configuration& from, c
     if (tuner.arrive(now)) player.set(tuner.replicas(), now);
   }
   player.finish(instant(trace.arrivals_ns.back()));
-  estimate(pipeline, from, trace, goal, run);
+  estimate(pipeline, from, trace, goal, options.late, run);
   return run;
 }
 
 TunedRun run_fixed(const PlannedPipeline& pipeline, const Configuration& configuration, const QueryTrace& trace,
-                   LatencyGoal goal) {
+                   LatencyGoal goal, const TunedRunOptions& options) {
   FOLIOT_CHECK(trace.size() > 0);
   TunedRun run;
-  Player(pipeline, configuration, {}, run).finish(instant(trace.arrivals_ns.back()));
-  estimate(pipeline, configuration, trace, goal, run);
+  Player(pipeline, configuration, options, run).finish(instant(trace.arrivals_ns.back()));
+  estimate(pipeline, configuration, trace, goal, options.late, run);
   return run;
 }
 

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/test_time.h"
 #include "planning/coarse_grained.h"
 #include "planning/planner.h"
+#include "planning/rate_tuner.h"
 #include "planning/replan_tuner.h"
 #include "planning/test_pipeline.h"
 #include "planning/tuned_run.h"
@@ -262,6 +264,66 @@ TEST(CoarseGrainedTest, TheTunerFollowsTheRateAndWaitsBeforeUnitsGo) {
   for (; i <= 122; ++i) EXPECT_FALSE(second(i, 50)) << i;
   EXPECT_TRUE(second(i, 50));
   EXPECT_THAT(tuner.replicas(), ElementsAre(1, 1));
+}
+
+// A stage that all visit and takes 10 ms, and one that half of them visit and takes 40 ms.
+PlannedPipeline half_visited() {
+  PlannedPipeline pipeline =
+      chain({{linear_kind("cpu", 3600, ms(0), ms(10), 1)}, {linear_kind("cpu", 0, ms(0), ms(40), 1)}});
+  pipeline.stages[1].probability = 0.5;
+  pipeline.set_scale_factors();
+  pipeline.stages[1].scale_factor = 0.5;
+  return pipeline;
+}
+
+TEST(RateTunerTest, FollowsTheRateOfEachInterval) {
+  const PlannedPipeline pipeline = half_visited();
+  RateTuner tuner(pipeline, plan_for_mean(pipeline, 90), RateTunerOptions::ds2());
+  EXPECT_THAT(tuner.replicas(), ElementsAre(1, 2));
+  const auto play = [&](int64_t begin, double rate) {
+    for (const Duration at : even_arrivals(rate, Duration::seconds(begin), Duration::seconds(begin + 30))) {
+      EXPECT_FALSE(tuner.arrive(TimePoint() + at));
+    }
+    EXPECT_FALSE(tuner.tick(TimePoint() + Duration::seconds(begin + 29)));
+    return tuner.tick(TimePoint() + Duration::seconds(begin + 30));
+  };
+  EXPECT_FALSE(play(0, 90));
+  EXPECT_TRUE(play(30, 210));
+  EXPECT_THAT(tuner.replicas(), ElementsAre(3, 5));
+  EXPECT_TRUE(play(60, 10));
+  EXPECT_THAT(tuner.replicas(), Each(1));
+}
+
+TEST(RateTunerTest, AReplicaGoesOnceItWasNotNeededForAWhile) {
+  const PlannedPipeline pipeline = half_visited();
+  RateTuner tuner(pipeline, plan_for_mean(pipeline, 190), {.wait = Duration::seconds(20)});
+  EXPECT_THAT(tuner.replicas(), ElementsAre(2, 4));
+  for (int64_t second = 1; second < 20; ++second) EXPECT_FALSE(tuner.tick(TimePoint() + Duration::seconds(second)));
+  EXPECT_TRUE(tuner.tick(TimePoint() + Duration::seconds(20)));
+  EXPECT_THAT(tuner.replicas(), Each(1));
+}
+
+// Adds a replica of each stage at the first tick.
+class OneMore final : public ReplicaTuner {
+ public:
+  bool arrive(TimePoint) override { return false; }
+  bool tick(TimePoint) override { return std::exchange(first_, false); }
+  const std::vector<uint32_t>& replicas() const override { return replicas_; }
+
+ private:
+  bool first_ = true;
+  std::vector<uint32_t> replicas_{2};
+};
+
+TEST(TunedRunTest, AReconfigurationMayStopAllStages) {
+  const PlannedPipeline pipeline = chain({{linear_kind("cpu", 1, ms(0), ms(600), 1)}});
+  const QueryTrace trace = QueryTrace::draw(pipeline, std::vector<Duration>{ms(500), ms(1100), ms(1100), ms(9000)}, 1);
+  OneMore tuner;
+  const TunedRun run = run_tuned(pipeline, {{{0, 1, 1}}}, trace, {ms(1000)}, tuner, {.halt = Duration::seconds(3)});
+  // What runs at 1 s goes on; the next two wait until 4 s, and go at once.
+  EXPECT_EQ(run.estimate.longest, ms(4600 - 1100));
+  EXPECT_EQ(run.estimate.missed, 2u);
+  EXPECT_EQ(run.estimate.p50, ms(600));
 }
 
 }  // namespace

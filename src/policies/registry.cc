@@ -13,6 +13,7 @@
 #include "policies/fcfs/fcfs_policy.h"
 #include "policies/flex/flex_policy.h"
 #include "policies/foliot/foliot_policy.h"
+#include "policies/inferline/inferline_policy.h"
 #include "policies/overlap/overlap_policy.h"
 #include "policies/sjf/sjf_policy.h"
 
@@ -55,6 +56,9 @@ const std::vector<RegisteredPolicy>& policies() {
        .summary = "foliot, with as few devices at work as the deadlines allow",
        .make =
            [](const Cluster& cluster) { return foliot_policy::make_foliot_policy(cluster, {.consolidate = true}); }},
+      {.name = "inferline",
+       .summary = "InferLine: oldest first, batches as large as what waits, on replicas that targets pin",
+       .make = [](const Cluster& cluster) { return inferline::make_inferline_policy(cluster); }},
       {.name = "overlap",
        .summary = "Abacus: queries beside each other, in groups of operators of predicted duration",
        .make = [](const Cluster& cluster) { return overlap::make_overlap_policy(cluster); }},

@@ -68,6 +68,32 @@ TEST_P(PipelinesTest, EqualSeedsGiveEqualRuns) {
 INSTANTIATE_TEST_SUITE_P(Policies, PipelinesTest, testing::ValuesIn(policy_names()),
                          [](const auto& parameter) { return parameter.param; });
 
+TEST(SimulatedPipelineTest, AStageMayTakeTheFirstOfItsSourcesThatWasVisited) {
+  Workload workload{.groups = {{.name = "first", .profile = "resnet18"},
+                               {.name = "left", .profile = "resnet50"},
+                               {.name = "last", .profile = "resnet18"}},
+                    .pipelines = {{.name = "street",
+                                   .stages = {{.name = "first", .models = "first"},
+                                              {.name = "left", .models = "left", .after = {"first"}, .share = 0.4},
+                                              {.name = "last", .models = "last", .first_of = {"left", "first"}}}}},
+                    .streams = {{.name = "runs", .models = {}, .pipeline = "street", .arrivals = {.rate = 100}}}};
+  const RegisteredPolicy policy = find_policy("foliot").value();
+  const auto report = simulate({.policy = policy.name,
+                                .make_policy = policy.make,
+                                .controller = {},
+                                .devices = 3,
+                                .seed = 1,
+                                .duration = ms(3000),
+                                .preload = true},
+                               workload, ProfileTable::v100());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->groups[2].good, report->pipelines[0].offered);
+  const auto runs = static_cast<double>(report->pipelines[0].offered);
+  EXPECT_NEAR(static_cast<double>(report->groups[1].good) / runs, 0.4, 0.1);
+  // Where it is visited, the last stage waits for it.
+  EXPECT_GT(report->pipelines[0].latency.max(), ms(5));
+}
+
 TEST(PipelineAdmissionTest, UnderOverloadWhatIsAnsweredDoesNotFall) {
   const auto answered = [](double rate) {
     const RegisteredPolicy policy = find_policy("foliot").value();

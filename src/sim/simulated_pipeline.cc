@@ -21,10 +21,17 @@ std::shared_ptr<const PipelineInfo> simulated_pipeline(const Workload& workload,
                       .inputs = {},
                       .conditions = {},
                       .requires_all = {}};
-    if (stage.after.empty()) own.inputs.push_back({TensorSource()});
+    const auto position_of = [&](const std::string& name) {
+      const auto found = std::ranges::find(load.stages, name, &PipelineLoad::Stage::name);
+      return static_cast<uint32_t>(found - load.stages.begin());
+    };
+    if (stage.after.empty() && stage.first_of.empty()) own.inputs.push_back({TensorSource()});
+    if (!stage.first_of.empty()) {
+      std::vector<TensorSource>& sources = own.inputs.emplace_back();
+      for (const std::string& name : stage.first_of) sources.push_back({.stage = position_of(name)});
+    }
     for (const std::string& name : stage.after) {
-      const auto before =
-          static_cast<uint32_t>(std::ranges::find(load.stages, name, &PipelineLoad::Stage::name) - load.stages.begin());
+      const uint32_t before = position_of(name);
       own.inputs.push_back({{.stage = before}});
       if (stage.share >= 1 || !own.requires_all.empty()) continue;
       std::vector<StageCondition>& conditions = pipeline->stages[before].conditions;

@@ -91,6 +91,7 @@ void visit_action(Record& r, Visitor& visit) {
   visit("output_end_us", r.output_end);
   visit("rows", r.rows);
   visit("requests", RowList<Record>{r});
+  visit("kind", r.kind);
 }
 
 template <typename Visitor>

@@ -166,6 +166,19 @@ TEST_F(LogTest, ReadsLogsOfBeforeClientsIdsWereKept) {
   EXPECT_EQ(log->request(RequestId(1))->label, nullptr);
 }
 
+TEST_F(LogTest, ReadsLogsOfBeforeKindsWereKept) {
+  write_two_requests();
+  std::ifstream current(folder_ / "actions.csv");
+  std::string text;
+  for (std::string line; std::getline(current, line);) text += line.substr(0, line.rfind(',')) + '\n';
+  std::ofstream(folder_ / "actions.csv") << text;
+  const auto log = Log::read(folder_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_EQ(log->actions().size(), 2u);
+  EXPECT_EQ(log->action(ActionId(2))->kind, "");
+  EXPECT_EQ(log->action(ActionId(2))->rows, 1u);
+}
+
 TEST_F(LogTest, ReportsThatALogIsOfAnotherVersion) {
   write_two_requests();
   const std::string header = LogFormat<RequestRecord>::header();

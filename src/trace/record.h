@@ -85,6 +85,8 @@ struct ActionRecord {
   TimePoint output_end = kNoTime;
   uint32_t rows = 0;
   std::array<RequestId, kBatchSizeMax> requests;  // the first `rows`
+  // Of any type:
+  std::string_view kind;  // of the device; owned by the maker of the record; empty: an earlier version's log
 
   bool done() const { return status == OutcomeStatus::kDone; }
 };

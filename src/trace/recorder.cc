@@ -13,11 +13,13 @@ void Recorder::on_model(const ModelInfo& info) { model(info.id) = {names_.keep(i
 
 void Recorder::on_model_extended(const ModelInfo& info) { model(info.id).runnables = info.runnables; }
 
+std::string_view Recorder::kind_of(DeviceId device) const {
+  return device.value() < kinds_.size() ? kinds_[device.value()] : kDefaultKind;
+}
+
 uint32_t Recorder::pages_of(const Action& action) {
   const std::vector<Runnable>& runnables = model(action.model).runnables;
-  const uint32_t device = action.device.value();
-  const std::string_view kind = device < kinds_.size() ? std::string_view(kinds_[device]) : kDefaultKind;
-  const auto found = std::ranges::find(runnables, kind, &Runnable::kind);
+  const auto found = std::ranges::find(runnables, kind_of(action.device), &Runnable::kind);
   return found == runnables.end() ? 0 : found->pages;
 }
 
@@ -112,8 +114,8 @@ void Recorder::row_sent(const Action& action, RequestId row) {
 // the log began.
 void Recorder::on_device(const DeviceChange& change, TimePoint /*now*/) {
   if (change.joined) {
-    if (change.device.value() >= kinds_.size()) kinds_.resize(change.device.value() + 1, std::string(kDefaultKind));
-    kinds_[change.device.value()] = change.kind;
+    if (change.device.value() >= kinds_.size()) kinds_.resize(change.device.value() + 1, kDefaultKind);
+    kinds_[change.device.value()] = names_.keep(change.kind);
   }
   if (change.state == DeviceState::kLost) {
     std::erase_if(placements_, [&](const auto& entry) {
@@ -174,7 +176,8 @@ void Recorder::on_outcome(const Action& action, const Outcome& outcome, TimePoin
                       .end = outcome.end,
                       .duration = outcome.duration,
                       .status = outcome.status,
-                      .queue_length = open.queue_length};
+                      .queue_length = open.queue_length,
+                      .kind = kind_of(action.device)};
   if (action.type == ActionType::kInfer) {
     record.bucket = action.bucket;
     record.batch_size = action.batch_size;

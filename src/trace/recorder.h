@@ -73,6 +73,7 @@ class Recorder : public Observer, public CallLabelSink {
 
   Model& model(ModelId id);
   OpenRequest& open(const Request& request, std::string_view name, bool cold_start);
+  std::string_view kind_of(DeviceId device) const;
   uint32_t pages_of(const Action& action);
   Timeline& timeline(const Action& action);
   TimePoint expect_start(const Action& action, TimePoint now);
@@ -85,7 +86,7 @@ class Recorder : public Observer, public CallLabelSink {
   NameTable names_;
   std::unique_ptr<RecordSink> sink_;                // what it was given holds views of names_
   std::vector<Model> models_;                       // by ModelId
-  std::vector<std::string> kinds_;                  // by DeviceId
+  std::vector<std::string_view> kinds_;             // by DeviceId
   std::vector<std::array<Timeline, 2>> timelines_;  // by DeviceId: LOAD, EXEC
   std::map<std::pair<ModelId, DeviceId>, Placement> placements_;
   std::unordered_map<RequestId, OpenRequest> requests_;

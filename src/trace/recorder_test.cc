@@ -37,6 +37,16 @@ TEST(Recorder, JoinsARequestWithItsActionAndItsLoad) {
   EXPECT_EQ(infer.sent, at(12));
 }
 
+TEST(Recorder, KeepsTheKindOfTheDevice) {
+  History history;
+  history.load(1, kWarm, 1, 2, 3);
+  history.join("cpu:4", 4);
+  history.load(2, kWarm, 5, 6, 7);
+  ASSERT_EQ(history.actions().size(), 2u);
+  EXPECT_EQ(history.actions()[0].kind, kDefaultKind);
+  EXPECT_EQ(history.actions()[1].kind, "cpu:4");
+}
+
 TEST(Recorder, ALabelIsOfTheRequestThatComesWithIt) {
   History history;
   history.request(1, kWarm, 10, 60);

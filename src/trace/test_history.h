@@ -80,6 +80,10 @@ class History {
     completion.refusal = refusal;
     recorder_.on_run_over(completion, at(now));
   }
+  // Device 0 joins, of this kind.
+  void join(std::string_view kind, int64_t now) {
+    recorder_.on_device({.device = DeviceId(0), .joined = true, .kind = kind}, at(now));
+  }
   void served(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kNone); }
   void late(uint64_t id, uint64_t action, int64_t finished) { answered(id, action, finished, Refusal::kLate); }
   void refused(uint64_t id, Refusal reason, int64_t now, int64_t earliest_completion = 0) {

@@ -155,9 +155,14 @@ Status Workload::check_pipelines() const {
       for (const std::string& name : stage.after) {
         if (!conditions.contains(name)) return wrong_stage(fmt::format("there is no stage '{}' before it", name));
       }
+      for (const std::string& name : stage.first_of) {
+        if (!conditions.contains(name)) return wrong_stage(fmt::format("there is no stage '{}' before it", name));
+      }
       if (!(stage.share > 0 && stage.share <= 1)) return wrong_stage("share must be above 0 and at most 1");
-      if (stage.share < 1 && stage.after.empty())
-        return wrong_stage("the first stage is visited by all runs: share must be 1");
+      if (stage.share < 1 && stage.after.empty()) {
+        return wrong_stage(stage.first_of.empty() ? "the first stage is visited by all runs: share must be 1"
+                                                  : "a share is of a stage in 'after', which is empty");
+      }
       if (stage.share < 1 && ++conditions[stage.after.front()] > kConditionsMax) {
         return wrong_stage(
             fmt::format("more than {} stages with a share come after '{}'", kConditionsMax, stage.after.front()));

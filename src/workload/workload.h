@@ -40,6 +40,8 @@ struct PipelineLoad {
     std::string name;
     std::string models;                // name of a group of one model
     std::vector<std::string> after{};  // earlier stages whose outputs it takes
+    // Earlier stages of which it takes the output of the first, in this order, that was visited.
+    std::vector<std::string> first_of{};
     // Of the runs that visit the first of these, so many visit this one; 1: all.
     double share = 1;
   };

@@ -195,6 +195,11 @@ TEST(WorkloadArrivalsTest, NamesWhatIsWrong) {
   EXPECT_THAT(with([](Workload& w) { w.groups[0].count = 0; }), HasSubstr("models 'major': count"));
   EXPECT_THAT(with([](Workload& w) { w.streams.clear(); }), HasSubstr("[[streams]]"));
   EXPECT_THAT(with([](Workload& w) {
+                w.pipelines = {{.name = "p", .stages = {{.name = "a", .models = w.groups[0].name, .first_of = {"b"}}}}};
+                w.groups[0].count = 1;
+              }),
+              HasSubstr("pipeline 'p': stage 'a': there is no stage 'b' before it"));
+  EXPECT_THAT(with([](Workload& w) {
                 w.streams[0].concurrency = 1;
                 w.streams[0].think_time = Duration();
               }),

@@ -106,6 +106,7 @@ Result<PipelineLoad> read_pipeline(TomlReader& reader) {
     stage.name = stage.models;
     each.text("name", stage.name);
     each.texts("after", stage.after);
+    each.texts("first_of", stage.first_of);
     each.positive("share", stage.share);
     FOLIOT_RETURN_IF_ERROR(each.finish());
   }

@@ -17,9 +17,11 @@
 #include "planning/coarse_grained.h"
 #include "planning/cost_curve.h"
 #include "planning/envelope.h"
+#include "planning/logged_pipeline.h"
 #include "planning/planned_pipeline.h"
 #include "planning/planner.h"
 #include "planning/profile_file.h"
+#include "trace/log.h"
 #include "workload/arrival_trace.h"
 
 namespace foliot {
@@ -48,6 +50,11 @@ constexpr const char* kPlanFooter =
   foliot plan examples/plan/pipeline.toml --trace examples/plan/trace.csv --slo 150ms \
       --prices examples/plan/prices.toml --profiles examples/plan/profiles.toml --output cost.svg
 
+A server that serves the pipeline with --log FOLDER measures all but the prices. Profiles of other kinds and batch
+sizes may be given besides:
+
+  foliot plan models/animals/pipeline.toml --from-log log --prices prices.toml
+
 docs/PLANNING.md explains what is found, and what is taken for granted.)";
 
 constexpr uint32_t kCurvePoints = 16;
@@ -56,6 +63,7 @@ constexpr uint64_t kVisitSeed = 1;
 struct PlanFlags {
   std::filesystem::path pipeline;
   std::string trace;
+  std::filesystem::path log;
   std::filesystem::path prices;
   std::filesystem::path profiles;
   std::optional<Duration> slo;
@@ -70,6 +78,47 @@ struct Loaded {
   LatencyGoal goal;
 };
 
+Result<PlanningInputs> read_inputs(const PlanFlags& flags) {
+  PlanningInputs inputs{
+      .profiles_file = flags.profiles.string(), .prices_file = flags.prices.string(), .quantile = flags.quantile};
+  if (!flags.profiles.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(inputs.profiles, read_profile_file(flags.profiles));
+  }
+  FOLIOT_ASSIGN_OR_RETURN(inputs.prices, read_price_file(flags.prices));
+  return inputs;
+}
+
+Result<Loaded> load_files(const PlanFlags& flags, const PipelineSpec& spec, LatencyGoal goal) {
+  FOLIOT_ASSIGN_OR_RETURN(const PlanningInputs inputs, read_inputs(flags));
+  FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> arrivals, read_arrival_trace(flags.trace));
+  QueryTrace trace = QueryTrace::draw(pipeline, arrivals, kVisitSeed);
+  return Loaded{std::move(pipeline), std::move(trace), goal};
+}
+
+// Where the log and the profiles measure the same, the log counts.
+Result<Loaded> load_log(const PlanFlags& flags, const PipelineSpec& spec, LatencyGoal goal) {
+  const std::string name = flags.log.string();
+  FOLIOT_ASSIGN_OR_RETURN(PlanningInputs inputs, read_inputs(flags));
+  FOLIOT_ASSIGN_OR_RETURN(const Log log, Log::read(flags.log));
+  FOLIOT_ASSIGN_OR_RETURN(LoggedPipeline logged, read_logged_pipeline(spec, log, name));
+  for (const std::string& gap : log.gaps()) fmt::print(stderr, "warning: {}\n", gap);
+  add_missing_profiles(inputs.profiles, logged.profiles);
+  for (const StageSpec& stage : spec.stages) {
+    if (logged.profiles.contains(stage.name)) continue;
+    return Status::invalid_argument(
+        fmt::format("{}: has less than {} batches of any size of stage '{}' ({}:{}): log more, or give its durations "
+                    "with --profiles",
+                    name, kLoggedBatchesMin, stage.name, spec.file, stage.line));
+  }
+  inputs.profiles = logged.profiles;
+  inputs.profiles_file = name;
+  inputs.visits = logged.known_visits();
+  FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
+  QueryTrace trace = logged.trace(pipeline, kVisitSeed);
+  return Loaded{std::move(pipeline), std::move(trace), goal};
+}
+
 Result<Loaded> load(const PlanFlags& flags) {
   const std::filesystem::path folder = std::filesystem::absolute(flags.pipeline).parent_path();
   const PipelineSpec spec = read_pipeline(folder.filename().string(), flags.pipeline);
@@ -78,14 +127,8 @@ Result<Loaded> load(const PlanFlags& flags) {
   if (!slo) {
     return Status::invalid_argument(fmt::format("{}: has no default_slo: give --slo 150ms", flags.pipeline.string()));
   }
-  PlanningInputs inputs{
-      .profiles_file = flags.profiles.string(), .prices_file = flags.prices.string(), .quantile = flags.quantile};
-  FOLIOT_ASSIGN_OR_RETURN(inputs.profiles, read_profile_file(flags.profiles));
-  FOLIOT_ASSIGN_OR_RETURN(inputs.prices, read_price_file(flags.prices));
-  FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> arrivals, read_arrival_trace(flags.trace));
-  QueryTrace trace = QueryTrace::draw(pipeline, arrivals, kVisitSeed);
-  return Loaded{std::move(pipeline), std::move(trace), {*slo, flags.attainment}};
+  const LatencyGoal goal{*slo, flags.attainment};
+  return flags.log.empty() ? load_files(flags, spec, goal) : load_log(flags, spec, goal);
 }
 
 void print_workload(const Loaded& loaded) {
@@ -148,9 +191,16 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand("plan", kPlanDescription);
   command.footer(kPlanFooter);
   command.add_option("pipeline", flags->pipeline, "A pipeline.toml")->required()->type_name("FILE");
-  command.add_option("--trace", flags->trace, "Arrivals to plan for")->required()->type_name("FILE");
+  CLI::Option* const trace = command.add_option("--trace", flags->trace, "Arrivals to plan for")->type_name("FILE");
+  CLI::Option* const log =
+      command
+          .add_option("--from-log", flags->log,
+                      "Arrivals, visits and durations of a server's log, in place of --trace and --profiles")
+          ->type_name("FOLDER")
+          ->excludes(trace);
   command.add_option("--prices", flags->prices, "Dollars per hour, by kind of device")->required()->type_name("FILE");
-  command.add_option("--profiles", flags->profiles, "Durations of the stages")->required()->type_name("FILE");
+  CLI::Option* const profiles =
+      command.add_option("--profiles", flags->profiles, "Durations of the stages")->type_name("FILE");
   add_duration_flag(command, "slo", flags->slo, "From a query's arrival to its answer", "default_slo of the pipeline");
   command.add_option("--attainment", flags->attainment, "Share of the queries within the SLO")
       ->check(CLI::Range(0.5, 1.0))
@@ -159,7 +209,9 @@ void add_plan_command(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   command.add_option("--output", flags->output, "Draw the cost over the SLO, as SVG")->type_name("FILE");
-  command.callback([flags, &exit_code] {
+  command.callback([flags, trace, log, profiles, &exit_code] {
+    if (log->empty() && trace->empty()) throw CLI::RequiredError("--trace or --from-log");
+    if (log->empty() && profiles->empty()) throw CLI::RequiredError("--profiles or --from-log");
     const Status status = run_plan(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot plan: {}\n", status.message());
     exit_code = status.ok() ? 0 : 1;

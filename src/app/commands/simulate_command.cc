@@ -37,12 +37,14 @@ simulated, so hours pass in seconds and a seed reproduces a run exactly. Refused
   foliot simulate examples/simulate/resnets.toml --scheduler all --duration 10s
   foliot simulate examples/simulate/faults.toml --seeds 1000
   foliot simulate examples/simulate/links.toml --seeds 1000     # sessions, registration, model changes
+  foliot simulate --from-log log --scheduler all                # what a server was asked, under every policy
 
 With --output DIR, DIR/POLICY.json holds each report and DIR/POLICY.csv its series, a line per interval.
 docs/SIMULATE.md explains experiment files.)";
 
 struct SimulateFlags {
   std::string experiment;
+  SimulatedLog from;
   std::vector<std::string> policies;
   std::optional<uint64_t> seed;
   uint64_t seeds = 1;
@@ -211,7 +213,7 @@ Result<ClairvoyantBound> bound_of(const SimulationFile& file) {
 }
 
 Status run(const SimulateFlags& flags) {
-  FOLIOT_ASSIGN_OR_RETURN(SimulationFile file, read_simulation_file(flags.experiment));
+  FOLIOT_ASSIGN_OR_RETURN(SimulationFile file, read_simulation_file(flags.experiment, flags.from));
   FOLIOT_RETURN_IF_ERROR(apply(flags, file));
   if (file.links) {
     if (flags.bound || !flags.output.empty() || !flags.log.empty()) {
@@ -258,7 +260,18 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<SimulateFlags>();
   CLI::App& command = *app.add_subcommand("simulate", "Play a workload against policies, in virtual time");
   command.footer(kSimulateFooter);
-  command.add_option("experiment", flags->experiment, "TOML file")->required()->type_name("EXPERIMENT.toml");
+  CLI::Option* const experiment =
+      command.add_option("experiment", flags->experiment, "TOML file")->type_name("EXPERIMENT.toml");
+  CLI::Option* const from = command
+                                .add_option("--from-log", flags->from.folder,
+                                            "Play the requests of a server's log, with the durations measured there")
+                                ->type_name("FOLDER");
+  command
+      .add_option("--pipeline", flags->from.pipelines,
+                  "With --from-log: the pipeline.toml of a pipeline that has runs in it; may be repeated")
+      ->needs(from)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("FILE");
   command.add_option("--scheduler", flags->policies, "Policies, instead of the experiment's; or all")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -275,7 +288,8 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   command.add_option("--output", flags->output, "Write reports and series into this folder")->type_name("DIR");
   command.add_option("--log", flags->log, "Keep a record of every request and action, for explain: in FOLDER/POLICY")
       ->type_name("FOLDER");
-  command.callback([flags, &exit_code] {
+  command.callback([flags, experiment, from, &exit_code] {
+    if (experiment->empty() && from->empty()) throw CLI::RequiredError("EXPERIMENT.toml or --from-log");
     const Status status = run(*flags);
     if (!status.ok()) fmt::print(stderr, "foliot simulate: {}\n", status.message());
     exit_code = status.ok() ? 0 : 1;

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "config/price_file.h"
 #include "config/toml_file.h"
 #include "config/toml_reader.h"
+#include "pipeline/pipeline_file.h"
+#include "planning/logged_workload.h"
 #include "policies/registry.h"
 #include "program/package.h"
 #include "sim/device_speeds.h"
+#include "trace/log.h"
 #include "workload/workload_file.h"
 
 namespace foliot {
@@ -245,6 +249,28 @@ void read_top(TomlReader& reader, SimulationFile& to) {
   }
 }
 
+// The requests and the durations of a log.
+Status read_log(TomlReader& reader, const SimulatedLog& from, SimulationFile& to) {
+  for (const char* key : {"models", "streams", "pipelines", "profiles"}) {
+    if (reader.has(key)) reader.fail(key, "are those of the log: leave them out with --from-log");
+  }
+  if (to.links) reader.fail("protocol", "\"links\" cannot play a log");
+  if (!reader.ok()) return reader.finish();
+  FOLIOT_ASSIGN_OR_RETURN(const Log log, Log::read(from.folder));
+  std::vector<PipelineSpec> pipelines;
+  for (const std::filesystem::path& path : from.pipelines) {
+    const std::string name = std::filesystem::absolute(path).parent_path().filename().string();
+    pipelines.push_back(read_pipeline(name, path));
+    FOLIOT_RETURN_IF_ERROR(pipelines.back().status);
+  }
+  FOLIOT_ASSIGN_OR_RETURN(LoggedWorkload logged,
+                          read_logged_workload(log, pipelines, to.options.page_bytes, from.folder.string()));
+  to.workload = std::move(logged.workload);
+  to.profiles = std::move(logged.profiles);
+  if (!reader.has("duration")) to.options.duration = logged.length;
+  return Status();
+}
+
 }  // namespace
 
 ClusterSimulationOptions links_options(const SimulationFile& file, const std::string& policy, uint64_t seed) {
@@ -265,17 +291,23 @@ ClusterSimulationOptions links_options(const SimulationFile& file, const std::st
   return links;
 }
 
-Result<SimulationFile> read_simulation_file(const std::filesystem::path& file) {
-  FOLIOT_ASSIGN_OR_RETURN(const toml::table table, read_toml_file(file));
+Result<SimulationFile> read_simulation_file(const std::filesystem::path& file, const SimulatedLog& log) {
+  toml::table table;
+  if (!file.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(table, read_toml_file(file));
+  }
   TomlReader reader(table, file.string());
   SimulationFile result;
   read_top(reader, result);
   if (!reader.ok()) return reader.finish();
   if (auto cluster = reader.table("cluster")) FOLIOT_RETURN_IF_ERROR(read_cluster(*cluster, result));
   if (auto noise = reader.table("noise")) FOLIOT_RETURN_IF_ERROR(read_noise(*noise, result.options.noise));
+  if (!log.folder.empty()) FOLIOT_RETURN_IF_ERROR(read_log(reader, log, result));
   FOLIOT_RETURN_IF_ERROR(read_faults(reader, result));
-  FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
-  FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader, &result.profiles));
+  if (log.folder.empty()) {
+    FOLIOT_ASSIGN_OR_RETURN(result.profiles, read_profiles(reader, read_package_profile));
+    FOLIOT_ASSIGN_OR_RETURN(result.workload, read_workload(reader, &result.profiles));
+  }
   FOLIOT_RETURN_IF_ERROR(read_targets(reader, result));
   FOLIOT_RETURN_IF_ERROR(reader.finish());
   return result;

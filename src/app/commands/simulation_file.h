@@ -29,8 +29,15 @@ struct SimulationFile {
 // One run over links.
 ClusterSimulationOptions links_options(const SimulationFile& file, const std::string& policy, uint64_t seed);
 
-// Errors: kInvalidArgument naming file, line and key.
-Result<SimulationFile> read_simulation_file(const std::filesystem::path& file);
+// A server's log, whose requests are played in place of a file's (planning/logged_workload.h).
+struct SimulatedLog {
+  std::filesystem::path folder;                  // empty: none
+  std::vector<std::filesystem::path> pipelines;  // the pipeline.toml of each that has runs in it
+};
+
+// Errors: kInvalidArgument naming file, line and key. With a log, the file has no models, streams,
+// pipelines and profiles, and may be empty: the defaults.
+Result<SimulationFile> read_simulation_file(const std::filesystem::path& file, const SimulatedLog& log);
 
 }  // namespace foliot
 

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""The P99 of a real pipeline of three stages beside what is predicted from its log: decode, MobileNetV2 and, where
+that is not sure, ResNet-50 (random weights), asked in an open loop. The prediction is a simulation of what the
+log holds: `foliot simulate --from-log`, with the same policy. On an idle machine:
+
+    python bench/pipeline_prediction.py [--rate 20] [--seconds 120] [--share 0.3] [--resolution 224]
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+import onnx
+import tritonclient.grpc as triton
+from foliot_tools.log import read_log
+from foliot_tools.server import ROOT, Server, foliot_binary
+from foliot_tools.waiting import eventually
+
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from test_steps import photo  # noqa: E402
+
+from tools import models  # noqa: E402
+
+MODELS = {"mobilenet": "mobilenet_v2", "resnet": "resnet50_v1b"}
+PIPELINE = """
+default_slo = "30s"
+
+[[stage]]
+name = "decode"
+step = "decode"
+width = {resolution}
+height = {resolution}
+inputs = {{ bytes = "photo" }}
+
+[[stage]]
+name = "normalise"
+step = "normalise"
+inputs = {{ image = "decode.image" }}
+
+[[stage]]
+name = "cheap"
+model = "mobilenet"
+inputs = {{ {mobilenet_input} = "normalise.tensor" }}
+
+[[stage]]
+name = "fine"
+model = "resnet"
+inputs = {{ {resnet_input} = "normalise.tensor" }}
+when = [{{ output = "cheap.{mobilenet_output}", value = "element", element = 0, below = {limit!r} }}]
+
+[[output]]
+name = "cheap"
+from = "cheap.{mobilenet_output}"
+
+[[output]]
+name = "fine"
+from = "fine.{resnet_output}"
+fill = 0
+"""
+
+
+def write_repository(folder, resolution):
+    """The names that pipeline.toml needs."""
+    names = {"resolution": resolution}
+    for name, family in MODELS.items():
+        path = folder / name / "model.onnx"
+        path.parent.mkdir(parents=True)
+        models.write(models.build(family, resolution=resolution), path)
+        graph = onnx.load(path, load_external_data=False).graph
+        names[f"{name}_input"], names[f"{name}_output"] = graph.input[0].name, graph.output[0].name
+        (path.parent / "model.toml").write_text("batch_sizes = [1, 2, 4, 8]\n", encoding="utf-8")
+    return names
+
+
+def write_pipeline(folder, names, limit):
+    (folder / "animals").mkdir(exist_ok=True)
+    (folder / "animals/pipeline.toml").write_text(PIPELINE.format(**names, limit=limit), encoding="utf-8")
+
+
+def tensor_of(jpeg):
+    tensor = triton.InferInput("photo", [1, len(jpeg)], "UINT8")
+    tensor.set_data_from_numpy(np.frombuffer(jpeg, np.uint8)[None])
+    return tensor
+
+
+def await_pipeline(client):
+    eventually(lambda: client.is_model_ready("animals"), timeout=1200)
+
+
+def find_limit(folder, console, photos, share, options):
+    """What that share of the photos is below."""
+    with Server(folder, console, ready_timeout=1200, **options) as server, \
+            triton.InferenceServerClient(server.grpc) as client:
+        await_pipeline(client)
+        scores = [client.infer("animals", [tensor_of(each)]).as_numpy("cheap")[0, 0] for each in photos]
+    return float(np.quantile(scores, share))
+
+
+def ask(client, photos, rate, seconds, seed):
+    """In an open loop; returns the number of failures."""
+    random = np.random.default_rng(seed)
+    tensors = [tensor_of(each) for each in photos]
+    failures, open_calls = [], threading.Semaphore(0)
+
+    def done(result, error):
+        if error is not None:
+            failures.append(error)
+        open_calls.release()
+
+    calls, due, end = 0, time.monotonic(), time.monotonic() + seconds
+    while due < end:
+        time.sleep(max(0, due - time.monotonic()))
+        client.async_infer("animals", [tensors[random.integers(len(tensors))]], done)
+        calls += 1
+        due += random.exponential(1 / rate)
+    for _ in range(calls):
+        open_calls.acquire()
+    return len(failures)
+
+
+def measured_p99(log):
+    latencies = [(request.departure_us - request.arrival_us) / 1e3 for request in read_log(log).requests
+                 if request.model == "animals" and request.status == "served"]
+    return float(np.quantile(latencies, 0.99, method="inverted_cdf")), len(latencies)
+
+
+def predicted_p99(folder, log, output, devices):
+    experiment = output / "experiment.toml"
+    experiment.write_text(f'[cluster]\ndevices = {devices}\npage_cache = "4GiB"\n', encoding="utf-8")
+    subprocess.run([foliot_binary(), "simulate", experiment, "--from-log", log, "--pipeline",
+                    folder / "animals/pipeline.toml", "--output", output], check=True, capture_output=True)
+    report = json.loads((output / "foliot.json").read_text(encoding="utf-8"))
+    return report["pipelines"][0]["latency_milliseconds"]["p99"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=float, default=20, help="calls per second [20]")
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--share", type=float, default=0.3, help="of the photos that visit ResNet-50 [0.3]")
+    parser.add_argument("--resolution", type=int, default=224)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    photos = [photo(seed, 320 + 16 * (seed % 8), 240) for seed in range(64)]
+    with tempfile.TemporaryDirectory() as temporary:
+        output = pathlib.Path(temporary)
+        folder, log = output / "models", output / "log"
+        options = {"page_cache": "1GiB"}
+        names = write_repository(folder, arguments.resolution)
+        write_pipeline(folder, names, -1e30)
+        limit = find_limit(folder, output / "console", photos, arguments.share, options)
+        write_pipeline(folder, names, limit)
+        with Server(folder, output / "console", ready_timeout=1200, log=log, **options) as server, \
+                triton.InferenceServerClient(server.grpc) as client:
+            await_pipeline(client)
+            failures = ask(client, photos, arguments.rate, arguments.seconds, arguments.seed)
+        measured, count = measured_p99(log)
+        predicted = predicted_p99(folder, log, output, devices=1)
+    print(f"{count} runs at {arguments.rate:g} per second, {failures} failed: P99 measured {measured:.2f} ms, "
+          f"predicted {predicted:.2f} ms, {100 * (predicted / measured - 1):+.1f} %")
+
+
+if __name__ == "__main__":
+    main()

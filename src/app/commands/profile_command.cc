@@ -1,0 +1,170 @@
+#include "app/commands/profile_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/commands/confined_compile_command.h"
+#include "app/commands/progress_bar.h"
+#include "device/cpu/cpu_device.h"
+#include "pipeline/pipeline_file.h"
+#include "planning/profile_file.h"
+#include "platform/memory.h"
+#include "platform/processor.h"
+#include "repository/compile_process.h"
+#include "repository/model_folder.h"
+#include "repository/package_store.h"
+
+namespace foliot {
+namespace {
+
+constexpr const char* kProfileDescription =
+    "Measure the stages of a pipeline on this machine, for foliot plan\n\n"
+    "Compiles the model of each stage for several batch sizes, and measures each of them.";
+
+constexpr const char* kProfileFooter =
+    R"(The pipeline lies in its repository, as `foliot serve` has it: REPOSITORY/NAME/pipeline.toml.
+
+  foliot profile models/animals/pipeline.toml --output profiles.toml
+  foliot profile models/animals/pipeline.toml --threads 4 --kind cpu:4 --output wide.toml
+
+The inputs are made up. Where the time depends on them, where a stage is a container, and for the share of the queries
+that visit a stage, log what a server does: foliot plan --from-log. What is compiled stays in the cache. A plan may have
+larger batches than model.toml declares: declare them, or give --batch-sizes.)";
+
+// Of each plan: more than a seed profile has.
+constexpr uint32_t kRuns = 20;
+
+struct ProfileFlags {
+  std::filesystem::path pipeline;
+  std::filesystem::path cache;
+  std::filesystem::path output;
+  std::vector<uint32_t> batch_sizes{1, 2, 4, 8, 16, 32, 64};
+  std::string kind = "cpu";
+  uint32_t threads = std::max(1u, usable_processors() - 1);  // as `foliot serve` has by default
+};
+
+class PipelineProfiler {
+ public:
+  PipelineProfiler(const ProfileFlags& flags, std::filesystem::path repository)
+      : flags_(flags),
+        repository_(std::move(repository)),
+        compiler_(confined_compile_command(), {.memory_bytes = total_memory_bytes()}),
+        packages_(flags.cache.empty() ? repository_ / ".foliot" : flags.cache, WeightsTier::kDisk, device_of(flags),
+                  [this](const auto& model, const CompileOptions& options, int output, const CompileWatch& watch) {
+                    return compiler_.compile({.model = model, .options = options, .threads = flags_.threads}, output,
+                                             watch);
+                  }) {}
+
+  Result<StageProfiles> profile(const PipelineSpec& spec) {
+    FOLIOT_ASSIGN_OR_RETURN(const std::vector<ModelFolder> folders,
+                            scan_repository(repository_, ModelConfig(), {}, flags_.cache));
+    FOLIOT_RETURN_IF_ERROR(packages_.check_writable());
+    StageProfiles profiles;
+    for (const StageSpec& stage : spec.stages) {
+      const auto folder = std::ranges::find(folders, stage.model, &ModelFolder::name);
+      Status status =
+          folder == folders.end()
+              ? Status::not_found(fmt::format("there is no model '{}' in '{}'", stage.model, repository_.string()))
+              : folder->status;
+      if (status.ok() && folder->is_container()) {
+        status = Status::invalid_argument(fmt::format(
+            "'{}' is a container: serve the pipeline with --log FOLDER, and plan with --from-log", stage.model));
+      }
+      if (status.ok()) status = add(stage, *folder, profiles);
+      if (!status.ok()) return status.with_context(fmt::format("{}:{}: stage '{}'", spec.file, stage.line, stage.name));
+    }
+    return profiles;
+  }
+
+ private:
+  static std::string device_of(const ProfileFlags& flags) {
+    const auto device = make_cpu_device({.threads = flags.threads});
+    return device->kind() + " " + device->fingerprint();
+  }
+
+  Status add(const StageSpec& stage, const ModelFolder& folder, StageProfiles& to) {
+    CompileOptions options = folder.config.compile;
+    options.batch_sizes = flags_.batch_sizes;
+    options.profile_runs = kRuns;
+    FOLIOT_ASSIGN_OR_RETURN(const Package package,
+                            packages_.get(folder.model, options, {.progress = [&](std::string_view step, double share) {
+                                            bar_.show(stage.name, std::string(step), share);
+                                          }}));
+    bar_.clear();
+    const Program& program = *package.program;
+    KindProfile kind{flags_.kind, program.batch_sizes, {{1, {}}}};
+    // Of several buckets the longest counts.
+    std::vector<Duration>& durations = kind.quantiles.front().of_batches;
+    durations.resize(program.batch_sizes.size());
+    for (const ProgramBucket& bucket : program.buckets) {
+      for (size_t i = 0; i < durations.size(); ++i) durations[i] = std::max(durations[i], bucket.seed_exec[i]);
+    }
+    kind.raise_to_smaller();
+    FOLIOT_RETURN_IF_ERROR(kind.check());
+    to.emplace(stage.name, StageProfile{stage.name, 1, {std::move(kind)}});
+    return Status();
+  }
+
+  const ProfileFlags& flags_;
+  const std::filesystem::path repository_;
+  CompileProcess compiler_;
+  PackageStore packages_;
+  ProgressBar bar_{"measuring"};
+};
+
+Status run_profile(const ProfileFlags& flags) {
+  const std::filesystem::path folder = std::filesystem::absolute(flags.pipeline).parent_path();
+  const PipelineSpec spec = read_pipeline(folder.filename().string(), flags.pipeline);
+  FOLIOT_RETURN_IF_ERROR(spec.status);
+  FOLIOT_ASSIGN_OR_RETURN(const StageProfiles profiles, PipelineProfiler(flags, folder.parent_path()).profile(spec));
+  const std::string text = profile_file_text(profiles);
+  if (flags.output.empty()) {
+    fmt::print("{}", text);
+    return Status();
+  }
+  std::ofstream file(flags.output);
+  file << text << std::flush;
+  return file ? Status() : Status::invalid_argument(fmt::format("--output: cannot write '{}'", flags.output.string()));
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<ProfileFlags>();
+  CLI::App& command = *app.add_subcommand("profile", kProfileDescription);
+  command.footer(kProfileFooter);
+  command.add_option("pipeline", flags->pipeline, "A pipeline.toml")->required()->type_name("FILE");
+  command.add_option("--batch-sizes", flags->batch_sizes, "Rows of a batch; from 1 to 64, ascending")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::Range(1u, kPlannedBatchMax))
+      ->capture_default_str();
+  command.add_option("--threads", flags->threads, "Of one device, as `foliot serve` has it")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  command.add_option("--kind", flags->kind, "What the file calls this kind of device")->capture_default_str();
+  command.add_option("--cache", flags->cache, "Where compiled models are kept")
+      ->type_name("DIR")
+      ->default_str("REPOSITORY/.foliot");
+  command.add_option("--output", flags->output, "Write the profiles into this file [standard output]")
+      ->type_name("FILE");
+  command.callback([flags, &exit_code] {
+    std::vector<uint32_t>& sizes = flags->batch_sizes;
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    Status status = sizes.front() == 1 ? Status() : Status::invalid_argument("--batch-sizes: must contain 1");
+    if (status.ok()) status = run_profile(*flags);
+    if (!status.ok()) fmt::print(stderr, "foliot profile: {}\n", status.message());
+    exit_code = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace foliot

@@ -1,0 +1,214 @@
+#include "planning/logged_workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/stage_visit.h"
+#include "planning/logged_pipeline.h"
+
+namespace foliot {
+namespace {
+
+Duration median(std::vector<Duration>& values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// What was measured of one model.
+struct Measured {
+  uint32_t pages = 1;
+  std::vector<Duration> loads;
+  std::map<uint32_t, std::vector<Duration>> batches;  // by batch size
+};
+
+// Requests that are replayed as one stream.
+struct Requests {
+  std::vector<TimePoint> arrivals;
+  std::vector<Duration> slos;
+};
+
+// A container or a step is there without a LOAD.
+constexpr Duration kNoLoad = Duration::microseconds(1);
+
+ModelProfile profile_of(std::string_view name, Measured& measured, uint64_t page_bytes) {
+  ModelProfile profile{.name = std::string(name),
+                       .weights_bytes = std::max(1u, measured.pages) * page_bytes,
+                       .load = measured.loads.empty() ? kNoLoad : median(measured.loads)};
+  Duration least = Duration::nanoseconds(1);
+  for (auto& [size, durations] : measured.batches) {
+    least = std::max(least, median(durations));
+    if (profile.batch_sizes.empty() && size != 1) {
+      profile.batch_sizes.push_back(1);  // a single row ran in the smallest
+      profile.exec.push_back(least);
+    }
+    profile.batch_sizes.push_back(size);
+    profile.exec.push_back(least);
+  }
+  profile.load = std::max(profile.load, kNoLoad);
+  return profile;
+}
+
+class WorkloadReader {
+ public:
+  WorkloadReader(const Log& log, std::span<const PipelineSpec> pipelines, uint64_t page_bytes, const std::string& name)
+      : log_(log), pipelines_(pipelines), page_bytes_(page_bytes), name_(name) {}
+
+  Result<LoggedWorkload> read() {
+    measure();
+    FOLIOT_RETURN_IF_ERROR(find_requests());
+    LoggedWorkload logged{.workload = {}, .profiles = ProfileTable::v100(), .length = Duration()};
+    for (const std::string_view model : models_) FOLIOT_RETURN_IF_ERROR(add_model(model, logged));
+    for (const PipelineSpec& pipeline : pipelines_) {
+      if (runs_.contains(pipeline.name)) FOLIOT_RETURN_IF_ERROR(add_pipeline(pipeline, logged.workload));
+    }
+    for (auto& [key, requests] : requests_) add_stream(key, requests, logged);
+    const Status status = logged.workload.check();
+    return status.ok() ? Result<LoggedWorkload>(std::move(logged)) : status.with_context(name_);
+  }
+
+ private:
+  // Name of a model or pipeline, and whether its requests have a deadline.
+  using StreamKey = std::pair<std::string_view, bool>;
+
+  void measure() {
+    for (const ActionRecord& action : log_.actions()) {
+      if (!action.done()) continue;
+      Measured& measured = measured_[action.model];
+      measured.pages = std::max(measured.pages, action.pages);
+      if (action.type == ActionType::kLoad) measured.loads.push_back(action.duration);
+      if (action.type == ActionType::kInfer) measured.batches[action.batch_size].push_back(action.duration);
+    }
+  }
+
+  Status find_requests() {
+    std::set<uint64_t> runs;
+    for (const RequestRecord& request : log_.requests()) {
+      if (!stage_of(request.id)) continue;
+      runs.insert(run_of(request.id).value());
+      models_.insert(request.model);
+    }
+    for (const RequestRecord& request : log_.requests()) {
+      if (runs.contains(request.id.value())) runs_.insert(request.model);
+    }
+    for (const PipelineSpec& pipeline : pipelines_) runs_.insert(pipeline.name);  // of which all runs were refused
+    for (const RequestRecord& request : log_.requests()) {
+      if (stage_of(request.id)) continue;
+      if (!runs_.contains(request.model)) models_.insert(request.model);
+      Requests& to = requests_[{request.model, request.slo.has_value()}];
+      to.arrivals.push_back(request.arrival);
+      if (request.slo) to.slos.push_back(*request.slo);
+      begin_ = std::min(begin_, request.arrival);
+    }
+    if (requests_.empty()) return Status::invalid_argument(fmt::format("{}: has no requests", name_));
+    for (const std::string_view run : runs_) {
+      const bool given =
+          std::any_of(pipelines_.begin(), pipelines_.end(), [&](const auto& p) { return p.name == run; });
+      if (!given && !run.empty()) {
+        return Status::invalid_argument(fmt::format(
+            "{}: has runs of pipeline '{}': give its file with --pipeline {}/pipeline.toml", name_, run, run));
+      }
+    }
+    return Status();
+  }
+
+  Status add_model(std::string_view model, LoggedWorkload& to) {
+    Measured& measured = measured_[model];
+    if (measured.batches.empty()) {
+      return Status::invalid_argument(fmt::format(
+          "{}: has requests for model '{}', of which no batch has run: how long one takes is not known", name_, model));
+    }
+    // A name like one of the V100's is not that model.
+    ModelProfile profile = profile_of(model, measured, page_bytes_);
+    profile.name = "logged " + profile.name;
+    to.workload.groups.push_back({.name = std::string(model), .profile = profile.name});
+    return to.profiles.add(std::move(profile)).with_context(name_);
+  }
+
+  Status add_pipeline(const PipelineSpec& spec, Workload& to) {
+    FOLIOT_ASSIGN_OR_RETURN(const LoggedPipeline logged, read_logged_pipeline(spec, log_, name_));
+    const std::vector<VisitSet> visits = logged.known_visits();
+    std::vector<uint64_t> visited(spec.stages.size());
+    for (const VisitSet each : visits) {
+      for (size_t i = 0; i < visited.size(); ++i) visited[i] += each >> i & 1;
+    }
+    PipelineLoad& load = to.pipelines.emplace_back();
+    load.name = spec.name;
+    for (size_t i = 0; i < spec.stages.size(); ++i) {
+      FOLIOT_ASSIGN_OR_RETURN(std::vector<size_t> after, stages_before(spec, i));
+      // Shares are of the runs that visit the first: the one with the fewest.
+      std::stable_sort(after.begin(), after.end(), [&](size_t a, size_t b) { return visited[a] < visited[b]; });
+      const uint64_t reached = after.empty() ? visits.size() : visited[after.front()];
+      PipelineLoad::Stage& stage = load.stages.emplace_back();
+      stage.name = spec.stages[i].name;
+      stage.models = spec.stages[i].model;
+      stage.share = reached == 0 ? 0 : static_cast<double>(visited[i]) / static_cast<double>(reached);
+      for (const size_t before : after) stage.after.push_back(spec.stages[before].name);
+      if (visited[i] == 0) {
+        return Status::invalid_argument(fmt::format("{}: no run of '{}' visited stage '{}' ({}:{}): log more of them",
+                                                    name_, spec.name, stage.name, spec.file, spec.stages[i].line));
+      }
+    }
+    return Status();
+  }
+
+  static Result<std::vector<size_t>> stages_before(const PipelineSpec& spec, size_t stage) {
+    std::set<size_t> before;
+    const auto add = [&](const TensorName& name) {
+      for (size_t i = 0; i < stage; ++i) {
+        if (spec.stages[i].name == name.stage) before.insert(i);
+      }
+    };
+    for (const auto& [input, names] : spec.stages[stage].inputs) {
+      if (names.size() > 1) {
+        return Status::invalid_argument(fmt::format(
+            "{}:{}: input '{}' of stage '{}' has {} sources, of which the first that was visited is taken: a "
+            "simulation has one",
+            spec.file, spec.stages[stage].line, input, spec.stages[stage].name, names.size()));
+      }
+      add(names.front());
+    }
+    for (const StageSpec::When& when : spec.stages[stage].when) add(when.output);
+    return std::vector<size_t>(before.begin(), before.end());
+  }
+
+  void add_stream(const StreamKey& key, Requests& requests, LoggedWorkload& to) const {
+    std::sort(requests.arrivals.begin(), requests.arrivals.end());
+    Stream& stream = to.workload.streams.emplace_back();
+    stream.name = fmt::format("{}{}", key.first, key.second ? "" : ", best effort");
+    if (runs_.contains(key.first)) {
+      stream.pipeline = key.first;
+    } else {
+      stream.models = {std::string(key.first)};
+    }
+    stream.best_effort = !key.second;
+    if (key.second) stream.slo = std::max(median(requests.slos), Duration::nanoseconds(1));
+    stream.arrivals.kind = ArrivalKind::kReplay;
+    for (const TimePoint arrival : requests.arrivals) stream.arrivals.instants.push_back(arrival - begin_);
+    to.length = std::max(to.length, stream.arrivals.instants.back() + Duration::milliseconds(1));
+  }
+
+  const Log& log_;
+  const std::span<const PipelineSpec> pipelines_;
+  const uint64_t page_bytes_;
+  const std::string& name_;
+  std::map<std::string_view, Measured> measured_;
+  std::set<std::string_view> models_;
+  std::set<std::string_view> runs_;  // pipelines
+  std::map<StreamKey, Requests> requests_;
+  TimePoint begin_ = TimePoint::infinite_future();
+};
+
+}  // namespace
+
+Result<LoggedWorkload> read_logged_workload(const Log& log, std::span<const PipelineSpec> pipelines,
+                                            uint64_t page_bytes, const std::string& name) {
+  return WorkloadReader(log, pipelines, page_bytes, name).read();
+}
+
+}  // namespace foliot

@@ -1,0 +1,39 @@
+// LoggedWorkload: what the log of a server holds for a simulator: the requests of each model and the
+// runs of each pipeline as streams that are replayed, and the durations that were measured.
+//
+// What it takes from the log: arrivals, classes (offline requests become best effort), the
+// median SLO of a stream, medians of LOAD and of EXEC by batch size, pages, the share of the
+// runs that visits each stage. It knows nothing of the sizes of inputs and outputs: copies take
+// what the simulator's noise says.
+#ifndef FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
+#define FOLIOT_PLANNING_LOGGED_WORKLOAD_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "pipeline/pipeline_spec.h"
+#include "trace/log.h"
+#include "workload/profile_table.h"
+#include "workload/workload.h"
+
+namespace foliot {
+
+struct LoggedWorkload {
+  Workload workload;      // each model is a group, named and profiled by its name
+  ProfileTable profiles;  // and those of the V100
+  Duration length;        // from the first arrival until after the last
+};
+
+// `pipelines`: of all pipelines that the log has runs of. `page_bytes`: of a page of the server.
+// `name` is what errors call the log. Errors: kInvalidArgument: a log without requests, a model
+// of which no batch has run, a pipeline that is not given or whose stages cannot be simulated;
+// those of read_logged_pipeline().
+Result<LoggedWorkload> read_logged_workload(const Log& log, std::span<const PipelineSpec> pipelines,
+                                            uint64_t page_bytes, const std::string& name);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_PLANNING_LOGGED_WORKLOAD_H_

@@ -1,0 +1,149 @@
+#include "planning/logged_workload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/stage_visit.h"
+#include "pipeline/pipeline_file.h"
+#include "trace/log_writer.h"
+
+namespace foliot {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr uint64_t kPage = 1000;
+
+constexpr const char* kCascadeFile = R"(
+[[stage]]
+name = "cheap"
+model = "mobilenet"
+inputs = { image = "photo" }
+[[stage]]
+name = "fine"
+model = "resnet"
+inputs = { image = "photo" }
+when = [{ output = "cheap.scores", below = 0.8 }]
+[[output]]
+name = "scores"
+from = ["fine.scores", "cheap.scores"]
+)";
+
+Duration ms(double value) { return Duration::from_milliseconds(value); }
+
+class LoggedWorkloadTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto writer = LogWriter::open({.folder = folder_});
+    ASSERT_TRUE(writer.ok());
+    writer_ = std::move(*writer);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void request(RequestId id, std::string_view model, double arrival, double slo = 0) {
+    RequestRecord record{
+        .id = id, .model = model, .arrival = TimePoint() + ms(arrival), .departure = TimePoint() + ms(arrival + 5)};
+    if (slo > 0) record.slo = ms(slo);
+    writer_->add(record);
+  }
+  void action(ActionType type, std::string_view model, double duration, uint32_t size = 0) {
+    ActionRecord record{.id = ActionId(++actions_), .type = type};
+    record.model = model;
+    record.pages = 3;
+    record.duration = ms(duration);
+    record.batch_size = size;
+    writer_->add(record);
+  }
+  Result<LoggedWorkload> read(const std::vector<PipelineSpec>& pipelines = {}) {
+    writer_.reset();
+    const auto log = Log::read(folder_);
+    EXPECT_TRUE(log.ok()) << log.status().message();
+    return read_logged_workload(*log, pipelines, kPage, "LOG");
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("foliot_workload_" + std::to_string(getpid()));
+  std::unique_ptr<LogWriter> writer_;
+  uint64_t actions_ = 0;
+};
+
+TEST_F(LoggedWorkloadTest, ReplaysEachModelWithAndWithoutDeadline) {
+  request(RequestId(1), "a", 100, 20);
+  request(RequestId(2), "b", 110, 30);
+  request(RequestId(3), "b", 105, 50);
+  request(RequestId(4), "b", 125, 40);
+  request(RequestId(5), "b", 130);
+  for (const double load : {8.0, 9.0, 30.0}) action(ActionType::kLoad, "b", load);
+  for (const double exec : {2.0, 4.0, 90.0}) action(ActionType::kInfer, "b", exec, 2);
+  action(ActionType::kInfer, "b", 3, 4);
+  action(ActionType::kInfer, "a", 1, 1);
+  const auto logged = read();
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+
+  ASSERT_EQ(logged->workload.streams.size(), 3u);
+  const Stream& late = logged->workload.streams[1];
+  EXPECT_EQ(late.name, "b, best effort");
+  EXPECT_TRUE(late.best_effort);
+  EXPECT_THAT(late.arrivals.instants, ElementsAre(ms(30)));
+  const Stream& b = logged->workload.streams[2];
+  EXPECT_EQ(b.name, "b");
+  EXPECT_EQ(b.slo, ms(40));
+  EXPECT_THAT(b.arrivals.instants, ElementsAre(ms(5), ms(10), ms(25)));
+  EXPECT_EQ(logged->length, ms(31));
+
+  ASSERT_EQ(logged->workload.groups.size(), 2u);
+  const ModelProfile* const profile = logged->profiles.find(logged->workload.groups[1].profile);
+  ASSERT_NE(profile, nullptr);
+  EXPECT_EQ(profile->weights_bytes, 3 * kPage);
+  EXPECT_EQ(profile->load, ms(9));
+  EXPECT_THAT(profile->batch_sizes, ElementsAre(1, 2, 4));
+  EXPECT_THAT(profile->exec, ElementsAre(ms(4), ms(4), ms(4)));  // a larger one takes no less
+}
+
+TEST_F(LoggedWorkloadTest, ReplaysRunsWithTheSharesOfTheirVisits) {
+  const PipelineSpec spec = parse_pipeline("animals", "pipeline.toml", kCascadeFile);
+  ASSERT_TRUE(spec.status.ok()) << spec.status.message();
+  for (uint64_t run = 1; run <= 4; ++run) {
+    request(RequestId(run), "animals", 10.0 * static_cast<double>(run), 100);
+    request(visit_of(RequestId(run), 0), "mobilenet", 10.0 * static_cast<double>(run), 100);
+  }
+  request(visit_of(RequestId(3), 1), "resnet", 35, 100);
+  action(ActionType::kInfer, "mobilenet", 1, 1);
+  action(ActionType::kInfer, "resnet", 5, 1);
+  const auto logged = read({spec});
+  ASSERT_TRUE(logged.ok()) << logged.status().message();
+  ASSERT_EQ(logged->workload.pipelines.size(), 1u);
+  const PipelineLoad& load = logged->workload.pipelines[0];
+  ASSERT_EQ(load.stages.size(), 2u);
+  EXPECT_EQ(load.stages[0].share, 1);
+  EXPECT_THAT(load.stages[1].after, ElementsAre("cheap"));
+  EXPECT_EQ(load.stages[1].share, 0.25);
+  ASSERT_EQ(logged->workload.streams.size(), 1u);  // visits are no requests of clients
+  EXPECT_EQ(logged->workload.streams[0].pipeline, "animals");
+  EXPECT_EQ(logged->workload.streams[0].arrivals.instants.size(), 4u);
+}
+
+TEST_F(LoggedWorkloadTest, SaysWhichPipelineIsNotGiven) {
+  request(RequestId(1), "animals", 10, 100);
+  request(visit_of(RequestId(1), 0), "mobilenet", 10, 100);
+  EXPECT_THAT(read().status().message(), HasSubstr("has runs of pipeline 'animals': give its file with --pipeline"));
+}
+
+TEST_F(LoggedWorkloadTest, SaysOfWhichModelNothingRan) {
+  request(RequestId(1), "a", 10, 100);
+  action(ActionType::kLoad, "a", 5);
+  EXPECT_THAT(read().status().message(), HasSubstr("model 'a', of which no batch has run"));
+}
+
+TEST_F(LoggedWorkloadTest, SaysThatItIsEmpty) {
+  EXPECT_THAT(read().status().message(), HasSubstr("LOG: has no requests"));
+}
+
+}  // namespace
+}  // namespace foliot
