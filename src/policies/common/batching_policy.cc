@@ -25,16 +25,18 @@ uint32_t largest_in_time(const QueueView& queue, size_t first, TimePoint start) 
   return batch_index;
 }
 
-BatchingPolicy::BatchingPolicy(const Cluster& cluster, std::unique_ptr<BatchingRule> rule, Duration lookahead)
+BatchingPolicy::BatchingPolicy(const Cluster& cluster, std::unique_ptr<BatchingRule> rule, Duration lookahead,
+                               QueryDrop drop)
     : cluster_(cluster),
       rule_(std::move(rule)),
       lookahead_(lookahead),
+      drop_(drop),
       residents_(cluster),
       loads_(cluster, residents_),
       keeper_(cluster, *this) {}
 
 QueueView BatchingPolicy::view(QueueKey key, DeviceId device) {
-  return {cluster_, cluster_.model(key.model), key, queue(key).requests, device};
+  return {cluster_, cluster_.model(key.model), key, queue(key).requests, device, drop_};
 }
 
 DeviceId BatchingPolicy::any_holder(ModelId model) const {
@@ -138,6 +140,10 @@ void BatchingPolicy::update(QueueKey key, TimePoint now) {
 }
 
 void BatchingPolicy::update_fastest(QueueKey key) {
+  if (drop_ == QueryDrop::kExpired) {
+    queue(key).fastest = Duration();
+    return;
+  }
   Duration best = Duration::max();
   for (const DeviceModel& device : cluster_.devices) {
     if (!cluster_.may_place(device.id(), key.model)) continue;
@@ -259,7 +265,7 @@ bool BatchingPolicy::serve_one(DeviceId device, TimePoint now, Dispatcher& dispa
   return false;
 }
 
-// The window closes when the first deadline of the batch can no longer be met;
+// The window closes when the first deadline of the batch can no longer be met, or has passed;
 // rules that do not look at deadlines get the lookahead at least.
 bool BatchingPolicy::send(const QueueView& queue_here, const BatchingRule::Batch& batch, TimePoint start, TimePoint now,
                           Dispatcher& dispatcher) {
@@ -271,8 +277,8 @@ bool BatchingPolicy::send(const QueueView& queue_here, const BatchingRule::Batch
     requests[i] = state.requests[batch.first + i].id;
     deadline = std::min(deadline, state.requests[batch.first + i].deadline);
   }
-  const Window window{now,
-                      std::max(deadline - queue_here.exec(batch.batch_index), start + lookahead(queue_here.device))};
+  if (drop_ == QueryDrop::kUnmeetable) deadline = deadline - queue_here.exec(batch.batch_index);
+  const Window window{now, std::max(deadline, start + lookahead(queue_here.device))};
   const Verdict verdict =
       dispatcher.infer(queue_here.device, key.model, key.bucket, queue_here.batch_sizes()[batch.batch_index],
                        cluster_.device(queue_here.device).all_lanes(), std::span(requests.data(), batch.rows), window);

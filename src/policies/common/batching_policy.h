@@ -22,6 +22,7 @@
 #include "controller/policy.h"
 #include "policies/common/agenda.h"
 #include "policies/common/on_demand_loading.h"
+#include "policies/common/query_drop.h"
 #include "policies/common/request_queue.h"
 #include "policies/common/residents.h"
 #include "policies/common/target_keeper.h"
@@ -35,6 +36,7 @@ struct QueueView {
   QueueKey key;
   const RequestQueue& requests;
   DeviceId device;
+  QueryDrop drop = QueryDrop::kUnmeetable;
 
   // That the device may run.
   std::span<const uint32_t> batch_sizes() const { return cluster.batch_sizes(device, key.model); }
@@ -42,8 +44,11 @@ struct QueueView {
   Duration exec(uint32_t batch_index) const {
     return cluster.durations().exec({device, key.model, key.bucket, batch_index}) + cluster.margin(device);
   }
-  // The first request that can still be met alone; requests.size() if none.
-  size_t first_meetable(TimePoint start) const { return requests.first_due_from(start + exec(0)); }
+  // The first request that is not to be dropped: that can still be met alone, or has not expired.
+  // requests.size() if none.
+  size_t first_meetable(TimePoint start) const {
+    return requests.first_due_from(drop == QueryDrop::kExpired ? start : start + exec(0));
+  }
 };
 
 class BatchingRule {
@@ -87,7 +92,7 @@ uint32_t largest_in_time(const QueueView& queue, size_t first, TimePoint start);
 class BatchingPolicy : public Policy, private TargetKeeper::Owner {
  public:
   BatchingPolicy(const Cluster& cluster, std::unique_ptr<BatchingRule> rule,
-                 Duration lookahead = Duration::milliseconds(1));
+                 Duration lookahead = Duration::milliseconds(1), QueryDrop drop = QueryDrop::kUnmeetable);
 
   void on_request(const Request& request, TimePoint now) override;
   void on_withdrawn(const Request& request, TimePoint now) override;
@@ -130,7 +135,9 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
   struct QueueState {
     explicit QueueState(RequestQueue::Order order) : requests(order) {}
     RequestQueue requests;
-    Duration fastest;  // EXEC of one row on the fastest device, with the margin
+    // How long before its deadline a request is refused: EXEC of one row on the fastest device,
+    // with the margin; or nothing.
+    Duration fastest;
     // What stands for it in ready_, on which devices; in timers_; in expiries_.
     std::optional<Place> place;
     std::vector<DeviceId> placed_on;
@@ -159,6 +166,7 @@ class BatchingPolicy : public Policy, private TargetKeeper::Owner {
   const Cluster& cluster_;
   std::unique_ptr<BatchingRule> rule_;
   Duration lookahead_;
+  QueryDrop drop_;
   std::vector<std::vector<QueueState>> queues_;  // [model][bucket]
   std::vector<std::set<Place>> ready_;           // by device
   Alarms timers_;                                // queues that are not ready yet

@@ -17,8 +17,8 @@ class EdfRule : public BatchingRule {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_edf_policy(const Cluster& cluster) {
-  return std::make_unique<BatchingPolicy>(cluster, std::make_unique<EdfRule>());
+std::unique_ptr<Policy> make_edf_policy(const Cluster& cluster, QueryDrop drop) {
+  return std::make_unique<BatchingPolicy>(cluster, std::make_unique<EdfRule>(), Duration::milliseconds(1), drop);
 }
 
 }  // namespace foliot::edf

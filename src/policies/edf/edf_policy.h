@@ -9,11 +9,12 @@
 #include <memory>
 
 #include "controller/policy.h"
+#include "policies/common/query_drop.h"
 
 namespace foliot::edf {
 
 // A factory for Controller.
-std::unique_ptr<Policy> make_edf_policy(const Cluster& cluster);
+std::unique_ptr<Policy> make_edf_policy(const Cluster& cluster, QueryDrop drop = QueryDrop::kUnmeetable);
 
 }  // namespace foliot::edf
 

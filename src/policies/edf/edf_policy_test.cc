@@ -7,8 +7,10 @@
 namespace foliot::edf {
 namespace {
 
+std::unique_ptr<Policy> make(const Cluster& cluster) { return make_edf_policy(cluster); }
+
 TEST(EdfPolicyTest, ServesOneAtATimeInTheOrderOfDeadlines) {
-  PolicyStage stage(make_edf_policy);
+  PolicyStage stage(make);
   const ModelId a = stage.add_model();
   const ModelId b = stage.add_model();
   stage.request(a, 0, -1);
@@ -25,7 +27,7 @@ TEST(EdfPolicyTest, ServesOneAtATimeInTheOrderOfDeadlines) {
 }
 
 TEST(EdfPolicyTest, UsesEveryDeviceThatHoldsTheModel) {
-  PolicyStage stage(make_edf_policy, 3);
+  PolicyStage stage(make, 3);
   const ModelId a = stage.add_model({0, 2});
   for (int i = 0; i < 4; ++i) stage.request(a, 0, 100);
   const auto sent = stage.plan(0);
@@ -51,6 +53,23 @@ TEST(EdfPolicyTest, LoadsAModelThatFailedOnAnotherDeviceAndLaterThereAgain) {
   ASSERT_EQ(third.size(), 1u);
   EXPECT_EQ(third[0].device, first[0].device) << "where the back-off is over";
   EXPECT_EQ(stage.backing_off(), 0u);
+}
+
+// At 95 neither can be met any more; with the paper's query drop the one that has not expired
+// is run all the same, and is late.
+TEST(EdfPolicyTest, ThePapersQueryDropRunsWhatCannotBeMet) {
+  const auto expired_only = [](const Cluster& cluster) { return make_edf_policy(cluster, QueryDrop::kExpired); };
+  for (const bool drops_expired_only : {false, true}) {
+    PolicyStage stage(drops_expired_only ? PolicyStage::Factory(expired_only) : PolicyStage::Factory(make));
+    const ModelId a = stage.add_model({0});
+    stage.request(a, 0, 90);
+    const RequestId late = stage.request(a, 0, 96);
+    const auto sent = stage.plan(95);
+    EXPECT_EQ(sent.size(), drops_expired_only ? 1u : 0u);
+    EXPECT_EQ(stage.refused().size(), drops_expired_only ? 1u : 2u);
+    if (!drops_expired_only) continue;
+    EXPECT_EQ(PolicyStage::rows(sent[0]), std::vector{late});
+  }
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ class FcfsRule : public BatchingRule {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_fcfs_policy(const Cluster& cluster) {
-  return std::make_unique<BatchingPolicy>(cluster, std::make_unique<FcfsRule>());
+std::unique_ptr<Policy> make_fcfs_policy(const Cluster& cluster, QueryDrop drop) {
+  return std::make_unique<BatchingPolicy>(cluster, std::make_unique<FcfsRule>(), Duration::milliseconds(1), drop);
 }
 
 }  // namespace foliot::fcfs

@@ -7,8 +7,10 @@
 namespace foliot::fcfs {
 namespace {
 
+std::unique_ptr<Policy> make(const Cluster& cluster) { return make_fcfs_policy(cluster); }
+
 TEST(FcfsPolicyTest, ServesOneAtATimeInTheOrderOfArrival) {
-  PolicyStage stage(make_fcfs_policy);
+  PolicyStage stage(make);
   const ModelId a = stage.add_model();
   const ModelId b = stage.add_model();
   const RequestId first = stage.request(a, 0, 100);
@@ -25,7 +27,7 @@ TEST(FcfsPolicyTest, ServesOneAtATimeInTheOrderOfArrival) {
 }
 
 TEST(FcfsPolicyTest, DropsWhatCanNoLongerBeMet) {
-  PolicyStage stage(make_fcfs_policy);
+  PolicyStage stage(make);
   const ModelId a = stage.add_model();
   const RequestId late = stage.request(a, 0, 5);
   const RequestId in_time = stage.request(a, 1, 20);
@@ -36,7 +38,7 @@ TEST(FcfsPolicyTest, DropsWhatCanNoLongerBeMet) {
 }
 
 TEST(FcfsPolicyTest, LoadsTheModelOfTheFirstRequest) {
-  PolicyStage stage(make_fcfs_policy);
+  PolicyStage stage(make);
   const ModelId a = stage.add_model({});
   stage.request(a, 0, 100);
   const auto sent = stage.plan(0);

@@ -17,8 +17,8 @@ class SjfRule : public BatchingRule {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_sjf_policy(const Cluster& cluster) {
-  return std::make_unique<BatchingPolicy>(cluster, std::make_unique<SjfRule>());
+std::unique_ptr<Policy> make_sjf_policy(const Cluster& cluster, QueryDrop drop) {
+  return std::make_unique<BatchingPolicy>(cluster, std::make_unique<SjfRule>(), Duration::milliseconds(1), drop);
 }
 
 }  // namespace foliot::sjf

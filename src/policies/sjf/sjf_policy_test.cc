@@ -7,8 +7,10 @@
 namespace foliot::sjf {
 namespace {
 
+std::unique_ptr<Policy> make(const Cluster& cluster) { return make_sjf_policy(cluster); }
+
 TEST(SjfPolicyTest, ServesTheShortestFirst) {
-  PolicyStage stage(make_sjf_policy);
+  PolicyStage stage(make);
   const ModelId slow = stage.add_model();
   const ModelId fast = stage.add_model();
   stage.set_exec(fast, Duration::milliseconds(1));
