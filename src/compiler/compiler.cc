@@ -349,22 +349,24 @@ class Compilation {
     // Comparing batches has run every plan once.
     const bool warm = program_.batching && difference.empty();
     FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> durations, measure(*runner, warm));
-    if (!options_.first_size_only) FOLIOT_RETURN_IF_ERROR(note_what_is_slow(*runner, durations));
+    if (!options_.first_size_only) FOLIOT_RETURN_IF_ERROR(measure_operators(*runner, durations));
     if (!difference.empty()) FOLIOT_RETURN_IF_ERROR(go_on_without_batching(difference));
     return keep_plans(durations, difference.empty());
   }
 
-  // Operators of the first plan that was measured. Where all together take no longer than
-  // one that is slow, none is.
-  Status note_what_is_slow(ProgramRunner& runner, const std::vector<Duration>& durations) {
+  // Of the first plan that was measured.
+  Status measure_operators(ProgramRunner& runner, const std::vector<Duration>& durations) {
     const size_t first = static_cast<size_t>(
         std::ranges::find(durations, true, [](Duration duration) { return duration > Duration(); }) -
         durations.begin());
-    if (first == durations.size() || durations[first] < kSlowOperatorMin) return {};
+    if (first == durations.size()) return {};
+    const Plan& plan = program_.plans[first];
+    FOLIOT_ASSIGN_OR_RETURN(const PlanDurations taken, measure_plan(plan, first, runner));
+    operator_ends_ = taken.ends();
+    // Where all together take no longer than one that is slow, none is.
+    if (durations[first] < kSlowOperatorMin) return {};
     FOLIOT_ASSIGN_OR_RETURN(const OperatorRates rates, measure_rates(*device_.another()));
-    FOLIOT_ASSIGN_OR_RETURN(const PlanDurations taken, measure_plan(program_.plans[first], first, runner));
-    for (std::string& note : find_slow_operators(program_.plans[first], taken, rates))
-      program_.notes.push_back(std::move(note));
+    for (std::string& note : find_slow_operators(plan, taken, rates)) program_.notes.push_back(std::move(note));
     return {};
   }
 
@@ -381,6 +383,10 @@ class Compilation {
       if (!is_kept(compiled[i % compiled.size()])) continue;
       program_.buckets[i / compiled.size()].seed_exec.push_back(durations[i]);
       program_.plans.push_back(std::move(plans[i]));
+    }
+    const size_t operators = operator_ends_.size();
+    if (std::ranges::all_of(program_.plans, [&](const Plan& plan) { return plan.operators.size() == operators; })) {
+      program_.operator_ends = std::move(operator_ends_);
     }
     std::ranges::copy_if(compiled, std::back_inserter(program_.batch_sizes), is_kept);
     if (!program_.batching || batches) return {};
@@ -456,6 +462,7 @@ class Compilation {
   // if that is one.
   std::optional<Result<std::vector<TensorSpec>>> whole_outputs_;
   Status if_not_batched_;
+  std::vector<double> operator_ends_;  // of the first plan that was measured
   Program program_;
   std::vector<std::byte> weights_;
 };

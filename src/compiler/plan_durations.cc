@@ -12,6 +12,18 @@ constexpr Duration kTimeMax = Duration::milliseconds(200);
 
 }  // namespace
 
+std::vector<double> PlanDurations::ends() const {
+  std::vector<double> ends;
+  Duration until;
+  // None takes nothing, so that the sum is above 0.
+  for (const Duration taken : operators) {
+    until += std::max(taken, Duration::nanoseconds(1));
+    ends.push_back(until.to_seconds());
+  }
+  for (double& end : ends) end /= until.to_seconds();
+  return ends;
+}
+
 // The shortest: what anything else on the machine added is not the operator's.
 Result<PlanDurations> measure_plan(const Plan& plan, size_t position, ProgramRunner& runner) {
   PlanDurations shortest{.whole = Duration::max(),

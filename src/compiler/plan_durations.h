@@ -15,6 +15,9 @@ namespace foliot {
 struct PlanDurations {
   Duration whole;
   std::vector<Duration> operators;  // by position in Plan::operators
+
+  // Of each operator, the share of their sum that is over with it.
+  std::vector<double> ends() const;
 };
 
 // Runs the plan at `position` of the runner's program a few times on zeros and takes the

@@ -195,10 +195,29 @@ Status check_notes(const std::vector<std::string>& notes) {
   return {};
 }
 
+// Shares that ascend to 1, one for each operator of every plan.
+Status check_operator_ends(const Program& program) {
+  const std::vector<double>& ends = program.operator_ends;
+  if (ends.empty()) return {};
+  double before = 0;
+  for (const double end : ends) {
+    if (!(end >= before)) return wrong("an operator ends before the one before it");
+    before = end;
+  }
+  if (before != 1) return wrong("the last operator does not end with the EXEC");
+  for (const Plan& plan : program.plans) {
+    if (plan.operators.size() != ends.size()) {
+      return wrong("{} operator ends for a plan of {} operators", ends.size(), plan.operators.size());
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_program(const Program& program) {
   FOLIOT_RETURN_IF_ERROR(check_sizes(program));
+  FOLIOT_RETURN_IF_ERROR(check_operator_ends(program));
   FOLIOT_RETURN_IF_ERROR(check_notes(program.notes));
   for (const TensorSpec& spec : program.inputs) FOLIOT_RETURN_IF_ERROR(check_spec(spec));
   for (const TensorSpec& spec : program.outputs) FOLIOT_RETURN_IF_ERROR(check_spec(spec));

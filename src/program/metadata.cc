@@ -248,6 +248,7 @@ std::string encode_metadata(const Program& program) {
   message.set_weights_bytes(program.weights_bytes);
   message.set_seed_load_nanoseconds(program.seed_load.nanoseconds());
   for (const std::string& note : program.notes) message.add_notes(note);
+  encode_list(program.operator_ends, message.mutable_operator_ends());
 
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
@@ -280,6 +281,7 @@ Result<Program> decode_metadata(std::span<const std::byte> bytes) {
   program.weights_bytes = message.weights_bytes();
   program.seed_load = Duration::nanoseconds(message.seed_load_nanoseconds());
   program.notes.assign(message.notes().begin(), message.notes().end());
+  program.operator_ends = decode_list<double>(message.operator_ends());
   FOLIOT_RETURN_IF_ERROR(check_program(program));
   return program;
 }

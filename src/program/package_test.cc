@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +82,7 @@ Program make_program() {
   program.page_bytes = kPage;
   program.weights_bytes = 3 * 4096;
   program.seed_load = Duration::microseconds(70);
+  program.operator_ends = {0.75, 1};
   program.notes = {"computed in float32: \xff"};
   return program;
 }
@@ -126,6 +128,7 @@ TEST_P(PackageTierTest, KeepsProgramAndWeights) {
   EXPECT_EQ(package->program->plans[1].tensors[1].layout, std::string("\0blocked\xff", 9));
   EXPECT_EQ(package->program->buckets[0].seed_exec[1], Duration::microseconds(9));
   EXPECT_EQ(package->program->notes, make_program().notes);
+  EXPECT_EQ(package->program->operator_ends, make_program().operator_ends);
   EXPECT_EQ(package->program->outputs[0].labels, make_program().outputs[0].labels);
 
   const std::vector<std::byte> weights = make_weights();
@@ -336,6 +339,22 @@ INSTANTIATE_TEST_SUITE_P(
                     HostileCase{"no_buckets", [](Program& p) { p.buckets.clear(); }},
                     HostileCase{"seed_missing", [](Program& p) { p.buckets[0].seed_exec.pop_back(); }},
                     HostileCase{"seed_negative", [](Program& p) { p.seed_load = Duration::nanoseconds(-1); }},
+                    HostileCase{"ends_missing",
+                                [](Program& p) {
+                                  p.operator_ends = {1};
+                                }},
+                    HostileCase{"ends_descend",
+                                [](Program& p) {
+                                  p.operator_ends = {1.5, 1};
+                                }},
+                    HostileCase{"ends_short",
+                                [](Program& p) {
+                                  p.operator_ends = {0.5, 0.9};
+                                }},
+                    HostileCase{"ends_no_numbers",
+                                [](Program& p) {
+                                  p.operator_ends = {std::nan(""), 1};
+                                }},
                     HostileCase{"notes_many", [](Program& p) { p.notes.resize(1000); }},
                     HostileCase{"note_long", [](Program& p) { p.notes[0].resize(5000); }},
                     HostileCase{"labels_many", [](Program& p) { p.outputs[0].labels.resize(kLabelsMax + 1); }},

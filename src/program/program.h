@@ -37,6 +37,9 @@ struct Program {
   uint64_t page_bytes = 0;     // what `weights_bytes` was rounded up to
   uint64_t weights_bytes = 0;  // a multiple of 4096
   Duration seed_load;
+  // As Runnable::operator_ends, measured with the first plan; empty where plans differ in their
+  // number of operators.
+  std::vector<double> operator_ends;
   // Differences from what the model or its configuration asks for, and why: a sentence
   // each. From the process that compiled, so shown as bytes from outside are.
   std::vector<std::string> notes;
