@@ -54,7 +54,7 @@ DeviceMemory plan_memory(const LocalWorkerOptions& options, uint32_t lanes, cons
           .page_count = static_cast<uint32_t>(page_cache / options.page_bytes),
           .io_cache_bytes = options.io_cache_bytes.value_or(std::max(io_bytes * kBatchesInFlight, kIoCacheBytesMin)),
           .workspace_bytes = options.workspace_bytes.value_or(std::max(workspace_bytes, kWorkspaceBytesMin)),
-          .contexts = lanes};
+          .contexts = device_contexts(lanes, options.contexts)};
 }
 
 // Better than to be killed while the memory is touched. What else the process needs
@@ -126,7 +126,8 @@ Status LocalWorker::start(PayloadStore& payloads, OutcomeSink& outcomes) {
                                                    .models_max = options_.models_max,
                                                    .loads_in_flight_max = options_.loads_in_flight_max,
                                                    .infers_in_flight_max = options_.infers_in_flight_max,
-                                                   .lane_count = place_.lanes},
+                                                   .lane_count = place_.lanes,
+                                                   .context_count = options_.contexts},
                                      *engine_, outcomes, wakers);
   return start_executors();
 }

@@ -31,7 +31,9 @@ struct LocalWorkerOptions {
   std::optional<uint64_t> page_cache_bytes;
   // Of each device; nullopt: as the models need.
   std::optional<uint64_t> io_cache_bytes;
-  std::optional<uint64_t> workspace_bytes;  // of each lane
+  std::optional<uint64_t> workspace_bytes;  // of each lane, and of each context beyond one
+  // Unfinished batches that each device holds, of those that a policy cuts.
+  uint32_t contexts = 1;
   uint32_t models_max = 16384;
   uint32_t loads_in_flight_max = 128;
   uint32_t infers_in_flight_max = 64;

@@ -27,7 +27,7 @@ void for_each_row(const Plan& plan, const std::vector<TensorIndex>& tensors, uin
 }  // namespace
 
 DeviceEngine::DeviceEngine(Device& device, PayloadStore& payloads, uint32_t models_max)
-    : device_(device), payloads_(payloads), entries_(models_max), failed_rows_(kContextsMax) {}
+    : device_(device), payloads_(payloads), entries_(models_max), failed_rows_(kLanesMax + kContextsMax) {}
 
 Result<WorkerModel> DeviceEngine::add(const EngineModel& model) {
   const ModelId id = model.info->id;
@@ -36,7 +36,10 @@ Result<WorkerModel> DeviceEngine::add(const EngineModel& model) {
   FOLIOT_ASSIGN_OR_RETURN(auto executable, device_.preload(program->plans, model.package.weights));
   entries_[id.value()] = {program, std::move(executable)};
   WorkerModel added{.id = id, .pages = model.info->only().pages, .batch_sizes = program->batch_sizes};
-  for (const Plan& plan : program->plans) added.io_bytes.push_back({plan.input_bytes, plan.output_bytes});
+  for (const Plan& plan : program->plans) {
+    added.io_bytes.push_back({plan.input_bytes, plan.output_bytes});
+    added.operator_counts.push_back(static_cast<uint32_t>(plan.operators.size()));
+  }
   return added;
 }
 

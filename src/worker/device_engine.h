@@ -41,7 +41,7 @@ class DeviceEngine : public Engine {
   Device& device_;
   PayloadStore& payloads_;
   std::vector<Entry> entries_;
-  // By ContextIndex: the rows that failed in what was run of its batch.
+  // By context of the device: the rows that failed in what was run of its batch.
   std::vector<RowSet> failed_rows_;
 };
 

@@ -61,6 +61,11 @@ const InputExecutor::Batch* InputExecutor::resumed(const Action& action) const {
   return same ? &*batch : nullptr;
 }
 
+ContextIndex InputExecutor::device_context(const Action& action) const {
+  if (action.range.whole()) return action.lanes.first;
+  return batches_.size() == 1 ? 0 : static_cast<ContextIndex>(lanes_.size()) + action.context;
+}
+
 Executor::Step InputExecutor::poll(TimePoint now) {
   take_returned();
   while (std::optional<Action> action = inbox_.pop()) {
@@ -80,13 +85,13 @@ OutcomeStatus InputExecutor::begin(const Action& action) {
   if (!plan || action.rows.size() == 0 || action.rows.size() > action.batch_size) return OutcomeStatus::kUnknownModel;
   if (!is_lane_interval(action.lanes, static_cast<uint32_t>(lanes_.size()))) return OutcomeStatus::kUnknownModel;
   if (action.context >= batches_.size() || action.range.first >= action.range.last) return OutcomeStatus::kNoContext;
+  if (!action.range.ends() && !model->operator_counts.empty() && action.range.last >= model->operator_counts[*plan]) {
+    return OutcomeStatus::kNoContext;  // compiled for this device into other operators
+  }
   take_returned();
   if (free_slots_.empty()) return OutcomeStatus::kQueueFull;
   std::optional<Batch>& batch = batches_[action.context];
-  // Whole plans that run at the same time have no lane in common: each has the context of its
-  // first lane.
-  const ContextIndex context = action.range.whole() ? action.lanes.first : action.context;
-  const ExecPart part{.range = action.range, .lanes = action.lanes, .context = context};
+  const ExecPart part{.range = action.range, .lanes = action.lanes, .context = device_context(action)};
   if (!action.range.begins()) {
     const Batch* unfinished = resumed(action);
     if (unfinished == nullptr) return OutcomeStatus::kNoContext;

@@ -7,6 +7,11 @@
 // rows with the first, OUTPUT with the last, and its place in the io cache is its own from
 // first to last, with the context.
 //
+// Whole plans that run at the same time have no lane in common, so each computes in the context
+// of the device that has the number of its first lane, whichever context its action names. A
+// batch in ranges may be unfinished while those run, so the contexts that actions name have
+// places of their own behind these (device_contexts()).
+//
 // Each lane of a device has an EXEC executor of its own. An INFER that takes several lanes
 // waits in the queues of all of them, and is run by that of its first.
 #ifndef FOLIOT_WORKER_INFER_EXECUTORS_H_
@@ -29,6 +34,12 @@
 #include "worker/model_table.h"
 
 namespace foliot {
+
+// How many contexts the device of a worker must have. With one, which a batch in ranges and
+// whole plans take in turn, none beyond those of the lanes.
+inline uint32_t device_contexts(uint32_t lane_count, uint32_t context_count) {
+  return context_count == 1 ? lane_count : lane_count + context_count;
+}
 
 // An INFER in flight. There is a fixed number of these, handed from executor to
 // executor by index.
@@ -86,6 +97,8 @@ class InputExecutor : public Executor {
   };
   void take_returned();
   OutcomeStatus begin(const Action& action);
+  // Where the device computes it.
+  ContextIndex device_context(const Action& action) const;
   // nullptr: the context does not hold what the action goes on with.
   const Batch* resumed(const Action& action) const;
   void release(std::optional<Batch>& batch);

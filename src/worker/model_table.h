@@ -29,6 +29,8 @@ struct WorkerModel {
   uint32_t pages = 1;
   std::vector<uint32_t> batch_sizes;  // ascending
   std::vector<IoBytes> io_bytes;      // [bucket * batch_sizes.size() + position of the batch size]
+  // Likewise: how many operators a batch can be cut into; empty: unknown, any cut is taken.
+  std::vector<uint32_t> operator_counts{};
 
   // Position of the plan for this bucket and batch size, or nullopt.
   std::optional<uint32_t> plan(BucketId bucket, uint32_t batch_size) const;

@@ -28,7 +28,7 @@ struct WorkerOptions {
   uint32_t loads_in_flight_max = 256;
   uint32_t infers_in_flight_max = 64;
   uint32_t lane_count = 1;     // up to kLanesMax
-  uint32_t context_count = 1;  // likewise, kContextsMax; of the device
+  uint32_t context_count = 1;  // likewise, kContextsMax; that actions name
 };
 
 // The wakers of the executors' drivers.

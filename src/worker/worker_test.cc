@@ -212,6 +212,83 @@ TEST_F(WorkerRangesTest, ARangeThatIsRefusedEndsItsBatch) {
   EXPECT_EQ(worker_.input().io_bytes_free(), free);
 }
 
+TEST_F(WorkerRangesTest, RefusesToCutWhereTheProgramHasNoOperator) {
+  auto info = std::make_shared<ModelInfo>();
+  info->id = ModelId(0);
+  info->inputs = {{"x", DataType::kUint8, {100}, {""}}};
+  info->outputs = {{"y", DataType::kUint8, {50}, {""}}};
+  info->buckets.resize(1);
+  WorkerModel model = engine_.add({info}).value();
+  model.operator_counts = {3};
+  worker_.add_model(model);
+  const auto cut = [this](OperatorRange range) {
+    Action infer = action(ActionType::kInfer, 0);
+    infer.range = range;
+    worker_.send(infer);
+    run(at(1));
+    return outcomes_.all.back().status;
+  };
+  EXPECT_EQ(cut({0, 3}), OutcomeStatus::kNoContext) << "a whole batch that says that it is none";
+  EXPECT_EQ(cut({0, 2}), OutcomeStatus::kNotLoaded) << "it came as far as EXEC";
+}
+
+// Which context of the device each EXEC has.
+class ContextEngine : public FakeEngine {
+ public:
+  using FakeEngine::FakeEngine;
+  Status run(const InferWork& work) override {
+    contexts.push_back(work.part.context);
+    return FakeEngine::run(work);
+  }
+  std::vector<ContextIndex> contexts;
+};
+
+// Between the ranges of a batch whole plans run, in whichever context their actions name.
+TEST(WorkerContextsTest, UnfinishedBatchesHaveContextsOfTheirOwn) {
+  OneRow payloads(100, 50);
+  ContextEngine engine(payloads, 4096);
+  Outcomes outcomes;
+  CountingWaker waker;
+  const WorkerOptions options{
+      .page_count = 4, .io_cache_bytes = 4096, .models_max = 1, .lane_count = 2, .context_count = 3};
+  EXPECT_EQ(device_contexts(options.lane_count, options.context_count), 5u);
+  EXPECT_EQ(device_contexts(2, 1), 2u);
+  Worker worker(options, engine, outcomes, {waker, waker, waker, waker, {&waker}});
+  auto info = std::make_shared<ModelInfo>();
+  info->id = ModelId(0);
+  info->inputs = {{"x", DataType::kUint8, {100}, {""}}};
+  info->outputs = {{"y", DataType::kUint8, {50}, {""}}};
+  info->buckets.resize(1);
+  worker.add_model(engine.add({info}).value());
+  EXPECT_TRUE(engine.prepare(ModelId(0), 0).ok());
+  EXPECT_TRUE(worker.load_now(ModelId(0)).ok());
+  uint64_t actions = 0;
+  const auto infer = [&](OperatorRange range, ContextIndex context, LaneInterval lanes) {
+    Action action{.id = ActionId(++actions), .model = ModelId(0), .latest = at(1000), .batch_size = 1};
+    action.range = range;
+    action.context = context;
+    action.lanes = lanes;
+    action.rows.add({RequestId(context + 1), PayloadHandle(1)});
+    worker.send(action);
+    for (bool busy = true; busy;) {
+      busy = false;
+      for (Executor* executor : worker.executors()) {
+        if (!executor->poll(at(0)).run) continue;
+        executor->finish(at(0), at(1), executor->perform());
+        busy = true;
+      }
+    }
+    EXPECT_EQ(outcomes.all.back().status, OutcomeStatus::kDone);
+  };
+  infer({0, 2}, 0, {0, 1});
+  infer({0, 1}, 2, {1, 1});
+  infer({}, 1, {0, 1});
+  infer({}, 1, {1, 1});
+  infer({2, OperatorRange::kEnd}, 0, {1, 1});
+  infer({1, OperatorRange::kEnd}, 2, {0, 1});
+  EXPECT_THAT(engine.contexts, ElementsAre(2, 4, 0, 1, 2, 4));
+}
+
 TEST_F(WorkerTest, WaitsForTheWindowAndRefusesAfterIt) {
   Action early = action(ActionType::kLoad);
   early.earliest = at(10);
