@@ -353,7 +353,7 @@ Result<Welcome> ControllerService::register_worker(WorkerSession& worker, const 
     }
     std::ranges::sort(residents);
     controller_.join_device(devices[i], registration.page_counts[i], residents, now, registration.kind,
-                            registration.lane_counts[i]);
+                            registration.lane_counts[i], registration.context_counts[i]);
   }
   return Welcome{devices, joined.names};
 }

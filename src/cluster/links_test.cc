@@ -203,7 +203,7 @@ using Peer = TestPeer;
 class ControllerServiceTest : public ::testing::Test {
  protected:
   ControllerServiceTest() {
-    EXPECT_TRUE(worker_.say(Registration{"w", "cpu", "peer:1", {10}, {1}, models_, {{}}}).ok());
+    EXPECT_TRUE(worker_.say(Registration{"w", "cpu", "peer:1", {10}, {1}, {1}, models_, {{}}}).ok());
     EXPECT_THAT(worker_.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   }
   Request request(uint64_t id) {
@@ -305,15 +305,17 @@ TEST_F(ControllerServiceTest, TwoClientsMayUseTheSameNumbers) {
 TEST_F(ControllerServiceTest, AMessageOutOfPlaceEndsTheSession) {
   EXPECT_THAT(client_.say(Outcome{}).message(), HasSubstr("unexpected OUTCOME message"));
   EXPECT_THAT(worker_.say(request(1)).message(), HasSubstr("unexpected REQUEST message"));
-  EXPECT_THAT(worker_.say(Registration{"w", "cpu", "", {10}, {1}, {}, {{}}}).message(), HasSubstr("registers once"));
+  EXPECT_THAT(worker_.say(Registration{"w", "cpu", "", {10}, {1}, {1}, {}, {{}}}).message(),
+              HasSubstr("registers once"));
   Peer empty(service_, Role::kWorker);
-  EXPECT_THAT(empty.say(Registration{"w", "cpu", "", {}, {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
-  EXPECT_THAT(empty.say(Registration{"w", "cpu", "", {1}, {1}, {}, {{}}}).message(), HasSubstr("1 to 16384 models"));
+  EXPECT_THAT(empty.say(Registration{"w", "cpu", "", {}, {}, {}, {}, {}}).message(), HasSubstr("1 to 64 devices"));
+  EXPECT_THAT(empty.say(Registration{"w", "cpu", "", {1}, {1}, {1}, {}, {{}}}).message(),
+              HasSubstr("1 to 16384 models"));
 }
 
 TEST_F(ControllerServiceTest, WhatALostWorkerHadIsGivenToAnother) {
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"v", "cpu", {}, {10}, {1}, models_, {{}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"v", "cpu", {}, {10}, {1}, {1}, models_, {{}}}).ok());
   EXPECT_THAT(other.last<Welcome>().devices, ElementsAre(DeviceId(1)));
   ASSERT_TRUE(client_.say(request(1)).ok());
   const Action load = next_action();
@@ -329,7 +331,7 @@ TEST_F(ControllerServiceTest, AWorkerComesBackWithWhatItHolds) {
   ASSERT_TRUE(client_.say(request(1)).ok());
   EXPECT_EQ(client_.last<Completion>().refusal, Refusal::kWorkerLost) << "there is no worker";
   Peer again(service_, Role::kWorker);
-  ASSERT_TRUE(again.say(Registration{"w", "cpu", {}, {10}, {1}, models_, {{0}}}).ok());
+  ASSERT_TRUE(again.say(Registration{"w", "cpu", {}, {10}, {1}, {1}, models_, {{0}}}).ok());
   EXPECT_THAT(again.last<Welcome>().devices, ElementsAre(DeviceId(0)));
   ASSERT_TRUE(client_.say(request(2)).ok());
   service_.on_turn_end(at_ms(2));
@@ -340,7 +342,7 @@ TEST_F(ControllerServiceTest, IdsOfTheLostAreUsedAgain) {
   worker_.close();
   for (int i = 0; i < 5; ++i) {
     Peer next(service_, Role::kWorker);
-    ASSERT_TRUE(next.say(Registration{"n" + std::to_string(i), "cpu", {}, {10}, {1}, models_, {{}}}).ok());
+    ASSERT_TRUE(next.say(Registration{"n" + std::to_string(i), "cpu", {}, {10}, {1}, {1}, models_, {{}}}).ok());
     EXPECT_THAT(next.last<Welcome>().devices, ElementsAre(DeviceId(0)));
     next.close();
   }
@@ -351,7 +353,7 @@ TEST_F(ControllerServiceTest, AFencedWorkerIsNotListenedToAnyMore) {
       {.health = FailureDetectorOptions()}, find_policy("clockwork")->make, [] { return at_ms(1); },
       [](Severity, const std::string&) {});
   Peer mute(service, Role::kWorker);
-  ASSERT_TRUE(mute.say(Registration{"w", "cpu", {}, {10}, {1}, models_, {{}}}).ok());
+  ASSERT_TRUE(mute.say(Registration{"w", "cpu", {}, {10}, {1}, {1}, models_, {{}}}).ok());
   Peer client(service, Role::kClient);
   ASSERT_TRUE(client.say(request(1)).ok());
   for (int64_t ms = 1; ms < 700; ms += 50) service.on_turn_end(at_ms(ms));
@@ -382,7 +384,7 @@ TEST_F(ControllerServiceTest, DrainingFinishesWhatRunsAndRefusesTheRest) {
   ControllerService service(
       {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
   Peer worker(service, Role::kWorker);
-  ASSERT_TRUE(worker.say(Registration{"w", "cpu", {}, {10}, {1}, models_, {{0}}}).ok());
+  ASSERT_TRUE(worker.say(Registration{"w", "cpu", {}, {10}, {1}, {1}, models_, {{0}}}).ok());
   Peer client(service, Role::kClient);
   ASSERT_TRUE(client.say(request(1)).ok());
   service.on_turn_end(at_ms(1));
@@ -416,23 +418,23 @@ TEST_F(ControllerServiceTest, ReportsWhichModelAWorkerLacks) {
   ControllerService service(
       {}, find_policy("clockwork")->make, [] { return at_ms(1); }, [](Severity, const std::string&) {});
   Peer both(service, Role::kWorker);
-  ASSERT_TRUE(both.say(Registration{"x", "cpu", {}, {10}, {1}, more, {{}}}).ok());
+  ASSERT_TRUE(both.say(Registration{"x", "cpu", {}, {10}, {1}, {1}, more, {{}}}).ok());
   std::swap(more[0], more[1]);
   Peer swapped(service, Role::kWorker);
-  ASSERT_TRUE(swapped.say(Registration{"y", "cpu", {}, {10}, {1}, more, {{0}}}).ok());
+  ASSERT_TRUE(swapped.say(Registration{"y", "cpu", {}, {10}, {1}, {1}, more, {{0}}}).ok());
   EXPECT_THAT(swapped.last<Welcome>().models, ElementsAre(ModelId(1), ModelId(0)));
   EXPECT_EQ(service.controller().cluster().device(DeviceId(1)).held(ModelId(1)), Residency::kLoaded);
   Peer less(service, Role::kWorker);
-  EXPECT_THAT(less.say(Registration{"z", "cpu", {}, {10}, {1}, models_, {{}}}).message(),
+  EXPECT_THAT(less.say(Registration{"z", "cpu", {}, {10}, {1}, {1}, models_, {{}}}).message(),
               HasSubstr("'resnet50' is missing"));
   Peer full(service, Role::kWorker);
-  EXPECT_THAT(full.say(Registration{"z", "cpu", {}, {3}, {1}, more, {{0, 1}}}).message(),
+  EXPECT_THAT(full.say(Registration{"z", "cpu", {}, {3}, {1}, {1}, more, {{0, 1}}}).message(),
               HasSubstr("device 0 holds 10 pages"));
 }
 
 TEST_F(ControllerServiceTest, ReportsAsManyModelsThatCannotBeServedAsAMessageMayName) {
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"x", "cpu", "peer:2", {10}, {1}, models_, {{}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", "peer:2", {10}, {1}, {1}, models_, {{}}}).ok());
   const auto report = [&](Peer& worker, const std::string& prefix, size_t count) {
     Unserved unserved;
     for (size_t i = 0; i < count; ++i)
@@ -455,7 +457,7 @@ TEST_F(ControllerServiceTest, ReportsAsManyModelsThatCannotBeServedAsAMessageMay
 TEST_F(ControllerServiceTest, WhatOneWorkerBringsBeyondTheOthersHasNoNameAndNoPages) {
   const std::vector<ModelInfo> more = *parse_emulated_models("resnet50,resnet18", kPageBytes);
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {20}, {1}, more, {{0, 1}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {20}, {1}, {1}, more, {{0, 1}}}).ok());
   EXPECT_THAT(other.last<Welcome>().models, ElementsAre(kUnnamed, ModelId(0)));
   const DeviceModel& device = service_.controller().cluster().device(DeviceId(1));
   EXPECT_EQ(device.held(ModelId(0)), Residency::kLoaded);
@@ -546,7 +548,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   ASSERT_EQ(unloads.size(), 1u);
   EXPECT_EQ(unloads[0].type, ActionType::kUnload);
   Peer other(service_, Role::kWorker);
-  EXPECT_EQ(other.say(Registration{"x", "cpu", {}, {10}, {1}, {next_}, {{}}}).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(other.say(Registration{"x", "cpu", {}, {10}, {1}, {1}, {next_}, {{}}}).code(), StatusCode::kUnavailable);
   end(unloads[0], 2501);
   service_.on_turn_end(at_ms(2501));
   const auto releases = worker_.received<Release>(MessageType::kRelease);
@@ -554,7 +556,7 @@ TEST_F(ModelChangeTest, NothingIsRefusedAndTheOldVersionIsReleasedInTheEnd) {
   EXPECT_EQ(releases[0].model, ModelId(0));
   EXPECT_THAT(log_, ::testing::Contains("model 'resnet18' version 1 is removed"));
   Peer another(service_, Role::kWorker);
-  ASSERT_TRUE(another.say(Registration{"x", "cpu", {}, {10}, {1}, {next_}, {{0}}}).ok());
+  ASSERT_TRUE(another.say(Registration{"x", "cpu", {}, {10}, {1}, {1}, {next_}, {{0}}}).ok());
   EXPECT_THAT(another.last<Welcome>().models, ElementsAre(ModelId(1)));
 }
 
@@ -568,7 +570,7 @@ TEST_F(ModelChangeTest, ATurnComesWhenClientsAreNotified) {
 
 TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {10}, {1}, models_, {{}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {10}, {1}, {1}, models_, {{}}}).ok());
   next_.name = "another";
   ASSERT_TRUE(worker_.say(Offer{next_}).ok());
   service_.on_turn_end(at_ms(2));
@@ -581,7 +583,7 @@ TEST_F(ModelChangeTest, ANewModelIsServedOnceTheOtherWorkerIsLost) {
 
 TEST_F(ModelChangeTest, AWorkerThatLeavesHoldsNothingUp) {
   Peer other(service_, Role::kWorker);
-  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {10}, {1}, models_, {{}}}).ok());
+  ASSERT_TRUE(other.say(Registration{"x", "cpu", {}, {10}, {1}, {1}, models_, {{}}}).ok());
   ASSERT_TRUE(worker_.say(Offer{next_}).ok());
   ASSERT_TRUE(other.say(Leave{}).ok());
   service_.on_turn_end(at_ms(2));
@@ -594,7 +596,7 @@ TEST_F(ModelChangeTest, TheOnlyWorkerMayComeBackWithOtherModels) {
   service_.on_turn_end(at_ms(2));
   worker_.close();
   Peer again(service_, Role::kWorker);
-  ASSERT_TRUE(again.say(Registration{"w", "cpu", {}, {10}, {1}, {next_}, {{0}}}).ok());
+  ASSERT_TRUE(again.say(Registration{"w", "cpu", {}, {10}, {1}, {1}, {next_}, {{0}}}).ok());
   EXPECT_THAT(again.last<Welcome>().models, ElementsAre(ModelId(1)));
   service_.on_turn_end(at_ms(3));
   EXPECT_EQ(client_.received<Completion>(MessageType::kCompletion).at(0).refusal, Refusal::kUnloaded);
@@ -621,8 +623,9 @@ TEST_F(ControllerServiceTest, ClientsKnowTheirNumberAndTheWorkers) {
   const auto workers = [&](Peer& client) { return client.last<Workers>().workers; };
   Peer next(service_, Role::kWorker);
   ASSERT_TRUE(
-      next.say(Registration{
-                   "x", "cpu", "peer:2", {10, 10}, {1, 1}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}})
+      next
+          .say(Registration{
+              "x", "cpu", "peer:2", {10, 10}, {1, 1}, {1, 1}, *parse_emulated_models("resnet18", kPageBytes), {{}, {}}})
           .ok());
   const auto listed = workers(client_);
   ASSERT_EQ(listed.size(), 2u);

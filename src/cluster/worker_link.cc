@@ -414,6 +414,7 @@ void WorkerLink::register_if_idle(TimePoint now) {
                             .data_address = reachable(data_address_, controller_->connection().ends().own_host),
                             .page_counts = std::vector<uint32_t>(workers_.size(), options_.page_count),
                             .lane_counts = std::vector<uint32_t>(workers_.size(), options_.lane_count),
+                            .context_counts = std::vector<uint32_t>(workers_.size(), options_.context_count),
                             .models = {},
                             .residents = std::vector<std::vector<uint32_t>>(workers_.size()),
                             .held_bytes = options_.held_bytes,
@@ -559,7 +560,11 @@ std::optional<OutcomeStatus> WorkerLink::stage(Given& given, TimePoint now) {
   given.batch = staging_.acquire(*given.layout, rows.size());
   if (!given.batch || !reserve_held(given)) return OutcomeStatus::kNoIoMemory;
   given.inputs_by = std::min(given.action.latest, now + kClusterTimeouts.inputs);
-  if (!given.action.range.begins()) return std::nullopt;  // what goes on has its inputs already
+  const auto before = unfinished_.extract(std::pair(given.device, given.action.context));
+  if (!given.action.range.begins()) {  // what goes on has its inputs already, as far as it ever had
+    if (before) given.inputs = std::move(before.mapped());
+    return std::nullopt;
+  }
   given.inputs = BatchInputs(rows, given.visits);
   for (uint32_t row = 0; row < rows.size(); ++row) {
     if (lost_clients_[client_of(rows[row].request)]) given.inputs.drop(row);
@@ -718,6 +723,9 @@ void WorkerLink::on_outcome(const Outcome& outcome, TimePoint now) {
     send_outputs(given, now);
     end_visits(given, sent);
   }
+  if (outcome.done() && !given.forgotten && !given.action.range.ends()) {
+    unfinished_[{given.device, given.action.context}] = given.inputs;
+  }
   release(given);
   sent.device = given.action.device;
   sent.model = given.action.model;
@@ -797,6 +805,7 @@ void WorkerLink::forget_actions(TimePoint now) {
     observe(given, {.action = id, .status = OutcomeStatus::kLost, .start = now, .end = now, .output_end = now}, now);
   }
   std::erase_if(given_, [](const auto& entry) { return !entry.second.inputs.complete(); });
+  unfinished_.clear();
 }
 
 // ---- Clients ----

@@ -49,6 +49,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -75,6 +76,7 @@ struct WorkerLinkOptions {
   uint32_t models_max = 16384;
   uint32_t page_count = 0;     // of each device
   uint32_t lane_count = 1;     // likewise
+  uint32_t context_count = 1;  // likewise
   uint32_t actions_max = 512;  // given and not over
   uint64_t staging_bytes = 0;
   // Of outputs that are held for later requests; 0: requests with consumers are refused.
@@ -238,6 +240,9 @@ class WorkerLink : public LinkHandler, public OutcomeSink, public ModelSink {
   std::map<std::string, HolderSession*> holders_;         // whose payloads were needed, by address; null: not connected
   std::vector<std::string> lost_holders_;                 // since the last turn, by address
   std::unordered_map<ActionId, Given> given_;
+  // Of batches that are run in ranges, between one and the next, by position of the device, and context:
+  // which rows have none. What was given up stays until another takes its place.
+  std::map<std::pair<DeviceId, ContextIndex>, BatchInputs> unfinished_;
   uint64_t unloads_ = 0;  // that it gave itself
   TimePoint next_look_;
   std::string last_complaint_;

@@ -31,11 +31,11 @@ Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest
 }  // namespace
 
 Controller::Controller(const ControllerOptions& options, const PolicyFactory& make_policy, ActionSink& actions,
-                       CompletionSink& completions, std::unique_ptr<DurationModel> durations)
+                       CompletionSink& completions)
     : options_(options),
       actions_(actions),
       completions_(completions),
-      cluster_(durations != nullptr ? Cluster(std::move(durations)) : Cluster()),
+      cluster_(options.make_durations ? Cluster(options.make_durations()) : Cluster()),
       fair_share_(cluster_),
       requests_(options.queued_max, fair_share_),
       check_(cluster_, requests_),

@@ -53,16 +53,17 @@ struct ControllerOptions {
   // None: devices are taken to be well. With it, turn() finds those that are not, and
   // notifies observers.
   std::optional<FailureDetectorOptions> health;
+  // Makes its DurationModel. Empty: a RollingDurationModel, which expects nothing of groups.
+  std::function<std::unique_ptr<DurationModel>()> make_durations{};
 };
 
 class Controller : private Dispatcher, private PipelineRuns::Owner {
  public:
   using PolicyFactory = std::function<std::unique_ptr<Policy>(const Cluster&)>;
 
-  // All references outlive the controller. `durations`: by default a
-  // RollingDurationModel.
+  // All references outlive the controller.
   Controller(const ControllerOptions& options, const PolicyFactory& make_policy, ActionSink& actions,
-             CompletionSink& completions, std::unique_ptr<DurationModel> durations = nullptr);
+             CompletionSink& completions);
   ~Controller() override;
 
   // Before the first event. Observers are called in this order.

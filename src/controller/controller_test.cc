@@ -50,7 +50,7 @@ class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest() { make({.timing = {.margin_min = {}, .margin_fixed = ms(3)}}); }
 
-  void make(const ControllerOptions& options, std::unique_ptr<DurationModel> durations = nullptr) {
+  void make(const ControllerOptions& options) {
     sink_ = {};
     controller_ = std::make_unique<Controller>(
         options,
@@ -59,7 +59,7 @@ class ControllerTest : public ::testing::Test {
           policy_ = policy.get();
           return policy;
         },
-        sink_, sink_, std::move(durations));
+        sink_, sink_);
     controller_->add_device(4, at(0));
     for (uint32_t id = 0; id < 2; ++id) {
       auto model = std::make_shared<ModelInfo>();
@@ -919,7 +919,7 @@ TEST_F(ControllerTest, WhatWaitsForADeviceThatComesBackIsKept) {
 }
 
 TEST_F(ControllerTest, ExpectsWhatTheDurationModelThatItWasGivenExpects) {
-  make({}, std::make_unique<FakeDurationModel>());
+  make({.make_durations = [] { return std::make_unique<FakeDurationModel>(); }});
   load_model();
   request(1);
   request(2);

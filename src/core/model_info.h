@@ -31,6 +31,9 @@ inline constexpr size_t kKindsMax = 64;
 // Whether it is 1 to kKindBytesMax letters, digits and ".:_-".
 bool is_kind_name(std::string_view name);
 
+// Of a plan with more, batches are not run in ranges.
+inline constexpr size_t kOperatorEndsMax = 4096;
+
 // One declared combination of variable dimensions, smallest first. Requests are
 // padded up to the first bucket they fit in.
 struct Bucket {
@@ -47,7 +50,7 @@ struct Runnable {
   // Expected durations of EXEC, from the seed profile: [bucket][position of the batch size].
   std::vector<std::vector<Duration>> seed_exec{};
   // Of each operator in turn, the share of an EXEC that is over with it: ascending, to 1.
-  // Empty: unknown, the plan counts as one operator. Not on the wire.
+  // Empty: unknown, the plan counts as one operator. Up to kOperatorEndsMax.
   std::vector<double> operator_ends{};
 
   uint32_t operator_count() const { return operator_ends.empty() ? 1 : static_cast<uint32_t>(operator_ends.size()); }

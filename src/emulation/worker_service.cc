@@ -99,6 +99,7 @@ class WorkerService::ControllerSession : public Session {
                                   .data_address = {},
                                   .page_counts = {service_.options_.page_count},
                                   .lane_counts = {1},
+                                  .context_counts = {1},
                                   .models = service_.options_.models,
                                   .residents = {emulated_.residents()}});
   }

@@ -21,7 +21,9 @@ ModelInfo CompiledModel::info(ModelId id, uint64_t page_bytes, const std::string
   info.runnables = {{.kind = kind,
                      .batch_sizes = program.batch_sizes,
                      .pages = program.pages(page_bytes),
-                     .seed_load = program.seed_load}};
+                     .seed_load = program.seed_load,
+                     .operator_ends = program.operator_ends}};
+  if (program.operator_ends.size() > kOperatorEndsMax) info.only().operator_ends.clear();
   for (const ProgramBucket& bucket : program.buckets) {
     info.buckets.push_back({bucket.dimensions});
     info.only().seed_exec.push_back(bucket.seed_exec);

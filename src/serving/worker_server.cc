@@ -222,6 +222,7 @@ Status WorkerServer::Parts::start_links(const ModelStartup& models, StartupRepor
                                                          .models_max = options_.worker.models_max,
                                                          .page_count = devices_->memory().page_count,
                                                          .lane_count = options_.worker.devices.front().lanes,
+                                                         .context_count = options_.worker.contexts,
                                                          .actions_max = kActionsPerDevice * devices_->count(),
                                                          .staging_bytes = staging_bytes(options_, models),
                                                          .held_bytes = options_.held_bytes,

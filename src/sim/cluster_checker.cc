@@ -288,6 +288,7 @@ void ClusterChecker::on_action(const LinkEnd& from, const Action& action) {
   const auto found = sessions_.find(from.link);
   if (found == sessions_.end()) return;  // the rest of a session that is closed
   const Session& session = found->second;
+  if (action.type == ActionType::kInfer && !action.range.ends()) ++cuts_;
   if (!session.welcome || std::ranges::find(session.devices, action.device) == session.devices.end()) {
     return fail(fmt::format("action {} goes to a worker that does not have device {}", action.id.value(),
                             action.device.value()));

@@ -60,6 +60,8 @@ class ClusterChecker : public LinkTap {
   void on_received(const LinkEnd& to, const Frame& frame) override;
   void on_closed(const LinkEnd& end) override;
   void on_turn(uint64_t process) override;
+  // INFERs that were sent and leave their batch unfinished.
+  uint64_t cuts() const { return cuts_; }
 
  private:
   class Controller;
@@ -92,6 +94,7 @@ class ClusterChecker : public LinkTap {
   void name(Controller& controller, Session& session, ModelId own, ModelId name);
 
   const VirtualLoop& loop_;
+  uint64_t cuts_ = 0;
   std::string failure_;
   std::set<uint64_t> workers_;
   std::map<uint64_t, std::unique_ptr<Controller>> controllers_;  // by process

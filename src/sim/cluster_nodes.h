@@ -118,6 +118,7 @@ struct SimulatedWorkerOptions {
   uint32_t page_count = 0;
   uint32_t models_max = 64;
   SimulatedLanes lanes{};
+  uint32_t contexts = 1;
   NoiseOptions noise;
   uint64_t staging_bytes = 64 << 10;
   uint64_t held_bytes = 4 << 10;

@@ -25,6 +25,8 @@ constexpr Duration kClusterCheckInterval = Duration::milliseconds(100);
 constexpr Duration kScanMax = Duration::milliseconds(1500);
 // What went wrong with a link is seen within this: a reset that comes late, or by silence.
 constexpr Duration kAftermath = Duration::seconds(5);
+// Of a model that can be cut; each takes as long.
+constexpr uint32_t kOperators = 20;
 // Of the requests that come when nothing goes wrong any more.
 constexpr Duration kProbeSlo = Duration::seconds(20);
 // Then nothing is in flight: outputs are waited for, and the last ones are on their way.
@@ -47,6 +49,9 @@ Result<std::map<std::string, ModelInfo>> make_models(const ClusterSimulationOpti
       ModelInfo model = *make_model_info(*profile, ModelId(next), names[next], options.page_bytes);
       model.default_slo = group.slo;
       model.weight = group.weight;
+      for (uint32_t end = 1; options.contexts > 1 && end <= kOperators; ++end) {
+        model.only().operator_ends.push_back(end / double{kOperators});
+      }
       if (model.only().pages * options.page_bytes > options.page_cache_bytes) {
         return Status::invalid_argument(fmt::format("models '{}' take {} pages; page_cache holds {}", group.name,
                                                     model.only().pages, options.page_cache_bytes / options.page_bytes));
@@ -111,6 +116,7 @@ class ClusterSimulation {
     const SimulatedWorkerOptions worker{
         .page_count = static_cast<uint32_t>(options.page_cache_bytes / options.page_bytes),
         .lanes = options.lanes,
+        .contexts = options.contexts,
         .noise = options.noise,
         .models = std::move(models),
         .pipelines = options.pipeline_share > 0 ? make_pipelines(names_) : Pipelines(),
@@ -378,6 +384,7 @@ class ClusterSimulation {
                                    .requests = tally_,
                                    .faults = {},
                                    .links = network_.links(),
+                                   .cuts = checker_.cuts(),
                                    .settled = settled_,
                                    .simulated = loop_.now() - TimePoint(),
                                    .events = events_,

@@ -38,6 +38,8 @@ struct ClusterSimulationOptions {
   uint64_t page_bytes = uint64_t{16} << 20;
   uint64_t page_cache_bytes = uint64_t{512} << 20;  // of each worker
   SimulatedLanes lanes{};                           // likewise
+  // Likewise. With several, models have operators at which batches can be cut.
+  uint32_t contexts = 1;
   NoiseOptions noise;
   NetworkOptions network;
   // Clocks are ahead of one another by up to `clock_offset`, and run up to so many parts in
@@ -61,6 +63,7 @@ struct ClusterSimulationReport {
   ClusterTally requests;
   std::map<ClusterFaultKind, uint64_t> faults;
   uint64_t links = 0;  // that were made
+  uint64_t cuts = 0;   // INFERs that leave their batch unfinished
   Duration settled;    // after the last fault
   Duration simulated;
   uint64_t events = 0;

@@ -10,7 +10,9 @@
 #include <fstream>
 #include <string>
 
+#include "controller/fake_duration_model.h"
 #include "policies/foliot/foliot_policy.h"
+#include "policies/overlap/overlap_policy.h"
 
 namespace foliot {
 namespace {
@@ -18,8 +20,8 @@ namespace {
 constexpr uint32_t kFaults = 16;
 
 // Four ResNet-50 (V100), of which each of three workers holds three.
-Workload workload(double rate) {
-  return {.groups = {{.name = "resnet50", .profile = "resnet50", .count = 4, .slo = Duration::milliseconds(200)}},
+Workload workload(double rate, Duration slo = Duration::milliseconds(200)) {
+  return {.groups = {{.name = "resnet50", .profile = "resnet50", .count = 4, .slo = slo}},
           .streams = {{.name = "users", .models = {}, .arrivals = {.rate = rate}}}};
 }
 
@@ -34,10 +36,14 @@ ClusterSimulationOptions options(uint64_t seed, uint32_t faults) {
   return options;
 }
 
-ClusterSimulationReport run(const ClusterSimulationOptions& options, double rate = 100) {
-  const auto report = simulate_cluster(options, workload(rate), ProfileTable::v100());
+ClusterSimulationReport run(const ClusterSimulationOptions& options, const Workload& workload) {
+  const auto report = simulate_cluster(options, workload, ProfileTable::v100());
   EXPECT_TRUE(report.ok()) << report.status().message();
   return report.ok() ? *report : ClusterSimulationReport();
+}
+
+ClusterSimulationReport run(const ClusterSimulationOptions& options, double rate = 100) {
+  return run(options, workload(rate));
 }
 
 TEST(ClusterSimulationTest, ServesAlmostAllWhenNothingGoesWrong) {
@@ -101,6 +107,46 @@ TEST(ClusterSimulationTest, RunsOfPipelinesEndOnceWhateverGoesWrong) {
     runs.pipeline_share = 0.5;
     run(runs);
   }
+}
+
+// Two beside each other take seven tenths of what they take in turn.
+class OverlappingDurations : public FakeDurationModel {
+ public:
+  void together(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const override {
+    FakeDurationModel::together(groups, durations);
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i].size() > 1) durations[i] = durations[i].scaled(0.7);
+    }
+  }
+};
+
+ClusterSimulationOptions overlapping(uint64_t seed, uint32_t faults) {
+  ClusterSimulationOptions result = options(seed, faults);
+  result.policy = "overlap";
+  result.make_policy = [](const Cluster& cluster) { return overlap::make_overlap_policy(cluster); };
+  result.lanes = {.count = 4};
+  result.contexts = 8;
+  result.controller.make_durations = [] { return std::make_unique<OverlappingDurations>(); };
+  return result;
+}
+
+// So many requests that the next query rarely fits whole beside the one that is due first.
+Workload hurried() { return workload(1200, Duration::milliseconds(40)); }
+
+// Workers say over the wire where batches can be cut, and how many they hold unfinished.
+TEST(ClusterSimulationTest, CutsQueriesOnWorkersThatSayWhere) {
+  ClusterSimulationOptions quiet = overlapping(1, 0);
+  quiet.frontend.cancelled = 0;
+  const ClusterSimulationReport report = run(quiet, hurried());
+  EXPECT_GT(report.requests.submitted, 1000u);
+  EXPECT_GT(report.requests.served, report.requests.submitted * 3 / 4);
+  EXPECT_GT(report.cuts, 700u);
+}
+
+TEST(ClusterSimulationTest, CutQueriesKeepPromisesWhateverGoesWrong) {
+  uint64_t cuts = 0;
+  for (uint64_t seed = 1; seed <= 8 && !HasFailure(); ++seed) cuts += run(overlapping(seed, kFaults), hurried()).cuts;
+  EXPECT_GT(cuts, 2000u);
 }
 
 // Each line: a seed that found a defect once, and what it was.

@@ -57,15 +57,24 @@ Status ComputingDevice::run(const InferWork& work) {
   return Status();
 }
 
+void ComputingDevice::input(const InferWork& work) {
+  std::vector<SimulatedInput>& rows = inputs_[work.input_offset];
+  rows.clear();
+  for (const BatchRows::Row& row : work.action.rows) {
+    const std::span<const std::byte> input = payloads_.input(row.payload, 0);
+    SimulatedInput& words = rows.emplace_back();
+    FOLIOT_CHECK(input.size() == sizeof(words));
+    std::memcpy(&words, input.data(), sizeof(words));
+  }
+}
+
 void ComputingDevice::output(const InferWork& work) {
   SimulatedOutput output{.content = executed_.at(work.action.id), .input = 0, .action = work.action.id.value()};
   executed_.erase(work.action.id);
-  for (const BatchRows::Row& row : work.action.rows) {
-    const std::span<const std::byte> input = payloads_.input(row.payload, 0);
-    SimulatedInput words;
-    FOLIOT_CHECK(input.size() == sizeof(words));
-    std::memcpy(&words, input.data(), sizeof(words));
-    output.input = input_hash(words);
+  const std::vector<SimulatedInput>& inputs = inputs_.at(work.input_offset);
+  for (uint32_t i = 0; i < work.action.rows.size(); ++i) {
+    const BatchRows::Row& row = work.action.rows[i];
+    output.input = input_hash(inputs.at(i));
     const std::span<std::byte> place = payloads_.output(row.payload, 0);
     FOLIOT_CHECK(place.size() == sizeof(output));
     std::memcpy(place.data(), &output, sizeof(output));

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/payload.h"
 #include "sim/simulated_device.h"
@@ -50,6 +51,7 @@ class ComputingDevice : public SimulatedDevice {
   void remove(ModelId model) override;
   Status load(ModelId model, std::span<const PageIndex> pages) override;
   void unload(ModelId model) override;
+  void input(const InferWork& work) override;
   void output(const InferWork& work) override;
   Status run(const InferWork& work) override;
 
@@ -58,6 +60,8 @@ class ComputingDevice : public SimulatedDevice {
   std::map<ModelId, uint64_t> contents_;
   std::map<ModelId, uint64_t> held_;
   std::map<ActionId, uint64_t> executed_;  // of what content, until OUTPUT
+  // By the place of the batch in the io cache: of its rows, until another batch has it.
+  std::map<uint64_t, std::vector<SimulatedInput>> inputs_;
 };
 
 }  // namespace foliot

@@ -32,6 +32,7 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
               .models_max = of.options_.models_max,
               .page_count = of.options_.page_count,
               .lane_count = of.options_.lanes.count,
+              .context_count = of.options_.contexts,
               .actions_max = kActionsMax,
               .staging_bytes = of.options_.staging_bytes,
               .held_bytes = of.options_.held_bytes},
@@ -43,7 +44,8 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
         worker({.page_count = of.options_.page_count,
                 .io_cache_bytes = kIoCacheBytes,
                 .models_max = of.options_.models_max,
-                .lane_count = of.options_.lanes.count},
+                .lane_count = of.options_.lanes.count,
+                .context_count = of.options_.contexts},
                device, *this, drivers.wakers()),
         links(of.world_.network, of.host_, of.clock_, {.role = Role::kWorker}, link) {
     drivers.drive(worker);
@@ -118,9 +120,15 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
     checker.require(given != running.end(), "an executor works on an action that is over, or was never given");
     checker.require(given == running.end() || given->second == session || action.id.value() >= kOwnActions,
                     "an executor works on an action of an earlier session");
-    TimePoint& busy = busy_until[static_cast<size_t>(kind)];
-    checker.require(start >= busy, "an executor does two things at a time");
-    busy = end;
+    const auto use = [&](TimePoint& busy) {
+      checker.require(start >= busy, "an executor, or a lane, does two things at a time");
+      busy = end;
+    };
+    if (kind == ExecutorKind::kExec) {
+      for (uint32_t lane = action.lanes.first; lane < action.lanes.end(); ++lane) use(lanes_busy_until.at(lane));
+    } else {
+      use(busy_until[static_cast<size_t>(kind)]);
+    }
     if (kind == ExecutorKind::kInput || kind == ExecutorKind::kOutput) return;
     checker.require(start >= action.earliest && start <= action.latest, "LOAD or EXEC begins outside of its window");
   }
@@ -153,7 +161,8 @@ struct SimulatedWorker::Process : private OutcomeSink, private Observer, private
   std::map<ModelId, std::pair<std::string, uint64_t>> retiring;  // name and version
   std::map<ActionId, uint64_t> running;                          // the session that they are of
   uint64_t session = 0;
-  std::array<TimePoint, kExecutorKinds> busy_until{};
+  std::array<TimePoint, kExecutorKinds> busy_until{};   // of all but EXEC
+  std::array<TimePoint, kLanesMax> lanes_busy_until{};  // of EXEC
   bool drained = false;
 };
 

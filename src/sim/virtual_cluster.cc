@@ -14,8 +14,7 @@ VirtualCluster::VirtualCluster(VirtualLoop& loop, const VirtualClusterOptions& o
       random_(options.seed),
       checker_(
           {.returns_max = options.controller.returns_max, .load_back_off = options.controller.load_back_off.first}),
-      controller_(options.controller, make_policy, *this, *this,
-                  options.make_durations ? options.make_durations() : nullptr) {
+      controller_(options.controller, make_policy, *this, *this) {
   controller_.add_observer(checker_);
   controller_.add_observer(hash_);
   controller_.add_observer(*this);

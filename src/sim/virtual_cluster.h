@@ -38,8 +38,6 @@ struct VirtualClusterOptions {
   // What EXECs that run at once take of each device; null: they do not slow each other down.
   std::shared_ptr<const ResourceTable> resources{};
   DrawConditions conditions{};  // of visits of pipelines; empty: none hold
-  // Makes what the controller expects of durations; empty: a RollingDurationModel.
-  std::function<std::unique_ptr<DurationModel>()> make_durations{};
   NoiseOptions noise;
   // A message between controller and worker takes `link` plus an exponential
   // `link_jitter`; messages of one link stay in order.

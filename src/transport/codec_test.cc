@@ -121,8 +121,9 @@ TEST(CodecTest, EveryMessageSurvivesAndIsExactlyItself) {
   check_round_trip(Goodbye{"because"}, MessageType::kGoodbye);
   check_round_trip(Ping{at(1)}, MessageType::kPing);
   check_round_trip(Pong{at(1), at(2)}, MessageType::kPong);
-  check_round_trip(Registration{"one", "cpu:4", "peer:1", {3, 4}, {1, 64}, {model(), model(8)}, {{0, 1}, {}}, 5, 6},
-                   MessageType::kRegistration);
+  check_round_trip(
+      Registration{"one", "cpu:4", "peer:1", {3, 4}, {1, 64}, {1, 8}, {model(), model(8)}, {{0, 1}, {}}, 5, 6},
+      MessageType::kRegistration);
   check_round_trip(Welcome{{DeviceId(1), DeviceId(2)}, {ModelId(3)}}, MessageType::kWelcome);
   check_round_trip(Welcome{{DeviceId(1)}, {kUnnamed, ModelId(3), kUnnamed}}, MessageType::kWelcome);
   check_round_trip(Offer{model()}, MessageType::kOffer);
@@ -271,7 +272,7 @@ TEST(CodecTest, RefusesWhatIsOutOfRange) {
 
 TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
   const auto accepted_with = [](std::vector<ModelInfo> models) {
-    return accepted(Registration{"one", "cpu:4", "", {3}, {1}, std::move(models), {{}}});
+    return accepted(Registration{"one", "cpu:4", "", {3}, {1}, {1}, std::move(models), {{}}});
   };
   EXPECT_TRUE(accepted_with({model(2), model(9), model(1)})) << "of one name";
   EXPECT_FALSE(accepted_with({model(2), model(9), model(2)}));
@@ -279,7 +280,7 @@ TEST(CodecTest, WhatAWorkerBringsHasIdsOfItsOwn) {
 
 TEST(CodecTest, RefusesResidentsThatCannotBe) {
   const auto accepted_with = [](std::vector<std::vector<uint32_t>> residents) {
-    return accepted(Registration{"one", "cpu:4", "", {3}, {1}, {model(), model(8)}, std::move(residents)});
+    return accepted(Registration{"one", "cpu:4", "", {3}, {1}, {1}, {model(), model(8)}, std::move(residents)});
   };
   EXPECT_TRUE(accepted_with({{}}));
   EXPECT_TRUE(accepted_with({{0, 1}}));
@@ -292,12 +293,24 @@ TEST(CodecTest, RefusesResidentsThatCannotBe) {
 
 TEST(CodecTest, RefusesLanesThatCannotBe) {
   const auto accepted_with = [](std::vector<uint32_t> lane_counts) {
-    return accepted(Registration{"one", "cpu:4", "", {3}, std::move(lane_counts), {model()}, {{}}});
+    return accepted(Registration{"one", "cpu:4", "", {3}, std::move(lane_counts), {1}, {model()}, {{}}});
   };
   EXPECT_TRUE(accepted_with({1}));
   EXPECT_TRUE(accepted_with({kLanesMax}));
   EXPECT_FALSE(accepted_with({0}));
   EXPECT_FALSE(accepted_with({kLanesMax + 1}));
+  EXPECT_FALSE(accepted_with({}));
+  EXPECT_FALSE(accepted_with({1, 1}));
+}
+
+TEST(CodecTest, RefusesContextsThatCannotBe) {
+  const auto accepted_with = [](std::vector<uint32_t> context_counts) {
+    return accepted(Registration{"one", "cpu:4", "", {3}, {1}, std::move(context_counts), {model()}, {{}}});
+  };
+  EXPECT_TRUE(accepted_with({1}));
+  EXPECT_TRUE(accepted_with({kContextsMax}));
+  EXPECT_FALSE(accepted_with({0}));
+  EXPECT_FALSE(accepted_with({kContextsMax + 1}));
   EXPECT_FALSE(accepted_with({}));
   EXPECT_FALSE(accepted_with({1, 1}));
 }
@@ -326,6 +339,11 @@ TEST(CodecTest, RefusesAModelThatCannotBe) {
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].batch_sizes = {1, 8, 2}; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].batch_sizes = {1, 2, 65}; }));
   EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.buckets.clear(); }));
+  EXPECT_TRUE(accepted_with([](ModelInfo& m) { m.runnables[0].operator_ends = {0, 0.5, 1}; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].operator_ends = {0.6, 0.5, 1}; }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].operator_ends = {0.5}; }));
+  EXPECT_TRUE(accepted_with([](ModelInfo& m) { m.runnables[0].operator_ends.assign(kOperatorEndsMax, 1); }));
+  EXPECT_FALSE(accepted_with([](ModelInfo& m) { m.runnables[0].operator_ends.assign(kOperatorEndsMax + 1, 1); }));
   const auto with_buckets = [&](size_t count) {
     return accepted_with([&](ModelInfo& m) {
       m.buckets.resize(count);

@@ -99,6 +99,7 @@ TEST(ConnectionTest, AFrameMayBeLargerThanAnyRead) {
   Registration registration;
   registration.page_counts.resize(1000, 1);
   registration.lane_counts.resize(1000, 1);
+  registration.context_counts.resize(1000, 1);
   for (int i = 0; i < 20; ++i) worker.connection->send(registration);
   const Status status = worker.carry_to(controller, 100);  // the ConnectedSide understands only Goodbye
   EXPECT_NE(status.message().find("malformed REGISTRATION"), std::string::npos) << status.message();

@@ -58,7 +58,7 @@
 namespace foliot {
 
 // Changes with every change of a message; two versions cannot communicate.
-inline constexpr uint16_t kWireVersion = 14;
+inline constexpr uint16_t kWireVersion = 15;
 
 enum class Role : uint8_t { kController, kWorker, kClient };
 std::string_view to_string(Role role);  // "controller", "worker", "client"
@@ -119,6 +119,8 @@ struct Registration {
   std::string data_address;           // HOST:PORT where clients reach it; empty: it needs no inputs
   std::vector<uint32_t> page_counts;  // of each of its devices
   std::vector<uint32_t> lane_counts;  // likewise, 1 to kLanesMax
+  // Likewise, 1 to kContextsMax: how many unfinished batches it holds.
+  std::vector<uint32_t> context_counts;
   // Every device can run all of them; each has one Runnable, of this kind. Ids are the worker's own. Of several of one
   // name the first is the one to serve, if none is served yet.
   std::vector<ModelInfo> models;

@@ -7,6 +7,7 @@
 #define FOLIOT_TRANSPORT_MESSAGE_FIELDS_H_
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -60,7 +61,7 @@ inline constexpr size_t kBytesMin<TensorSpec> = 3 * sizeof(uint32_t) + 1;
 template <>
 inline constexpr size_t kBytesMin<Bucket> = sizeof(uint32_t);
 template <>
-inline constexpr size_t kBytesMin<Runnable> = 4 * sizeof(uint32_t) + sizeof(int64_t);
+inline constexpr size_t kBytesMin<Runnable> = 5 * sizeof(uint32_t) + sizeof(int64_t);
 template <>
 inline constexpr size_t kBytesMin<std::vector<Duration>> = sizeof(uint32_t);
 template <>
@@ -85,6 +86,8 @@ template <>
 inline constexpr size_t kBytesMin<BatchRows::Row> = 2 * sizeof(uint64_t) + sizeof(uint32_t) + sizeof(uint16_t);
 
 // ---- The two directions ----
+
+inline constexpr double kSharesOfOne = std::numeric_limits<uint16_t>::max();
 
 class FieldWriter {
  public:
@@ -120,6 +123,11 @@ class FieldWriter {
   void put(const PayloadReference& reference) {
     put(reference ? reference.holder->value() + 1 : 0);
     if (reference) put(reference.handle);
+  }
+  // Shares of something, each as so many of kSharesOfOne.
+  void put(const std::vector<double>& shares) {
+    put(static_cast<uint32_t>(shares.size()));
+    for (const double share : shares) put(static_cast<uint16_t>(std::lround(share * kSharesOfOne)));
   }
   // Zero: none.
   void put(const std::optional<Duration>& duration) { put(duration.value_or(Duration())); }
@@ -192,6 +200,14 @@ class FieldReader {
     reference.holder = DeviceId(holder - 1);
     get(reference.handle);
   }
+  void get(std::vector<double>& shares) {
+    shares.resize(wire_.get_count(sizeof(uint16_t)));
+    for (double& share : shares) {
+      uint16_t of_one = 0;
+      get(of_one);
+      share = of_one / kSharesOfOne;
+    }
+  }
   void get(std::optional<Duration>& duration) {
     Duration given;
     get(given);
@@ -226,7 +242,8 @@ void fields(Wire& wire, Carried<Wire, Bucket>& bucket) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Runnable>& runnable) {
-  wire(runnable.kind, runnable.batch_sizes, runnable.pages, runnable.seed_load, runnable.seed_exec);
+  wire(runnable.kind, runnable.batch_sizes, runnable.pages, runnable.seed_load, runnable.seed_exec,
+       runnable.operator_ends);
 }
 
 template <typename Wire>
@@ -242,6 +259,9 @@ inline bool sound(const Runnable& runnable) {
   if (!is_kind_name(runnable.kind) || sizes.empty() || sizes.size() > kBatchSizesMax) return false;
   if (sizes.front() == 0 || sizes.back() > kBatchSizeMax || runnable.pages == 0) return false;
   if (std::ranges::adjacent_find(sizes, std::greater_equal<>()) != sizes.end()) return false;
+  const auto& ends = runnable.operator_ends;
+  if (ends.size() > kOperatorEndsMax || !std::ranges::is_sorted(ends) || (!ends.empty() && ends.back() != 1))
+    return false;
   return runnable.seed_load >= Duration() && std::ranges::all_of(runnable.seed_exec, [&](const auto& seeds) {
            return seeds.size() == sizes.size() &&
                   std::ranges::all_of(seeds, [](Duration exec) { return exec >= Duration(); });
@@ -279,8 +299,8 @@ void fields(Wire& wire, Carried<Wire, Pong>& message) {
 
 template <typename Wire>
 void fields(Wire& wire, Carried<Wire, Registration>& message) {
-  wire(message.worker, message.kind, message.data_address, message.page_counts, message.lane_counts, message.models,
-       message.residents, message.held_bytes, message.held_payloads);
+  wire(message.worker, message.kind, message.data_address, message.page_counts, message.lane_counts,
+       message.context_counts, message.models, message.residents, message.held_bytes, message.held_payloads);
 }
 
 // Models have names of their own, and each device's residents are positions in the list of
@@ -294,6 +314,9 @@ inline bool sound(const Registration& message) {
          message.residents.size() == message.page_counts.size() &&
          message.lane_counts.size() == message.page_counts.size() &&
          std::ranges::all_of(message.lane_counts, [](uint32_t count) { return count >= 1 && count <= kLanesMax; }) &&
+         message.context_counts.size() == message.page_counts.size() &&
+         std::ranges::all_of(message.context_counts,
+                             [](uint32_t count) { return count >= 1 && count <= kContextsMax; }) &&
          std::ranges::all_of(message.residents, [&](const std::vector<uint32_t>& models) {
            return std::ranges::adjacent_find(models, std::greater_equal<>()) == models.end() &&
                   (models.empty() || models.back() < message.models.size());

@@ -284,6 +284,8 @@ ClusterSimulationOptions links_options(const SimulationFile& file, const std::st
   links.workers = options.devices;
   links.page_bytes = options.page_bytes;
   links.page_cache_bytes = options.page_cache_bytes;
+  links.lanes = options.lanes;
+  links.contexts = options.contexts;
   links.noise = options.noise;
   links.network.delay = options.link;
   links.network.jitter = options.link_jitter;
