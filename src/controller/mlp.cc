@@ -10,18 +10,32 @@
 
 namespace foliot {
 
-Mlp::Mlp(uint32_t inputs, Random& random) : inputs_(inputs) {
+Mlp::Mlp(uint32_t inputs) : inputs_(inputs) {
+  uint32_t position = 0;
   for (uint32_t layer = 0; layer < kHidden; ++layer) {
-    const uint32_t own_inputs = layer == 0 ? inputs : kUnits;
-    layers_.push_back({static_cast<uint32_t>(weights_.size()), own_inputs});
-    const double deviation = std::sqrt(2.0 / own_inputs);
-    for (uint32_t i = 0; i < own_inputs * kUnits; ++i)
-      weights_.push_back(static_cast<float>(random.normal() * deviation));
-    weights_.insert(weights_.end(), kUnits, 0.0F);
+    layers_.push_back({position, layer == 0 ? inputs : kUnits});
+    position += (layers_.back().inputs + 1) * kUnits;
   }
-  last_ = static_cast<uint32_t>(weights_.size());
-  for (uint32_t i = 0; i < kUnits; ++i) weights_.push_back(static_cast<float>(random.normal() * 0.1));
-  weights_.push_back(0.5F);
+  last_ = position;
+  weights_.resize(last_ + kUnits + 1);
+}
+
+Mlp::Mlp(uint32_t inputs, Random& random) : Mlp(inputs) {
+  for (const Layer& layer : layers_) {
+    const double deviation = std::sqrt(2.0 / layer.inputs);
+    float* const own = weights_.data() + layer.first;
+    std::generate_n(own, layer.inputs * kUnits, [&] { return static_cast<float>(random.normal() * deviation); });
+  }
+  std::generate_n(weights_.data() + last_, kUnits, [&] { return static_cast<float>(random.normal() * 0.1); });
+  weights_.back() = 0.5F;
+}
+
+std::optional<Mlp> Mlp::with_weights(uint32_t inputs, std::vector<float> weights) {
+  Mlp made(inputs);
+  const bool finite = std::ranges::all_of(weights, [](float weight) { return std::isfinite(weight); });
+  if (weights.size() != made.weights_.size() || !finite) return std::nullopt;
+  made.weights_ = std::move(weights);
+  return made;
 }
 
 void Mlp::forward(const float* weights, uint32_t inputs, const float* in, Units& out) {

@@ -7,6 +7,7 @@
 #define FOLIOT_CONTROLLER_MLP_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,7 +35,11 @@ class Mlp {
   // With weights drawn from `random`.
   Mlp(uint32_t inputs, Random& random);
 
+  // With the weights of another of as many inputs; nullopt if they are not as many, or not finite.
+  static std::optional<Mlp> with_weights(uint32_t inputs, std::vector<float> weights);
+
   uint32_t inputs() const { return inputs_; }
+  const std::vector<float>& weights() const { return weights_; }
   // REQUIRES: as many as inputs().
   float predict(std::span<const float> inputs) const;
   // Minimises the squared relative error by Adam. Not while others predict.
@@ -44,6 +49,7 @@ class Mlp {
 
  private:
   using Units = float[kUnits];
+  explicit Mlp(uint32_t inputs);
   // Of a layer with kUnits outputs: [input][output], then the biases.
   struct Layer {
     uint32_t first;  // position in weights_

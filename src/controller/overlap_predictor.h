@@ -1,27 +1,49 @@
 // OverlapPredictor: how long a group of EXEC segments takes that begin at once beside each
-// other: what they take alone, one after another, times a correction that an Mlp has learned
-// (Abacus, section 5).
+// other: what the longest of them takes alone on the lanes that it gets, times a correction that
+// an Mlp has learned from what runs beside it (Abacus, section 5).
 //
+// What segments take alone was profiled, operator by operator at each width (ProfiledModel).
 // Features of each model that it knows: whether it is in the group, where its segment begins
-// and ends as shares of its operators, how long its whole EXEC takes (which stands for batch
-// size and sequence length), and the segment's share of the sum. The correction is what the
-// group takes as a share of that sum; it is at least what the longest segment takes alone.
+// and ends as shares of its operators, how long its whole EXEC takes at that width (which stands
+// for batch size and sequence length), and the segment's share of the longest.
 //
-// Groups with a model that it does not know, or with one twice, are expected to gain nothing.
+// Groups with a model that it does not know, with one twice, or on a device of another number of
+// lanes are expected to gain nothing.
 //
 // Threading: predict() from any thread; no allocation.
 #ifndef FOLIOT_CONTROLLER_OVERLAP_PREDICTOR_H_
 #define FOLIOT_CONTROLLER_OVERLAP_PREDICTOR_H_
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "controller/duration_model.h"
 #include "controller/mlp.h"
+#include "core/lanes.h"
 
 namespace foliot {
+
+// How many lanes each of so many segments gets.
+inline uint32_t group_width(uint32_t lane_count, uint32_t segments) {
+  return segments == 1 ? lane_count : std::bit_floor(lane_count / segments);
+}
+
+// A model as its smallest batch size was profiled alone on a device.
+struct ProfiledModel {
+  std::string name;     // for people
+  std::string content;  // ModelInfo::content, which says which model it is
+  uint32_t operators = 1;
+  // [bucket][width index][operator]: from the begin until that operator is over, in ns. Ascending.
+  std::vector<std::vector<std::vector<float>>> ends;
+
+  // REQUIRES: it was profiled in this bucket and width.
+  Duration alone(uint32_t bucket, uint32_t width_index, OperatorRange range) const;
+};
 
 class OverlapPredictor {
  public:
@@ -29,18 +51,42 @@ class OverlapPredictor {
   static constexpr uint32_t kFeatures = 5;  // of each model
   using Features = std::array<float, kModelsMax * kFeatures>;
 
-  // REQUIRES: up to kModelsMax models; mlp.inputs() is kFeatures for each.
-  OverlapPredictor(std::vector<ModelId> models, Mlp mlp);
+  // A segment, by the position of its model.
+  struct Part {
+    uint32_t model = 0;
+    uint32_t bucket = 0;
+    OperatorRange range;
+  };
 
-  void predict(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const;
+  // REQUIRES: up to kModelsMax models, all profiled at each width of `lane_count` lanes;
+  // mlp.inputs() is kFeatures for each.
+  OverlapPredictor(uint32_t lane_count, std::vector<ProfiledModel> models, Mlp mlp);
 
-  // False if a model is none of these or comes twice.
-  static bool features(std::span<const ModelId> models, std::span<const ExecSegment> group, Features& to);
+  uint32_t lane_count() const { return lane_count_; }
+  const std::vector<ProfiledModel>& models() const { return models_; }
+  const Mlp& mlp() const { return mlp_; }
+
+  // The position of this model; nullopt if it was not profiled.
+  std::optional<uint32_t> find(const ModelInfo& model) const;
+
+  // Of each group; `known`: by ModelId, what find() says, of models of which it can say something.
+  void predict(std::span<const std::span<const ExecSegment>> groups, std::span<const std::optional<uint32_t>> known,
+               std::span<Duration> durations) const;
+  // REQUIRES: at least two parts, of different models.
+  Duration predict(std::span<const Part> group) const;
+
+  // What the longest of them takes alone on its lanes.
+  static Duration longest(std::span<const ProfiledModel> models, uint32_t lane_count, std::span<const Part> group);
+  static void features(std::span<const ProfiledModel> models, uint32_t lane_count, std::span<const Part> group,
+                       Features& to);
 
  private:
-  Duration predict(std::span<const ExecSegment> group) const;
+  // False: not all of it is known.
+  bool parts_of(std::span<const ExecSegment> group, std::span<const std::optional<uint32_t>> known,
+                std::span<Part> parts) const;
 
-  std::vector<ModelId> models_;
+  uint32_t lane_count_;
+  std::vector<ProfiledModel> models_;
   Mlp mlp_;
 };
 

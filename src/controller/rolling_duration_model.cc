@@ -87,6 +87,10 @@ void RollingDurationModel::add_model(const ModelInfo& model, std::span<const Kin
     }
   }
   doubts_.resize(models_);
+  if (overlap_ != nullptr) {
+    overlapping_.resize(models_);
+    overlapping_[id] = overlap_->find(model);
+  }
   for (uint32_t device = 0; device < places_.size(); ++device) {
     const Place* own = find_own(DeviceId(device), model.id);
     if (own == nullptr) continue;

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -79,7 +80,9 @@ class RollingDurationModel final : public DurationModel {
     return {unmeasured.estimates.data() + 1 + unmeasured.position(width_index, bucket), unmeasured.sizes.size()};
   }
   void together(std::span<const std::span<const ExecSegment>> groups, std::span<Duration> durations) const override {
-    overlap_ != nullptr ? overlap_->predict(groups, durations) : DurationModel::together(groups, durations);
+    const bool knows_lanes = overlap_ != nullptr && !groups.empty() && !groups[0].empty() &&
+                             lanes(groups[0][0].shape.device) == overlap_->lane_count();
+    knows_lanes ? overlap_->predict(groups, overlapping_, durations) : DurationModel::together(groups, durations);
   }
   uint64_t revision() const override { return revision_; }
   // Neither term ever falls.
@@ -153,7 +156,10 @@ class RollingDurationModel final : public DurationModel {
   // For writing: a device has profiles of its own from its first measurement on.
   const Place& own(DeviceId device, ModelId model);
 
+  uint32_t lanes(DeviceId device) const { return groups_[device_groups_[device.value()]].lanes; }
+
   const std::shared_ptr<const OverlapPredictor> overlap_;
+  std::vector<std::optional<uint32_t>> overlapping_;  // by model: its position in overlap_
   std::vector<Group> groups_;
   std::vector<uint32_t> device_groups_;          // by device
   std::vector<std::vector<Seeds>> seeds_;        // by group and model

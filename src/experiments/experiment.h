@@ -138,6 +138,8 @@ Status run_memory_starved(ExperimentRun& run);
 Status run_overload(ExperimentRun& run);
 Status run_bounds(ExperimentRun& run);
 Status run_overlap(ExperimentRun& run);
+Status run_overlap_cluster(ExperimentRun& run);
+Status run_lanes_64(ExperimentRun& run);
 Status run_inferline_plan(ExperimentRun& run);
 Status run_inferline_tune(ExperimentRun& run);
 Status run_inferline_estimate(ExperimentRun& run);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/lanes.h"
+#include "profiling/group_sampling.h"
+
 namespace foliot {
 namespace {
 
@@ -51,7 +54,7 @@ GpuModel make(const GpuShape& shape, Random& random) {
 std::shared_ptr<ModelInfo> GpuModel::info(ModelId id) const {
   auto info = std::make_shared<ModelInfo>();
   info->id = id;
-  info->name = name;
+  info->name = info->content = name;
   info->buckets.resize(kGpuBuckets);
   info->only().seed_load = Duration::milliseconds(10);
   for (const Duration each : exec) info->only().seed_exec.push_back({each});
@@ -77,45 +80,29 @@ std::vector<GpuModel> gpu_models() {
   return models;
 }
 
-GroupSample sample_group(std::span<const GpuModel> models, std::span<const ModelId> ids, Random& random) {
-  const auto count = static_cast<uint32_t>(models.size());
-  std::vector<bool> completes(count);
-  std::vector<bool> begins(count);
-  for (std::vector<bool>* const chosen : {&completes, &begins}) {
-    for (uint64_t left = 1 + random.below(count); left > 0;) {
-      const uint64_t at = random.below(count);
-      if ((*chosen)[at]) continue;
-      (*chosen)[at] = true;
-      --left;
-    }
+ProfiledModel GpuModel::profile() const {
+  ProfiledModel profile{.name = name, .content = name, .operators = static_cast<uint32_t>(operator_ends.size())};
+  for (const Duration whole : exec) {
+    std::vector<float> ends;
+    for (const double end : operator_ends) ends.push_back(static_cast<float>(whole.nanoseconds() * end));
+    profile.ends.emplace_back(width_count(kGpuLanes), ends);
   }
-  GroupSample sample;
+  return profile;
+}
+
+OverlapSample sample_group(std::span<const GpuModel> models, std::span<const uint32_t> of, Random& random) {
+  std::vector<uint32_t> operators;
+  for (const uint32_t model : of) operators.push_back(static_cast<uint32_t>(models[model].operator_ends.size()));
+  const std::vector<OperatorRange> ranges = draw_ranges(operators, random);
+  OverlapSample sample;
   std::vector<std::vector<OperatorLoad>> loads;
-  for (uint32_t i = 0; i < count; ++i) {
-    const GpuModel& model = models[i];
-    const auto operators = static_cast<uint32_t>(model.operator_ends.size());
+  for (size_t i = 0; i < of.size(); ++i) {
     const auto bucket = static_cast<uint32_t>(random.below(kGpuBuckets));
-    const uint32_t first = begins[i] ? 0 : 1 + static_cast<uint32_t>(random.below(operators - 2));
-    const uint32_t last =
-        completes[i] ? OperatorRange::kEnd : first + 1 + static_cast<uint32_t>(random.below(operators - first - 1));
-    const OperatorRange range{first, last};
-    const Duration whole = model.exec[bucket];
-    const Duration alone = whole.scaled(model.info(ids[i])->only().share(range));
-    const ExecShape shape{.device = DeviceId(0), .model = ids[i], .bucket = BucketId(static_cast<uint16_t>(bucket))};
-    sample.segments.push_back({shape, range, operators, whole, alone});
-    loads.push_back(model.loads(bucket, range));
+    sample.parts.push_back({of[i], bucket, ranges[i]});
+    loads.push_back(models[of[i]].loads(bucket, ranges[i]));
   }
   sample.together = time_together(loads);
   return sample;
-}
-
-MlpSample learnable(const GroupSample& sample, std::span<const ModelId> all) {
-  OverlapPredictor::Features features;
-  FOLIOT_CHECK(OverlapPredictor::features(all, sample.segments, features));
-  Duration sum;
-  for (const ExecSegment& segment : sample.segments) sum += segment.alone;
-  return {{features.begin(), features.begin() + static_cast<std::ptrdiff_t>(all.size() * OverlapPredictor::kFeatures)},
-          static_cast<float>(sample.together.to_seconds() / sum.to_seconds())};
 }
 
 }  // namespace foliot

@@ -17,14 +17,15 @@
 
 #include "base/random.h"
 #include "base/time.h"
-#include "controller/mlp.h"
 #include "controller/overlap_predictor.h"
 #include "core/model_info.h"
+#include "profiling/overlap_sample.h"
 #include "sim/simulated_device.h"
 
 namespace foliot {
 
 inline constexpr uint32_t kGpuBuckets = 4;
+inline constexpr uint32_t kGpuLanes = 4;  // each of which runs an EXEC as fast as all, alone
 
 struct GpuModel {
   std::string name;
@@ -34,24 +35,15 @@ struct GpuModel {
   std::vector<std::vector<OperatorShares>> shares;  // [bucket][operator]
 
   std::shared_ptr<ModelInfo> info(ModelId id) const;
+  ProfiledModel profile() const;  // on a device of kGpuLanes
   std::vector<OperatorLoad> loads(uint32_t bucket, OperatorRange range) const;
 };
 
 // Res50, Res101, Res152, IncepV3, VGG16, VGG19, Bert.
 std::vector<GpuModel> gpu_models();
 
-// A group of segments of these models, and how long it takes.
-struct GroupSample {
-  std::vector<ExecSegment> segments;
-  Duration together;
-};
-
-// Instance-based sampling (Abacus, section 5.4): of the models, of which each has the ModelId
-// given, 1 to all complete, 1 to all begin at their first operator, what else is random.
-GroupSample sample_group(std::span<const GpuModel> models, std::span<const ModelId> ids, Random& random);
-
-// In the form in which an Mlp learns them; `all`: the models that the predictor knows.
-MlpSample learnable(const GroupSample& sample, std::span<const ModelId> all);
+// A group of these of the models, by their positions, and how long it takes (sim/resource_model.h).
+OverlapSample sample_group(std::span<const GpuModel> models, std::span<const uint32_t> of, Random& random);
 
 }  // namespace foliot
 

@@ -1,12 +1,12 @@
 #include "policies/overlap/overlap_policy.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "controller/overlap_predictor.h"
 #include "policies/common/batching_policy.h"
 #include "policies/overlap/group_search.h"
 
@@ -180,7 +180,7 @@ bool OverlapPolicy::send_group(DeviceId device, TimePoint now, Dispatcher& dispa
   for (const Query& query : chosen) candidates.push_back(query.candidate);
   const Duration headroom = chosen[0].deadline - (start + cluster().margin(device));
   const Group group = search_group(candidates, headroom, cluster().durations());
-  const uint32_t width = group.size == 1 ? own.lane_count() : std::bit_floor(own.lane_count() / group.size);
+  const uint32_t width = group_width(own.lane_count(), group.size);
   const TimePoint earliest = own.infers_outstanding() == 0 ? now : start;
   ContextIndex context = 0;
   for (uint32_t i = 0; i < group.size; ++i) {
