@@ -246,6 +246,10 @@ bench-serve: build python ## Latency and throughput of small models through HTTP
 bench-lanes: build python ## A lane for each core beside one wide device and a device for each core (20 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/lanes.py $(FLAGS)
 
+.PHONY: bench-overlap
+bench-overlap: build python ## Pairs of models beside each other on lanes, profiled and served (90 minutes)
+	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/overlap.py $(FLAGS)
+
 .PHONY: bench-containers
 bench-containers: build python ## Containers of scikit-learn with and without batching, as in Clipper's figures (15 minutes)
 	@FOLIOT=$(abspath $(FOLIOT)) $(PYTHON) bench/containers.py $(FLAGS)

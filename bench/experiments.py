@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT / "tests/figures"))
 from figure import machine, say  # noqa: E402
 
 NAMES = ("figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "memory_starved", "overload", "bounds",
-         "overlap", "inferline_plan", "inferline_tune", "inferline_estimate", "inferline_attribution", "inferline_ds2")
+         "overlap", "overlap_cluster", "lanes_64", "inferline_plan", "inferline_tune", "inferline_estimate",
+         "inferline_attribution", "inferline_ds2")
 PICTURES = ROOT / "docs/experiments"
 
 
@@ -188,6 +189,18 @@ def tables_of(name, tables):
             yield (f"Attainment, %, {rate:.0f} r/s", table(["models", *policies], [
                 [models, *(f"{percent(select(shown, models=models, policy=policy)[0]):.1f}" for policy in policies)]
                 for models in distinct(shown, "models")]))
+        yield "What pairs have to gain, and the share of the GPU that they take in turn at 50 r/s", table(
+            ["models", "gain", "utilisation, %"],
+            [[row["models"], f"{row['gain']:.2f}", f"{100 * row['utilisation_50']:.0f}"] for row in tables["pairs"]])
+    if name == "overlap_cluster":
+        yield "Attainment, %", pivot(rows, lambda row: f"load {row['load']:.0%}", percent)
+    if name == "lanes_64":
+        yield "Attainment, %", pivot(rows, lambda row: f"{row['rate']:,.0f} r/s", percent)
+        yield "Share of EXECs of foliot by the cores that they took, %", table(
+            ["r/s", *(str(cores) for cores in sorted(distinct(tables["widths"], "cores")))],
+            [[f"{rate:,.0f}", *(f"{100 * sum(row['share'] for row in select(tables['widths'], rate=rate, cores=cores)):.0f}"
+                                for cores in sorted(distinct(tables["widths"], "cores")))]
+             for rate in distinct(tables["widths"], "rate")])
     if name == "overload":
         yield "Attainment, %", with_limits(rows, lambda row: row["shape"], percent, percent_limit)
 

@@ -288,8 +288,47 @@ def overlap(tables):
     return {"overlap": figure}
 
 
+def overlap_cluster(tables):
+    """Answers in time and their latency over the load."""
+    rows = tables["results"]
+    figure, (shares, times) = pyplot.subplots(1, 2, figsize=(11, 4))
+    for policy in distinct(rows, "policy"):
+        chosen = select(rows, policy=policy)
+        loads = [row["load"] for row in chosen]
+        shares.plot(loads, [row["attainment"] for row in chosen], marker="o", **style(policy))
+        times.plot(loads, [row["mean_ms"] for row in chosen], marker="o", **style(policy))
+    shares.set(xlabel="load, of one query at a time", ylabel="attainment", ylim=(0, 1.02))
+    times.set(xlabel="load, of one query at a time", ylabel="mean latency, ms", ylim=0)
+    legend(figure, shares)
+    return {"overlap_cluster": figure}
+
+
+def lanes_64(tables):
+    """Attainment with lanes and of each division of the cores, and the widths that each load chose."""
+    rows = [row for row in tables["results"] if row["policy"].startswith("foliot, ")]
+    figure, (shares, widths) = pyplot.subplots(1, 2, figsize=(11, 4.5))
+    for policy in distinct(rows, "policy"):
+        chosen = select(rows, policy=policy)
+        is_own = policy.endswith("lanes")
+        shares.plot([row["rate"] for row in chosen], [row["attainment"] for row in chosen], label=policy,
+                    marker="o" if is_own else ".", linewidth=2.5 if is_own else 1)
+    shares.set(xlabel="requests/s", ylabel="attainment", ylim=(0, 1.02))
+    shares.legend()
+    chosen = select(tables["widths"], policy="foliot")
+    rates, below = distinct(chosen, "rate"), {}
+    for cores in sorted(distinct(chosen, "cores")):
+        share = [sum(row["share"] for row in select(chosen, rate=rate, cores=cores)) for rate in rates]
+        bottom = [below.get(rate, 0) for rate in rates]
+        widths.bar([f"{rate:.0f}" for rate in rates], share, bottom=bottom, label=f"{cores} cores")
+        below = {rate: low + own for rate, low, own in zip(rates, bottom, share)}
+    widths.set(xlabel="requests/s", ylabel="share of EXECs, by cores")
+    widths.legend(fontsize=7)
+    figure.tight_layout()
+    return {"lanes_64": figure}
+
+
 PLOTS = {plot.__name__: plot for plot in (figure_5, figure_6, figure_7, figure_8, figure_9, memory_starved, overload,
-                                          bounds, overlap)} | plot_inferline.PLOTS
+                                          bounds, overlap, overlap_cluster, lanes_64)} | plot_inferline.PLOTS
 
 
 def plot_experiment(path, folder):

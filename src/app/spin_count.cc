@@ -19,7 +19,7 @@ constexpr const char* kSpinCount = "5000";
 
 void limit_spinning(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
-  if (command != "serve" && command != "worker") return;
+  if (command != "serve" && command != "worker" && command != "profile") return;
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -140,6 +140,7 @@ void ModelHost::serve(const EngineModel& model, std::vector<WorkerModel> added, 
   const std::shared_ptr<const ModelInfo>& info = model.info;
   for (size_t i = 0; i < added.size(); ++i) parts_.devices[i].worker.add_model(std::move(added[i]));
   parts_.planner.add_model(std::make_shared<const ModelInfo>(with_batch_sizes(*info, ready)));
+  if (parts_.on_served) parts_.on_served(*info);
   const Lease shown = lease(info);
   show(shown, {.id = info->id, .lease = shown, .program = model.package.program});
 }

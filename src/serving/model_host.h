@@ -51,6 +51,8 @@ class ModelHost {
     std::vector<Device> devices;                 // at least one
     std::string kind{kDefaultKind};              // of all of them
     const ContainerParts* containers = nullptr;  // null: container models are not served here
+    // Called with each compiled model that is served from now on, by the thread that adds it.
+    std::function<void(const ModelInfo&)> on_served{};
   };
   // All references outlive this. `page_count`: of each device.
   ModelHost(const Parts& parts, uint64_t page_bytes, uint32_t page_count, uint32_t models_max);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "controller/rolling_duration_model.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/controller_metrics.h"
@@ -30,6 +31,7 @@
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
 #include "serving/personal_repository.h"
+#include "serving/predictor_folder.h"
 #include "serving/repository_service.h"
 #include "serving/state_keeper.h"
 #include "trace/background_writer.h"
@@ -50,8 +52,7 @@ class Server::Parts {
   explicit Parts(const ServerOptions& options)
       : options_(options),
         compiler_(options.compile_command, options.compile_limits),
-        packages_(options.cache.empty() ? options.repository / ".foliot" : options.cache, options.weights_tier,
-                  device_fingerprint(),
+        packages_(cache(), options.weights_tier, device_fingerprint(),
                   [this](const auto& model, const auto& compile_options, int output, const CompileWatch& watch) {
                     return compiler_.compile(
                         {.model = model,
@@ -94,6 +95,10 @@ class Server::Parts {
   Status serve_personal();
   Status start_worker(const RegisteredPolicy& policy, const ModelStartup& models, StartupReporter& reporter);
   Status start_controller(const RegisteredPolicy& policy, uint32_t page_count);
+  void open_overlap(StartupReporter& reporter);
+  std::filesystem::path cache() const {
+    return options_.cache.empty() ? options_.repository / ".foliot" : options_.cache;
+  }
   std::string where() const;
   void wait_until_answered();
 
@@ -122,6 +127,7 @@ class Server::Parts {
   std::unique_ptr<ReplicaPlace> replicas_;
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
+  std::shared_ptr<const OverlapPredictor> overlap_;  // null: nothing is known of groups
 };
 
 Status Server::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
@@ -232,15 +238,35 @@ Status Server::Parts::start_worker(const RegisteredPolicy& policy, const ModelSt
                                                       .launcher = options_.container_command,
                                                       .package = options_.python_package});
   host_ = std::make_unique<ModelHost>(
-      ModelHost::Parts{
-          .catalog = catalog_, .planner = inbox_, .devices = devices_->hosts(), .containers = containers_.get()},
+      ModelHost::Parts{.catalog = catalog_,
+                       .planner = inbox_,
+                       .devices = devices_->hosts(),
+                       .containers = containers_.get(),
+                       .on_served =
+                           [this](const ModelInfo& model) {
+                             const std::string note = overlap_ == nullptr ? "" : unprofiled_note(*overlap_, model);
+                             if (!note.empty()) options_.on_note(note);
+                           }},
       memory.page_bytes, memory.page_count, options_.worker.models_max);
+  open_overlap(reporter);
   return start_controller(policy, memory.page_count);
 }
 
+void Server::Parts::open_overlap(StartupReporter& reporter) {
+  if (options_.scheduler != "overlap") return;
+  overlap_ = open_predictor(predictor_file(cache()), options_.worker.devices.front().lanes,
+                            [&reporter](const std::string& note) { reporter.on_note(note); });
+}
+
 Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t page_count) {
+  ControllerOptions controller_options = options_.controller;
+  if (overlap_ != nullptr) {
+    controller_options.make_durations = [overlap = overlap_] {
+      return std::make_unique<RollingDurationModel>(overlap);
+    };
+  }
   controller_ =
-      std::make_unique<ControllerLoop>(options_.controller, policy.make, inbox_, *devices_, inference_->origin());
+      std::make_unique<ControllerLoop>(controller_options, policy.make, inbox_, *devices_, inference_->origin());
   Controller& controller = controller_->controller();
   controller.add_observer(inference_->origin());
   controller.add_observer(controller_metrics_);
@@ -254,7 +280,9 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   }
   for (uint32_t device = 0; device < devices_->count(); ++device) {
     const uint32_t lanes = options_.worker.devices[device].lanes;
-    FOLIOT_CHECK(controller.add_device(page_count, monotonic_now(), kDefaultKind, lanes) == DeviceId(device));
+    const DeviceId id =
+        controller.add_device(page_count, monotonic_now(), kDefaultKind, lanes, options_.worker.contexts);
+    FOLIOT_CHECK(id == DeviceId(device));
   }
   return controller_->start();
 }

@@ -4,28 +4,42 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "app/commands/access_flags.h"
 #include "app/commands/flags.h"
 #include "app/commands/logger_flags.h"
 #include "app/commands/observation_flags.h"
 #include "app/commands/stop_signals.h"
+#include "controller/rolling_duration_model.h"
 #include "policies/registry.h"
 #include "serving/controller_server.h"
+#include "serving/predictor_folder.h"
 
 namespace foliot {
 namespace {
 
 struct ControllerFlags {
   ControllerServerOptions server;
+  std::filesystem::path overlap_predictor;
   LoggerOptions log{.part = "controller"};
 };
 
 Status run(const ControllerFlags& flags) {
   StopSignals signals;
   Logger log(flags.log, standard_error());
-  ControllerServer server(flags.server, log);
+  ControllerServerOptions options = flags.server;
+  if (!flags.overlap_predictor.empty()) {
+    const auto overlap = open_predictor(flags.overlap_predictor, std::nullopt,
+                                        [&log](const std::string& note) { log.write(Severity::kWarning, note); });
+    options.controller.make_durations = [overlap] { return std::make_unique<RollingDurationModel>(overlap); };
+  }
+  if (options.policy == "overlap" && flags.overlap_predictor.empty()) {
+    log.write(Severity::kWarning, "scheduler overlap without --overlap-predictor: models run one at a time");
+  }
+  ControllerServer server(options, log);
   FOLIOT_RETURN_IF_ERROR(server.start());
   say(log, server.description());
   signals.wait();
@@ -52,6 +66,11 @@ void add_controller_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--scheduler", server.policy, fmt::format("policy: {}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
+  command
+      ->add_option("--overlap-predictor", flags->overlap_predictor,
+                   "what the scheduler overlap expects of models beside each other: a predictor of `foliot profile`")
+      ->type_name("FILE")
+      ->default_str("none: one at a time");
   command
       ->add_option("--queued-max", server.controller.queued_max,
                    "requests waiting; beyond that the least urgent one is refused as overload")

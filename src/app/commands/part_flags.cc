@@ -94,6 +94,9 @@ void add_change_flags(CLI::App& app, const ChangeFlags& flags) {
 
 namespace {
 
+// As many as policy overlap makes use of: of a group, and of the next one.
+constexpr uint32_t kOverlapContextsMax = 8;
+
 Result<DevicePlaces> places_of(const DeviceFlags& flags) {
   if (flags.threads) return DevicePlaces{{.threads = *flags.threads}};
   FOLIOT_ASSIGN_OR_RETURN(const Topology topology, read_topology());
@@ -109,8 +112,15 @@ Result<DevicePlaces> device_places(const DeviceFlags& flags) {
   return places;
 }
 
-void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices) {
-  const FlagGroup group(app, "Threads and memory");
+uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places) {
+  if (flags.contexts) return *flags.contexts;
+  if (scheduler != "overlap") return 1;
+  uint32_t lanes = 1;
+  for (const DevicePlace& place : places) lanes = std::max(lanes, place.lanes);
+  return lanes == 1 ? 1 : std::min(2 * lanes, kOverlapContextsMax);
+}
+
+CLI::Option* add_lane_flags(CLI::App& app, DeviceFlags& devices) {
   CLI::Option* const sets =
       app.add_option("--devices", devices.sets, "a device for each set of cores, pinned there, e.g. '0-15;16-31'")
           ->type_name("CORES[;CORES]...")
@@ -118,19 +128,30 @@ void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& d
           ->check([](const std::string& text) {
             return text.empty() ? std::string("a set without cores; name at least one") : std::string();
           });
+  app.add_option("--lanes", devices.lanes, "batches that a device runs at once, on an equal share of its threads each")
+      ->default_str("1");
+  return sets;
+}
+
+void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices) {
+  const FlagGroup group(app, "Threads and memory");
+  CLI::Option* const sets = add_lane_flags(app, devices);
   app.add_option("--threads", devices.threads, "one device, not pinned, with so many threads for one EXEC")
       ->default_str("all cores but one")
       ->check(CLI::Range(1, 1024))
       ->excludes(sets);
-  app.add_option("--lanes", devices.lanes, "batches that a device runs at once, on an equal share of its threads each")
-      ->default_str("2 on two cores, else 1");
+  app.add_option("--contexts", devices.contexts,
+                 "unfinished batches that a device holds, for policies that run batches in parts")
+      ->default_str("1; of serve with the scheduler overlap, 2 for each lane, up to 8")
+      ->check(CLI::Range(1u, kContextsMax));
   add_bytes_flag(app, "page-cache", options.page_cache_bytes,
                  "memory for weights, of all devices; may be smaller than all models",
                  "all models, up to half of the memory");
   add_bytes_flag(app, "page-size", options.page_bytes, "page of the page cache; smaller for many small models");
   add_bytes_flag(app, "io-cache", options.io_cache_bytes, "memory for inputs and outputs in flight, of each device",
                  "as the models need");
-  add_bytes_flag(app, "workspace", options.workspace_bytes, "memory for intermediates, of each device",
+  add_bytes_flag(app, "workspace", options.workspace_bytes,
+                 "memory for the intermediates of one batch, for each lane, and each context beyond one",
                  "as the models need");
   app.add_option("--models-max", options.models_max, "models at a time")
       ->capture_default_str()

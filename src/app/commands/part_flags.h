@@ -40,13 +40,19 @@ struct ChangeFlags {
 void add_change_flags(CLI::App& app, const ChangeFlags& flags);
 // Where devices run, as it was asked for.
 struct DeviceFlags {
-  std::optional<uint32_t> threads;  // of the one device
-  std::string sets;                 // of cores; empty: neither is given, and the machine decides
-  std::optional<uint32_t> lanes;    // of each device
+  std::optional<uint32_t> threads;   // of the one device
+  std::string sets;                  // of cores; empty: neither is given, and the machine decides
+  std::optional<uint32_t> lanes;     // of each device
+  std::optional<uint32_t> contexts;  // likewise
 };
+// --devices, which it returns, and --lanes; add_worker_flags() adds them, too.
+CLI::Option* add_lane_flags(CLI::App& app, DeviceFlags& devices);
 void add_worker_flags(CLI::App& app, LocalWorkerOptions& options, DeviceFlags& devices);
 // On this machine. Errors: kInvalidArgument naming the flag.
 Result<DevicePlaces> device_places(const DeviceFlags& flags);
+
+// How many the devices get with this policy.
+uint32_t contexts(const DeviceFlags& flags, const std::string& scheduler, const DevicePlaces& places);
 
 }  // namespace foliot
 

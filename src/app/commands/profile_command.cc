@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/commands/confined_compile_command.h"
+#include "app/commands/overlap_profile.h"
 #include "app/commands/progress_bar.h"
 #include "device/cpu/cpu_device.h"
 #include "pipeline/pipeline_file.h"
@@ -26,8 +27,10 @@ namespace foliot {
 namespace {
 
 constexpr const char* kProfileDescription =
-    "Measure the stages of a pipeline on this machine, for foliot plan\n\n"
-    "Compiles the model of each stage for several batch sizes, and measures each of them.";
+    "Measure the stages of a pipeline on this machine, for foliot plan, or models beside each other\n\n"
+    "Compiles the model of each stage for several batch sizes, and measures each of them. With --overlap, runs parts "
+    "of\n"
+    "pairs of models at once on the lanes of a device, and makes the predictor that the scheduler overlap uses.";
 
 constexpr const char* kProfileFooter =
     R"(The pipeline lies in its repository, as `foliot serve` has it: REPOSITORY/NAME/pipeline.toml.
@@ -37,7 +40,16 @@ constexpr const char* kProfileFooter =
 
 The inputs are made up. Where the time depends on them, where a stage is a container, and for the share of the queries
 that visit a stage, log what a server does: foliot plan --from-log. What is compiled stays in the cache. A plan may have
-larger batches than model.toml declares: declare them, or give --batch-sizes.)";
+larger batches than model.toml declares: declare them, or give --batch-sizes.
+
+With --overlap it takes a repository, and writes the predictor beside the compiled models. Choose the devices as for the
+server, and run nothing else meanwhile. Ctrl-C keeps what was measured: the same command goes on from there.
+
+  foliot profile models --overlap mobilenetv2,minilm --lanes 2
+  foliot serve models --scheduler overlap --lanes 2
+
+Of each pair it prints the error on held-out groups, the spread of repeats, and the gain: how many times as long both
+take in turn on all lanes as together. Pairs that gain less than 1.05 do not run together.)";
 
 // Of each plan: more than a seed profile has.
 constexpr uint32_t kRuns = 20;
@@ -49,6 +61,7 @@ struct ProfileFlags {
   std::vector<uint32_t> batch_sizes{1, 2, 4, 8, 16, 32, 64};
   std::string kind = "cpu";
   uint32_t threads = std::max(1u, usable_processors() - 1);  // as `foliot serve` has by default
+  OverlapProfileFlags overlap;
 };
 
 class PipelineProfiler {
@@ -141,22 +154,36 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<ProfileFlags>();
   CLI::App& command = *app.add_subcommand("profile", kProfileDescription);
   command.footer(kProfileFooter);
-  command.add_option("pipeline", flags->pipeline, "A pipeline.toml")->required()->type_name("FILE");
+  command.add_option("pipeline", flags->pipeline, "A pipeline.toml; with --overlap the folder of a repository")
+      ->required()
+      ->type_name("FILE");
   command.add_option("--batch-sizes", flags->batch_sizes, "Rows of a batch; from 1 to 64, ascending")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::Range(1u, kPlannedBatchMax))
       ->capture_default_str();
-  command.add_option("--threads", flags->threads, "Of one device, as `foliot serve` has it")
-      ->check(CLI::Range(1u, 1024u))
-      ->capture_default_str();
+  CLI::Option* const threads =
+      command.add_option("--threads", flags->threads, "Of one device, as `foliot serve` has it");
+  threads->check(CLI::Range(1u, 1024u))->capture_default_str();
   command.add_option("--kind", flags->kind, "What the file calls this kind of device")->capture_default_str();
   command.add_option("--cache", flags->cache, "Where compiled models are kept")
       ->type_name("DIR")
       ->default_str("REPOSITORY/.foliot");
   command.add_option("--output", flags->output, "Write the profiles into this file [standard output]")
       ->type_name("FILE");
-  command.callback([flags, &exit_code] {
+  CLI::Option* const overlap = add_overlap_profile_flags(command, flags->overlap);
+  for (const char* of_stages : {"--batch-sizes", "--kind", "--output"})
+    overlap->excludes(command.get_option(of_stages));
+  command.callback([flags, threads, &exit_code] {
+    if (!flags->overlap.models.empty()) {
+      flags->overlap.repository = flags->pipeline;
+      flags->overlap.cache = flags->cache;
+      if (threads->count() > 0) flags->overlap.devices.threads = flags->threads;
+      const Status measured = profile_overlap(flags->overlap);
+      if (!measured.ok()) fmt::print(stderr, "foliot profile: {}\n", measured.message());
+      exit_code = measured.ok() ? 0 : 1;
+      return;
+    }
     std::vector<uint32_t>& sizes = flags->batch_sizes;
     std::sort(sizes.begin(), sizes.end());
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());

@@ -42,6 +42,7 @@ int serve(const ServeFlags& flags) {
   Result<DevicePlaces> places = device_places(flags.devices);
   if (!places.ok()) return fail(places.status());
   options.worker.devices = std::move(places).value();
+  options.worker.contexts = contexts(flags.devices, options.scheduler, options.worker.devices);
   StopSignals signals;
   options.compile_command = confined_compile_command();
   options.container_command = container_launch_command();
