@@ -57,8 +57,8 @@ inline VariantChoice brute_force(bool predicted, const VariantRegistry& registry
     for (const VariantRegistry::Instance& instance : registry.instances(id)) {
       const TimePoint answered = std::max(now, instance.begins) + variant.latency();
       const bool usable = predicted ? answered <= now + asked.latency : instance.state == InstanceState::kActive;
-      if (!usable || variant.query_nanodollars() >= best_cost) continue;
-      best_cost = variant.query_nanodollars();
+      if (!usable || variant.query_picodollars() >= best_cost) continue;
+      best_cost = variant.query_picodollars();
       best = {VariantChoice::Outcome::kLoaded, id, instance.device, answered};
     }
   }

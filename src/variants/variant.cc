@@ -19,7 +19,7 @@ Duration Variant::latency_of(uint32_t rows) const {
   return latencies.back().latency;
 }
 
-int64_t Variant::query_nanodollars() const { return std::llround(static_cast<double>(price) * 1e3 / saturation); }
+int64_t Variant::query_picodollars() const { return std::llround(static_cast<double>(price) * 1e6 / saturation); }
 
 Status check_variant(const Variant& variant) {
   const auto wrong = [&](const std::string& what) {

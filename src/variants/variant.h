@@ -49,8 +49,8 @@ struct Variant {
   // Of the smallest batch that was measured and holds so many rows; of the largest if none does.
   Duration latency_of(uint32_t rows) const;
   uint32_t batch_most() const { return latencies.back().batch; }
-  // What one query costs at saturation.
-  int64_t query_nanodollars() const;
+  // What one query costs at saturation, in 1e-12 dollars: of a small model it is less than 1e-9.
+  int64_t query_picodollars() const;
 };
 
 // Errors: kInvalidArgument naming the variant, the value and the limit.

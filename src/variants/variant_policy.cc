@@ -30,7 +30,7 @@ class CheckingPolicy : public VariantPolicy {
                                TimePoint now) const = 0;
 
   static VariantIndex::Query matching(const VariantRequirements& asked) {
-    return {.accuracy_least = asked.accuracy, .latency_most = asked.latency, .cost_most = asked.cost_nanodollars};
+    return {.accuracy_least = asked.accuracy, .latency_most = asked.latency, .cost_most = asked.cost_picodollars};
   }
   static VariantChoice on(const VariantRegistry& registry, VariantId variant, const VariantRegistry::Instance& instance,
                           TimePoint now) {
@@ -69,7 +69,7 @@ class CheckingPolicy : public VariantPolicy {
     const std::optional<uint32_t> found = registry.loadable(task).cheapest(query);
     if (!found) return {.outcome = Outcome::kNoneInTime};
     const VariantId variant = registry.variants(task)[*found];
-    if (registry.variant(variant).query_nanodollars() > asked.cost_nanodollars)
+    if (registry.variant(variant).query_picodollars() > asked.cost_picodollars)
       return {.outcome = Outcome::kNoneInTime};
     return load(registry, variant, limit, now);
   }

@@ -34,8 +34,8 @@ namespace foliot {
 struct VariantRequirements {
   Duration latency = Duration::max();  // that is left of it
   double accuracy = 0;                 // at least; in [0, 1]
-  // At most, of one query, in 1e-9 dollars.
-  int64_t cost_nanodollars = VariantIndex::kNoCostLimit;
+  // At most, of one query, in 1e-12 dollars.
+  int64_t cost_picodollars = VariantIndex::kNoCostLimit;
   std::optional<VariantId> variant{};  // a query by model: this one, or none
 };
 

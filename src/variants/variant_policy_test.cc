@@ -45,6 +45,18 @@ class VariantPolicyTest : public testing::Test {
   VariantId small_, middle_, large_;
 };
 
+TEST_F(VariantPolicyTest, MeasuredDurationsCount) {
+  registry_.add_instance(small_, kCpu0);
+  registry_.add_instance(large_, kGpu);
+  registry_.set_begins(small_, kCpu0, kNow);
+  registry_.set_begins(large_, kGpu, kNow);
+  EXPECT_EQ(choose("predicted", in_ms(30), 0).variant, small_);
+  const Duration slower[] = {in_ms(35)};
+  registry_.set_profile(small_, slower, in_ms(500));
+  EXPECT_EQ(choose("predicted", in_ms(30), 0).variant, large_);
+  EXPECT_EQ(choose("predicted", in_ms(36), 0).variant, small_) << "what it costs is as before";
+}
+
 TEST_F(VariantPolicyTest, TheCheapestActiveOneOnItsLeastLoadedDevice) {
   registry_.add_instance(large_, kGpu);
   registry_.add_instance(small_, kCpu0);
@@ -161,8 +173,8 @@ TEST_F(VariantPolicyTest, AQueryMayNameItsVariantAndItsCost) {
   EXPECT_EQ(infaas->get_variant(registry_, task_, {.latency = in_ms(5), .variant = small_}, kNow).outcome,
             Outcome::kNoneMatches);
   registry_.add_instance(large_, kGpu);
-  const int64_t least = registry_.variant(small_).query_nanodollars();
-  EXPECT_FALSE(infaas->get_variant(registry_, task_, {.accuracy = 0.75, .cost_nanodollars = least}, kNow).chosen());
+  const int64_t least = registry_.variant(small_).query_picodollars();
+  EXPECT_FALSE(infaas->get_variant(registry_, task_, {.accuracy = 0.75, .cost_picodollars = least}, kNow).chosen());
   EXPECT_EQ(infaas->get_variant(registry_, task_, {.accuracy = 0.75}, kNow).variant, large_);
 }
 
@@ -218,7 +230,7 @@ TEST(VariantPoliciesTest, AgreeWithBruteForce) {
         EXPECT_EQ(choice.outcome, expected.outcome);
         const Variant &a = registry.variant(*choice.variant), &b = registry.variant(*expected.variant);
         if (choice.outcome == Outcome::kLoaded) {
-          EXPECT_EQ(a.query_nanodollars(), b.query_nanodollars());
+          EXPECT_EQ(a.query_picodollars(), b.query_picodollars());
         } else {
           EXPECT_EQ(choice.answered, expected.answered);
         }

@@ -56,6 +56,15 @@ void VariantRegistry::remove_variant(VariantId variant) {
   rebuild(entry.task);
 }
 
+void VariantRegistry::set_profile(VariantId id, std::span<const Duration> latencies, Duration load) {
+  FOLIOT_CHECK(has(id));
+  Variant& variant = entries_[id.value()].variant;
+  FOLIOT_CHECK(latencies.size() == variant.latencies.size());
+  for (size_t i = 0; i < latencies.size(); ++i) variant.latencies[i].latency = latencies[i];
+  variant.load = load;
+  index(id);
+}
+
 void VariantRegistry::rebuild(TaskId id) {
   Task& task = tasks_[id.value()];
   std::ranges::stable_sort(task.by_accuracy, {}, [this](VariantId variant) { return this->variant(variant).accuracy; });
@@ -71,7 +80,7 @@ void VariantRegistry::rebuild(TaskId id) {
 void VariantRegistry::index(VariantId id) {
   const Entry& entry = entries_[id.value()];
   tasks_[entry.task.value()].registered.set(
-      entry.position, {entry.variant.latency(), VariantIndex::kAlways, entry.variant.query_nanodollars()});
+      entry.position, {entry.variant.latency(), VariantIndex::kAlways, entry.variant.query_picodollars()});
   index_instances(id);
   index_loadable(id);
 }
@@ -79,7 +88,7 @@ void VariantRegistry::index(VariantId id) {
 void VariantRegistry::index_instances(VariantId id) {
   const Entry& entry = entries_[id.value()];
   Task& task = tasks_[entry.task.value()];
-  const int64_t cost = entry.variant.query_nanodollars();
+  const int64_t cost = entry.variant.query_picodollars();
   if (active_device(id)) {
     task.active.set(entry.position, {entry.variant.latency(), VariantIndex::kAlways, cost});
   } else {

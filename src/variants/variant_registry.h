@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,10 @@ class VariantRegistry {
   Result<VariantId> add_variant(TaskId task, Variant variant);
   // REQUIRES: it is there, without instances.
   void remove_variant(VariantId variant);
+
+  // Its latencies and its LOAD are measured anew; what a query costs stays. REQUIRES: it is there; the
+  // batch sizes are those that it has.
+  void set_profile(VariantId variant, std::span<const Duration> latencies, Duration load);
 
   // REQUIRES: there is none of that id.
   void add_device(DeviceId device, std::string_view kind, uint64_t memory_bytes);
