@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/task_router.h"
 
 namespace foliot {
 namespace {
@@ -19,6 +20,7 @@ constexpr uint32_t kDevicesDoubtedMax = 16;
 Completion refusal_of(const Request& request, Refusal reason, TimePoint earliest_completion, TimePoint now) {
   return {.id = request.id,
           .model = request.model,
+          .task = request.task,
           .payload = request.payload,
           .refusal = reason,
           .detail = {},
@@ -178,6 +180,7 @@ void Controller::check_devices(TimePoint now) {
 
 void Controller::device_changed(const DeviceChange& change, TimePoint now) {
   for (Observer* observer : observers_) observer->on_device(change, now);
+  if (tasks_ != nullptr) tasks_->on_devices_changed();
   policy_->on_device_changed(change.device, now);
   observe_pages(change.device);
 }
@@ -214,6 +217,7 @@ void Controller::extend_model(std::shared_ptr<const ModelInfo> model) {
     FOLIOT_CHECK(std::ranges::mismatch(before.batch_sizes, after->batch_sizes).in1 == before.batch_sizes.end());
   }
   cluster_.extend_model(std::move(model));
+  if (tasks_ != nullptr) tasks_->on_model_changed(ModelId(id));
   for (Observer* observer : observers_) observer->on_model_extended(*cluster_.models[id]);
   // What its target asks for may be possible now.
   const ModelId extended(id);
@@ -225,6 +229,7 @@ void Controller::remove_model(ModelId model, TimePoint now) {
   turn_now_ = now;
   if (cluster_.target(model) != ModelTarget()) set_target(model, ModelTarget(), now);
   cluster_.withdraw_model(model);
+  if (tasks_ != nullptr) tasks_->on_model_changed(model);
   if (failure_detector_) failure_detector_->forget_model(model);
   withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   policy_->on_model_removed(model, now);
@@ -266,6 +271,7 @@ void Controller::set_target(ModelId model, const ModelTarget& target, TimePoint 
     withdraw_all([&](const Request& request) { return request.model == model; }, Refusal::kUnloaded, now);
   }
   cluster_.set_target(model, target);
+  if (tasks_ != nullptr) tasks_->on_model_changed(model);
   for (Observer* observer : observers_) observer->on_target(model, target, now);
   for (const DeviceModel& device : cluster_.devices) {
     if (cluster_.may_place(device.id(), model) || device.held(model) == Residency::kAbsent) continue;
@@ -285,11 +291,30 @@ void Controller::put_aside(DeviceId id, ModelId model) {
   DeviceModel& device = cluster_.devices[id.value()];
   if (device.up() && device.held(model) == Residency::kLoaded) --cluster_.copies[model.value()];
   device.put_aside(model);
+  if (tasks_ != nullptr) tasks_->on_residents_changed(model);
+}
+
+// ---- Tasks ----
+
+void Controller::add_task(std::shared_ptr<const TaskInfo> task) {
+  if (tasks_ == nullptr) {
+    tasks_ = std::make_unique<TaskRouter>(cluster_, options_.tasks);
+    for (const Request& request : requests_.waiting([](const Request&) { return true; })) tasks_->on_waiting(request);
+  }
+  for (Observer* observer : observers_) observer->on_task(*task);
+  tasks_->add(std::move(task));
+}
+
+void Controller::remove_task(ServedTaskId task) {
+  if (tasks_ == nullptr || !tasks_->has(task)) return;
+  tasks_->remove(task);
+  for (Observer* observer : observers_) observer->on_task_removed(task);
 }
 
 // ---- Requests and turns ----
 
 void Controller::on_request(const Request& request, TimePoint now) {
+  if (request.task != ServedTaskId()) return route(request, now);
   if (request.pipeline == PipelineId()) return admit(request, now);
   for (Observer* observer : observers_) observer->on_run(request, runs_.info(request.pipeline), now);
   runs_.begin(request, now);
@@ -298,6 +323,17 @@ void Controller::on_request(const Request& request, TimePoint now) {
 void Controller::run_over(const Completion& completion, TimePoint now) {
   for (Observer* observer : observers_) observer->on_run_over(completion, now);
   completions_.complete(completion);
+}
+
+void Controller::route(const Request& asked, TimePoint now) {
+  const bool known = tasks_ != nullptr && tasks_->serves(asked);
+  const TaskRouter::Route route = known ? tasks_->route(asked, now) : TaskRouter::Route();
+  Request request = asked;
+  request.model = route.model;
+  if (route.chosen) return admit(request, now);
+  request.sequence = next_sequence_++;
+  for (Observer* observer : observers_) observer->on_request(request, now);
+  refuse_new(request, known ? Refusal::kUnmeetable : Refusal::kUnloaded, TimePoint(), now, route.detail);
 }
 
 void Controller::admit(const Request& asked, TimePoint now) {
@@ -323,6 +359,7 @@ void Controller::admit(const Request& asked, TimePoint now) {
     withdraw(RequestId(evicted.id), Refusal::kOverload, now);
   }
   requests_.enqueue(requests_.add(entry));
+  if (tasks_ != nullptr) tasks_->on_waiting(request);
   policy_->on_request(request, now);
 }
 
@@ -488,6 +525,7 @@ void Controller::begin_infer(Action& action, DeviceId device, ModelId model, Buc
   for (const RequestId id : requests) {
     RequestTable::Entry& row = requests_.at(id);
     requests_.dequeue(row);
+    if (tasks_ != nullptr) tasks_->on_taken(row.request);
     action.rows.add({id, row.request.payload, row.request.input, row.request.consumers});
   }
 }
@@ -554,6 +592,7 @@ void Controller::timing_changed(DeviceId id, TimePoint now) {
 
 void Controller::send(const Action& action) {
   actions_outstanding_.add(action);
+  if (tasks_ != nullptr && action.type != ActionType::kInfer) tasks_->on_residents_changed(action.model);
   for (Observer* observer : observers_) observer->on_action(action, turn_now_);
   actions_.send(action);
 }
@@ -583,6 +622,7 @@ void Controller::on_outcome(const Outcome& outcome, TimePoint now) {
       case ActionType::kInfer: unfinished = exec_over(action, outcome); break;
     }
   }
+  if (tasks_ != nullptr && action.type != ActionType::kInfer) tasks_->on_residents_changed(action.model);
   if (failed && action.type == ActionType::kLoad) cluster_.load_back_off.on_failure(action.device, action.model, now);
   policy_->on_outcome(action, outcome, now);
   if (failed && action.type == ActionType::kInfer) exec_failed(action, now);
@@ -665,7 +705,10 @@ bool Controller::exec_over(const Action& action, const Outcome& outcome) {
   const bool unfinished = device.contexts().over(action, outcome.done());
   device.infer_over(action.id, action.model, outcome.end, unfinished);
   // One that failed on some rows has computed others alone.
-  if (outcome.done() && outcome.failed_rows.none()) record_exec(action, outcome);
+  if (outcome.done() && outcome.failed_rows.none()) {
+    record_exec(action, outcome);
+    if (tasks_ != nullptr && !action.in_group) tasks_->on_exec(action, outcome.duration, turn_now_);
+  }
   return unfinished;
 }
 
@@ -733,6 +776,7 @@ void Controller::give_back(RequestTable::Entry& entry, OutcomeStatus status, Tim
   const bool in_time = lost ? still_meetable(request, now) : now < request.deadline;
   if (!draining_ && !removed && entry.returns < options_.returns_max && in_time && could_serve(request.model, now)) {
     requests_.enqueue_again(entry);
+    if (tasks_ != nullptr) tasks_->on_waiting(request);
     return policy_->on_request(request, now);
   }
   const Refusal reason = draining_         ? Refusal::kDraining
@@ -754,7 +798,15 @@ bool Controller::still_meetable(const Request& request, TimePoint now) const {
 
 void Controller::complete_refused(RequestId id, Refusal reason, TimePoint earliest_completion, TimePoint now) {
   requests_.dequeue(requests_.at(id));
-  complete(refusal_of(requests_.take(id).request, reason, earliest_completion, now), now);
+  const Request request = requests_.take(id).request;
+  Completion refusal = refusal_of(request, reason, earliest_completion, now);
+  if (tasks_ != nullptr) {
+    tasks_->on_taken(request);
+    if (reason == Refusal::kUnmeetable && request.task != ServedTaskId()) {
+      refusal.detail = tasks_->unmeetable_detail(request);
+    }
+  }
+  complete(refusal, now);
 }
 
 void Controller::complete(const Completion& completion, TimePoint now) {

@@ -29,10 +29,13 @@
 #include "controller/proposal_check.h"
 #include "controller/request_table.h"
 #include "controller/targets.h"
+#include "controller/task_options.h"
 #include "core/observer.h"
 #include "core/ports.h"
 
 namespace foliot {
+
+class TaskRouter;
 
 struct ControllerOptions {
   // Requests waiting for an action, among which classes and tenants have their shares
@@ -49,6 +52,7 @@ struct ControllerOptions {
   // (kWorkerLost) after so long: requests that have no deadline would wait for ever.
   Duration lost_devices_wait = Duration::seconds(10);
   LoadBackOffOptions load_back_off;
+  TaskOptions tasks;
   PipelineSlack pipeline_slack = PipelineSlack::kShared;
   // None: devices are taken to be well. With it, turn() finds those that are not, and
   // notifies observers.
@@ -118,6 +122,9 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   // As PipelineSink.
   void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) { runs_.add(std::move(pipeline)); }
   void remove_pipeline(PipelineId pipeline) { runs_.remove(pipeline); }
+  // As TaskSink.
+  void add_task(std::shared_ptr<const TaskInfo> task);
+  void remove_task(ServedTaskId task);
   // As PipelineRuns.
   void end_runs(ModelId model, TimePoint now) { runs_.remove_model(model, now); }
   void hold_outputs(VisitOutputs& outputs) { runs_.hold_outputs(outputs); }
@@ -126,7 +133,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   std::optional<VisitOrder> visit_order(RequestId request) const {
     return runs_.is_visit(request) ? std::optional(runs_.order(request)) : std::nullopt;
   }
-  // Gives the request its sequence number, whatever it brings. One for a pipeline becomes a run.
+  // Gives the request its sequence number, whatever it brings. One for a pipeline becomes a run,
+  // one for a task a request of the variant that is chosen.
   void on_request(const Request& request, TimePoint now);
   // Refuses the request, if it is queued or a run, for this reason.
   void on_cancel(RequestId request, Refusal reason, TimePoint now);
@@ -166,6 +174,8 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   void cancel_visit(RequestId visit, Refusal reason, TimePoint now) override { withdraw(visit, reason, now); }
   void run_over(const Completion& completion, TimePoint now) override;
 
+  // Of a task.
+  void route(const Request& asked, TimePoint now);
   // Of a model.
   void admit(const Request& asked, TimePoint now);
   // If it is queued.
@@ -242,6 +252,7 @@ class Controller : private Dispatcher, private PipelineRuns::Owner {
   RequestTable requests_;
   const ProposalCheck check_;
   PipelineRuns runs_;
+  std::unique_ptr<TaskRouter> tasks_;  // null: there has been none
   ActionTable actions_outstanding_;
   uint64_t next_action_ = 1;
   uint64_t next_sequence_ = 1;      // of requests

@@ -23,6 +23,7 @@ std::string_view to_string(EntryRole role) {
     case EntryRole::kPipeline: return "pipeline";
     case EntryRole::kApplication: return "application";
     case EntryRole::kPersonal: return "personal model";
+    case EntryRole::kTask: return "task";
   }
   FOLIOT_CHECK(false);
 }

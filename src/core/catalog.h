@@ -30,8 +30,10 @@ enum class EntryRole : uint8_t {
   kPipeline,     // stages, each with a model (room pipeline): `info` has them
   kApplication,  // several models or pipelines (room selection): `info` is their interface
   kPersonal,     // weights for each user (room personal)
+  kTask,         // models of which one is chosen for each call (room tasks): `info` is their interface
 };
-std::string_view to_string(EntryRole role);  // "model", "pipeline", "application", "personal model"
+// "model", "pipeline", "application", "personal model", "task".
+std::string_view to_string(EntryRole role);
 
 struct CatalogEntry {
   std::string name;

@@ -22,6 +22,8 @@ using BucketId = Id<struct BucketTag, uint16_t>;
 using TenantId = Id<struct TenantTag, uint32_t>;
 // A pipeline as it is run (core/pipeline_info.h); 0: none.
 using PipelineId = Id<struct PipelineTag, uint32_t>;
+// A task as it is served (core/task_info.h), anew whenever its variants change; 0: none.
+using ServedTaskId = Id<struct ServedTaskTag, uint32_t>;
 // Names a payload at its holder; the controller passes it on unread (core/payload.h).
 using PayloadHandle = Id<struct PayloadTag, uint64_t>;
 

@@ -20,6 +20,7 @@
 namespace foliot {
 
 struct PipelineInfo;
+struct TaskInfo;
 
 // The kind of a device about which nothing else is said. Kinds distinguish devices that
 // run one model in different times or batch sizes, or not at all: "cpu", "cpu:4",
@@ -89,6 +90,8 @@ struct ModelInfo {
   bool cache = false;
   // What answers it are these stages: no device has it, and its one Runnable has batch sizes alone.
   std::shared_ptr<const PipelineInfo> pipeline{};
+  // What answers it is one of these variants: likewise.
+  std::shared_ptr<const TaskInfo> task{};
 
   // nullptr: devices of this kind cannot run it.
   const Runnable* find(std::string_view kind) const;

@@ -11,6 +11,7 @@
 #include "core/model_target.h"
 #include "core/pipeline_info.h"
 #include "core/request.h"
+#include "core/task_info.h"
 
 namespace foliot {
 
@@ -22,6 +23,11 @@ class Observer {
   virtual void on_model_extended(const ModelInfo& /*model*/) {}
   // What should be of the model is another now; a model that is removed has no target.
   virtual void on_target(ModelId /*model*/, const ModelTarget& /*target*/, TimePoint /*now*/) {}
+  // A task is served: requests may name it.
+  virtual void on_task(const TaskInfo& /*task*/) {}
+  virtual void on_task_removed(ServedTaskId /*task*/) {}
+  // Of a task: `model` is the variant that was chosen or, if it is refused because none could be,
+  // the one that comes nearest.
   virtual void on_request(const Request& /*request*/, TimePoint /*now*/) {}
   virtual void on_action(const Action& /*action*/, TimePoint /*now*/) {}
   // `action` is the one that the outcome is of.

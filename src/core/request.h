@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,11 +36,27 @@ std::string_view to_string(RequestClass request_class);
 // A number of requests of each class.
 using CountByClass = std::array<uint64_t, kRequestClasses>;
 
+// What a call needs of a task, beside its deadline.
+struct TaskRequirements {
+  static constexpr int64_t kNoCostLimit = std::numeric_limits<int64_t>::max();
+
+  double accuracy = 0;                           // at least; in [0, 1]
+  int64_t cost_nanodollars_most = kNoCostLimit;  // of one row
+
+  bool operator==(const TaskRequirements&) const = default;
+};
+
 struct Request {
   RequestId id;
   ModelId model;
   // Above 0: it is answered by the stages of this pipeline, and `model` and `bucket` say nothing.
   PipelineId pipeline{};
+  // Above 0: it is answered by a variant of this task, and `model` says nothing until the
+  // controller has chosen one, for all rows of the call.
+  ServedTaskId task{};
+  TaskRequirements requirements{};  // of a task
+  RequestId call{};                 // of a task: the first of the call's rows
+  uint32_t call_rows = 1;           // of a task
   BucketId bucket;
   PayloadHandle payload;     // its inputs and outputs where it entered
   PayloadReference input{};  // its inputs, if they are elsewhere
@@ -103,6 +120,8 @@ struct Completion {
   RequestId id;
   ModelId model;
   PipelineId pipeline{};  // above 0: of a run, and `model` says nothing
+  // Above 0: of a task's call, and `model` is the variant that was chosen or came nearest.
+  ServedTaskId task{};
   PayloadHandle payload;
   Refusal refusal = Refusal::kNone;  // kNone: outputs are in the payload, or held:
   PayloadReference outputs{};        // where, for the consumers that the request announced

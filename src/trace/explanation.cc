@@ -77,8 +77,16 @@ class Explainer {
     return fmt::format("{:+.2f} ms", (time - request_.arrival).to_milliseconds());
   }
 
+  void say_what_was_asked() {
+    if (request_.task.empty()) {
+      say("Request {} of model '{}' ", request_.id.value(), request_.model);
+    } else {
+      say("Request {} of task '{}' (variant '{}') ", request_.id.value(), request_.task, request_.model);
+    }
+  }
+
   void say_headline() {
-    say("Request {} of model '{}' ", request_.id.value(), request_.model);
+    say_what_was_asked();
     if (request_.served()) {
       say("was answered after {}", milliseconds(request_.latency()));
     } else if (request_.refusal == Refusal::kLate) {

@@ -33,6 +33,18 @@ TEST(Explanation, ReportsWhatItsClientCallsIt) {
   EXPECT_THAT(explain_in(history, 3), Not(HasSubstr("client")));
 }
 
+TEST(Explanation, NamesTaskAndVariant) {
+  History history;
+  history.task(ServedTaskId(3), "photos");
+  history.load(1, kWarm, 0, 0, 5);
+  history.add({.id = RequestId(1), .model = kWarm, .task = ServedTaskId(3), .arrival = at(10), .deadline = at(60)});
+  history.request(2, kWarm, 10, 60);
+  history.infer(2, kWarm, {1, 2}, 10, 12, 15);
+  for (uint64_t id = 1; id <= 2; ++id) history.served(id, 2, 15);
+  EXPECT_THAT(explain_in(history, 1), StartsWith("Request 1 of task 'photos' (variant 'warm') was answered after"));
+  EXPECT_THAT(explain_in(history, 2), StartsWith("Request 2 of model 'warm' was answered after"));
+}
+
 TEST(Explanation, OfAColdRequestInABatch) {
   History history;
   history.load(1, kWarm, 0, 0, 5);

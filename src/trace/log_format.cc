@@ -63,6 +63,7 @@ void visit_request(Record& r, Visitor& visit) {
   visit("client_id", LabelText<Record>{r});
   visit("client_id_bytes", LabelBytes<Record>{r});
   visit("class", r.request_class);
+  visit("task", r.task);
 }
 
 template <typename Record, typename Visitor>

@@ -115,7 +115,7 @@ TEST_F(LogTest, KeepsWhatClientsCallTheirCalls) {
   record.label = std::make_shared<const CallLabel>(hostile);
   std::string line;
   LogFormat<RequestRecord>::append(record, TimePoint(), line);
-  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200,deadline\n"));
+  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200,deadline,\n"));
   line.pop_back();
   NameTable names;
   const auto parsed = LogFormat<RequestRecord>::parse(line, names);
@@ -134,6 +134,17 @@ TEST_F(LogTest, KeepsTheClass) {
     ASSERT_TRUE(parsed.ok()) << parsed.status().message();
     EXPECT_EQ(parsed->request_class, each);
   }
+}
+
+TEST_F(LogTest, KeepsTheTask) {
+  std::string line;
+  LogFormat<RequestRecord>::append({.id = RequestId(1), .model = "m", .task = "a, b"}, TimePoint(), line);
+  EXPECT_THAT(line, testing::EndsWith(",deadline,\"a, b\"\n"));
+  line.pop_back();
+  NameTable names;
+  const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->task, "a, b");
 }
 
 TEST_F(LogTest, RefusesIdsThatNoServerWrote) {

@@ -26,7 +26,8 @@ inline constexpr TimePoint kNoTime = TimePoint::infinite_future();
 // One request, when its Completion was given.
 struct RequestRecord {
   RequestId id;
-  std::string_view model;  // owned by the maker of the record
+  std::string_view model;   // owned by the maker of the record
+  std::string_view task{};  // likewise; empty: the request named the model itself
   BucketId bucket;
   TimePoint arrival = kNoTime;
   RequestClass request_class = RequestClass::kDeadline;

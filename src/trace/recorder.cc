@@ -11,6 +11,8 @@ Recorder::Model& Recorder::model(ModelId id) {
 
 void Recorder::on_model(const ModelInfo& info) { model(info.id) = {names_.keep(info.name), info.runnables, 0}; }
 
+void Recorder::on_task(const TaskInfo& task) { tasks_[task.id] = names_.keep(task.name); }
+
 void Recorder::on_model_extended(const ModelInfo& info) { model(info.id).runnables = info.runnables; }
 
 std::string_view Recorder::kind_of(DeviceId device) const {
@@ -30,7 +32,8 @@ void Recorder::on_label(RequestId request, std::shared_ptr<const CallLabel> labe
 
 void Recorder::on_request(const Request& request, TimePoint /*now*/) {
   const Model& its_model = model(request.model);
-  open(request, its_model.name, its_model.copies == 0);
+  OpenRequest& opened = open(request, its_model.name, its_model.copies == 0);
+  if (const auto task = tasks_.find(request.task); task != tasks_.end()) opened.record.task = task->second;
   ++queued_;
 }
 

@@ -34,6 +34,8 @@ class Recorder : public Observer, public CallLabelSink {
   void on_label(RequestId request, std::shared_ptr<const CallLabel> label) override;
   void on_model(const ModelInfo& model) override;
   void on_model_extended(const ModelInfo& model) override;
+  void on_task(const TaskInfo& task) override;
+  void on_task_removed(ServedTaskId task) override { tasks_.erase(task); }
   void on_request(const Request& request, TimePoint now) override;
   void on_action(const Action& action, TimePoint now) override;
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override;
@@ -84,8 +86,9 @@ class Recorder : public Observer, public CallLabelSink {
   void find_awaited_load(ModelId model, RequestRecord& record) const;
 
   NameTable names_;
-  std::unique_ptr<RecordSink> sink_;                // what it was given holds views of names_
-  std::vector<Model> models_;                       // by ModelId
+  std::unique_ptr<RecordSink> sink_;  // what it was given holds views of names_
+  std::vector<Model> models_;         // by ModelId
+  std::unordered_map<ServedTaskId, std::string_view> tasks_;
   std::vector<std::string_view> kinds_;             // by DeviceId
   std::vector<std::array<Timeline, 2>> timelines_;  // by DeviceId: LOAD, EXEC
   std::map<std::pair<ModelId, DeviceId>, Placement> placements_;

@@ -66,6 +66,12 @@ class History {
     open_[request.id.value()] = request;
     recorder_.on_request(request, request.arrival);
   }
+  void task(ServedTaskId id, std::string name) {
+    TaskInfo task;
+    task.id = id;
+    task.name = std::move(name);
+    recorder_.on_task(task);
+  }
   // A run of the pipeline "street".
   void run(uint64_t id, int64_t arrival, int64_t deadline) {
     PipelineInfo street;
