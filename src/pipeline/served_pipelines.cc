@@ -21,6 +21,7 @@ std::string state_of(const StageSpec& stage, const Catalog::EntryPtr& entry) {
   if (entry == nullptr) return model + " is not in the repository";
   if (entry->role == EntryRole::kApplication) return model + " is an application";
   if (entry->role == EntryRole::kPersonal) return model + " is a personal model";
+  if (entry->role == EntryRole::kTask) return model + " is a task; stages have models";
   return fmt::format("{} is {}{}{}", model, to_string(entry->state), entry->reason.empty() ? "" : ": ", entry->reason);
 }
 

@@ -194,7 +194,7 @@ Result<std::vector<ModelFolder>> scan_repository(const fs::path& repository, con
   for (const auto& entry : fs::directory_iterator(repository, error)) {
     if (!entry.is_directory() || entry.path().filename().string().starts_with('.')) continue;
     if (is_file(entry.path() / "application.toml") || is_file(entry.path() / "pipeline.toml") ||
-        is_file(entry.path() / "personal.toml")) {
+        is_file(entry.path() / "personal.toml") || is_file(entry.path() / "task.toml")) {
       continue;
     }
     models.push_back(read_folder(repository, entry.path(), defaults));

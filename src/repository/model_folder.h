@@ -5,8 +5,8 @@
 //   NAME/VERSION/model.onnx            VERSION a whole number; the highest is served
 // with a model.py in place of model.onnx where it is a container (container/container_process.h),
 // and optionally NAME/model.toml. Folders that begin with '.' are skipped, and those with an
-// application.toml, which are applications (selection/application.h), or a personal.toml
-// (personal/personal_file.h). What a model is made of
+// application.toml, which are applications (selection/application.h), a personal.toml
+// (personal/personal_file.h) or a task.toml (tasks/task_file.h). What a model is made of
 // lies in the repository, wherever links lead.
 //
 // A folder with a pipeline.toml is a pipeline (pipeline/pipeline_file.h). Each of its built-in

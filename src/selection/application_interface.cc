@@ -88,6 +88,7 @@ ModelInfo describe(const Application& application, std::span<const Catalog::Entr
   info.version = "1";
   info.content.clear();
   info.pipeline.reset();
+  info.task.reset();
   info.default_slo = application.default_slo ? application.default_slo : slo;
   info.cache = false;
   return info;
