@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -56,6 +57,18 @@ void copy_rows(std::span<const std::byte> from, const Shape& from_shape, std::st
   copy_box(from.data(), from_all, reinterpret_cast<std::byte*>(to.data()), to_all, element_bytes);
 }
 
+// What the call asks for, or else the task by default.
+TaskRequirements requirements_of(const Query& query, const ModelInfo& model) {
+  TaskRequirements asked;
+  if (model.task == nullptr) return asked;
+  asked.accuracy = query.accuracy.value_or(model.task->accuracy);
+  const double nanodollars = query.cost.value_or(HUGE_VAL) * 1e9;
+  if (nanodollars < static_cast<double>(TaskRequirements::kNoCostLimit)) {
+    asked.cost_nanodollars_most = std::llround(nanodollars);
+  }
+  return asked;
+}
+
 }  // namespace
 
 InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query& query, const CallLimits& limits)
@@ -64,6 +77,7 @@ InferenceCall::InferenceCall(std::shared_ptr<const ModelInfo> model, const Query
       arrival_(query.arrival),
       deadline_(deadline_of(query, *model_)),
       offline_(query.request_class == RequestClass::kOffline),
+      requirements_(requirements_of(query, *model_)),
       body_bytes_(query.body_bytes),
       limits_(limits) {}
 
@@ -336,6 +350,10 @@ void InferenceCall::settle(TimePoint now) {
 
 std::vector<Completion>::const_iterator InferenceCall::refused() const {
   return std::ranges::find_if(completions_, [](const Completion& row) { return !row.served(); });
+}
+
+const TaskVariant* InferenceCall::variant() const {
+  return model_->task == nullptr ? nullptr : model_->task->find(completions_.front().model);
 }
 
 Shape InferenceCall::requested_shape(uint32_t i) const {

@@ -19,6 +19,7 @@
 #include "calls/stage_tensors.h"
 #include "core/model_info.h"
 #include "core/request.h"
+#include "core/task_info.h"
 #include "inference/query.h"
 
 namespace foliot {
@@ -47,6 +48,8 @@ class InferenceCall {
   TimePoint arrival() const { return arrival_; }
   TimePoint deadline() const { return deadline_; }
   bool offline() const { return offline_; }
+  // Of a task.
+  const TaskRequirements& requirements() const { return requirements_; }
   uint64_t body_bytes() const { return body_bytes_; }
 
   // One row of an input, and where one row of an output belongs.
@@ -71,6 +74,8 @@ class InferenceCall {
   bool served() const { return refused() == completions_.end(); }
   // The refusal; REQUIRES: !served().
   const Completion& refusal() const { return *refused(); }
+  // Of a task: the one that was chosen for the call. nullptr: of anything else. REQUIRES: served().
+  const TaskVariant* variant() const;
   // The number under which a log shows the row that was refused first or, of a call that
   // was served, answered last; 0: no log does. REQUIRES: done.
   RequestId number() const { return served() ? completions_.back().id : refusal().id; }
@@ -124,6 +129,7 @@ class InferenceCall {
   TimePoint arrival_;
   TimePoint deadline_;
   bool offline_;
+  TaskRequirements requirements_;
   uint64_t body_bytes_;
   const CallLimits limits_;
   uint32_t rows_ = 0;  // 0 until the first input is read

@@ -10,6 +10,18 @@ namespace {
 
 constexpr int64_t kPathPartMax = 4;
 
+// What no variant can satisfy at any time is refused here; what takes predictions, by the
+// controller.
+Status check_requirements(const ModelInfo& info, const Query& query) {
+  if (info.task == nullptr) return check_no_requirements(query, info.name);
+  const TaskVariant& best = info.task->variants.back();
+  if (!query.accuracy || *query.accuracy <= best.accuracy) return Status();
+  return Status::invalid_argument(
+      fmt::format("task '{}' has no variant with an accuracy of at least {}; the nearest is '{}', with {}: ask for at "
+                  "most that, or add a variant",
+                  info.name, *query.accuracy, best.model->name, best.accuracy));
+}
+
 }  // namespace
 
 InferenceService::InferenceService(const Options& options, const ServedNames& names, LabelledRequestSink& requests,
@@ -32,6 +44,7 @@ Inference::Started InferenceService::start(const Query& query, const Caller& cal
     return call_error(status);
   };
   if (const Status status = check(tensors_, query); !status.ok()) return fail(status);
+  if (const Status status = check_requirements(**info, query); !status.ok()) return fail(status);
   Result<std::unique_ptr<InferenceCall>> call = InferenceCall::make(*info, query, limits_);
   if (!call.ok()) return fail(call.status());
   if (names_.draining()) return refuse(**call, Refusal::kDraining, "the server is shutting down");
@@ -77,6 +90,12 @@ void InferenceService::submit(const PendingCall& pending) {
                   .deadline = call.deadline() - reserve,
                   .reserve = reserve,
                   .offline = call.offline()};
+  if (call.model().task != nullptr) {
+    request.task = call.model().task->id;
+    request.requirements = call.requirements();
+    request.call = RequestId(pending.handles().front().value());
+    request.call_rows = call.rows();
+  }
   if (const Tenant* tenant = pending.tenant()) {
     request.tenant = tenant->id();
     request.tenant_weight = tenant->weight();

@@ -69,6 +69,12 @@ void PendingCall::settle() {
   }
 }
 
+std::vector<AnswerParameter> PendingCall::parameters() const {
+  const TaskVariant* variant = call_->variant();
+  if (variant == nullptr) return {};
+  return {{kVariantParameter, variant->model->name}};
+}
+
 CallError PendingCall::error() const {
   const Completion& refused = call_->refusal();
   CallError error = call_error(refused.refusal, call_->model().name, refused.detail, call_->arrival(), refused.finished,

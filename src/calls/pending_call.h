@@ -65,6 +65,8 @@ class PendingCall final : public Answer, public Delivery {
   std::string_view id() const override { return call_->id(); }
   Quality quality() const override { return Quality::kComplete; }
   RequestId number() const override { return call_->number(); }
+  // Of a task: which variant answered.
+  std::vector<AnswerParameter> parameters() const override;
   uint32_t output_count() const override { return call_->requested_count(); }
   const TensorSpec& output_spec(uint32_t i) const override { return call_->requested_spec(i); }
   Shape output_shape(uint32_t i) const override { return call_->requested_shape(i); }

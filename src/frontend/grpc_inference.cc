@@ -41,6 +41,8 @@ class GrpcInference {
     query.deadline = std::min(request_.parameters.deadline(query.arrival), deadline_of(context, query.arrival));
     query.request_class = request_.parameters.request_class;
     query.context = request_.parameters.context;
+    query.accuracy = request_.parameters.accuracy;
+    query.cost = request_.parameters.cost;
     query.body_bytes = message_.ByteSizeLong();
     calls.parts().unknown_names.note(request_.parameters.unknown);
     Inference::Started started = calls.parts().inference.start(query, {std::move(tenant), *calls.mailbox(), sink});

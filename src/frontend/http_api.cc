@@ -197,6 +197,8 @@ class HttpInference : public HttpPending, public AnswerSink {
     query.deadline = request_.parameters.deadline(query.arrival);
     query.request_class = request_.parameters.request_class;
     query.context = request_.parameters.context;
+    query.accuracy = request_.parameters.accuracy;
+    query.cost = request_.parameters.cost;
     Inference::Started started = inference_.start(query, {std::move(tenant), mailbox, *this});
     if (auto* error = std::get_if<CallError>(&started)) return std::move(*error);
     call_ = std::get<CallId>(started);

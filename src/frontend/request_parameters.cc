@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -41,6 +43,35 @@ std::optional<int64_t> whole_number(const ParameterValue& value) {
   const auto* number = std::get_if<uint64_t>(&value);
   if (number == nullptr) return std::nullopt;
   return static_cast<int64_t>(std::min<uint64_t>(*number, std::numeric_limits<int64_t>::max()));
+}
+
+// Some clients can send whole numbers and texts alone, so a text counts as the number that it shows.
+std::optional<double> number(const ParameterValue& value) {
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* whole = std::get_if<uint64_t>(&value)) return static_cast<double>(*whole);
+  const auto* text = std::get_if<std::string_view>(&value);
+  if (text == nullptr) return std::nullopt;
+  double parsed = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), parsed);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  return parsed;
+}
+
+Status read_accuracy(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
+  const std::optional<double> accuracy = number(value);
+  if (!accuracy || !(*accuracy >= 0 && *accuracy <= 1)) return wrong_type(name, value, "a number from 0 to 1");
+  parameters.accuracy = accuracy;
+  return Status();
+}
+
+Status read_cost(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
+  const std::optional<double> cost = number(value);
+  if (!cost || !(*cost > 0) || !std::isfinite(*cost)) {
+    return wrong_type(name, value, "a number of dollars above 0, for one row");
+  }
+  parameters.cost = cost;
+  return Status();
 }
 
 Status read_timeout(std::string_view name, const ParameterValue& value, RequestParameters& parameters) {
@@ -138,6 +169,8 @@ Status read_request_parameter(std::string_view name, const ParameterValue& value
   if (name == "timeout") return read_timeout(name, value, parameters);
   if (name == "class") return read_class(name, value, parameters);
   if (name == "context") return read_context(name, value, parameters);
+  if (name == "accuracy") return read_accuracy(name, value, parameters);
+  if (name == "cost") return read_cost(name, value, parameters);
   if (name == "priority") return check_priority(name, value);
   if (name == "sequence_id") return check_sequence_id(name, value);
   if (name == "sequence_start" || name == "sequence_end") return check_sequence_mark(name, value);

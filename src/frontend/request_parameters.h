@@ -6,6 +6,8 @@
 //   timeout                      honoured: the deadline, in microseconds; 0 is none
 //   class                        honoured: "deadline" (the default), "best_effort" or "offline"
 //   context                      honoured: a text of at most 64 bytes, for which an application learns apart
+//   accuracy                     honoured: of a task, at least; a number in [0, 1], or its text
+//   cost                         honoured: of a task, at most, of one row, in dollars; likewise, above 0
 //   priority                     0, the default, honoured; refused else: order is by deadline
 //   sequence_id, _start, _end    0, "" and false honoured, since they say "no sequence"; refused else
 //   shared_memory_*              refused, of inputs and outputs
@@ -62,6 +64,8 @@ struct RequestParameters {
   std::optional<Duration> timeout;
   RequestClass request_class = RequestClass::kDeadline;
   std::string_view context;  // shows the request
+  std::optional<double> accuracy;
+  std::optional<double> cost;
   UnknownNamesOfRequest unknown;
 
   // Errors: kInvalidArgument for parameters that exclude each other.

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <inference.pb.h>
 
+#include <cmath>
+
 #include "frontend/grpc_request.h"
 #include "frontend/json_request.h"
 
@@ -63,6 +65,27 @@ TEST(RequestParametersTest, AClassIsOneOfThree) {
   EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(wrong.message(), HasSubstr("'deadline' (the default), 'best_effort' or 'offline', got 'urgent'"));
   EXPECT_EQ(read("class", int64_t{1}).code(), StatusCode::kInvalidArgument);
+}
+
+TEST(RequestParametersTest, RequirementsAreNumbersOrTheirTexts) {
+  using std::string_view_literals::operator""sv;
+  for (const ParameterValue& value : std::vector<ParameterValue>{0.5, "0.5"sv, "5e-1"sv}) {
+    RequestParameters parameters;
+    EXPECT_TRUE(read_request_parameter("accuracy", value, parameters).ok());
+    EXPECT_TRUE(read_request_parameter("cost", value, parameters).ok());
+    EXPECT_EQ(parameters.accuracy, 0.5);
+    EXPECT_EQ(parameters.cost, 0.5);
+  }
+  EXPECT_TRUE(read("accuracy", int64_t{1}).ok());
+  EXPECT_TRUE(read("accuracy", uint64_t{0}).ok());
+  for (const ParameterValue& value : std::vector<ParameterValue>{1.01, -0.1, NAN, int64_t{2}, "2"sv, "half"sv, "0.5x"sv,
+                                                                 ""sv, " 1"sv, true, std::monostate()}) {
+    EXPECT_EQ(read("accuracy", value).code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_THAT(read("accuracy", 1.5).message(), HasSubstr("'accuracy' must be a number from 0 to 1, got 1.5"));
+  for (const ParameterValue& value : std::vector<ParameterValue>{0.0, -1.0, INFINITY, "nan"sv, int64_t{0}}) {
+    EXPECT_EQ(read("cost", value).code(), StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(RequestParametersTest, OnlyTheDefaultPriorityIsHonoured) {

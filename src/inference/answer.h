@@ -38,6 +38,8 @@ struct AnswerParameter {
 };
 // The parameter `cached`, true: the prediction of another call with equal inputs.
 inline constexpr std::string_view kCachedParameter = "cached";
+// The parameter `variant` of a task's answer: the model that was chosen.
+inline constexpr std::string_view kVariantParameter = "variant";
 
 class Answer {
  public:

@@ -8,10 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "base/time.h"
 #include "core/model_info.h"
 #include "core/request.h"
@@ -37,10 +39,17 @@ struct Query {
   TimePoint deadline = TimePoint::infinite_future();
   // kDeadline without a deadline is best effort.
   RequestClass request_class = RequestClass::kDeadline;
+  // Of a task; an error of anything else.
+  std::optional<double> accuracy{};  // at least; in [0, 1]
+  std::optional<double> cost{};      // at most, of one row, in dollars; above 0
   std::vector<TensorView> inputs{};
   std::vector<std::string_view> outputs{};  // empty: all
   uint64_t body_bytes = 0;                  // of the message that it came in
 };
+
+// That the query asks for nothing that only tasks know. Errors: kInvalidArgument naming what is asked of
+// `name`.
+Status check_no_requirements(const Query& query, std::string_view name);
 
 // The query's deadline or the model's default, whichever comes first; infinite if there is
 // neither, and in classes without one.

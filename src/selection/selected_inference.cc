@@ -242,6 +242,7 @@ Inference::Started SelectedInference::start(const Query& query, const Caller& ca
   if (served == nullptr) return below_.start(query, caller);
   const Result<std::shared_ptr<const ModelInfo>> info = names_.find(query.name, query.version);
   if (!info.ok()) return call_error(info.status());
+  if (const Status status = check_no_requirements(query, query.name); !status.ok()) return call_error(status);
   std::optional<Selection> selection = served->application.select(query.context);
   if (!selection) {
     return call_error(
