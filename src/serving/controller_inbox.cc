@@ -52,6 +52,17 @@ void ControllerInbox::add_pipeline(std::shared_ptr<const PipelineInfo> pipeline)
 
 void ControllerInbox::remove_pipeline(PipelineId pipeline) { post(ControllerEvent::RemovePipeline{pipeline}); }
 
+void ControllerInbox::add_task(std::shared_ptr<const TaskInfo> task) {
+  post(ControllerEvent::AddTask{std::move(task)});
+}
+
+void ControllerInbox::remove_task(ServedTaskId task) { post(ControllerEvent::RemoveTask{task}); }
+
+void ControllerInbox::set_targets(Targets targets, std::function<void(const Status&)> failed) {
+  post(ControllerEvent::SetTargets{std::make_shared<const Targets>(std::move(targets)),
+                                   std::make_shared<const std::function<void(const Status&)>>(std::move(failed))});
+}
+
 void ControllerInbox::join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions) {
   post(ControllerEvent::JoinDevice{device, std::move(kind), resident, &actions});
 }

@@ -12,10 +12,12 @@
 #include <string>
 #include <variant>
 
+#include "controller/targets.h"
 #include "core/call_label.h"
 #include "core/model_sink.h"
 #include "core/pipeline_sink.h"
 #include "core/ports.h"
+#include "core/task_sink.h"
 #include "platform/event_inbox.h"
 
 namespace foliot {
@@ -46,6 +48,16 @@ struct ControllerEvent {
   struct RemovePipeline {
     PipelineId pipeline;
   };
+  struct AddTask {
+    std::shared_ptr<const TaskInfo> task;
+  };
+  struct RemoveTask {
+    ServedTaskId task;
+  };
+  struct SetTargets {
+    std::shared_ptr<const Targets> targets;
+    std::shared_ptr<const std::function<void(const Status&)>> failed;
+  };
   struct JoinDevice {
     DeviceId device;
     std::string kind;
@@ -58,11 +70,15 @@ struct ControllerEvent {
   };
   struct Drain {};
   std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel, AddPipeline,
-               RemovePipeline, JoinDevice, LoseDevice>
+               RemovePipeline, AddTask, RemoveTask, SetTargets, JoinDevice, LoseDevice>
       what;
 };
 
-class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public ModelSink, public PipelineSink {
+class ControllerInbox : public LabelledRequestSink,
+                        public OutcomeSink,
+                        public ModelSink,
+                        public PipelineSink,
+                        public TaskSink {
  public:
   // `requests_max`: how many requests the front end has in flight at most; `devices`: how
   // many send outcomes, beside those that join_device() names, of which there are at most
@@ -81,6 +97,11 @@ class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public M
   void remove_model(ModelId model, std::function<void()> gone) override;
   void add_pipeline(std::shared_ptr<const PipelineInfo> pipeline) override;
   void remove_pipeline(PipelineId pipeline) override;
+  void add_task(std::shared_ptr<const TaskInfo> task) override;
+  void remove_task(ServedTaskId task) override;
+  // In place of those before, if they are valid; if not, `failed` is called on the loop's thread. Not
+  // more often than once a second.
+  void set_targets(Targets targets, std::function<void(const Status&)> failed);
   // A device of one page that holds `resident` joins; it gets its actions by `actions`.
   // REQUIRES: Controller::join_device()'s; the model was added before.
   void join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions);

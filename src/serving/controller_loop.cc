@@ -41,6 +41,10 @@ void ControllerLoop::Handler::handle(Event::RemoveModel& remove, TimePoint now) 
   removals_.push_back(std::move(remove));
 }
 
+void ControllerLoop::Handler::handle(Event::SetTargets& set, TimePoint now) {
+  if (const Status status = controller_.set_targets(*set.targets, now); !status.ok()) (*set.failed)(status);
+}
+
 // The device's one page is the model's.
 void ControllerLoop::Handler::handle(Event::JoinDevice& join, TimePoint now) {
   routes_.set(join.device, *join.actions);

@@ -79,6 +79,9 @@ class ControllerLoop {
     void handle(Event::RemoveModel& remove, TimePoint now);
     void handle(Event::AddPipeline& add, TimePoint /*now*/) { controller_.add_pipeline(std::move(add.pipeline)); }
     void handle(Event::RemovePipeline& remove, TimePoint /*now*/) { controller_.remove_pipeline(remove.pipeline); }
+    void handle(Event::AddTask& add, TimePoint /*now*/) { controller_.add_task(std::move(add.task)); }
+    void handle(Event::RemoveTask& remove, TimePoint /*now*/) { controller_.remove_task(remove.task); }
+    void handle(Event::SetTargets& set, TimePoint now);
     void handle(Event::JoinDevice& join, TimePoint now);
     void handle(Event::LoseDevice& lose, TimePoint now);
 

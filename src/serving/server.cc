@@ -7,10 +7,12 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "controller/cluster_view_observer.h"
 #include "controller/rolling_duration_model.h"
 #include "core/catalog.h"
 #include "device/cpu/cpu_device.h"
 #include "metrics/controller_metrics.h"
+#include "metrics/task_metrics.h"
 #include "metrics/worker_metrics.h"
 #include "personal/personal_metrics.h"
 #include "personal/personal_models.h"
@@ -34,6 +36,9 @@
 #include "serving/predictor_folder.h"
 #include "serving/repository_service.h"
 #include "serving/state_keeper.h"
+#include "serving/task_scaling.h"
+#include "tasks/served_tasks.h"
+#include "tasks/task_file.h"
 #include "trace/background_writer.h"
 #include "trace/recorder.h"
 
@@ -91,6 +96,7 @@ class Server::Parts {
   Status serve_models(const RegisteredPolicy& policy, const std::vector<ModelFolder>& folders,
                       StartupReporter& reporter, const std::function<bool()>& cancelled);
   Status serve_pipelines(StartupReporter& reporter);
+  Status serve_tasks(StartupReporter& reporter);
   Status serve_applications(StartupReporter& reporter);
   Status serve_personal();
   Status start_worker(const RegisteredPolicy& policy, const ModelStartup& models, StartupReporter& reporter);
@@ -99,6 +105,7 @@ class Server::Parts {
   std::filesystem::path cache() const {
     return options_.cache.empty() ? options_.repository / ".foliot" : options_.cache;
   }
+  Status start_task_scaling(Controller& controller);
   std::string where() const;
   void wait_until_answered();
 
@@ -114,7 +121,12 @@ class Server::Parts {
   // In the order in which they are made; each uses those before it.
   ControllerInbox inbox_;
   std::unique_ptr<ServedPipelines> pipelines_;
+  std::unique_ptr<ServedTasks> tasks_;
+  bool has_tasks_ = false;
+  std::unique_ptr<TaskScaling> task_scaling_;           // null: there is nothing to scale
+  std::unique_ptr<ClusterViewObserver> scaling_views_;  // likewise
   ControllerMetrics controller_metrics_;
+  TaskMetrics task_metrics_{options_.controller.tasks.hourly_dollars, options_.controller.tasks.default_hourly_dollars};
   WorkerMetrics worker_metrics_{WorkerMetrics::Links::kNone};
   PersonalModels personal_;
   PersonalMetrics personal_metrics_{personal_};
@@ -150,6 +162,7 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   ModelStartup& models = *startup_;
   models.find(folders);
   FOLIOT_RETURN_IF_ERROR(serve_pipelines(reporter));
+  FOLIOT_RETURN_IF_ERROR(serve_tasks(reporter));
   FOLIOT_RETURN_IF_ERROR(serve_personal());
   FOLIOT_RETURN_IF_ERROR(serve_applications(reporter));
   if (cancelled()) return stopped();
@@ -179,6 +192,18 @@ Status Server::Parts::serve_pipelines(StartupReporter& reporter) {
   }
   pipelines_ = std::make_unique<ServedPipelines>(catalog_, inbox_);
   pipelines_->serve(std::move(pipelines));
+  return Status();
+}
+
+Status Server::Parts::serve_tasks(StartupReporter& reporter) {
+  FOLIOT_ASSIGN_OR_RETURN(std::vector<TaskSpec> tasks, scan_tasks(options_.repository));
+  for (const TaskSpec& task : tasks) {
+    if (task.status.ok()) continue;
+    reporter.on_note(fmt::format("task '{}' cannot be served: {}", task.name, task.status.message()));
+  }
+  has_tasks_ = !tasks.empty();
+  tasks_ = std::make_unique<ServedTasks>(catalog_, inbox_);
+  tasks_->serve(std::move(tasks));
   return Status();
 }
 
@@ -215,6 +240,7 @@ Status Server::Parts::open_ports() {
   inference_ =
       std::make_unique<InferenceStack>(options_.frontend, catalog_, inbox_, all_models_, monotonic_now, &personal_);
   frontend().add_metrics(controller_metrics_);
+  frontend().add_metrics(task_metrics_);
   frontend().add_metrics(worker_metrics_);
   frontend().add_metrics(personal_metrics_);
   return frontend().start();
@@ -270,6 +296,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   Controller& controller = controller_->controller();
   controller.add_observer(inference_->origin());
   controller.add_observer(controller_metrics_);
+  controller.add_observer(task_metrics_);
   controller.add_observer(worker_metrics_);
   controller_->set_turn_watch([this, &controller](Duration decision) {
     controller_metrics_.on_turn(decision, controller.queued_by_class(), controller.actions_outstanding());
@@ -278,6 +305,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
     controller.add_observer(*recorder_);
     controller_->set_label_sink(*recorder_);
   }
+  FOLIOT_RETURN_IF_ERROR(start_task_scaling(controller));
   for (uint32_t device = 0; device < devices_->count(); ++device) {
     const uint32_t lanes = options_.worker.devices[device].lanes;
     const DeviceId id =
@@ -285,6 +313,23 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
     FOLIOT_CHECK(id == DeviceId(device));
   }
   return controller_->start();
+}
+
+Status Server::Parts::start_task_scaling(Controller& controller) {
+  if (!has_tasks_ || options_.task_scaling.empty()) return Status();
+  FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Solver> solver, make_task_solver(options_.task_scaling));
+  // A model that has left since is in the next second's targets no more.
+  const auto failed = [this](const Status& status) {
+    if (status.code() != StatusCode::kNotFound) options_.on_note(status.message());
+  };
+  task_scaling_ = std::make_unique<TaskScaling>(
+      std::move(solver), options_.controller.tasks,
+      [this, failed](Targets targets) { inbox_.set_targets(std::move(targets), failed); }, options_.on_note);
+  scaling_views_ = std::make_unique<ClusterViewObserver>(controller.cluster(), *task_scaling_, monotonic_now(),
+                                                         TaskScaling::kInterval);
+  controller.add_observer(*scaling_views_);
+  controller.add_observer(*task_scaling_);
+  return task_scaling_->start();
 }
 
 // Against the flow of data: first nothing comes in, then nothing is under way, then no
@@ -299,6 +344,7 @@ void Server::Parts::stop() {
   frontend().stop();
   personal_.stop();
   if (host_ != nullptr && controller_ != nullptr) host_->stop_containers();
+  if (task_scaling_ != nullptr) task_scaling_->stop();
   if (state_keeper_ != nullptr) state_keeper_->stop();
   if (devices_ != nullptr) devices_->stop();
   if (controller_ != nullptr) controller_->stop();

@@ -30,6 +30,9 @@ struct ServerOptions {
   FrontendOptions frontend;
   ControllerOptions controller;
   std::string scheduler = "foliot";
+  // Solver of how many copies tasks' variants have (serving/task_scaling.h); empty: they are loaded on
+  // demand alone.
+  std::string task_scaling = "greedy_mixed";
   ModelConfig model_defaults;
   std::vector<std::string>
       compile_command;  // starts the process that compiles one model (repository/compile_process.h)

@@ -27,6 +27,7 @@
 #include "serving/model_host.h"
 #include "serving/model_startup.h"
 #include "serving/repository_service.h"
+#include "tasks/task_file.h"
 #include "transport/link_loop.h"
 
 namespace foliot {
@@ -89,6 +90,7 @@ class WorkerServer::Parts {
  private:
   PackageStore make_packages();
   Result<Pipelines> find_pipelines(StartupReporter& reporter);
+  Status note_tasks(StartupReporter& reporter) const;
   Status start_links(const ModelStartup& models, StartupReporter& reporter);
   Status serve(ModelStartup& models, const std::function<bool()>& cancelled);
   Status run_loop();
@@ -185,6 +187,18 @@ Result<Pipelines> WorkerServer::Parts::find_pipelines(StartupReporter& reporter)
   return pipelines;
 }
 
+// Their models are offered.
+Status WorkerServer::Parts::note_tasks(StartupReporter& reporter) const {
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> tasks, scan_tasks(options_.repository));
+  for (const TaskSpec& task : tasks) {
+    reporter.on_note(
+        fmt::format("task '{}' is not served: a cluster serves no tasks yet; call its models by their "
+                    "names, or use `foliot serve`",
+                    task.name));
+  }
+  return Status();
+}
+
 Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
   FOLIOT_RETURN_IF_ERROR(options_.worker.check());
   FOLIOT_ASSIGN_OR_RETURN(telemetry_,
@@ -199,6 +213,7 @@ Status WorkerServer::Parts::start(StartupReporter& reporter, const std::function
                                                 fmt::join(options_.models, " ")));
   }
   FOLIOT_ASSIGN_OR_RETURN(pipelines_, find_pipelines(reporter));
+  FOLIOT_RETURN_IF_ERROR(note_tasks(reporter));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(options_.repository));
   for (const PersonalSpec& model : personal) {
     reporter.on_note(fmt::format("personal model '{}' is not served: only `foliot serve` serves them", model.name));
