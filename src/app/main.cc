@@ -30,6 +30,7 @@
 #include "app/commands/serve_command.h"
 #include "app/commands/simulate_command.h"
 #include "app/commands/trace_command.h"
+#include "app/commands/variants_command.h"
 #include "app/commands/worker_command.h"
 #include "app/spin_count.h"
 #include "base/heap.h"
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   foliot::add_compile_command(app, exit_code);
   foliot::add_run_command(app, exit_code);
   foliot::add_models_command(app, exit_code);
+  foliot::add_variants_command(app, exit_code);
   foliot::add_container_command(app, exit_code);
   foliot::add_devices_command(app, exit_code);
   foliot::add_retrain_command(app, exit_code);

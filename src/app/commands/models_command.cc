@@ -24,6 +24,7 @@
 #include "repository/model_check.h"
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
+#include "tasks/task_file.h"
 
 namespace foliot {
 namespace {
@@ -57,6 +58,18 @@ bool print_personal(const PersonalSpec& model, size_t width) {
   return true;
 }
 
+// False: it cannot be served.
+bool print_task(const TaskSpec& task, size_t width) {
+  if (!task.status.ok()) {
+    fmt::print("{:{}}  {:>7}  cannot be served: {}\n", task.name, width, "1", task.status.message());
+    return false;
+  }
+  fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", task.name, width, "1", "task",
+             task.default_slo ? format_duration(*task.default_slo) : "none",
+             fmt::format("{} variants", task.variants.size()), task.file);
+  return true;
+}
+
 // Each line is printed as soon as it is known. Returns the exit code.
 Result<int> list(const Flags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const auto models, scan_repository(flags.repository, ModelConfig(), {}, flags.cache));
@@ -70,10 +83,13 @@ Result<int> list(const Flags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<PersonalSpec> personal, scan_personal(flags.repository));
   for (const ModelFolder& model : models) width = std::max(width, model.name.size());
   for (const PersonalSpec& model : personal) width = std::max(width, model.name.size());
+  FOLIOT_ASSIGN_OR_RETURN(const std::vector<TaskSpec> tasks, scan_tasks(flags.repository));
+  for (const TaskSpec& task : tasks) width = std::max(width, task.name.size());
   fmt::print("{:{}}  {:>7}  {:<12}  {:>10}  {:<14}  {}\n", "NAME", width, "VERSION", "STATE", "SLO", "BATCH SIZES",
              "FILE");
   bool all_ok = true;
   for (const PersonalSpec& model : personal) all_ok = print_personal(model, width) && all_ok;
+  for (const TaskSpec& task : tasks) all_ok = print_task(task, width) && all_ok;
   for (const ModelFolder& model : models) {
     if (model.status.ok() && model.is_container()) {
       print_model(model, width, "container");
@@ -123,8 +139,9 @@ void add_models_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("models", "List the models of a repository or of a running server, with errors");
   command->footer(
       "A model of a repository is 'compiled', 'not compiled' (serving it will compile it first; that this can be done\n"
-      "was tried with its smallest batch size), a 'container' (try it with foliot container check), 'personal', or it "
-      "cannot be\n"
+      "was tried with its smallest batch size), a 'container' (try it with foliot container check), 'personal', a "
+      "'task', or "
+      "it cannot be\n"
       "served, and why. Of a server, the states are those of\n"
       "its repository index. The exit code is 1 if a model cannot be served.\n\n"
       "  foliot models /srv/models\n"

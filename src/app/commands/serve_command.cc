@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "app/commands/logger_flags.h"
 #include "app/commands/part_flags.h"
 #include "app/commands/stop_signals.h"
+#include "config/price_file.h"
 #include "policies/registry.h"
 #include "serving/server.h"
 
@@ -31,6 +33,7 @@ struct ServeFlags {
   ServerOptions server;
   DeviceFlags devices;
   AccessFiles access;
+  std::filesystem::path prices;  // empty: none
   LoggerOptions log{.part = "serve"};
 };
 
@@ -43,6 +46,12 @@ int serve(const ServeFlags& flags) {
   if (!places.ok()) return fail(places.status());
   options.worker.devices = std::move(places).value();
   options.worker.contexts = contexts(flags.devices, options.scheduler, options.worker.devices);
+  if (options.task_scaling == "none") options.task_scaling.clear();
+  if (!flags.prices.empty()) {
+    Result<KindPrices> prices = read_price_file(flags.prices);
+    if (!prices.ok()) return fail(prices.status());
+    options.controller.tasks.hourly_dollars = std::move(prices).value();
+  }
   StopSignals signals;
   options.compile_command = confined_compile_command();
   options.container_command = container_launch_command();
@@ -63,6 +72,23 @@ int serve(const ServeFlags& flags) {
   server.stop();
   say(log, "stopped");
   return 0;
+}
+
+void add_task_flags(CLI::App& app, ServeFlags& flags) {
+  const FlagGroup group(app, "Tasks");
+  app.add_option("--variant-policy", flags.server.controller.tasks.policy,
+                 "how the variant of a task's call is chosen: predicted (the cheapest that is predicted in time), "
+                 "scaled (less accurate ones under overload) or infaas (the paper's)")
+      ->check(CLI::IsMember({"predicted", "scaled", "infaas"}))
+      ->capture_default_str();
+  app.add_option("--task-scaling", flags.server.task_scaling,
+                 "how many copies of tasks' variants stay loaded, decided once a second: greedy_mixed, greedy (the "
+                 "paper's), ilp, or none: on demand alone")
+      ->check(CLI::IsMember({"greedy_mixed", "greedy", "ilp", "none"}))
+      ->capture_default_str();
+  app.add_option("--prices", flags.prices, "dollars per hour of a device, by kind: a TOML file, such as cpu = 0.17")
+      ->type_name("FILE")
+      ->default_str("1 for each kind");
 }
 
 void add_scheduling_flags(CLI::App& app, ServerOptions& options) {
@@ -102,6 +128,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_access_flags(*command, flags->access, options->frontend);
   add_worker_flags(*command, options->worker, flags->devices);
   add_scheduling_flags(*command, *options);
+  add_task_flags(*command, *flags);
   add_change_flags(*command, {options->watch_interval, options->compile_limits, options->compile_in_background,
                               options->compilations});
   add_log_flags(*command, options->log);
