@@ -53,6 +53,7 @@ class InferenceService : public Inference, public RequestOrigin {
   }
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override { return table_.output(payload, index); }
   ConditionSet finish(PayloadHandle payload) override { return table_.finish(payload); }
+  void fail(PayloadHandle payload, std::string_view reason) override { table_.fail(payload, reason); }
   void on_model(const ModelInfo& model) override { metrics_.on_model(model); }
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {
     metrics_.on_outcome(action, outcome, now);

@@ -352,11 +352,8 @@ TEST_F(ResolveTest, WhatFillsAnOutputIsOfItsType) {
 
 TEST_F(ResolveTest, RowsThatVaryAreRefusedByName) {
   ModelInfo varying = model("resnet");
-  varying.outputs.push_back({.name = "words",
-                             .type = DataType::kBytes,
-                             .shape = {-1},
-                             .dimension_names = {""},
-                             .bound = RowBound{{3}, 100}});
+  varying.outputs.push_back(
+      {.name = "words", .type = DataType::kBytes, .shape = {-1}, .dimension_names = {""}, .bound = RowBound{{3}, 100}});
   put(varying);
   EXPECT_THAT(error_of(test_cascade()),
               HasSubstr(":30: stage 'fine': 'words' of model 'resnet' is BYTES [-1], of which each row has a size"));
