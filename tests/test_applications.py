@@ -1,5 +1,6 @@
 """Applications: one name for several models, called by clients that know nothing of it, which learns from feedback."""
 
+import subprocess
 
 import grpc
 import numpy as np
@@ -11,7 +12,7 @@ from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
 from foliot_tools.grpc_protocol import applications_protocol
-from foliot_tools.server import ServerFailed
+from foliot_tools.server import ServerFailed, foliot_binary
 from foliot_tools.waiting import eventually
 from test_access import new_key
 
@@ -217,6 +218,27 @@ def test_feedback_over_grpc(serve, repository, tmp_path):
         assert code() == grpc.StatusCode.ALREADY_EXISTS
     assert give(server, "digits", {"feedback_id": feedback_id, "label": 2}, bearer)[0] == 409
     assert infer(http_client, server.http, "digits", rows_of(2), headers=bearer)[1]["models"] == "right"
+
+
+def test_explain_says_how_a_model_was_chosen(serve, repository, tmp_path):
+    write_application(repository, "digits", 'models = ["wrong", "right"]\n[policy]\nname = "split"\nweights = { right = 1 }\n')
+    write_application(repository, "all", 'models = ["wrong", "right"]\npolicy = "majority"\n')
+    log = tmp_path / "log"
+    server = start(serve, repository, log=log)
+    numbers = {name: infer(http_client, server.http, name, rows_of(2), request_id=f"call of {name}")[1]["foliot_request"]
+               for name in ("digits", "all", "right")}
+    server.stop()
+
+    def explained(name):
+        return subprocess.run([foliot_binary(), "explain", numbers[name], "--log", log], capture_output=True, text=True,
+                              check=True).stdout
+
+    assert "It was asked by application 'digits' (policy split), which asks 'right', with the probabilities wrong 0, right 1." \
+        in explained("digits")
+    assert "application 'all' (policy majority), which asks 'wrong', 'right', with the weights wrong 0.5, right 0.5." \
+        in explained("all")
+    assert "application" not in explained("right")
+    assert all(f"Its client calls it 'call of {name}'." in explained(name) for name in numbers)
 
 
 def test_what_cannot_be_served_says_why(serve, repository):

@@ -34,6 +34,7 @@ class Request:
     client_id: str  # as it is escaped; empty: the client gave none
     client_id_bytes: int | None  # of all of it, if only its beginning was kept
     class_: str  # deadline, best_effort or offline
+    selection: str  # by which an application asked it, escaped; empty: none did
 
 
 @dataclasses.dataclass(frozen=True)

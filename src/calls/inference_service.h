@@ -66,7 +66,7 @@ class InferenceService : public Inference, public RequestOrigin {
 
  private:
   CallError refuse(const InferenceCall& call, Refusal refusal, std::string_view detail);
-  void submit(const PendingCall& pending);
+  void submit(const PendingCall& pending, std::string_view selection);
 
   const ServedNames& names_;
   LabelledRequestSink& requests_;

@@ -189,6 +189,7 @@ Status Server::Parts::serve_applications(StartupReporter& reporter) {
     reporter.on_note(
         fmt::format("application '{}' cannot be served: {}", application.name, application.status.message()));
   }
+  if (!options_.log.folder.empty()) inference_->applications().describe_selections();
   inference_->serve_applications(std::move(applications), catalog_);
   if (options_.state.empty()) return Status();
   state_keeper_ = std::make_unique<StateKeeper>(inference_->applications(), options_.on_failure);
