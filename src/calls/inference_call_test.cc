@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/bounded_row.h"
+#include "core/serialized_string.h"
 #include "inference/conformance/test_models.h"
 
 namespace foliot {
@@ -54,16 +55,6 @@ TEST_F(InferenceCallTest, RowsAreViewsOfWhatWasSent) {
   EXPECT_EQ(values_of<float>(call.input(1, 0)), (std::vector<float>{3, 4}));
   EXPECT_EQ(call.output(0, 0).size(), 8u);
   EXPECT_EQ(call.output(1, 0).data(), call.output(0, 0).data() + 8);
-}
-
-// The bytes that the protocol has for them.
-std::string serialized(std::initializer_list<std::string_view> texts) {
-  std::string bytes;
-  for (const std::string_view text : texts) {
-    const auto length = static_cast<uint32_t>(text.size());
-    bytes.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(text);
-  }
-  return bytes;
 }
 
 std::span<const std::byte> view(const std::string& bytes) { return std::as_bytes(std::span(bytes)); }

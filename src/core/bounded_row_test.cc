@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "core/serialized_string.h"
+
 namespace foliot {
 namespace {
 
@@ -22,15 +24,6 @@ TensorSpec numbers(Shape shape, Shape most) {
           .shape = std::move(shape),
           .dimension_names = {},
           .bound = RowBound{std::move(most)}};
-}
-
-std::string serialized(std::initializer_list<std::string_view> texts) {
-  std::string bytes;
-  for (const std::string_view text : texts) {
-    const auto length = static_cast<uint32_t>(text.size());
-    bytes.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(text);
-  }
-  return bytes;
 }
 
 std::span<const std::byte> view(const std::string& bytes) { return std::as_bytes(std::span(bytes)); }

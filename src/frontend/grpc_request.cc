@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <inference.pb.h>
 
+#include "core/serialized_string.h"
 #include "frontend/request_parameters.h"
 #include "frontend/server_info.h"
 #include "inference/statistics.h"
@@ -41,10 +42,7 @@ bool narrow(const Field& field, std::string& bytes) {
 // As raw contents have them: the length of each, then its bytes.
 template <typename Field>
 bool append_texts(const Field& field, std::string& bytes) {
-  for (const std::string& text : field) {
-    const auto length = static_cast<uint32_t>(text.size());
-    bytes.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(text);
-  }
+  for (const std::string& text : field) append_string(bytes, text);
   return true;
 }
 

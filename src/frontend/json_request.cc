@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/serialized_string.h"
 #include "frontend/request_parameters.h"
 
 namespace foliot {
@@ -145,8 +146,7 @@ bool flatten_strings(array values, std::string& bytes) {
     }
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS) return false;
-    const auto length = static_cast<uint32_t>(text.size());
-    bytes.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(text);
+    append_string(bytes, text);
   }
   return true;
 }
