@@ -60,6 +60,10 @@ void ControllerInbox::lose_device(DeviceId device, std::function<void()> lost) {
   post(ControllerEvent::LoseDevice{device, std::make_shared<std::function<void()>>(std::move(lost))});
 }
 
+void ControllerInbox::set_targets(std::shared_ptr<const NamedTargets> targets) {
+  post(ControllerEvent::SetTargets{std::move(targets)});
+}
+
 void ControllerInbox::drain() { post(ControllerEvent::Drain{}); }
 
 }  // namespace foliot

@@ -17,6 +17,7 @@
 #include "core/pipeline_sink.h"
 #include "core/ports.h"
 #include "platform/event_inbox.h"
+#include "serving/target_file.h"
 
 namespace foliot {
 
@@ -56,9 +57,12 @@ struct ControllerEvent {
     DeviceId device;
     std::shared_ptr<std::function<void()>> lost;
   };
+  struct SetTargets {
+    std::shared_ptr<const NamedTargets> targets;
+  };
   struct Drain {};
   std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel, AddPipeline,
-               RemovePipeline, JoinDevice, LoseDevice>
+               RemovePipeline, JoinDevice, LoseDevice, SetTargets>
       what;
 };
 
@@ -87,6 +91,9 @@ class ControllerInbox : public LabelledRequestSink, public OutcomeSink, public M
   // A device that has joined is lost: nothing of it is reported any more. `lost` is called, on
   // the loop's thread, when nothing is sent to it any more.
   void lose_device(DeviceId device, std::function<void()> lost);
+  // What should be of the models from now on, of those that come later too, in place of what
+  // was set before.
+  void set_targets(std::shared_ptr<const NamedTargets> targets);
   void drain();
 
   EventInbox<ControllerEvent>& events() { return events_; }

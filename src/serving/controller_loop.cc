@@ -1,5 +1,10 @@
 #include "serving/controller_loop.h"
 
+#include <set>
+#include <string>
+#include <utility>
+
+#include "controller/targets.h"
 #include "platform/clock.h"
 
 namespace foliot {
@@ -36,7 +41,45 @@ void ControllerLoop::Handler::handle(Event::LabelledRequest& labelled, TimePoint
   controller_.on_request(labelled.request, now);
 }
 
+void ControllerLoop::Handler::handle(Event::AddModel& add, TimePoint now) {
+  names_[add.model->id] = add.model->name;
+  controller_.add_model(std::move(add.model), now);
+  apply_targets(now);
+}
+
+void ControllerLoop::Handler::handle(Event::SetTargets& set, TimePoint now) {
+  targets_ = std::move(set.targets);
+  reported_.clear();
+  apply_targets(now);
+}
+
+// Those that can be set: a kind may be there only when a device of it has joined.
+void ControllerLoop::Handler::apply_targets(TimePoint now) {
+  if (targets_ == nullptr) return;
+  Targets targets;
+  std::set<std::string> unknown;
+  for (const auto& [name, target] : *targets_) unknown.insert(name);
+  const auto report = [&](const std::string& line) {
+    if (reported_.insert(line).second) target_report_(line);
+  };
+  for (const auto& [id, name] : names_) {
+    const auto found = targets_->find(name);
+    if (found == targets_->end()) continue;
+    unknown.erase(name);
+    const Status status = check_targets(controller_.cluster(), Targets{{{id, found->second}}});
+    if (status.ok()) {
+      targets.models.emplace(id, found->second);
+    } else {
+      report(status.message());
+    }
+  }
+  for (const std::string& name : unknown) report("targets of model '" + name + "': it is not served, so far");
+  const Status status = controller_.set_targets(targets, now);
+  if (!status.ok()) report(status.message());
+}
+
 void ControllerLoop::Handler::handle(Event::RemoveModel& remove, TimePoint now) {
+  names_.erase(remove.model);
   controller_.remove_model(remove.model, now);
   removals_.push_back(std::move(remove));
 }
@@ -45,6 +88,7 @@ void ControllerLoop::Handler::handle(Event::RemoveModel& remove, TimePoint now) 
 void ControllerLoop::Handler::handle(Event::JoinDevice& join, TimePoint now) {
   routes_.set(join.device, *join.actions);
   controller_.join_device(join.device, 1, std::span(&join.resident, 1), now, join.kind);
+  apply_targets(now);
 }
 
 void ControllerLoop::Handler::handle(Event::LoseDevice& lose, TimePoint now) {

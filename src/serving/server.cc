@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,12 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "selection/application.h"
+#include "serving/access_files.h"
 #include "serving/compiled_model.h"
 #include "serving/container_model.h"
 #include "serving/controller_inbox.h"
 #include "serving/controller_loop.h"
+#include "serving/file_watch.h"
 #include "serving/inference_stack.h"
 #include "serving/local_devices.h"
 #include "serving/local_replica_place.h"
@@ -34,6 +37,7 @@
 #include "serving/predictor_folder.h"
 #include "serving/repository_service.h"
 #include "serving/state_keeper.h"
+#include "serving/target_file.h"
 #include "trace/background_writer.h"
 #include "trace/recorder.h"
 
@@ -99,6 +103,7 @@ class Server::Parts {
   std::filesystem::path cache() const {
     return options_.cache.empty() ? options_.repository / ".foliot" : options_.cache;
   }
+  Status watch_targets();
   std::string where() const;
   void wait_until_answered();
 
@@ -128,6 +133,7 @@ class Server::Parts {
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
   std::shared_ptr<const OverlapPredictor> overlap_;  // null: nothing is known of groups
+  std::unique_ptr<FileWatch> target_watch_;  // null: there is no such file
 };
 
 Status Server::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
@@ -158,6 +164,7 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   models.load_others(repository_);
   FOLIOT_RETURN_IF_ERROR(start_worker(policy, models, reporter));
   models.serve_compiled(*host_);
+  FOLIOT_RETURN_IF_ERROR(watch_targets());
   repository_.attach(*host_);
   models.wait_for_others(repository_);
   if (cancelled()) return stopped();
@@ -278,6 +285,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
     controller.add_observer(*recorder_);
     controller_->set_label_sink(*recorder_);
   }
+  controller_->set_target_report(options_.on_failure);
   for (uint32_t device = 0; device < devices_->count(); ++device) {
     const uint32_t lanes = options_.worker.devices[device].lanes;
     const DeviceId id =
@@ -287,10 +295,28 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
   return controller_->start();
 }
 
+// What cannot be used is reported, and what was set before stays.
+Status Server::Parts::watch_targets() {
+  if (options_.targets.empty()) return Status();
+  const auto set = [this] {
+    auto targets = read_target_file(options_.targets);
+    if (targets.ok()) inbox_.set_targets(std::make_shared<const NamedTargets>(*std::move(targets)));
+    return targets.status();
+  };
+  FOLIOT_RETURN_IF_ERROR(set());
+  target_watch_ =
+      std::make_unique<FileWatch>(std::vector<WatchedFiles>{{.files = {options_.targets}, .on_change = [this, set] {
+                                                               const Status status = set();
+                                                               if (!status.ok()) options_.on_failure(status.message());
+                                                             }}});
+  return target_watch_->start(kReloadInterval);
+}
+
 // Against the flow of data: first nothing comes in, then nothing is under way, then no
 // part is left.
 void Server::Parts::stop() {
   if (std::exchange(stopped_, true)) return;
+  if (target_watch_ != nullptr) target_watch_->stop();
   repository_.stop();
   if (inference_ == nullptr) return;
   inference_->drain();

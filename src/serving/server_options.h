@@ -30,6 +30,7 @@ struct ServerOptions {
   FrontendOptions frontend;
   ControllerOptions controller;
   std::string scheduler = "foliot";
+  std::filesystem::path targets;  // file of what should be of models (serving/target_file.h); empty: none
   ModelConfig model_defaults;
   std::vector<std::string>
       compile_command;  // starts the process that compiles one model (repository/compile_process.h)
