@@ -119,7 +119,7 @@ def test_simulates_what_a_server_logged(files):
 
 @pytest.mark.parametrize("arguments, complaint", [
     (("--from-log", "nowhere"), "nowhere/requests.csv"),
-    (("--from-log", "{log}", "--trace", "trace.csv"), "--from-log excludes --trace"),
+    (("--from-log", "{log}", "--trace", "trace.csv"), "--trace excludes --from-log"),
     ((), "--trace or --from-log is required"),
     (("--trace", "trace.csv"), "--profiles or --from-log is required"),
 ])
