@@ -133,7 +133,7 @@ class Server::Parts {
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
   std::shared_ptr<const OverlapPredictor> overlap_;  // null: nothing is known of groups
-  std::unique_ptr<FileWatch> target_watch_;  // null: there is no such file
+  std::unique_ptr<FileWatch> target_watch_;          // null: there is no such file
 };
 
 Status Server::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
