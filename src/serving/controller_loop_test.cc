@@ -160,10 +160,10 @@ class Labels : public CallLabelSink {
 
 TEST(ControllerLoopLabels, StayWithTheirRequestsWhateverTheThread) {
   constexpr uint64_t kEach = 1000;
-  class IgnoredActions : public ActionSink {
+  class NoActions : public ActionSink {
     void send(const Action& /*action*/) override { ADD_FAILURE() << "there is no device"; }
   };
-  IgnoredActions actions;
+  NoActions actions;
   ControllerInbox inbox(1 << 16);
   CountingSink sink;
   Labels labels;
@@ -216,7 +216,7 @@ TEST_F(ControllerLoopTest, DrainingAnswersAllThatWaits) {
   sink_.await(1000);
 }
 
-class IgnoredActions : public ActionSink {
+class NeverSent : public ActionSink {
  public:
   void send(const Action&) override {}
 };
@@ -240,7 +240,7 @@ std::shared_ptr<const ModelInfo> named_model(const std::string& name, uint32_t i
 
 TEST(ControllerLoopTargetsTest, HoldForModelsThatComeLaterAndSayWhatCannotBeSet) {
   ControllerInbox inbox(16);
-  IgnoredActions actions;
+  NeverSent actions;
   CountingSink completions;
   TargetWatch watch;
   std::vector<std::string> lines;
