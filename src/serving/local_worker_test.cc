@@ -21,6 +21,7 @@ namespace {
 constexpr uint64_t kLocalPageBytes = 1 << 16;
 constexpr int64_t kSide = 12, kChannels = 32;
 constexpr uint32_t kLocalContexts = 3;
+constexpr ContextIndex kFreeContext = 1;  // that whole plans name
 constexpr LaneInterval kFirst{0, 1}, kSecond{1, 1};
 
 // Two convolutions, a product and a softmax.
@@ -135,7 +136,7 @@ class LocalWorkerTest : public testing::Test {
     ASSERT_EQ(outcomes_.wait(send(request, range, lanes, context)), OutcomeStatus::kDone);
   }
   std::array<float, 10> whole(uint64_t request, LaneInterval lanes) {
-    run(request, {}, lanes);
+    run(request, {}, lanes, kFreeContext);
     return payloads_.take(request);
   }
 
@@ -150,7 +151,7 @@ class LocalWorkerTest : public testing::Test {
 TEST_F(LocalWorkerTest, HasContextsBesideThoseOfLanes) { EXPECT_EQ(worker_.memory().contexts, 2 + kLocalContexts); }
 
 // Two batches in two contexts, cut at every operator, one going on where the other began, with
-// whole plans between and beside their parts, which name one of these contexts or a free one.
+// whole plans between and beside their parts, on the lanes whose numbers these contexts have.
 TEST_F(LocalWorkerTest, BatchesInPartsComputeTheSameBits) {
   ASSERT_GT(operators_, 3u);
   std::array<std::array<float, 10>, 4> alone;
@@ -165,7 +166,7 @@ TEST_F(LocalWorkerTest, BatchesInPartsComputeTheSameBits) {
     EXPECT_EQ(outcomes_.wait(left), OutcomeStatus::kDone);
     EXPECT_EQ(outcomes_.wait(right), OutcomeStatus::kDone);
     EXPECT_EQ(whole(2, kFirst), alone[2]) << "between parts, cut at " << cut;
-    const ActionId beside = send(3, {}, kFirst, 1), last = send(0, {cut, OperatorRange::kEnd}, kSecond, 0);
+    const ActionId beside = send(3, {}, kFirst, kFreeContext), last = send(0, {cut, OperatorRange::kEnd}, kSecond, 0);
     EXPECT_EQ(outcomes_.wait(beside), OutcomeStatus::kDone);
     EXPECT_EQ(outcomes_.wait(last), OutcomeStatus::kDone);
     run(1, {other_cut, OperatorRange::kEnd}, kFirst, 2);
