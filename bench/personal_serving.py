@@ -15,7 +15,7 @@ import time
 import grpc
 import numpy as np
 from foliot import personal
-from foliot_tools.personal_protocol import personal_protocol
+from foliot_tools.grpc_protocol import personal_protocol
 from foliot_tools.server import Server
 
 MODEL = "films"

@@ -151,7 +151,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         output = pathlib.Path(temporary)
         folder, log = output / "models", output / "log"
-        options = {"page_cache": "1GiB"}
+        options = {"page_cache": "1GiB", "lanes": 1}  # as the simulated device
         names = write_repository(folder, arguments.resolution)
         write_pipeline(folder, names, -1e30)
         limit = find_limit(folder, output / "console", photos, arguments.share, options)

@@ -1,6 +1,8 @@
 """Applications: one name for several models, called by clients that know nothing of it, which learns from feedback."""
 
+import subprocess
 
+import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as grpc_client
@@ -9,7 +11,8 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from foliot_tools import onnx_models
-from foliot_tools.server import ServerFailed
+from foliot_tools.grpc_protocol import applications_protocol
+from foliot_tools.server import ServerFailed, foliot_binary
 from foliot_tools.waiting import eventually
 from test_access import new_key
 
@@ -178,6 +181,64 @@ def test_feedback_needs_its_scope_and_the_key_that_had_the_answer(serve, reposit
     assert give(server, "digits", body, bearer["reader"])[0] == 403
     assert give(server, "digits", body, bearer["other"])[0] == 404
     assert give(server, "digits", body, bearer["app"])[0] == 200
+
+
+def test_feedback_over_grpc(serve, repository, tmp_path):
+    """As over HTTP, and either protocol's counts for both."""
+    keys = tmp_path / "keys.toml"
+    secrets = {"app": new_key(keys, "app", "infer", "feedback"), "other": new_key(keys, "other", "infer", "feedback"),
+               "reader": new_key(keys, "reader", "infer")}
+    write_application(repository, "digits",
+                      'models = ["wrong", "right"]\n[policy]\nname = "epsilon_greedy"\nepsilon = 0\n')
+    server = start(serve, repository, keys=keys)
+    bearer = {"Authorization": f"Bearer {secrets['app']}"}
+    feedback_id = infer(http_client, server.http, "digits", rows_of(2), headers=bearer)[1]["feedback_id"]
+    messages, stub_of = applications_protocol()
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = stub_of(channel)
+
+        def code(name="app", application="digits", label=(2,), **fields):
+            request = messages.FeedbackRequest(application=application, feedback_id=feedback_id, label=label, **fields)
+            metadata = [("authorization", f"Bearer {secrets[name]}")] if name else []
+            try:
+                stub.Feedback(request, metadata=metadata)
+            except grpc.RpcError as error:
+                return error.code()
+            return grpc.StatusCode.OK
+
+        assert code(name=None) == grpc.StatusCode.UNAUTHENTICATED
+        assert code(name="reader") == grpc.StatusCode.PERMISSION_DENIED
+        assert code(name="other") == grpc.StatusCode.NOT_FOUND
+        assert code(application="right") == grpc.StatusCode.UNIMPLEMENTED
+        assert code(label=()) == grpc.StatusCode.INVALID_ARGUMENT
+        assert code(label=(float("nan"),)) == grpc.StatusCode.INVALID_ARGUMENT
+        loss = messages.FeedbackRequest.Loss(model="nobody", loss=1)
+        assert code(label=(), losses=[loss]) == grpc.StatusCode.INVALID_ARGUMENT
+        assert code() == grpc.StatusCode.OK
+        assert code() == grpc.StatusCode.ALREADY_EXISTS
+    assert give(server, "digits", {"feedback_id": feedback_id, "label": 2}, bearer)[0] == 409
+    assert infer(http_client, server.http, "digits", rows_of(2), headers=bearer)[1]["models"] == "right"
+
+
+def test_explain_says_how_a_model_was_chosen(serve, repository, tmp_path):
+    write_application(repository, "digits", 'models = ["wrong", "right"]\n[policy]\nname = "split"\nweights = { right = 1 }\n')
+    write_application(repository, "all", 'models = ["wrong", "right"]\npolicy = "majority"\n')
+    log = tmp_path / "log"
+    server = start(serve, repository, log=log)
+    numbers = {name: infer(http_client, server.http, name, rows_of(2), request_id=f"call of {name}")[1]["foliot_request"]
+               for name in ("digits", "all", "right")}
+    server.stop()
+
+    def explained(name):
+        return subprocess.run([foliot_binary(), "explain", numbers[name], "--log", log], capture_output=True, text=True,
+                              check=True).stdout
+
+    assert "It was asked by application 'digits' (policy split), which asks 'right', with the probabilities wrong 0, right 1." \
+        in explained("digits")
+    assert "application 'all' (policy majority), which asks 'wrong', 'right', with the weights wrong 0.5, right 0.5." \
+        in explained("all")
+    assert "application" not in explained("right")
+    assert all(f"Its client calls it 'call of {name}'." in explained(name) for name in numbers)
 
 
 def test_what_cannot_be_served_says_why(serve, repository):

@@ -410,7 +410,7 @@ def test_strings_are_refused_as_such(either, binary):
     client, module = either
     options = {"binary_data": binary} if module is http_client else {}
     value = tensor(module, "pixels", np.array([["a"]], np.object_), "BYTES", **options)
-    with pytest.raises(InferenceServerException, match="input 'pixels' has datatype BYTES, which Foliot does not serve"):
+    with pytest.raises(InferenceServerException, match="input 'pixels': expected datatype FP32, got 'BYTES'"):
         client.infer("dense", [value])
 
 

@@ -72,7 +72,7 @@ def test_goes_on_after_an_interruption(models, tmp_path):
 @pytest.mark.parametrize("flags, reason", [
     (["--lanes", "1"], "a device of one lane runs nothing beside others"),
     (["--overlap", "wide"], "--overlap names 1 of the models"),
-    (["--overlap", "nothing,wide"], "nothing"),
+    (["--overlap", "nothing,wide"], "there is no such model"),
     (["--samples", "3"], "--samples"),
 ])
 def test_says_what_cannot_be_profiled(models, flags, reason):

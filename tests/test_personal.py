@@ -11,7 +11,7 @@ import pytest
 import tritonclient.http as http_client
 
 from foliot import personal
-from foliot_tools.personal_protocol import personal_protocol
+from foliot_tools.grpc_protocol import personal_protocol
 from foliot_tools.server import Server, ServerFailed, foliot_binary
 from foliot_tools.waiting import eventually
 from test_access import new_key

@@ -89,6 +89,15 @@ def test_plans_for_what_a_server_logged(files):
     assert lines[4].split()[3] == "cpu"
 
 
+def test_a_plan_is_written_as_targets(files):
+    result = plan(files, "--from-log", files / "log/foliot", "--apply", files / "targets.toml")
+    assert result.returncode == 0, result.stderr
+    text = (files / "targets.toml").read_text(encoding="utf-8")
+    assert 'models = ["decoder"]' in text and 'models = ["resnet"]' in text
+    replicas = [line.split()[5] for line in result.stdout.splitlines()[3:5]]
+    assert [f"copies_least = {count}\ncopies_most = {count}\n" in text for count in replicas] == [True, True]
+
+
 def test_profiles_add_kinds_to_those_of_the_log(files):
     profiles = files / "cuda.toml"
     profiles.write_text("".join(f'[[profile]]\nstage = "{stage}"\nkind = "cuda"\nbatch_sizes = [1]\n'
@@ -110,7 +119,7 @@ def test_simulates_what_a_server_logged(files):
 
 @pytest.mark.parametrize("arguments, complaint", [
     (("--from-log", "nowhere"), "nowhere/requests.csv"),
-    (("--from-log", "{log}", "--trace", "trace.csv"), "--from-log excludes --trace"),
+    (("--from-log", "{log}", "--trace", "trace.csv"), "--trace excludes --from-log"),
     ((), "--trace or --from-log is required"),
     (("--trace", "trace.csv"), "--profiles or --from-log is required"),
 ])

@@ -169,14 +169,14 @@ def test_predict_may_change_its_dictionary(folder):
     ("return {'twice': 1}", "predict returned the outputs ['twice']: declared are ['twice', 'count']"),
     ("return {'twice': 1, 'count': 1, 3: 1}", "predict returned the outputs ['twice', 'count', 3]: declared are "
                                               "['twice', 'count']"),
-    ("return {'twice': batch['x'][:1], 'count': 0}",
-     "output 'twice' has the shape [1, 3]: for 2 rows it must be [2, 3]"),
-    ("return {'twice': batch['x'], 'count': 0}", "output 'count' has the shape []: for 2 rows it must be [2]"),
-    ("return {'twice': batch['x'], 'count': [[0], [1]]}", "output 'count' has the shape [2, 1]: for 2 rows it must be [2]"),
+    ("return {'twice': batch['x'][:0], 'count': 0}",
+     "output 'twice' has the shape [0, 3]: for 1 rows it must be [1, 3]"),
+    ("return {'twice': batch['x'], 'count': 0}", "output 'count' has the shape []: for 1 rows it must be [1]"),
+    ("return {'twice': batch['x'], 'count': [[0], [1]]}", "output 'count' has the shape [2, 1]: for 1 rows it must be [1]"),
     ("return {'twice': batch['x'], 'count': batch['x'][:, 0]}",
      "output 'count' has the data type float32, which is not cast to int64 by itself: declare another, or return it "
      ".astype(numpy.int64)"),
-    ("return {'twice': batch['x'], 'count': ['a', 'b']}",
+    ("return {'twice': batch['x'], 'count': ['a'] * len(batch['x'])}",
      "output 'count' has the data type <U1, which is not cast to int64 by itself: declare another, or return it "
      ".astype(numpy.int64)"),
     ("return {'twice': [[1], [1, 2]], 'count': 0}", "output 'twice' is a value of type list, not an array: ValueError: "),
@@ -209,6 +209,86 @@ def test_rows_fail_alone(folder, failing):
         np.testing.assert_array_equal(replica.views("outputs", 64, 1 << 15)["twice"][rest], 2 * inputs[rest])
 
 
+def test_each_row_that_fails_has_its_own_reason(folder):
+    """Rows are different clients', which must not read of each other's."""
+    write(folder, MODEL + "    if (batch['x'] < 0).any(): raise ValueError(f'below zero: {batch[\"x\"].min()}\\n' + 'x' * 600)\n" + GOOD)
+    inputs = rows(9)
+    inputs[4], inputs[7] = -4, -7
+    with started(folder) as replica:
+        with pytest.raises(ReplicaError) as error:
+            replica.call({"x": inputs})
+    for row in (4, 7):
+        reason = error.value.reasons[row]
+        assert f"below zero: -{row}.0\n" in reason and len(reason) == 512
+
+
+def texts(*rows_of_texts):
+    return [np.array([text.encode() for text in row], object) for row in rows_of_texts]
+
+
+def test_strings(folder):
+    """bytes come in, and str or bytes go out, in arrays or lists."""
+    write(folder, HEAD + """
+@foliot.model(inputs={"text": ("BYTES", [], 32), "pair": ("BYTES", [2])}, outputs={"upper": ("BYTES", [], 64), "pair": ("BYTES", [2], 64)})
+def predict(batch):
+    assert batch["text"].shape == (len(batch["text"]),) and batch["pair"].shape[1:] == (2,)
+    assert all(type(text) is bytes for text in batch["text"])
+    try:
+        batch["text"][0] = b"changed"
+    except ValueError:
+        return {"upper": [text.decode().upper() for text in batch["text"]], "pair": batch["pair"][:, ::-1]}
+""")
+    text = [np.array(value.encode(), object) for value in ("one", "", "gr\u00fc\u00df", "x" * 32)]
+    with started(folder) as replica:
+        assert replica.description["inputs"] == [
+            {"name": "text", "datatype": "BYTES", "shape": [], "string_bytes_max": 32},
+            {"name": "pair", "datatype": "BYTES", "shape": [2], "string_bytes_max": 4096}]
+        outputs = replica.call({"text": text, "pair": texts(("a", "b"), ("", "c"), ("d", "e"), ("f", "g"))}, output_offset=1 << 15)
+    assert [row.item().decode() for row in outputs["upper"]] == ["ONE", "", "GR\u00dcSS", "X" * 32]
+    assert [list(row) for row in outputs["pair"]] == [[b"b", b"a"], [b"c", b""], [b"e", b"d"], [b"g", b"f"]]
+
+
+def test_dimensions_that_vary(folder):
+    """Each row is an array of its own extents."""
+    write(folder, HEAD + """
+@foliot.model(inputs={"x": ("FP32", [foliot.up_to(5), 2]), "words": ("BYTES", [foliot.up_to(3)])},
+              outputs={"twice": ("FP64", [foliot.up_to(5), 2]), "words": ("BYTES", [foliot.up_to(3)])})
+def predict(batch):
+    return {"twice": [2 * row for row in batch["x"]], "words": [sorted(row, reverse=True) for row in batch["words"]]}
+""")
+    x = [rows(count, 2) for count in (3, 0, 5)]
+    with started(folder) as replica:
+        assert replica.description["inputs"][0] == {"name": "x", "datatype": "FP32", "shape": [-1, 2], "shape_max": [5, 2]}
+        outputs = replica.call({"x": x, "words": texts("ab", "", "cde")}, output_offset=1 << 15)
+    for row, twice in zip(x, outputs["twice"]):
+        np.testing.assert_array_equal(twice, 2 * row)
+    assert [list(row) for row in outputs["words"]] == [[b"b", b"a"], [], [b"e", b"d", b"c"]]
+
+
+@pytest.mark.parametrize(("returned", "expected"), [
+    ("{'s': [1], 'v': [[]]}", "output 's' has a value of type int in row 0: strings are str or bytes"),
+    ("{'s': ['123456789'], 'v': [[]]}", "output 's' has strings of 9 bytes in row 0: declared are at most 8"),
+    ("{'s': ['a', 'b'], 'v': [[]]}", "output 's' has the shape [2]: for 1 rows it must be [1]"),
+    ("{'s': 'a', 'v': [[]]}", "output 's' is a value of type str: it must be a list of arrays, one for each row"),
+    ("{'s': ['\\ud800'], 'v': [[]]}", "output 's' has text in row 0 that is not valid Unicode"),
+    ("{'s': ['a'], 'v': []}", "output 'v' has 0 rows: there are 1"),
+    ("{'s': ['a'], 'v': [[1, 2, 3, 4]]}", "output 'v' has the shape [4] in row 0: it must be [0 to 3]"),
+    ("{'s': ['a'], 'v': [[[1]]]}", "output 'v' has the shape [1, 1] in row 0: it must be [0 to 3]"),
+    ("{'s': ['a'], 'v': [[1.5]]}", "output 'v' has the data type float64 in row 0, which is not cast to int64 by itself"),
+    ("{'s': ['a'], 'v': [[[1], [1, 2]]]}", "output 'v' has a value of type list in row 0, not an array: ValueError"),
+    ("{'s': ['a'], 'v': 7}", "output 'v' is a value of type int: it must be a list of arrays, one for each row"),
+], ids=short)
+def test_outputs_beyond_their_bound(folder, returned, expected):
+    write(folder, HEAD + f"""
+@foliot.model(inputs={{"x": ("BYTES", [])}}, outputs={{"s": ("BYTES", [], 8), "v": ("INT64", [foliot.up_to(3)])}})
+def predict(batch): return {returned}
+""")
+    with started(folder) as replica:
+        with pytest.raises(ReplicaError) as error:
+            replica.call({"x": [np.array(b"", object)]})
+    assert str(error.value).startswith(expected)
+
+
 def test_a_row_is_found_by_halves(folder):
     """64 calls of a model that takes long would end the process."""
     write(folder, MODEL + "    print('called')\n    if (batch['x'][:, 0] < 0).any(): raise ValueError\n" + GOOD)
@@ -226,7 +306,8 @@ def test_a_model_that_fails_slowly_fails_on_all_its_rows(folder):
     with started(folder) as replica:
         with pytest.raises(ReplicaError) as error:
             replica.call({"x": -1 - rows(64)})
-        assert error.value.rows is None
+        assert error.value.rows == list(range(64))
+        assert set(error.value.reasons.values()) == {""}, "none was computed alone"
         assert replica.close()[1].count("called") <= 4
 
 
@@ -292,7 +373,11 @@ def test_casts_within_a_kind_or_to_a_wider_one(folder, declared, returned, sent)
     (HEAD + "foliot.model(inputs={}, outputs={'y': ('FP32', [])})", "there are 0 inputs: 1 to 64 can be declared"),
     (HEAD + "foliot.model(inputs=[1], outputs={'y': ('FP32', [])})", "inputs are [1]: they must be a dict"),
     (HEAD + "foliot.model(inputs={'x': 'FP32'}, outputs={})", "input 'x' is 'FP32': it must be (data type, shape of one row)"),
-    (HEAD + "foliot.model(inputs={'x': ('BYTES', [])}, outputs={})", "input 'x' has the data type 'BYTES': containers have BOOL,"),
+    (HEAD + "foliot.model(inputs={'x': ('BF16', [])}, outputs={})", "input 'x' has the data type 'BF16': containers have BOOL,"),
+    (HEAD + "foliot.model(inputs={'x': ('FP32', [], 9)}, outputs={})", "input 'x' is ('FP32', [], 9): it must be (data type, shape"),
+    (HEAD + "foliot.model(inputs={'x': ('BYTES', [], -1)}, outputs={})", "input 'x' has strings of up to -1 bytes in a row: it must"),
+    (HEAD + "foliot.model(inputs={'x': ('BYTES', [1], 67108864)}, outputs={})", "input 'x' takes 67108872 bytes in a row, limit"),
+    (HEAD + "foliot.model(inputs={'x': ('FP32', [foliot.up_to(-1)])}, outputs={})", "up_to(-1): it must be a whole number, from 0 on"),
     (HEAD + "foliot.model(inputs={'x': (['FP32'], [])}, outputs={})", "input 'x' has the data type ['FP32']: containers have"),
     (HEAD + "foliot.model(inputs={'x': ('FP32', 3)}, outputs={})", "input 'x' has the shape 3: it must be a list"),
     (HEAD + "foliot.model(inputs={'x': ('FP32', [-1, 3])}, outputs={})", "input 'x' has the shape [-1, 3]: it must be that of one"),

@@ -10,8 +10,9 @@ or, for a file that a library has written, one call: foliot.sklearn("digits.skop
 """
 
 from foliot.adapters import lightgbm, onnxruntime, sklearn, torch, xgboost
-from foliot.description import ModelError
+from foliot.description import ModelError, up_to
 from foliot.pipeline import Pipeline, PipelineError
 from foliot.registration import model
 
-__all__ = ["ModelError", "Pipeline", "PipelineError", "lightgbm", "model", "onnxruntime", "sklearn", "torch", "xgboost"]
+__all__ = ["ModelError", "Pipeline", "PipelineError", "lightgbm", "model", "onnxruntime", "sklearn", "torch", "up_to",
+           "xgboost"]

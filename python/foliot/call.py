@@ -7,6 +7,7 @@ import traceback
 import numpy as np
 
 from foliot.loading import describe, place_of
+from foliot.rows import RowError, Rows
 
 TRACEBACKS_MAX = 64  # different ones that are printed
 # The server ends a process whose call takes four times what is expected and a second.
@@ -18,7 +19,7 @@ class CallFailed(Exception):
 
     def __init__(self, message, rows=None):
         super().__init__(message)
-        self.rows = rows  # positions of those that have none; None: all
+        self.rows = rows  # {position: why} of those that have none; None: all, for this reason
 
 
 class Caller:
@@ -31,38 +32,41 @@ class Caller:
         self._predict = model.predict
         self._folder = folder
         self._printed = set()
+        self._bounded = [tensor.name for tensor in model.description.inputs if tensor.bounded]
 
     def call(self, inputs, outputs):
-        """inputs, outputs: {name: array}, all with the same number of rows. Raises CallFailed.
+        """inputs, outputs: {name: array or Rows}, all with the same number of rows. Raises CallFailed.
 
         Where predict fails on several rows, halves of them are computed until each that fails is alone, since rows are
         different clients'. Rows that are not known to be good after ISOLATION_SECONDS count as failed.
         """
+        if self._bounded:
+            inputs = inputs | {name: inputs[name].read() for name in self._bounded}
         try:
             self._call(inputs, outputs)
         except CallFailed as failure:
-            rows = next(iter(inputs.values())).shape[0]
+            rows = len(next(iter(inputs.values())))
             if rows == 1:
                 raise
-            failed = self._failed_rows(range(rows), inputs, outputs, time.monotonic() + ISOLATION_SECONDS)
+            failed = self._failed_rows(range(rows), failure, inputs, outputs, time.monotonic() + ISOLATION_SECONDS)
             if failed:
-                raise CallFailed(str(failure), failed if len(failed) < rows else None) from None
+                raise CallFailed(str(failure), failed) from None
 
-    def _failed_rows(self, rows, inputs, outputs, end):
-        """Those among `rows`, on which predict has failed together."""
+    def _failed_rows(self, rows, failure, inputs, outputs, end):
+        """{row: why} of those among `rows`, on which predict has failed together."""
         if len(rows) == 1:
-            return list(rows)
-        failed = []
+            return {rows[0]: str(failure)}
+        failed = {}
         for half in (rows[:len(rows) // 2], rows[len(rows) // 2:]):
             if time.monotonic() > end:
-                failed += half
+                failed |= dict.fromkeys(half, "")  # another client's row may be the reason
                 continue
             part = slice(half.start, half.stop)
             try:
                 self._call({name: array[part] for name, array in inputs.items()},
                            {name: array[part] for name, array in outputs.items()})
-            except CallFailed:
-                failed += self._failed_rows(half, inputs, outputs, end)
+            except CallFailed as half_failure:
+                failed |= self._failed_rows(half, half_failure, inputs, outputs, end)
         return failed
 
     def _call(self, inputs, outputs):
@@ -87,8 +91,13 @@ class Caller:
 
 
 def write(name, value, target):
-    """Copies an output to `target`: its shape must be the same, its data type one that numpy casts within its kind or to a
-    wider one. Raises CallFailed."""
+    """Copies an output to `target`: its shape must be the same, or within the bound, its data type one that numpy casts
+    within its kind or to a wider one. Raises CallFailed."""
+    if isinstance(target, Rows):
+        try:
+            return target.write(value)
+        except RowError as error:
+            raise CallFailed(f"output '{name}' {error}") from None
     if not isinstance(value, np.ndarray):
         try:
             value = np.asarray(value)

@@ -10,6 +10,7 @@ import time
 from foliot import layout, loading
 from foliot.call import CallFailed, Caller
 from foliot.description import ModelError
+from foliot.rows import Rows
 
 BATCH_SIZE = 64  # of a model that declares none, as of a server
 
@@ -20,11 +21,14 @@ def check(folder, out=sys.stdout):
     description = model.description
     for what, tensors in (("input ", description.inputs), ("output", description.outputs)):
         for tensor in tensors:
-            print(f"{what}  {tensor.name}  {tensor.datatype} {list(tensor.shape)} a row", file=out)
+            print(f"{what}  {tensor.name}  {tensor} a row", file=out)
     caller = Caller(model, pathlib.Path(folder).resolve())
     for rows in sorted({1, description.batch_size_max or BATCH_SIZE}):
         inputs, outputs = (layout.views(tensors, bytearray(layout.offsets_of(tensors, rows)[1]), rows, 0, writeable=writeable)
                            for tensors, writeable in ((description.inputs, False), (description.outputs, True)))
+        for view in inputs.values():
+            if isinstance(view, Rows):
+                view.write_zeros()
         begin = time.perf_counter()
         caller.call(inputs, outputs)
         print(f"{rows} rows of zeros: {(time.perf_counter() - begin) * 1e3:.2f} ms, the first time", file=out)

@@ -55,7 +55,7 @@ class Replica:
         except CallFailed as failure:
             if failure.rows is None:
                 return error_message(str(failure))
-            return failed_rows_message(str(failure), failure.rows, next(iter(views[0].values())).shape[0])
+            return failed_rows_message(failure.rows, len(next(iter(views[0].values()))))
         return READY
 
     def _prepare(self, message, ancillary):

@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-MAGIC, VERSION, CLIENT = 0x544C4F46, 14, 2
+MAGIC, VERSION, CLIENT = 0x544C4F46, 16, 2
 GOODBYE, MODELS, REQUEST, COMPLETION, STATISTICS_REQUEST, STATISTICS, WORKERS = 0, 7, 8, 10, 11, 12, 15
 REFUSALS = ("served", "unmeetable", "overload", "expired", "late", "worker_lost", "unloaded", "cancelled", "draining",
             "disconnected", "over_share", "model_error")
@@ -46,13 +46,15 @@ def read_model(reader):
     def tensor():
         reader.text(), reader.get("B"), reader.list(lambda: reader.get("q")), reader.list(reader.text)
         reader.list(reader.text)
+        if reader.get("B"):  # rows that vary have a bound
+            reader.list(lambda: reader.get("q")), reader.get("Q")
 
     def bucket():
         reader.list(lambda: (reader.text(), reader.get("q")))
 
     def runnable():
         reader.text(), reader.list(lambda: reader.get("I")), reader.get("I"), reader.get("q")
-        reader.list(lambda: reader.list(lambda: reader.get("q")))
+        reader.list(lambda: reader.list(lambda: reader.get("q"))), reader.list(lambda: reader.get("H"))
 
     model = reader.get("I"), reader.text()
     reader.text(), reader.text(), reader.get("B")

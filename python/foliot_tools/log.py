@@ -35,6 +35,7 @@ class Request:
     client_id_bytes: int | None  # of all of it, if only its beginning was kept
     class_: str  # deadline, best_effort or offline
     task: str  # for which the model was chosen; empty: the call named the model
+    selection: str  # by which an application asked it, escaped; empty: none did
 
 
 @dataclasses.dataclass(frozen=True)

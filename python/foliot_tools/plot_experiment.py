@@ -274,7 +274,7 @@ def bounds(tables):
 
 def overlap(tables):
     """Answers in time of each deployment, at the two rates."""
-    rows = tables["results"]
+    rows = select(tables["results"], group="all")
     rates = distinct(rows, "rate")
     figure, grid = pyplot.subplots(len(rates), 1, figsize=(11, 8), sharex=True, squeeze=False)
     for (axes,), rate in zip(grid, rates):

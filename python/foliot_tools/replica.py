@@ -20,11 +20,49 @@ DTYPES = {"BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float64
 
 
 class ReplicaError(Exception):
-    """The replica's message 'E', or 'F' with the positions of the `rows` that failed."""
+    """The replica's message 'E', or 'F' with the reasons of the rows that failed, by their positions."""
 
-    def __init__(self, message, rows=None):
+    def __init__(self, message, reasons=None):
         super().__init__(message)
-        self.rows = rows
+        self.reasons = reasons
+        self.rows = None if reasons is None else list(reasons)
+
+
+def is_bounded(tensor):
+    return tensor["datatype"] == "BYTES" or -1 in tensor["shape"]
+
+
+def pack(tensor, array):
+    """A row of a tensor that varies in size, of which `array` has the elements."""
+    extents = [extent for extent, declared in zip(array.shape, tensor["shape"]) if declared < 0]
+    row = struct.pack(f"<{len(extents)}Q", *extents)
+    if tensor["datatype"] == "BYTES":
+        return row + b"".join(struct.pack("<I", len(text)) + text for text in array.reshape(-1).tolist())
+    return row + array.astype(dtype_of(tensor)).tobytes()
+
+
+def unpack(tensor, row):
+    """What pack() was given."""
+    shape, at = list(tensor["shape"]), 0
+    for axis, extent in enumerate(shape):
+        if extent < 0:
+            shape[axis], at = struct.unpack_from("<Q", row, at)[0], at + 8
+    if tensor["datatype"] != "BYTES":
+        return np.frombuffer(row, dtype_of(tensor), int(np.prod(shape)), at).reshape(shape)
+    array = np.empty(shape, object)
+    texts = array.reshape(-1)
+    for element in range(texts.size):
+        length = struct.unpack_from("<I", row, at)[0]
+        texts[element], at = row[at + 4:at + 4 + length], at + 4 + length
+    return array
+
+
+def row_bytes(tensor):
+    """Of the memory of a row of a tensor that varies in size."""
+    element = 4 if tensor["datatype"] == "BYTES" else dtype_of(tensor).itemsize
+    most = int(np.prod(tensor.get("shape_max", tensor["shape"]), dtype=np.int64))
+    used = 8 * tensor["shape"].count(-1) + most * element + tensor.get("string_bytes_max", 0)
+    return -(-used // 8) * 8
 
 
 def dtype_of(tensor):
@@ -86,23 +124,33 @@ class Replica:
         self.receive(b"R")
 
     def views(self, what, rows, offset):
-        """{name: array} over the tensors of a call; `what`: "inputs" or "outputs"."""
+        """{name: array} over the tensors of a call; `what`: "inputs" or "outputs". Of rows that vary in size the bytes of
+        their memory, [rows, bytes]."""
         result = {}
         for tensor in self.description[what]:
             offset = -(-offset // ALIGNMENT) * ALIGNMENT
-            view = np.ndarray((rows, *tensor["shape"]), dtype_of(tensor), self._memory, offset)
+            if is_bounded(tensor):
+                view = np.ndarray((rows, row_bytes(tensor)), np.uint8, self._memory, offset)
+            else:
+                view = np.ndarray((rows, *tensor["shape"]), dtype_of(tensor), self._memory, offset)
             result[tensor["name"]] = view
             offset += view.nbytes
         return result
 
     def call(self, inputs, *, input_offset=0, output_offset=None):
-        """Copies of the outputs of {name: array [rows, ...]}."""
+        """Copies of the outputs of {name: array [rows, ...], or list of a row each}; lists of those that vary in size."""
         rows = len(next(iter(inputs.values())))
         output_offset = len(self._memory) // 2 if output_offset is None else output_offset
-        for name, view in self.views("inputs", rows, input_offset).items():
-            view[...] = inputs[name]
+        for tensor, view in zip(self.description["inputs"], self.views("inputs", rows, input_offset).values()):
+            if not is_bounded(tensor):
+                view[...] = inputs[tensor["name"]]
+                continue
+            for place, row in zip(view, inputs[tensor["name"]]):
+                packed = pack(tensor, np.asarray(row))
+                place[:len(packed)] = np.frombuffer(packed, np.uint8)
         self.send_call(rows, input_offset, output_offset)
-        return {name: view.copy() for name, view in self.views("outputs", rows, output_offset).items()}
+        return {tensor["name"]: [unpack(tensor, row.tobytes()) for row in view] if is_bounded(tensor) else view.copy()
+                for tensor, view in zip(self.description["outputs"], self.views("outputs", rows, output_offset).values())}
 
     def send_call(self, rows, input_offset, output_offset):
         """Returns once the outputs are written. Raises ReplicaError."""
@@ -111,8 +159,13 @@ class Replica:
         if message[:1] == b"E":
             raise ReplicaError(message[1:].decode())
         if message[:1] == b"F":
-            text = 1 + (rows + 7) // 8
-            raise ReplicaError(message[text:].decode(), [row for row in range(rows) if message[1 + row // 8] >> row % 8 & 1])
+            reasons, at = {}, 1 + (rows + 7) // 8
+            for row in range(rows):
+                if message[1 + row // 8] >> row % 8 & 1:
+                    length = struct.unpack_from("<H", message, at)[0]
+                    reasons[row], at = message[at + 2:at + 2 + length].decode(), at + 2 + length
+            assert at == len(message)
+            raise ReplicaError(next(iter(reasons.values())), reasons)
         if message != b"R":
             raise ReplicaError(f"{message[:40]!r} in place of b'R'")
 

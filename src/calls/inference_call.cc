@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "core/bounded_row.h"
 #include "core/linear_extent.h"
 
 namespace foliot {
@@ -26,7 +27,9 @@ std::string expected_shape(const ModelInfo& model, const TensorSpec& spec) {
   std::vector<std::string> extents;
   if (model.batching) extents.emplace_back("rows");
   for (size_t i = 0; i < spec.shape.size(); ++i)
-    extents.push_back(spec.shape[i] < 0 ? spec.dimension_names[i] : std::to_string(spec.shape[i]));
+    extents.push_back(spec.shape[i] >= 0 ? std::to_string(spec.shape[i])
+                      : spec.bound       ? fmt::format("0..{}", spec.bound->shape[i])
+                                         : spec.dimension_names[i]);
   return fmt::format("[{}]", fmt::join(extents, ","));
 }
 
@@ -129,15 +132,19 @@ Status InferenceCall::read_shape(const TensorSpec& spec, const TensorView& input
 
   const size_t leading = model_->batching ? 1 : 0;
   bool fits = input.shape.size() == spec.shape.size() + leading;
-  for (size_t i = 0; fits && i < spec.shape.size(); ++i)
-    fits = spec.shape[i] < 0 ? input.shape[i + leading] > 0 : input.shape[i + leading] == spec.shape[i];
+  for (size_t i = 0; fits && i < spec.shape.size(); ++i) {
+    const int64_t extent = input.shape[i + leading];
+    fits = spec.shape[i] >= 0 ? extent == spec.shape[i]
+           : spec.bound       ? extent >= 0 && extent <= spec.bound->shape[i]
+                              : extent > 0;
+  }
   if (!fits)
     return Status::invalid_argument(fmt::format("input '{}': expected shape {}, got {}", spec.name,
                                                 expected_shape(*model_, spec), to_string(input.shape)));
 
   if (model_->batching) FOLIOT_RETURN_IF_ERROR(read_rows(spec, input.shape[0]));
   for (size_t i = 0; i < spec.shape.size(); ++i)
-    if (spec.shape[i] < 0)
+    if (spec.shape[i] < 0 && !spec.bound)
       FOLIOT_RETURN_IF_ERROR(read_dimension(spec, spec.dimension_names[i], input.shape[i + leading]));
   return Status::ok_status();
 }
@@ -197,6 +204,10 @@ Status InferenceCall::take_inputs(std::span<const TensorView* const> inputs) {
   inputs_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec& spec = model_->inputs[i];
+    if (spec.bound) {
+      FOLIOT_RETURN_IF_ERROR(take_bounded_input(spec, *inputs[i], inputs_[i]));
+      continue;
+    }
     const Shape sent_shape = client_shape(spec);
     const Shape shape = bucket_shape(spec);
     const uint64_t expected = byte_size(spec.type, sent_shape) * rows_;
@@ -215,16 +226,30 @@ Status InferenceCall::take_inputs(std::span<const TensorView* const> inputs) {
   return Status::ok_status();
 }
 
+Status InferenceCall::take_bounded_input(const TensorSpec& spec, const TensorView& sent, Input& input) {
+  input.row_bytes = bounded_row_bytes(spec);
+  FOLIOT_RETURN_IF_ERROR(check_room("input", spec, input.row_bytes));
+  const Shape extents(sent.shape.begin() + (model_->batching ? 1 : 0), sent.shape.end());
+  FOLIOT_ASSIGN_OR_RETURN(input.padded, to_rows(spec, extents, rows_, sent.bytes));
+  input.bytes = std::as_bytes(std::span(input.padded));
+  body_bytes_ += input.padded.size();
+  return Status();
+}
+
+Status InferenceCall::check_room(std::string_view kind, const TensorSpec& spec, uint64_t row_bytes) const {
+  if (rows_ <= model_->batch_size_max() || row_bytes <= limits_.output_bytes_max / rows_) return Status();
+  return Status::invalid_argument(
+      fmt::format("{} '{}': {} of each of {} rows are more than the {} that are allowed (--tensor-max); send "
+                  "fewer rows in one call",
+                  kind, spec.name, format_bytes(row_bytes), rows_, format_bytes(limits_.output_bytes_max)));
+}
+
 Status InferenceCall::choose_outputs(const Query& query) {
   const std::vector<TensorSpec>& specs = model_->outputs;
   outputs_.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
-    outputs_[i].row_bytes = byte_size(specs[i].type, bucket_shape(specs[i]));
-    if (rows_ > model_->batch_size_max() && outputs_[i].row_bytes > limits_.output_bytes_max / rows_)
-      return Status::invalid_argument(fmt::format(
-          "output '{}': {} of each of {} rows are more than the {} that are allowed (--tensor-max); send "
-          "fewer rows in one call",
-          specs[i].name, format_bytes(outputs_[i].row_bytes), rows_, format_bytes(limits_.output_bytes_max)));
+    outputs_[i].row_bytes = foliot::row_bytes(specs[i], model_->buckets[bucket_.value()]);
+    FOLIOT_RETURN_IF_ERROR(check_room("output", specs[i], outputs_[i].row_bytes));
     outputs_[i].bytes.resize(outputs_[i].row_bytes * rows_);
     if (query.outputs.empty()) requested_.push_back(static_cast<uint32_t>(i));
   }
@@ -269,6 +294,7 @@ bool InferenceCall::is_padded() const {
 }
 
 bool InferenceCall::requested_is_padded(uint32_t i) const {
+  if (const auto& collected = outputs_[requested_[i]].collected) return collected->padded;
   const TensorSpec& spec = requested_spec(i);
   for (size_t axis = 0; axis < spec.shape.size(); ++axis)
     if (spec.shape[axis] < 0 && !client_extent(spec.dimension_names[axis])) return is_padded();
@@ -313,7 +339,16 @@ std::span<std::byte> InferenceCall::output_of(uint32_t stage, uint32_t row, uint
 ConditionSet InferenceCall::finish(uint32_t stage, uint32_t row) { return stages_->finish(row, stage); }
 
 void InferenceCall::collect() {
-  if (stages_ == nullptr || !served()) return;
+  if (!served()) return;
+  if (stages_ != nullptr) return collect_stages();
+  for (const uint32_t index : requested_) {
+    const TensorSpec& spec = model_->outputs[index];
+    Output& output = outputs_[index];
+    if (spec.bound) output.collected = from_rows(spec, rows_, std::as_bytes(std::span(output.bytes)));
+  }
+}
+
+void InferenceCall::collect_stages() {
   for (uint32_t index = 0; index < outputs_.size(); ++index) {
     for (uint32_t row = 0; row < rows_; ++row) {
       const std::span<std::byte> to = output(row, index);
@@ -326,6 +361,11 @@ void InferenceCall::collect() {
       }
     }
   }
+}
+
+void InferenceCall::fail(std::string_view reason) {
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_.empty()) failure_ = reason.substr(0, kFailureBytesMax);
 }
 
 bool InferenceCall::complete(const Completion& completion) {
@@ -357,12 +397,14 @@ const TaskVariant* InferenceCall::variant() const {
 }
 
 Shape InferenceCall::requested_shape(uint32_t i) const {
-  Shape shape = client_shape(requested_spec(i));
+  const auto& collected = outputs_[requested_[i]].collected;
+  Shape shape = collected ? collected->extents : client_shape(requested_spec(i));
   if (model_->batching) shape.insert(shape.begin(), rows_);
   return shape;
 }
 
 std::string InferenceCall::take_requested(uint32_t i) {
+  if (auto& collected = outputs_[requested_[i]].collected) return std::move(collected->bytes);
   const TensorSpec& spec = requested_spec(i);
   std::string& padded = outputs_[requested_[i]].bytes;
   const Shape wanted = client_shape(spec);

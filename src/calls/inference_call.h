@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "calls/bounded_tensor.h"
 #include "calls/stage_tensors.h"
 #include "core/model_info.h"
 #include "core/request.h"
@@ -64,9 +66,13 @@ class InferenceCall {
 
   // True when this was the last row. The first refusal refuses the whole call.
   bool complete(const Completion& completion);
-  // Of a pipeline that was served: makes the call's outputs of those of its stages, before they
-  // are taken. REQUIRES: done.
+  // Of a call that was served, makes what the client gets before it is taken: of the outputs of
+  // a pipeline's stages, and of rows that vary in size. REQUIRES: done.
   void collect();
+  // Why the model's own code failed on one of its rows: the first reason counts. Any thread.
+  void fail(std::string_view reason);
+  // Empty: none is known. REQUIRES: done.
+  const std::string& failure() const { return failure_; }
   // Its answer leaves now: rows that were cancelled since another was refused have its
   // reason; rows that were served, and had to be by an earlier instant,
   // become refusals (kLate). REQUIRES: done.
@@ -88,7 +94,7 @@ class InferenceCall {
   // With the batch dimension, and without padding.
   Shape requested_shape(uint32_t i) const;
   // Whether it has a variable dimension that could not be cut back to what the inputs were
-  // before they were padded.
+  // before they were padded, or rows of different extents.
   bool requested_is_padded(uint32_t i) const;
   // The bytes, without padding; once per output. REQUIRES: done and served.
   std::string take_requested(uint32_t i);
@@ -98,11 +104,13 @@ class InferenceCall {
   struct Input {
     std::span<const std::byte> bytes;
     size_t row_bytes = 0;
-    std::string padded;  // what `bytes` shows, if padding was needed
+    std::string padded;  // what `bytes` shows, if padding was needed, or rows vary in size
   };
   struct Output {
     std::string bytes;
     size_t row_bytes = 0;
+    // Of rows that vary in size: what the client gets of `bytes`.
+    std::optional<ClientTensor> collected{};
   };
   using Dimensions = std::vector<std::pair<std::string_view, int64_t>>;
 
@@ -114,8 +122,12 @@ class InferenceCall {
   Status read_dimension(const TensorSpec& spec, std::string_view dimension, int64_t extent);
   Status choose_bucket();
   Status take_inputs(std::span<const TensorView* const> inputs);
+  Status take_bounded_input(const TensorSpec& spec, const TensorView& sent, Input& input);
+  // What the rows of a tensor take together, if the call has more of them than a batch.
+  Status check_room(std::string_view kind, const TensorSpec& spec, uint64_t row_bytes) const;
   Status choose_outputs(const Query& query);
   Status take_stages();
+  void collect_stages();
   // The extents of one row, as the client sees it and as the bucket has it.
   Shape client_shape(const TensorSpec& spec) const;
   // What the client's variable dimensions make of one with this name; nullopt: not known.
@@ -141,6 +153,8 @@ class InferenceCall {
   std::unique_ptr<StageTensors> stages_;  // of a pipeline
 
   std::vector<Completion> completions_;
+  std::mutex failure_mutex_;
+  std::string failure_;  // GUARDED_BY failure_mutex_ until the call is done
 };
 
 }  // namespace foliot

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "core/bounded_row.h"
+#include "core/serialized_string.h"
 #include "inference/conformance/test_models.h"
 
 namespace foliot {
@@ -53,6 +55,101 @@ TEST_F(InferenceCallTest, RowsAreViewsOfWhatWasSent) {
   EXPECT_EQ(values_of<float>(call.input(1, 0)), (std::vector<float>{3, 4}));
   EXPECT_EQ(call.output(0, 0).size(), 8u);
   EXPECT_EQ(call.output(1, 0).data(), call.output(0, 0).data() + 8);
+}
+
+std::span<const std::byte> view(const std::string& bytes) { return std::as_bytes(std::span(bytes)); }
+
+TEST_F(InferenceCallTest, StringsGoIntoRowsOfOneSizeAndComeBack) {
+  const std::string texts = serialized({"one two", ""});
+  const Query query{.inputs = {{"text", "BYTES", {2}, view(texts)}}, .body_bytes = 100};
+  const auto made = InferenceCall::make(shared(text_model(ModelId(1))), query);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  InferenceCall& call = *made.value();
+  const TensorSpec& input = call.model().inputs[0];
+  ASSERT_EQ(call.input(0, 0).size(), bounded_row_bytes(input));
+  EXPECT_EQ(elements_of(input, call.input(0, 0)).size(), 4u + 7);
+  EXPECT_EQ(elements_of(input, call.input(1, 0)).size(), 4u);
+  EXPECT_EQ(call.body_bytes(), 100 + 2 * bounded_row_bytes(input));
+
+  const TensorSpec& output = call.model().outputs[0];
+  ASSERT_TRUE(write_row(output, {2}, view(serialized({"one", "two"})), call.output(0, 0)));
+  for (uint64_t row = 1; row <= 2; ++row) call.complete({.id = RequestId(row)});
+  call.collect();
+  EXPECT_EQ(call.requested_shape(0), (Shape{2, 2}));
+  EXPECT_TRUE(call.requested_is_padded(0)) << "the second row has no words";
+  EXPECT_EQ(call.take_requested(0), serialized({"one", "two", "", ""}));
+}
+
+TEST_F(InferenceCallTest, RowsOfEqualExtentsAreNotPadded) {
+  const std::string texts = serialized({"a", "b"});
+  const Query query{.inputs = {{"text", "BYTES", {2}, view(texts)}}};
+  const auto made = InferenceCall::make(shared(text_model(ModelId(1))), query);
+  ASSERT_TRUE(made.ok());
+  InferenceCall& call = *made.value();
+  for (uint32_t row = 0; row < 2; ++row) {
+    ASSERT_TRUE(write_row(call.model().outputs[0], {1}, view(serialized({"w"})), call.output(row, 0)));
+    call.complete({.id = RequestId(row + 1)});
+  }
+  call.collect();
+  EXPECT_EQ(call.requested_shape(0), (Shape{2, 1}));
+  EXPECT_FALSE(call.requested_is_padded(0));
+  EXPECT_EQ(call.take_requested(0), serialized({"w", "w"}));
+}
+
+TEST_F(InferenceCallTest, ARowThatIsNoneIsEmpty) {
+  const std::string texts = serialized({"a"});
+  const Query query{.inputs = {{"text", "BYTES", {1}, view(texts)}}};
+  const auto made = InferenceCall::make(shared(text_model(ModelId(1))), query);
+  ASSERT_TRUE(made.ok());
+  InferenceCall& call = *made.value();
+  std::ranges::fill(call.output(0, 0), std::byte{0xff});
+  call.complete({.id = RequestId(1)});
+  call.collect();
+  EXPECT_EQ(call.requested_shape(0), (Shape{1, 0}));
+  EXPECT_EQ(call.take_requested(0), "");
+}
+
+TEST_F(InferenceCallTest, WrongStringsAreNamedWithTheirLimit) {
+  const auto error = [&](const Shape& shape, const std::string& bytes) {
+    return error_of({.inputs = {{"text", "BYTES", shape, view(bytes)}}}, text_model(ModelId(1)));
+  };
+  EXPECT_THAT(error({2}, serialized({"ok", "too long."})),
+              AllOf(HasSubstr("model 'texts': input 'text': row 1 has strings of 9 bytes"), HasSubstr("up to 8")));
+  EXPECT_THAT(error({2}, serialized({"ok"})), HasSubstr("expected 2 strings"));
+  EXPECT_THAT(error({1}, serialized({"ok", "more"})), HasSubstr("got 8 bytes more"));
+  EXPECT_THAT(error({1}, std::string("\xff\xff\xff\xff", 4)), HasSubstr("end before row 0 does"));
+  EXPECT_THAT(error({1, 1}, serialized({"ok"})), HasSubstr("expected shape [rows], got [1,1]"));
+}
+
+TEST_F(InferenceCallTest, ManyRowsAreLimitedByTheMemoryThatTheyNeed) {
+  std::string texts;
+  for (int i = 0; i < 100; ++i) texts += serialized({"a"});
+  const Query query{.inputs = {{"text", "BYTES", {100}, view(texts)}}};
+  const auto made = InferenceCall::make(shared(text_model(ModelId(1))), query, {.output_bytes_max = 1000});
+  EXPECT_THAT(made.status().message(),
+              AllOf(HasSubstr("input 'text': 16 B of each of 100 rows"), HasSubstr("send fewer")));
+}
+
+TEST_F(InferenceCallTest, DimensionsWithoutBucketsHaveALimit) {
+  ModelInfo info = text_model(ModelId(1));
+  info.inputs = {{.name = "x", .shape = {-1, 2}, .dimension_names = {"", ""}, .bound = RowBound{{3, 2}, 0}}};
+  const Query query{.inputs = {{"x", "FP32", {1, 2, 2}, bytes_of(numbers_)}}};
+  const auto made = InferenceCall::make(shared(info), query);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(extents_of(info.inputs[0], (*made)->input(0, 0)), (Shape{2, 2}));
+  EXPECT_EQ(elements_of(info.inputs[0], (*made)->input(0, 0)).size(), 16u);
+  EXPECT_THAT(error_of({.inputs = {{"x", "FP32", {1, 4, 2}, bytes_of(numbers_)}}}, info),
+              HasSubstr("expected shape [rows,0..3,2], got [1,4,2]"));
+  EXPECT_THAT(error_of({.inputs = {{"x", "FP32", {1, 1, 2}, bytes_of(numbers_)}}}, info),
+              HasSubstr("expected 8 bytes for 1 rows of 2 FP32, got 16"));
+}
+
+TEST_F(InferenceCallTest, TheFirstReasonOfAFailureCounts) {
+  const auto made = InferenceCall::make(shared(doubling_model(ModelId(1))), doubling_query());
+  ASSERT_TRUE(made.ok());
+  (*made)->fail("ValueError: one");
+  (*made)->fail("ValueError: two");
+  EXPECT_EQ((*made)->failure(), "ValueError: one");
 }
 
 TEST_F(InferenceCallTest, PadsToTheFirstBucketThatFitsAndCropsBack) {

@@ -64,7 +64,7 @@ Inference::Started InferenceService::start(const Query& query, const Caller& cal
     requests_.cancel(RequestId(payload.value()), Refusal::kOverload);
   }
   // It is not answered before this thread is back in its mailbox.
-  submit(pending);
+  submit(pending, query.selection);
   return pending.call_id();
 }
 
@@ -75,7 +75,7 @@ CallError InferenceService::refuse(const InferenceCall& call, Refusal refusal, s
   return call_error(refusal, call.model().name, detail, call.arrival(), now, TimePoint());
 }
 
-void InferenceService::submit(const PendingCall& pending) {
+void InferenceService::submit(const PendingCall& pending, std::string_view selection) {
   const InferenceCall& call = pending.call();
   // Not so much that no time is left: then the answer may be late, but others need not be.
   const Duration reserve = call.deadline().is_infinite()
@@ -101,7 +101,9 @@ void InferenceService::submit(const PendingCall& pending) {
     request.tenant_weight = tenant->weight();
   }
   std::shared_ptr<const CallLabel> label;
-  if (!call.id().empty()) label = std::make_shared<const CallLabel>(call_label(call.id()));
+  if (!call.id().empty() || !selection.empty()) {
+    label = std::make_shared<const CallLabel>(call_label(call.id(), selection));
+  }
   for (PayloadHandle payload : pending.handles()) {
     request.id = RequestId(payload.value());
     request.payload = payload;

@@ -53,6 +53,7 @@ class InferenceService : public Inference, public RequestOrigin {
   }
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override { return table_.output(payload, index); }
   ConditionSet finish(PayloadHandle payload) override { return table_.finish(payload); }
+  void fail(PayloadHandle payload, std::string_view reason) override { table_.fail(payload, reason); }
   void on_model(const ModelInfo& model) override { metrics_.on_model(model); }
   void on_outcome(const Action& action, const Outcome& outcome, TimePoint now) override {
     metrics_.on_outcome(action, outcome, now);
@@ -65,7 +66,7 @@ class InferenceService : public Inference, public RequestOrigin {
 
  private:
   CallError refuse(const InferenceCall& call, Refusal refusal, std::string_view detail);
-  void submit(const PendingCall& pending);
+  void submit(const PendingCall& pending, std::string_view selection);
 
   const ServedNames& names_;
   LabelledRequestSink& requests_;

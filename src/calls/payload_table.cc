@@ -147,6 +147,8 @@ ConditionSet PayloadTable::finish(PayloadHandle payload) {
   return row.call->call().finish(*stage, row.index);
 }
 
+void PayloadTable::fail(PayloadHandle payload, std::string_view reason) { find(payload).call->call().fail(reason); }
+
 bool PayloadTable::wait_until_unused(Duration timeout) {
   std::unique_lock lock(mutex_);
   return unused_.wait_for(lock, std::chrono::nanoseconds(timeout.nanoseconds()), [this] { return in_use() == 0; });

@@ -59,6 +59,7 @@ class PayloadTable : public PayloadStore {
   std::span<const std::byte> input(PayloadHandle payload, uint32_t index) override;
   std::span<std::byte> output(PayloadHandle payload, uint32_t index) override;
   ConditionSet finish(PayloadHandle payload) override;
+  void fail(PayloadHandle payload, std::string_view reason) override;
 
   uint32_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   // Waits until no handle is in use, for at most so long; false if some are.

@@ -77,7 +77,9 @@ std::vector<AnswerParameter> PendingCall::parameters() const {
 
 CallError PendingCall::error() const {
   const Completion& refused = call_->refusal();
-  CallError error = call_error(refused.refusal, call_->model().name, refused.detail, call_->arrival(), refused.finished,
+  const bool has_reason = refused.refusal == Refusal::kModelError && !call_->failure().empty();
+  const std::string& detail = has_reason ? call_->failure() : refused.detail;
+  CallError error = call_error(refused.refusal, call_->model().name, detail, call_->arrival(), refused.finished,
                                refused.earliest_completion);
   error.request = refused.id;
   // In the message, too: most clients show nothing else of an error.

@@ -10,12 +10,20 @@ namespace foliot {
 namespace {
 
 constexpr uint64_t kInputBytesMax = uint64_t{1} << 30;
+constexpr uint64_t kTextBytesMax = 16;
 
 template <typename T>
 void put(std::string& bytes, T value) {
   char raw[sizeof(T)];
   std::memcpy(raw, &value, sizeof(T));
   bytes.append(raw, sizeof(T));
+}
+
+// Its length, then some letters.
+void put_text(std::string& bytes, Random& random) {
+  const auto length = static_cast<uint32_t>(1 + random.below(kTextBytesMax));
+  put(bytes, length);
+  for (uint32_t i = 0; i < length; ++i) bytes += static_cast<char>('a' + random.below(26));
 }
 
 void put_random(std::string& bytes, DataType type, Random& random) {
@@ -35,6 +43,7 @@ void put_random(std::string& bytes, DataType type, Random& random) {
     case DataType::kBfloat16: return put(bytes, static_cast<uint16_t>(0x3f80 | random.below(1 << 7)));
     case DataType::kFloat32: return put(bytes, static_cast<float>(random.normal()));
     case DataType::kFloat64: return put(bytes, random.normal());
+    case DataType::kBytes: return put_text(bytes, random);
   }
 }
 
@@ -67,7 +76,7 @@ Result<InputTensor> random_input(const TensorDescription& input, uint32_t rows, 
     count *= static_cast<uint64_t>(extent);
   }
   InputTensor tensor{.name = input.name, .datatype = input.datatype, .shape = std::move(shape), .bytes = {}};
-  tensor.bytes.reserve(count * size_of(*type));
+  if (*type != DataType::kBytes) tensor.bytes.reserve(count * size_of(*type));
   for (uint64_t i = 0; i < count; ++i) put_random(tensor.bytes, *type, random);
   return tensor;
 }

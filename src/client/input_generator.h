@@ -18,9 +18,9 @@ using InputShapes = std::map<std::string, std::vector<int64_t>, std::less<>>;
 
 // One tensor per input. A variable first dimension becomes `rows`; other variable
 // ones must be given in `shapes`. Floating-point elements are normally
-// distributed, integers lie in [0, 100), which any vocabulary has. Errors:
-// kInvalidArgument naming the model, the input and what to give; kUnimplemented
-// for element types without a fixed size.
+// distributed, integers lie in [0, 100), which any vocabulary has, strings have 1 to 16
+// letters. Errors: kInvalidArgument naming the model, the input and what to give;
+// kUnimplemented for element types that are none of the protocol's.
 Result<std::vector<InputTensor>> random_inputs(const ModelDescription& model, uint32_t rows, const InputShapes& shapes,
                                                Random& random);
 

@@ -68,7 +68,7 @@ TEST(InputGeneratorTest, VariableDimensionsMustBeGiven) {
 
 TEST(InputGeneratorTest, ImpossibleInputsAreErrors) {
   Random random(1);
-  EXPECT_EQ(random_inputs(model({"x", "BYTES", {1}}), 1, {}, random).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(random_inputs(model({"x", "STRING", {1}}), 1, {}, random).status().code(), StatusCode::kUnimplemented);
   EXPECT_EQ(random_inputs(model({"x", "FP32", {1 << 20, 1 << 20}}), 1, {}, random).status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(random_inputs(model({"x", "FP32", {-1}}), 1, {{"x", {-3}}}, random).status().code(),

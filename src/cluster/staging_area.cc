@@ -10,7 +10,7 @@ namespace {
 std::vector<uint64_t> bytes_of(const std::vector<TensorSpec>& tensors, const Bucket& bucket) {
   std::vector<uint64_t> bytes;
   for (const TensorSpec& tensor : tensors) {
-    bytes.push_back(byte_size(tensor.type, shape_in(tensor, bucket)));
+    bytes.push_back(row_bytes(tensor, bucket));
   }
   return bytes;
 }

@@ -96,6 +96,7 @@ auto with_type(DataType type, Function function) {
     case DataType::kBfloat16: return function(Bfloat16{});
     case DataType::kFloat32: return function(float{});
     case DataType::kFloat64: return function(double{});
+    case DataType::kBytes: break;
   }
   FOLIOT_CHECK(false);
 }

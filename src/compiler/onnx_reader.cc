@@ -151,6 +151,7 @@ std::vector<std::byte> typed_data(const TensorProto& tensor, DataType type) {
     case DataType::kUint16:
     case DataType::kFloat16:
     case DataType::kBfloat16: return pack<uint16_t>(tensor.int32_data());
+    case DataType::kBytes: break;
   }
   FOLIOT_CHECK(false);
 }

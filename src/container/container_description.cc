@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/escaped_text.h"
+#include "core/bounded_row.h"
+#include "core/model_info.h"
 #include "device/plan.h"
 
 namespace foliot {
@@ -39,7 +41,7 @@ Status unknown_key(std::string_view key, std::string_view where, std::string_vie
 
 uint64_t bytes_of(const std::vector<TensorSpec>& tensors, uint32_t rows) {
   uint64_t bytes = 0;
-  for (const TensorSpec& tensor : tensors) bytes += aligned_tensor_bytes(byte_size(tensor.type, tensor.shape) * rows);
+  for (const TensorSpec& tensor : tensors) bytes += aligned_tensor_bytes(row_bytes(tensor, Bucket()) * rows);
   return bytes;
 }
 
@@ -56,7 +58,7 @@ Result<DataType> read_type(element value, std::string_view what) {
   FOLIOT_ASSIGN_OR_RETURN(const std::string_view name, read<std::string_view>(value, what, "a string"));
   const std::optional<DataType> type = parse_data_type(name);
   if (type && *type != DataType::kBfloat16) return *type;
-  return wrong(fmt::format("{} {} is not one of BOOL, UINT8 to UINT64, INT8 to INT64, FP16, FP32, FP64", what,
+  return wrong(fmt::format("{} {} is not one of BOOL, UINT8 to UINT64, INT8 to INT64, FP16, FP32, FP64, BYTES", what,
                            in_quotes(name.substr(0, kContainerNameBytesMax))));
 }
 
@@ -69,14 +71,15 @@ Result<std::string> read_name(element value, std::string_view what) {
   return std::string(name);
 }
 
-Result<Shape> read_shape(element value, std::string_view what) {
+// `least`: 0, or -1 where dimensions may vary.
+Result<Shape> read_shape(element value, std::string_view what, int64_t least) {
   FOLIOT_ASSIGN_OR_RETURN(const array extents, read<array>(value, what, "an array"));
   Shape shape;
   for (const element extent : extents) {
     FOLIOT_ASSIGN_OR_RETURN(const int64_t known,
                             read<int64_t>(extent, fmt::format("each of {}", what), "a whole number"));
-    if (known < 0 || static_cast<uint64_t>(known) > kContainerRowBytesMax) {
-      return wrong(fmt::format("{} has {}; dimensions are 0 to {}", what, known, kContainerRowBytesMax));
+    if (known < least || known > static_cast<int64_t>(kContainerRowBytesMax)) {
+      return wrong(fmt::format("{} has {}; dimensions are {} to {}", what, known, least, kContainerRowBytesMax));
     }
     if (shape.size() == kContainerRankMax) {
       return wrong(fmt::format("{} has more than {} dimensions", what, kContainerRankMax));
@@ -86,8 +89,15 @@ Result<Shape> read_shape(element value, std::string_view what) {
   return shape;
 }
 
+Result<uint64_t> read_string_bytes(element value, std::string_view what) {
+  FOLIOT_ASSIGN_OR_RETURN(const int64_t bytes, read<int64_t>(value, what, "a whole number"));
+  if (bytes >= 0 && bytes <= static_cast<int64_t>(kContainerRowBytesMax)) return static_cast<uint64_t>(bytes);
+  return wrong(fmt::format("{} is {}; 0 to {} are allowed", what, bytes, kContainerRowBytesMax));
+}
+
 // Of one row, as far as the limit. A zero anywhere makes it zero, whatever the others.
-uint64_t bounded_bytes(const TensorSpec& tensor) {
+uint64_t limited_row_bytes(const TensorSpec& tensor) {
+  if (tensor.bound) return bounded_row_bytes(tensor);
   if (std::ranges::find(tensor.shape, 0) != tensor.shape.end()) return 0;
   uint64_t bytes = size_of(tensor.type);
   for (const int64_t extent : tensor.shape) {
@@ -97,11 +107,29 @@ uint64_t bounded_bytes(const TensorSpec& tensor) {
   return bytes;
 }
 
+// Strings and dimensions that vary have a bound, and nothing else does.
+Status add_bound(TensorSpec& tensor, std::optional<Shape> shape_max, std::optional<uint64_t> string_bytes) {
+  const bool varies = std::ranges::count(tensor.shape, -1) > 0;
+  const bool strings = tensor.type == DataType::kBytes;
+  const auto needs = [&](std::string_view key, bool needed, bool given) {
+    if (needed == given) return Status();
+    return wrong(fmt::format("{} {} {} {} '{}'", in_quotes(tensor.name), to_string(tensor.type),
+                             to_string(tensor.shape), needed ? "has no" : "cannot have a", key));
+  };
+  FOLIOT_RETURN_IF_ERROR(needs("shape_max", varies, shape_max.has_value()));
+  FOLIOT_RETURN_IF_ERROR(needs("string_bytes_max", strings, string_bytes.has_value()));
+  if (!varies && !strings) return Status();
+  tensor.bound = RowBound{shape_max ? *std::move(shape_max) : tensor.shape, string_bytes.value_or(0)};
+  const Status status = check_bound(tensor);
+  return status.ok() ? status : wrong(status.message());
+}
+
 Result<TensorSpec> read_tensor(element value, std::string_view list) {
   FOLIOT_ASSIGN_OR_RETURN(const object members, read<object>(value, fmt::format("each of '{}'", list), "an object"));
   std::optional<std::string> name;
   std::optional<DataType> type;
-  std::optional<Shape> shape;
+  std::optional<Shape> shape, shape_max;
+  std::optional<uint64_t> string_bytes;
   for (const auto& [key, member] : members) {
     const auto what = [&, k = key] { return fmt::format("'{}' of one of '{}'", k, list); };
     if (key == "name") {
@@ -109,9 +137,14 @@ Result<TensorSpec> read_tensor(element value, std::string_view list) {
     } else if (key == "datatype") {
       FOLIOT_RETURN_IF_ERROR(set_once(type, read_type(member, what()), what()));
     } else if (key == "shape") {
-      FOLIOT_RETURN_IF_ERROR(set_once(shape, read_shape(member, what()), what()));
+      FOLIOT_RETURN_IF_ERROR(set_once(shape, read_shape(member, what(), -1), what()));
+    } else if (key == "shape_max") {
+      FOLIOT_RETURN_IF_ERROR(set_once(shape_max, read_shape(member, what(), 0), what()));
+    } else if (key == "string_bytes_max") {
+      FOLIOT_RETURN_IF_ERROR(set_once(string_bytes, read_string_bytes(member, what()), what()));
     } else {
-      return unknown_key(key, fmt::format("one of '{}'", list), "'name', 'datatype', 'shape'");
+      return unknown_key(key, fmt::format("one of '{}'", list),
+                         "'name', 'datatype', 'shape', 'shape_max', 'string_bytes_max'");
     }
   }
   if (!name || !type || !shape) {
@@ -119,13 +152,14 @@ Result<TensorSpec> read_tensor(element value, std::string_view list) {
   }
   TensorSpec tensor{*std::move(name), *type, *std::move(shape), {}};
   tensor.dimension_names.resize(tensor.shape.size());
+  FOLIOT_RETURN_IF_ERROR(add_bound(tensor, std::move(shape_max), string_bytes));
   return tensor;
 }
 
 Result<std::vector<TensorSpec>> read_tensors(element value, std::string_view list) {
   FOLIOT_ASSIGN_OR_RETURN(const array elements, read<array>(value, fmt::format("'{}'", list), "an array"));
   std::vector<TensorSpec> tensors;
-  uint64_t row_bytes = 0;
+  uint64_t bytes = 0;
   for (const element member : elements) {
     if (tensors.size() == kContainerTensorsMax) {
       return wrong(fmt::format("'{}' has more than {} tensors", list, kContainerTensorsMax));
@@ -134,8 +168,8 @@ Result<std::vector<TensorSpec>> read_tensors(element value, std::string_view lis
     if (std::ranges::find(tensors, tensor.name, &TensorSpec::name) != tensors.end()) {
       return wrong(fmt::format("'{}' has {} twice", list, in_quotes(tensor.name)));
     }
-    row_bytes += bounded_bytes(tensor);
-    if (row_bytes > kContainerRowBytesMax) {
+    bytes += limited_row_bytes(tensor);
+    if (bytes > kContainerRowBytesMax) {
       return wrong(fmt::format("a row of '{}' has more than {} bytes with {} {}", list, kContainerRowBytesMax,
                                in_quotes(tensor.name), to_string(tensor.shape)));
     }
@@ -167,6 +201,15 @@ uint64_t aligned_tensor_bytes(uint64_t bytes) {
 
 uint64_t ContainerDescription::input_bytes(uint32_t rows) const { return bytes_of(inputs, rows); }
 uint64_t ContainerDescription::output_bytes(uint32_t rows) const { return bytes_of(outputs, rows); }
+
+void write_zeros(const ContainerDescription& description, uint32_t rows, std::span<std::byte> memory) {
+  std::ranges::fill(memory.first(description.input_bytes(rows)), std::byte{0});
+  for (const TensorSpec& input : description.inputs) {
+    const uint64_t bytes = row_bytes(input, Bucket());
+    for (uint32_t row = 0; input.bound && row < rows; ++row) write_zeros(input, memory.subspan(row * bytes, bytes));
+    memory = memory.subspan(aligned_tensor_bytes(bytes * rows));
+  }
+}
 
 Result<ContainerDescription> parse_description(std::string_view json) {
   if (json.size() > kContainerDescriptionBytesMax) {

@@ -6,8 +6,10 @@
 //    "outputs": [{"name": "y", "datatype": "INT64", "shape": []}],
 //    "batch_size_max": 64}                                          (optional)
 //
-// Shapes are those of one row. In a batch tensor 0 lies first, tensor k + 1 where tensor k
-// ends, rounded up to kTensorAlignment; each is rows x shape, dense, row-major.
+// Shapes are those of one row. A dimension that varies is -1, with its bound at that place of
+// "shape_max"; strings ("BYTES") have the bound "string_bytes_max" for a row. In a batch tensor
+// 0 lies first, tensor k + 1 where tensor k ends, rounded up to kTensorAlignment; each is rows x
+// shape, dense, row-major, or one row of core/bounded_row.h after another.
 //
 // Threading: none.
 #ifndef FOLIOT_CONTAINER_CONTAINER_DESCRIPTION_H_
@@ -15,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +49,10 @@ struct ContainerDescription {
   uint64_t input_bytes(uint32_t rows) const;
   uint64_t output_bytes(uint32_t rows) const;
 };
+
+// Writes the inputs of a batch, from the beginning of the memory on: zeros and empty strings, of
+// the largest extents.
+void write_zeros(const ContainerDescription& description, uint32_t rows, std::span<std::byte> memory);
 
 // Where the tensor after one of so many bytes begins.
 uint64_t aligned_tensor_bytes(uint64_t bytes);

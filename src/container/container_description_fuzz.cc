@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "container/container_description.h"
+#include "core/bounded_row.h"
+#include "core/model_info.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto parsed = foliot::parse_description({reinterpret_cast<const char*>(data), size});
@@ -15,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     uint64_t bytes = 0;
     for (const foliot::TensorSpec& tensor : *tensors) {
       FOLIOT_CHECK(!tensor.name.empty() && tensor.dimension_names.size() == tensor.shape.size());
-      bytes += foliot::byte_size(tensor.type, tensor.shape);
+      FOLIOT_CHECK(foliot::check_bound(tensor).ok());
+      bytes += foliot::row_bytes(tensor, foliot::Bucket());
     }
     FOLIOT_CHECK(bytes <= foliot::kContainerRowBytesMax);
   }

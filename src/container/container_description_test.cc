@@ -49,6 +49,43 @@ TEST(ContainerDescriptionTest, TensorsBeginAtMultiplesOfTheAlignment) {
   EXPECT_EQ(parsed->output_bytes(9), 128u);
 }
 
+TEST(ContainerDescriptionTest, RowsThatVaryHaveABound) {
+  const auto parsed = parse_description(
+      description(R"({"name": "t", "datatype": "BYTES", "shape": [2], "string_bytes_max": 100},)"
+                  R"({"name": "v", "datatype": "FP32", "shape": [-1, 3], "shape_max": [7, 3]},)"
+                  R"({"name": "w", "datatype": "BYTES", "shape": [-1], "shape_max": [4], "string_bytes_max": 10})"));
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->inputs[0].bound, (RowBound{{2}, 100}));
+  EXPECT_EQ(parsed->inputs[1].bound, (RowBound{{7, 3}, 0}));
+  EXPECT_EQ(parsed->inputs[1].shape, (Shape{-1, 3}));
+  EXPECT_EQ(parsed->inputs[2].bound, (RowBound{{4}, 10}));
+  EXPECT_FALSE(parsed->outputs[0].bound);
+  EXPECT_EQ(parsed->input_bytes(1), 128u + 128u + 64u);  // 108, 92 and 34, in eights
+  std::vector<std::byte> memory(parsed->input_bytes(2), std::byte{0xff});
+  write_zeros(*parsed, 2, memory);
+  EXPECT_EQ(memory[0], std::byte{0});
+  EXPECT_EQ(memory[256], std::byte{7});       // the second tensor's extent, of the first row
+  EXPECT_EQ(memory[256 + 96], std::byte{7});  // and of the second
+  EXPECT_EQ(memory[256 + 192], std::byte{4});
+}
+
+TEST(ContainerDescriptionTest, BoundsThatDoNotFitAreNamed) {
+  expect_wrong(description(tensor("x", "BYTES", "[]")), "'x' BYTES [] has no 'string_bytes_max'");
+  expect_wrong(description(tensor("x", "FP32", "[-1]")), "'x' FP32 [-1] has no 'shape_max'");
+  expect_wrong(description(R"({"name": "x", "datatype": "FP32", "shape": [3], "shape_max": [3]})"),
+               "'x' FP32 [3] cannot have a 'shape_max'");
+  expect_wrong(description(R"({"name": "x", "datatype": "FP32", "shape": [], "string_bytes_max": 3})"),
+               "cannot have a 'string_bytes_max'");
+  expect_wrong(description(R"({"name": "x", "datatype": "FP32", "shape": [-1, 3], "shape_max": [4, 2]})"),
+               "has a bound of another shape");
+  expect_wrong(description(R"({"name": "x", "datatype": "FP32", "shape": [-1], "shape_max": [4, 2]})"),
+               "has a bound of another rank");
+  expect_wrong(description(R"({"name": "x", "datatype": "BYTES", "shape": [], "string_bytes_max": -1})"),
+               "is -1; 0 to 67108864 are allowed");
+  expect_wrong(description(R"({"name": "x", "datatype": "BYTES", "shape": [1], "string_bytes_max": 67108864})"),
+               "too large");
+}
+
 TEST(ContainerDescriptionTest, WhatIsMissingOrUnknownIsNamed) {
   expect_wrong("", "not valid JSON");
   expect_wrong("[]", "must be an object");
@@ -69,11 +106,11 @@ TEST(ContainerDescriptionTest, NamesAndTypesAreChecked) {
   EXPECT_TRUE(parse_description(description(tensor(std::string(255, 'x')))).ok());
   expect_wrong(description(tensor("a\\u001bb")), "is not printable text");
   expect_wrong(description(tensor() + "," + tensor()), "'inputs' has 'x' twice");
-  for (const char* type : {"BF16", "BYTES", "fp32", ""}) expect_wrong(description(tensor("x", type)), "is not one of");
+  for (const char* type : {"BF16", "STRING", "fp32", ""}) expect_wrong(description(tensor("x", type)), "is not one of");
 }
 
 TEST(ContainerDescriptionTest, SizesAreLimited) {
-  expect_wrong(description(tensor("x", "FP32", "[-1]")), "has -1; dimensions are 0 to");
+  expect_wrong(description(tensor("x", "FP32", "[-2]")), "has -2; dimensions are -1 to");
   expect_wrong(description(tensor("x", "FP32", "[1.5]")), "must be a whole number");
   expect_wrong(description(tensor("x", "FP32", "[9223372036854775807]")), "dimensions are");
   expect_wrong(description(tensor("x", "FP32", "[16777216, 2]")), "more than 67108864 bytes");

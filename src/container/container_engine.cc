@@ -7,13 +7,14 @@
 
 #include "base/check.h"
 #include "base/heap.h"
+#include "core/bounded_row.h"
 #include "device/plan.h"
 
 namespace foliot {
 namespace {
 
 bool same(const TensorSpec& one, const TensorSpec& other) {
-  return one.name == other.name && one.type == other.type && one.shape == other.shape;
+  return one.name == other.name && one.type == other.type && one.shape == other.shape && one.bound == other.bound;
 }
 
 // Calls visit(position of the tensor, row, where it lies, its bytes) for all rows of a batch.
@@ -28,8 +29,19 @@ void for_each_row(const std::vector<TensorSpec>& tensors, const std::vector<uint
 
 std::vector<uint64_t> row_bytes_of(const std::vector<TensorSpec>& tensors) {
   std::vector<uint64_t> result;
-  for (const TensorSpec& tensor : tensors) result.push_back(byte_size(tensor.type, tensor.shape));
+  for (const TensorSpec& tensor : tensors) result.push_back(row_bytes(tensor, Bucket()));
   return result;
+}
+
+// Copies what is in use of a row that varies in size. False, and an empty row, if `from` is none:
+// while it is read, a process may change it.
+bool copy_bounded(const TensorSpec& tensor, std::span<const std::byte> from, std::span<std::byte> to) {
+  if (const std::optional<uint64_t> used = used_bytes(tensor, from)) {
+    std::ranges::copy(from.first(*used), to.begin());
+    if (used_bytes(tensor, to.first(*used))) return true;
+  }
+  std::ranges::fill(to, std::byte{0});
+  return false;
 }
 
 // A block of the io cache has at least one unit.
@@ -78,11 +90,14 @@ void ContainerEngine::unload(ModelId /*model*/) {}
 
 void ContainerEngine::input(const InferWork& work) {
   const BatchRows& rows = work.action.rows;
-  for_each_row(process_.description().inputs, input_row_bytes_, work.input_offset, rows.size(),
+  const std::vector<TensorSpec>& inputs = process_.description().inputs;
+  for_each_row(inputs, input_row_bytes_, work.input_offset, rows.size(),
                [&](uint32_t i, uint32_t row, uint64_t at, uint64_t bytes) {
                  const std::span<const std::byte> from = payloads_.input(rows[row].payload, i);
                  const std::span<std::byte> to = process_.memory().subspan(at, bytes);
                  FOLIOT_CHECK(from.size() == bytes);
+                 // A front end checks what clients send; of another's that is wrong a model gets nothing.
+                 if (inputs[i].bound) return void(copy_bounded(inputs[i], from, to));
                  std::ranges::copy(from, to.begin());
                });
 }
@@ -90,12 +105,26 @@ void ContainerEngine::input(const InferWork& work) {
 Status ContainerEngine::run(const InferWork& work) {
   FOLIOT_CHECK(added_[work.action.model.value()] && work.part.range.whole());
   const uint64_t before = heap_allocations();
+  CallFailures failures;
   Status status = process_.call(work.action.rows.size(), work.input_offset, work.output_offset,
-                                timeouts_.of(work.action.expected), work.failed_rows);
-  if (status.ok()) count_exec_heap_allocations(heap_allocations() - before);
+                                timeouts_.of(work.action.expected), &failures);
+  if (failures.rows.any()) {
+    note(failures, work);
+  } else if (status.ok()) {
+    count_exec_heap_allocations(heap_allocations() - before);
+  }
   // The process is well: what failed is the model's code.
   if (status.code() == StatusCode::kInternal) return Status::invalid_argument(status.message());
   return status;
+}
+
+void ContainerEngine::note(const CallFailures& failures, const InferWork& work) {
+  for (uint32_t row = 0; row < work.action.rows.size(); ++row) {
+    if (failures.rows[row] && !failures.reasons[row].empty()) {
+      payloads_.fail(work.action.rows[row].payload, failures.reasons[row]);
+    }
+  }
+  if (work.failed_rows != nullptr) *work.failed_rows = failures.rows;
 }
 
 void ContainerEngine::output(const InferWork& work) {
@@ -106,11 +135,19 @@ void ContainerEngine::output(const InferWork& work) {
                  const std::span<std::byte> from = process_.memory().subspan(at, bytes);
                  const std::span<std::byte> to = payloads_.output(rows[row].payload, i);
                  FOLIOT_CHECK(to.size() == bytes);
+                 if (outputs[i].bound) return take_bounded(outputs[i], from, to, row, work);
                  std::ranges::copy(from, to.begin());
                  if (outputs[i].type != DataType::kBool) return;
                  for (std::byte& flag : to) flag = flag == std::byte{0} ? std::byte{0} : std::byte{1};
                });
   finish_rows(payloads_, work);
+}
+
+void ContainerEngine::take_bounded(const TensorSpec& output, std::span<const std::byte> from, std::span<std::byte> to,
+                                   uint32_t row, const InferWork& work) {
+  if (copy_bounded(output, from, to) || work.failed_rows == nullptr || work.failed_rows->test(row)) return;
+  work.failed_rows->set(row);
+  payloads_.fail(work.action.rows[row].payload, "the container broke the protocol: an output goes beyond its bound");
 }
 
 uint64_t container_memory_bytes(const ContainerDescription& description, uint32_t batches) {

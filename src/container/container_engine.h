@@ -44,13 +44,18 @@ class ContainerEngine : public Engine {
   Status load(ModelId model, std::span<const PageIndex> pages) override;
   void unload(ModelId model) override;
   void input(const InferWork& work) override;
-  // Any byte but zero in a BOOL becomes 1.
+  // Any byte but zero in a BOOL becomes 1. A row that has an output beyond its bound counts as
+  // failed.
   void output(const InferWork& work) override;
   // Errors: kInvalidArgument if the container's code failed on every row; otherwise
   // ContainerProcess::call()'s.
   Status run(const InferWork& work) override;
 
  private:
+  void note(const CallFailures& failures, const InferWork& work);
+  void take_bounded(const TensorSpec& output, std::span<const std::byte> from, std::span<std::byte> to, uint32_t row,
+                    const InferWork& work);
+
   ContainerProcess& process_;
   PayloadStore& payloads_;
   ContainerTimeouts timeouts_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,6 +59,14 @@ INSTANTIATE_TEST_SUITE_P(Container, EngineConformance,
                                                       return std::make_unique<ContainerSubject>(payloads);
                                                     }}));
 
+// With the reasons why rows failed.
+class FailingRows : public PayloadRows {
+ public:
+  void fail(PayloadHandle payload, std::string_view reason) override { reasons[payload] = reason; }
+
+  std::map<PayloadHandle, std::string> reasons;
+};
+
 class ContainerEngineTest : public testing::Test {
  protected:
   void start(const std::string& behaviour) {
@@ -74,7 +83,7 @@ class ContainerEngineTest : public testing::Test {
     return result;
   }
 
-  PayloadRows payloads_;
+  FailingRows payloads_;
   std::unique_ptr<ContainerProcess> process_;
   std::unique_ptr<ContainerEngine> engine_;
 };
@@ -135,6 +144,64 @@ TEST_F(ContainerEngineTest, NotesTheRowsThatTheCodeFailedOn) {
   engine_->input(infer);
   EXPECT_TRUE(engine_->run(infer).ok());
   EXPECT_EQ(failed, RowSet(0b010));
+  EXPECT_EQ(payloads_.reasons, (std::map<PayloadHandle, std::string>{{infer.action.rows[1].payload, "two\\x0a"}}));
+}
+
+TEST_F(ContainerEngineTest, ARowThatFailsAloneHasItsReason) {
+  start("fails every other call");
+  InferWork infer = work(Duration::seconds(10));
+  engine_->input(infer);
+  EXPECT_EQ(engine_->run(infer).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(payloads_.reasons,
+            (std::map<PayloadHandle, std::string>{{infer.action.rows[0].payload, "ValueError: \\x1b[2J"}}));
+}
+
+TEST_F(ContainerEngineTest, WhatIsSaidOfSeveralRowsIsTheReasonOfNone) {
+  start("fails every other call");
+  InferWork infer = work(Duration::seconds(10));
+  infer.action.rows.add({RequestId(2), payloads_.add(std::vector<std::byte>(20), 20)});
+  engine_->input(infer);
+  EXPECT_EQ(engine_->run(infer).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(payloads_.reasons.empty());
+}
+
+// A row of BYTES [] with up to 12 bytes.
+std::vector<std::byte> text_row(std::string_view text) {
+  std::vector<std::byte> row(16);
+  const auto length = static_cast<uint32_t>(text.size());
+  std::memcpy(row.data(), &length, sizeof(length));
+  std::memcpy(row.data() + sizeof(length), text.data(), text.size());
+  return row;
+}
+
+TEST_F(ContainerEngineTest, StringsArriveAndWhatGoesBeyondItsBoundHasFailed) {
+  start("has strings");
+  InferWork infer{};
+  infer.action = {.model = ModelId(0), .expected = Duration::seconds(10), .batch_size = 4};
+  infer.output_offset = 4096;
+  for (const std::string_view text : {"one", "", "! is longer", "twelve bytes"}) {
+    infer.action.rows.add({RequestId(1), payloads_.add(text_row(text), 16)});
+  }
+  RowSet failed;
+  infer.failed_rows = &failed;
+  engine_->input(infer);
+  ASSERT_TRUE(engine_->run(infer).ok());
+  engine_->output(infer);
+  const auto output = [&](uint32_t row) {
+    const std::span<std::byte> bytes = payloads_.output(infer.action.rows[row].payload, 0);
+    const auto in_use = static_cast<std::ptrdiff_t>(4 + std::to_integer<size_t>(bytes[0]));
+    std::vector<std::byte> given(bytes.begin(), bytes.begin() + in_use);
+    given.resize(bytes.size());
+    return given;
+  };
+  EXPECT_EQ(output(0), text_row("one"));
+  EXPECT_EQ(output(1), text_row(""));
+  EXPECT_EQ(output(2), text_row(""));
+  EXPECT_EQ(output(3), text_row("twelve bytes"));
+  EXPECT_EQ(failed, RowSet(0b0100));
+  EXPECT_EQ(payloads_.reasons.size(), 1u);
+  EXPECT_TRUE(payloads_.reasons.contains(infer.action.rows[2].payload));
+  EXPECT_TRUE(payloads_.finished(infer.action.rows[2].payload).empty());
 }
 
 TEST_F(ContainerEngineTest, AListOfFailedRowsThatIsTooShortEndsTheProcess) {

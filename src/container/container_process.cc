@@ -250,8 +250,8 @@ Status ContainerProcess::share_memory(uint64_t bytes) {
 }
 
 Status ContainerProcess::call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout,
-                              RowSet* failed) {
-  return run(rows, input_offset, output_offset, timeout, While::kWaiting, failed);
+                              CallFailures* failures) {
+  return run(rows, input_offset, output_offset, timeout, While::kWaiting, failures);
 }
 
 Status ContainerProcess::call_listening(uint32_t rows, uint64_t input_offset, uint64_t output_offset,
@@ -260,7 +260,7 @@ Status ContainerProcess::call_listening(uint32_t rows, uint64_t input_offset, ui
 }
 
 Status ContainerProcess::run(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout,
-                             While meanwhile, RowSet* failed) {
+                             While meanwhile, CallFailures* failures) {
   if (!alive()) return Status::unavailable("the container's process is gone");
   // Nothing is due: a packet that is there already would count as the answer.
   if (::recv(socket_.number(), received_.data(), received_.size(), MSG_DONTWAIT) > 0) {
@@ -269,25 +269,49 @@ Status ContainerProcess::run(uint32_t rows, uint64_t input_offset, uint64_t outp
   const CallPacket packet{.rows = rows, .input_offset = input_offset, .output_offset = output_offset};
   if (!send(std::as_bytes(std::span(&packet, 1)))) return end_of_connection();
   const Packet answer = receive(timeout, meanwhile);
-  if (answer.kind == Packet::Kind::kReceived && answer.type() == kFailedRows) return take_failed(answer, rows, failed);
-  return expect_done(answer, timeout);
+  if (answer.kind == Packet::Kind::kReceived && answer.type() == kFailedRows) {
+    return take_failures(answer, rows, failures);
+  }
+  Status status = expect_done(answer, timeout);
+  // What it says of several rows may be about another client's.
+  if (status.code() == StatusCode::kInternal && rows == 1 && failures != nullptr) {
+    *failures = {RowSet(1), {std::string(status.message().substr(0, kFailureBytesMax))}};
+  }
+  return status;
 }
 
-// A bit for each row, the first of a byte the lowest, and text.
-Status ContainerProcess::take_failed(const Packet& packet, uint32_t rows, RowSet* failed) {
+// A bit for each row, the first of a byte the lowest; then of each that failed the length of its
+// text, and the text.
+Status ContainerProcess::take_failures(const Packet& packet, uint32_t rows, CallFailures* failures) {
   const size_t bytes = (rows + 7) / 8;
-  const std::string_view rest = packet.rest();
-  if (rest.size() < bytes || rest.size() > bytes + kContainerErrorBytesMax) {
-    return end(fmt::format("it broke the protocol with {} bytes about {} failed rows", rest.size(), rows));
+  std::string_view rest = packet.rest();
+  bool sound = rest.size() >= bytes;
+  CallFailures found{.rows = {}, .reasons = std::vector<std::string>(rows)};
+  const std::string_view bits = rest.substr(0, bytes);
+  rest.remove_prefix(bits.size());
+  for (uint32_t row = 0; sound && row < rows; ++row) {
+    if ((static_cast<unsigned char>(bits[row / 8]) >> (row % 8) & 1) == 0) continue;
+    uint16_t length = 0;
+    sound = rest.size() >= sizeof(length);
+    if (!sound) break;
+    std::memcpy(&length, rest.data(), sizeof(length));
+    rest.remove_prefix(sizeof(length));
+    sound = length <= kFailureBytesMax && length <= rest.size();
+    if (!sound) break;
+    found.rows.set(row);
+    found.reasons[row] = escaped(rest.substr(0, length)).substr(0, kFailureBytesMax);
+    rest.remove_prefix(length);
   }
-  RowSet set;
-  for (uint32_t row = 0; row < rows; ++row) {
-    const unsigned eight = static_cast<unsigned char>(rest[row / 8]);
-    set[row] = (eight >> (row % 8) & 1) != 0;
+  if (!sound || !rest.empty() || found.rows.none()) {
+    return end(
+        fmt::format("it broke the protocol with {} bytes about failed ones of {} rows", packet.bytes.size(), rows));
   }
-  if (failed == nullptr || set.count() == rows) return Status::internal(escaped(rest.substr(bytes)));
-  *failed = set;
-  return {};
+  const auto first = static_cast<size_t>(found.rows._Find_first());
+  const std::string& why = found.reasons[first];
+  Status all_failed = Status::internal(why.empty() ? "its code failed on every row" : why);
+  const bool some_are_good = failures != nullptr && found.rows.count() < rows;
+  if (failures != nullptr) *failures = std::move(found);
+  return some_are_good ? Status() : all_failed;
 }
 
 // ---- Supervision

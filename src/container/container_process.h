@@ -43,6 +43,13 @@ inline constexpr Duration kContainerMemoryInterval = Duration::milliseconds(100)
 // Of an error's text.
 inline constexpr size_t kContainerErrorBytesMax = 4096;
 
+// The rows of a call that the model's code failed on, and why, each in one line of at most
+// kFailureBytesMax; empty: it is not known of this row alone.
+struct CallFailures {
+  RowSet rows;
+  std::vector<std::string> reasons;  // by row, if any failed
+};
+
 class ContainerProcess {
  public:
   // One line that the process printed, without its end, escaped and cut (output_lines.h).
@@ -76,9 +83,10 @@ class ContainerProcess {
   // took longer than `timeout` or broke the protocol. No allocation, no lock unless it
   // fails. REQUIRES: share_memory() succeeded; offsets are multiples of kTensorAlignment; the
   // description's input_bytes(rows) and output_bytes(rows) from them on are within memory().
-  // `failed`, if there is one, gets the rows that have no outputs, since the model's code
-  // failed on them; without it one of them makes the call fail.
-  Status call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout, RowSet* failed = nullptr);
+  // `failures`, if there is one, gets the rows that have no outputs, since the model's code
+  // failed on them; without it one of them makes the call fail. REQUIRES: it is empty.
+  Status call(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout,
+              CallFailures* failures = nullptr);
   // The same from the supervising thread, which passes lines on meanwhile. A process whose
   // lines are not read stops when it has printed more than a pipe holds (64 KiB).
   Status call_listening(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout);
@@ -106,8 +114,8 @@ class ContainerProcess {
   Status load(const std::function<bool()>& cancelled);
   Status why_not_loaded(const Packet& packet);
   Status run(uint32_t rows, uint64_t input_offset, uint64_t output_offset, Duration timeout, While meanwhile,
-             RowSet* failed);
-  Status take_failed(const Packet& packet, uint32_t rows, RowSet* failed);
+             CallFailures* failures);
+  Status take_failures(const Packet& packet, uint32_t rows, CallFailures* failures);
   // False: the process is gone, or does not read.
   bool send(std::span<const std::byte> packet, int descriptor = -1);
   // The next packet, until the next one is received. `cancelled` is asked only if it listens.

@@ -30,9 +30,8 @@ struct ContainerProfileOptions {
 std::vector<uint32_t> container_batch_sizes(const ContainerDescription& description);
 
 // The durations of calls with these batch sizes, in their order; never less for a larger batch. Inputs are
-// zeros. On the supervising thread; REQUIRES: the process shares memory for one batch of
-// each. Errors: those of ContainerProcess::call(), with the batch size; kUnavailable:
-// cancelled.
+// zeros and empty strings, of the largest extents. On the supervising thread; REQUIRES: the process shares memory for
+// one batch of each. Errors: those of ContainerProcess::call(), with the batch size; kUnavailable: cancelled.
 Result<std::vector<Duration>> profile(ContainerProcess& process, std::span<const uint32_t> batch_sizes,
                                       const ContainerProfileOptions& options = {});
 

@@ -1,7 +1,7 @@
 // A container for tests: this test program, started again, which does what its one
 // environment variable asks for, over descriptor 3 and without a launcher.
 //
-// Its model has one input x and one output y of FP32 [5]: y = 2 x + 1.
+// Its model has one input x and one output y of FP32 [5]: y = 2 x + 1, if it does not say otherwise.
 #ifndef FOLIOT_CONTAINER_TEST_CONTAINER_H_
 #define FOLIOT_CONTAINER_TEST_CONTAINER_H_
 
@@ -65,6 +65,7 @@ class TestContainer {
     if (behaviour_ == "begins with another packet") return send("R"), 0;
     if (behaviour_ == "describes nonsense") return send("D{\"protocol\": 2}"), 0;
     if (behaviour_ == "has flags") return serve_flags();
+    if (behaviour_ == "has strings") return serve_strings();
     send(R"(D{"protocol": 1, "inputs": [{"name": "x", "datatype": "FP32", "shape": [5]}],)"
          R"("outputs": [{"name": "y", "datatype": "FP32", "shape": [5]}], "batch_size_max": 4})");
     return serve();
@@ -74,6 +75,14 @@ class TestContainer {
   int serve_flags() {
     send(R"(D{"protocol": 1, "inputs": [{"name": "x", "datatype": "UINT8", "shape": [5]}],)"
          R"("outputs": [{"name": "y", "datatype": "BOOL", "shape": [5]}]})");
+    return serve();
+  }
+
+  // One input and one output of BYTES []: the output is the input's memory, whatever it is; of a text
+  // that begins with '!' it is longer than its bound.
+  int serve_strings() {
+    send(R"(D{"protocol": 1, "inputs": [{"name": "x", "datatype": "BYTES", "shape": [], "string_bytes_max": 12}],)"
+         R"("outputs": [{"name": "y", "datatype": "BYTES", "shape": [], "string_bytes_max": 12}]})");
     return serve();
   }
 
@@ -131,6 +140,13 @@ class TestContainer {
       std::memcpy(to, from, 5);
       return send("R");
     }
+    if (behaviour_ == "has strings") {
+      std::memcpy(to, from, rows * 16);
+      for (char* row = memory_ + output; row < memory_ + output + rows * 16; row += 16) {
+        if (row[4] == '!') row[0] = 13;
+      }
+      return send("R");
+    }
     if (behaviour_ == "fails every other call" && calls_ % 2 == 1) return send("EValueError: \x1b[2J");
     if (behaviour_ == "fails on seven" && *from == 7) return send("EValueError: seven");
     if (behaviour_ == "fails on rows that there are not" && rows > 1) return send("F");
@@ -156,7 +172,7 @@ class TestContainer {
     }
     const size_t count = behaviour_ == "does nothing" ? 0 : rows * kTestRowFloats;
     for (size_t i = 0; i < count; ++i) to[i] = 2 * from[i] + 1;
-    if (behaviour_ == "fails on the second row" && rows > 1) return send("F\x02 two");
+    if (behaviour_ == "fails on the second row" && rows > 1) return send(std::string("F\x02\x04\0two\n", 8));
     send("R");
   }
 

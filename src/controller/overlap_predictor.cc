@@ -96,13 +96,15 @@ void OverlapPredictor::predict(std::span<const std::span<const ExecSegment>> gro
   std::array<Part, kModelsMax> parts;
   for (size_t i = 0; i < groups.size(); ++i) {
     const std::span<const ExecSegment> group = groups[i];
-    const bool can_be = group.size() > 1 && group.size() <= std::min(kModelsMax, lane_count_);
-    if (can_be && parts_of(group, known, parts)) {
-      durations[i] = predict(std::span<const Part>(parts.data(), group.size()));
-      continue;
-    }
     durations[i] = Duration();
     for (const ExecSegment& segment : group) durations[i] += segment.alone;
+    const bool can_be = group.size() > 1 && group.size() <= std::min(kModelsMax, lane_count_);
+    if (!can_be || !parts_of(group, known, parts)) continue;
+    const auto own = std::span<const Part>(parts.data(), group.size());
+    Duration profiled;
+    for (const Part& part : own) profiled += models_[part.model].alone(part.bucket, 0, part.range);
+    // The machine may be slower or faster now than where it was profiled.
+    if (profiled > Duration()) durations[i] = predict(own).scaled(durations[i].to_seconds() / profiled.to_seconds());
   }
 }
 

@@ -33,6 +33,15 @@ OverlapPredictor untrained(uint64_t seed) {
                           Mlp(2 * OverlapPredictor::kFeatures, random));
 }
 
+// The first of those that expect the halves of both to slow each other down.
+std::shared_ptr<const OverlapPredictor> slowing() {
+  const std::vector<OverlapPredictor::Part> halves{{0, 0, {0, kOperators / 2}}, {1, 0, {0, kOperators / 2}}};
+  for (uint64_t seed = 1;; ++seed) {
+    auto made = std::make_shared<const OverlapPredictor>(untrained(seed));
+    if (made->predict(halves) > ms(6)) return made;
+  }
+}
+
 // A device of so many lanes that has the two, and one that was not profiled.
 class Expectations {
  public:
@@ -67,7 +76,7 @@ class Expectations {
 };
 
 TEST(OverlapPredictorTest, WhatIsNotKnownGainsNothing) {
-  const auto made = std::make_shared<OverlapPredictor>(untrained(1));
+  const auto made = slowing();
   const Expectations expected(made, 2);
   EXPECT_EQ(expected.of({expected.half_of(0, ms(4))}), ms(4)) << "alone";
   EXPECT_EQ(expected.of({expected.half_of(0, ms(4)), expected.half_of(2, ms(3))}), ms(7))
@@ -85,12 +94,20 @@ TEST(OverlapPredictorTest, AGroupTakesAtLeastWhatItsLongestSegmentTakesOnItsLane
   int at_least = 0, above = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Expectations expected(std::make_shared<OverlapPredictor>(untrained(seed)), 2);
-    const Duration taken = expected.of({expected.half_of(0, ms(4)), expected.half_of(1, ms(3))});
+    const Duration taken = expected.of({expected.half_of(0, ms(2)), expected.half_of(1, ms(4))});
     EXPECT_GE(taken, ms(6)) << seed;
     (taken == ms(6) ? at_least : above) += 1;
   }
   EXPECT_GT(at_least, 0);
   EXPECT_GT(above, 0);
+}
+
+// What takes twice as long alone as it did when it was profiled does so in a group, too.
+TEST(OverlapPredictorTest, GroupsFollowWhatIsMeasuredAlone) {
+  const Expectations expected(slowing(), 2);
+  const Duration as_profiled = expected.of({expected.half_of(0, ms(2)), expected.half_of(1, ms(4))});
+  EXPECT_GT(as_profiled, ms(6));
+  EXPECT_EQ(expected.of({expected.half_of(0, ms(4)), expected.half_of(1, ms(8))}), as_profiled * 2);
 }
 
 TEST(OverlapPredictorTest, FeaturesAreOfEachModelInItsPlace) {

@@ -20,11 +20,11 @@ size_t boundary(std::string_view id) {
 
 }  // namespace
 
-CallLabel call_label(std::string_view id) {
+CallLabel call_label(std::string_view id, std::string_view selection) {
   constexpr size_t kBytesMax = std::numeric_limits<uint32_t>::max();
   const auto bytes = static_cast<uint32_t>(std::min(id.size(), kBytesMax));
   if (id.size() > kCallLabelBytesMax) id = id.substr(0, boundary(id));
-  return {std::string(id), bytes};
+  return {std::string(id), bytes, std::string(selection.substr(0, kSelectionTextBytesMax))};
 }
 
 }  // namespace foliot

@@ -1,5 +1,6 @@
-// CallLabel: the id that a client gave its call, as logs keep it. No decision depends
-// on it, so it travels beside a Request and not in it: calls without one pay nothing.
+// CallLabel: what logs keep of a call beside its requests: the id that its client gave it, and
+// how an application chose its model. No decision depends on it, so it travels beside a
+// Request and not in it: calls without one pay nothing.
 #ifndef FOLIOT_CORE_CALL_LABEL_H_
 #define FOLIOT_CORE_CALL_LABEL_H_
 
@@ -15,22 +16,27 @@
 namespace foliot {
 
 inline constexpr size_t kCallLabelBytesMax = 64;
+inline constexpr size_t kSelectionTextBytesMax = 512;
 
 struct CallLabel {
   std::string text;    // what is kept of the id; any bytes
-  uint32_t bytes = 0;  // of the whole id
+  uint32_t bytes = 0;  // of the whole id; 0: the client gave none
+  // Of a call that an application made: which of its models it asks, and why, for people. Not on
+  // the wire.
+  std::string selection{};
 
   bool cut() const { return bytes > text.size(); }
   bool operator==(const CallLabel&) const = default;
 };
 
-// Keeps at most kCallLabelBytesMax bytes of `id`, and no part of a character (UTF-8).
-CallLabel call_label(std::string_view id);
+// Keeps at most kCallLabelBytesMax bytes of `id`, and no part of a character (UTF-8); of
+// `selection` at most kSelectionTextBytesMax.
+CallLabel call_label(std::string_view id, std::string_view selection = {});
 
 // A RequestSink that takes labels, too. The requests of one call share theirs.
 class LabelledRequestSink : public RequestSink {
  public:
-  // submit(). `label` null: the client gave no id.
+  // submit(). `label` null: there is none.
   virtual void submit_labelled(const Request& request, std::shared_ptr<const CallLabel> label) = 0;
 };
 

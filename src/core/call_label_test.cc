@@ -20,6 +20,11 @@ TEST(CallLabelTest, CutsALongIdAndSaysHowLongItWas) {
   EXPECT_TRUE(label.cut());
 }
 
+TEST(CallLabelTest, CutsHowItsModelWasChosen) {
+  EXPECT_EQ(call_label("", "by lot").selection, "by lot");
+  EXPECT_EQ(call_label("", std::string(1000, 'a')).selection.size(), kSelectionTextBytesMax);
+}
+
 TEST(CallLabelTest, CutsBetweenCharacters) {
   for (const std::string character : {"\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"}) {  // é, €, an emoji
     std::string id(kCallLabelBytesMax - 1, 'a');  // the last of 64 bytes would be the first of it

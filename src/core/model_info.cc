@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "core/bounded_row.h"
 
 namespace foliot {
 
@@ -66,6 +67,7 @@ ModelInfo only_for(std::string_view kind, const ModelInfo& model) {
 }
 
 Shape shape_in(const TensorSpec& tensor, const Bucket& bucket) {
+  if (tensor.bound) return tensor.bound->shape;
   Shape shape = tensor.shape;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] >= 0) continue;
@@ -74,6 +76,10 @@ Shape shape_in(const TensorSpec& tensor, const Bucket& bucket) {
     shape[i] = declared->second;
   }
   return shape;
+}
+
+uint64_t row_bytes(const TensorSpec& tensor, const Bucket& bucket) {
+  return tensor.bound ? bounded_row_bytes(tensor) : byte_size(tensor.type, shape_in(tensor, bucket));
 }
 
 }  // namespace foliot

@@ -104,8 +104,11 @@ struct ModelInfo {
   std::string kinds() const;  // "cpu, cuda", for people
 };
 
-// The extents of the tensor in this bucket. REQUIRES: it declares the tensor's dimensions.
+// The extents of the tensor in this bucket; of one with a bound, the largest. REQUIRES: the
+// bucket declares the tensor's dimensions, or the tensor has a bound.
 Shape shape_in(const TensorSpec& tensor, const Bucket& bucket);
+// The bytes that one row of the tensor lies in, in this bucket. REQUIRES: as shape_in().
+uint64_t row_bytes(const TensorSpec& tensor, const Bucket& bucket);
 
 // The same model while only the `count` smallest of its batch sizes can be run.
 ModelInfo with_batch_sizes(ModelInfo model, size_t count);

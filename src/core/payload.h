@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "core/ids.h"
 #include "core/stage_condition.h"
@@ -36,17 +37,23 @@ struct PayloadReference {
   bool operator==(const PayloadReference&) const = default;
 };
 
+inline constexpr size_t kFailureBytesMax = 512;
+
 class PayloadStore {
  public:
   virtual ~PayloadStore() = default;
   // One row of input `index` (in ModelInfo::inputs order), dense row-major,
-  // already padded to the request's bucket. Never allocates.
+  // already padded to the request's bucket; of a tensor with a bound, as core/bounded_row.h
+  // says. Never allocates.
   virtual std::span<const std::byte> input(PayloadHandle payload, uint32_t index) = 0;
   // Where one row of output `index` belongs; of exactly its size. Never allocates.
   virtual std::span<std::byte> output(PayloadHandle payload, uint32_t index) = 0;
   // All outputs of it are there. Of a visit of a pipeline's stage: which of the stage's
   // conditions hold. Never allocates.
   virtual ConditionSet finish(PayloadHandle /*payload*/) { return 0; }
+  // The model's own code failed on it, for this reason: one line, at most kFailureBytesMax.
+  // There is no output. Once.
+  virtual void fail(PayloadHandle /*payload*/, std::string_view /*reason*/) {}
 };
 
 }  // namespace foliot

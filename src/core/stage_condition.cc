@@ -65,6 +65,7 @@ double value_of(const StageCondition& condition, DataType type, std::span<const 
                                 [](uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); });
     case DataType::kFloat32: return value_of<float>(condition, row);
     case DataType::kFloat64: return value_of<double>(condition, row);
+    case DataType::kBytes: break;
   }
   FOLIOT_CHECK(false);
 }

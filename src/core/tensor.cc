@@ -25,7 +25,7 @@ constexpr std::array kTypes{
     TypeRow{DataType::kInt16, 2, "INT16"},   TypeRow{DataType::kInt32, 4, "INT32"},
     TypeRow{DataType::kInt64, 8, "INT64"},   TypeRow{DataType::kFloat16, 2, "FP16"},
     TypeRow{DataType::kBfloat16, 2, "BF16"}, TypeRow{DataType::kFloat32, 4, "FP32"},
-    TypeRow{DataType::kFloat64, 8, "FP64"},
+    TypeRow{DataType::kFloat64, 8, "FP64"},  TypeRow{DataType::kBytes, 0, "BYTES"},
 };
 
 const TypeRow& row(DataType type) {
@@ -36,7 +36,10 @@ const TypeRow& row(DataType type) {
 
 }  // namespace
 
-uint64_t size_of(DataType type) { return row(type).size; }
+uint64_t size_of(DataType type) {
+  FOLIOT_CHECK(type != DataType::kBytes);
+  return row(type).size;
+}
 std::string_view to_string(DataType type) { return row(type).name; }
 
 std::optional<DataType> parse_data_type(std::string_view name) {
@@ -91,6 +94,7 @@ void fill(std::span<std::byte> elements, DataType type, double value) {
     case DataType::kBfloat16: FOLIOT_CHECK(value == 0); return with(uint16_t{0});
     case DataType::kFloat32: return with(static_cast<float>(value));
     case DataType::kFloat64: return with(value);
+    case DataType::kBytes: break;
   }
   FOLIOT_CHECK(false);
 }

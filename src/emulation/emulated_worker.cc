@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/bounded_row.h"
+
 namespace foliot {
 namespace {
 
@@ -18,7 +20,11 @@ IoBytes io_bytes(const ModelInfo& model, uint32_t batch_size) {
   const auto row = [](const std::vector<TensorSpec>& tensors) {
     uint64_t bytes = 0;
     for (const TensorSpec& tensor : tensors) {
-      if (std::ranges::find(tensor.shape, -1) == tensor.shape.end()) bytes += byte_size(tensor.type, tensor.shape);
+      if (tensor.bound) {
+        bytes += bounded_row_bytes(tensor);
+      } else if (std::ranges::find(tensor.shape, -1) == tensor.shape.end()) {
+        bytes += byte_size(tensor.type, tensor.shape);
+      }
     }
     return bytes;
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <inference.pb.h>
 
+#include "core/serialized_string.h"
 #include "frontend/request_parameters.h"
 #include "frontend/server_info.h"
 #include "inference/statistics.h"
@@ -38,12 +39,20 @@ bool narrow(const Field& field, std::string& bytes) {
   return true;
 }
 
+// As raw contents have them: the length of each, then its bytes.
+template <typename Field>
+bool append_texts(const Field& field, std::string& bytes) {
+  for (const std::string& text : field) append_string(bytes, text);
+  return true;
+}
+
 bool narrow_as(DataType type, const InferTensorContents& contents, std::string& bytes) {
   switch (type) {
     case DataType::kUint8: return narrow<uint8_t>(contents.uint_contents(), bytes);
     case DataType::kUint16: return narrow<uint16_t>(contents.uint_contents(), bytes);
     case DataType::kInt8: return narrow<int8_t>(contents.int_contents(), bytes);
     case DataType::kInt16: return narrow<int16_t>(contents.int_contents(), bytes);
+    case DataType::kBytes: return append_texts(contents.bytes_contents(), bytes);
     default: return false;
   }
 }
@@ -115,7 +124,6 @@ Status read_inputs(const inference::ModelInferRequest& message, GrpcRequest& req
   request.query.inputs.reserve(static_cast<size_t>(message.inputs_size()));
   for (int i = 0; i < message.inputs_size(); ++i) {
     const InferInput& input = message.inputs(i);
-    FOLIOT_RETURN_IF_ERROR(check_datatype(input.name(), input.datatype()));
     for (const auto& [name, parameter] : input.parameters()) {
       FOLIOT_RETURN_IF_ERROR(read_input_parameter(input.name(), name, request.parameters.unknown));
     }

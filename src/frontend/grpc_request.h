@@ -28,12 +28,12 @@ struct GrpcRequest {
   // message; input bytes show the message or `converted`.
   Query query;
   RequestParameters parameters;
-  std::vector<std::string> converted;  // of contents narrower than their field
+  std::vector<std::string> converted;  // of contents narrower than their field, and of strings
   bool marks_final_response = false;   // triton_enable_empty_final_response
   bool unordered = false;              // of a stream: its answer need not wait for earlier ones
 };
 
-// Errors: kInvalidArgument, kUnimplemented (shared memory, classification, BYTES).
+// Errors: kInvalidArgument, kUnimplemented (shared memory, classification).
 Result<GrpcRequest> decode_grpc_request(const inference::ModelInferRequest& message);
 
 // The number under which a log shows the request; nothing if that is 0.

@@ -17,6 +17,7 @@
 #include "frontend/grpc_acceptor.h"
 #include "frontend/grpc_calls.h"
 #include "frontend/grpc_credentials.h"
+#include "frontend/grpc_feedback.h"
 #include "frontend/grpc_inference.h"
 #include "frontend/grpc_personal.h"
 #include "frontend/grpc_request.h"
@@ -113,6 +114,7 @@ struct GrpcServer::State {
   InferenceProtocol protocol;
   HealthProtocol health;
   PersonalProtocol personal;
+  ApplicationsProtocol applications;
   GrpcCalls calls;
   std::unique_ptr<grpc::Server> server;
   GrpcAcceptor acceptor;
@@ -343,6 +345,7 @@ Status GrpcServer::State::start() {
   builder.RegisterService(&protocol);
   builder.RegisterService(&health);
   builder.RegisterService(&personal);
+  builder.RegisterService(&applications);
   calls.use(builder.AddCompletionQueue());
   server = builder.BuildAndStart();
   FOLIOT_CHECK(server != nullptr);
@@ -354,6 +357,7 @@ Status GrpcServer::State::start() {
   serve_health();
   serve_inferences(protocol, calls);
   serve_personal_models(personal, calls);
+  serve_feedback(applications, calls);
   thread = std::thread([this] {
     pthread_setname_np(pthread_self(), "foliot-grpc");
     calls.run();

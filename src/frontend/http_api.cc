@@ -436,7 +436,7 @@ bool HttpApi::route_applications(HttpExchange& exchange, const Path& path) {
 }
 
 HttpResponse HttpApi::take_feedback(HttpExchange& exchange, const std::string& application) {
-  const Result<JsonFeedback> feedback = parse_feedback(exchange.body());
+  const Result<Feedback> feedback = parse_feedback(exchange.body());
   if (!feedback.ok()) return error_response(feedback.status());
   Observation observation = feedback->observation();
   observation.name = application;

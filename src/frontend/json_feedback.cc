@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <span>
+#include <vector>
 
 namespace foliot {
 namespace {
@@ -25,7 +25,7 @@ Status read_label(const FeedbackJson& value, int depth, std::vector<double>& lab
   return Status();
 }
 
-Status read_loss(const FeedbackJson& value, JsonFeedback& feedback) {
+Status read_loss(const FeedbackJson& value, Feedback& feedback) {
   if (value.is_number()) return feedback.losses.emplace_back("", value.get<double>()), Status();
   if (!value.is_object() || value.empty()) {
     return wrong_member("loss", "a number from 0 to 1, or an object with one for each of some models");
@@ -39,24 +39,12 @@ Status read_loss(const FeedbackJson& value, JsonFeedback& feedback) {
 
 }  // namespace
 
-Observation JsonFeedback::observation() const {
-  Observation observation{.name = {}, .version = {}, .inputs = {}, .outputs = {}, .feedback_id = feedback_id};
-  for (const auto& [model, loss] : losses) observation.losses.push_back({model, loss});
-  if (losses.empty()) {
-    observation.outputs.push_back({.name = {},
-                                   .datatype = "FP64",
-                                   .shape = {static_cast<int64_t>(label.size())},
-                                   .bytes = std::as_bytes(std::span(label))});
-  }
-  return observation;
-}
-
-Result<JsonFeedback> parse_feedback(std::string_view body) {
+Result<Feedback> parse_feedback(std::string_view body) {
   const FeedbackJson json = FeedbackJson::parse(body, nullptr, false);
   if (!json.is_object()) {
     return Status::invalid_argument("the body must be a JSON object with a 'feedback_id' and a 'label' or a 'loss'");
   }
-  JsonFeedback feedback;
+  Feedback feedback;
   for (const auto& [member, value] : json.items()) {
     if (member == "feedback_id") {
       if (!value.is_string()) return wrong_member(member, "a text: the parameter of that name of an answer");
@@ -70,11 +58,7 @@ Result<JsonFeedback> parse_feedback(std::string_view body) {
           fmt::format("unknown member '{}'; known are feedback_id, label and loss", member.substr(0, 64)));
     }
   }
-  if (feedback.feedback_id.empty())
-    return wrong_member("feedback_id", "there: the parameter of that name of an answer");
-  if (feedback.label.empty() == feedback.losses.empty()) {
-    return Status::invalid_argument("send either a 'label' or a 'loss'");
-  }
+  FOLIOT_RETURN_IF_ERROR(feedback.check());
   return feedback;
 }
 

@@ -1,4 +1,4 @@
-// JsonFeedback: feedback on an earlier answer, as it comes over HTTP:
+// Feedback on an earlier answer, as it comes over HTTP:
 //
 //   {"feedback_id": "...", "label": 7}                          or [7, 3], [[0.5, 0.25]]
 //   {"feedback_id": "...", "loss": 0.5}                         of the one model that was asked
@@ -6,27 +6,15 @@
 #ifndef FOLIOT_FRONTEND_JSON_FEEDBACK_H_
 #define FOLIOT_FRONTEND_JSON_FEEDBACK_H_
 
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/status.h"
-#include "inference/inference.h"
+#include "frontend/feedback.h"
 
 namespace foliot {
 
-struct JsonFeedback {
-  std::string feedback_id;
-  std::vector<double> label;  // row-major
-  std::vector<std::pair<std::string, double>> losses;
-
-  // Shows this; of no application yet.
-  Observation observation() const;
-};
-
 // Errors: kInvalidArgument naming the member and what it must be.
-Result<JsonFeedback> parse_feedback(std::string_view body);
+Result<Feedback> parse_feedback(std::string_view body);
 
 }  // namespace foliot
 

@@ -13,7 +13,7 @@ using ::testing::Pair;
 TEST(JsonFeedbackTest, LabelsAreFlattened) {
   EXPECT_THAT(parse_feedback(R"({"feedback_id":"x","label":7})")->label, ElementsAre(7));
   EXPECT_THAT(parse_feedback(R"({"feedback_id":"x","label":[[1,2.5],[true,-4]]})")->label, ElementsAre(1, 2.5, 1, -4));
-  const Result<JsonFeedback> feedback = parse_feedback(R"({"feedback_id":"x","label":[1,2]})");
+  const Result<Feedback> feedback = parse_feedback(R"({"feedback_id":"x","label":[1,2]})");
   const Observation observation = feedback->observation();
   EXPECT_EQ(observation.feedback_id, "x");
   ASSERT_EQ(observation.outputs.size(), 1u);

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/serialized_string.h"
 #include "frontend/request_parameters.h"
 
 namespace foliot {
@@ -135,6 +136,21 @@ bool flatten_numbers(array values, std::string& bytes) {
   return flatten<T>(values, get_number<T>, bytes);
 }
 
+// As the protocol's binary data has them: the length of each, then its bytes.
+bool flatten_strings(array values, std::string& bytes) {
+  for (element value : values) {
+    array nested;
+    if (value.get(nested) == simdjson::SUCCESS) {
+      if (!flatten_strings(nested, bytes)) return false;
+      continue;
+    }
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS) return false;
+    append_string(bytes, text);
+  }
+  return true;
+}
+
 bool flatten_as(DataType type, array values, std::string& bytes) {
   switch (type) {
     case DataType::kBool: return flatten<uint8_t>(values, get_bool, bytes);
@@ -148,6 +164,7 @@ bool flatten_as(DataType type, array values, std::string& bytes) {
     case DataType::kInt64: return flatten_numbers<int64_t>(values, bytes);
     case DataType::kFloat32: return flatten_numbers<float>(values, bytes);
     case DataType::kFloat64: return flatten_numbers<double>(values, bytes);
+    case DataType::kBytes: return flatten_strings(values, bytes);
     case DataType::kFloat16:
     case DataType::kBfloat16: break;
   }
@@ -161,9 +178,11 @@ Result<std::string> convert_data(std::string_view input, std::string_view dataty
     return bad_json(fmt::format("input '{}': {} cannot be read from JSON; send it as binary data", input, datatype));
   FOLIOT_ASSIGN_OR_RETURN(const array values, read_array(data, fmt::format("'data' of input '{}'", input)));
   std::string bytes;
-  bytes.reserve(values.size() * size_of(*type));
+  const bool strings = *type == DataType::kBytes;
+  bytes.reserve(values.size() * (strings ? sizeof(uint32_t) : size_of(*type)));
   if (!flatten_as(*type, values, bytes))
-    return bad_json(fmt::format("input '{}': 'data' holds something that is not a number within {}", input, datatype));
+    return bad_json(fmt::format("input '{}': 'data' holds something that is not a {}", input,
+                                strings ? "string" : fmt::format("number within {}", datatype)));
   return bytes;
 }
 
@@ -233,7 +252,6 @@ Status JsonRequestDecoder::Parser::read_input(element value) {
     }
   }
   if (input.name.empty()) return bad_json("an input has no 'name'");
-  FOLIOT_RETURN_IF_ERROR(check_datatype(input.name, input.datatype));
   if (!shape) return bad_json(fmt::format("input '{}' has no 'shape'", input.name));
   for (element extent : *shape) {
     FOLIOT_ASSIGN_OR_RETURN(const int64_t known, read<int64_t>(extent, "each of 'shape'", "a whole number"));

@@ -36,7 +36,7 @@ class JsonRequestDecoder {
   // otherwise the whole body is JSON. The body may get more capacity. Names and
   // the id in the result are valid until the next decode(). Errors:
   // kInvalidArgument saying where; kUnimplemented for what Foliot does not have
-  // (shared memory, classification, BYTES).
+  // (shared memory, classification).
   Result<JsonRequest> decode(std::string& body, std::optional<size_t> json_bytes);
 
  private:

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "core/bounded_row.h"
 
 namespace foliot {
 namespace {
@@ -84,6 +85,17 @@ void append_booleans(std::string& json, std::span<const std::byte> bytes) {
   }
 }
 
+void append_strings(std::string& json, std::span<const std::byte> bytes) {
+  for (bool first = true; !bytes.empty(); first = false) {
+    const std::optional<uint64_t> taken = strings_bytes(bytes, 1);
+    FOLIOT_CHECK(taken);
+    const std::span<const std::byte> text = bytes.first(*taken).subspan(kStringLengthBytes);
+    if (!first) json += ',';
+    append_json_string(json, {reinterpret_cast<const char*>(text.data()), text.size()});
+    bytes = bytes.subspan(*taken);
+  }
+}
+
 Status append_elements(std::string& json, DataType type, std::span<const std::byte> bytes) {
   switch (type) {
     case DataType::kBool: append_booleans(json, bytes); return Status::ok_status();
@@ -97,6 +109,7 @@ Status append_elements(std::string& json, DataType type, std::span<const std::by
     case DataType::kInt64: return append_numbers<int64_t>(json, bytes);
     case DataType::kFloat32: return append_numbers<float>(json, bytes);
     case DataType::kFloat64: return append_numbers<double>(json, bytes);
+    case DataType::kBytes: append_strings(json, bytes); return Status::ok_status();
     case DataType::kFloat16:
     case DataType::kBfloat16: break;
   }

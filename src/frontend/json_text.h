@@ -21,8 +21,9 @@ void append_json_shape(std::string& json, const Shape& shape);
 
 // Appends the elements as one flat array; floating point with the fewest digits
 // that read back as the same number. What is not finite is NaN, Infinity or -Infinity, as
-// Triton writes it, which many readers of JSON refuse. Errors: kInvalidArgument for 16-bit
-// floats, advising binary data.
+// Triton writes it, which many readers of JSON refuse. BYTES are strings, as append_json_string()
+// writes them. Errors: kInvalidArgument for 16-bit floats, advising binary data. REQUIRES: whole
+// elements.
 Status append_json_elements(std::string& json, DataType type, std::span<const std::byte> bytes);
 
 }  // namespace foliot

@@ -42,6 +42,12 @@ TEST(JsonTextTest, FloatsReadBackAsTheSameNumber) {
   EXPECT_EQ(*elements<double>(DataType::kFloat64, {0.1, 1e300}), "[0.1,1e+300]");
 }
 
+TEST(JsonTextTest, Strings) {
+  const std::string bytes("\2\0\0\0a\"\0\0\0\0\2\0\0\0\xff\n", 16);
+  EXPECT_EQ(*elements<char>(DataType::kBytes, {bytes.begin(), bytes.end()}), "[\"a\\\"\",\"\",\"\xEF\xBF\xBD\\n\"]");
+  EXPECT_EQ(*elements<char>(DataType::kBytes, {}), "[]");
+}
+
 TEST(JsonTextTest, IntegersAndBooleans) {
   EXPECT_EQ(*elements<int8_t>(DataType::kInt8, {-128, 127}), "[-128,127]");
   EXPECT_EQ(*elements<uint64_t>(DataType::kUint64, {std::numeric_limits<uint64_t>::max()}), "[18446744073709551615]");

@@ -201,14 +201,6 @@ Status shared_memory_not_supported() {
   return Status::unimplemented("shared memory is not supported; send the data with the request");
 }
 
-Status check_datatype(std::string_view input, std::string_view datatype) {
-  if (datatype != "BYTES") return Status();
-  return Status::unimplemented(
-      fmt::format("input '{}' has datatype BYTES, which Foliot does not serve: its models compute with numbers; decode "
-                  "or tokenize in the client and send the numbers",
-                  input));
-}
-
 Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown) {
   if (name == "unload_dependents") return Status();  // no model depends on another
   if (name == "config" || name.starts_with("file:")) {

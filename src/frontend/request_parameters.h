@@ -87,8 +87,6 @@ Status read_output_parameter(std::string_view output, std::string_view name, con
                              UnknownNamesOfRequest& unknown);
 // Of a tensor in shared memory, or of a region to be registered.
 Status shared_memory_not_supported();
-// The datatype of strings, which no model takes. Errors: kUnimplemented.
-Status check_datatype(std::string_view input, std::string_view datatype);
 // Of a load or an unload of the repository API.
 Status read_repository_parameter(std::string_view name, UnknownNamesOfRequest& unknown);
 

@@ -36,8 +36,10 @@ inline Shape metadata_shape(const ModelInfo& model, const TensorSpec& spec) {
 // What a model's configuration calls max_batch_size: 0, if it has no batch dimension.
 inline uint32_t max_batch_size(const ModelInfo& model) { return model.batching ? model.batch_size_max() : 0; }
 
-// A model's configuration has names of its own for datatypes: "TYPE_FP32".
-inline std::string config_type(DataType type) { return "TYPE_" + std::string(to_string(type)); }
+// A model's configuration has names of its own for datatypes: "TYPE_FP32", "TYPE_STRING".
+inline std::string config_type(DataType type) {
+  return type == DataType::kBytes ? "TYPE_STRING" : "TYPE_" + std::string(to_string(type));
+}
 
 // The stages of a pipeline as a JSON list of their names, models and versions.
 inline std::string stages_json(const PipelineInfo& pipeline) {

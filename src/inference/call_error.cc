@@ -75,7 +75,10 @@ CallError call_error(Refusal refusal, std::string_view model, std::string_view d
     error.retry_after = predicted ? std::max(earliest - finished, Duration()) : kRetryAfterDefault;
 
   error.message = fmt::format("model '{}' refused the request: {}", model, error.reason);
-  if (refusal == Refusal::kModelError) error.message += ": its own code failed on it; the server's log has the reason";
+  if (refusal == Refusal::kModelError) {
+    error.message += ": its own code failed on it";
+    if (detail.empty()) error.message += "; the server's log has the reason";
+  }
   if (!detail.empty()) error.message += fmt::format(": {}", detail);
   if (predicted)
     error.message +=

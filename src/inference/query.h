@@ -30,10 +30,11 @@ struct TensorView {
 };
 
 struct Query {
-  std::string_view name{};     // a served name: an entry of the catalog
-  std::string_view version{};  // empty: the one that is served
-  std::string_view id{};       // the client's own; empty: none
-  std::string_view context{};  // of what learns for each apart, such as a user; empty: none
+  std::string_view name{};       // a served name: an entry of the catalog
+  std::string_view version{};    // empty: the one that is served
+  std::string_view id{};         // the client's own; empty: none
+  std::string_view selection{};  // by which an application asks this, for logs (CallLabel); empty: none does
+  std::string_view context{};    // of what learns for each apart, such as a user; empty: none
   TimePoint arrival{};
   // The client's; what it calls may have a tighter one. It counts in kDeadline only.
   TimePoint deadline = TimePoint::infinite_future();

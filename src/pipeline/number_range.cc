@@ -41,6 +41,7 @@ NumberRange range_of(DataType type) {
     case DataType::kBfloat16: return {-0x1.FEp127, 0x1.FEp127, false};
     case DataType::kFloat32: return range<float>();
     case DataType::kFloat64: return range<double>();
+    case DataType::kBytes: break;
   }
   FOLIOT_CHECK(false);
 }

@@ -121,6 +121,15 @@ class Resolver {
                                       "calls are computed as one batch",
                                       own.name));
     }
+    for (const std::vector<TensorSpec>* tensors : {&own.inputs, &own.outputs}) {
+      const auto varies =
+          std::ranges::find_if(*tensors, [](const TensorSpec& tensor) { return tensor.bound.has_value(); });
+      if (varies == tensors->end()) continue;
+      return error(stage,
+                   fmt::format("'{}' of model '{}' is {}, of which each row has a size of its own; stages pass on "
+                               "tensors of one size: call the model by itself",
+                               varies->name, own.name, to_text(varies->type, varies->shape)));
+    }
     const auto& inputs = spec_.stages[stage].inputs;
     for (const auto& [name, sources] : inputs) {
       if (position_of(own.inputs, name)) continue;

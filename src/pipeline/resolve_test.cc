@@ -350,5 +350,14 @@ TEST_F(ResolveTest, WhatFillsAnOutputIsOfItsType) {
   EXPECT_THAT(error_with(DataType::kBfloat16, 1), HasSubstr("it must be 0"));
 }
 
+TEST_F(ResolveTest, RowsThatVaryAreRefusedByName) {
+  ModelInfo varying = model("resnet");
+  varying.outputs.push_back(
+      {.name = "words", .type = DataType::kBytes, .shape = {-1}, .dimension_names = {""}, .bound = RowBound{{3}, 100}});
+  put(varying);
+  EXPECT_THAT(error_of(test_cascade()),
+              HasSubstr(":30: stage 'fine': 'words' of model 'resnet' is BYTES [-1], of which each row has a size"));
+}
+
 }  // namespace
 }  // namespace foliot

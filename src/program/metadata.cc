@@ -26,7 +26,7 @@ std::vector<T> decode_list(const From& from) {
 }
 
 Result<DataType> decode_type(const std::string& name) {
-  if (const auto type = parse_data_type(name)) return *type;
+  if (const auto type = parse_data_type(name); type && *type != DataType::kBytes) return *type;
   return Status::invalid_argument("unknown data type '" + name + "'");
 }
 

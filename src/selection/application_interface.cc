@@ -7,6 +7,13 @@
 namespace foliot {
 namespace {
 
+// Of tensors of one type and shape.
+std::string bound_text(const TensorSpec& spec) {
+  if (!spec.bound) return "no bound";
+  const std::string rows = fmt::format("rows of up to {}", to_string(spec.bound->shape));
+  return spec.type == DataType::kBytes ? fmt::format("{} and {} bytes", rows, spec.bound->string_bytes) : rows;
+}
+
 // What differs; empty: nothing.
 std::string difference(const char* kind, const std::vector<TensorSpec>& wanted, const std::vector<TensorSpec>& specs) {
   for (const TensorSpec& spec : wanted) {
@@ -18,6 +25,9 @@ std::string difference(const char* kind, const std::vector<TensorSpec>& wanted, 
     if (found->shape != spec.shape) {
       return fmt::format("has {} '{}' of shape {}, not {}", kind, spec.name, to_string(found->shape),
                          to_string(spec.shape));
+    }
+    if (found->bound != spec.bound) {
+      return fmt::format("has {} '{}' with {}, not {}", kind, spec.name, bound_text(*found), bound_text(spec));
     }
   }
   if (specs.size() == wanted.size()) return "";

@@ -47,6 +47,21 @@ std::optional<uint32_t> rows_of(const ModelInfo& info, const Query& query) {
   return static_cast<uint32_t>(rows);
 }
 
+// "application 'a' (policy exp3), which asks 'x', with the probabilities x 0.80, y 0.20".
+std::string describe(const Application& application, const Selection& selection) {
+  std::string asked;
+  for (const uint32_t model : selection.models) {
+    asked += fmt::format("{}'{}'", asked.empty() ? "" : ", ", application.models[model]);
+  }
+  std::string weights;
+  for (size_t model = 0; model < application.models.size(); ++model) {
+    weights +=
+        fmt::format("{}{} {:.3g}", weights.empty() ? "" : ", ", application.models[model], selection.weights[model]);
+  }
+  return fmt::format("application '{}' (policy {}), which asks {}, with the {} {}", application.name,
+                     application.policy_name, asked, application.asks_several ? "weights" : "probabilities", weights);
+}
+
 }  // namespace
 
 // A call of an application that has no answer yet.
@@ -93,6 +108,8 @@ class SelectedInference::Call {
     asked.version = {};
     asked.context = {};
     asked.deadline = deadline_of_models(arrival, deadline);
+    const std::string why = inference_.describes_selections_ ? describe(application(), selection) : "";
+    asked.selection = why;
     // Each once, and what is compared, too.
     asked.outputs.clear();
     if (!query.outputs.empty()) asked.outputs.push_back(compared_name());

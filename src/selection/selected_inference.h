@@ -63,6 +63,8 @@ class SelectedInference : public Inference {
     std::string learns_as;  // Application::learns_as()
     ServedApplication::Learned learned;
   };
+  // Before any call: logs shall say of each call of a model how it was selected (Query::selection).
+  void describe_selections() { describes_selections_ = true; }
   // After serve(), once, before any call: goes on with these, and keeps changes from now on.
   void restore(std::span<const Learned> learned);
   // What has changed since the last call.
@@ -104,6 +106,7 @@ class SelectedInference : public Inference {
   CallStatistics& statistics_;
   const std::function<TimePoint()> now_;
   const uint64_t seed_;
+  bool describes_selections_ = false;
   std::atomic<bool> any_{false};  // applications, which do not change afterwards
   std::map<std::string, std::unique_ptr<Served>, std::less<>> applications_;
   std::map<std::string, std::vector<Served*>, std::less<>> by_model_;

@@ -27,7 +27,8 @@ auto with_type(DataType type, const auto& use) {
     case DataType::kFloat32: return use(float{});
     case DataType::kFloat64: return use(double{});
     case DataType::kFloat16:
-    case DataType::kBfloat16: break;
+    case DataType::kBfloat16:
+    case DataType::kBytes: break;
   }
   FOLIOT_CHECK(false);
 }
@@ -49,7 +50,9 @@ T clipped(double value) {
 }  // namespace
 
 bool is_number(DataType type) { return type == DataType::kFloat32 || type == DataType::kFloat64; }
-bool is_label(DataType type) { return !is_number(type) && type != DataType::kFloat16 && type != DataType::kBfloat16; }
+bool is_label(DataType type) {
+  return !is_number(type) && type != DataType::kFloat16 && type != DataType::kBfloat16 && type != DataType::kBytes;
+}
 
 std::vector<double> to_doubles(DataType type, std::string_view bytes) {
   return with_type(type, [&](auto zero) {

@@ -58,9 +58,8 @@ void ControllerInbox::add_task(std::shared_ptr<const TaskInfo> task) {
 
 void ControllerInbox::remove_task(ServedTaskId task) { post(ControllerEvent::RemoveTask{task}); }
 
-void ControllerInbox::set_targets(Targets targets, std::function<void(const Status&)> failed) {
-  post(ControllerEvent::SetTargets{std::make_shared<const Targets>(std::move(targets)),
-                                   std::make_shared<const std::function<void(const Status&)>>(std::move(failed))});
+void ControllerInbox::scale(Targets targets) {
+  post(ControllerEvent::Scale{std::make_shared<const Targets>(std::move(targets))});
 }
 
 void ControllerInbox::join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions) {
@@ -69,6 +68,10 @@ void ControllerInbox::join_device(DeviceId device, std::string kind, ModelId res
 
 void ControllerInbox::lose_device(DeviceId device, std::function<void()> lost) {
   post(ControllerEvent::LoseDevice{device, std::make_shared<std::function<void()>>(std::move(lost))});
+}
+
+void ControllerInbox::set_targets(std::shared_ptr<const NamedTargets> targets) {
+  post(ControllerEvent::SetTargets{std::move(targets)});
 }
 
 void ControllerInbox::drain() { post(ControllerEvent::Drain{}); }

@@ -19,6 +19,7 @@
 #include "core/ports.h"
 #include "core/task_sink.h"
 #include "platform/event_inbox.h"
+#include "serving/target_file.h"
 
 namespace foliot {
 
@@ -54,9 +55,8 @@ struct ControllerEvent {
   struct RemoveTask {
     ServedTaskId task;
   };
-  struct SetTargets {
+  struct Scale {
     std::shared_ptr<const Targets> targets;
-    std::shared_ptr<const std::function<void(const Status&)>> failed;
   };
   struct JoinDevice {
     DeviceId device;
@@ -68,9 +68,12 @@ struct ControllerEvent {
     DeviceId device;
     std::shared_ptr<std::function<void()>> lost;
   };
+  struct SetTargets {
+    std::shared_ptr<const NamedTargets> targets;
+  };
   struct Drain {};
   std::variant<Drain, Request, LabelledRequest, Cancel, Outcome, AddModel, ExtendModel, RemoveModel, AddPipeline,
-               RemovePipeline, AddTask, RemoveTask, SetTargets, JoinDevice, LoseDevice>
+               RemovePipeline, AddTask, RemoveTask, Scale, JoinDevice, LoseDevice, SetTargets>
       what;
 };
 
@@ -99,15 +102,18 @@ class ControllerInbox : public LabelledRequestSink,
   void remove_pipeline(PipelineId pipeline) override;
   void add_task(std::shared_ptr<const TaskInfo> task) override;
   void remove_task(ServedTaskId task) override;
-  // In place of those before, if they are valid; if not, `failed` is called on the loop's thread. Not
-  // more often than once a second.
-  void set_targets(Targets targets, std::function<void(const Status&)> failed);
+  // What an autoscaler wants of the models, in place of what it wanted before. Models that have left are passed
+  // over. Not more often than once a second.
+  void scale(Targets targets);
   // A device of one page that holds `resident` joins; it gets its actions by `actions`.
   // REQUIRES: Controller::join_device()'s; the model was added before.
   void join_device(DeviceId device, std::string kind, ModelId resident, ActionSink& actions);
   // A device that has joined is lost: nothing of it is reported any more. `lost` is called, on
   // the loop's thread, when nothing is sent to it any more.
   void lose_device(DeviceId device, std::function<void()> lost);
+  // What an operator wants of the models from now on, of those that come later too, in place of what
+  // was set before. Of these models nothing is scaled.
+  void set_targets(std::shared_ptr<const NamedTargets> targets);
   void drain();
 
   EventInbox<ControllerEvent>& events() { return events_; }

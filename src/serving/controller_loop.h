@@ -6,6 +6,10 @@
 #define FOLIOT_SERVING_CONTROLLER_LOOP_H_
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +40,7 @@ class ActionRoutes : public ActionSink {
 };
 
 using TurnWatch = std::function<void(Duration decision)>;
+using TargetReport = std::function<void(const std::string& line)>;
 
 class ControllerLoop {
  public:
@@ -52,6 +57,8 @@ class ControllerLoop {
   // Before start(): receives the labels of requests; outlives the loop. Without it labels
   // are dropped.
   void set_label_sink(CallLabelSink& labels) { handler_.set_label_sink(labels); }
+  // Before start(): called on the loop's thread with targets that cannot be set, and why.
+  void set_target_report(TargetReport report) { handler_.set_target_report(std::move(report)); }
   Status start();
   // Handles what has been posted, then ends.
   void stop();
@@ -66,6 +73,7 @@ class ControllerLoop {
     TimePoint on_turn_end(TimePoint now) override;
     void set_turn_watch(TurnWatch watch) { turn_watch_ = std::move(watch); }
     void set_label_sink(CallLabelSink& labels) { labels_ = &labels; }
+    void set_target_report(TargetReport report) { target_report_ = std::move(report); }
 
    private:
     TimePoint turn(TimePoint now);
@@ -74,22 +82,32 @@ class ControllerLoop {
     void handle(Event::LabelledRequest& labelled, TimePoint now);
     void handle(Event::Cancel& cancel, TimePoint now) { controller_.on_cancel(cancel.id, cancel.reason, now); }
     void handle(Outcome& outcome, TimePoint now) { controller_.on_outcome(outcome, now); }
-    void handle(Event::AddModel& add, TimePoint now) { controller_.add_model(std::move(add.model), now); }
+    void handle(Event::AddModel& add, TimePoint now);
     void handle(Event::ExtendModel& extend, TimePoint /*now*/) { controller_.extend_model(std::move(extend.model)); }
     void handle(Event::RemoveModel& remove, TimePoint now);
     void handle(Event::AddPipeline& add, TimePoint /*now*/) { controller_.add_pipeline(std::move(add.pipeline)); }
     void handle(Event::RemovePipeline& remove, TimePoint /*now*/) { controller_.remove_pipeline(remove.pipeline); }
     void handle(Event::AddTask& add, TimePoint /*now*/) { controller_.add_task(std::move(add.task)); }
     void handle(Event::RemoveTask& remove, TimePoint /*now*/) { controller_.remove_task(remove.task); }
-    void handle(Event::SetTargets& set, TimePoint now);
+    void handle(Event::Scale& scale, TimePoint now);
     void handle(Event::JoinDevice& join, TimePoint now);
     void handle(Event::LoseDevice& lose, TimePoint now);
+    void handle(Event::SetTargets& set, TimePoint now);
+    void apply_targets(TimePoint now);
+    Targets named_targets();
+    bool can_set(ModelId model, const ModelTarget& target);
+    void report(const std::string& line);
 
     Controller& controller_;
     ActionRoutes& routes_;
     TurnWatch turn_watch_;  // empty: none
     CallLabelSink* labels_ = nullptr;
     std::vector<Event::RemoveModel> removals_;
+    TargetReport target_report_ = [](const std::string&) {};
+    std::shared_ptr<const NamedTargets> targets_;  // an operator's; null: none were ever set
+    std::shared_ptr<const Targets> scaled_;        // an autoscaler's; likewise
+    std::map<ModelId, std::string> names_;         // of the models that are there
+    std::set<std::string> reported_;               // lines, since targets were set
   };
 
   ActionRoutes routes_;

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "platform/clock.h"
@@ -213,6 +214,59 @@ TEST_F(ControllerLoopTest, DrainingAnswersAllThatWaits) {
   for (uint64_t id = 0; id < 1000; ++id) submit(id, static_cast<uint32_t>(id % kModels));
   inbox_.drain();
   sink_.await(1000);
+}
+
+class NeverSent : public ActionSink {
+ public:
+  void send(const Action&) override {}
+};
+
+class TargetWatch : public Observer {
+ public:
+  void on_target(ModelId model, const ModelTarget& target, TimePoint) override { targets.emplace_back(model, target); }
+  std::vector<std::pair<ModelId, ModelTarget>> targets;
+};
+
+std::shared_ptr<const ModelInfo> named_model(const std::string& name, uint32_t id) {
+  auto model = std::make_shared<ModelInfo>();
+  model->id = ModelId(id);
+  model->name = name;
+  model->only().batch_sizes = {1, 4};
+  model->only().seed_load = Duration::microseconds(200);
+  model->buckets.resize(1);
+  model->only().seed_exec = {{Duration::microseconds(100), Duration::microseconds(100)}};
+  return model;
+}
+
+TEST(ControllerLoopTargetsTest, HoldForModelsThatComeLaterAndSayWhatCannotBeSet) {
+  ControllerInbox inbox(16);
+  NeverSent actions;
+  CountingSink completions;
+  TargetWatch watch;
+  std::vector<std::string> lines;
+  ControllerLoop loop({}, find_policy("foliot")->make, inbox, actions, completions);
+  loop.controller().add_device(4, monotonic_now());
+  loop.controller().add_observer(watch);
+  loop.set_target_report([&](const std::string& line) { lines.push_back(line); });
+  ASSERT_TRUE(loop.start().ok());
+  const ModelTarget single{.batch_most = 1};
+  const ModelTarget none{.copies_most = 0};
+  inbox.add_model(named_model("a", 0));
+  inbox.set_targets(
+      std::make_shared<const NamedTargets>(NamedTargets{{"a", single}, {"b", none}, {"c", {.kinds = {"tpu"}}}}));
+  inbox.add_model(named_model("c", 1));
+  inbox.add_model(named_model("b", 2));
+  inbox.add_model(named_model("a", 3));  // a later version
+  inbox.set_targets(std::make_shared<const NamedTargets>());
+  loop.stop();
+
+  const std::vector<std::pair<ModelId, ModelTarget>> expected{{ModelId(0), single}, {ModelId(2), none},
+                                                              {ModelId(3), single}, {ModelId(0), {}},
+                                                              {ModelId(2), {}},     {ModelId(3), {}}};
+  EXPECT_EQ(watch.targets, expected);
+  EXPECT_EQ(lines, (std::vector<std::string>{"targets of model 'b': it is not served, so far",
+                                             "targets of model 'c': it is not served, so far",
+                                             "targets of model 'c': kinds has 'tpu', and must be of cpu"}));
 }
 
 }  // namespace

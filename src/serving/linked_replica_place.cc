@@ -20,14 +20,16 @@ constexpr uint64_t kBatchesStaged = 8;
 constexpr uint64_t kStagingBytesMin = uint64_t{16} << 20;
 constexpr uint32_t kModelsMax = 4;
 
-uint64_t row_bytes(const std::vector<TensorSpec>& tensors) {
+// A container has one bucket.
+uint64_t sum_of_rows(const ModelInfo& model, const std::vector<TensorSpec>& tensors) {
   uint64_t bytes = 0;
-  for (const TensorSpec& tensor : tensors) bytes += byte_size(tensor.type, tensor.shape);
+  for (const TensorSpec& tensor : tensors) bytes += row_bytes(tensor, model.buckets.front());
   return bytes;
 }
 
 uint64_t staging_bytes(const ModelInfo& model) {
-  const uint64_t batch = model.batch_size_max() * (row_bytes(model.inputs) + row_bytes(model.outputs));
+  const uint64_t batch =
+      model.batch_size_max() * (sum_of_rows(model, model.inputs) + sum_of_rows(model, model.outputs));
   return std::max(kBatchesStaged * batch, kStagingBytesMin);
 }
 

@@ -21,7 +21,8 @@ namespace {
 constexpr uint64_t kLocalPageBytes = 1 << 16;
 constexpr int64_t kSide = 12, kChannels = 32;
 constexpr uint32_t kLocalContexts = 3;
-constexpr LaneInterval kFirst{0, 1}, kSecond{1, 1};
+constexpr ContextIndex kFreeContext = 1;  // that whole plans name
+constexpr LaneInterval kFirstLane{0, 1}, kSecondLane{1, 1};
 
 // Two convolutions, a product and a softmax.
 Graph small_network() {
@@ -135,7 +136,7 @@ class LocalWorkerTest : public testing::Test {
     ASSERT_EQ(outcomes_.wait(send(request, range, lanes, context)), OutcomeStatus::kDone);
   }
   std::array<float, 10> whole(uint64_t request, LaneInterval lanes) {
-    run(request, {}, lanes);
+    run(request, {}, lanes, kFreeContext);
     return payloads_.take(request);
   }
 
@@ -150,25 +151,26 @@ class LocalWorkerTest : public testing::Test {
 TEST_F(LocalWorkerTest, HasContextsBesideThoseOfLanes) { EXPECT_EQ(worker_.memory().contexts, 2 + kLocalContexts); }
 
 // Two batches in two contexts, cut at every operator, one going on where the other began, with
-// whole plans between and beside their parts, which name one of these contexts or a free one.
+// whole plans between and beside their parts, on the lanes whose numbers these contexts have.
 TEST_F(LocalWorkerTest, BatchesInPartsComputeTheSameBits) {
   ASSERT_GT(operators_, 3u);
   std::array<std::array<float, 10>, 4> alone;
   for (uint64_t request = 0; request < alone.size(); ++request) {
-    alone[request] = whole(request, kFirst);
-    EXPECT_EQ(whole(request, kSecond), alone[request]);
+    alone[request] = whole(request, kFirstLane);
+    EXPECT_EQ(whole(request, kSecondLane), alone[request]);
     EXPECT_NE(alone[request], alone[(request + 1) % alone.size()]);
   }
   for (uint32_t cut = 1; cut < operators_; ++cut) {
     const uint32_t other_cut = operators_ - cut;
-    const ActionId left = send(0, {0, cut}, kFirst, 0), right = send(1, {0, other_cut}, kSecond, 2);
+    const ActionId left = send(0, {0, cut}, kFirstLane, 0), right = send(1, {0, other_cut}, kSecondLane, 2);
     EXPECT_EQ(outcomes_.wait(left), OutcomeStatus::kDone);
     EXPECT_EQ(outcomes_.wait(right), OutcomeStatus::kDone);
-    EXPECT_EQ(whole(2, kFirst), alone[2]) << "between parts, cut at " << cut;
-    const ActionId beside = send(3, {}, kFirst, 1), last = send(0, {cut, OperatorRange::kEnd}, kSecond, 0);
+    EXPECT_EQ(whole(2, kFirstLane), alone[2]) << "between parts, cut at " << cut;
+    const ActionId beside = send(3, {}, kFirstLane, kFreeContext),
+                   last = send(0, {cut, OperatorRange::kEnd}, kSecondLane, 0);
     EXPECT_EQ(outcomes_.wait(beside), OutcomeStatus::kDone);
     EXPECT_EQ(outcomes_.wait(last), OutcomeStatus::kDone);
-    run(1, {other_cut, OperatorRange::kEnd}, kFirst, 2);
+    run(1, {other_cut, OperatorRange::kEnd}, kFirstLane, 2);
     EXPECT_EQ(payloads_.take(0), alone[0]) << "cut at " << cut;
     EXPECT_EQ(payloads_.take(1), alone[1]) << "cut at " << other_cut;
     EXPECT_EQ(payloads_.take(3), alone[3]);
@@ -177,16 +179,16 @@ TEST_F(LocalWorkerTest, BatchesInPartsComputeTheSameBits) {
 
 // What a batch that was given up has left does not reach the one that takes its context.
 TEST_F(LocalWorkerTest, ABatchTakesTheContextOfOneThatWasGivenUp) {
-  const auto alone = whole(1, kFirst);
-  run(0, {0, 2}, kFirst, 1);
-  run(1, {0, 1}, kSecond, 1);
-  EXPECT_EQ(outcomes_.wait(send(0, {2, OperatorRange::kEnd}, kFirst, 1)), OutcomeStatus::kNoContext);
-  run(1, {1, OperatorRange::kEnd}, kFirst, 1);
+  const auto alone = whole(1, kFirstLane);
+  run(0, {0, 2}, kFirstLane, 1);
+  run(1, {0, 1}, kSecondLane, 1);
+  EXPECT_EQ(outcomes_.wait(send(0, {2, OperatorRange::kEnd}, kFirstLane, 1)), OutcomeStatus::kNoContext);
+  run(1, {1, OperatorRange::kEnd}, kFirstLane, 1);
   EXPECT_EQ(payloads_.take(1), alone);
 }
 
 TEST_F(LocalWorkerTest, RefusesContextsThatThereAreNot) {
-  EXPECT_EQ(outcomes_.wait(send(0, {0, 1}, kFirst, kLocalContexts)), OutcomeStatus::kNoContext);
+  EXPECT_EQ(outcomes_.wait(send(0, {0, 1}, kFirstLane, kLocalContexts)), OutcomeStatus::kNoContext);
 }
 
 }  // namespace

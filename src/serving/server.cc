@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,12 @@
 #include "repository/model_folder.h"
 #include "repository/package_store.h"
 #include "selection/application.h"
+#include "serving/access_files.h"
 #include "serving/compiled_model.h"
 #include "serving/container_model.h"
 #include "serving/controller_inbox.h"
 #include "serving/controller_loop.h"
+#include "serving/file_watch.h"
 #include "serving/inference_stack.h"
 #include "serving/local_devices.h"
 #include "serving/local_replica_place.h"
@@ -36,6 +39,7 @@
 #include "serving/predictor_folder.h"
 #include "serving/repository_service.h"
 #include "serving/state_keeper.h"
+#include "serving/target_file.h"
 #include "serving/task_scaling.h"
 #include "tasks/served_tasks.h"
 #include "tasks/task_file.h"
@@ -106,6 +110,7 @@ class Server::Parts {
     return options_.cache.empty() ? options_.repository / ".foliot" : options_.cache;
   }
   Status start_task_scaling(Controller& controller);
+  Status watch_targets();
   std::string where() const;
   void wait_until_answered();
 
@@ -140,6 +145,7 @@ class Server::Parts {
   std::unique_ptr<ContainerParts> containers_;
   std::unique_ptr<ModelHost> host_;
   std::shared_ptr<const OverlapPredictor> overlap_;  // null: nothing is known of groups
+  std::unique_ptr<FileWatch> target_watch_;          // null: there is no such file
 };
 
 Status Server::Parts::start(StartupReporter& reporter, const std::function<bool()>& cancelled) {
@@ -171,6 +177,7 @@ Status Server::Parts::serve_models(const RegisteredPolicy& policy, const std::ve
   models.load_others(repository_);
   FOLIOT_RETURN_IF_ERROR(start_worker(policy, models, reporter));
   models.serve_compiled(*host_);
+  FOLIOT_RETURN_IF_ERROR(watch_targets());
   repository_.attach(*host_);
   models.wait_for_others(repository_);
   if (cancelled()) return stopped();
@@ -214,6 +221,7 @@ Status Server::Parts::serve_applications(StartupReporter& reporter) {
     reporter.on_note(
         fmt::format("application '{}' cannot be served: {}", application.name, application.status.message()));
   }
+  if (!options_.log.folder.empty()) inference_->applications().describe_selections();
   inference_->serve_applications(std::move(applications), catalog_);
   if (options_.state.empty()) return Status();
   state_keeper_ = std::make_unique<StateKeeper>(inference_->applications(), options_.on_failure);
@@ -306,6 +314,7 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
     controller_->set_label_sink(*recorder_);
   }
   FOLIOT_RETURN_IF_ERROR(start_task_scaling(controller));
+  controller_->set_target_report(options_.on_failure);
   for (uint32_t device = 0; device < devices_->count(); ++device) {
     const uint32_t lanes = options_.worker.devices[device].lanes;
     const DeviceId id =
@@ -318,13 +327,9 @@ Status Server::Parts::start_controller(const RegisteredPolicy& policy, uint32_t 
 Status Server::Parts::start_task_scaling(Controller& controller) {
   if (!has_tasks_ || options_.task_scaling.empty()) return Status();
   FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Solver> solver, make_task_solver(options_.task_scaling));
-  // A model that has left since is in the next second's targets no more.
-  const auto failed = [this](const Status& status) {
-    if (status.code() != StatusCode::kNotFound) options_.on_note(status.message());
-  };
   task_scaling_ = std::make_unique<TaskScaling>(
-      std::move(solver), options_.controller.tasks,
-      [this, failed](Targets targets) { inbox_.set_targets(std::move(targets), failed); }, options_.on_note);
+      std::move(solver), options_.controller.tasks, [this](Targets targets) { inbox_.scale(std::move(targets)); },
+      options_.on_note);
   scaling_views_ = std::make_unique<ClusterViewObserver>(controller.cluster(), *task_scaling_, monotonic_now(),
                                                          TaskScaling::kInterval);
   controller.add_observer(*scaling_views_);
@@ -332,10 +337,28 @@ Status Server::Parts::start_task_scaling(Controller& controller) {
   return task_scaling_->start();
 }
 
+// What cannot be used is reported, and what was set before stays.
+Status Server::Parts::watch_targets() {
+  if (options_.targets.empty()) return Status();
+  const auto set = [this] {
+    auto targets = read_target_file(options_.targets);
+    if (targets.ok()) inbox_.set_targets(std::make_shared<const NamedTargets>(*std::move(targets)));
+    return targets.status();
+  };
+  FOLIOT_RETURN_IF_ERROR(set());
+  target_watch_ =
+      std::make_unique<FileWatch>(std::vector<WatchedFiles>{{.files = {options_.targets}, .on_change = [this, set] {
+                                                               const Status status = set();
+                                                               if (!status.ok()) options_.on_failure(status.message());
+                                                             }}});
+  return target_watch_->start(kReloadInterval);
+}
+
 // Against the flow of data: first nothing comes in, then nothing is under way, then no
 // part is left.
 void Server::Parts::stop() {
   if (std::exchange(stopped_, true)) return;
+  if (target_watch_ != nullptr) target_watch_->stop();
   repository_.stop();
   if (inference_ == nullptr) return;
   inference_->drain();

@@ -33,6 +33,7 @@ struct ServerOptions {
   // Solver of how many copies tasks' variants have (serving/task_scaling.h); empty: they are loaded on
   // demand alone.
   std::string task_scaling = "greedy_mixed";
+  std::filesystem::path targets;  // file of what should be of models (serving/target_file.h); empty: none
   ModelConfig model_defaults;
   std::vector<std::string>
       compile_command;  // starts the process that compiles one model (repository/compile_process.h)

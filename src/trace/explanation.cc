@@ -108,6 +108,8 @@ class Explainer {
   void say_label() {
     if (request_.label == nullptr) return;
     const CallLabel& label = *request_.label;
+    if (!label.selection.empty()) say("It was asked by {}.\n", escaped(label.selection));
+    if (label.bytes == 0) return;
     say("Its client calls it {}", in_quotes(label.text));
     if (label.cut()) say(" (the first {} of {} bytes)", label.text.size(), label.bytes);
     say(".\n");

@@ -45,6 +45,17 @@ TEST(Explanation, NamesTaskAndVariant) {
   EXPECT_THAT(explain_in(history, 2), StartsWith("Request 2 of model 'warm' was answered after"));
 }
 
+TEST(Explanation, SaysWhichApplicationAskedAndWhy) {
+  History history;
+  history.load(1, kWarm, 0, 0, 5);
+  history.request(1, kWarm, 10, 60, call_label("", "application 'a' (policy exp3), which asks 'm'"));
+  history.infer(2, kWarm, {1}, 10, 12, 15);
+  history.served(1, 2, 15);
+  EXPECT_THAT(explain_in(history, 1),
+              HasSubstr("\n\nIt was asked by application 'a' (policy exp3), which asks 'm'.\n"));
+  EXPECT_THAT(explain_in(history, 1), Not(HasSubstr("client")));
+}
+
 TEST(Explanation, OfAColdRequestInABatch) {
   History history;
   history.load(1, kWarm, 0, 0, 5);

@@ -36,6 +36,12 @@ struct LabelBytes {
   Record& request;
 };
 
+// How an application chose the model.
+template <typename Record>
+struct SelectionText {
+  Record& request;
+};
+
 // Every field of a record, in the order of the file: the one place that says what
 // a log holds. `Record` is const to write and not const to read.
 template <typename Record, typename Visitor>
@@ -64,6 +70,7 @@ void visit_request(Record& r, Visitor& visit) {
   visit("client_id_bytes", LabelBytes<Record>{r});
   visit("class", r.request_class);
   visit("task", r.task);
+  visit("selection", SelectionText<Record>{r});
 }
 
 template <typename Record, typename Visitor>
@@ -186,8 +193,11 @@ class FieldWriter {
   void put(const LabelText<const RequestRecord>& of) {
     if (of.request.label != nullptr) put(std::string_view(escaped(of.request.label->text)));
   }
+  void put(const SelectionText<const RequestRecord>& of) {
+    if (of.request.label) put(std::string_view(escaped(of.request.label->selection)));
+  }
   void put(const LabelBytes<const RequestRecord>& of) {
-    if (of.request.label != nullptr) put(of.request.label->bytes);
+    if (of.request.label != nullptr && of.request.label->bytes > 0) put(of.request.label->bytes);
   }
   static char digit(int value) { return static_cast<char>('0' + value); }
 
@@ -321,6 +331,15 @@ class FieldReader {
     std::optional<std::string> id = unescaped(text);
     if (!id || id->size() > kCallLabelBytesMax) return false;
     of.request.label = std::make_shared<const CallLabel>(CallLabel{.text = *std::move(id)});
+    return true;
+  }
+  static bool get(std::string_view text, const SelectionText<RequestRecord>& of) {
+    if (text.empty()) return true;
+    std::optional<std::string> selection = unescaped(text);
+    if (!selection || selection->size() > kSelectionTextBytesMax) return false;
+    CallLabel label = of.request.label ? *of.request.label : CallLabel();
+    label.selection = *std::move(selection);
+    of.request.label = std::make_shared<const CallLabel>(std::move(label));
     return true;
   }
   static bool get(std::string_view text, const LabelBytes<RequestRecord>& of) {

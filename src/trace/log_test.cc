@@ -124,6 +124,22 @@ TEST_F(LogTest, KeepsWhatClientsCallTheirCalls) {
   EXPECT_EQ(*parsed->label, hostile);
 }
 
+TEST_F(LogTest, KeepsHowAnApplicationChose) {
+  for (const std::string id : {"", "order-17"}) {
+    const CallLabel label = call_label(id, "application 'a,b', which asks \"c\"");
+    RequestRecord record{.id = RequestId(1), .model = "m", .arrival = at(1), .departure = at(2)};
+    record.label = std::make_shared<const CallLabel>(label);
+    std::string line;
+    LogFormat<RequestRecord>::append(record, TimePoint(), line);
+    line.pop_back();
+    NameTable names;
+    const auto parsed = LogFormat<RequestRecord>::parse(line, names);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    ASSERT_NE(parsed->label, nullptr);
+    EXPECT_EQ(*parsed->label, label);
+  }
+}
+
 TEST_F(LogTest, KeepsTheClass) {
   for (const RequestClass each : {RequestClass::kDeadline, RequestClass::kBestEffort, RequestClass::kOffline}) {
     std::string line;
@@ -165,8 +181,8 @@ TEST_F(LogTest, ReadsLogsOfBeforeClientsIdsWereKept) {
   write_two_requests();
   std::ifstream current(folder_ / "requests.csv");
   std::string text;
-  for (std::string line; std::getline(current, line);) {  // without the last three fields
-    for (int i = 0; i < 3; ++i) line.resize(line.rfind(','));
+  for (std::string line; std::getline(current, line);) {  // without the last four fields
+    for (int i = 0; i < 4; ++i) line.resize(line.rfind(','));
     text += line + '\n';
   }
   std::ofstream(folder_ / "requests.csv") << text;

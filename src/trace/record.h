@@ -50,7 +50,7 @@ struct RequestRecord {
   Duration input_duration;
   Duration exec_duration;
   Duration output_duration;
-  // What its client calls it; null: the client gave no id.
+  // What its client calls it, and how an application chose its model; null: neither is there.
   std::shared_ptr<const CallLabel> label;
 
   bool served() const { return refusal == Refusal::kNone; }

@@ -17,7 +17,8 @@ ModelInfo model(uint32_t id = 7) {
           .content = "0123abcd",
           .batching = true,
           .inputs = {{.name = "ids", .type = DataType::kInt64, .shape = {-1}, .dimension_names = {"sequence"}}},
-          .outputs = {{.name = "logits", .shape = {2}, .labels = {"bad", "good"}}},
+          .outputs = {{.name = "logits", .shape = {2}, .labels = {"bad", "good"}},
+                      {.name = "text", .type = DataType::kBytes, .shape = {-1}, .bound = RowBound{{4}, 100}}},
           .buckets = {{.dimensions = {{"sequence", 64}}}, {.dimensions = {{"sequence", 128}}}},
           .runnables = {{.kind = "cpu:4",
                          .batch_sizes = {1, 2, 8},
@@ -218,6 +219,8 @@ TEST(CodecTest, FieldsArriveWhereTheyLeft) {
   EXPECT_EQ(models.models[0].default_slo, ns(100));
   EXPECT_EQ(models.models[0].inputs[0].dimension_names[0], "sequence");
   EXPECT_EQ(models.models[0].outputs[0].labels, (std::vector<std::string>{"bad", "good"}));
+  EXPECT_FALSE(models.models[0].outputs[0].bound);
+  EXPECT_EQ(models.models[0].outputs[1].bound, (RowBound{{4}, 100}));
   bytes.clear();
   encode(Naming{ModelId(1), ModelId(2)}, bytes);
   Naming naming;
@@ -232,6 +235,20 @@ bool accepted(const Message& message) {
   encode(message, bytes);
   Message decoded;
   return decode(frame_of(bytes), decoded).ok();
+}
+
+TEST(CodecTest, RefusesBoundsThatDoNotFitTheirTensor) {
+  const auto with = [](auto change) {
+    Models models{{model()}};
+    change(models.models[0].outputs[1]);
+    return accepted(models);
+  };
+  EXPECT_TRUE(with([](TensorSpec&) {}));
+  EXPECT_FALSE(with([](TensorSpec& tensor) { tensor.bound.reset(); }));
+  EXPECT_FALSE(with([](TensorSpec& tensor) { tensor.bound->shape = {4, 4}; }));
+  EXPECT_FALSE(with([](TensorSpec& tensor) { tensor.bound->shape = {-1}; }));
+  EXPECT_FALSE(with([](TensorSpec& tensor) { tensor.bound->string_bytes = UINT64_MAX; }));
+  EXPECT_FALSE(with([](TensorSpec& tensor) { tensor.type = DataType::kFloat32; }));
 }
 
 TEST(CodecTest, RefusesWhatIsOutOfRange) {

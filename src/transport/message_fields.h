@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/action.h"
+#include "core/bounded_row.h"
 #include "core/model_info.h"
 #include "core/request.h"
 #include "transport/message.h"
@@ -45,7 +46,7 @@ inline constexpr StageCondition::Value kLastOf<StageCondition::Value> = StageCon
 template <>
 inline constexpr StageCondition::Comparison kLastOf<StageCondition::Comparison> = StageCondition::Comparison::kNotEqual;
 template <>
-inline constexpr DataType kLastOf<DataType> = DataType::kFloat64;
+inline constexpr DataType kLastOf<DataType> = kDataTypeLast;
 
 // The bytes that one takes at least.
 template <typename Element>
@@ -57,7 +58,7 @@ inline constexpr size_t kBytesMin<std::vector<uint32_t>> = sizeof(uint32_t);
 template <>
 inline constexpr size_t kBytesMin<std::span<const std::byte>> = sizeof(uint64_t);
 template <>
-inline constexpr size_t kBytesMin<TensorSpec> = 3 * sizeof(uint32_t) + 1;
+inline constexpr size_t kBytesMin<TensorSpec> = 3 * sizeof(uint32_t) + 2;
 template <>
 inline constexpr size_t kBytesMin<Bucket> = sizeof(uint32_t);
 template <>
@@ -131,6 +132,11 @@ class FieldWriter {
   }
   // Zero: none.
   void put(const std::optional<Duration>& duration) { put(duration.value_or(Duration())); }
+  // Whether there is one; then the bound.
+  void put(const std::optional<RowBound>& bound) {
+    put(bound.has_value());
+    if (bound) put(*bound);
+  }
 
   template <typename List>
   void put_all(const List& list) {
@@ -213,6 +219,12 @@ class FieldReader {
     get(given);
     duration = given > Duration() ? std::optional(given) : std::nullopt;
   }
+  void get(std::optional<RowBound>& bound) {
+    bool given = false;
+    get(given);
+    bound.reset();
+    if (given) get(bound.emplace());
+  }
 
   WireReader wire_;
 };
@@ -225,14 +237,19 @@ bool sound(const Message& /*message*/) {
 // ---- Models ----
 
 template <typename Wire>
+void fields(Wire& wire, Carried<Wire, RowBound>& bound) {
+  wire(bound.shape, bound.string_bytes);
+}
+
+template <typename Wire>
 void fields(Wire& wire, Carried<Wire, TensorSpec>& tensor) {
-  wire(tensor.name, tensor.type, tensor.shape, tensor.dimension_names, tensor.labels);
+  wire(tensor.name, tensor.type, tensor.shape, tensor.dimension_names, tensor.labels, tensor.bound);
 }
 
 inline bool sound(const TensorSpec& tensor) {
   constexpr size_t kDimensionsMax = 64;
   return tensor.shape.size() <= kDimensionsMax && tensor.dimension_names.size() <= kDimensionsMax &&
-         check_labels(tensor.labels).ok();
+         check_labels(tensor.labels).ok() && check_bound(tensor).ok();
 }
 
 template <typename Wire>

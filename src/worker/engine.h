@@ -47,7 +47,8 @@ struct InferWork {
   ExecPart part{};
   uint64_t input_offset = 0;
   uint64_t output_offset = 0;
-  // Where run() notes the rows that the model's own code failed on; set before, and empty.
+  // Where run() notes the rows that the model's own code failed on, and output() those whose
+  // outputs it cannot use; set before, and empty.
   RowSet* failed_rows = nullptr;
   // Where output() notes, by row, which conditions hold (PayloadStore::finish()); of failed
   // rows it notes nothing.

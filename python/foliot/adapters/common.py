@@ -51,13 +51,11 @@ def one_input(inputs, features, needed_by):
 
 def register(predict, inputs, batch_size_max, needed_by):
     """Registers `predict`, with the outputs that it has on a row of zeros. Raises ModelError."""
-    import numpy as np
-
-    from foliot.layout import dtype_of
+    from foliot import layout
 
     tensors = make_tensors("inputs", inputs)
     try:
-        found = predict({tensor.name: np.zeros((1, *tensor.shape), dtype_of(tensor)) for tensor in tensors})
+        found = predict({tensor.name: layout.zeros(tensor, 1) for tensor in tensors})
     except Exception as error:
         last = (str(error).strip().splitlines() or [""])[-1]
         raise ModelError(f"{needed_by}: the model cannot be run on a row of zeros ({type(error).__name__}: {last}); are the "

@@ -45,7 +45,10 @@ Result<ModelFolder> find_container(fs::path path) {
 
 void print_tensors(std::string_view what, const std::vector<TensorSpec>& tensors) {
   for (const TensorSpec& tensor : tensors) {
-    fmt::print("{:<9} {:<20} {} {}\n", what, tensor.name, to_string(tensor.type), to_string(tensor.shape));
+    std::string bound;
+    if (tensor.type == DataType::kBytes) bound = fmt::format(" of up to {} bytes", tensor.bound->string_bytes);
+    if (std::ranges::count(tensor.shape, -1) > 0) bound += fmt::format(", at most {}", to_string(tensor.bound->shape));
+    fmt::print("{:<9} {:<20} {} {}{}\n", what, tensor.name, to_string(tensor.type), to_string(tensor.shape), bound);
   }
 }
 

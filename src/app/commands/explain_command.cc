@@ -36,7 +36,10 @@ std::string_view status_of(const RequestRecord& request) {
 
 // `id` is the client's id, or its escaped form in a list.
 bool is_called(const RequestRecord& request, const std::string& id) {
-  return request.label != nullptr && (*request.label == call_label(id) || escaped(request.label->text) == id);
+  if (request.label == nullptr || request.label->bytes == 0) return false;
+  const CallLabel wanted = call_label(id);
+  const bool equal = request.label->text == wanted.text && request.label->bytes == wanted.bytes;
+  return equal || escaped(request.label->text) == id;
 }
 
 // In the order of their arrival; with --slowest, those that took longest first.
@@ -58,8 +61,9 @@ void list(const std::vector<const RequestRecord*>& requests, const ExplainFlags&
   const size_t shown = std::min(requests.size(), flags.limit);
   size_t width = 5;
   for (size_t i = 0; i < shown; ++i) width = std::max(width, requests[i]->model.size());
-  const bool labelled = std::any_of(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(shown),
-                                    [](const RequestRecord* request) { return request->label != nullptr; });
+  const bool labelled =
+      std::any_of(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(shown),
+                  [](const RequestRecord* request) { return request->label != nullptr && request->label->bytes > 0; });
   fmt::print("{:>20}  {:>12}  {:{}}  {:<11}  {:>10}  {:>6}  {:>5}  {:>4}{}\n", "REQUEST", "ARRIVAL s", "MODEL", width,
              "STATUS", "TOOK ms", "QUEUED", "BATCH", "COLD", labelled ? "  CLIENT ID" : "");
   for (size_t i = 0; i < shown; ++i) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,8 +100,16 @@ Status OverlapProfiler::choose_device() {
 }
 
 Status OverlapProfiler::compile_models() {
-  FOLIOT_ASSIGN_OR_RETURN(const std::vector<ModelFolder> folders,
-                          scan_repository(flags_.repository, ModelConfig(), flags_.models, cache_));
+  std::map<std::string, ModelFolder> folders;
+  for (const std::string& pattern : flags_.models) {
+    FOLIOT_ASSIGN_OR_RETURN(const std::vector<ModelFolder> found,
+                            scan_repository(flags_.repository, ModelConfig(), {pattern}, cache_));
+    if (found.empty()) {
+      return Status::not_found(
+          fmt::format("--overlap '{}': there is no such model in {}", pattern, flags_.repository.string()));
+    }
+    for (const ModelFolder& folder : found) folders[folder.name] = folder;
+  }
   CompileProcess compiler(confined_compile_command(), {});
   const auto device = make_cpu_device({.threads = place_.threads});
   PackageStore packages(cache_, WeightsTier::kMemory, device->kind() + " " + device->fingerprint(),
@@ -109,15 +118,15 @@ Status OverlapProfiler::compile_models() {
                                                   output, watch);
                         });
   FOLIOT_RETURN_IF_ERROR(packages.check_writable());
-  for (const ModelFolder& folder : folders) {
+  for (const auto& entry : folders) {
+    const ModelFolder& folder = entry.second;
     FOLIOT_RETURN_IF_ERROR(folder.status);
     if (folder.is_container()) {
       return Status::invalid_argument(
           fmt::format("model '{}' is a container, which has no operators; leave it out", folder.name));
     }
-    const CompileWatch watch{
-        .progress = [&](std::string_view step, double share) { bar_.show(folder.name, step, share); },
-        .cancelled = [&] { return signals_.arrived(); }};
+    const CompileWatch watch{.progress = [&](std::string_view step, double share) { bar_.show(folder.name, step, share); },
+                             .cancelled = [&] { return signals_.arrived(); }};
     FOLIOT_ASSIGN_OR_RETURN(Package package, packages.get(folder.model, folder.config.compile, watch));
     models_.push_back({folder, std::move(package)});
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "planning/planned_pipeline.h"
 #include "planning/planner.h"
 #include "planning/profile_file.h"
+#include "serving/target_file.h"
 #include "trace/log.h"
 #include "workload/arrival_trace.h"
 
@@ -70,12 +72,14 @@ struct PlanFlags {
   double attainment = 0.99;
   double quantile = 0.99;
   std::filesystem::path output;
+  std::filesystem::path apply;
 };
 
 struct Loaded {
   PlannedPipeline pipeline;
   QueryTrace trace;
   LatencyGoal goal;
+  std::vector<std::string> models;  // by stages
 };
 
 Result<PlanningInputs> read_inputs(const PlanFlags& flags) {
@@ -93,7 +97,7 @@ Result<Loaded> load_files(const PlanFlags& flags, const PipelineSpec& spec, Late
   FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
   FOLIOT_ASSIGN_OR_RETURN(const std::vector<Duration> arrivals, read_arrival_trace(flags.trace));
   QueryTrace trace = QueryTrace::draw(pipeline, arrivals, kVisitSeed);
-  return Loaded{std::move(pipeline), std::move(trace), goal};
+  return Loaded{std::move(pipeline), std::move(trace), goal, {}};
 }
 
 // Where the log and the profiles measure the same, the log counts.
@@ -116,7 +120,7 @@ Result<Loaded> load_log(const PlanFlags& flags, const PipelineSpec& spec, Latenc
   inputs.visits = logged.known_visits();
   FOLIOT_ASSIGN_OR_RETURN(PlannedPipeline pipeline, plan_stages(spec, inputs));
   QueryTrace trace = logged.trace(pipeline, kVisitSeed);
-  return Loaded{std::move(pipeline), std::move(trace), goal};
+  return Loaded{std::move(pipeline), std::move(trace), goal, {}};
 }
 
 Result<Loaded> load(const PlanFlags& flags) {
@@ -128,7 +132,10 @@ Result<Loaded> load(const PlanFlags& flags) {
     return Status::invalid_argument(fmt::format("{}: has no default_slo: give --slo 150ms", flags.pipeline.string()));
   }
   const LatencyGoal goal{*slo, flags.attainment};
-  return flags.log.empty() ? load_files(flags, spec, goal) : load_log(flags, spec, goal);
+  Result<Loaded> loaded = flags.log.empty() ? load_files(flags, spec, goal) : load_log(flags, spec, goal);
+  if (!loaded.ok()) return loaded;
+  for (const StageSpec& stage : spec.stages) loaded->models.push_back(stage.model);
+  return loaded;
 }
 
 void print_workload(const Loaded& loaded) {
@@ -166,6 +173,27 @@ Status draw(const PlanFlags& flags, const Loaded& loaded) {
   return Status();
 }
 
+// A model of several stages has the replicas of all, on the kinds of all, and the largest batch of them.
+Status apply(const PlanFlags& flags, const Loaded& loaded, const Configuration& configuration) {
+  NamedTargets targets;
+  for (size_t i = 0; i < loaded.models.size(); ++i) {
+    const ModelTarget own = target(loaded.pipeline.stages[i], configuration.stages[i]);
+    const auto [found, added] = targets.emplace(loaded.models[i], own);
+    if (added) continue;
+    ModelTarget& all = found->second;
+    all.copies_least += own.copies_least;
+    all.copies_most += own.copies_most;
+    all.batch_most = std::max(all.batch_most, own.batch_most);
+    if (all.kinds != own.kinds) all.kinds.insert(all.kinds.end(), own.kinds.begin(), own.kinds.end());
+  }
+  std::ofstream file(flags.apply);
+  file << target_file_text(targets);
+  file.close();
+  if (!file) return Status::invalid_argument(fmt::format("--apply: cannot write '{}'", flags.apply.string()));
+  fmt::print("{}: targets, for foliot serve --targets\n", flags.apply.string());
+  return Status();
+}
+
 Status run_plan(const PlanFlags& flags) {
   FOLIOT_ASSIGN_OR_RETURN(const Loaded loaded, load(flags));
   auto planned = plan_pipeline(loaded.pipeline, loaded.trace, loaded.goal);
@@ -181,6 +209,7 @@ Status run_plan(const PlanFlags& flags) {
   if (coarse.ok())
     fmt::print("; as whole pipelines for the peak: {:.2f}", cost(loaded.pipeline, coarse->configuration));
   fmt::print("\n");
+  if (!flags.apply.empty()) FOLIOT_RETURN_IF_ERROR(apply(flags, loaded, planned->configuration));
   return flags.output.empty() ? Status() : draw(flags, loaded);
 }
 
@@ -209,6 +238,10 @@ void add_plan_command(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   command.add_option("--output", flags->output, "Draw the cost over the SLO, as SVG")->type_name("FILE");
+  command
+      .add_option("--apply", flags->apply,
+                  "Write the plan as targets: `foliot serve --targets FILE` holds to them, and reads them again")
+      ->type_name("FILE");
   command.callback([flags, trace, log, profiles, &exit_code] {
     if (log->empty() && trace->empty()) throw CLI::RequiredError("--trace or --from-log");
     if (log->empty() && profiles->empty()) throw CLI::RequiredError("--profiles or --from-log");

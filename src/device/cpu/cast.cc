@@ -88,7 +88,9 @@ void visit_any_type(DataType type, const Visit& visit) {
     case DataType::kBfloat16: return visit(std::type_identity<Brain>());
     case DataType::kFloat32: return visit(std::type_identity<float>());
     case DataType::kFloat64: return visit(std::type_identity<double>());
+    case DataType::kBytes: break;
   }
+  FOLIOT_CHECK(false);
 }
 
 template <typename From, typename To>

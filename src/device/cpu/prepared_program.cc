@@ -36,13 +36,12 @@ Result<std::unique_ptr<Kernel>> make_kernel(const OperatorView& view, const dnnl
     if (own) return family->make_own(view);
     const bool alone = omp_get_max_threads() > 1 && is_short(view);
     const ThreadLimit limit(alone);
-    FOLIOT_ASSIGN_OR_RETURN(PrimitiveRecipe recipe, family->describe(view));
-    const std::string preferred = recipe.descriptor.impl_info_str();
-    if (!recipe.descriptor.choose(operation.kernel))
+    FOLIOT_ASSIGN_OR_RETURN(const PrimitiveRecipe recipe, family->describe(view));
+    if (operation.kernel != recipe.descriptor.impl_info_str())
       return Status::invalid_argument(
           fmt::format("was compiled for kernel '{}', and oneDNN now chooses '{}'; compile "
                       "the model anew",
-                      operation.kernel, preferred));
+                      operation.kernel, recipe.descriptor.impl_info_str()));
     FOLIOT_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, make_primitive_kernel(view, recipe, stream));
     if (alone) kernel = std::make_unique<KernelOnOneThread>(std::move(kernel));
     return kernel;

@@ -188,18 +188,6 @@ std::optional<Shape> operand_shape(const Shape& operand, const Shape& shape, con
   return padded_shape({operand.back()}, result.size());
 }
 
-bool PrimitiveChoice::choose(const std::string& name) {
-  std::optional<std::string> own = impl_info_str();
-  while (own && *own != name) own = next();
-  return own.has_value();
-}
-
-std::optional<std::string> PrimitiveChoice::next() {
-  if (!others_ || !others_->next_impl()) return std::nullopt;
-  static_cast<dnnl::primitive_desc_base&>(*this) = *others_;
-  return impl_info_str();
-}
-
 Result<std::unique_ptr<Kernel>> make_primitive_kernel(const OperatorView& view, const PrimitiveRecipe& recipe,
                                                       const dnnl::stream& stream) {
   const std::string& name = view.operation().name;

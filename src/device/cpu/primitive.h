@@ -23,29 +23,8 @@ struct PrimitiveArgument {
   TensorIndex tensor = kNoTensor;
 };
 
-// One implementation of a primitive, and the others that oneDNN would try after it.
-class PrimitiveChoice : public dnnl::primitive_desc_base {
- public:
-  PrimitiveChoice() = default;
-  PrimitiveChoice(const dnnl::primitive_desc& first)  // NOLINT(google-explicit-constructor)
-      : primitive_desc_base(first), others_(first) {}
-  // Of a kind of which there is one.
-  PrimitiveChoice(const dnnl::primitive_desc_base& only)  // NOLINT(google-explicit-constructor)
-      : primitive_desc_base(only) {}
-
-  // Becomes the one of this name. False if neither it nor one after it is that. For another number
-  // of threads oneDNN may prefer another than the program was compiled for; all compute the same
-  // from the same layouts, as far as they take them. Throws dnnl::error.
-  bool choose(const std::string& name);
-  // Becomes the next one, and returns its name; nullopt if there is none.
-  std::optional<std::string> next();
-
- private:
-  std::optional<dnnl::primitive_desc> others_;
-};
-
 struct PrimitiveRecipe {
-  PrimitiveChoice descriptor;
+  dnnl::primitive_desc_base descriptor;
   std::vector<PrimitiveArgument> inputs;
   std::vector<PrimitiveArgument> outputs;
 };

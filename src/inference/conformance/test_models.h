@@ -31,6 +31,20 @@ inline ModelInfo sequence_model(ModelId id) {
   return info;
 }
 
+// Texts of up to 8 bytes; out come up to 3 words of up to 12 bytes together.
+inline ModelInfo text_model(ModelId id) {
+  ModelInfo info;
+  info.id = id;
+  info.name = "texts";
+  info.only().batch_sizes = {1, 2};
+  info.inputs = {
+      {.name = "text", .type = DataType::kBytes, .shape = {}, .dimension_names = {}, .bound = RowBound{{}, 8}}};
+  info.outputs = {
+      {.name = "words", .type = DataType::kBytes, .shape = {-1}, .dimension_names = {""}, .bound = RowBound{{3}, 12}}};
+  info.buckets = {Bucket{}};
+  return info;
+}
+
 // y = not x, without a batch dimension.
 inline ModelInfo whole_model(ModelId id) {
   ModelInfo info;

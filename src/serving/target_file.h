@@ -1,0 +1,34 @@
+// The target file: what should be of models (core/model_target.h), by their names, as `foliot plan
+// --apply` writes it, or an operator:
+//
+//   [[targets]]
+//   models = ["resnet50"]
+//   copies_least = 2         # devices that hold it; default 0
+//   copies_most = 4          # default no limit; 0: not served
+//   kinds = ["cpu"]          # of device; default all
+//   batch_most = 8           # rows; default no limit
+#ifndef FOLIOT_SERVING_TARGET_FILE_H_
+#define FOLIOT_SERVING_TARGET_FILE_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/status.h"
+#include "core/model_target.h"
+
+namespace foliot {
+
+// By the names of models; one that is absent is unconstrained.
+using NamedTargets = std::map<std::string, ModelTarget>;
+
+// Errors: kInvalidArgument naming file, line and key; kNotFound. Whether the models and kinds
+// exist is not known here.
+Result<NamedTargets> read_target_file(const std::filesystem::path& file);
+
+// Such a file.
+std::string target_file_text(const NamedTargets& targets);
+
+}  // namespace foliot
+
+#endif  // FOLIOT_SERVING_TARGET_FILE_H_
