@@ -125,8 +125,9 @@ Status OverlapProfiler::compile_models() {
       return Status::invalid_argument(
           fmt::format("model '{}' is a container, which has no operators; leave it out", folder.name));
     }
-    const CompileWatch watch{.progress = [&](std::string_view step, double share) { bar_.show(folder.name, step, share); },
-                             .cancelled = [&] { return signals_.arrived(); }};
+    const CompileWatch watch{
+        .progress = [&](std::string_view step, double share) { bar_.show(folder.name, step, share); },
+        .cancelled = [&] { return signals_.arrived(); }};
     FOLIOT_ASSIGN_OR_RETURN(Package package, packages.get(folder.model, folder.config.compile, watch));
     models_.push_back({folder, std::move(package)});
   }
