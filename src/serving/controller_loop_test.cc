@@ -2,6 +2,7 @@
 // threads - under real threads and many requests; made for the thread sanitizer.
 #include "serving/controller_loop.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -238,35 +239,58 @@ std::shared_ptr<const ModelInfo> named_model(const std::string& name, uint32_t i
   return model;
 }
 
-TEST(ControllerLoopTargetsTest, HoldForModelsThatComeLaterAndSayWhatCannotBeSet) {
-  ControllerInbox inbox(16);
-  NeverSent actions;
-  CountingSink completions;
-  TargetWatch watch;
-  std::vector<std::string> lines;
-  ControllerLoop loop({}, find_policy("foliot")->make, inbox, actions, completions);
-  loop.controller().add_device(4, monotonic_now());
-  loop.controller().add_observer(watch);
-  loop.set_target_report([&](const std::string& line) { lines.push_back(line); });
-  ASSERT_TRUE(loop.start().ok());
+class ControllerLoopTargetsTest : public ::testing::Test {
+ protected:
+  ControllerLoopTargetsTest() {
+    loop_.controller().add_device(4, monotonic_now());
+    loop_.controller().add_observer(watch_);
+    loop_.set_target_report([this](const std::string& line) { lines_.push_back(line); });
+    EXPECT_TRUE(loop_.start().ok());
+  }
+
+  ControllerInbox inbox_{16};
+  NeverSent actions_;
+  CountingSink completions_;
+  TargetWatch watch_;
+  std::vector<std::string> lines_;
+  ControllerLoop loop_{{}, find_policy("foliot")->make, inbox_, actions_, completions_};
+};
+
+TEST_F(ControllerLoopTargetsTest, HoldForModelsThatComeLaterAndSayWhatCannotBeSet) {
   const ModelTarget single{.batch_most = 1};
   const ModelTarget none{.copies_most = 0};
-  inbox.add_model(named_model("a", 0));
-  inbox.set_targets(
+  inbox_.add_model(named_model("a", 0));
+  inbox_.set_targets(
       std::make_shared<const NamedTargets>(NamedTargets{{"a", single}, {"b", none}, {"c", {.kinds = {"tpu"}}}}));
-  inbox.add_model(named_model("c", 1));
-  inbox.add_model(named_model("b", 2));
-  inbox.add_model(named_model("a", 3));  // a later version
-  inbox.set_targets(std::make_shared<const NamedTargets>());
-  loop.stop();
+  inbox_.add_model(named_model("c", 1));
+  inbox_.add_model(named_model("b", 2));
+  inbox_.add_model(named_model("a", 3));  // a later version
+  inbox_.set_targets(std::make_shared<const NamedTargets>());
+  loop_.stop();
 
   const std::vector<std::pair<ModelId, ModelTarget>> expected{{ModelId(0), single}, {ModelId(2), none},
                                                               {ModelId(3), single}, {ModelId(0), {}},
                                                               {ModelId(2), {}},     {ModelId(3), {}}};
-  EXPECT_EQ(watch.targets, expected);
-  EXPECT_EQ(lines, (std::vector<std::string>{"targets of model 'b': it is not served, so far",
-                                             "targets of model 'c': it is not served, so far",
-                                             "targets of model 'c': kinds has 'tpu', and must be of cpu"}));
+  EXPECT_EQ(watch_.targets, expected);
+  EXPECT_EQ(lines_, (std::vector<std::string>{"targets of model 'b': it is not served, so far",
+                                              "targets of model 'c': it is not served, so far",
+                                              "targets of model 'c': kinds has 'tpu', and must be of cpu"}));
+}
+
+TEST_F(ControllerLoopTargetsTest, OfAFileGoBeforeThoseOfAnAutoscaler) {
+  const ModelTarget single{.batch_most = 1};
+  const ModelTarget kept{.copies_least = 1};
+  inbox_.add_model(named_model("a", 0));
+  inbox_.add_model(named_model("b", 1));
+  inbox_.set_targets(std::make_shared<const NamedTargets>(NamedTargets{{"a", single}}));
+  inbox_.scale({{{ModelId(0), kept}, {ModelId(1), kept}, {ModelId(7), kept}}});  // the last has left
+  inbox_.set_targets(std::make_shared<const NamedTargets>());
+  loop_.stop();
+
+  const std::vector<std::pair<ModelId, ModelTarget>> expected{
+      {ModelId(0), single}, {ModelId(1), kept}, {ModelId(0), kept}};
+  EXPECT_EQ(watch_.targets, expected);
+  EXPECT_THAT(lines_, ::testing::IsEmpty());
 }
 
 }  // namespace
