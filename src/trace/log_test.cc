@@ -115,7 +115,7 @@ TEST_F(LogTest, KeepsWhatClientsCallTheirCalls) {
   record.label = std::make_shared<const CallLabel>(hostile);
   std::string line;
   LogFormat<RequestRecord>::append(record, TimePoint(), line);
-  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200,deadline,\n"));
+  EXPECT_THAT(line, testing::EndsWith(",\"a,\"\"b\"\"\\x0a\\x1b[2J\\\\\\xff\",200,deadline,,\n"));
   line.pop_back();
   NameTable names;
   const auto parsed = LogFormat<RequestRecord>::parse(line, names);
@@ -155,7 +155,7 @@ TEST_F(LogTest, KeepsTheClass) {
 TEST_F(LogTest, KeepsTheTask) {
   std::string line;
   LogFormat<RequestRecord>::append({.id = RequestId(1), .model = "m", .task = "a, b"}, TimePoint(), line);
-  EXPECT_THAT(line, testing::EndsWith(",deadline,\"a, b\"\n"));
+  EXPECT_THAT(line, testing::EndsWith(",deadline,\"a, b\",\n"));
   line.pop_back();
   NameTable names;
   const auto parsed = LogFormat<RequestRecord>::parse(line, names);
