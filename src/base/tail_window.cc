@@ -130,7 +130,7 @@ void TailWindow::refresh(TimePoint now) {
     const bool not_above = value <= middle_most_;
     large_count += value > large_above_ ? 1 : 0;
     large_or_equal += value >= large_above_ ? 1 : 0;
-    middle_count += not_above & (value >= middle_least_) ? 1 : 0;
+    middle_count += (not_above && value >= middle_least_) ? 1 : 0;
     above_middle += not_above ? 0 : 1;
   }
   const bool middle_found = above_middle <= half && half < above_middle + middle_count;
