@@ -212,7 +212,7 @@ def test_feedback_over_grpc(serve, repository, tmp_path):
         assert code(application="right") == grpc.StatusCode.UNIMPLEMENTED
         assert code(label=()) == grpc.StatusCode.INVALID_ARGUMENT
         assert code(label=(float("nan"),)) == grpc.StatusCode.INVALID_ARGUMENT
-        loss = messages.FeedbackRequest.Loss(model="nobody", loss=1)
+        loss = messages.FeedbackRequest.Loss(model="absent", loss=1)
         assert code(label=(), losses=[loss]) == grpc.StatusCode.INVALID_ARGUMENT
         assert code() == grpc.StatusCode.OK
         assert code() == grpc.StatusCode.ALREADY_EXISTS
